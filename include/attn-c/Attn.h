@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * The C interface of libattnc.so: a problem's text in, a kernel to launch out.
+ *
+ * Functions that return int return 0 on success; otherwise attnLastError() of
+ * the same thread says what was expected and what was found. Handles are not
+ * tied to a thread; a kernel may be launched from several threads at once.
+ */
+#ifndef ATTN_C_ATTN_H
+#define ATTN_C_ATTN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ATTN_API __attribute__((visibility("default")))
+
+typedef struct attnKernel attnKernel;
+
+typedef enum { attnBF16 = 0, attnF16 = 1, attnF32 = 2, attnI32 = 3 } attnDtype;
+
+/*
+ * Memory that the kernel's device can reach; the caller owns it. Strides are in
+ * elements; NULL means contiguous. The last axis has stride 1; the others of q,
+ * k, v and o are multiples of 8 elements, and their data is 16-byte aligned.
+ */
+typedef struct {
+  void *data;
+  attnDtype dtype;
+  int32_t rank;
+  const int64_t *shape;
+  const int64_t *strides;
+} attnTensor;
+
+/* Version of this interface: major * 10000 + minor * 100 + patch. */
+ATTN_API int attnVersion(void);
+
+/* What went wrong in this thread's last call that failed; never NULL. */
+ATTN_API const char *attnLastError(void);
+
+/*
+ * Compiles the problem `name` of the module `mlir` (NULL: its only problem) for
+ * `target` ("cpu", "sm_80", "sm_80:90", ...; NULL: the current GPU, or the CPU if
+ * there is none), or finds it in the cache, and loads it. Do this before the
+ * launch that matters: a cold compile takes up to a second.
+ */
+ATTN_API int attnCompile(const char *mlir, const char *name, const char *target, attnKernel **kernel);
+ATTN_API void attnDestroy(attnKernel *kernel);
+
+/* The tensors of a launch, in order: inputs, results and run-time arrays. */
+ATTN_API int attnTensorCount(const attnKernel *kernel);
+ATTN_API const char *attnTensorName(const attnKernel *kernel, int index);
+ATTN_API int attnTensorIsResult(const attnKernel *kernel, int index);
+
+/* Bytes of device memory that attnLaunch needs as `workspace`, from shapes alone. */
+ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_t *bytes);
+
+/*
+ * Puts the kernel on `stream` (a CUstream or cudaStream_t; ignored on a CPU,
+ * where the call returns when the work is done). Allocates nothing, reads no
+ * device data, does not synchronise: it can be captured in a CUDA graph. The
+ * context of the calling thread is used.
+ */
+ATTN_API int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream);
+
+/* How many kernels this process has compiled so far (cache hits do not count). */
+ATTN_API int64_t attnCompileCount(void);
+
+/* The source that was compiled, and what the GPU compiler said of its resources; owned by the kernel. */
+ATTN_API const char *attnSource(const attnKernel *kernel);
+ATTN_API const char *attnResources(const attnKernel *kernel);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ATTN_C_ATTN_H */

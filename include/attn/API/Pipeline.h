@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What every tool registers, and the passes from a problem to a kernel that can
+// be printed.
+//
+#ifndef ATTN_API_PIPELINE_H
+#define ATTN_API_PIPELINE_H
+
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace attn {
+
+void registerDialects(mlir::DialectRegistry &registry);
+void registerPasses();
+
+struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
+  Option<std::string> target{*this, "target", llvm::cl::desc("`cpu` or `sm_80`"), llvm::cl::init("sm_80")};
+  Option<int64_t> arch{*this, "arch", llvm::cl::desc("compute capability times ten"), llvm::cl::init(80)};
+};
+
+/// convert-attn-to-tile, tile-pipeline-kv (not on a CPU: its copies are plain
+/// loops), tile-split-kv-loop, canonicalize and cse, tile-allocate-shared,
+/// tile-verify-async. As a command: `attn-opt --attn-pipeline="target=... arch=..."`.
+void buildPipeline(mlir::OpPassManager &pm, const PipelineOptions &options);
+
+} // namespace attn
+
+#endif // ATTN_API_PIPELINE_H

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ATTN_CONVERSION_ATTNTOTILE_H
+#define ATTN_CONVERSION_ATTNTOTILE_H
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "mlir/Pass/Pass.h"
+
+namespace attn {
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "attn/Conversion/Passes.h.inc"
+
+/// Tile sizes for a problem on a chip: a measured table, see ChooseConfig.cpp.
+/// `arch` is the compute capability times ten, 0 for a CPU.
+tile::ConfigAttr chooseConfig(ProblemOp problem, int64_t arch);
+
+/// Bytes of shared memory that one block of a chip may use.
+int64_t sharedMemoryLimit(int64_t arch);
+} // namespace attn
+
+#endif // ATTN_CONVERSION_ATTNTOTILE_H

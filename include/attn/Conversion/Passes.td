@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ATTN_CONVERSION_PASSES
+#define ATTN_CONVERSION_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
+  let summary = "turn problems into kernels";
+  let description = [{
+    Each `attn.problem` becomes a `tile.kernel` of the same name: the program of
+    one block for one query tile, written plainly (copy, wait, multiply), with
+    one `tile.kv_loop` over the key tiles that the mask says it needs. Schedules
+    are later passes. (`test/Conversion/convert-attn-to-tile.mlir`)
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"sm_80\"", "`cpu` or `sm_80`">,
+    Option<"arch", "arch", "int64_t", "80", "compute capability of the chip, times ten (sizes depend on it)">];
+  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+#endif // ATTN_CONVERSION_PASSES

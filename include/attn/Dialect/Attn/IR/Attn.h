@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The `attn` dialect: masks, layouts, problems. See AttnDialect.td.
+//
+#ifndef ATTN_DIALECT_ATTN_IR_ATTN_H
+#define ATTN_DIALECT_ATTN_IR_ATTN_H
+
+#include "attn/Dialect/Attn/IR/MaskScope.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+
+namespace attn {
+class MaskInterface;
+
+/// Empty: no pair is visible; Full: every pair is; Partial: don't know, or some.
+enum class TileClass { Empty, Full, Partial };
+
+// Defaults of MaskInterface, from `rowIntervals` and `columnIntervals` (which
+// must not be nullopt): end points are non-decreasing, so the first and the
+// last row of a tile bound everything in between.
+TileRanges keyRangesOfRows(MaskInterface mask, IndexMath &, const MaskScope &, Interval queries);
+TileRanges queryRangesOfColumns(MaskInterface mask, IndexMath &, const MaskScope &, Interval keys);
+Cond keepOfRow(MaskInterface mask, IndexMath &, const MaskScope &, Index q, Index k);
+} // namespace attn
+
+#include "attn/Dialect/Attn/IR/AttnEnums.h.inc"
+#include "attn/Dialect/Attn/IR/AttnInterfaces.h.inc"
+
+#include "attn/Dialect/Attn/IR/AttnDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "attn/Dialect/Attn/IR/AttnAttrs.h.inc"
+
+#define GET_OP_CLASSES
+#include "attn/Dialect/Attn/IR/AttnOps.h.inc"
+
+namespace attn {
+/// The class of the tile `queries` x `keys`; all numbers, no SSA values.
+TileClass classify(MaskInterface mask, const MaskScope &scope, Interval queries, Interval keys);
+
+/// The distinct arrays that the whole expression reads, each once, in order.
+llvm::SmallVector<MaskOperand> distinctOperands(MaskInterface mask);
+} // namespace attn
+
+#endif // ATTN_DIALECT_ATTN_IR_ATTN_H

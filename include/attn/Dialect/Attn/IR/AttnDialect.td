@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ATTN_DIALECT
+#define ATTN_DIALECT
+
+include "mlir/IR/OpBase.td"
+
+def Attn_Dialect : Dialect {
+  let name = "attn";
+  let cppNamespace = "::attn";
+  let summary = "what an attention computation is: masks, layouts, problems";
+  let description = [{
+    The `attn` dialect says *what* is computed and nothing about how: a
+    [problem](#attnproblem-attnproblemop) names a mask expression, the layouts of its tensors, head
+    counts and dimensions. It knows no tiles, no threads and no machine; the
+    `tile` dialect does. Masks are attributes that own everything anyone wants
+    to know about them (`MaskInterface`), so a new mask family touches three
+    files: its record here, its `.cpp` in `lib/Dialect/Attn/Masks`, its test.
+
+    ```mlir
+    attn.problem @prefix_lm
+      mask(#attn.or<#attn.prefix<128>, #attn.causal>)
+      layout(bshd) heads(16, 4) dims(128) dtype(bf16)
+    ```
+  }];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+#endif // ATTN_DIALECT

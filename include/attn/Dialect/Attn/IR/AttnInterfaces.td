@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ATTN_INTERFACES
+#define ATTN_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def Attn_MaskInterface : AttrInterface<"MaskInterface"> {
+  let cppNamespace = "::attn";
+  let description = [{
+    Everything anyone wants to know about a mask. A mask is a set of visible
+    pairs (query row `q`, key `k`) of one sequence, 0 <= q < lenQ, 0 <= k < lenK.
+
+    `keeps` is the definition. Every other method is an analysis of the same set
+    and is checked against it on all small shapes by `--test-mask-laws`, which
+    knows no family. Analyses are written once over `IndexMath`: on constants
+    they compute, on SSA values they emit `arith` on i32.
+
+    A leaf whose visible keys form, for each row, a short sorted list of
+    intervals with non-decreasing endpoints (row to row) implements
+    `rowIntervals` and `columnIntervals`; everything else then has a default.
+    Other leaves (data-dependent, strided) implement `keyRanges`, `queryRanges`
+    and `emitKeep`. Lists are sorted by their lower end; empty intervals may
+    stand anywhere.
+  }];
+  let methods = [
+    InterfaceMethod<"The definition: does query row `point.q` see key `point.k`?",
+      "bool", "keeps", (ins "const ::attn::MaskPoint &":$point)>,
+
+    InterfaceMethod<[{The keys that row `q` sees, or nullopt when they are no short list of
+      intervals with non-decreasing endpoints. Within [0, lenK).}],
+      "std::optional<::attn::IntervalList>", "rowIntervals",
+      (ins "::attn::IndexMath &":$math, "const ::attn::MaskScope &":$scope, "::attn::Index":$q), "",
+      [{ return std::nullopt; }]>,
+
+    InterfaceMethod<[{The rows that see key `k`, as `rowIntervals`. Within [0, lenQ).}],
+      "std::optional<::attn::IntervalList>", "columnIntervals",
+      (ins "::attn::IndexMath &":$math, "const ::attn::MaskScope &":$scope, "::attn::Index":$k), "",
+      [{ return std::nullopt; }]>,
+
+    InterfaceMethod<[{For a non-empty range of rows: the keys that some row sees (never too
+      few) and the keys that every row sees (never too many). The forward
+      pass walks them; a tile inside `all` needs no element test.}],
+      "::attn::TileRanges", "keyRanges",
+      (ins "::attn::IndexMath &":$math, "const ::attn::MaskScope &":$scope, "::attn::Interval":$queries), "",
+      [{ return ::attn::keyRangesOfRows($_attr, math, scope, queries); }]>,
+
+    InterfaceMethod<[{For a non-empty range of keys: the rows that see some of them, and the rows
+      that see all of them. The backward pass walks them.}],
+      "::attn::TileRanges", "queryRanges",
+      (ins "::attn::IndexMath &":$math, "const ::attn::MaskScope &":$scope, "::attn::Interval":$keys), "",
+      [{ return ::attn::queryRangesOfColumns($_attr, math, scope, keys); }]>,
+
+    InterfaceMethod<"The element test: is the pair (`q`, `k`), within bounds, visible?",
+      "::attn::Cond", "emitKeep",
+      (ins "::attn::IndexMath &":$math, "const ::attn::MaskScope &":$scope, "::attn::Index":$q, "::attn::Index":$k), "",
+      [{ return ::attn::keepOfRow($_attr, math, scope, q, k); }]>,
+
+    InterfaceMethod<[{The run-time int32 arrays the mask reads, in the order `scope.load` and
+      `point.load` count them. None for most masks.}],
+      "::llvm::SmallVector<::attn::MaskOperand>", "operands", (ins), "",
+      [{ return {}; }]>,
+
+    InterfaceMethod<[{The masks whose intersection this mask is; itself if it is no `and`. Loop
+      segments test only the conjuncts they need.}],
+      "std::vector<::attn::MaskInterface>", "conjuncts", (ins), "",
+      [{ return {::mlir::cast<::attn::MaskInterface>(::mlir::Attribute($_attr))}; }]>,
+
+    InterfaceMethod<"The masks this one is made of; none for a leaf.",
+      "::llvm::ArrayRef<::attn::MaskInterface>", "children", (ins), "",
+      [{ return {}; }]>,
+
+    InterfaceMethod<[{May this mask be used where sequences are packed (THD)? A mask that
+      identifies sequences itself may not.}],
+      "bool", "worksPacked", (ins), "", [{ return true; }]>
+  ];
+}
+
+#endif // ATTN_INTERFACES

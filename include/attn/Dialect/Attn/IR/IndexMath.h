@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Integer arithmetic that computes on constants and emits `arith` on i32
+// otherwise, and sorted lists of half-open intervals over it. Every analysis of
+// a mask is written once, over these: with constants it answers, with SSA
+// values it becomes code. Folding happens here, so that what is statically
+// known (an absent bound, an empty segment) leaves no trace in the IR.
+//
+#ifndef ATTN_DIALECT_ATTN_IR_INDEXMATH_H
+#define ATTN_DIALECT_ATTN_IR_INDEXMATH_H
+
+#include "mlir/IR/Builders.h"
+#include <optional>
+
+namespace attn {
+
+/// An integer: a constant of the mask, an SSA value of type i32, or a number that
+/// stands for such a value (`runtime`). Numbers compute but do not fold: an
+/// analysis takes the same way, and has as many intervals, for every length.
+class Index {
+public:
+  Index(int64_t constant) : number(constant) {}
+  Index(mlir::Value value) : value(value) {}
+  static Index runtime(int64_t number) {
+    Index i(number);
+    i.isRuntime = true;
+    return i;
+  }
+  bool isConstant() const { return !value && !isRuntime; }
+  bool isNumber() const { return !value; }
+  bool is(int64_t c) const { return isConstant() && number == c; }
+  /// Of a constant or a number.
+  int64_t getNumber() const { return number; }
+  mlir::Value getValue() const { return value; }
+  /// Known to be the same.
+  bool operator==(const Index &o) const {
+    return value ? value == o.value : isConstant() && o.is(number);
+  }
+
+private:
+  int64_t number = 0;
+  mlir::Value value;
+  bool isRuntime = false;
+};
+
+/// A truth value, likewise; SSA values are of type i1.
+class Cond {
+public:
+  static Cond of(bool constant) { Cond c; c.number = constant; return c; }
+  static Cond of(mlir::Value value) { Cond c; c.value = value; return c; }
+  static Cond runtime(bool number) { Cond c = of(number); c.isRuntime = true; return c; }
+  bool isConstant() const { return !value && !isRuntime; }
+  bool isNumber() const { return !value; }
+  bool getNumber() const { return number; }
+  mlir::Value getValue() const { return value; }
+
+private:
+  bool number = false;
+  mlir::Value value;
+  bool isRuntime = false;
+};
+
+/// [lo, hi); empty when hi <= lo.
+struct Interval {
+  Index lo, hi;
+};
+
+/// Sorted by `lo` and disjoint, but for empty intervals, which stand anywhere.
+using IntervalList = llvm::SmallVector<Interval, 2>;
+
+/// What a tile's rows (or columns) see, each a list over the other axis:
+/// `some` is never too small, `all` never too large.
+struct TileRanges {
+  IntervalList some, all;
+};
+
+/// Builds integer expressions. Without a builder there are no SSA values.
+class IndexMath {
+public:
+  IndexMath() = default;
+  IndexMath(mlir::OpBuilder &builder, mlir::Location loc) : builder(&builder), loc(loc) {}
+
+  Index add(Index a, Index b);
+  Index sub(Index a, Index b);
+  Index mul(Index a, int64_t factor);
+  Index min(Index a, Index b);
+  Index max(Index a, Index b);
+  Index floorDiv(Index a, int64_t divisor); ///< a >= 0, divisor > 0
+  Index ceilDiv(Index a, int64_t divisor);  ///< a >= 0, divisor > 0
+  Index select(Cond c, Index a, Index b);
+  Index clamp(Index a, Index lo, Index hi) { return min(max(a, lo), hi); }
+
+  Cond lt(Index a, Index b);
+  Cond le(Index a, Index b);
+  Cond eq(Index a, Index b);
+  Cond logicalAnd(Cond a, Cond b);
+  Cond logicalOr(Cond a, Cond b);
+  Cond logicalNot(Cond a);
+
+  /// SSA values of either kind (constants are materialised).
+  mlir::Value value(Index a);
+  mlir::Value value(Cond a);
+  /// Gives the value a name that printed code and dumps use.
+  Index named(Index a, llvm::StringRef name);
+
+  mlir::OpBuilder *getBuilder() { return builder; }
+  mlir::Location getLoc() { return *loc; }
+
+private:
+  mlir::OpBuilder *builder = nullptr;
+  std::optional<mlir::Location> loc;
+};
+
+/// Sorted union; touching and overlapping intervals become one.
+IntervalList unite(IndexMath &math, llvm::ArrayRef<Interval> a, llvm::ArrayRef<Interval> b);
+/// Sorted intersection.
+IntervalList intersect(IndexMath &math, llvm::ArrayRef<Interval> a, llvm::ArrayRef<Interval> b);
+/// What [0, extent) has beyond the list.
+IntervalList complement(IndexMath &math, llvm::ArrayRef<Interval> a, Index extent);
+/// Is `x` in one of the intervals?
+Cond contains(IndexMath &math, llvm::ArrayRef<Interval> a, Index x);
+
+} // namespace attn
+
+#endif // ATTN_DIALECT_ATTN_IR_INDEXMATH_H

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a mask may ask about its surroundings, in the two worlds it lives in: a
+// single pair of the reference (`MaskPoint`) and an analysis (`MaskScope`).
+//
+#ifndef ATTN_DIALECT_ATTN_IR_MASKSCOPE_H
+#define ATTN_DIALECT_ATTN_IR_MASKSCOPE_H
+
+#include "attn/Dialect/Attn/IR/IndexMath.h"
+#include <functional>
+#include <string>
+
+namespace attn {
+
+/// What a mask's run-time int32 array has one entry of.
+enum class OperandShape {
+  PerSequence, ///< [batch]
+  PerQuery,    ///< [batch, seqlen_q]; position = query row
+  PerKey,      ///< [batch, seqlen_kv]; position = key
+};
+
+struct MaskOperand {
+  std::string name;
+  OperandShape shape;
+  bool operator==(const MaskOperand &) const = default;
+};
+
+/// One pair of one sequence and head, for the definition.
+struct MaskPoint {
+  int64_t q = 0, k = 0;       ///< 0 <= q < lenQ, 0 <= k < lenK
+  int64_t lenQ = 0, lenK = 0; ///< lengths of this sequence
+  int64_t batch = 0, head = 0;
+  /// Entry `position` (ignored for PerSequence) of this sequence's part of the
+  /// mask's array number `operand`, as `MaskInterface::operands` counts.
+  std::function<int64_t(unsigned operand, int64_t position)> load;
+};
+
+/// The same for an analysis: constants when it answers, SSA values when it emits.
+struct MaskScope {
+  Index lenQ = 0, lenK = 0;
+  Index batch = 0, head = 0;
+  std::function<Index(unsigned operand, Index position)> load;
+
+  /// The scope of a composite's child whose arrays start at number `first`.
+  MaskScope ofChild(unsigned first) const;
+};
+
+} // namespace attn
+
+#endif // ATTN_DIALECT_ATTN_IR_MASKSCOPE_H

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The `tile` dialect: kernels over tiles, places and tokens. See TileDialect.td.
+//
+#ifndef ATTN_DIALECT_TILE_IR_TILE_H
+#define ATTN_DIALECT_TILE_IR_TILE_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+
+#include "attn/Dialect/Tile/IR/TileDialect.h.inc"
+#include "attn/Dialect/Tile/IR/TileEnums.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "attn/Dialect/Tile/IR/TileTypes.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "attn/Dialect/Tile/IR/TileAttrs.h.inc"
+
+#define GET_OP_CLASSES
+#include "attn/Dialect/Tile/IR/TileOps.h.inc"
+
+#endif // ATTN_DIALECT_TILE_IR_TILE_H

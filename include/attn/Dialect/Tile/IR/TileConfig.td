@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef TILE_CONFIG
+#define TILE_CONFIG
+
+include "attn/Dialect/Tile/IR/TileDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+
+def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
+  let mnemonic = "config";
+  let summary = "the sizes a schedule is built with";
+  let description = [{
+    Chosen by one heuristic (`lib/Conversion/ChooseConfig.cpp`) from head dims,
+    dtype and target, or given by hand on an `attn.problem`, and visible on the
+    kernel in every dump. A block has `warps` warps and computes `q_tile` query
+    rows against `kv_tile` keys at a time; `blocks` is how many blocks one
+    multiprocessor should hold at once.
+
+    Constraints:
+    - C1: warps is 1, 2, 4 or 8, and q_tile a multiple of 16 * warps, at most 256.
+    - C2: kv_tile is a multiple of 16 from 16 to 256.
+    - C3: blocks is from 1 to 16.
+
+    ```mlir
+    #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>
+    ```
+  }];
+  let parameters = (ins "int64_t":$q_tile, "int64_t":$kv_tile, "int64_t":$warps, "int64_t":$blocks);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+#endif // TILE_CONFIG

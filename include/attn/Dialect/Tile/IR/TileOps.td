@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef TILE_OPS
+#define TILE_OPS
+
+include "attn/Dialect/Tile/IR/TileTypes.td"
+include "attn/Dialect/Tile/IR/TileConfig.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+
+class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
+
+//===----------------------------------------------------------------------===//
+// Kernel
+//===----------------------------------------------------------------------===//
+
+def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "the program of one thread block";
+  let description = [{
+    Made by `convert-attn-to-tile` from an `attn.problem`, translated to source
+    at the end. The names of its arguments are the contract with the launcher:
+    tensors (`q`, `k`, `v`, `o`, `lse`), run-time arrays (`cu_seqlens_q`, ...),
+    sizes (`batch`, `seqlen_q`, `total_q`, ...) and strides in elements
+    (`q_row`, `k_head`, ...). `grid` says how many blocks a launch has.
+
+    Constraints:
+    - C1: as many argument names as arguments.
+
+    ```mlir
+    tile.kernel @copy(%q: !tile.ptr<bf16>, %batch: i32) target("cpu") grid(dense heads 4)
+        config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+      %b = tile.block_index
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$arg_names, StrAttr:$target, UnitAttr:$packed,
+    I64Attr:$heads, Tile_Config:$config, OptionalAttr<I64Attr>:$shared_bytes);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_BlockIndexOp : Tile_Op<"block_index", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "the number of this block in the grid";
+  let description = [{
+    ```mlir
+    %block = tile.block_index
+    ```
+  }];
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_FindSequenceOp : Tile_Op<"find_sequence", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "which sequence and rows of a packed layout a slot stands for";
+  let description = [{
+    Packed sequences have tiles of their own, but nobody counts them on the host.
+    Sequence b owns the slots from bound(b) / q_tile + b + 1 on, where bound(b)
+    is its first token; that is monotone in b and leaves room for its last,
+    partial tile, so a block finds its sequence by a search over `offsets`.
+    Slots before the first and behind the last sequence stand for padding.
+    There are total / q_tile + batch + 2 slots.
+
+    `first` is the sequence's first token, `q0` the tile's first row within the
+    sequence, `rows` how many rows are to be computed (0 for padding, or where a
+    slot is not needed), `write_rows` how many are to be written (the rest of
+    them, padding, with zeros).
+
+    ```mlir
+    %b, %q0, %first, %rows, %write_rows = tile.find_sequence %slot in %cu, %offsets, %batch, %total tile 128
+    ```
+  }];
+  let arguments = (ins I32:$slot, Tile_Ptr:$cu_seqlens, Tile_Ptr:$offsets, I32:$batch, I32:$total, I64Attr:$q_tile);
+  let results = (outs I32:$b, I32:$q0, I32:$first, I32:$rows, I32:$write_rows);
+  let assemblyFormat = [{
+    $slot `in` $cu_seqlens `,` $offsets `,` $batch `,` $total `tile` $q_tile attr-dict `:` qualified(type($cu_seqlens)) `,` qualified(type($offsets))
+  }];
+}
+
+def Tile_LoadOp : Tile_Op<"load", [Pure]> {
+  let summary = "one int32 from a run-time array";
+  let description = [{
+    Arrays are constant while a kernel runs, so a load is pure. `index` is i32 or i64.
+
+    ```mlir
+    %len = tile.load %cu_seqlens_kv[%b] : i32
+    ```
+  }];
+  let arguments = (ins Tile_Ptr:$array, AnyTypeOf<[I32, I64]>:$index);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$array `[` $index `]` attr-dict `:` type($index)  `from` qualified(type($array))";
+}
+
+def Tile_AdvanceOp : Tile_Op<"advance", [Pure, AllTypesMatch<["base", "result"]>]> {
+  let summary = "a pointer moved by elements";
+  let description = [{
+    ```mlir
+    %row = tile.advance %q, %offset : !tile.ptr<bf16>
+    ```
+  }];
+  let arguments = (ins Tile_Ptr:$base, I64:$offset);
+  let results = (outs Tile_Ptr:$result);
+  let assemblyFormat = "$base `,` $offset attr-dict `:` qualified(type($result))";
+  let hasFolder = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
+
+def Tile_PlaceOp : Tile_Op<"place", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "declares a place";
+  let description = [{
+    A tile in shared memory, a fragment in registers or the state of query rows,
+    with its name. `offset` (bytes into the block's shared memory, a multiple of
+    128) is given to shared places by `tile-allocate-shared`.
+
+    ```mlir
+    %Q = tile.place "Q" : !tile.shared<128x128xbf16, 136>
+    %s = tile.place "s" : !tile.frag<128x64, 4>
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, OptionalAttr<I64Attr>:$offset);
+  let results = (outs Tile_AnyPlace:$result);
+  let assemblyFormat = "$name (`at` $offset^)? attr-dict `:` qualified(type($result))";
+}
+
+def Tile_ClearOp : Tile_Op<"clear"> {
+  let summary = "sets a fragment to 0, or row states to \"nothing seen yet\"";
+  let description = [{
+    ```mlir
+    tile.clear %acc : !tile.frag<128x128, 4>
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[Tile_Frag, Tile_Rows]>:$place);
+  let assemblyFormat = "$place attr-dict `:` qualified(type($place))";
+}
+
+//===----------------------------------------------------------------------===//
+// Asynchronous: copies and products
+//===----------------------------------------------------------------------===//
+
+def Tile_CopyAsyncOp : Tile_Op<"copy_async"> {
+  let summary = "starts copying rows from global into shared memory";
+  let description = [{
+    Copies `rows` rows (at most the place's) of `dim` elements, which lie
+    `stride` elements apart; everything else in the place becomes 0, so that
+    what lies behind a sequence is never read. With `when`, nothing happens
+    unless the condition holds; the token counts as landed then.
+
+    Constraints:
+    - C1: dim is a multiple of 8 and at most the place's columns; element types agree.
+
+    ```mlir
+    %t = tile.copy_async %K, %src stride(%k_row) rows(%n) dim 128 when(%more)
+      : !tile.shared<64x128xbf16, 136>, !tile.ptr<bf16>
+    ```
+  }];
+  let arguments = (ins Tile_Shared:$dst, Tile_Ptr:$src, I64:$stride, I32:$rows, I64Attr:$dim, Optional<I1>:$when);
+  let results = (outs Tile_CopyToken:$token);
+  let assemblyFormat = [{
+    $dst `,` $src `stride` `(` $stride `)` `rows` `(` $rows `)` `dim` $dim (`when` `(` $when^ `)`)? attr-dict
+    `:` qualified(type($dst)) `,` qualified(type($src))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_WaitOp : Tile_Op<"wait"> {
+  let summary = "waits for copies or products";
+  let description = [{
+    After it, the destinations of the tokens may be read. Waiting for a copy is
+    also a barrier of the block: what was read before it may be overwritten
+    after it.
+
+    Constraints:
+    - C1: all tokens are of one kind, and there is at least one.
+
+    ```mlir
+    tile.wait %t : !tile.token<copy>
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_Token>:$tokens);
+  let assemblyFormat = "$tokens attr-dict `:` qualified(type($tokens))";
+  let hasVerifier = 1;
+}
+
+def Tile_MmaQkOp : Tile_Op<"mma_qk"> {
+  let summary = "starts s = Q K^T";
+  let description = [{
+    Constraints:
+    - C1: s has Q's rows and as many columns as K has rows; Q and K have equal columns and element types.
+
+    ```mlir
+    %t = tile.mma_qk %s, %Q, %K : !tile.frag<128x64, 4>, !tile.shared<128x128xbf16, 136>, !tile.shared<64x128xbf16, 136>
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$s, Tile_Shared:$q, Tile_Shared:$k);
+  let results = (outs Tile_ProductToken:$token);
+  let assemblyFormat = [{ $s `,` $q `,` $k attr-dict `:` qualified(type($s)) `,` qualified(type($q)) `,` qualified(type($k)) }];
+  let hasVerifier = 1;
+}
+
+def Tile_MmaPvOp : Tile_Op<"mma_pv"> {
+  let summary = "starts acc += P V";
+  let description = [{
+    P is the fragment `p`, rounded to V's element type. `guarded`: some rows of
+    the tile may not see some of its keys, and a NaN or Inf in V must not reach
+    them through 0 * NaN.
+
+    Constraints:
+    - C1: acc has p's rows and V's columns; p has as many columns as V has rows.
+
+    ```mlir
+    %t = tile.mma_pv %acc, %s, %V {guarded} : !tile.frag<128x128, 4>, !tile.frag<128x64, 4>, !tile.shared<64x128xbf16, 136>
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$acc, Tile_Frag:$p, Tile_Shared:$v, UnitAttr:$guarded);
+  let results = (outs Tile_ProductToken:$token);
+  let assemblyFormat = [{ $acc `,` $p `,` $v attr-dict `:` qualified(type($acc)) `,` qualified(type($p)) `,` qualified(type($v)) }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// On fragments
+//===----------------------------------------------------------------------===//
+
+def Tile_KeepOp : Tile_Op<"keep", [SingleBlockImplicitTerminator<"YieldOp">,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "element test: scores of invisible pairs become -inf";
+  let description = [{
+    The region gets the query row and the key of an element, (`q0`, `k0`) being
+    those of the tile's first, and yields one condition per conjunct of the mask;
+    the element stays if all hold. Inside a `tile.kv_loop` each segment says
+    which conjuncts it needs; `tile-split-kv-loop` leaves only those.
+
+    ```mlir
+    tile.keep %s at(%q0, %k0) : !tile.frag<128x64, 4> {
+    ^bb0(%q: i32, %k: i32):
+      %below = arith.cmpi sle, %k, %q : i32
+      tile.yield %below : i1
+    }
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$s, I32:$q0, I32:$k0);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$s `at` `(` $q0 `,` $k0 `)` `:` qualified(type($s)) $body attr-dict";
+  let hasVerifier = 1;
+}
+
+def Tile_SoftmaxStepOp : Tile_Op<"softmax_step"> {
+  let summary = "one step of the online softmax";
+  let description = [{
+    Raises the running maximum of each row, rescales its sum and `acc`, turns the
+    scores `s` into unnormalised probabilities and adds them to the sum. In base
+    2: scores are multiplied by `scale` * log2(e).
+
+    ```mlir
+    tile.softmax_step %s, %row, %acc scale 8.838835e-02 : !tile.frag<128x64, 4>, !tile.rows<128, 4>, !tile.frag<128x128, 4>
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$s, Tile_Rows:$row, Tile_Frag:$acc, F64Attr:$scale);
+  let assemblyFormat = [{ $s `,` $row `,` $acc `scale` $scale attr-dict `:` qualified(type($s)) `,` qualified(type($row)) `,` qualified(type($acc)) }];
+}
+
+def Tile_NormalizeOp : Tile_Op<"normalize"> {
+  let summary = "divides the accumulator by the rows' sums (0 where nothing was seen)";
+  let description = [{
+    ```mlir
+    tile.normalize %acc, %row : !tile.frag<128x128, 4>, !tile.rows<128, 4>
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$acc, Tile_Rows:$row);
+  let assemblyFormat = "$acc `,` $row attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+def Tile_StoreOp : Tile_Op<"store"> {
+  let summary = "writes a fragment's rows, and zeros to padding rows";
+  let description = [{
+    Rows below `rows` are rounded to the element type and written, rows from
+    there to `write_rows` are written as 0; `dim` columns each.
+
+    ```mlir
+    tile.store %dst stride(%o_row), %acc rows(%rows, %write_rows) dim 128 : !tile.ptr<bf16>, !tile.frag<128x128, 4>
+    ```
+  }];
+  let arguments = (ins Tile_Ptr:$dst, I64:$stride, Tile_Frag:$acc, I32:$rows, I32:$write_rows, I64Attr:$dim);
+  let assemblyFormat = [{ $dst `stride` `(` $stride `)` `,` $acc `rows` `(` $rows `,` $write_rows `)` `dim` $dim attr-dict
+    `:` qualified(type($dst)) `,` qualified(type($acc)) }];
+}
+
+def Tile_StoreLseOp : Tile_Op<"store_lse"> {
+  let summary = "writes the log-sum-exp of rows (natural logarithm), -inf to padding rows";
+  let description = [{
+    ```mlir
+    tile.store_lse %dst, %row rows(%rows, %write_rows) : !tile.ptr<f32>, !tile.rows<128, 4>
+    ```
+  }];
+  let arguments = (ins Tile_Ptr:$dst, Tile_Rows:$row, I32:$rows, I32:$write_rows);
+  let assemblyFormat = [{ $dst `,` $row `rows` `(` $rows `,` $write_rows `)` attr-dict `:` qualified(type($dst)) `,` qualified(type($row)) }];
+}
+
+def Tile_StorePaddingOp : Tile_Op<"store_padding"> {
+  let summary = "writes a tile made of padding: 0 (float32: -inf)";
+  let description = [{
+    For slots that stand for padding only. Writes `write_rows` rows of `dim`
+    columns: 0 where the element is bf16 or f16, -inf where it is f32 (LSE).
+
+    ```mlir
+    tile.store_padding %dst stride(%o_row) rows(%write_rows) dim 128 : !tile.ptr<bf16>
+    ```
+  }];
+  let arguments = (ins Tile_Ptr:$dst, I64:$stride, I32:$write_rows, I64Attr:$dim);
+  let assemblyFormat = "$dst `stride` `(` $stride `)` `rows` `(` $write_rows `)` `dim` $dim attr-dict `:` qualified(type($dst))";
+}
+
+//===----------------------------------------------------------------------===//
+// The walk over keys
+//===----------------------------------------------------------------------===//
+
+def Tile_KvLoopOp : Tile_Op<"kv_loop", [SingleBlock, AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "visits the key tiles of a query tile, segment by segment";
+  let description = [{
+    The mask gives a sorted list of runs of key tiles; each run is cut into
+    consecutive segments, and each segment says which conjuncts of the mask
+    (numbers of what `tile.keep` yields) an element of its tiles must be tested
+    for. `[%a, %b, %c] tests [[0, 1], []]` is the run of tiles a <= j < b, tested
+    for conjuncts 0 and 1, and b <= j < c, full tiles. Bounds of a run never
+    step back; a run starts where the one before it ended, or later.
+
+    The body gets the tile number `j`, whether there are `more` tiles to come,
+    the number of the `next` one (undefined if not), and the carried tokens.
+
+    Made by `convert-attn-to-tile`, gone after `tile-split-kv-loop`.
+
+    Constraints:
+    - C1: a run has one more bound than it has segments, and at least one segment.
+    - C2: what is carried, yielded and returned has the same types.
+    - C3: tests name conjuncts that the body's `tile.keep` yields.
+
+    ```mlir
+    tile.kv_loop [%begin, %full, %end] tests [[0, 1], []] carry() {
+    ^bb0(%j: i32, %next: i32, %more: i1):
+      tile.yield
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<I32>:$bounds, Variadic<Tile_Token>:$carried, ArrayAttr:$runs);
+  let results = (outs Variadic<Tile_Token>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// One run: its bounds, and the tests of the segment between bounds i and i + 1.
+    struct Run {
+      ::mlir::ValueRange bounds;
+      ::llvm::SmallVector<::llvm::ArrayRef<int64_t>> tests;
+    };
+    ::llvm::SmallVector<Run> getRunList();
+    ::mlir::Value getTile() { return getBody().getArgument(0); }
+    ::mlir::Value getNext() { return getBody().getArgument(1); }
+    ::mlir::Value getMore() { return getBody().getArgument(2); }
+  }];
+  let extraClassDefinition = "";
+}
+
+def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator]> {
+  let summary = "ends the body of `tile.kv_loop` or `tile.keep`";
+  let description = [{
+    ```mlir
+    tile.yield %below : i1
+    ```
+  }];
+  let arguments = (ins Variadic<AnyType>:$values);
+  let builders = [OpBuilder<(ins), [{ (void)$_builder; (void)$_state; }]>];
+  let assemblyFormat = "($values^ `:` qualified(type($values)))? attr-dict";
+}
+
+#endif // TILE_OPS

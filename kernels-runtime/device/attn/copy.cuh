@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Tiles from global to shared memory by cp.async: 16 bytes a request, past the L1 cache, no registers in between.
+#pragma once
+#include "attn/fragment.cuh"
+
+namespace attn {
+
+ATTN_INLINE constexpr int next_power_of_two(int x) {
+  int p = 1;
+  while (p < x) p *= 2;
+  return p;
+}
+
+// How a block walks over a tile in 16 byte chunks: a power of two of threads side by side in a row, so that thread -> (row, column) is two
+// bit operations and pass p only adds p * Step rows. For widths in between (80, 96, 192 columns) some threads have nothing to do.
+template <class Tile> struct Walk {
+  static constexpr int Threads = Block<int(sizeof(typename Tile::T)) * 0>::threads;
+  static constexpr int Chunks = Tile::Cols / 8, Side = next_power_of_two(Chunks);
+  static constexpr int Step = Threads / Side;
+  static constexpr int Passes = (Tile::Rows + Step - 1) / Step;
+  static_assert(Threads % Side == 0);
+  int row, chunk;
+  ATTN_INLINE Walk() {
+    unsigned thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    row = thread / Side, chunk = thread % Side;
+  }
+  // Whether pass p has a chunk for this thread; folds to true for the usual widths.
+  ATTN_INLINE bool has(int p) const { return (Chunks == Side || chunk < Chunks) && (Tile::Rows % Step == 0 || row + p * Step < Tile::Rows); }
+};
+
+// Rows [0, min(rows, Tile::Rows)) of Dim elements, zeros elsewhere: a request of size 0 reads nothing and writes 16 zero bytes. What lies behind a
+// sequence is therefore never read, and products over the tile need no second guard for its rows.
+template <int Dim, class T, int R, int C, int P>
+ATTN_INLINE void copy_async(const Smem<T, R, C, P> &dst, const T *src, long long stride, int rows) {
+  static_assert(Dim % 8 == 0 && Dim <= C && C - Dim < 16);
+  using Tile = Smem<T, R, C, P>;
+  const Walk<Tile> walk;
+  const T *from = src;
+  asm volatile("{\n\t.reg .u64 row, col;\n\tcvt.u64.u32 row, %1;\n\tcvt.u64.u32 col, %2;\n\tmad.lo.u64 %0, row, %3, %0;\n\tadd.u64 %0, %0, col;\n\t}" : "+l"(from) : "r"(walk.row), "r"(walk.chunk * 16), "l"(stride * 2));
+  const unsigned to = dst.at(walk.row, walk.chunk * 8);
+  const int limit = (Dim == C || walk.chunk < Dim / 8) ? rows - walk.row : 0;
+#pragma unroll
+  for (int p = 0; p < walk.Passes; ++p) {
+    if (walk.has(p))
+      asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to + p * walk.Step * P * 2), "l"(from),
+                   "r"(p * walk.Step < limit ? 16 : 0) : "memory");
+    from += walk.Step * stride;
+  }
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+// Everybody's copies have landed, everybody sees them, and everybody is done with what the next copies overwrite.
+ATTN_INLINE void wait() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  __syncthreads();
+}
+
+}  // namespace attn

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// acc += P V where P has zeros that mean "may not see". A matrix unit computes 0 * NaN = NaN, so a NaN or Inf in a key's V would reach rows
+// that the mask keeps from it. Finite tiles, that is all but broken ones, pay one look at V and one barrier.
+#pragma once
+#include "attn/copy.cuh"
+#include "attn/mma.cuh"
+
+namespace attn {
+
+template <class T> ATTN_INLINE bool all_finite(uint4 x) {
+  return is_zero(times_zero<T>(x.x, times_zero<T>(x.y, times_zero<T>(x.z, times_zero<T>(x.w, 0)))));
+}
+// Whether row k of V, or what the caller's warp sees of it, has a NaN or Inf. Uniform in the warp.
+template <class T, int N, int C, int P> ATTN_INLINE bool row_is_bad(const Smem<T, N, C, P> &V, int k) {
+  unsigned test = 0;
+#pragma unroll
+  for (int c = lane_index() * 2; c < C; c += 64) test = times_zero<T>(word_at(V.at(k, c)), test);
+  return __any_sync(~0u, !is_zero(test));
+}
+
+// Adds p * v for the bad rows of V to the rows of acc with p > 0, key by key, and clears those rows of V. One key at a time keeps the code small; its
+// column of P comes from a product with the k-th unit vector, since registers have no run-time index.
+template <class T, int R, int N, int C, int P, int W>
+ATTN_INLINE void move_bad_rows(Frag<R, C, W> &acc, const Frag<R, N, W> &s, const Smem<T, N, C, P> &V) {
+#pragma unroll 1
+  for (int k = 0; k < N; ++k) {
+    if (!row_is_bad(V, k)) continue;
+    float p[R / W / 16][4] = {};
+#pragma unroll
+    for (int d = 0; d < N; d += 16) {
+      const int at = k - d - lane_index() % 4 * 2;
+      const unsigned low = pack<T>(1, 0), one = at == 0 || at == 8 ? low : at == 1 || at == 9 ? low << 16 : 0;
+#pragma unroll
+      for (int m = 0; m < s.Blocks; ++m) {
+        unsigned a[4];
+        pack_depth<T>(a, s, m, d);
+        mma<T>(p[m], a, at < 8 ? one : 0, at < 8 ? 0 : one);
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < acc.Pieces; ++n) {
+      const unsigned v = word_at(V.at(k, acc.col(n)));
+#pragma unroll
+      for (int i = 0; i < 2 * s.Blocks; ++i)
+        if (p[i / 2][i % 2 * 2] != 0) {
+          acc.v[i / 2][n][i % 2 * 2] += p[i / 2][i % 2 * 2] * low_half<T>(v);
+          acc.v[i / 2][n][i % 2 * 2 + 1] += p[i / 2][i % 2 * 2] * high_half<T>(v);
+        }
+    }
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (int k = warp_index(); k < N; k += W)
+    if (row_is_bad(V, k))
+      for (int c = lane_index() * 2; c < C; c += 64) word_at(V.at(k, c)) = 0;
+  __syncthreads();
+}
+
+template <class T, int R, int N, int C, int P, int W>
+ATTN_INLINE void mma_pv_guarded(Frag<R, C, W> &acc, const Frag<R, N, W> &s, const Smem<T, N, C, P> &V) {
+  const Walk<Smem<T, N, C, P>> walk;
+  bool bad = false;
+#pragma unroll
+  for (int pass = 0; pass < walk.Passes; ++pass)
+    if (walk.has(pass)) bad |= !all_finite<T>(chunk_at(V.at(walk.row + pass * walk.Step, walk.chunk * 8)));
+  if (__syncthreads_or(bad)) move_bad_rows(acc, s, V);
+  mma_pv(acc, s, V);
+}
+
+}  // namespace attn

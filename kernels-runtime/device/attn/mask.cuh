@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The element test of a partial tile.
+#pragma once
+#include "attn/fragment.cuh"
+
+namespace attn {
+
+// Scores of pairs that f refuses become -inf. f is the mask's residual test as the compiler printed it, over absolute positions; it is inlined into
+// a loop with rows outside, so that what depends on the row alone is worked out once a row.
+template <int R, int N, int W, class F> ATTN_INLINE void keep(Frag<R, N, W> &s, int q0, int k0, F f) {
+  const float refused = -infinity();
+#pragma unroll
+  for (int i = 0; i < 2 * s.Blocks; ++i) {
+    const int q = q0 + s.row(i);
+#pragma unroll
+    for (int n = 0; n < s.Pieces; ++n)
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        float &x = s.v[i / 2][n][i % 2 * 2 + c];
+        x = f(q, k0 + s.col(n) + c) ? x : refused;
+      }
+  }
+}
+
+}  // namespace attn

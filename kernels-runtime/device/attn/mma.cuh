@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Matrix products on fragments: mma.m16n8k16, operands from shared memory by ldmatrix.
+//
+// Each right-hand operand read from shared memory serves all row blocks of the warp. With two blocks (32 rows a warp) shared memory traffic
+// per product halves; that, not the matrix rate, decides between 16 and 32 rows.
+#pragma once
+#include "attn/fragment.cuh"
+
+namespace attn {
+
+// Four 8x8 matrices; lane l names row l % 8 of matrix l / 8. Volatile, so that no read moves across a barrier.
+ATTN_INLINE void load_matrices(unsigned (&d)[4], unsigned address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(address));
+}
+ATTN_INLINE void load_matrices_transposed(unsigned (&d)[4], unsigned address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(address));
+}
+
+// d += a b, for 16 rows, 8 columns and a depth of 16.
+template <class T> ATTN_INLINE void mma(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1);
+#define ATTN_MMA(T, name)                                                                                                              \
+  template <> ATTN_INLINE void mma<T>(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {                              \
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." name "." name ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));             \
+  }
+ATTN_MMA(bf16, "bf16")
+ATTN_MMA(fp16, "f16")
+#undef ATTN_MMA
+
+// Q's share of this warp into registers, once per block, where there is room for it.
+template <class T, int R, int C, int P, int W> ATTN_INLINE void hold(Held<T, R, C, W> &q, const Smem<T, R, C, P> &Q) {
+  const int lane = lane_index();
+  const unsigned from = Q.at(warp_index() * q.Blocks * 16 + lane % 16, lane / 16 * 8);
+#pragma unroll
+  for (int m = 0; m < q.Blocks; ++m)
+#pragma unroll
+    for (int k = 0; k < C / 16; ++k) load_matrices(q.v[m][k], from + (m * 16 * P + k * 16) * 2);
+}
+
+// s = Q K^T. K's rows are keys, which is the "column major" right operand as it stands.
+template <class T, int R, int N, int C, int PQ, int PK, int W>
+ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Smem<T, R, C, PQ> &Q, const Smem<T, N, C, PK> &K) {
+  const int lane = lane_index();
+  const unsigned q_from = Q.at(warp_index() * s.Blocks * 16 + lane % 16, lane / 16 * 8);
+  const unsigned k_from = K.at(lane / 16 * 8 + lane % 8, lane / 8 % 2 * 8);
+  clear(s);
+#pragma unroll
+  for (int k = 0; k < C; k += 16) {
+    unsigned a[R / W / 16][4];
+#pragma unroll
+    for (int m = 0; m < s.Blocks; ++m) load_matrices(a[m], q_from + (m * 16 * PQ + k) * 2);
+#pragma unroll
+    for (int n = 0; n < N; n += 16) {
+      unsigned b[4];
+      load_matrices(b, k_from + (n * PK + k) * 2);
+#pragma unroll
+      for (int m = 0; m < s.Blocks; ++m) {
+        mma<T>(s.v[m][n / 8], a[m], b[0], b[1]);
+        mma<T>(s.v[m][n / 8 + 1], a[m], b[2], b[3]);
+      }
+    }
+  }
+}
+template <class T, int R, int N, int C, int PK, int W>
+ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Held<T, R, C, W> &q, const Smem<T, N, C, PK> &K) {
+  const int lane = lane_index();
+  const unsigned k_from = K.at(lane / 16 * 8 + lane % 8, lane / 8 % 2 * 8);
+  clear(s);
+#pragma unroll
+  for (int k = 0; k < C; k += 16)
+#pragma unroll
+    for (int n = 0; n < N; n += 16) {
+      unsigned b[4];
+      load_matrices(b, k_from + (n * PK + k) * 2);
+#pragma unroll
+      for (int m = 0; m < s.Blocks; ++m) {
+        mma<T>(s.v[m][n / 8], q.v[m][k / 16], b[0], b[1]);
+        mma<T>(s.v[m][n / 8 + 1], q.v[m][k / 16], b[2], b[3]);
+      }
+    }
+}
+
+// The left operand of one depth step, 16 columns of P: two 8 column pieces of an accumulator are it as they stand. P never leaves the registers.
+template <class T, int R, int N, int W> ATTN_INLINE void pack_depth(unsigned (&a)[4], const Frag<R, N, W> &s, int m, int k) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) a[i] = pack<T>(s.v[m][k / 8 + i / 2][i % 2 * 2], s.v[m][k / 8 + i / 2][i % 2 * 2 + 1]);
+}
+
+// acc += P V.
+template <class T, int R, int N, int C, int P, int W>
+ATTN_INLINE void mma_pv(Frag<R, C, W> &acc, const Frag<R, N, W> &s, const Smem<T, N, C, P> &V) {
+  const int lane = lane_index();
+  const unsigned v_from = V.at(lane % 16, lane / 16 * 8);
+#pragma unroll
+  for (int k = 0; k < N; k += 16) {
+    unsigned a[R / W / 16][4];
+#pragma unroll
+    for (int m = 0; m < s.Blocks; ++m) pack_depth<T>(a[m], s, m, k);
+#pragma unroll
+    for (int n = 0; n < C; n += 16) {
+      unsigned b[4];
+      load_matrices_transposed(b, v_from + (k * P + n) * 2);
+#pragma unroll
+      for (int m = 0; m < s.Blocks; ++m) {
+        mma<T>(acc.v[m][n / 8], a[m], b[0], b[1]);
+        mma<T>(acc.v[m][n / 8 + 1], a[m], b[2], b[3]);
+      }
+    }
+  }
+}
+
+}  // namespace attn

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What every other file needs: element types, the shape of the block, rounding. No header is included from here on, neither CUDA's nor the
+// standard library's: NVRTC would spend more time in them than in the kernel.
+#pragma once
+
+#define ATTN_INLINE __device__ __forceinline__
+
+namespace attn {
+
+// Storage of one element. Arithmetic is done in float or by the matrix units, so these need no operators.
+struct bf16 { unsigned short bits; };
+struct fp16 { unsigned short bits; };
+
+// The block's number of threads, known where verbs are instantiated: ATTN_KERNEL specialises Block<0>. Loops over a tile's
+// chunks unroll completely because of it. NOTE: this makes it one kernel per source text.
+template <int> struct Block;
+
+#define ATTN_KERNEL(name, block_threads, blocks_per_sm)                                                                                 \
+  template <> struct attn::Block<0> { static constexpr int threads = block_threads; };                                                 \
+  extern "C" __global__ void __launch_bounds__(block_threads, blocks_per_sm) name
+
+ATTN_INLINE int block_index() { return blockIdx.x; }
+ATTN_INLINE int lane_index() { return threadIdx.x & 31; }
+ATTN_INLINE int warp_index() { return threadIdx.x >> 5; }
+
+template <class T> ATTN_INLINE constexpr T min(T a, T b) { return b < a ? b : a; }
+template <class T> ATTN_INLINE constexpr T max(T a, T b) { return a < b ? b : a; }
+ATTN_INLINE float min(float a, float b) { return fminf(a, b); }
+ATTN_INLINE float max(float a, float b) { return fmaxf(a, b); }
+
+constexpr float kLargest = 3.402823466e38f;
+ATTN_INLINE float infinity() { return __int_as_float(0x7f800000); }
+
+// One instruction each; about 2 ulp, denormal results flushed. exp2(-inf) is 0.
+ATTN_INLINE float exp2(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+ATTN_INLINE float log2(float x) { float y; asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+
+ATTN_INLINE float reciprocal(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+
+ATTN_INLINE float to_float(bf16 x) { return __uint_as_float(unsigned(x.bits) << 16); }
+ATTN_INLINE float to_float(fp16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); return y; }
+
+// Two floats, rounded to nearest even, in one register: the first in the low half, as the matrix units and memory want it.
+template <class T> ATTN_INLINE unsigned pack(float low, float high);
+template <> ATTN_INLINE unsigned pack<bf16>(float low, float high) {
+  unsigned d; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low)); return d;
+}
+template <> ATTN_INLINE unsigned pack<fp16>(float low, float high) {
+  unsigned d; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low)); return d;
+}
+template <class T> ATTN_INLINE float low_half(unsigned x) { return to_float(T{(unsigned short)(x & 0xffff)}); }
+template <class T> ATTN_INLINE float high_half(unsigned x) { return to_float(T{(unsigned short)(x >> 16)}); }
+
+// x * 0 + sum on both halves: stays zero exactly as long as every x was finite.
+template <class T> ATTN_INLINE unsigned times_zero(unsigned x, unsigned sum);
+template <> ATTN_INLINE unsigned times_zero<bf16>(unsigned x, unsigned sum) {
+  unsigned d; asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(x), "r"(0), "r"(sum)); return d;
+}
+template <> ATTN_INLINE unsigned times_zero<fp16>(unsigned x, unsigned sum) {
+  unsigned d; asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(x), "r"(0), "r"(sum)); return d;
+}
+ATTN_INLINE bool is_zero(unsigned pair) { return (pair & 0x7fff7fff) == 0; }
+
+}  // namespace attn

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Online softmax in base 2, and the division at its end.
+#pragma once
+#include "attn/copy.cuh"
+
+namespace attn {
+
+// How far a row's maximum may grow before sums and outputs are rescaled. Probabilities then reach 2^8, harmless in fp32 sums and exact as powers
+// of two in bf16 and fp16, and after the first tiles hardly any row triggers it: neither the quad's exchange nor the
+// multiplication of the whole accumulator is paid for.
+constexpr float kSlack = 8;
+
+ATTN_INLINE float quad_max(float x) {
+  x = max(x, __shfl_xor_sync(~0u, x, 1));
+  return max(x, __shfl_xor_sync(~0u, x, 2));
+}
+ATTN_INLINE float quad_sum(float x) {
+  x += __shfl_xor_sync(~0u, x, 1);
+  return x + __shfl_xor_sync(~0u, x, 2);
+}
+
+// The scale's sign moves into Q, so that softmax_step() may take the largest product for the largest score and find a masked score at -inf whatever
+// the scale is. A scale of 0 becomes the least positive number: it makes any finite product 0, but leaves -inf alone.
+template <class T, int R, int C, int P> ATTN_INLINE void fold_sign(const Smem<T, R, C, P> &Q, float &scale) {
+  if (scale < 0) {
+    wait();
+    const Walk<Smem<T, R, C, P>> walk;
+#pragma unroll 1
+    for (int pass = 0; pass < walk.Passes; ++pass)
+      if (walk.has(pass)) {
+        uint4 &x = chunk_at(Q.at(walk.row + pass * walk.Step, walk.chunk * 8));
+        x = {x.x ^ 0x80008000, x.y ^ 0x80008000, x.z ^ 0x80008000, x.w ^ 0x80008000};
+      }
+    scale = -scale;
+  }
+  if (scale == 0) scale = __int_as_float(1);
+}
+
+// Needs scale > 0.
+template <int R, int N, int C, int W>
+ATTN_INLINE void softmax_step(Frag<R, N, W> &s, Rows<R, W> &row, Frag<R, C, W> &acc, float scale) {
+  constexpr int rows = R / W / 8;
+  float top[rows];
+  bool grew = false;
+#pragma unroll
+  for (int i = 0; i < rows; ++i) {
+    top[i] = -infinity();
+#pragma unroll
+    for (int n = 0; n < s.Pieces; ++n)
+      top[i] = max(top[i], max(s.v[i / 2][n][i % 2 * 2], s.v[i / 2][n][i % 2 * 2 + 1]));
+    top[i] *= scale;
+    grew |= top[i] > row.max[i] + kSlack;
+  }
+  if (__any_sync(~0u, grew)) {
+#pragma unroll
+    for (int i = 0; i < rows; ++i) {
+      const float before = row.max[i];
+      row.max[i] = max(before, quad_max(top[i]));
+      const float shrink = exp2(before - row.max[i]);
+      row.sum[i] *= shrink;
+#pragma unroll
+      for (int n = 0; n < acc.Pieces; ++n) acc.v[i / 2][n][i % 2 * 2] *= shrink, acc.v[i / 2][n][i % 2 * 2 + 1] *= shrink;
+    }
+  }
+#pragma unroll
+  for (int n = 0; n < s.Pieces; ++n)
+#pragma unroll
+    for (int m = 0; m < s.Blocks; ++m)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        float &x = s.v[m][n][i];
+        x = exp2(fmaf(x, scale, -row.max[2 * m + i / 2]));
+        row.sum[2 * m + i / 2] += x;
+      }
+}
+
+// acc / sum; a row that saw no key has sum 0 and gives 0. Completes row's sums over the quad, which store_lse() relies on.
+template <int R, int C, int W> ATTN_INLINE void normalize(Frag<R, C, W> &acc, Rows<R, W> &row) {
+#pragma unroll
+  for (int i = 0; i < 2 * acc.Blocks; ++i) {
+    row.sum[i] = quad_sum(row.sum[i]);
+    const float factor = row.sum[i] == 0 ? 0 : reciprocal(row.sum[i]);
+#pragma unroll
+    for (int n = 0; n < acc.Pieces; ++n) acc.v[i / 2][n][i % 2 * 2] *= factor, acc.v[i / 2][n][i % 2 * 2 + 1] *= factor;
+  }
+}
+
+}  // namespace attn

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a kernel's text assumes before its first verb: entry, block number,
+// small integer helpers, and the vector type that all other files are written
+// in.
+#pragma once
+
+// A kernel is one function with internal linkage; the printer adds the exported
+// trampoline which unpacks the arguments. Thread and block counts mean nothing
+// here.
+#define ATTN_KERNEL(name, threads, blocks) static void name
+
+// Every verb is a function of its own: kernels call the heavy ones from two
+// loops (full and partial tiles), and compiling a product twice is compile time
+// for nothing. NOTE: `static`, also on templates. A process loads hundreds of
+// kernels, and weak symbols would let one kernel's verb replace another's that
+// was built from other headers; GCC's unique symbols would also keep dlclose
+// from unloading any of them.
+#define ATTN_VERB static __attribute__((noinline))
+#define ATTN_HELPER static inline __attribute__((always_inline))
+
+// Register tiles are small arrays; they become registers only if the loops over
+// them are gone before the compiler looks at arrays, hence the explicit
+// request.
+//
+// Loops over plain elements ask for the opposite: clang would unroll a constant
+// head dim into scalars before it thinks of vectors (it made copies four times
+// slower).
+#if defined(__clang__)
+#define ATTN_UNROLL _Pragma("clang loop unroll(full)")
+#define ATTN_VECTORIZE _Pragma("clang loop vectorize(enable) unroll(disable)")
+#else
+#define ATTN_UNROLL _Pragma("GCC unroll 16")
+#define ATTN_VECTORIZE _Pragma("GCC ivdep")
+#endif
+
+namespace attn {
+
+// Lanes of the widest vector that the target passes in registers, and how many
+// accumulators fit: AVX-512 has 32 registers, everything else is treated as 16.
+#if defined(__AVX512F__)
+constexpr int lanes = 16, accumulators = 16;
+#elif defined(__AVX__)
+constexpr int lanes = 8, accumulators = 8;
+#else
+constexpr int lanes = 4, accumulators = 8;
+#endif
+
+// `may_alias`: they are read from and written to plain float arrays.
+typedef float Lanes __attribute__((vector_size(lanes * 4), may_alias));
+typedef int IntLanes __attribute__((vector_size(lanes * 4), may_alias));
+
+ATTN_HELPER Lanes &at(float *p) { return *reinterpret_cast<Lanes *>(p); }
+ATTN_HELPER const Lanes &at(const float *p) {
+  return *reinterpret_cast<const Lanes *>(p);
+}
+
+// `x - 0` is x for every x, which compilers know; `x + 0` is not (-0), and
+// stays an addition.
+ATTN_HELPER Lanes splat(float x) { return x - Lanes{}; }
+
+// Keeps a loaded vector in a register. GCC otherwise repeats the load in every
+// FMA that uses it, and full-width loads are what a product runs out of first:
+// worth 10 %.
+ATTN_HELPER void hold(Lanes &x) {
+#if defined(__AVX512F__)
+  __asm__("" : "+v"(x));
+#elif defined(__SSE__)
+  __asm__("" : "+x"(x));
+#elif defined(__aarch64__)
+  __asm__("" : "+w"(x));
+#else
+  (void)x;
+#endif
+}
+
+// NaN in `x` never wins: a NaN score must not become a row's maximum, it
+// reaches the result through its own probability. (Operand order is that of x86
+// `maxps`.)
+ATTN_HELPER Lanes larger(Lanes x, Lanes old) { return x > old ? x : old; }
+
+template <class T> ATTN_HELPER constexpr T min(T a, T b) {
+  return b < a ? b : a;
+}
+template <class T> ATTN_HELPER constexpr T max(T a, T b) {
+  return a < b ? b : a;
+}
+ATTN_HELPER constexpr int clamp(int x, int lo, int hi) {
+  return min(max(x, lo), hi);
+}
+ATTN_HELPER constexpr int roundUp(int x, int to) {
+  return (x + to - 1) / to * to;
+}
+
+constexpr float infinity = __builtin_inff();
+
+// The device reads blockIdx.x; here the trampoline says which block a call is.
+// Thread local, so that any pool of threads may share one loaded kernel.
+static thread_local int currentBlock;
+ATTN_HELPER void set_block_index(int block) { currentBlock = block; }
+ATTN_HELPER int block_index() { return currentBlock; }
+
+} // namespace attn

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What happens to scores between the two products. Rows are lanes, so
+// everything here is elementwise over vectors of rows, key after key.
+#pragma once
+
+#include "attn/places.h"
+
+namespace attn {
+
+// The mask's element test. `keeps` may load from run-time arrays, so it is
+// asked about live rows only: behind them there need not be anything to load.
+template <int M, int N, int W, class F>
+ATTN_VERB void keep(Frag<M, N, W> &scores, int q0, int k0, F keeps) {
+  const int live = scores.live;
+  for (int n = 0; n < N; ++n) {
+    float *__restrict s = scores.data + n * M;
+#pragma omp simd
+    for (int r = 0; r < live; ++r)
+      s[r] = keeps(q0 + r, k0 + n) ? s[r] : -infinity;
+  }
+}
+
+// One step of the online softmax: scores become probabilities relative to the
+// new maximum, the row state and the output so far move to that maximum.
+//
+// NaN needs no branch: it loses every maximum (`larger`), makes its own
+// probability NaN and through it the sum. A maximum of -Inf means that nothing
+// is visible yet; 0 stands in for it, so that exp2(-Inf - 0) is 0 where -Inf -
+// -Inf would be NaN.
+template <int M, int N, int D, int W>
+ATTN_VERB void softmax_step(Frag<M, N, W> &scores, Rows<M, W> &row,
+                            Frag<M, D, W> &out, float scale) {
+  row.live = scores.live;
+  // Hidden keys are -Inf and must stay it, which only a positive factor
+  // promises.
+  if (!(scale > 0.f)) {
+    for (int i = 0; i < M * N; i += lanes) {
+      const Lanes s = at(scores.data + i);
+      at(scores.data + i) = s == -infinity ? s : s * scale;
+    }
+    scale = 1.f;
+  }
+  for (int r = 0; r < scores.live; r += lanes) {
+    float *s = scores.data + r;
+    // Two chains: the latency of one comparison is two vectors' worth of work.
+    Lanes top = splat(-infinity), other = top;
+    for (int n = 0; n < N; n += 2) {
+      top = larger(at(s + n * M), top);
+      other = larger(at(s + (n + 1) * M), other);
+    }
+    const Lanes old = at(row.maximum + r);
+    const Lanes maximum = larger(larger(top, other) * scale, old);
+    const Lanes base = maximum == -infinity ? Lanes{} : maximum;
+    Lanes sum = Lanes{};
+    for (int n = 0; n < N; ++n) {
+      const Lanes p = exp2(at(s + n * M) * scale - base);
+      at(s + n * M) = p;
+      sum += p;
+    }
+    const Lanes factor = exp2(old - base);
+    at(row.maximum + r) = maximum;
+    at(row.sum + r) = at(row.sum + r) * factor + sum;
+    // Maxima settle after a few tiles; a row whose maximum stayed is left
+    // alone.
+    for (int i = 0; i < lanes && r + i < scores.live; ++i)
+      if (factor[i] != 1.f)
+        for (int c = 0; c < D; c += lanes)
+          at(out.data + (r + i) * D + c) *= factor[i];
+  }
+}
+
+// Output / sum. A sum of 0 means that no key was visible and the result is 0; a
+// NaN sum is not equal to 0 and gives NaN.
+template <int M, int D, int W>
+ATTN_VERB void normalize(Frag<M, D, W> &out, const Rows<M, W> &row) {
+  for (int r = 0; r < row.live; ++r) {
+    const float sum = row.sum[r], inverse = 1.f / sum;
+    for (int c = 0; c < D; c += lanes)
+      at(out.data + r * D + c) =
+          sum == 0.f ? Lanes{} : at(out.data + r * D + c) * inverse;
+  }
+}
+
+} // namespace attn

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Running kernels. `args[i]` points at the value of parameter i (see Param);
+// the arrays may die after the call returns. Zero blocks is a launch that does
+// nothing.
+//
+#ifndef ATTN_RT_LAUNCH_H
+#define ATTN_RT_LAUNCH_H
+
+#include "attn-rt/Driver.h"
+#include "attn-rt/Module.h"
+#include "attn-rt/Result.h"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+namespace attn::rt {
+
+/// Puts the kernel on `stream` and returns: a few microseconds, no allocation,
+/// no synchronisation, so it can be captured. Threads and shared memory are the
+/// artifact's; `blocks` usually is `artifact().grid.blocks(...)`.
+Status launch(Module &module, void *const *args, int64_t blocks, Stream stream);
+
+/// Threads that stay, for host kernels. Workers have 16 MB of stack (kernels
+/// keep their tiles there). One job at a time; further callers wait. In a
+/// forked child the workers are started anew at the first use.
+class ThreadPool {
+public:
+  /// 0: $ATTN_NUM_THREADS, else the number of CPUs this process may use.
+  /// Threads start at the first job.
+  explicit ThreadPool(int threads = 0);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool &) = delete;
+  ThreadPool &operator=(const ThreadPool &) = delete;
+
+  int size() const { return count; }
+  /// body(i) once for each i in [0, n), in rising order of start, spread over
+  /// the workers; returns when all are done.
+  void forEach(int64_t n, const std::function<void(int64_t)> &body);
+
+private:
+  struct State;
+  State *stateOfThisProcess();
+  int count;
+  std::atomic<State *> state{nullptr};
+};
+
+/// Runs all blocks of a host kernel and waits for them.
+Status run(HostModule &module, ThreadPool &pool, void *const *args,
+           int64_t blocks);
+
+} // namespace attn::rt
+
+#endif // ATTN_RT_LAUNCH_H

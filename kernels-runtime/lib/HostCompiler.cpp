@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Digest.h"
+#include "EmbeddedHeaders.h"
+#include "Files.h"
+#include "Process.h"
+#include "attn-rt/Compiler.h"
+#include "attn-rt/Switches.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+using namespace attn::rt;
+namespace fs = std::filesystem;
+
+static constexpr const char *temporaryPrefix = "attnc-build-";
+
+namespace {
+class HostCompiler final : public Compiler {
+public:
+  explicit HostCompiler(std::vector<std::string> extraFlags)
+      : extraFlags(std::move(extraFlags)) {}
+
+  std::string_view kind() const override { return "host"; }
+  std::string_view sourceFile() const override { return "kernel.cpp"; }
+  std::string_view binaryFile() const override { return "kernel.so"; }
+  std::string headerDigest() const override { return hostHeaderSet.digest; }
+  std::string toolPath() const override {
+    // Behind a wrapper such as `ccache g++` one file isn't the compiler.
+    return command().size() == 1 ? command()[0] : "";
+  }
+  std::string machine() const override;
+  Result<std::string> version() const override;
+  std::vector<std::string> flags(std::string_view target) const override;
+  Result<CompileOutput> compile(const Artifact &artifact) const override;
+
+private:
+  /// Program and leading arguments; empty when there is no compiler.
+  const std::vector<std::string> &command() const;
+  Error noCompiler() const;
+  Result<CompileOutput> compileIn(const std::string &directory,
+                                  const Artifact &artifact) const;
+
+  std::vector<std::string> extraFlags;
+  mutable std::once_flag looked;
+  mutable std::vector<std::string> found;
+};
+} // namespace
+
+const std::vector<std::string> &HostCompiler::command() const {
+  std::call_once(looked, [&] {
+    const char *given = std::getenv("ATTN_CXX");
+    if (!given || !*given) {
+      for (const char *name : {"c++", "g++", "clang++"})
+        if (std::string path = findProgram(name);
+            !path.empty() && found.empty())
+          found = {path};
+      return;
+    }
+    std::string_view rest = given;
+    while (!rest.empty()) {
+      size_t space = rest.find(' ');
+      if (space != 0)
+        found.emplace_back(rest.substr(0, space));
+      rest = space == std::string_view::npos ? "" : rest.substr(space + 1);
+    }
+    if (std::string path = found.empty() ? "" : findProgram(found[0]);
+        !path.empty())
+      found[0] = path;
+    else
+      found.clear();
+  });
+  return found;
+}
+
+Error HostCompiler::noCompiler() const {
+  if (const char *given = std::getenv("ATTN_CXX"); given && *given)
+    return {fmt::format("no C++ compiler for target `cpu`: `ATTN_CXX` names a "
+                        "program that can be run, got: `{}`",
+                        given),
+            {},
+            {}};
+  return {"no C++ compiler for target `cpu`: none of `c++`, `g++`, `clang++` "
+          "is in `PATH`, and `ATTN_CXX` is not set",
+          {},
+          {}};
+}
+
+Result<std::string> HostCompiler::version() const {
+  if (command().empty())
+    return noCompiler();
+  std::string text;
+  for (const char *question : {"--version", "-dumpmachine"}) {
+    std::vector<std::string> argv = command();
+    argv.push_back(question);
+    Result<ProcessOutput> answer = runProcess(argv, {"LC_ALL=C"});
+    if (!answer)
+      return answer.error();
+    if (answer->exitCode != 0)
+      return Error{fmt::format("`{} {}` failed with status {}", argv[0],
+                               question, answer->exitCode),
+                   answer->text,
+                   {}};
+    text += (text.empty() ? "" : " ") +
+            answer->text.substr(0, answer->text.find('\n'));
+  }
+  return text;
+}
+
+/// -march=native means the CPU's features, so they are part of what the object
+/// is good for. The first block of /proc/cpuinfo has them; lines that change
+/// from run to run (MHz, bogomips, core ids) don't count.
+std::string HostCompiler::machine() const {
+  static const std::string digest = [] {
+    std::string text(16384, '\0'), kept;
+    Fd fd(::open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC));
+    size_t at = 0;
+    for (ssize_t got;
+         fd && at < text.size() &&
+         (got = ::read(fd.get(), text.data() + at, text.size() - at)) > 0;) {
+      at += static_cast<size_t>(got);
+      if (text.find("\n\n") < at)
+        break;
+    }
+    text.resize(at);
+    std::string_view rest = std::string_view(text).substr(0, text.find("\n\n"));
+    while (!rest.empty()) {
+      std::string_view line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+      std::string_view name = line.substr(0, line.find_first_of("\t :"));
+      for (std::string_view wanted : {"vendor_id", "model", "cpu", "flags",
+                                      "Features", "CPU", "isa", "uarch"})
+        if (name == wanted && line.find("MHz") == std::string_view::npos)
+          kept.append(line).push_back('\n');
+    }
+    return sha256(kept);
+  }();
+  return digest;
+}
+
+std::vector<std::string> HostCompiler::flags(std::string_view) const {
+  std::vector<std::string> all = {"-std=c++17",
+                                  "-O3",
+                                  "-march=native",
+                                  "-shared",
+                                  "-fPIC",
+                                  "-fno-math-errno",
+                                  "-fno-trapping-math",
+                                  "-ffp-contract=fast",
+                                  "-fopenmp-simd"};
+  if (Switches::get().lineInfo)
+    all.push_back("-g");
+  all.insert(all.end(), extraFlags.begin(), extraFlags.end());
+  return all;
+}
+
+Result<CompileOutput> HostCompiler::compileIn(const std::string &directory,
+                                              const Artifact &artifact) const {
+  auto unwritable = [&](const std::string &path, int code) {
+    return Error{
+        fmt::format("cannot write `{}`: {}", path, std::strerror(code)),
+        {},
+        {}};
+  };
+  if (int failed = makeDirectories(directory + "/attn"))
+    return unwritable(directory + "/attn", failed);
+  for (const EmbeddedHeader *header = hostHeaderSet.headers; header->name;
+       ++header)
+    if (int failed = writeNewFile(directory + "/" + header->name, header->text,
+                                  /*sync=*/false))
+      return unwritable(directory + "/" + header->name, failed);
+  std::string source = directory + "/kernel.cpp",
+              object = directory + "/kernel.so";
+  if (int failed = writeNewFile(source, artifact.source, /*sync=*/false))
+    return unwritable(source, failed);
+
+  std::vector<std::string> argv = command();
+  for (std::string &flag : flags(artifact.target))
+    argv.push_back(std::move(flag));
+  argv.insert(argv.end(), {"-I" + directory, source, "-o", object});
+  Result<ProcessOutput> run =
+      runProcess(argv, {"TMPDIR=" + directory, "LC_ALL=C"});
+  if (!run)
+    return run.error();
+  CompileOutput output;
+  output.log = fmt::format("{}\n{}", fmt::join(argv, " "), run->text);
+  std::optional<std::string> binary = readFile(object);
+  if (run->exitCode != 0 || !binary || binary->empty())
+    return Error{
+        fmt::format("`{}` failed to compile `{}` for `cpu` with status {}",
+                    argv[0], artifact.entry, run->exitCode),
+        std::move(output.log),
+        {}};
+  output.binary = std::move(*binary);
+  return output;
+}
+
+Result<CompileOutput> HostCompiler::compile(const Artifact &artifact) const {
+  if (command().empty())
+    return noCompiler();
+  std::string directory, failures;
+  for (const std::string &place : temporaryPlaces()) {
+    // What builds of killed processes left.
+    sweepTemporaries(place, temporaryPrefix);
+    // 4 MB are more than one build takes; a place that doesn't have them isn't
+    // one.
+    std::error_code unknown;
+    fs::space_info space = fs::space(place, unknown);
+    int failed = !unknown && space.available < (4u << 20)
+                     ? ENOSPC
+                     : makeTempDirectory(place, temporaryPrefix, directory);
+    if (failed) {
+      failures += fmt::format("{}`{}`: {}", failures.empty() ? "" : "; ", place,
+                              std::strerror(failed));
+      continue;
+    }
+    Result<CompileOutput> output = compileIn(directory, artifact);
+    if (Switches::get().keepTemps)
+      fmt::print(stderr, "attnc: kept `{}`\n", directory);
+    else
+      removeTree(directory);
+    return output;
+  }
+  return Error{"no directory for temporary files: " + failures, {}, {}};
+}
+
+std::unique_ptr<Compiler>
+attn::rt::createHostCompiler(std::vector<std::string> extraFlags) {
+  return std::make_unique<HostCompiler>(std::move(extraFlags));
+}
+
+std::unique_ptr<Compiler> attn::rt::createCompiler(std::string_view target) {
+  if (target == "cpu")
+    return createHostCompiler();
+  return createNvrtcCompiler();
+}
+
+Compiler::~Compiler() = default;

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "NvrtcLibrary.h"
+#include "Files.h"
+#include "Process.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+using namespace attn::rt;
+namespace fs = std::filesystem;
+
+static constexpr const char *sonames[] = {"libnvrtc.so.13", "libnvrtc.so.12",
+                                          "libnvrtc.so"};
+
+namespace {
+/// Looks into one place after the other until a library turns up.
+struct Search {
+  std::vector<std::string> &searched;
+  std::string found;
+
+  void directory(const std::string &path) {
+    if (!found.empty())
+      return;
+    searched.push_back(path);
+    for (const char *name : sonames)
+      if (::access((path + "/" + name).c_str(), R_OK) == 0) {
+        found = path + "/" + name;
+        return;
+      }
+  }
+  void toolkit(const std::string &root) {
+    for (const char *lib : {"/lib64", "/lib"})
+      if (found.empty())
+        directory(root + lib);
+  }
+  /// `nvidia` is the folder of NVIDIA's wheels: nvidia/cu13/lib,
+  /// nvidia/cuda_nvrtc/lib.
+  void wheels(const std::string &nvidia) {
+    if (!found.empty())
+      return;
+    searched.push_back(nvidia + "/*/lib");
+    for (const char *soname :
+         sonames) // newest first, whatever its folder is called
+      for (const std::string &name : namesIn(nvidia)) {
+        std::string file = fmt::format("{}/{}/lib/{}", nvidia, name, soname);
+        if (found.empty() && ::access(file.c_str(), R_OK) == 0)
+          found = file;
+      }
+  }
+  /// A Python prefix: lib/python3.*/site-packages (Debian: dist-packages).
+  void prefix(const std::string &root) {
+    if (!found.empty() || root.empty())
+      return;
+    for (const std::string &python : namesIn(root + "/lib"))
+      if (python.rfind("python3", 0) == 0)
+        for (const char *packages : {"site-packages", "dist-packages"})
+          wheels(fmt::format("{}/lib/{}/{}/nvidia", root, python, packages));
+  }
+};
+} // namespace
+
+static std::string environment(const char *name) {
+  const char *value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::string attn::rt::findNvrtc(std::vector<std::string> &searched) {
+  Search search{searched, {}};
+  if (std::string given = environment("ATTN_NVRTC"); !given.empty()) {
+    std::error_code ignored;
+    if (!fs::is_directory(given, ignored)) {
+      searched.push_back(given);
+      return given; // the user's word; opening it says what is wrong with it
+    }
+    search.directory(given);
+    search.toolkit(given);
+  }
+  for (const char *name : {"CUDA_HOME", "CUDA_PATH"})
+    if (std::string root = environment(name); !root.empty())
+      search.toolkit(root);
+
+  if (std::string given = environment("ATTN_PYTHON_NVIDIA"); !given.empty()) {
+    search.wheels(given);
+    search.wheels(given + "/nvidia");
+  }
+  search.prefix(environment("VIRTUAL_ENV"));
+  search.prefix(ATTN_VENV_DIR);
+  // Installed as a wheel ourselves: site-packages/attnc/libattnc.so beside
+  // site-packages/nvidia.
+  Dl_info self;
+  if (::dladdr(reinterpret_cast<void *>(&findNvrtc), &self) && self.dli_fname)
+    search.wheels(
+        fs::path(self.dli_fname).parent_path().parent_path().string() +
+        "/nvidia");
+
+  search.toolkit("/usr/local/cuda");
+  std::vector<std::string> names = namesIn("/usr/local");
+  for (auto name = names.rbegin(); name != names.rend(); ++name) // newest first
+    if (name->rfind("cuda-", 0) == 0)
+      search.toolkit("/usr/local/" + *name);
+
+  if (std::string python = findProgram("python3");
+      !python.empty() && search.found.empty()) {
+    std::error_code failed;
+    fs::path real = fs::canonical(python, failed);
+    if (!failed)
+      search.prefix(real.parent_path().parent_path().string());
+  }
+  if (std::string home = environment("HOME"); !home.empty())
+    search.prefix(home + "/.local");
+  return search.found;
+}
+
+static Result<NvrtcLibrary> openNow(const std::string &path,
+                                    const std::vector<std::string> &searched) {
+  void *handle = nullptr;
+  std::string reason;
+  if (!path.empty()) {
+    // NVRTC opens its builtins by name and can miss them outside the loader's
+    // path, so they come first.
+    std::string directory = fs::path(path).parent_path().string();
+    for (const std::string &name : namesIn(directory))
+      if (name.rfind("libnvrtc-builtins.so.", 0) == 0)
+        ::dlopen((directory + "/" + name).c_str(), RTLD_NOW | RTLD_GLOBAL);
+    handle = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    if (!handle)
+      reason = ::dlerror();
+  } else {
+    for (const char *name : sonames)
+      if (!handle)
+        handle = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+  }
+  if (!handle && path.empty())
+    return Error{
+        fmt::format("NVRTC was not found; set `ATTN_NVRTC` to libnvrtc.so or "
+                    "`CUDA_HOME` to a CUDA Toolkit. Searched: {}, and the "
+                    "loader's path for {}",
+                    fmt::join(searched, ", "), fmt::join(sonames, ", ")),
+        {},
+        {}};
+  if (!handle)
+    return Error{
+        fmt::format("cannot open NVRTC `{}`: {}", path, reason), {}, {}};
+
+  NvrtcLibrary lib = {};
+  const char *missing = nullptr;
+  auto bind = [&](auto &function, const char *name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
+        ::dlsym(handle, name));
+    if (!function && !missing)
+      missing = name;
+  };
+  bind(lib.version, "nvrtcVersion");
+  bind(lib.errorString, "nvrtcGetErrorString");
+  bind(lib.createProgram, "nvrtcCreateProgram");
+  bind(lib.destroyProgram, "nvrtcDestroyProgram");
+  bind(lib.compileProgram, "nvrtcCompileProgram");
+  bind(lib.logSize, "nvrtcGetProgramLogSize");
+  bind(lib.log, "nvrtcGetProgramLog");
+  bind(lib.cubinSize, "nvrtcGetCUBINSize");
+  bind(lib.cubin, "nvrtcGetCUBIN");
+  if (missing)
+    return Error{
+        fmt::format("NVRTC `{}` has no `{}`; version 11.8 or later is needed",
+                    path, missing),
+        {},
+        {}};
+  return lib;
+}
+
+Result<const NvrtcLibrary *>
+NvrtcLibrary::open(const std::string &path,
+                   const std::vector<std::string> &searched) {
+  static std::mutex mutex;
+  static std::map<std::string, NvrtcLibrary>
+      libraries; // node-based: addresses stay
+  std::lock_guard lock(mutex);
+  auto known = libraries.find(path);
+  if (known == libraries.end()) {
+    Result<NvrtcLibrary> lib = openNow(path, searched);
+    if (!lib)
+      return lib.error();
+    known = libraries.emplace(path, *lib).first;
+  }
+  return &known->second;
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/API/Compile.h"
+#include "attn-rt/Driver.h"
+#include "attn/API/Pipeline.h"
+#include "attn/Target/Source.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/SourceMgr.h"
+#include <fmt/format.h>
+
+using namespace mlir;
+using namespace attn;
+
+rt::Result<Target> Target::parse(StringRef text) {
+  auto [family, chip] = text.split(':');
+  Target target{family.str(), 0};
+  rt::Error error{fmt::format("expected target `cpu`, `sm_80` or `sm_80:<chip>` with chip 80, 86, 87, 89, 90, 100 or "
+                              "120, got: {}",
+                              text.str())};
+  if (family == "cpu" && chip.empty())
+    return target;
+  if (family != "sm_80" || (chip.empty() && text.contains(':')))
+    return error;
+  if (chip.empty())
+    chip = "80";
+  if (chip.getAsInteger(10, target.arch) || !llvm::is_contained({80, 86, 87, 89, 90, 100, 120}, target.arch))
+    return error;
+  return target;
+}
+
+Target Target::preferred() {
+  rt::Result<const rt::Driver *> driver = rt::Driver::get();
+  if (!driver || (*driver)->deviceCount() == 0)
+    return {};
+  rt::Result<int> device = (*driver)->currentDevice();
+  rt::Result<int> arch = (*driver)->arch(device ? *device : 0);
+  if (!arch || *arch < 80)
+    return {};
+  return {"sm_80", *arch};
+}
+
+std::string Target::str() const { return isHost() || arch == 80 ? family : fmt::format("{}:{}", family, arch); }
+
+static DialectRegistry dialects() {
+  DialectRegistry registry;
+  registerDialects(registry);
+  return registry;
+}
+
+Compilation::Compilation() : context(dialects(), MLIRContext::Threading::DISABLED) {
+  context.loadAllAvailableDialects();
+  context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+    llvm::raw_string_ostream os(diagnostics);
+    auto print = [&](Diagnostic &d, const char *kind) {
+      if (auto file = dyn_cast<FileLineColLoc>(d.getLocation()))
+        os << file.getFilename().getValue() << ":" << file.getLine() << ":" << file.getColumn() << ": ";
+      os << kind << ": " << d << "\n";
+    };
+    print(diagnostic, diagnostic.getSeverity() == DiagnosticSeverity::Error ? "error" : "note");
+    for (Diagnostic &note : diagnostic.getNotes())
+      print(note, "note");
+    return success();
+  });
+}
+
+rt::Error Compilation::takeDiagnostics(StringRef what) {
+  rt::Error error{what.str(), std::move(diagnostics), ""};
+  diagnostics.clear();
+  return error;
+}
+
+rt::Result<OwningOpRef<ModuleOp>> Compilation::parse(StringRef text, StringRef name) {
+  diagnostics.clear();
+  auto sources = std::make_shared<llvm::SourceMgr>();
+  sources->AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name), llvm::SMLoc());
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    return takeDiagnostics(fmt::format("`{}` is not a valid module", name.str()));
+  return module;
+}
+
+rt::Status Compilation::lower(ModuleOp module, const Target &target) {
+  PassManager pm(&context);
+  PipelineOptions options;
+  options.target = target.family;
+  options.arch = target.arch;
+  buildPipeline(pm, options);
+  if (failed(pm.run(module)))
+    return takeDiagnostics("lowering for " + target.str() + " failed");
+  return {};
+}
+
+rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
+  SmallVector<ProblemOp> problems(module.getOps<ProblemOp>());
+  std::string names;
+  for (ProblemOp problem : problems) {
+    if (problem.getSymName() == name)
+      return problem;
+    names += (names.empty() ? "@" : ", @") + problem.getSymName().str();
+  }
+  if (problems.empty())
+    return rt::Error{"expected an `attn.problem` in the module, got: none"};
+  if (!name.empty())
+    return rt::Error{fmt::format("expected one of the module's problems {}, got: @{}", names, name.str())};
+  if (problems.size() > 1)
+    return rt::Error{fmt::format("expected the name of one of the module's problems, got: {}", names)};
+  return problems.front();
+}
+
+rt::Result<Program> Compilation::compile(StringRef text, StringRef problemName, const Target &target,
+                                         StringRef name) {
+  rt::Result<OwningOpRef<ModuleOp>> module = parse(text, name);
+  if (!module)
+    return module.error();
+  rt::Result<ProblemOp> problem = findProblem(**module, problemName);
+  if (!problem)
+    return problem.error();
+  Program program{{}, Signature::of(*problem)};
+  for (ProblemOp other : llvm::make_early_inc_range((*module)->getOps<ProblemOp>()))
+    if (other != *problem)
+      other.erase();
+  if (rt::Status lowered = lower(**module, target); !lowered)
+    return lowered.error();
+  std::optional<rt::Artifact> artifact = toArtifact(*(*module)->getOps<tile::KernelOp>().begin());
+  if (!artifact)
+    return takeDiagnostics("printing for " + target.str() + " failed");
+  program.artifact = std::move(*artifact);
+  if (!target.isHost())
+    program.artifact.target = rt::targetOf(target.arch, /*specific=*/true);
+  return program;
+}

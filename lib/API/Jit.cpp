@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/API/Jit.h"
+#include "attn-rt/Driver.h"
+#include <cstdlib>
+#include <fmt/format.h>
+#include <mutex>
+
+using namespace attn;
+
+rt::Cache &attn::processCache() {
+  static rt::Cache cache;
+  return cache;
+}
+
+static rt::ThreadPool &processThreads() {
+  static rt::ThreadPool pool;
+  return pool;
+}
+
+/// One context for the process: making one costs a millisecond, a problem less.
+static rt::Result<Program> compileProgram(llvm::StringRef text, llvm::StringRef problem, const Target &target) {
+  static std::mutex mutex;
+  static Compilation *compilation = new Compilation; // lives as long as the process: no order of destruction to get wrong
+  std::lock_guard<std::mutex> lock(mutex);
+  return compilation->compile(text, problem, target);
+}
+
+rt::Result<std::shared_ptr<Kernel>> Kernel::create(llvm::StringRef text, llvm::StringRef problem,
+                                                   const Target &target) {
+  rt::Result<Program> program = compileProgram(text, problem, target);
+  if (!program)
+    return program.error();
+  auto kernel = std::make_shared<Kernel>();
+  kernel->program = std::move(*program);
+  std::unique_ptr<rt::Compiler> compiler = rt::createCompiler(kernel->program.artifact.target);
+  auto reproducer = [&] {
+    return std::vector<std::pair<std::string, std::string>>{{"problem.mlir", text.str()}, {"target", target.str()}};
+  };
+  auto compiled = processCache().get(*compiler, kernel->program.artifact, reproducer);
+  if (!compiled)
+    return compiled.error();
+  kernel->compiled = *compiled;
+  if (target.isHost()) {
+    auto module = rt::HostModule::load(*compiled);
+    if (!module)
+      return module.error();
+    kernel->host = *module;
+  } else {
+    auto module = rt::Module::load(*compiled);
+    if (!module)
+      return module.error();
+    kernel->gpu = *module;
+  }
+  return kernel;
+}
+
+rt::Status Kernel::launch(llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const {
+  rt::Result<Sizes> sizes = program.signature.check(tensors);
+  if (!sizes)
+    return sizes.error();
+  static const bool check = std::getenv("ATTN_CHECK_ARRAYS") != nullptr;
+  if (check)
+    if (rt::Status status = checkArrays(tensors, *sizes); !status)
+      return status;
+  Binding binding;
+  if (rt::Status status = bind(program.artifact, program.signature, tensors, *sizes, binding); !status)
+    return status;
+  if (host)
+    return rt::run(*host, processThreads(), binding.pointers.data(), binding.blocks);
+  return rt::launch(*gpu, binding.pointers.data(), binding.blocks, stream);
+}
+
+rt::Status attn::checkOffsets(llvm::StringRef side, llvm::ArrayRef<int32_t> cu, llvm::ArrayRef<int32_t> offsets,
+                              int64_t tokens) {
+  auto bad = [&](const char *array, size_t i, int64_t got, std::string expected) {
+    return rt::Error{fmt::format("expected `{}_{}`[{}] {}, got: {}", array, side.str(), i, expected, got)};
+  };
+  bool padded = !offsets.empty();
+  if (!cu.empty() && cu[0] != 0 && padded)
+    return bad("cu_seqlens", 0, cu[0], "to be 0");
+  if (!cu.empty() && cu[0] < 0)
+    return bad("cu_seqlens", 0, cu[0], "not to be negative");
+  for (size_t i = 0; i + 1 < cu.size(); ++i)
+    if (cu[i + 1] < cu[i])
+      return bad("cu_seqlens", i + 1, cu[i + 1], fmt::format("to be at least the one before it, {}", cu[i]));
+  if (!padded) {
+    if (!cu.empty() && cu.back() > tokens)
+      return bad("cu_seqlens", cu.size() - 1, cu.back(), fmt::format("to be within the {} tokens", tokens));
+    return {};
+  }
+  if (offsets[0] < 0)
+    return bad("padded_offsets", 0, offsets[0], "not to be negative");
+  for (size_t i = 0; i + 1 < cu.size(); ++i)
+    if (int64_t(offsets[i + 1]) - offsets[i] < cu[i + 1] - cu[i])
+      return bad("padded_offsets", i + 1, offsets[i + 1],
+                 fmt::format("to leave {} tokens of room behind {}", cu[i + 1] - cu[i], offsets[i]));
+  if (offsets.back() > tokens)
+    return bad("padded_offsets", offsets.size() - 1, offsets.back(), fmt::format("to be within the {} tokens", tokens));
+  return {};
+}
+
+rt::Status Kernel::checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &sizes) const {
+  auto contents = [&](std::string name, std::vector<int32_t> &values) -> rt::Status {
+    const TensorSpec *spec = program.signature.find(name);
+    if (!spec)
+      return {};
+    const TensorView &view = tensors[spec - program.signature.tensors.begin()];
+    values.resize(view.shape[0]);
+    if (host) {
+      std::copy_n(static_cast<const int32_t *>(view.data), values.size(), values.begin());
+      return {};
+    }
+    rt::Result<const rt::Driver *> driver = rt::Driver::get();
+    if (!driver)
+      return driver.error();
+    return (*driver)->copyToHost(values.data(), reinterpret_cast<rt::DevicePtr>(view.data), values.size() * 4);
+  };
+  for (auto [side, axis] : {std::pair("q", TensorSpec::TokensQ), std::pair("kv", TensorSpec::TokensKv)}) {
+    std::vector<int32_t> cu, offsets;
+    if (rt::Status s = contents(fmt::format("cu_seqlens_{}", side), cu); !s)
+      return s;
+    if (rt::Status s = contents(fmt::format("padded_offsets_{}", side), offsets); !s)
+      return s;
+    if (rt::Status s = checkOffsets(side, cu, offsets, sizes[axis]); !s)
+      return s;
+  }
+  return {};
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/API/Pipeline.h"
+#include "attn/Conversion/AttnToTile.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void attn::registerDialects(DialectRegistry &registry) {
+  registry.insert<AttnDialect, tile::TileDialect, arith::ArithDialect, scf::SCFDialect>();
+}
+
+void attn::registerPasses() {
+  registerConversionPasses();
+  tile::registerTilePasses();
+  PassPipelineRegistration<PipelineOptions>("attn-pipeline", "from problems to kernels that can be printed",
+                                            buildPipeline);
+}
+
+void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
+  pm.addPass(createConvertAttnToTile({options.target, options.arch}));
+  OpPassManager &kernel = pm.nest<tile::KernelOp>();
+  if (options.target != "cpu")
+    kernel.addPass(tile::createPipelineKv());
+  kernel.addPass(tile::createSplitKvLoop());
+  kernel.addPass(createCanonicalizerPass());
+  kernel.addPass(createCSEPass());
+  kernel.addPass(tile::createAllocateShared({sharedMemoryLimit(options.target == "cpu" ? 0 : options.arch)}));
+  kernel.addPass(tile::createVerifyAsync());
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The arguments of a kernel: which there are follows from the problem, and their
+// names are the contract with the launcher (lib/API binds them).
+//
+#ifndef ATTN_LIB_CONVERSION_KERNELARGUMENTS_H
+#define ATTN_LIB_CONVERSION_KERNELARGUMENTS_H
+
+#include "attn/Conversion/AttnToTile.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace attn {
+
+/// Names and types, in order. Tensors: `q`, `k`, `v`, `o` (pointers to the
+/// problem's dtype), `lse` (float32). Arrays (int32): `cu_seqlens_q` and
+/// `padded_offsets_q` of packed layouts, likewise `_kv`, and the mask's own.
+/// Sizes (i32): `batch`; `total_q` (tokens) if q is packed, else `seqlen_q`;
+/// `seqlen_kv` if keys are dense. Strides in elements (i64): `<tensor>_batch`
+/// (dense only), `<tensor>_row`, `<tensor>_head`; the row stride of lse is 1.
+struct KernelArguments {
+  explicit KernelArguments(ProblemOp problem);
+
+  llvm::SmallVector<std::pair<std::string, mlir::Type>> list;
+
+private:
+  void add(const llvm::Twine &name, mlir::Type type) { list.emplace_back(name.str(), type); }
+};
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_KERNELARGUMENTS_H

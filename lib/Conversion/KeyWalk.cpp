@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "KeyWalk.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace attn;
+
+KeyWalk::KeyWalk(MaskInterface mask, MaskScope scope) : mask(mask), scope(scope) {
+  // Whether rows are intervals, and whether they have a lower end, does not
+  // depend on the numbers one asks with.
+  Index any = Index::runtime(1);
+  MaskScope probe{any, any, any, any, [=](unsigned, Index) { return any; }};
+  IndexMath math;
+  unsigned first = 0;
+  for (MaskInterface conjunct : mask.conjuncts()) {
+    auto rows = conjunct.rowIntervals(math, probe.ofChild(first), any);
+    bool single = rows && rows->size() == 1;
+    (single ? intervals : others).push_back({conjunct, scope.ofChild(first)});
+    lower |= single && !rows->front().lo.is(0);
+    first += conjunct.operands().size();
+  }
+}
+
+Interval KeyWalk::row(IndexMath &math, Index q) {
+  Interval row = {0, scope.lenK};
+  for (Conjunct &c : intervals) {
+    Interval i = c.mask.rowIntervals(math, c.scope, q)->front();
+    row = {row.lo.is(0) ? i.lo : i.lo.is(0) ? row.lo : math.max(row.lo, i.lo),
+           row.hi == scope.lenK ? i.hi : i.hi == scope.lenK ? row.hi : math.min(row.hi, i.hi)};
+  }
+  return row;
+}
+
+llvm::SmallVector<Cond> KeyWalk::tests(IndexMath &math, Index q, Index k) {
+  llvm::SmallVector<Cond> tests;
+  Interval visible = row(math, q);
+  if (lower)
+    tests.push_back(math.le(visible.lo, k));
+  tests.push_back(math.lt(k, visible.hi));
+  for (Conjunct &c : others)
+    tests.push_back(c.mask.emitKeep(math, c.scope, q, k));
+  return tests;
+}
+
+llvm::SmallVector<KeyRun> KeyWalk::runs(IndexMath &math, Interval queries, int64_t kvTile) {
+  TileRanges ranges = mask.keyRanges(math, scope, queries);
+  // Behind a full tile of a single run no key lies before any row's first one.
+  llvm::SmallVector<int64_t> every, behindFull;
+  for (int64_t test = 0, n = (lower ? 2 : 1) + others.size(); test < n; ++test) {
+    every.push_back(test);
+    if (!lower || test != 0)
+      behindFull.push_back(test);
+  }
+
+  llvm::SmallVector<KeyRun> runs;
+  Index cursor = 0; // first tile not yet visited
+  for (const Interval &some : ranges.some) {
+    KeyRun run;
+    Index begin = math.floorDiv(some.lo, kvTile), end = math.ceilDiv(some.hi, kvTile);
+    if (!runs.empty())
+      begin = math.max(begin, cursor);
+    if (!some.lo.is(0)) // an empty interval has no tile, not the one it lies in
+      end = math.select(math.lt(some.lo, some.hi), end, begin);
+    if (!runs.empty())
+      end = math.max(begin, end);
+    begin = math.named(begin, "begin");
+    end = math.named(end, "end");
+
+    run.bounds.push_back(begin);
+    auto extend = [&](Index to, llvm::ArrayRef<int64_t> tests) {
+      if (to == run.bounds.back())
+        return;
+      run.bounds.push_back(to);
+      run.tests.emplace_back(tests);
+    };
+    bool single = ranges.some.size() == 1 && ranges.all.size() == 1;
+    bool behind = false;
+    for (const Interval &all : ranges.all) {
+      Index from = math.ceilDiv(all.lo, kvTile), to = math.floorDiv(all.hi, kvTile);
+      Index last = run.bounds.back();
+      if (!(from == last))
+        from = math.min(math.max(from, last), end);
+      to = math.min(from.is(0) ? to : math.max(to, from), end);
+      extend(math.named(from, "full_begin"), every);
+      extend(math.named(to, "full_end"), {});
+      behind = single;
+    }
+    extend(end, behind ? behindFull : every);
+    if (run.tests.empty())
+      continue;
+    cursor = end;
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From a mask to the walk over key tiles: which runs of tiles, cut into which
+// segments, and which element tests each segment needs.
+//
+#ifndef ATTN_LIB_CONVERSION_KEYWALK_H
+#define ATTN_LIB_CONVERSION_KEYWALK_H
+
+#include "attn/Conversion/AttnToTile.h"
+
+namespace attn {
+
+/// A run of key tiles: segment i is bounds[i] <= j < bounds[i + 1] and needs tests[i].
+struct KeyRun {
+  llvm::SmallVector<Index> bounds;
+  llvm::SmallVector<llvm::SmallVector<int64_t>> tests;
+};
+
+/// A problem's mask with the sequence's bounds, as a conjunction. Conjuncts
+/// whose rows are single intervals are merged into two compares, `lower` (if
+/// any) and `upper`; the others are tests of their own.
+class KeyWalk {
+public:
+  KeyWalk(MaskInterface mask, MaskScope scope);
+
+  /// The runs for the rows `queries` (not empty) and key tiles of `kvTile` keys.
+  llvm::SmallVector<KeyRun> runs(IndexMath &math, Interval queries, int64_t kvTile);
+
+  /// The conditions, in the order the runs' tests number them.
+  llvm::SmallVector<Cond> tests(IndexMath &math, Index q, Index k);
+
+private:
+  struct Conjunct {
+    MaskInterface mask;
+    MaskScope scope;
+  };
+  /// The row interval that the merged conjuncts leave.
+  Interval row(IndexMath &math, Index q);
+  bool hasLower(IndexMath &math, Index q) { return !row(math, q).lo.is(0); }
+
+  MaskInterface mask;
+  MaskScope scope;
+  llvm::SmallVector<Conjunct> intervals, others;
+  bool lower = false;
+};
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_KEYWALK_H

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace attn;
+
+// `layout(thd padded)` stands for all four tensors, `layout(a, b, c, d)` for q, k, v, o.
+static ParseResult parseLayouts(OpAsmParser &parser, LayoutAttr &q, LayoutAttr &k, LayoutAttr &v, LayoutAttr &o) {
+  SmallVector<LayoutAttr, 4> layouts;
+  SMLoc loc = parser.getCurrentLocation();
+  auto parseOne = [&]() -> ParseResult {
+    SMLoc loc = parser.getCurrentLocation();
+    StringRef keyword;
+    if (parser.parseKeyword(&keyword))
+      return failure();
+    std::optional<LayoutKind> kind = symbolizeLayoutKind(keyword);
+    if (!kind)
+      return parser.emitError(loc, "expected layout `bshd`, `sbhd`, `bhsd` or `thd`, got: ") << keyword;
+    bool padded = succeeded(parser.parseOptionalKeyword("padded"));
+    auto layout = LayoutAttr::getChecked([&] { return parser.emitError(loc); }, parser.getContext(), *kind, padded);
+    if (!layout)
+      return failure();
+    layouts.push_back(layout);
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(parseOne))
+    return failure();
+  if (layouts.size() != 1 && layouts.size() != 4)
+    return parser.emitError(loc, "expected one layout, or four for q, k, v and o, got: ") << layouts.size();
+  layouts.resize(4, layouts.front());
+  q = layouts[0], k = layouts[1], v = layouts[2], o = layouts[3];
+  return success();
+}
+
+static void printLayouts(OpAsmPrinter &printer, ProblemOp, LayoutAttr q, LayoutAttr k, LayoutAttr v, LayoutAttr o) {
+  SmallVector<LayoutAttr, 4> layouts = {q, k, v, o};
+  if (llvm::all_equal(layouts))
+    layouts.resize(1);
+  llvm::interleaveComma(layouts, printer.getStream(), [&](LayoutAttr layout) {
+    printer << stringifyLayoutKind(layout.getKind()) << (layout.getPadded() ? " padded" : "");
+  });
+}
+
+static ParseResult parsePair(OpAsmParser &parser, IntegerAttr &first, IntegerAttr &second) {
+  int64_t a = 0, b = 0;
+  if (parser.parseInteger(a))
+    return failure();
+  b = a;
+  if (succeeded(parser.parseOptionalComma()) && parser.parseInteger(b))
+    return failure();
+  first = parser.getBuilder().getI64IntegerAttr(a);
+  second = parser.getBuilder().getI64IntegerAttr(b);
+  return success();
+}
+
+static void printPair(OpAsmPrinter &printer, ProblemOp, IntegerAttr first, IntegerAttr second) {
+  printer << first.getInt();
+  if (first != second)
+    printer << ", " << second.getInt();
+}
+
+static ParseResult parseOutputs(OpAsmParser &parser, UnitAttr &noLse) {
+  if (failed(parser.parseOptionalKeyword("outputs")))
+    return success();
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<StringRef, 2> names;
+  auto parseName = [&] { return parser.parseKeyword(&names.emplace_back()); };
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseName))
+    return failure();
+  if (names == ArrayRef<StringRef>{"o"})
+    noLse = parser.getBuilder().getUnitAttr();
+  else if (names != ArrayRef<StringRef>{"o", "lse"}) // C6
+    return parser.emitError(loc, "expected outputs `o` or `o, lse`, got: ") << llvm::join(names, ", ");
+  return success();
+}
+
+static void printOutputs(OpAsmPrinter &printer, ProblemOp, UnitAttr noLse) {
+  if (noLse)
+    printer << "outputs(o)";
+}
+
+#define GET_OP_CLASSES
+#include "attn/Dialect/Attn/IR/AttnOps.cpp.inc"
+
+double ProblemOp::scaleOrDefault() {
+  return getScale() ? getScale()->convertToDouble() : 1.0 / std::sqrt(double(getDimQk()));
+}
+
+LogicalResult ProblemOp::verify() {
+  int64_t heads = getHeads(), kvHeads = getKvHeads();
+  if (kvHeads < 1 || heads < 1 || heads % kvHeads != 0 || heads > 65536) // C1
+    return emitOpError("expected heads to be a positive multiple of kv_heads (at most 65536), got: heads = ")
+           << heads << ", kv_heads = " << kvHeads;
+  for (auto [name, dim] : {std::pair("dim_qk", getDimQk()), std::pair("dim_v", getDimV())})
+    if (int64_t(dim) < 8 || dim > 256 || dim % 8 != 0) // C2
+      return emitOpError("expected ") << name << " to be a multiple of 8 from 8 to 256, got: " << int64_t(dim);
+  if (!getDtype().isBF16() && !getDtype().isF16()) // C3
+    return emitOpError("expected dtype bf16 or f16, got: ") << getDtype();
+  auto sameKind = [](LayoutAttr a, LayoutAttr b) {
+    return a.isPacked() == b.isPacked() && a.getPadded() == b.getPadded();
+  };
+  if (!sameKind(getQLayout(), getOLayout())) // C4
+    return emitOpError("expected q and o both dense or both packed alike, got: ")
+           << getQLayout() << " and " << getOLayout();
+  if (!sameKind(getKLayout(), getVLayout()))
+    return emitOpError("expected k and v both dense or both packed alike, got: ")
+           << getKLayout() << " and " << getVLayout();
+  if ((getQLayout().isPacked() || getKLayout().isPacked()) && !getMask().worksPacked()) // C5
+    return emitOpError("expected dense layouts with a mask that reads segment ids (packed sequences are isolated "
+                       "without it), got: ")
+           << getMask() << " with " << (getQLayout().isPacked() ? getQLayout() : getKLayout());
+  if (!std::isfinite(scaleOrDefault())) // C7
+    return emitOpError("expected a finite scale, got: ") << scaleOrDefault();
+  return success();
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What follows for every mask from a few of its methods.
+//
+#include "attn/Dialect/Attn/IR/Attn.h"
+
+using namespace attn;
+
+MaskScope MaskScope::ofChild(unsigned first) const {
+  MaskScope child = *this;
+  child.load = [load = load, first](unsigned operand, Index position) { return load(first + operand, position); };
+  return child;
+}
+
+/// Interval number i of a line between `first` and `last` (both given as lists)
+/// runs from i.lo to i.hi, and both ends never step back along the lines.
+static TileRanges rangesBetween(IndexMath &math, const IntervalList &first, const IntervalList &last) {
+  assert(first.size() == last.size() && "a mask's lists have one length");
+  TileRanges ranges;
+  for (auto [a, b] : llvm::zip(first, last)) {
+    ranges.some.push_back({a.lo, b.hi});
+    ranges.all.push_back({b.lo, a.hi});
+  }
+  return ranges;
+}
+
+TileRanges attn::keyRangesOfRows(MaskInterface mask, IndexMath &math, const MaskScope &scope, Interval queries) {
+  Index last = math.sub(queries.hi, 1);
+  return rangesBetween(math, *mask.rowIntervals(math, scope, queries.lo), *mask.rowIntervals(math, scope, last));
+}
+
+TileRanges attn::queryRangesOfColumns(MaskInterface mask, IndexMath &math, const MaskScope &scope, Interval keys) {
+  Index last = math.sub(keys.hi, 1);
+  return rangesBetween(math, *mask.columnIntervals(math, scope, keys.lo), *mask.columnIntervals(math, scope, last));
+}
+
+Cond attn::keepOfRow(MaskInterface mask, IndexMath &math, const MaskScope &scope, Index q, Index k) {
+  return contains(math, *mask.rowIntervals(math, scope, q), k);
+}
+
+static bool meets(const IntervalList &list, Interval box) {
+  return llvm::any_of(list, [&](const Interval &i) {
+    return std::max(i.lo.getNumber(), box.lo.getNumber()) < std::min(i.hi.getNumber(), box.hi.getNumber());
+  });
+}
+
+TileClass attn::classify(MaskInterface mask, const MaskScope &scope, Interval queries, Interval keys) {
+  IndexMath math;
+  TileRanges ranges = mask.keyRanges(math, scope, queries);
+  if (!meets(ranges.some, keys))
+    return TileClass::Empty;
+  IntervalList missing = intersect(math, complement(math, ranges.all, keys.hi), {keys});
+  return meets(missing, keys) ? TileClass::Partial : TileClass::Full;
+}
+
+llvm::SmallVector<MaskOperand> attn::distinctOperands(MaskInterface mask) {
+  llvm::SmallVector<MaskOperand> distinct;
+  for (MaskOperand &operand : mask.operands())
+    if (!llvm::is_contained(distinct, operand))
+      distinct.push_back(std::move(operand));
+  return distinct;
+}

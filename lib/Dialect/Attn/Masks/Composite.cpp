@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `and` and `or`, generic over their masks. For key ranges, with A and B seen
+// by a tile: some(A or B) and all(A and B) follow exactly from those of A and
+// B; some(A and B) is bounded by the intersection and all(A or B) by the union,
+// so both stay on the safe side. Where the rows themselves are known as
+// intervals, these are used, since they are exact.
+//
+#include "attn/Dialect/Attn/IR/Attn.h"
+
+using namespace mlir;
+using namespace attn;
+
+using Combine = IntervalList (*)(IndexMath &, ArrayRef<Interval>, ArrayRef<Interval>);
+using Lists = std::optional<IntervalList>;
+
+/// Calls `visit(mask, scope)` for each mask, in the scope of its own arrays.
+template <typename Visit>
+static void forEach(ArrayRef<MaskInterface> masks, const MaskScope &scope, Visit visit) {
+  unsigned first = 0;
+  for (MaskInterface mask : masks) {
+    visit(mask, scope.ofChild(first));
+    first += mask.operands().size();
+  }
+}
+
+/// Folds the ranges of all masks, `some` and `all` alike, with one operation.
+template <typename Ranges>
+static TileRanges foldRanges(ArrayRef<MaskInterface> masks, IndexMath &math, const MaskScope &scope, Combine combine,
+                             Ranges ranges) {
+  std::optional<TileRanges> result;
+  forEach(masks, scope, [&](MaskInterface mask, const MaskScope &child) {
+    TileRanges r = ranges(mask, child);
+    result = result ? TileRanges{combine(math, result->some, r.some), combine(math, result->all, r.all)} : r;
+  });
+  return *result;
+}
+
+template <typename LinesOf, typename CombineLines>
+static Lists foldLines(ArrayRef<MaskInterface> masks, const MaskScope &scope, LinesOf linesOf, CombineLines combine) {
+  Lists result;
+  bool first = true;
+  forEach(masks, scope, [&](MaskInterface mask, const MaskScope &child) {
+    Lists lines = first || result ? linesOf(mask, child) : Lists();
+    result = first ? lines : (lines && result ? combine(*result, *lines) : Lists());
+    first = false;
+  });
+  return result;
+}
+
+template <typename Join>
+static Cond foldKeep(ArrayRef<MaskInterface> masks, IndexMath &math, const MaskScope &scope, Index q, Index k,
+                     Join join) {
+  std::optional<Cond> result;
+  forEach(masks, scope, [&](MaskInterface mask, const MaskScope &child) {
+    Cond keep = mask.emitKeep(math, child, q, k);
+    result = result ? join(*result, keep) : keep;
+  });
+  return *result;
+}
+
+static SmallVector<MaskOperand> allOperands(ArrayRef<MaskInterface> masks) {
+  SmallVector<MaskOperand> result;
+  for (MaskInterface mask : masks)
+    result.append(mask.operands());
+  return result;
+}
+
+/// The point as the mask whose arrays start at `first` sees it.
+static MaskPoint pointOf(const MaskPoint &point, unsigned first) {
+  MaskPoint child = point;
+  child.load = [&point, first](unsigned operand, int64_t position) { return point.load(first + operand, position); };
+  return child;
+}
+
+template <typename Visit>
+static bool anyKeeps(ArrayRef<MaskInterface> masks, const MaskPoint &point, Visit wanted) {
+  unsigned first = 0;
+  for (MaskInterface mask : masks) {
+    if (wanted(mask.keeps(first ? pointOf(point, first) : point)))
+      return true;
+    first += mask.operands().size();
+  }
+  return false;
+}
+
+static unsigned depthOf(MaskInterface mask) {
+  unsigned depth = 0;
+  for (MaskInterface child : mask.children())
+    depth = std::max(depth, depthOf(child));
+  return depth + 1;
+}
+
+static LogicalResult verifyMasks(function_ref<InFlightDiagnostic()> emitError, StringRef name,
+                                 ArrayRef<MaskInterface> masks) {
+  if (masks.size() < 2) // C1
+    return emitError() << "expected at least two masks in `#attn." << name << "`, got: " << masks.size();
+  for (MaskInterface mask : masks)
+    if (depthOf(mask) >= 32) // C2
+      return emitError() << "expected masks nested at most 32 deep, got: " << depthOf(mask) + 1;
+  return success();
+}
+
+//===--------------------------------------------------------------------===//
+// and
+//===--------------------------------------------------------------------===//
+
+bool AndMaskAttr::keeps(const MaskPoint &point) const {
+  return !anyKeeps(getMasks(), point, [](bool keeps) { return !keeps; });
+}
+
+/// The intersection of two lines of one interval each (known-empty ones are
+/// kept: every line of a mask has the same number of intervals).
+static Lists meetLines(IndexMath &math, const IntervalList &a, const IntervalList &b) {
+  if (a.size() != 1 || b.size() != 1)
+    return std::nullopt;
+  return IntervalList{{math.max(a[0].lo, b[0].lo), math.min(a[0].hi, b[0].hi)}};
+}
+
+Lists AndMaskAttr::rowIntervals(IndexMath &math, const MaskScope &scope, Index q) const {
+  return foldLines(
+      getMasks(), scope, [&](MaskInterface m, const MaskScope &s) { return m.rowIntervals(math, s, q); },
+      [&](const IntervalList &a, const IntervalList &b) { return meetLines(math, a, b); });
+}
+
+Lists AndMaskAttr::columnIntervals(IndexMath &math, const MaskScope &scope, Index k) const {
+  return foldLines(
+      getMasks(), scope, [&](MaskInterface m, const MaskScope &s) { return m.columnIntervals(math, s, k); },
+      [&](const IntervalList &a, const IntervalList &b) { return meetLines(math, a, b); });
+}
+
+TileRanges AndMaskAttr::keyRanges(IndexMath &math, const MaskScope &scope, Interval queries) const {
+  return foldRanges(getMasks(), math, scope, intersect,
+                    [&](MaskInterface m, const MaskScope &s) { return m.keyRanges(math, s, queries); });
+}
+
+TileRanges AndMaskAttr::queryRanges(IndexMath &math, const MaskScope &scope, Interval keys) const {
+  return foldRanges(getMasks(), math, scope, intersect,
+                    [&](MaskInterface m, const MaskScope &s) { return m.queryRanges(math, s, keys); });
+}
+
+Cond AndMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Index k) const {
+  return foldKeep(getMasks(), math, scope, q, k, [&](Cond a, Cond b) { return math.logicalAnd(a, b); });
+}
+
+SmallVector<MaskOperand> AndMaskAttr::operands() const { return allOperands(getMasks()); }
+
+std::vector<MaskInterface> AndMaskAttr::conjuncts() const {
+  std::vector<MaskInterface> result;
+  for (MaskInterface mask : getMasks())
+    llvm::append_range(result, mask.conjuncts());
+  return result;
+}
+
+ArrayRef<MaskInterface> AndMaskAttr::children() const { return getMasks(); }
+
+bool AndMaskAttr::worksPacked() const {
+  return llvm::all_of(getMasks(), [](MaskInterface m) { return m.worksPacked(); });
+}
+
+LogicalResult AndMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MaskInterface> masks) {
+  return verifyMasks(emitError, "and", masks);
+}
+
+//===--------------------------------------------------------------------===//
+// or
+//===--------------------------------------------------------------------===//
+
+bool OrMaskAttr::keeps(const MaskPoint &point) const {
+  return anyKeeps(getMasks(), point, [](bool keeps) { return keeps; });
+}
+
+/// The union of two lines as one interval, where both start at 0, as a prefix and
+/// a causal row do. Other unions may have a hole, and intervals that merge from
+/// some row on would break the order.
+static Lists joinLines(IndexMath &math, const IntervalList &a, const IntervalList &b) {
+  if (a.size() != 1 || b.size() != 1)
+    return std::nullopt;
+  if (a[0].lo.is(0) && b[0].lo.is(0))
+    return IntervalList{{0, math.max(a[0].hi, b[0].hi)}};
+  return std::nullopt;
+}
+
+Lists OrMaskAttr::rowIntervals(IndexMath &math, const MaskScope &scope, Index q) const {
+  return foldLines(
+      getMasks(), scope, [&](MaskInterface m, const MaskScope &s) { return m.rowIntervals(math, s, q); },
+      [&](const IntervalList &a, const IntervalList &b) { return joinLines(math, a, b); });
+}
+
+Lists OrMaskAttr::columnIntervals(IndexMath &math, const MaskScope &scope, Index k) const {
+  return foldLines(
+      getMasks(), scope, [&](MaskInterface m, const MaskScope &s) { return m.columnIntervals(math, s, k); },
+      [&](const IntervalList &a, const IntervalList &b) { return joinLines(math, a, b); });
+}
+
+TileRanges OrMaskAttr::keyRanges(IndexMath &math, const MaskScope &scope, Interval queries) const {
+  if (rowIntervals(math, scope, queries.lo))
+    return keyRangesOfRows(*this, math, scope, queries);
+  return foldRanges(getMasks(), math, scope, unite,
+                    [&](MaskInterface m, const MaskScope &s) { return m.keyRanges(math, s, queries); });
+}
+
+TileRanges OrMaskAttr::queryRanges(IndexMath &math, const MaskScope &scope, Interval keys) const {
+  if (columnIntervals(math, scope, keys.lo))
+    return queryRangesOfColumns(*this, math, scope, keys);
+  return foldRanges(getMasks(), math, scope, unite,
+                    [&](MaskInterface m, const MaskScope &s) { return m.queryRanges(math, s, keys); });
+}
+
+Cond OrMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Index k) const {
+  if (Lists row = rowIntervals(math, scope, q))
+    return contains(math, *row, k);
+  return foldKeep(getMasks(), math, scope, q, k, [&](Cond a, Cond b) { return math.logicalOr(a, b); });
+}
+
+SmallVector<MaskOperand> OrMaskAttr::operands() const { return allOperands(getMasks()); }
+
+std::vector<MaskInterface> OrMaskAttr::conjuncts() const { return {*this}; }
+
+ArrayRef<MaskInterface> OrMaskAttr::children() const { return getMasks(); }
+
+bool OrMaskAttr::worksPacked() const {
+  return llvm::all_of(getMasks(), [](MaskInterface m) { return m.worksPacked(); });
+}
+
+LogicalResult OrMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MaskInterface> masks) {
+  return verifyMasks(emitError, "or", masks);
+}

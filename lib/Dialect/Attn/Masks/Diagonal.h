@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Shared by the masks around a diagonal, causal and band. Row q meets key
+// q + shift there; an absent bound does not limit.
+//
+#ifndef ATTN_LIB_MASKS_DIAGONAL_H
+#define ATTN_LIB_MASKS_DIAGONAL_H
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+
+namespace attn {
+
+using Bound = std::optional<int64_t>;
+
+inline Index diagonalShift(IndexMath &math, const MaskScope &scope, Diagonal diagonal) {
+  return diagonal == Diagonal::bottom_right ? math.sub(scope.lenK, scope.lenQ) : Index(0);
+}
+
+/// [x + shift - before, x + shift + after] cut to [0, extent), for a position x >= 0.
+inline IntervalList around(IndexMath &math, Index x, Index shift, Bound before, Bound after, Index extent) {
+  // What cannot be negative needs no cut at 0.
+  auto cut = [&](int64_t offset) {
+    Index end = math.add(math.add(x, shift), offset);
+    return math.min(shift.is(0) && offset >= 0 ? end : math.max(end, 0), extent);
+  };
+  return {{before ? cut(-*before) : Index(0), after ? cut(*after + 1) : extent}};
+}
+
+inline IntervalList diagonalRow(IndexMath &math, const MaskScope &scope, Diagonal diagonal, Bound left, Bound right,
+                                Index q) {
+  return around(math, q, diagonalShift(math, scope, diagonal), left, right, scope.lenK);
+}
+
+inline IntervalList diagonalColumn(IndexMath &math, const MaskScope &scope, Diagonal diagonal, Bound left, Bound right,
+                                   Index k) {
+  return around(math, k, math.sub(0, diagonalShift(math, scope, diagonal)), right, left, scope.lenQ);
+}
+
+/// ` <kind>` printing and parsing: top_left is the default and not printed.
+mlir::ParseResult parseDiagonal(mlir::AsmParser &parser, Diagonal &diagonal);
+
+} // namespace attn
+
+#endif // ATTN_LIB_MASKS_DIAGONAL_H

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Dialect/Tile/IR/Tile.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  Builder &builder = parser.getBuilder();
+  StringAttr name;
+  SmallVector<OpAsmParser::Argument> args;
+  if (parser.parseSymbolName(name, getSymNameAttrName(result.name), result.attributes) ||
+      parser.parseArgumentList(args, OpAsmParser::Delimiter::Paren, /*allowType=*/true))
+    return failure();
+  SmallVector<Attribute> names;
+  for (OpAsmParser::Argument &arg : args)
+    names.push_back(builder.getStringAttr(arg.ssaName.name.drop_front()));
+  result.addAttribute(getArgNamesAttrName(result.name), builder.getArrayAttr(names));
+
+  StringAttr target;
+  StringRef grid;
+  SMLoc loc;
+  int64_t heads = 0, bytes = 0;
+  if (parser.parseKeyword("target") || parser.parseLParen() || parser.parseAttribute(target) || parser.parseRParen() ||
+      parser.parseKeyword("grid") || parser.parseLParen() || parser.getCurrentLocation(&loc) ||
+      parser.parseKeyword(&grid) || parser.parseKeyword("heads") || parser.parseInteger(heads) || parser.parseRParen())
+    return failure();
+  if (grid == "packed")
+    result.addAttribute(getPackedAttrName(result.name), builder.getUnitAttr());
+  else if (grid != "dense")
+    return parser.emitError(loc, "expected grid `dense` or `packed`, got: ") << grid;
+  result.addAttribute(getTargetAttrName(result.name), target);
+  result.addAttribute(getHeadsAttrName(result.name), builder.getI64IntegerAttr(heads));
+
+  ConfigAttr config;
+  if (parser.parseKeyword("config") || parser.parseLParen() ||
+      parser.parseCustomAttributeWithFallback(config) || parser.parseRParen())
+    return failure();
+  result.addAttribute(getConfigAttrName(result.name), config);
+  if (succeeded(parser.parseOptionalKeyword("shared"))) {
+    if (parser.parseInteger(bytes))
+      return failure();
+    result.addAttribute(getSharedBytesAttrName(result.name), builder.getI64IntegerAttr(bytes));
+  }
+  Region *body = result.addRegion();
+  if (parser.parseRegion(*body, args))
+    return failure();
+  if (body->empty())
+    body->emplaceBlock();
+  return success();
+}
+
+void KernelOp::print(OpAsmPrinter &printer) {
+  printer << " ";
+  printer.printSymbolName(getSymName());
+  printer << "(";
+  llvm::interleaveComma(getBody().getArguments(), printer,
+                        [&](BlockArgument arg) { printer.printRegionArgument(arg); });
+  printer << ") target(" << getTargetAttr() << ") grid(" << (getPacked() ? "packed" : "dense") << " heads "
+          << getHeads() << ") config(";
+  printer.printStrippedAttrOrType(getConfig());
+  printer << ") ";
+  if (getSharedBytes())
+    printer << "shared " << *getSharedBytes() << " ";
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+LogicalResult KernelOp::verify() {
+  if (getArgNames().size() != getBody().getNumArguments()) // C1
+    return emitOpError("expected as many argument names as arguments, got: ")
+           << getArgNames().size() << " and " << getBody().getNumArguments();
+  return success();
+}
+
+void KernelOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  if (getArgNames().size() == region.getNumArguments())
+    for (auto [arg, name] : llvm::zip(region.getArguments(), getArgNames().getAsValueRange<StringAttr>()))
+      setName(arg, name);
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_PIPELINEKV
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+namespace {
+/// The body as converted: copy K, wait, s = Q K^T, wait, ..., copy V, wait, acc += P V, wait.
+struct Body {
+  CopyAsyncOp copyK, copyV;
+  WaitOp waitK, waitV;
+  MmaQkOp qk;
+  WaitOp waitQk;
+};
+} // namespace
+
+static WaitOp soleWait(Value token) {
+  return token.hasOneUse() ? dyn_cast<WaitOp>(*token.user_begin()) : WaitOp();
+}
+
+static std::optional<Body> match(KvLoopOp loop) {
+  Body b;
+  MmaPvOp pv;
+  for (Operation &op : loop.getBody().front()) {
+    if (auto qk = dyn_cast<MmaQkOp>(op))
+      b.qk = qk;
+    if (auto product = dyn_cast<MmaPvOp>(op))
+      pv = product;
+  }
+  if (!b.qk || !pv || loop.getNumResults())
+    return std::nullopt;
+  for (auto copy : loop.getBody().getOps<CopyAsyncOp>()) {
+    if (copy.getDst() == b.qk.getK())
+      b.copyK = copy;
+    if (copy.getDst() == pv.getV())
+      b.copyV = copy;
+  }
+  if (!b.copyK || !b.copyV)
+    return std::nullopt;
+  b.waitK = soleWait(b.copyK.getToken());
+  b.waitV = soleWait(b.copyV.getToken());
+  b.waitQk = soleWait(b.qk.getToken());
+  if (!b.waitK || !b.waitV || !b.waitQk)
+    return std::nullopt;
+  return b;
+}
+
+/// What `copy` needs from inside the loop, in order, itself last.
+static SetVector<Operation *> sliceOf(CopyAsyncOp copy, KvLoopOp loop) {
+  SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.filter = [&](Operation *op) { return op->getBlock() == &loop.getBody().front(); };
+  options.inclusive = true;
+  (void)getBackwardSlice(copy.getOperation(), &slice, options);
+  return slice;
+}
+
+/// A copy like `copy`, but for tile `tile`, where `when` holds; returns its token.
+static Value copyOf(CopyAsyncOp copy, KvLoopOp loop, OpBuilder &b, Value tile, Value when) {
+  IRMapping map;
+  map.map(loop.getTile(), tile);
+  for (Operation *op : sliceOf(copy, loop))
+    b.clone(*op, map);
+  auto clone = cast<CopyAsyncOp>(map.lookup(copy.getToken()).getDefiningOp());
+  clone.getWhenMutable().assign(when);
+  return clone.getToken();
+}
+
+/// The first tile of the walk and whether there is one.
+static std::pair<Value, Value> firstTile(KvLoopOp loop, OpBuilder &b) {
+  Value first, any;
+  for (auto &run : llvm::reverse(loop.getRunList())) {
+    Value begin = run.bounds.front();
+    Value some = arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::slt, begin, run.bounds.back());
+    first = first ? arith::SelectOp::create(b, loop.getLoc(), some, begin, first) : begin;
+    any = any ? arith::OrIOp::create(b, loop.getLoc(), some, any) : some;
+  }
+  return {first, any};
+}
+
+static void pipeline(KvLoopOp loop, Body body) {
+  OpBuilder b(loop);
+  auto [first, any] = firstTile(loop, b);
+  Value firstToken = copyOf(body.copyK, loop, b, first, any);
+
+  // V(j): its copy and what that needs go up behind the wait for K(j).
+  Block &block = loop.getBody().front();
+  body.waitK->moveBefore(&block, block.begin());
+  Operation *after = body.waitK;
+  for (Operation *op : sliceOf(body.copyV, loop)) {
+    op->moveAfter(after);
+    after = op;
+  }
+  // K(next): behind the wait for V(j), which follows the product: its barrier
+  // says that all warps are done with K(j).
+  body.waitV->moveAfter(body.waitQk);
+  b.setInsertionPointAfter(body.waitV);
+  Value nextToken = copyOf(body.copyK, loop, b, loop.getNext(), loop.getMore());
+
+  Value carried = block.addArgument(firstToken.getType(), loop.getLoc());
+  body.waitK.getTokensMutable().assign(carried);
+  cast<YieldOp>(block.getTerminator()).getValuesMutable().append(nextToken);
+  body.copyK.erase();
+
+  // The loop itself, with one more token going around.
+  b.setInsertionPoint(loop);
+  auto pipelined = KvLoopOp::create(b, loop.getLoc(), TypeRange(firstToken.getType()), loop.getBounds(), firstToken,
+                                    loop.getRuns());
+  pipelined.getBody().takeBody(loop.getBody());
+  // Nothing is in flight behind it: a copy for "no next tile" was never started.
+  b.setInsertionPointAfter(pipelined);
+  WaitOp::create(b, loop.getLoc(), pipelined.getResults());
+  loop.erase();
+}
+
+namespace {
+struct PipelineKvPass : attn::tile::impl::PipelineKvBase<PipelineKvPass> {
+  using Base::Base;
+
+  void runOnOperation() final {
+    WalkResult result = getOperation().walk([](KvLoopOp loop) {
+      std::optional<Body> body = match(loop);
+      if (!body) {
+        loop.emitError("expected one product with K and one with V, each behind its copy and waits");
+        return WalkResult::interrupt();
+      }
+      pipeline(loop, *body);
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+};
+} // namespace

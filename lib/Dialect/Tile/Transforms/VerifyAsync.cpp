@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An abstract run of the kernel. For every place: which token is in flight into
+// it, if any, and whether some warp may still be reading it. For every carried
+// token: what it stands for. Loops are run twice, which reaches their fixpoint:
+// a state is a finite set of facts and the second run starts from all that the
+// first one leaves behind.
+//
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_VERIFYASYNC
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+namespace {
+/// What is in flight, and since when: `op` started it.
+struct Flight {
+  Operation *op = nullptr;
+  SmallVector<Value, 2> reads; ///< places it reads while it is in flight
+};
+
+struct State {
+  DenseMap<Value, Flight> into;                 ///< place -> what is in flight into it
+  DenseMap<Value, Operation *> readers;         ///< shared place -> who may still be reading it
+  DenseMap<Value, Value> place;                 ///< token -> its destination
+};
+
+class Checker {
+public:
+  LogicalResult check(Block &block, State &state) {
+    for (Operation &op : block)
+      if (failed(visit(&op, state)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult checkDone(KernelOp kernel, const State &state) {
+    for (auto &[place, flight] : state.into)
+      return flight.op->emitOpError("is never waited for");
+    return success();
+  }
+
+private:
+  LogicalResult complain(Operation *op, Value place, StringRef what, Operation *other, StringRef note) {
+    std::string name = "a place";
+    if (auto decl = place.getDefiningOp<PlaceOp>())
+      name = ("`" + decl.getName() + "`").str();
+    InFlightDiagnostic error = op->emitOpError(what) << " " << name;
+    error.attachNote(other->getLoc()) << note;
+    return error;
+  }
+
+  LogicalResult touch(Operation *op, Value place, State &state, bool write) {
+    if (auto it = state.into.find(place); it != state.into.end())
+      return complain(op, place, write ? "writes" : "reads", it->second.op, "while this is in flight into it");
+    if (write)
+      for (auto &[other, flight] : state.into)
+        if (llvm::is_contained(flight.reads, place))
+          return complain(op, place, "writes", flight.op, "while this is in flight and reads it");
+    return success();
+  }
+
+  LogicalResult start(Operation *op, Value token, Value dst, ValueRange reads, State &state) {
+    for (Value read : reads)
+      if (failed(touch(op, read, state, /*write=*/false)))
+        return failure();
+    if (failed(touch(op, dst, state, /*write=*/true)))
+      return failure();
+    for (Value read : reads)
+      if (isa<SharedType>(read.getType()))
+        state.readers[read] = op;
+    state.into[dst] = {op, SmallVector<Value, 2>(reads)};
+    state.place[token] = dst;
+    return success();
+  }
+
+  LogicalResult wait(WaitOp op, State &state) {
+    for (Value token : op.getTokens()) {
+      auto it = state.place.find(token);
+      if (it == state.place.end())
+        return op.emitOpError("waits for a token that is not in flight");
+      state.into.erase(it->second);
+      state.place.erase(it);
+    }
+    if (cast<TokenType>(op.getTokens().front().getType()).getKind() == TokenKind::copy)
+      state.readers.clear();
+    return success();
+  }
+
+  /// Tokens keep their meaning under another name, across the edge of a region.
+  void rename(ValueRange from, ValueRange to, State &state) {
+    SmallVector<Value> places;
+    for (Value token : from) {
+      auto it = state.place.find(token);
+      places.push_back(it == state.place.end() ? Value() : it->second);
+      if (it != state.place.end())
+        state.place.erase(it);
+    }
+    for (auto [token, place] : llvm::zip(to, places))
+      if (place)
+        state.place[token] = place;
+  }
+
+  LogicalResult loop(Block &body, ValueRange init, ValueRange args, ValueRange yielded, ValueRange results,
+                     State &state) {
+    rename(init, args, state);
+    for (int run = 0; run < 2; ++run) {
+      if (failed(check(body, state)))
+        return failure();
+      rename(yielded, run == 0 ? args : results, state);
+    }
+    return success();
+  }
+
+  LogicalResult visit(Operation *op, State &state) {
+    return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+        .Case([&](CopyAsyncOp copy) -> LogicalResult {
+          if (auto it = state.readers.find(copy.getDst()); it != state.readers.end())
+            return complain(op, copy.getDst(), "overwrites", it->second,
+                            "which other warps may still be reading here: no wait for a copy lies between");
+          return start(op, copy.getToken(), copy.getDst(), {}, state);
+        })
+        .Case([&](MmaQkOp mma) { return start(op, mma.getToken(), mma.getS(), {mma.getQ(), mma.getK()}, state); })
+        .Case([&](MmaPvOp mma) { return start(op, mma.getToken(), mma.getAcc(), {mma.getP(), mma.getV()}, state); })
+        .Case([&](WaitOp w) { return wait(w, state); })
+        .Case([&](KvLoopOp l) {
+          return loop(l.getBody().front(), l.getCarried(), l.getBody().getArguments().drop_front(3),
+                      l.getBody().front().getTerminator()->getOperands(), l.getResults(), state);
+        })
+        .Case([&](scf::ForOp l) {
+          return loop(*l.getBody(), l.getInitArgs(), l.getRegionIterArgs(), l.getYieldedValues(), l.getResults(),
+                      state);
+        })
+        .Case([&](scf::IfOp branch) -> LogicalResult {
+          State other = state;
+          if (failed(check(branch.getThenRegion().front(), state)))
+            return failure();
+          if (!branch.getElseRegion().empty() && failed(check(branch.getElseRegion().front(), other)))
+            return failure();
+          for (auto &entry : other.into)
+            state.into.insert(entry);
+          for (auto &entry : other.readers)
+            state.readers.insert(entry);
+          return success();
+        })
+        .Case<KeepOp, SoftmaxStepOp, NormalizeOp, ClearOp>([&](Operation *) -> LogicalResult {
+          for (Value operand : op->getOperands())
+            if (isa<FragType, RowsType>(operand.getType()) && failed(touch(op, operand, state, /*write=*/true)))
+              return failure();
+          return success();
+        })
+        .Case<StoreOp, StoreLseOp>([&](Operation *) -> LogicalResult {
+          for (Value operand : op->getOperands())
+            if (isa<FragType, RowsType>(operand.getType()) && failed(touch(op, operand, state, /*write=*/false)))
+              return failure();
+          return success();
+        })
+        .Default([](Operation *) { return success(); });
+  }
+};
+
+struct VerifyAsyncPass : attn::tile::impl::VerifyAsyncBase<VerifyAsyncPass> {
+  using Base::Base;
+
+  void runOnOperation() final {
+    KernelOp kernel = getOperation();
+    State state;
+    Checker checker;
+    if (failed(checker.check(kernel.getBody().front(), state)) || failed(checker.checkDone(kernel, state)))
+      signalPassFailure();
+  }
+};
+} // namespace

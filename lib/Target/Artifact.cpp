@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Target/Source.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+static rt::Param::Kind kindOf(Type type) {
+  if (isa<PtrType>(type))
+    return rt::Param::Kind::Pointer;
+  if (type.isInteger(64))
+    return rt::Param::Kind::I64;
+  return type.isInteger(32) ? rt::Param::Kind::I32 : rt::Param::Kind::F32;
+}
+
+std::optional<rt::Artifact> attn::toArtifact(KernelOp kernel) {
+  rt::Artifact artifact;
+  llvm::raw_string_ostream source(artifact.source);
+  if (!printSource(kernel, source))
+    return std::nullopt;
+  artifact.name = artifact.entry = kernel.getSymName().str();
+  artifact.target = kernel.getTarget().str();
+  for (auto [arg, name] : llvm::zip(kernel.getBody().getArguments(), kernel.getArgNames().getAsValueRange<StringAttr>()))
+    artifact.params.push_back({name.str(), kindOf(arg.getType())});
+  ConfigAttr config = kernel.getConfig();
+  artifact.threads = config.getWarps() * 32;
+  artifact.smemBytes = kernel.getSharedBytes().value_or(0);
+  artifact.minBlocks = config.getBlocks();
+  artifact.grid = {kernel.getPacked(), int(config.getQTile()), int(kernel.getHeads())};
+  std::string text;
+  llvm::raw_string_ostream(text) << config;
+  artifact.notes.emplace_back("tile.config", text);
+  return artifact;
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Scalars as C++ expressions. A value that is used once and has no name of its
+// own is spelled where it is used; the others get a line.
+//
+#include "Printer.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+std::string Printer::typeOf(Type type) {
+  if (auto ptr = dyn_cast<PtrType>(type))
+    return typeOf(ptr.getElement()) + " *";
+  if (type.isInteger(1))
+    return "bool";
+  if (type.isInteger(32))
+    return "int";
+  if (type.isInteger(64))
+    return "long long";
+  if (type.isF32())
+    return "float";
+  if (type.isBF16())
+    return "attn::bf16";
+  if (type.isF16())
+    return "attn::fp16";
+  return "<<UNSUPPORTED type>>";
+}
+
+bool Printer::isInlined(Operation *op) {
+  if (isa<arith::ConstantOp, arith::ExtSIOp>(op))
+    return true; // a cast costs nothing and reads better where it matters
+  if (op->getNumResults() != 1 || !isMemoryEffectFree(op) || isa<BlockIndexOp>(op))
+    return false;
+  Value value = op->getResult(0);
+  // A value that a loop uses but does not define is worth a line before it.
+  return value.hasOneUse() && Names::wishOf(value).empty() &&
+         op->getBlock() == (*value.user_begin())->getBlock();
+}
+
+std::string Printer::expr(Value value, Precedence context) {
+  Operation *op = value.getDefiningOp();
+  if (names.has(value) || !op)
+    return names.of(value).str();
+  auto [text, precedence] = spell(op);
+  return precedence < context ? "(" + text + ")" : text;
+}
+
+std::pair<std::string, Precedence> Printer::spell(Operation *op) {
+  using P = Precedence;
+  using Spelled = std::pair<std::string, P>;
+  // The right operand binds tighter: these operators associate to the left.
+  auto binary = [&](const char *symbol, P p) {
+    return Spelled(expr(op->getOperand(0), p) + symbol + expr(op->getOperand(1), P(int(p) + 1)), p);
+  };
+  auto call = [&](const char *function) {
+    return Spelled(std::string(function) + "(" + expr(op->getOperand(0)) + ", " + expr(op->getOperand(1)) + ")",
+                   P::Primary);
+  };
+  return llvm::TypeSwitch<Operation *, Spelled>(op)
+      .Case([&](arith::ConstantOp c) {
+        auto value = dyn_cast<IntegerAttr>(c.getValue());
+        if (!value) {
+          complain(op);
+          return Spelled("<<UNSUPPORTED constant>>", P::Primary);
+        }
+        if (value.getType().isInteger(1))
+          return Spelled(value.getValue().isZero() ? "false" : "true", P::Primary);
+        return Spelled(std::to_string(value.getInt()), value.getInt() < 0 ? P::Unary : P::Primary);
+      })
+      .Case<arith::AddIOp>([&](auto) { return binary(" + ", P::Additive); })
+      .Case<arith::SubIOp>([&](auto) { return binary(" - ", P::Additive); })
+      .Case<arith::MulIOp>([&](auto) { return binary(" * ", P::Multiplicative); })
+      .Case<arith::DivUIOp, arith::DivSIOp>([&](auto) { return binary(" / ", P::Multiplicative); })
+      .Case<arith::RemUIOp, arith::RemSIOp>([&](auto) { return binary(" % ", P::Multiplicative); })
+      .Case<arith::MinSIOp>([&](auto) { return call("attn::min"); })
+      .Case<arith::MaxSIOp>([&](auto) { return call("attn::max"); })
+      .Case<arith::AndIOp>([&](auto) { return binary(" && ", P::And); })
+      .Case<arith::OrIOp>([&](auto) { return binary(" || ", P::Or); })
+      .Case<arith::XOrIOp>([&](auto) { return Spelled("!" + expr(op->getOperand(0), P::Unary), P::Unary); })
+      .Case([&](arith::CmpIOp cmp) {
+        switch (cmp.getPredicate()) {
+        case arith::CmpIPredicate::eq: return binary(" == ", P::Equality);
+        case arith::CmpIPredicate::ne: return binary(" != ", P::Equality);
+        case arith::CmpIPredicate::slt: return binary(" < ", P::Relational);
+        case arith::CmpIPredicate::sle: return binary(" <= ", P::Relational);
+        case arith::CmpIPredicate::sgt: return binary(" > ", P::Relational);
+        case arith::CmpIPredicate::sge: return binary(" >= ", P::Relational);
+        default: complain(op); return Spelled("<<UNSUPPORTED arith.cmpi>>", P::Primary);
+        }
+      })
+      .Case([&](arith::SelectOp s) {
+        return Spelled(expr(s.getCondition(), P::Or) + " ? " + expr(s.getTrueValue(), P::Or) + " : " +
+                           expr(s.getFalseValue()),
+                       P::Conditional);
+      })
+      .Case([&](arith::ExtSIOp e) { return Spelled("(long long)" + expr(e.getIn(), P::Unary), P::Unary); })
+      .Case<BlockIndexOp>([&](auto) { return Spelled("attn::block_index()", P::Primary); })
+      .Case([&](LoadOp l) { return Spelled(expr(l.getArray(), P::Primary) + "[" + expr(l.getIndex()) + "]", P::Primary); })
+      .Case([&](AdvanceOp a) {
+        return Spelled(expr(a.getBase(), P::Additive) + " + " + expr(a.getOffset(), P::Multiplicative), P::Additive);
+      })
+      .Default([&](Operation *) {
+        complain(op);
+        return Spelled("<<UNSUPPORTED " + op->getName().getStringRef().str() + ">>", P::Primary);
+      });
+}

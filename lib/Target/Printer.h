@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The printer: statements (Statements.cpp), expressions with their precedence
+// (Expressions.cpp), names (Names.cpp).
+//
+#ifndef ATTN_LIB_TARGET_PRINTER_H
+#define ATTN_LIB_TARGET_PRINTER_H
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace attn {
+
+/// Names for values, unique in a kernel and kept from the IR where it has some:
+/// argument names, places, results that ops name, and locations that carry one.
+class Names {
+public:
+  void define(mlir::Value value, llvm::StringRef wish);
+  /// Names defined from here on are free again when the mark is closed: a block
+  /// of the IR is a block of the text.
+  size_t mark() const { return order.size(); }
+  void close(size_t mark);
+  llvm::StringRef of(mlir::Value value) const { return names.find(value)->second; }
+  bool has(mlir::Value value) const { return names.count(value); }
+  /// The name a value's location carries (`IndexMath::named`), or "".
+  static llvm::StringRef wishOf(mlir::Value value);
+
+private:
+  llvm::DenseMap<mlir::Value, std::string> names;
+  llvm::StringSet<> taken;
+  llvm::SmallVector<std::string> order; ///< as defined
+};
+
+/// C++ operator precedence, loosest first.
+enum class Precedence { Conditional, Or, And, Equality, Relational, Additive, Multiplicative, Unary, Primary };
+
+class Printer {
+public:
+  explicit Printer(llvm::raw_ostream &os) : os(os) {}
+  void print(tile::KernelOp kernel);
+  bool failed() const { return unsupported; }
+
+  /// The C++ type of a scalar or pointer.
+  static std::string typeOf(mlir::Type type);
+
+private:
+  // Statements.
+  void printBlock(mlir::Block &block);
+  void printOp(mlir::Operation *op);
+  void printScalar(mlir::Operation *op);
+  void print(tile::PlaceOp op);
+  void print(tile::FindSequenceOp op);
+  void print(tile::CopyAsyncOp op);
+  void print(tile::WaitOp op);
+  void print(tile::KeepOp op);
+  void print(tile::SoftmaxStepOp op);
+  void print(tile::MmaPvOp op);
+  void print(tile::StoreOp op);
+  void print(tile::StoreLseOp op);
+  void print(tile::StorePaddingOp op);
+  void print(mlir::scf::ForOp op);
+  void print(mlir::scf::IfOp op);
+  void printSignature(tile::KernelOp kernel);
+  void printHostEntry(tile::KernelOp kernel);
+  llvm::raw_ostream &line();
+  void complain(mlir::Operation *op);
+
+  // Expressions.
+  std::string expr(mlir::Value value, Precedence context = Precedence::Conditional);
+  std::pair<std::string, Precedence> spell(mlir::Operation *op);
+  static bool isInlined(mlir::Operation *op);
+
+  llvm::raw_ostream &os;
+  Names names;
+  double scale = 0; ///< of the softmax step, for the LSE
+  int indent = 0;
+  bool unsupported = false;
+};
+
+} // namespace attn
+
+#endif // ATTN_LIB_TARGET_PRINTER_H

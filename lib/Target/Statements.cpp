@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One op, one line: the verb of the same name in `attn/tile.h`, places first.
+// Tokens leave no trace: copies complete in order at `wait`, and products do
+// where they are issued on the targets printed here.
+//
+#include "Printer.h"
+#include "attn/Target/Source.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/Format.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+raw_ostream &Printer::line() { return os.indent(indent); }
+
+void Printer::complain(Operation *op) {
+  if (!unsupported)
+    op->emitOpError("cannot be printed as source");
+  unsupported = true;
+}
+
+void Printer::printBlock(Block &block) {
+  size_t mark = names.mark();
+  indent += 2;
+  for (Operation &op : block)
+    printOp(&op);
+  indent -= 2;
+  if (!isa<KeepOp>(block.getParentOp())) // its result is yet to be printed
+    names.close(mark);
+}
+
+void Printer::printScalar(Operation *op) {
+  if (isInlined(op))
+    return;
+  Value value = op->getResult(0);
+  StringRef wish = Names::wishOf(value);
+  if (isa<BlockIndexOp>(op))
+    wish = "block";
+  std::string text = spell(op).first;
+  names.define(value, wish.empty() ? "x" : wish);
+  std::string type = typeOf(value.getType());
+  bool pointer = isa<PtrType>(value.getType());
+  line() << (pointer ? "auto *const " : "const " + type + " ") << names.of(value) << " = " << text << ";\n";
+}
+
+void Printer::printOp(Operation *op) {
+  auto name = [&](Value v) { return names.of(v); };
+  llvm::TypeSwitch<Operation *>(op)
+      .Case<PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, KeepOp, SoftmaxStepOp, MmaPvOp, StoreOp, StoreLseOp,
+            StorePaddingOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
+      .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
+      .Case([&](MmaQkOp o) {
+        line() << "attn::mma_qk(" << name(o.getS()) << ", " << name(o.getQ()) << ", " << name(o.getK()) << ");\n";
+      })
+      .Case([&](NormalizeOp o) {
+        line() << "attn::normalize(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n";
+      })
+      .Case<YieldOp, scf::YieldOp>([](auto) {})
+      .Default([&](Operation *) {
+        if (op->getNumResults() == 1)
+          return printScalar(op);
+        complain(op);
+        line() << "<<UNSUPPORTED " << op->getName() << ">>\n";
+      });
+}
+
+void Printer::print(PlaceOp op) {
+  names.define(op.getResult(), op.getName());
+  std::string type;
+  llvm::raw_string_ostream text(type);
+  llvm::TypeSwitch<Type>(op.getType())
+      .Case([&](SharedType t) {
+        text << "attn::Smem<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
+             << t.getPitch() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
+      })
+      .Case([&](FragType t) {
+        text << "attn::Frag<" << t.getRows() << ", " << t.getCols() << ", " << t.getWarps() << "> "
+             << names.of(op.getResult());
+      })
+      .Case([&](RowsType t) {
+        text << "attn::Rows<" << t.getRows() << ", " << t.getWarps() << "> " << names.of(op.getResult());
+      });
+  line() << type << ";\n";
+}
+
+void Printer::print(FindSequenceOp op) {
+  std::string call = "attn::find_sequence<" + std::to_string(op.getQTile()) + ">(" + expr(op.getSlot()) + ", " +
+                     expr(op.getCuSeqlens()) + ", " + expr(op.getOffsets()) + ", " + expr(op.getBatch()) + ", " +
+                     expr(op.getTotal()) + ")";
+  const char *wishes[] = {"b", "q0", "first", "rows", "write_rows"};
+  line() << "const auto [";
+  for (auto [result, wish] : llvm::zip(op.getResults(), wishes)) {
+    names.define(result, wish);
+    os << (result.getResultNumber() ? ", " : "") << names.of(result);
+  }
+  os << "] = " << call << ";\n";
+}
+
+void Printer::print(CopyAsyncOp op) {
+  line();
+  if (op.getWhen())
+    os << "if (" << expr(op.getWhen()) << ") ";
+  os << "attn::copy_async<" << op.getDim() << ">(" << names.of(op.getDst()) << ", " << expr(op.getSrc()) << ", "
+     << expr(op.getStride()) << ", " << expr(op.getRows()) << ");\n";
+}
+
+void Printer::print(WaitOp op) {
+  if (cast<TokenType>(op.getTokens().front().getType()).getKind() == TokenKind::copy)
+    line() << "attn::wait();\n";
+}
+
+void Printer::print(KeepOp op) {
+  Block &body = op.getBody().front();
+  size_t mark = names.mark();
+  names.define(body.getArgument(0), "query");
+  names.define(body.getArgument(1), "key");
+  std::string row = names.of(body.getArgument(0)).str(), key = names.of(body.getArgument(1)).str();
+  line() << "attn::keep(" << names.of(op.getS()) << ", " << expr(op.getQ0()) << ", " << expr(op.getK0())
+         << ", [=](int " << row << ", int " << key << ") {\n";
+  printBlock(body);
+  indent += 2;
+  std::string kept;
+  OperandRange values = body.getTerminator()->getOperands();
+  for (Value value : values)
+    kept += (kept.empty() ? "" : " && ") + expr(value, values.size() > 1 ? Precedence::And : Precedence::Conditional);
+  line() << "return " << (kept.empty() ? "true" : kept) << ";\n";
+  indent -= 2;
+  line() << "});\n";
+  names.close(mark);
+}
+
+static std::string literal(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.9ef", value);
+  return text;
+}
+
+void Printer::print(SoftmaxStepOp op) {
+  scale = op.getScale().convertToDouble();
+  line() << "attn::softmax_step(" << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", "
+         << names.of(op.getAcc()) << ", " << literal(scale * std::log2(std::exp(1.0))) << ");\n";
+}
+
+void Printer::print(MmaPvOp op) {
+  line() << (op.getGuarded() ? "attn::mma_pv_guarded(" : "attn::mma_pv(") << names.of(op.getAcc()) << ", "
+         << names.of(op.getP()) << ", " << names.of(op.getV()) << ");\n";
+}
+
+void Printer::print(StoreOp op) {
+  line() << "attn::store<" << op.getDim() << ">(" << expr(op.getDst()) << ", " << expr(op.getStride()) << ", "
+         << names.of(op.getAcc()) << ", " << expr(op.getRows()) << ", " << expr(op.getWriteRows()) << ");\n";
+}
+
+void Printer::print(StoreLseOp op) {
+  line() << "attn::store_lse(" << expr(op.getDst()) << ", " << names.of(op.getRow()) << ", " << literal(scale) << ", "
+         << expr(op.getRows()) << ", " << expr(op.getWriteRows()) << ");\n";
+}
+
+void Printer::print(StorePaddingOp op) {
+  auto config = op->getParentOfType<KernelOp>().getConfig();
+  int64_t rows = config.getQTile(), threads = config.getWarps() * 32;
+  if (op.getDst().getType().getElement().isF32()) {
+    line() << "attn::store_minus_inf<" << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
+           << expr(op.getWriteRows()) << ");\n";
+    return;
+  }
+  line() << "attn::store_zero<" << op.getDim() << ", " << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
+         << expr(op.getStride()) << ", " << expr(op.getWriteRows()) << ");\n";
+}
+
+void Printer::print(scf::ForOp op) {
+  size_t mark = names.mark();
+  names.define(op.getInductionVar(), "j");
+  std::string j = names.of(op.getInductionVar()).str();
+  std::string step = isConstantIntValue(op.getStep(), 1) ? "++" + j : j + " += " + expr(op.getStep());
+  line() << "for (int " << j << " = " << expr(op.getLowerBound()) << "; " << j << " < "
+         << expr(op.getUpperBound(), Precedence::Additive) << "; " << step << ") {\n";
+  printBlock(*op.getBody());
+  line() << "}\n";
+  names.close(mark);
+}
+
+void Printer::print(scf::IfOp op) {
+  line() << "if (" << expr(op.getCondition()) << ") {\n";
+  printBlock(op.getThenRegion().front());
+  if (!op.getElseRegion().empty()) {
+    line() << "} else {\n";
+    printBlock(op.getElseRegion().front());
+  }
+  line() << "}\n";
+}
+
+/// Is the argument only read? Results are what `tile.store...` write to.
+static bool isResult(StringRef name) { return name == "o" || name == "lse"; }
+
+void Printer::printSignature(KernelOp kernel) {
+  os << "ATTN_KERNEL(" << kernel.getSymName() << ", /*threads=*/" << kernel.getConfig().getWarps() * 32
+     << ", /*blocks per multiprocessor=*/" << kernel.getConfig().getBlocks() << ")\n(";
+  unsigned column = 1;
+  for (auto [arg, name] : llvm::zip(kernel.getBody().getArguments(), kernel.getArgNames().getAsValueRange<StringAttr>())) {
+    names.define(arg, name);
+    bool pointer = isa<PtrType>(arg.getType());
+    std::string text = (pointer && !isResult(name) ? "const " : "") + typeOf(arg.getType()) + (pointer ? "" : " ") +
+                       names.of(arg).str();
+    if (arg.getArgNumber())
+      os << ",";
+    if (column + text.size() > 110) {
+      os << "\n ";
+      column = 1;
+    } else if (arg.getArgNumber()) {
+      os << " ";
+    }
+    os << text;
+    column += text.size() + 2;
+  }
+  os << ") {\n";
+}
+
+void Printer::printHostEntry(KernelOp kernel) {
+  os << "\n// Arguments as a launch passes them: addresses of values, in order.\n"
+     << "extern \"C\" void " << kernel.getSymName() << "_block(void *const *args, int block) {\n"
+     << "  attn::set_block_index(block);\n  " << kernel.getSymName() << "(";
+  for (BlockArgument arg : kernel.getBody().getArguments())
+    os << (arg.getArgNumber() ? ",\n      " : "") << "*(" << typeOf(arg.getType()) << " const *)args["
+       << arg.getArgNumber() << "]";
+  os << ");\n}\n";
+}
+
+void Printer::print(KernelOp kernel) {
+  os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << ", " << kernel.getConfig() << "\n#include \"attn/tile.h\"\n\n";
+  printSignature(kernel);
+  printBlock(kernel.getBody().front());
+  os << "}\n";
+  if (kernel.getTarget() == "cpu")
+    printHostEntry(kernel);
+}
+
+bool attn::printSource(KernelOp kernel, raw_ostream &os) {
+  Printer printer(os);
+  printer.print(kernel);
+  return !printer.failed();
+}

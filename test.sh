@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Builds what is not up to date and runs all tests. Arguments go to lit:
+#   ./test.sh --filter=Runtime
+# The last line reads `N passed, N failed`, with `, N skipped` when tests need
+# something that this machine lacks (a GPU, most of the time).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+./setup.sh --no-run
+
+results=build/test/results.json
+rm -f "$results"
+style=-v # one line a test; a terminal gets a progress bar
+[ ! -t 1 ] || style=-sv
+printf '\n'
+status=0
+/usr/bin/python3 /usr/lib/llvm-22/bin/lit $style --timeout 900 --output "$results" "$@" build/test || status=$?
+
+.venv/bin/python - "$results" "$status" <<'PY'
+import json, sys
+status = int(sys.argv[2])
+try:
+    codes = [test["code"] for test in json.load(open(sys.argv[1]))["tests"]]
+except (OSError, ValueError):
+    codes = []
+skipped = codes.count("UNSUPPORTED")
+passed = sum(code in ("PASS", "FLAKYPASS", "XFAIL") for code in codes)
+failed = len(codes) - passed - skipped
+if passed + failed == 0:
+    print("test.sh: error: no test was run", file=sys.stderr)
+    status = status or 1
+print(f"\n{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+sys.exit(status)
+PY

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `--test-mask-laws`: every analysis of a mask against its definition, `keeps`,
+// on all small shapes. Knows no family: it takes the masks of the module's
+// problems, and random `and`/`or` expressions over them. Each analysis is built
+// once as IR and evaluated for every shape, and computed on constants as well.
+//
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <random>
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+
+/// Run-time arrays of one sequence, small enough to hit everything.
+struct Arrays {
+  std::vector<std::vector<int64_t>> data;
+  Arrays(MaskInterface mask, std::mt19937 &rng, int64_t extent) {
+    for (size_t i = 0; i < mask.operands().size(); ++i) {
+      auto &array = data.emplace_back(extent);
+      for (int64_t &x : array)
+        x = int64_t(rng() % 4) - (rng() % 8 == 0);
+    }
+  }
+  int64_t at(unsigned operand, int64_t position) const { return data[operand].at(position); }
+};
+
+/// An analysis as IR over (lenQ, lenK, x, y): emitted once, evaluated often.
+class Emitted {
+public:
+  Emitted(MLIRContext *context) : builder(context), loc(builder.getUnknownLoc()), math(builder, loc) {
+    Type i32 = builder.getI32Type();
+    block.addArguments({i32, i32, i32, i32}, {loc, loc, loc, loc});
+    builder.setInsertionPointToEnd(&block);
+  }
+  Index arg(unsigned i) { return Index(Value(block.getArgument(i))); }
+
+  MaskScope scope() {
+    MaskScope scope;
+    scope.lenQ = arg(0);
+    scope.lenK = arg(1);
+    scope.load = [this](unsigned operand, Index position) {
+      // A load is an op of its own here, evaluated by its operand number.
+      OperationState state(loc, "test.load");
+      state.addOperands(math.value(position));
+      state.addTypes(builder.getI32Type());
+      state.addAttribute("operand", builder.getI64IntegerAttr(operand));
+      return Index(builder.create(state)->getResult(0));
+    };
+    return scope;
+  }
+
+  void evaluate(ArrayRef<int64_t> args, const Arrays &arrays) {
+    for (auto [arg, x] : llvm::zip(block.getArguments(), args))
+      values[arg] = x;
+    for (Operation &op : block) {
+      auto in = [&](unsigned i) { return values.at(op.getOperand(i)); };
+      values[op.getResult(0)] =
+          llvm::TypeSwitch<Operation *, int64_t>(&op)
+              .Case([&](arith::ConstantIntOp c) { return c.getType().isInteger(1) ? c.value() & 1 : c.value(); })
+              .Case<arith::AddIOp>([&](auto) { return in(0) + in(1); })
+              .Case<arith::SubIOp>([&](auto) { return in(0) - in(1); })
+              .Case<arith::MulIOp>([&](auto) { return in(0) * in(1); })
+              .Case<arith::DivUIOp>([&](auto) { return in(0) / in(1); })
+              .Case<arith::MinSIOp>([&](auto) { return std::min(in(0), in(1)); })
+              .Case<arith::MaxSIOp>([&](auto) { return std::max(in(0), in(1)); })
+              .Case<arith::AndIOp>([&](auto) { return in(0) & in(1); })
+              .Case<arith::OrIOp>([&](auto) { return in(0) | in(1); })
+              .Case<arith::XOrIOp>([&](auto) { return in(0) ^ in(1); })
+              .Case<arith::SelectOp>([&](auto) { return in(0) ? in(1) : in(2); })
+              .Case([&](arith::CmpIOp cmp) {
+                int64_t a = in(0), b = in(1);
+                switch (cmp.getPredicate()) {
+                case arith::CmpIPredicate::slt: return int64_t(a < b);
+                case arith::CmpIPredicate::sle: return int64_t(a <= b);
+                case arith::CmpIPredicate::eq: return int64_t(a == b);
+                default: llvm_unreachable("predicate not emitted by IndexMath");
+                }
+              })
+              .Default([&](Operation *load) {
+                int64_t operand = load->getAttrOfType<IntegerAttr>("operand").getInt();
+                // A position outside its array would be a wild read on a device.
+                return arrays.at(operand, in(0));
+              });
+    }
+  }
+  int64_t of(Index i) { return i.isConstant() ? i.getNumber() : values.at(i.getValue()); }
+  bool of(Cond c) { return c.isConstant() ? c.getNumber() : values.at(c.getValue()); }
+
+  OpBuilder builder;
+  Location loc;
+  IndexMath math;
+
+private:
+  Block block;
+  llvm::DenseMap<Value, int64_t> values;
+};
+
+using Set = std::vector<bool>;
+
+class Laws {
+public:
+  Laws(MaskInterface mask, Location loc, std::mt19937 &rng, int64_t size)
+      : mask(mask), loc(loc), rng(rng), size(size), rowIr(mask.getContext()), keysIr(mask.getContext()),
+        columnIr(mask.getContext()), queriesIr(mask.getContext()), keepIr(mask.getContext()) {
+    rows = mask.rowIntervals(rowIr.math, rowIr.scope(), rowIr.arg(2));
+    columns = mask.columnIntervals(columnIr.math, columnIr.scope(), columnIr.arg(2));
+    keys = mask.keyRanges(keysIr.math, keysIr.scope(), {keysIr.arg(2), keysIr.arg(3)});
+    queries = mask.queryRanges(queriesIr.math, queriesIr.scope(), {queriesIr.arg(2), queriesIr.arg(3)});
+    keep = mask.emitKeep(keepIr.math, keepIr.scope(), keepIr.arg(2), keepIr.arg(3));
+  }
+
+  LogicalResult check() {
+    for (lenQ = 0; lenQ <= size; ++lenQ)
+      for (lenK = 0; lenK <= size; ++lenK) {
+        Arrays arrays(mask, rng, size + 1);
+        if (failed(checkShape(arrays)))
+          return failure();
+      }
+    return success();
+  }
+
+private:
+  InFlightDiagnostic complain(StringRef law, int64_t x, int64_t y) {
+    return emitError(loc) << "mask law broken: " << law << " of " << mask << " at lenQ = " << lenQ
+                          << ", lenK = " << lenK << ", x = " << x << ", y = " << y;
+  }
+
+  template <typename List>
+  std::optional<Set> setOf(Emitted &ir, const List &list, int64_t extent) {
+    Set set(extent, false);
+    int64_t last = 0;
+    for (const Interval &i : list) {
+      int64_t lo = ir.of(i.lo), hi = ir.of(i.hi);
+      if (hi <= lo)
+        continue;
+      if (lo < last || hi > extent || lo < 0)
+        return std::nullopt; // not sorted, or beyond the sequence
+      last = lo;
+      std::fill(set.begin() + lo, set.begin() + hi, true);
+    }
+    return set;
+  }
+
+  LogicalResult checkRanges(StringRef name, Emitted &ir, TileRanges &ranges, bool exact, int64_t lines,
+                            int64_t extent, const Arrays &arrays, llvm::function_ref<bool(int64_t, int64_t)> kept) {
+    for (int64_t a = 0; a < lines; ++a) {
+      Set some(extent, false), all(extent, true);
+      for (int64_t b = a + 1; b <= lines; ++b) {
+        for (int64_t x = 0; x < extent; ++x) {
+          some[x] = some[x] || kept(b - 1, x);
+          all[x] = all[x] && kept(b - 1, x);
+        }
+        ir.evaluate({lenQ, lenK, a, b}, arrays);
+        std::optional<Set> some2 = setOf(ir, ranges.some, extent), all2 = setOf(ir, ranges.all, extent);
+        if (!some2 || !all2)
+          return complain((name + " sorted and in bounds").str(), a, b);
+        for (int64_t x = 0; x < extent; ++x) {
+          if (some[x] && !(*some2)[x])
+            return complain((name + ": some is large enough").str(), a, b);
+          if (!all[x] && (*all2)[x])
+            return complain((name + ": all is small enough").str(), a, b);
+        }
+        if (exact && (some != *some2 || all != *all2))
+          return complain((name + " exact").str(), a, b);
+      }
+    }
+    return success();
+  }
+
+  LogicalResult checkLine(StringRef name, Emitted &ir, std::optional<IntervalList> &list, int64_t lines,
+                          int64_t extent, const Arrays &arrays, llvm::function_ref<bool(int64_t, int64_t)> kept) {
+    if (!list)
+      return success();
+    for (int64_t a = 0; a < lines; ++a) {
+      Set truth(extent);
+      for (int64_t x = 0; x < extent; ++x)
+        truth[x] = kept(a, x);
+      ir.evaluate({lenQ, lenK, a, 0}, arrays);
+      if (setOf(ir, *list, extent) != std::optional(truth))
+        return complain(name, a, 0);
+    }
+    return success();
+  }
+
+  LogicalResult checkShape(const Arrays &arrays) {
+    auto kept = [&](int64_t q, int64_t k) {
+      MaskPoint p;
+      p.q = q, p.k = k, p.lenQ = lenQ, p.lenK = lenK;
+      p.load = [&](unsigned operand, int64_t position) { return arrays.at(operand, position); };
+      return mask.keeps(p);
+    };
+    auto transposed = [&](int64_t k, int64_t q) { return kept(q, k); };
+    bool exactKeys = rows && rows->size() == 1, exactQueries = columns && columns->size() == 1;
+    // An intersection may leave rows without keys inside a tile whose rows do
+    // not meet; ranges of leaves have no such holes.
+    exactKeys &= mask.children().empty(), exactQueries &= mask.children().empty();
+    if (failed(checkLine("row intervals", rowIr, rows, lenQ, lenK, arrays, kept)) ||
+        failed(checkLine("column intervals", columnIr, columns, lenK, lenQ, arrays, transposed)) ||
+        failed(checkRanges("key ranges", keysIr, keys, exactKeys, lenQ, lenK, arrays, kept)) ||
+        failed(checkRanges("query ranges", queriesIr, queries, exactQueries, lenK, lenQ, arrays, transposed)))
+      return failure();
+    for (int64_t q = 0; q < lenQ; ++q)
+      for (int64_t k = 0; k < lenK; ++k) {
+        keepIr.evaluate({lenQ, lenK, q, k}, arrays);
+        if (keepIr.of(keep) != kept(q, k))
+          return complain("element test", q, k);
+      }
+    return checkClasses(arrays, kept);
+  }
+
+  LogicalResult checkClasses(const Arrays &arrays, llvm::function_ref<bool(int64_t, int64_t)> kept) {
+    MaskScope scope;
+    auto number = [](int64_t n) { return Index::runtime(n); };
+    scope.lenQ = number(lenQ), scope.lenK = number(lenK);
+    scope.load = [&](unsigned operand, Index position) { return number(arrays.at(operand, position.getNumber())); };
+    for (int64_t q0 = 0; q0 < lenQ; ++q0)
+      for (int64_t q1 = q0 + 1; q1 <= lenQ; q1 += 2)
+        for (int64_t k0 = 0; k0 < lenK; ++k0)
+          for (int64_t k1 = k0 + 1; k1 <= lenK; k1 += 2) {
+            bool any = false, every = true;
+            for (int64_t q = q0; q < q1; ++q)
+              for (int64_t k = k0; k < k1; ++k)
+                (kept(q, k) ? any : every) = kept(q, k);
+            TileClass c = classify(mask, scope, {number(q0), number(q1)}, {number(k0), number(k1)});
+            if ((c == TileClass::Empty && any) || (c == TileClass::Full && !every))
+              return complain("tile class", q0, k0);
+          }
+    return success();
+  }
+
+  MaskInterface mask;
+  Location loc;
+  std::mt19937 &rng;
+  int64_t size, lenQ = 0, lenK = 0;
+  Emitted rowIr, keysIr, columnIr, queriesIr, keepIr;
+  std::optional<IntervalList> rows, columns;
+  TileRanges keys, queries;
+  Cond keep = Cond::of(false);
+};
+
+struct TestMaskLaws : PassWrapper<TestMaskLaws, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TestMaskLaws)
+  TestMaskLaws() = default;
+  TestMaskLaws(const TestMaskLaws &other) : PassWrapper(other) {}
+  StringRef getArgument() const final { return "test-mask-laws"; }
+  StringRef getDescription() const final { return "check every analysis of the module's masks on all small shapes"; }
+  void getDependentDialects(DialectRegistry &registry) const final { registry.insert<arith::ArithDialect>(); }
+
+  MaskInterface randomMask(ArrayRef<MaskInterface> leaves, int depth, std::mt19937 &rng) {
+    if (depth == 0 || rng() % 4 == 0)
+      return leaves[rng() % leaves.size()];
+    SmallVector<MaskInterface> parts;
+    for (unsigned i = 0, n = 2 + rng() % 2; i < n; ++i)
+      parts.push_back(randomMask(leaves, depth - 1, rng));
+    if (rng() % 2)
+      return AndMaskAttr::get(&getContext(), parts);
+    return OrMaskAttr::get(&getContext(), parts);
+  }
+
+  void runOnOperation() final {
+    getContext().allowUnregisteredDialects(); // for this pass's own loads
+    std::mt19937 rng(seed);
+    SmallVector<MaskInterface> masks;
+    getOperation().walk([&](ProblemOp problem) { masks.push_back(problem.getMask()); });
+    int64_t checked = 0;
+    auto check = [&](MaskInterface mask) {
+      ++checked;
+      return Laws(mask, getOperation().getLoc(), rng, size).check();
+    };
+    for (MaskInterface mask : masks)
+      if (failed(check(mask)))
+        return signalPassFailure();
+    for (int64_t i = 0; i < random && !masks.empty(); ++i)
+      if (failed(check(randomMask(masks, 1 + i % 3, rng))))
+        return signalPassFailure();
+    llvm::outs() << "mask laws hold for " << checked << " masks\n";
+  }
+
+  Option<int64_t> random{*this, "random", llvm::cl::desc("how many random expressions over the masks"),
+                         llvm::cl::init(0)};
+  Option<int64_t> size{*this, "size", llvm::cl::desc("largest length"), llvm::cl::init(6)};
+  Option<unsigned> seed{*this, "seed", llvm::cl::desc("of the random expressions and arrays"), llvm::cl::init(1)};
+};
+
+} // namespace
+
+namespace attn::test {
+void registerTestMaskLaws() { PassRegistration<TestMaskLaws>(); }
+} // namespace attn::test

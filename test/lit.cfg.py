@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# The tests of one build. Tools are found in build/bin, LLVM's own in its
+# package. Features: `nvrtc`, `gpu`, `sm90`, `static-host-compiler`.
+import atexit
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import lit.formats
+
+config.name = "attnc"
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["lib", "Inputs", "CMakeLists.txt", "lit.cfg.py", "lit.site.cfg.py"]
+config.test_source_root = os.path.join(config.attn_source, "test")
+config.test_exec_root = os.path.join(config.attn_build, "test")
+
+
+def alias_of(folder):
+    """`folder` itself, or a link to it whose path has no space: RUN lines don't quote %s and %t."""
+    if " " not in folder:
+        return folder
+    links = tempfile.mkdtemp(prefix="attnc-")
+    atexit.register(shutil.rmtree, links, ignore_errors=True)
+    os.symlink(folder, os.path.join(links, "it"))
+    return os.path.join(links, "it")
+
+
+source, build = alias_of(config.attn_source), alias_of(config.attn_build)
+
+
+class Test(lit.formats.ShTest):
+    """A shell test with a kernel cache of its own, empty at first and never the user's."""
+
+    def execute(self, test, lit_config):
+        test.suite.source_root = os.path.join(source, "test")
+        test.suite.exec_root = os.path.join(build, "test")
+        cache = os.path.join(build, "test", "caches", *test.path_in_suite)
+        shutil.rmtree(cache, ignore_errors=True)
+        test.config.environment["ATTN_CACHE_DIR"] = cache
+        try:
+            return super().execute(test, lit_config)
+        finally:
+            shutil.rmtree(cache, ignore_errors=True)
+
+
+config.test_format = Test(execute_external=False)
+
+# Where things are. RUN lines call tools by name.
+config.environment["PATH"] = os.pathsep.join(
+    [os.path.join(build, "bin"), os.path.join(config.llvm_tools, "bin"), config.environment["PATH"]])
+for name in ("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "VIRTUAL_ENV", "ATTN_NVRTC", "ATTN_CXX"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+venv_python = os.path.join(source, ".venv", "bin", "python")
+config.substitutions += [
+    ("%python", venv_python if os.path.exists(venv_python) else sys.executable),
+    ("%attn_rt_test", os.path.join(build, "bin", "attn-rt-test")),
+    ("%attn_source", source),
+    ("%attn_build", build),
+]
+
+
+def nvrtc_is_here():
+    """Asks the file system and not our own search, so that a search that misses it fails a test."""
+    given = os.environ.get("ATTN_NVRTC")
+    roots = [given] if given else []
+    roots += [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    roots += ["/usr/local/cuda", *glob.glob("/usr/local/cuda-*")]
+    roots += glob.glob(os.path.join(source, ".venv/lib/python3*/site-packages/nvidia/*"))
+    return bool(given and os.path.isfile(given)) or any(
+        glob.glob(os.path.join(root, lib, "libnvrtc.so*")) for root in roots for lib in ("", "lib", "lib64"))
+
+
+def compute_capability():
+    """Of the first GPU that the driver gives us, times ten; 0 where there is none."""
+    ask = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+if not (cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), 0)
+        or cuda.cuDeviceGetAttribute(ctypes.byref(major), 75, device)
+        or cuda.cuDeviceGetAttribute(ctypes.byref(minor), 76, device)):
+    print(major.value * 10 + minor.value)
+"""
+    answer = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=False)
+    return int(answer.stdout or 0)
+
+
+def links_statically():
+    """Can the C++ compiler of the `cpu` target link a program that needs no shared library?"""
+    compiler = os.environ.get("ATTN_CXX") or shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    return bool(compiler) and subprocess.run(
+        [compiler, "-static", "-x", "c++", "-", "-o", os.devnull], input="int main() {}", text=True,
+        capture_output=True, check=False).returncode == 0
+
+
+capability = compute_capability()
+features = {
+    "nvrtc": nvrtc_is_here(),
+    "gpu": capability >= 80,
+    "sm90": capability == 90,
+    "static-host-compiler": links_statically(),
+}
+config.available_features |= {name for name, here in features.items() if here}
+lit_config.note("features: " + (" ".join(sorted(config.available_features)) or "none"))

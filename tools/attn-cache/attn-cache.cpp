@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Looks after the kernel cache: list, verify, prune, clear, and why a kernel
+// was compiled again.
+//
+#include "attn-rt/Cache.h"
+
+#include "llvm/Support/CommandLine.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <ctime>
+
+using namespace attn::rt;
+namespace cl = llvm::cl;
+
+static cl::SubCommand
+    listCommand("list", "show the entries, least recently used first");
+static cl::SubCommand
+    verifyCommand("verify",
+                  "read every file of every entry; exit 1 if one is bad");
+static cl::SubCommand pruneCommand("prune",
+                                   "remove bad entries, what killed processes "
+                                   "left, and the least recently used entries");
+static cl::SubCommand clearCommand("clear", "remove all entries");
+static cl::SubCommand whyCommand("why",
+                                 "tell why a kernel was compiled: in what each "
+                                 "entry's key differs from the one before");
+
+static cl::opt<std::string> directory(
+    "dir",
+    cl::desc("cache directory (default: $ATTN_CACHE_DIR, else ~/.cache/attnc)"),
+    cl::value_desc("path"), cl::sub(cl::SubCommand::getAll()));
+static cl::opt<bool> remove_("remove", cl::desc("remove the bad entries"),
+                             cl::sub(verifyCommand));
+static cl::opt<std::string> maxSize(
+    "max-size",
+    cl::desc(
+        "bytes to keep, or with K, M, G (default: $ATTN_CACHE_SIZE, else 1G)"),
+    cl::value_desc("size"), cl::sub(pruneCommand));
+static cl::opt<std::string> kernelName(cl::Positional, cl::Required,
+                                       cl::desc("<kernel>"),
+                                       cl::sub(whyCommand));
+
+static std::string time(int64_t seconds) {
+  std::time_t t = seconds;
+  std::tm local = {};
+  localtime_r(&t, &local);
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", local);
+}
+
+static std::string field(const EntryInfo &entry, std::string_view name) {
+  for (const auto &[key, value] : entry.key)
+    if (key == name)
+      return value;
+  return "?";
+}
+
+static int list(const Cache &cache) {
+  uint64_t total = 0;
+  std::vector<EntryInfo> entries = cache.list();
+  for (const EntryInfo &entry : entries) {
+    total += entry.bytes;
+    fmt::print("{}  {:>9}  {:8}  {}  {}\n", time(entry.usedAt), entry.bytes,
+               field(entry, "target"),
+               entry.directory.substr(entry.directory.rfind('/') + 1),
+               entry.problem.empty() ? entry.report.str()
+                                     : "BAD: " + entry.problem);
+  }
+  fmt::print("{} entries, {} bytes in {}\n", entries.size(), total,
+             cache.root());
+  return 0;
+}
+
+static int verify(Cache &cache) {
+  int bad = 0;
+  std::vector<EntryInfo> entries = cache.list(/*deep=*/true);
+  for (const EntryInfo &entry : entries)
+    if (!entry.problem.empty()) {
+      fmt::print("bad: {}: {}\n", entry.directory, entry.problem);
+      ++bad;
+    }
+  fmt::print("{} entries, {} bad\n", entries.size(), bad);
+  if (remove_ && bad) {
+    fmt::print("removed {}\n", cache.removeBad());
+    return 0;
+  }
+  return bad ? 1 : 0;
+}
+
+static int why(const Cache &cache) {
+  std::vector<EntryInfo> entries = cache.list(), earlier;
+  std::sort(entries.begin(), entries.end(),
+            [](const EntryInfo &a, const EntryInfo &b) {
+              return a.builtAt < b.builtAt;
+            });
+  for (const EntryInfo &entry : entries) {
+    if (entry.kernel != kernelName.getValue() || !entry.problem.empty())
+      continue;
+    fmt::print("{}  {}\n", time(entry.builtAt), entry.directory);
+    std::string difference = cache.compare(entry, earlier);
+    fmt::print("{}", difference.empty() ? "first of its name\n" : difference);
+    earlier.push_back(entry);
+  }
+  if (!earlier.empty())
+    return 0;
+  fmt::print(stderr, "attn-cache: error: no entry of `{}` in `{}`\n",
+             kernelName.getValue(), cache.root());
+  return 1;
+}
+
+int main(int argc, char **argv) {
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "attn-cache: looks after attnc's cache of compiled kernels\n");
+  CacheOptions options = CacheOptions::fromEnvironment();
+  if (!directory.empty())
+    options.root = directory;
+  if (options.root.empty()) {
+    fmt::print(stderr, "attn-cache: error: no cache directory; set "
+                       "`ATTN_CACHE_DIR` or give `--dir`\n");
+    return 1;
+  }
+  if (options.maxBytes == 0) // off for kernels, still there to be looked at
+    options.maxBytes = 1;
+  uint64_t keep = options.maxBytes;
+  if (!maxSize.empty()) {
+    std::optional<uint64_t> size = parseSize(maxSize);
+    if (!size) {
+      fmt::print(stderr,
+                 "attn-cache: error: `--max-size` is a number of bytes, or "
+                 "with K, M, G; got: `{}`\n",
+                 maxSize.getValue());
+      return 1;
+    }
+    keep = *size;
+  }
+  Cache cache(options);
+  if (listCommand)
+    return list(cache);
+  if (verifyCommand)
+    return verify(cache);
+  if (whyCommand)
+    return why(cache);
+  if (clearCommand || pruneCommand) {
+    int bad = pruneCommand ? cache.removeBad() : 0;
+    int old = cache.prune(clearCommand ? 0 : keep);
+    fmt::print("removed {} entries\n", bad + old);
+    return 0;
+  }
+  cl::PrintHelpMessage();
+  return 1;
+}

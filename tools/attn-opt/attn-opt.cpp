@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// mlir-opt for attnc: our dialects and passes, `--attn-pipeline` for all of them
+// in order.
+//
+#include "attn/API/Pipeline.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
+
+namespace attn::test {
+void registerTestMaskLaws();
+}
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  attn::registerDialects(registry);
+  attn::registerPasses();
+  mlir::registerCanonicalizerPass();
+  mlir::registerCSEPass();
+  attn::test::registerTestMaskLaws();
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "attnc optimizer driver\n", registry));
+}

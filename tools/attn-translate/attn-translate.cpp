@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Prints the source of a problem's (or kernel's) program; with --compile also
+// compiles it and prints what the compiler says of its resources.
+//
+#include "attn-rt/Compiler.h"
+#include "attn-rt/Driver.h"
+#include "attn/API/Compile.h"
+#include "attn/Target/Source.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace attn;
+namespace cl = llvm::cl;
+
+static cl::opt<std::string> inputFile(cl::Positional, cl::desc("<problem.mlir>"), cl::init("-"));
+static cl::opt<std::string> targetText("target", cl::desc("`cpu`, `sm_80` or `sm_80:<chip>`"), cl::init("sm_80"));
+static cl::opt<bool> compile("compile", cl::desc("compile too, and print the resource report"));
+static cl::opt<bool> quiet("quiet", cl::desc("do not print the source"));
+
+static int fail(const rt::Error &error) {
+  llvm::errs() << "error: " << error.str() << "\n";
+  return 1;
+}
+
+static int translate(tile::KernelOp kernel, const Target &target) {
+  std::optional<rt::Artifact> artifact = toArtifact(kernel);
+  if (!artifact)
+    return 1;
+  if (!quiet)
+    llvm::outs() << artifact->source;
+  if (!compile)
+    return 0;
+  if (!target.isHost())
+    artifact->target = rt::targetOf(target.arch, /*specific=*/true);
+  rt::Result<rt::CompileOutput> output = rt::createCompiler(artifact->target)->compile(*artifact);
+  if (!output)
+    return fail(output.error());
+  llvm::outs() << "// " << artifact->name << " " << artifact->target << ": " << output->report.str() << ", "
+               << artifact->smemBytes << " bytes dynamic shared memory\n";
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::ParseCommandLineOptions(argc, argv, "attnc source printer\n");
+  rt::Result<Target> target = Target::parse(targetText);
+  if (!target)
+    return fail(target.error());
+  auto file = llvm::MemoryBuffer::getFileOrSTDIN(inputFile);
+  if (!file)
+    return fail({"cannot read `" + inputFile + "`: " + file.getError().message()});
+  Compilation compilation;
+  auto module = compilation.parse((*file)->getBuffer(), inputFile);
+  if (!module)
+    return fail(module.error());
+  if (!(**module).getOps<ProblemOp>().empty())
+    if (rt::Status lowered = compilation.lower(**module, *target); !lowered)
+      return fail(lowered.error());
+  int status = 0;
+  for (auto kernel : (**module).getOps<tile::KernelOp>())
+    status |= translate(kernel, *target);
+  return status;
+}
