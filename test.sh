@@ -16,7 +16,7 @@ style=-v # one line a test; a terminal gets a progress bar
 [ ! -t 1 ] || style=-sv
 printf '\n'
 status=0
-/usr/bin/python3 /usr/lib/llvm-22/bin/lit $style --timeout 900 --output "$results" "$@" build/test || status=$?
+/usr/bin/python3 /usr/lib/llvm-22/bin/lit $style --output "$results" "$@" build/test || status=$?
 
 .venv/bin/python - "$results" "$status" <<'PY'
 import json, sys

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-import lit.formats
+sys.path.insert(0, os.path.join(config.attn_source, "test", "lib"))
+import attn_format  # noqa: E402
 
 config.name = "attnc"
 config.suffixes = [".mlir", ".test"]
@@ -30,24 +31,9 @@ def alias_of(folder):
 
 
 source, build = alias_of(config.attn_source), alias_of(config.attn_build)
-
-
-class Test(lit.formats.ShTest):
-    """A shell test with a kernel cache of its own, empty at first and never the user's."""
-
-    def execute(self, test, lit_config):
-        test.suite.source_root = os.path.join(source, "test")
-        test.suite.exec_root = os.path.join(build, "test")
-        cache = os.path.join(build, "test", "caches", *test.path_in_suite)
-        shutil.rmtree(cache, ignore_errors=True)
-        test.config.environment["ATTN_CACHE_DIR"] = cache
-        try:
-            return super().execute(test, lit_config)
-        finally:
-            shutil.rmtree(cache, ignore_errors=True)
-
-
-config.test_format = Test(execute_external=False)
+config.test_format = attn_format.Test(source, build)
+if lit_config.maxIndividualTestTimeIsSupported[0]:
+    lit_config.maxIndividualTestTime = 900  # seconds; something hangs
 
 # Where things are. RUN lines call tools by name.
 config.environment["PATH"] = os.pathsep.join(

@@ -51,9 +51,13 @@ llvm::SmallVector<KeyRun> KeyWalk::runs(IndexMath &math, Interval queries, int64
       behindFull.push_back(test);
   }
 
+  // Each run has at most one stretch of full tiles: that of the interval of
+  // `all` with its place, counted from the end. Others would be as right but are
+  // rarely there, and every stretch is one more loop.
+  size_t skipped = ranges.some.size() - std::min(ranges.some.size(), ranges.all.size());
   llvm::SmallVector<KeyRun> runs;
   Index cursor = 0; // first tile not yet visited
-  for (const Interval &some : ranges.some) {
+  for (auto [i, some] : llvm::enumerate(ranges.some)) {
     KeyRun run;
     Index begin = math.floorDiv(some.lo, kvTile), end = math.ceilDiv(some.hi, kvTile);
     if (!runs.empty())
@@ -72,19 +76,18 @@ llvm::SmallVector<KeyRun> KeyWalk::runs(IndexMath &math, Interval queries, int64
       run.bounds.push_back(to);
       run.tests.emplace_back(tests);
     };
-    bool single = ranges.some.size() == 1 && ranges.all.size() == 1;
-    bool behind = false;
-    for (const Interval &all : ranges.all) {
+    bool single = ranges.some.size() == 1;
+    bool hasFull = i >= skipped && !ranges.all.empty();
+    if (hasFull) {
+      const Interval &all = ranges.all[ranges.all.size() - (ranges.some.size() - i)];
       Index from = math.ceilDiv(all.lo, kvTile), to = math.floorDiv(all.hi, kvTile);
-      Index last = run.bounds.back();
-      if (!(from == last))
-        from = math.min(math.max(from, last), end);
+      if (!(from == begin))
+        from = math.min(math.max(from, begin), end);
       to = math.min(from.is(0) ? to : math.max(to, from), end);
       extend(math.named(from, "full_begin"), every);
       extend(math.named(to, "full_end"), {});
-      behind = single;
     }
-    extend(end, behind ? behindFull : every);
+    extend(end, hasFull && single ? behindFull : every);
     if (run.tests.empty())
       continue;
     cursor = end;

@@ -62,14 +62,17 @@ public:
   void store(int64_t offset, double value); ///< i32: the value is an integer within range
   double operator()(llvm::ArrayRef<int64_t> index) const { return load(offset(index)); }
 
-  /// Calls `visit(offset)` for each element, in C order of the index.
-  template <typename Visit> void forEachOffset(Visit visit) const {
-    std::vector<int64_t> index(extents.size(), 0);
+  /// Calls `visit(index)` for each element, in C order; `forEachOffset` likewise.
+  template <typename Visit> void forEachIndex(Visit visit) const {
+    llvm::SmallVector<int64_t, 4> index(extents.size(), 0);
     for (int64_t i = 0, n = numElements(); i < n; ++i) {
-      visit(offset(index));
+      visit(llvm::ArrayRef<int64_t>(index));
       for (size_t axis = index.size(); axis-- && ++index[axis] == extents[axis];)
         index[axis] = 0;
     }
+  }
+  template <typename Visit> void forEachOffset(Visit visit) const {
+    forEachIndex([&](llvm::ArrayRef<int64_t> index) { visit(offset(index)); });
   }
 
   /// The same values, rounded to another type, in C order.

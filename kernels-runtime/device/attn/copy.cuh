@@ -20,12 +20,7 @@ template <class Tile> struct Walk {
   static constexpr int Step = Threads / Side;
   static constexpr int Passes = (Tile::Rows + Step - 1) / Step;
   static_assert(Threads % Side == 0);
-  int row, chunk;
-  ATTN_INLINE Walk() {
-    unsigned thread;
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-    row = thread / Side, chunk = thread % Side;
-  }
+  int row = threadIdx.x / Side, chunk = threadIdx.x % Side;
   // Whether pass p has a chunk for this thread; folds to true for the usual widths.
   ATTN_INLINE bool has(int p) const { return (Chunks == Side || chunk < Chunks) && (Tile::Rows % Step == 0 || row + p * Step < Tile::Rows); }
 };
@@ -35,18 +30,17 @@ template <class Tile> struct Walk {
 template <int Dim, class T, int R, int C, int P>
 ATTN_INLINE void copy_async(const Smem<T, R, C, P> &dst, const T *src, long long stride, int rows) {
   static_assert(Dim % 8 == 0 && Dim <= C && C - Dim < 16);
-  using Tile = Smem<T, R, C, P>;
-  const Walk<Tile> walk;
-  const T *from = src;
-  asm volatile("{\n\t.reg .u64 row, col;\n\tcvt.u64.u32 row, %1;\n\tcvt.u64.u32 col, %2;\n\tmad.lo.u64 %0, row, %3, %0;\n\tadd.u64 %0, %0, col;\n\t}" : "+l"(from) : "r"(walk.row), "r"(walk.chunk * 16), "l"(stride * 2));
+  const Walk<Smem<T, R, C, P>> walk;
+  const char *from = (const char *)src;
+  const unsigned offset = (walk.row * unsigned(stride) + walk.chunk * 8) * 2;
   const unsigned to = dst.at(walk.row, walk.chunk * 8);
   const int limit = (Dim == C || walk.chunk < Dim / 8) ? rows - walk.row : 0;
 #pragma unroll
   for (int p = 0; p < walk.Passes; ++p) {
     if (walk.has(p))
-      asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to + p * walk.Step * P * 2), "l"(from),
+      asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to + p * walk.Step * P * 2), "l"(from + offset),
                    "r"(p * walk.Step < limit ? 16 : 0) : "memory");
-    from += walk.Step * stride;
+    from += walk.Step * stride * 2;
   }
   asm volatile("cp.async.commit_group;" ::: "memory");
 }

@@ -82,7 +82,7 @@ def main():
                 wrong.append(f"{path}:{line}: this example does not parse\n{textwrap.indent(code, '  | ')}\n{error}")
     print("\n".join(wrong))
     print(f"{len(found)} examples, {len(wrong)} wrong")
-    return bool(wrong)
+    return bool(wrong) or not found
 
 
 sys.exit(main())

@@ -76,7 +76,8 @@ static Value copyOf(CopyAsyncOp copy, KvLoopOp loop, OpBuilder &b, Value tile, V
 /// The first tile of the walk and whether there is one.
 static std::pair<Value, Value> firstTile(KvLoopOp loop, OpBuilder &b) {
   Value first, any;
-  for (auto &run : llvm::reverse(loop.getRunList())) {
+  auto runs = loop.getRunList();
+  for (auto &run : llvm::reverse(runs)) {
     Value begin = run.bounds.front();
     Value some = arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::slt, begin, run.bounds.back());
     first = first ? arith::SelectOp::create(b, loop.getLoc(), some, begin, first) : begin;

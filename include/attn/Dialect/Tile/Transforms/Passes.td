@@ -20,7 +20,9 @@ def SplitKvLoop : Pass<"tile-split-kv-loop", "::attn::tile::KernelOp"> {
   let description = [{
     Turns each segment of a `tile.kv_loop` into an `scf.for` with a copy of the
     body in which `tile.keep` tests only what the segment needs. In segments of
-    full tiles it is gone, and `tile.mma_pv` needs no guard. (`test/Dialect/Tile/Transforms/split-kv-loop.mlir`)
+    full tiles it is gone, and `tile.mma_pv` needs no guard. A walk of several
+    runs (a mask with holes) becomes one loop over runs around one over tiles
+    instead, whose body asks whether its tile is full. (`test/Dialect/Tile/Transforms/split-kv-loop.mlir`)
   }];
   let dependentDialects = ["::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
 }

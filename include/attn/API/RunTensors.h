@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Runs a kernel on tensors that lie on the host, wherever the kernel runs: for
+// tools and tests. Copies in, launches, waits, copies out.
+//
+#ifndef ATTN_API_RUNTENSORS_H
+#define ATTN_API_RUNTENSORS_H
+
+#include "attn/API/Jit.h"
+#include "attn/Reference/Tensor.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace attn {
+
+/// `results` come with their shapes (and what should be seen where the kernel
+/// writes nothing) and leave with what the kernel wrote.
+rt::Status runTensors(const Kernel &kernel, const llvm::StringMap<reference::Tensor> &inputs,
+                      llvm::StringMap<reference::Tensor> &results);
+
+} // namespace attn
+
+#endif // ATTN_API_RUNTENSORS_H

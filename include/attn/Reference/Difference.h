@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// How far the results of a kernel are from the reference.
+//
+#ifndef ATTN_REFERENCE_DIFFERENCE_H
+#define ATTN_REFERENCE_DIFFERENCE_H
+
+#include "attn/Reference/Interpreter.h"
+
+namespace attn::reference {
+
+/// Over the elements that the reference knows. NaN agrees with NaN, an infinity
+/// with itself; anything else beside a NaN or an infinity is infinitely far.
+struct Difference {
+  double maxAbs = 0;      ///< largest |actual - expected|
+  double rms = 0;         ///< root of the mean square of |actual - expected|
+  double maxExpected = 0; ///< largest finite |expected|
+  int64_t compared = 0;   ///< elements
+  Shape worst;            ///< index of the first element that is `maxAbs` off; empty if all agree
+};
+
+/// The actual tensors have the shapes of the problem's results, and any type and
+/// strides.
+Difference differenceOfO(ProblemOp problem, const Outputs &expected, const Tensor &actual);
+Difference differenceOfLse(const Outputs &expected, const Tensor &actual);
+
+} // namespace attn::reference
+
+#endif // ATTN_REFERENCE_DIFFERENCE_H

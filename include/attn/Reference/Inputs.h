@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Made-up inputs for a problem, from a seed: what tools use where no files are
+// given, and fuzzers always.
+//
+#ifndef ATTN_REFERENCE_INPUTS_H
+#define ATTN_REFERENCE_INPUTS_H
+
+#include "attn/Reference/Shapes.h"
+#include "llvm/Support/Error.h"
+
+namespace attn::reference {
+
+/// How big the inputs are. A side is dense (`seqlen`) or packed (`lengths`, one
+/// per sequence); what does not fit the problem's layouts is not looked at.
+struct InputSizes {
+  int64_t batch = 2;
+  int64_t seqlenQ = 256, seqlenKv = 256;
+  std::vector<int64_t> lengthsQ, lengthsKv;
+  /// Padded layouts: rows of padding before the first sequence, after each one
+  /// (varied by the seed up to this), and at the end.
+  int64_t padding = 5;
+};
+
+/// Adds to `tensors` whatever operand or array is missing: normal values rounded
+/// to the problem's dtype with NaN in padding rows, prefix sums and offsets for
+/// the lengths, random documents and prefixes. Sizes that given tensors fix are
+/// taken from them. Errors as `deduceShapes`.
+llvm::Error addMissingInputs(ProblemOp problem, InputSizes sizes, uint64_t seed, Tensors &tensors);
+
+/// Results of the right shapes, every byte 0xff (a NaN in all types), so that
+/// what a kernel does not write is seen.
+Tensors poisonedResults(ProblemOp problem, const Sizes &sizes);
+
+/// The problem's element type.
+Dtype dtypeOf(ProblemOp problem);
+
+/// The lengths of the sequences of a packed side (`q` or `kv`), from its arrays.
+std::vector<int64_t> lengthsOf(const Tensors &tensors, llvm::StringRef side);
+
+} // namespace attn::reference
+
+#endif // ATTN_REFERENCE_INPUTS_H

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a problem means: attention by its definition, row by row, in double.
+// Slow on purpose; every kernel is judged against it.
+//
+#ifndef ATTN_REFERENCE_INTERPRETER_H
+#define ATTN_REFERENCE_INTERPRETER_H
+
+#include "attn/Reference/Shapes.h"
+#include <functional>
+
+namespace attn::reference {
+
+/// One row of scores: query row `row` of sequence `sequence`, as head `head` sees it.
+struct Row {
+  int64_t sequence = 0, head = 0, row = 0;
+};
+
+struct Outputs {
+  Tensor o;   ///< f64, in the shape of the problem's o
+  Tensor lse; ///< f64, [batch, heads, seqlen_q], packed [heads, tokens_q]; also if the problem has no lse
+  /// i32, in the shape of lse: 1 where o and lse are known, that is for padding
+  /// rows and all rows asked for. Elsewhere o and lse are NaN.
+  Tensor known;
+};
+
+/// Evaluates the problem on host tensors, by name: `q`, `k`, `v` (any floating
+/// type; the values count as they are, so round them to the problem's dtype
+/// first) and the arrays. Errors are those of `checkTensors`.
+///
+/// Rows without visible keys, or whose visible scores are all -inf: o = 0, lse =
+/// -inf. Padding rows likewise. NaN and infinities in a tensor reach the rows
+/// that may see them and no others. Works on all CPU cores.
+llvm::Expected<Outputs> interpret(ProblemOp problem, const Tensors &inputs);
+
+/// The same for some rows, where a problem is too big to evaluate all of them.
+llvm::Expected<Outputs> interpret(ProblemOp problem, const Tensors &inputs,
+                                  std::function<bool(const Row &)> wanted);
+
+/// About one row in n (>= 1), other rows in other heads and sequences.
+std::function<bool(const Row &)> oneRowIn(int64_t n);
+
+} // namespace attn::reference
+
+#endif // ATTN_REFERENCE_INTERPRETER_H

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Reference/Difference.h"
+#include <cmath>
+
+using namespace attn;
+using namespace attn::reference;
+
+static double distance(double expected, double actual) {
+  if (expected == actual || (std::isnan(expected) && std::isnan(actual)))
+    return 0;
+  double apart = std::fabs(expected - actual);
+  return std::isfinite(apart) ? apart : std::numeric_limits<double>::infinity();
+}
+
+/// Compares the elements at which `isKnown(index)`.
+static Difference compare(const Tensor &expected, const Tensor &actual,
+                          llvm::function_ref<bool(llvm::ArrayRef<int64_t>)> isKnown) {
+  assert(expected.shape() == actual.shape() && "results of one problem");
+  Difference result;
+  double squares = 0;
+  expected.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
+    if (!isKnown(index))
+      return;
+    double want = expected(index), apart = distance(want, actual(index));
+    squares += apart * apart;
+    ++result.compared;
+    if (std::isfinite(want))
+      result.maxExpected = std::max(result.maxExpected, std::fabs(want));
+    if (apart > result.maxAbs) {
+      result.maxAbs = apart;
+      result.worst.assign(index.begin(), index.end());
+    }
+  });
+  result.rms = result.compared ? std::sqrt(squares / result.compared) : 0;
+  return result;
+}
+
+Difference attn::reference::differenceOfO(ProblemOp problem, const Outputs &expected, const Tensor &actual) {
+  LayoutKind kind = problem.getOLayout().getKind();
+  const Tensor &known = expected.known;
+  return compare(expected.o, actual, [&](llvm::ArrayRef<int64_t> i) {
+    switch (kind) { // index of o to index of lse
+    case LayoutKind::bshd:
+      return known({i[0], i[2], i[1]}) != 0;
+    case LayoutKind::sbhd:
+      return known({i[1], i[2], i[0]}) != 0;
+    case LayoutKind::bhsd:
+      return known({i[0], i[1], i[2]}) != 0;
+    case LayoutKind::thd:
+      return known({i[1], i[0]}) != 0;
+    }
+    llvm_unreachable("covered");
+  });
+}
+
+Difference attn::reference::differenceOfLse(const Outputs &expected, const Tensor &actual) {
+  return compare(expected.lse, actual, [&](llvm::ArrayRef<int64_t> i) { return expected.known(i) != 0; });
+}

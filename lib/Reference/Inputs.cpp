@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Reference/Inputs.h"
+#include <cmath>
+#include <numeric>
+#include <random>
+
+using namespace attn;
+using namespace attn::reference;
+
+Dtype reference::dtypeOf(ProblemOp problem) { return problem.getDtype().isBF16() ? Dtype::BF16 : Dtype::F16; }
+
+static Tensor intTensor(llvm::ArrayRef<int64_t> shape, llvm::function_ref<int64_t(int64_t)> value) {
+  Tensor tensor(Dtype::I32, shape);
+  for (int64_t i = 0; i < tensor.numElements(); ++i)
+    tensor.store(i, value(i));
+  return tensor;
+}
+
+std::vector<int64_t> reference::lengthsOf(const Tensors &tensors, llvm::StringRef side) {
+  const Tensor &cu = tensors.find(("cu_seqlens_" + side).str())->second;
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i + 1 < cu.numElements(); ++i)
+    lengths.push_back(int64_t(cu.load(i + 1) - cu.load(i)));
+  return lengths;
+}
+
+namespace {
+/// One side of a packed problem: its arrays, and the rows its tensors have.
+struct PackedSide {
+  std::string side;
+  LayoutAttr layout;
+  std::vector<int64_t> lengths;
+  int64_t padding;
+  std::mt19937_64 &rng;
+  int64_t rows = 0;
+
+  void addArrays(Tensors &tensors) {
+    std::string cuName = "cu_seqlens_" + side, offsetsName = "padded_offsets_" + side;
+    int64_t batch = lengths.size();
+    if (!tensors.count(cuName)) {
+      int64_t sum = 0;
+      tensors[cuName] = intTensor({batch + 1}, [&](int64_t i) { return i ? sum += lengths[i - 1] : 0; });
+    }
+    lengths = lengthsOf(tensors, side);
+    rows = std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
+    if (!layout.getPadded())
+      return;
+    auto gap = [&] { return padding ? int64_t(rng() % (padding + 1)) : 0; };
+    if (!tensors.count(offsetsName)) {
+      int64_t at = gap();
+      tensors[offsetsName] =
+          intTensor({batch + 1}, [&](int64_t i) { return i ? at += lengths[i - 1] + gap() : at; });
+    }
+    const Tensor &offsets = tensors[offsetsName];
+    rows = int64_t(offsets.load(offsets.numElements() - 1)) + padding;
+  }
+};
+} // namespace
+
+/// NaN in the rows of a packed tensor that belong to no sequence.
+static void poisonPadding(Tensor &tensor, const Tensors &tensors, llvm::StringRef side, bool padded) {
+  std::vector<bool> used(tensor.shape()[0], false);
+  const Tensor &offsets = tensors.find(((padded ? "padded_offsets_" : "cu_seqlens_") + side).str())->second;
+  for (auto [b, length] : llvm::enumerate(lengthsOf(tensors, side)))
+    for (int64_t i = 0; i < length; ++i)
+      if (int64_t row = int64_t(offsets.load(b)) + i; row >= 0 && row < int64_t(used.size()))
+        used[row] = true;
+  tensor.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
+    if (!used[index[0]])
+      tensor.store(tensor.offset(index), std::nan(""));
+  });
+}
+
+llvm::Error reference::addMissingInputs(ProblemOp problem, InputSizes sizes, uint64_t seed, Tensors &tensors) {
+  std::mt19937_64 rng(seed);
+  // What is given decides what is made.
+  std::vector<Argument> arguments = argumentsOf(problem);
+  for (Argument &argument : arguments) {
+    auto given = tensors.find(argument.name);
+    if (given == tensors.end() || given->second.shape().size() != argument.axes.size())
+      continue;
+    for (auto [axis, extent] : llvm::zip(argument.axes, given->second.shape())) {
+      if (axis == Argument::Batch || axis == Argument::BatchPlusOne)
+        sizes.batch = extent - (axis == Argument::BatchPlusOne);
+      if (axis == Argument::RowsQ && !problem.getQLayout().isPacked())
+        sizes.seqlenQ = extent;
+      if (axis == Argument::RowsKv && !problem.getKLayout().isPacked())
+        sizes.seqlenKv = extent;
+    }
+  }
+  Sizes made{sizes.batch, sizes.seqlenQ, sizes.seqlenKv};
+  PackedSide q{"q", problem.getQLayout(), sizes.lengthsQ, sizes.padding, rng};
+  PackedSide kv{"kv", problem.getKLayout(), sizes.lengthsKv, sizes.padding, rng};
+  for (auto [side, rows] : {std::pair(&q, &made.rowsQ), std::pair(&kv, &made.rowsKv)}) {
+    if (!side->layout.isPacked())
+      continue;
+    side->lengths.resize(side->lengths.empty() || tensors.count("cu_seqlens_" + side->side) ? sizes.batch
+                                                                                           : side->lengths.size());
+    made.batch = side->lengths.size();
+    side->addArrays(tensors);
+    *rows = side->rows;
+  }
+  for (auto [i, argument] : llvm::enumerate(arguments)) {
+    if (argument.role == Role::Result || tensors.count(argument.name))
+      continue;
+    Shape shape = argument.shape(problem, made);
+    if (argument.role == Role::Array) {
+      // Documents of random lengths with some padding (0), in rising order; prefixes of any length.
+      int64_t id = 1, extent = shape.size() == 2 ? std::max<int64_t>(shape[1], 1) : 1;
+      bool ids = shape.size() == 2;
+      tensors[argument.name] = intTensor(shape, [&](int64_t at) -> int64_t {
+        if (!ids)
+          return int64_t(rng() % uint64_t(2 * made.rowsKv / std::max<int64_t>(made.batch, 1) + 2)) - 1;
+        if (at % extent == 0)
+          id = 1;
+        id += rng() % std::max<int64_t>(extent / 4, 2) == 0;
+        return rng() % 16 == 0 ? 0 : id;
+      });
+      continue;
+    }
+    Tensor tensor(dtypeOf(problem), shape);
+    tensor.fillNormal(seed * 1000003 + i);
+    bool isQ = argument.name == "q";
+    LayoutAttr layout = isQ ? problem.getQLayout() : problem.getKLayout();
+    if (layout.isPacked())
+      poisonPadding(tensor, tensors, isQ ? "q" : "kv", layout.getPadded());
+    tensors[argument.name] = std::move(tensor);
+  }
+  return checkTensors(problem, tensors).takeError();
+}
+
+Tensors reference::poisonedResults(ProblemOp problem, const Sizes &sizes) {
+  Tensors results;
+  for (Argument &argument : argumentsOf(problem)) {
+    if (argument.role != Role::Result)
+      continue;
+    Tensor tensor(argument.name == "lse" ? Dtype::F32 : dtypeOf(problem), argument.shape(problem, sizes));
+    llvm::fill(tensor.bytes(), char(0xff));
+    results[argument.name] = std::move(tensor);
+  }
+  return results;
+}

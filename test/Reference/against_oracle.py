@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks the reference interpreter (attn-reference-test) and problems.py against golden.json, then against each
+other on random problems, some with NaN and infinities in their inputs.
+
+  python against_oracle.py [--random N] [--seed S]
+"""
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+from problems import attention, inputs, problem_text
+
+
+def interpret(c, x, folder, options=()):
+    """o, lse and known of a case by attn-reference-test."""
+    path = lambda name: os.path.join(folder, name)
+    with open(path("p.mlir"), "w") as f:
+        f.write(problem_text(c))
+    command = ["attn-reference-test", path("p.mlir"), *options]
+    for name, value in x.items():
+        np.save(path(name + ".npy"), value if value.dtype == np.int32 else value.astype(np.float32))
+        command.append(f"--arg={name}={path(name + '.npy')}")
+    results = ("o", "lse", "known")
+    run = subprocess.run(command + [f"--result={r}={path(r + '.npy')}" for r in results], capture_output=True, text=True)
+    if run.returncode:
+        sys.exit(f"{problem_text(c)}{json.dumps(c)}\n{run.stderr}")
+    return [np.load(path(r + ".npy")) for r in results]
+
+
+def compare(c, what, got, want, tolerance):
+    if got.shape != want.shape or not np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True):
+        sys.exit(f"{what} differs in case {json.dumps({k: v for k, v in c.items() if k not in ('o', 'lse')})}\n"
+                 f"{problem_text(c)}got:\n{got}\nexpected:\n{want}")
+
+
+def check_golden(folder):
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden.json")) as f:
+        cases = json.load(f)["cases"]
+    for c in cases:
+        x = inputs(c)
+        numpy_o, numpy_lse = attention(c, x)
+        o = np.array(c["o"]).reshape(numpy_o.shape)
+        lse = np.array([-np.inf if v is None else v for v in c["lse"]]).reshape(numpy_lse.shape)
+        compare(c, "o of numpy", numpy_o, o, 1e-7)
+        compare(c, "lse of numpy", numpy_lse, lse, 1e-7)
+        got_o, got_lse, known = interpret(c, x, folder)
+        compare(c, "o", got_o, o, 1e-6)
+        compare(c, "lse", got_lse, lse, 1e-6)
+        assert known.all()
+    print(f"{len(cases)} golden cases agree")
+
+
+def random_mask(r, dense, depth=0):
+    diagonal = r.choice(["top_left", "bottom_right"])
+    kind = r.choice(["full", "causal", "band", "band", "prefix", "array"] + ["document"] * dense + ["and", "or"] * (depth < 2))
+    if kind in ("and", "or"):
+        return [kind] + [random_mask(r, dense, depth + 1) for _ in range(r.randint(2, 3))]
+    if kind == "band":
+        left = r.randint(-3, 8)
+        return r.choice([["band", left, r.randint(-left, 8), diagonal], ["band", left, None, diagonal],
+                         ["band", None, left, diagonal]])
+    return {"full": ["full"], "document": ["document"], "causal": ["causal", diagonal], "prefix": ["prefix", r.randint(0, 9)],
+            "array": ["prefix", "lengths"]}[kind]
+
+
+def arrays_of(r, mask, batch, sq, sk):
+    result = {}
+    for m in mask[1:] if mask[0] in ("and", "or") else []:
+        result.update(arrays_of(r, m, batch, sq, sk))
+    if mask == ["prefix", "lengths"]:
+        result["lengths"] = [r.randint(-1, 12) for _ in range(batch)]
+    if mask == ["document"]:
+        ids = lambda n: [[r.randint(0, 2) for _ in range(n)] for _ in range(batch)]
+        result.update(segment_ids_q=ids(sq), segment_ids_kv=ids(sk))
+    return result
+
+
+def random_case(r):
+    dense = ["bshd", "sbhd", "bhsd"]
+    pick = lambda: r.choice(dense * 2 + ["thd"] * 3 + ["thd padded"] * 3)
+    q, k = pick(), pick()
+    like = lambda layout: r.choice(dense) if layout in dense else layout
+    batch = r.randint(1, 4)
+    lengths = lambda layout: [r.randint(1, 9)] * batch if layout in dense else [r.choice([0, 1, r.randint(2, 12)]) for _ in range(batch)]
+    kv_heads = r.randint(1, 3)
+    c = dict(mask=random_mask(r, q in dense and k in dense), layouts=[q, k, like(k), like(q)],
+             heads=kv_heads * r.randint(1, 3), kv_heads=kv_heads, dim_qk=8 * r.randint(1, 3), dim_v=8 * r.randint(1, 3),
+             scale=r.choice([0.1, 0.5, 1.0, -0.25]), len_q=lengths(q), len_kv=lengths(k), salt=r.randint(0, 99))
+    for side in ("q", "kv"):
+        c["gaps_" + side] = [r.choice([0, 0, 1, 3]) for _ in range(batch + 1)]
+        c["tail_" + side] = r.randint(0, 2)
+    c["arrays"] = arrays_of(r, c["mask"], batch, c["len_q"][0], c["len_kv"][0])
+    return c
+
+
+def check_random(count, seed, folder):
+    r = random.Random(seed)
+    for number in range(count):
+        c = random_case(r)
+        x = inputs(c)
+        if number % 4 == 0:  # reaches the rows that may see it, and no others
+            for name in r.sample(["q", "k", "v"], r.randint(1, 2)):
+                for _ in range(r.randint(1, 2) if x[name].size else 0):
+                    x[name].flat[r.randrange(x[name].size)] = r.choice([np.nan, np.inf, -np.inf])
+        if number % 10 == 1:  # all scores of a row are -inf: it has seen nothing
+            x["q"][:], x["k"][:] = 1, -np.inf
+            c["scale"] = 1.0
+        n = 3 if number % 5 == 2 else 1
+        o, lse, known = interpret(c, x, folder, [f"--one-row-in={n}"])
+        with np.errstate(all="ignore"):
+            want_o, want_lse = attention(c, x)
+        unknown = known == 0
+        assert n > 1 or not unknown.any()
+        want_lse[unknown] = np.nan
+        axes = {"bshd": (0, 2, 1), "sbhd": (2, 0, 1), "bhsd": (0, 1, 2)}.get(c["layouts"][3], (1, 0))
+        want_o[unknown.transpose(axes)] = np.nan
+        compare(c, "o", o, want_o, 2e-6)
+        compare(c, "lse", lse, want_lse, 2e-6)
+    print(f"{count} random problems agree")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--random", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        check_golden(folder)
+        check_random(options.random, options.seed, folder)
+
+
+main()

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Every kind of bad file, shape and array, and what attn-reference-test says about it. A failure leaves no result
+and no temporary file behind."""
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+DENSE = 'attn.problem @p mask(#attn.prefix<"lengths">) layout(bshd) heads(4, 2) dims(16, 8) dtype(bf16)\n'
+PACKED = "attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(8) dtype(f16)\n"
+f32, i32 = (lambda *shape: np.zeros(shape, np.float32)), (lambda *values: np.array(values, np.int32))
+DENSE_INPUTS = dict(q=f32(2, 5, 4, 16), k=f32(2, 7, 2, 16), v=f32(2, 7, 2, 8), lengths=i32(3, 4))
+PACKED_INPUTS = dict(q=f32(9, 2, 8), k=f32(6, 2, 8), v=f32(6, 2, 8), cu_seqlens_q=i32(0, 3, 5), cu_seqlens_kv=i32(0, 2, 6),
+                     padded_offsets_q=i32(0, 4, 9), padded_offsets_kv=i32(0, 2, 6))
+
+
+def npy(array):
+    path = os.path.join(folder, "bytes.npy")
+    np.save(path, array)
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def run(text, inputs, result="o.npy"):
+    """inputs by name: arrays, bytes of a file, or None for a file that is not there."""
+    with open(os.path.join(folder, "p.mlir"), "w") as f:
+        f.write(text)
+    command = ["attn-reference-test", "p.mlir", f"--result=o={result}"]
+    for name, value in inputs.items():
+        command.append(f"--arg={name}={name}.npy")
+        if os.path.exists(os.path.join(folder, name + ".npy")):
+            os.remove(os.path.join(folder, name + ".npy"))
+        if value is not None:
+            with open(os.path.join(folder, name + ".npy"), "wb") as f:
+                f.write(value if isinstance(value, bytes) else npy(value))
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder)
+
+
+def expect(message, text, inputs, result="o.npy"):
+    done = run(text, inputs, result)
+    if done.returncode != 1 or message not in done.stderr:
+        sys.exit(f"expected exit status 1 and\n  {message}\ngot: {done.returncode} and\n  {done.stderr}")
+    left = [name for name in os.listdir(folder) if name.startswith("o.npy")]
+    assert not left, left
+
+
+def files():
+    good = npy(DENSE_INPUTS["q"])
+    bad = lambda message, value: expect("error: `q.npy`: " + message, DENSE, {**DENSE_INPUTS, "q": value})
+    bad("cannot read the file: No such file or directory", None)
+    bad("expected an .npy file, got: other contents", b"PK\3\4 a zip")
+    bad("expected an .npy file, got: other contents", b"")
+    for size in (7, 9, 50):
+        bad("truncated in the header", good[:size])
+    bad("expected .npy format version 1 or 2, got: 3", good[:6] + b"\3" + good[7:])
+    bad("expected a header with `descr`, `fortran_order` and `shape`, got: ", good.replace(b"'shape'", b"'shake'"))
+    bad("expected a header with `descr`, `fortran_order` and `shape`, got: ", good.replace(b"(2, 5", b"(2,-5"))
+    bad("truncated: expected 2560 bytes of data for shape [2, 5, 4, 16], got: 2559", good[:-1])
+    huge = b"{'descr': '<f4', 'fortran_order': False, 'shape': (4000000000, 4000000000)}"
+    bad("truncated: expected too many bytes of data for shape [4000000000, 4000000000], got: 0",
+        good[:8] + bytes([len(huge), 0]) + huge)
+    bad("expected 2560 bytes of data for shape [2, 5, 4, 16], got: 2561", good + b"\0")
+    bad("expected C order, got: Fortran order", np.asfortranarray(DENSE_INPUTS["q"]))
+    bad("expected dtype float32 (`<f4`), got: `<f8`", DENSE_INPUTS["q"].astype(np.float64))
+    bad("expected dtype float32 (`<f4`), got: `>f4`", DENSE_INPUTS["q"].astype(">f4"))
+    bad("expected dtype float32 (`<f4`), got: `a structured type`", np.zeros(3, [("x", np.float32)]))
+    expect("error: `lengths.npy`: expected dtype int32 (`<i4`), got: `<i8`", DENSE,
+           {**DENSE_INPUTS, "lengths": np.array([3, 4])})
+    for version in ((1, 0), (2, 0)):  # both are read
+        path = os.path.join(folder, "version.npy")
+        with open(path, "wb") as f:
+            np.lib.format.write_array(f, DENSE_INPUTS["q"], version=version)
+        with open(path, "rb") as f:
+            done = run(DENSE, {**DENSE_INPUTS, "q": f.read()})
+        assert done.returncode == 0, done.stderr
+    assert np.load(os.path.join(folder, "o.npy")).shape == (2, 5, 4, 8)
+    os.remove(os.path.join(folder, "o.npy"))
+
+
+def results():
+    expect("error: `no/folder/o.npy`: cannot write the file: ", DENSE, DENSE_INPUTS, "no/folder/o.npy")
+    expect("error: `.`: expected the path of a file to write, got: a directory or device", DENSE, DENSE_INPUTS, ".")
+    expect("error: `/dev/null`: expected the path of a file", DENSE, DENSE_INPUTS, "/dev/null")
+
+
+def shapes():
+    dense = lambda message, **change: expect("error: " + message, DENSE, {**DENSE_INPUTS, **change})
+    packed = lambda message, **change: expect("error: " + message, PACKED, {**PACKED_INPUTS, **change})
+    dense("expected shape [batch, seqlen_q, 4, 16] for `q`, got: [2, 5, 4]", q=f32(2, 5, 4))
+    dense("expected shape [batch, seqlen_q, 4, 16] for `q`, got: [2, 5, 3, 16]", q=f32(2, 5, 3, 16))
+    dense("expected shape [2, seqlen_kv, 2, 16] for `k`, got: [1, 7, 2, 16]", k=f32(1, 7, 2, 16))
+    dense("expected shape [2, 7, 2, 8] for `v`, got: [2, 6, 2, 8]", v=f32(2, 6, 2, 8))
+    dense("expected shape [2] for `lengths`, got: [3]", lengths=i32(1, 2, 3))
+    dense("expected one of `q`, `k`, `v`, `o`, `lse`, `lengths`, got: `x`", x=f32(1))
+    expect("error: expected a tensor of shape [2, 7, 2, 8] for `v`, got: none", DENSE,
+           {n: x for n, x in DENSE_INPUTS.items() if n != "v"})
+    packed("expected shape [tokens_q, 2, 8] for `q`, got: [9, 2, 16]", q=f32(9, 2, 16))
+    packed("expected shape [batch + 1] for `cu_seqlens_q`, got: []", cu_seqlens_q=np.int32(3))
+    packed("expected shape [batch + 1] for `cu_seqlens_q`, got: [0]", cu_seqlens_q=i32())
+    packed("expected shape [3] for `cu_seqlens_kv`, got: [2]", cu_seqlens_kv=i32(0, 6))
+    packed("expected shape [3] for `padded_offsets_q`, got: [4]", padded_offsets_q=i32(0, 4, 9, 9))
+
+
+def arrays():
+    bad = lambda message, **change: expect("error: " + message, PACKED, {**PACKED_INPUTS, **change})
+    bad("expected `cu_seqlens_q` to start at 0, got: 1", cu_seqlens_q=i32(1, 3, 5))
+    bad("expected `cu_seqlens_kv` to ascend, got: 6 after 7 at index 2", cu_seqlens_kv=i32(0, 7, 6))
+    bad("expected the last of `cu_seqlens_q` within the buffer of 9 tokens, got: 10", cu_seqlens_q=i32(0, 4, 10))
+    bad("expected `padded_offsets_q` to start at 0 or later, got: -1", padded_offsets_q=i32(-1, 4, 9))
+    bad("expected `padded_offsets_q` to ascend, got: 3 after 4 at index 2", padded_offsets_q=i32(0, 4, 3))
+    bad("expected the last of `padded_offsets_kv` within the buffer of 6 tokens, got: 7", padded_offsets_kv=i32(0, 2, 7))
+    bad("expected a slot of at least 3 tokens for sequence 0 in `padded_offsets_q`, got: 2", padded_offsets_q=i32(0, 2, 9))
+
+
+with tempfile.TemporaryDirectory() as folder:
+    for test in (files, results, shapes, arrays):
+        test()
+print("all refused")

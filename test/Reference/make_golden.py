@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes golden.json: small cases, evaluated by the project's specification oracles
+(smallseq_oracle.py and thd_oracle.py, float64 numpy, which know nothing of this repository).
+They are not in the repository; this is only run to add cases:
+
+  python make_golden.py FOLDER_OF_ORACLES > golden.json
+"""
+import json
+import sys
+
+import numpy as np
+
+from problems import Side, inputs
+
+sys.path.insert(0, sys.argv[1])
+import smallseq_oracle
+import thd_oracle
+
+
+def case(name, mask, layouts, len_q, len_kv, heads=2, kv_heads=1, dim_qk=8, dim_v=8, scale=0.35, arrays=None, **more):
+    layouts = [layouts] * 4 if isinstance(layouts, str) else layouts
+    return dict(name=name, mask=mask, layouts=layouts, len_q=len_q, len_kv=len_kv, heads=heads, kv_heads=kv_heads,
+                dim_qk=dim_qk, dim_v=dim_v, scale=scale, arrays=arrays or {}, **more)
+
+
+def rows(x, layout):
+    """A dense tensor as packed rows [batch * seqlen, heads, dim]."""
+    x = {"bshd": x, "sbhd": x.swapaxes(0, 1) if layout == "sbhd" else x, "bhsd": x.swapaxes(1, 2)}.get(layout, x)
+    return x.reshape(-1, *x.shape[-2:])
+
+
+def by_smallseq(c, mode):
+    """full and causal, by the oracle of packed small sequences."""
+    x, q, kv = inputs(c), Side(c, "q"), Side(c, "kv")
+    starts = lambda side: side.starts if side.packed else np.arange(len(side.lengths)) * side.rows
+    o, lse = smallseq_oracle.forward(rows(x["q"], c["layouts"][0]), rows(x["k"], c["layouts"][1]),
+                                     rows(x["v"], c["layouts"][2]), np.r_[0, np.cumsum(q.lengths)],
+                                     np.r_[0, np.cumsum(kv.lengths)], c["scale"], starts(q), starts(kv), mode)
+    return o, lse.T
+
+
+def by_varlen(c, causal, window, align):
+    """Windows, by the packed reference kernel, head by head."""
+    x, q, kv = inputs(c), Side(c, "q"), Side(c, "kv")
+    o, lse = [], []
+    for h in range(c["heads"]):
+        g = h // (c["heads"] // c["kv_heads"])
+        offsets = lambda side: list(side.starts) + [side.rows]
+        oh, lh = thd_oracle.varlen_kernel(x["q"][:, h], x["k"][:, g], x["v"][:, g], x["cu_seqlens_q"], offsets(q),
+                                          x["cu_seqlens_kv"], offsets(kv), causal, window, align, c["scale"])
+        o.append(oh), lse.append(lh)
+    return np.stack(o, 1), np.stack(lse)
+
+
+def by_mask(c, mask_of_batch):
+    """Dense bshd, by a dense mask."""
+    x = inputs(c)
+    o, lse = np.zeros(x["q"].shape[:3] + (c["dim_v"],)), np.zeros((len(c["len_q"]), c["heads"], c["len_q"][0]))
+    for b in range(len(c["len_q"])):
+        for h in range(c["heads"]):
+            g = h // (c["heads"] // c["kv_heads"])
+            o[b, :, h], lse[b, h] = thd_oracle.attn_dense(x["q"][b, :, h], x["k"][b, :, g], x["v"][b, :, g],
+                                                          mask_of_batch(b), c["scale"])
+    return o, lse
+
+
+def dense(c, o, lse):
+    """What by_smallseq returns, in the case's layout of o."""
+    b, s, h = len(c["len_q"]), c["len_q"][0], c["heads"]
+    o = o.reshape(b, s, h, -1)
+    axes = {"bshd": (0, 1, 2, 3), "sbhd": (1, 0, 2, 3), "bhsd": (0, 2, 1, 3)}[c["layouts"][3]]
+    return o.transpose(axes), lse.reshape(h, b, s).transpose(1, 0, 2)
+
+
+def ids_and_positions(ids):
+    ids = np.array(ids)
+    pos = np.array([t - np.flatnonzero(ids == s)[0] for t, s in enumerate(ids)])
+    return ids, pos
+
+
+def causal(lq, lk):
+    return thd_oracle.dense_mask([1] * lq, [1] * lk, range(lq), range(lk), "causal")
+
+
+def all_cases():
+    ragged = dict(len_q=[1, 3, 0, 5], len_kv=[2, 3, 4, 0])
+    padded = dict(layouts="thd padded", gaps_q=[0, 2, 1, 0, 3], gaps_kv=[1, 0, 2, 1, 2])
+    modes = {"none": ["full"], "causal_tl": ["causal", "top_left"], "causal_br": ["causal", "bottom_right"]}
+    for mode, mask in modes.items():
+        c = case(f"thd gqa {mode}", mask, "thd", len_q=[2, 0, 5, 1], len_kv=[4, 1, 3, 0], heads=4, kv_heads=2, tail_q=2,
+                 tail_kv=1)
+        yield c, lambda: by_smallseq(c, mode)
+        c = case(f"thd padded, empty sequences, {mode}", mask, **ragged, **padded)
+        yield c, lambda: by_smallseq(c, mode)
+        for layout in ("bshd", "sbhd", "bhsd"):
+            c = case(f"{layout} {mode}", mask, layout, [5, 5], [7, 7] if layout != "sbhd" else [3, 3], kv_heads=2, dim_v=16)
+            yield c, lambda: dense(c, *by_smallseq(c, mode))
+        c = case(f"packed q, dense keys, {mode}", mask, ["thd", "bshd", "bhsd", "thd"], [2, 0, 3], [4, 4, 4])
+        yield c, lambda: by_smallseq(c, mode)
+        c = case(f"dense q, packed keys, {mode}", mask, ["bhsd", "thd padded", "thd padded", "sbhd"], [3, 3], [4, 1],
+                 gaps_kv=[2, 0, 1])
+        yield c, lambda: dense(c, *by_smallseq(c, mode))
+    for align, d in (("tl", "top_left"), ("br", "bottom_right")):
+        for left, right in ((2, 0), (1, 1), (0, 3)):
+            c = case(f"thd padded, window ({left}, {right}) {align}", ["band", left, right, d], "thd padded", [4, 0, 3],
+                     [6, 2, 2], gaps_q=[1, 0, 2, 1], gaps_kv=[0, 3, 0, 0])
+            yield c, lambda: by_varlen(c, False, (left, right), align)
+        c = case(f"thd, causal and left 2, {align}", ["and", ["band", 2, None, d], ["causal", d]], "thd", [6, 3], [4, 7])
+        yield c, lambda: by_varlen(c, True, (2, -1), align)
+    ids = [[1, 1, 1, 2, 2, 3, 3, 0], [7, 7, 7, 7, 7, 0, 0, 0]]
+    for mode in ("padding", "causal"):
+        mask = ["document"] if mode == "padding" else ["and", ["document"], ["causal", "top_left"]]
+        c = case(f"document {mode}", mask, "bshd", [8, 8], [8, 8], arrays={"segment_ids_q": ids, "segment_ids_kv": ids})
+
+        def documents(b):
+            i, p = ids_and_positions(ids[b])
+            return thd_oracle.dense_mask(i, i, p, p, mode)
+        yield c, lambda: by_mask(c, documents)
+    c = case("prefix of 3 or causal", ["or", ["prefix", 3], ["causal", "top_left"]], "bshd", [6, 6], [6, 6])
+    yield c, lambda: by_mask(c, lambda b: causal(6, 6) | (np.arange(6) < 3)[None, :])
+    prefixes = [0, 4, 9]
+    c = case("prefix by sequence", ["prefix", "prefix_lengths"], "bshd", [4] * 3, [6] * 3, arrays={"prefix_lengths": prefixes})
+    yield c, lambda: by_mask(c, lambda b: np.tile(np.arange(6) < prefixes[b], (4, 1)))
+
+
+def main():
+    result = []
+    for number, (c, oracle) in enumerate(all_cases()):
+        c["salt"] = 10 * number + 1
+        o, lse = oracle()
+        c["o"] = [round(x, 8) for x in np.ravel(o).tolist()]
+        c["lse"] = [None if x == -np.inf else round(x, 8) for x in np.ravel(lse).tolist()]
+        result.append(c)
+    provenance = ("Written by make_golden.py from the specification oracles smallseq_oracle.forward and "
+                  "thd_oracle.{varlen_kernel, dense_mask, attn_dense}; inputs: problems.inputs. lse: null is -inf. "
+                  "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
+    cases = ",\n".join(json.dumps(c, separators=(",", ":")) for c in result)
+    print(f'{{"provenance": {json.dumps(provenance)},\n"cases": [\n{cases}\n]}}')
+
+
+main()

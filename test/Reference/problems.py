@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Problems, their inputs, and what they mean: a formulation in numpy of its own,
+from the text of the dialect's reference and not from lib/Reference.
+
+A case is plain data (JSON):
+  mask      nested lists: ["full"] ["causal", D] ["band", left, right, D] (null: no bound) ["prefix", P or name]
+            ["document"] ["and", mask...] ["or", mask...]; D is "top_left" or "bottom_right"
+  layouts   of q, k, v, o: "bshd" "sbhd" "bhsd" "thd" "thd padded"
+  heads, kv_heads, dim_qk, dim_v, scale
+  len_q, len_kv          lengths of the sequences; dense: all the same
+  gaps_q, gaps_kv        "thd padded": padding rows before each sequence, and after the last
+  tail_q, tail_kv        "thd": rows after the last sequence
+  arrays    of the mask, by name; salt: which inputs
+"""
+import numpy as np
+
+
+def values(shape, salt):
+    """Numbers in [-2, 2] that bf16 holds, the same on every machine."""
+    i = np.arange(int(np.prod(shape)), dtype=np.int64) + 1000 * salt
+    return (((i * i * 31 + i * 17 + salt) % 127 - 63) / 32).reshape(shape)
+
+
+def mask_text(m):
+    diagonal = lambda d: [] if d == "top_left" else [d]
+    if m[0] == "full" or m[0] == "document":
+        return f"#attn.{m[0]}"
+    if m[0] == "causal":
+        return "#attn.causal" + "".join(f"<{d}>" for d in diagonal(m[1]))
+    if m[0] == "band":
+        bounds = [f"{n} = {b}" for n, b in (("left", m[1]), ("right", m[2])) if b is not None]
+        return f"#attn.band<{', '.join(bounds + diagonal(m[3]))}>"
+    if m[0] == "prefix":
+        return f"#attn.prefix<{m[1]}>" if isinstance(m[1], int) else f'#attn.prefix<"{m[1]}">'
+    return f"#attn.{m[0]}<{', '.join(map(mask_text, m[1:]))}>"
+
+
+def problem_text(c, name="p"):
+    return (f"attn.problem @{name} mask({mask_text(c['mask'])}) layout({', '.join(c['layouts'])}) "
+            f"heads({c['heads']}, {c['kv_heads']}) dims({c['dim_qk']}, {c['dim_v']}) dtype(bf16) scale({float(c['scale'])!r})\n")
+
+
+def visible(m, lq, lk, b, arrays):
+    """[lq, lk] bool: what sequence b's rows see."""
+    q, k = np.arange(lq)[:, None], np.arange(lk)[None, :]
+    everything = np.ones((lq, lk), bool)
+    if m[0] == "full":
+        return everything
+    if m[0] == "prefix":
+        return everything & (k < (m[1] if isinstance(m[1], int) else arrays[m[1]][b]))
+    if m[0] == "document":
+        ids = np.array(arrays["segment_ids_q"][b])[:, None]
+        return (ids == np.array(arrays["segment_ids_kv"][b])[None, :]) & (ids != 0)
+    if m[0] in ("and", "or"):
+        parts = [visible(x, lq, lk, b, arrays) for x in m[1:]]
+        return np.all(parts, axis=0) if m[0] == "and" else np.any(parts, axis=0)
+    left, right, d = (None, 0, m[1]) if m[0] == "causal" else m[1:]
+    from_diagonal = k - q - (lk - lq if d == "bottom_right" else 0)
+    if left is not None:
+        everything &= from_diagonal >= -left
+    if right is not None:
+        everything &= from_diagonal <= right
+    return everything
+
+
+class Side:
+    """How the rows of q and o, or of k and v, lie in memory."""
+
+    def __init__(self, c, side):
+        self.lengths = c["len_" + side]
+        self.packed = c["layouts"][0 if side == "q" else 1].startswith("thd")
+        self.arrays = {}
+        if not self.packed:
+            self.rows = self.lengths[0] if self.lengths else 0
+            return
+        ends = np.cumsum(self.lengths)
+        self.starts = np.r_[0, ends[:-1]].astype(int)
+        self.arrays[f"cu_seqlens_{side}"] = np.r_[0, ends].astype(np.int32)
+        self.rows = int(ends[-1]) + c.get("tail_" + side, 0)
+        if "padded" in c["layouts"][0 if side == "q" else 1]:
+            # Padding before sequence b belongs to the slot before it.
+            gaps = c["gaps_" + side]
+            self.starts = self.starts + np.cumsum(gaps)[:-1]
+            self.rows = int(ends[-1]) + sum(gaps)
+            # Even sequences: the buffer ends after the last slot; odd: the slot is exact and padding follows.
+            end = self.rows if len(self.lengths) % 2 == 0 else self.rows - gaps[-1]
+            self.arrays[f"padded_offsets_{side}"] = np.r_[self.starts, end].astype(np.int32)
+
+    def shape(self, layout, heads, dim):
+        b, s = len(self.lengths), self.rows
+        return {"bshd": (b, s, heads, dim), "sbhd": (s, b, heads, dim), "bhsd": (b, heads, s, dim)}.get(
+            layout, (s, heads, dim))
+
+    def sequence(self, x, layout, b):
+        """Sequence b of a tensor as [rows, heads, dim], a view."""
+        if self.packed:
+            return x[self.starts[b]:self.starts[b] + self.lengths[b]]
+        return {"bshd": lambda: x[b], "sbhd": lambda: x[:, b], "bhsd": lambda: x[b].transpose(1, 0, 2)}[layout]()
+
+
+def inputs(c):
+    """All tensors of a case, by name."""
+    q, kv = Side(c, "q"), Side(c, "kv")
+    result = {"q": values(q.shape(c["layouts"][0], c["heads"], c["dim_qk"]), c["salt"]),
+              "k": values(kv.shape(c["layouts"][1], c["kv_heads"], c["dim_qk"]), c["salt"] + 1),
+              "v": values(kv.shape(c["layouts"][2], c["kv_heads"], c["dim_v"]), c["salt"] + 2)}
+    for name, x in {**q.arrays, **kv.arrays, **c["arrays"]}.items():
+        result[name] = np.array(x, np.int32)
+    return result
+
+
+def attention(c, x):
+    """o and lse of a case with inputs x, float64."""
+    q, kv = Side(c, "q"), Side(c, "kv")
+    lq, lk, lv, lo = c["layouts"]
+    o = np.zeros(q.shape(lo, c["heads"], c["dim_v"]))
+    lse = np.full(q.shape("bhsd", c["heads"], 1)[:3] if not q.packed else (c["heads"], q.rows), -np.inf)
+    for b in range(len(q.lengths)):
+        Q, K, V = q.sequence(x["q"], lq, b), kv.sequence(x["k"], lk, b), kv.sequence(x["v"], lv, b)
+        O = q.sequence(o, lo, b)
+        L = lse[:, q.starts[b]:q.starts[b] + q.lengths[b]] if q.packed else lse[b]
+        sees = visible(c["mask"], len(Q), len(K), b, c["arrays"])
+        for h in range(c["heads"]):
+            g = h * c["kv_heads"] // c["heads"]
+            for i in range(len(Q)):
+                keys = np.flatnonzero(sees[i])
+                s = c["scale"] * (K[keys, g] @ Q[i, h])
+                if len(keys) == 0 or np.all(s == -np.inf):
+                    continue
+                p = np.exp(s - np.max(s))  # np.max keeps NaN
+                O[i, h] = p @ V[keys, g] / p.sum()
+                L[h, i] = np.max(s) + np.log(p.sum())
+    return o, lse

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Report.h"
+#include "attn/Reference/Difference.h"
+#include "attn/Reference/Inputs.h"
+#include "llvm/Support/Format.h"
+
+using namespace attn;
+using namespace attn::reference;
+using RefSizes = reference::Sizes;
+
+namespace {
+struct ClassCounts {
+  int64_t empty = 0, full = 0, partial = 0;
+};
+} // namespace
+
+/// Counts the tiles of all sequences, of one head: masks are the same for all.
+static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const Tensors &inputs, const RefSizes &sizes) {
+  const rt::GridRule &grid = kernel.getArtifact().grid;
+  auto lengths = [&](llvm::StringRef side, LayoutAttr layout, int64_t rows) {
+    return layout.isPacked() ? lengthsOf(inputs, side) : std::vector<int64_t>(sizes.batch, rows);
+  };
+  std::vector<int64_t> lensQ = lengths("q", problem.getQLayout(), sizes.rowsQ);
+  std::vector<int64_t> lensK = lengths("kv", problem.getKLayout(), sizes.rowsKv);
+  std::vector<MaskOperand> operands;
+  llvm::append_range(operands, problem.getMask().operands());
+  int64_t kvTile = 64;
+  for (auto &[key, value] : kernel.getArtifact().notes)
+    if (auto at = llvm::StringRef(value).find("kv_tile = "); key == "tile.config" && at != llvm::StringRef::npos)
+      llvm::StringRef(value).substr(at + 10).consumeInteger(10, kvTile);
+  ClassCounts counts;
+  for (int64_t b = 0; b < sizes.batch; ++b) {
+    MaskScope scope;
+    scope.lenQ = Index::runtime(lensQ[b]);
+    scope.lenK = Index::runtime(lensK[b]);
+    scope.load = [&](unsigned operand, Index position) {
+      const Tensor &array = inputs.find(operands[operand].name)->second;
+      bool perSequence = operands[operand].shape == OperandShape::PerSequence;
+      return Index::runtime(int64_t(perSequence ? array({b}) : array({b, position.getNumber()})));
+    };
+    for (int64_t q = 0; q < lensQ[b]; q += grid.qTile)
+      for (int64_t k = 0; k < lensK[b]; k += kvTile) {
+        auto edge = [](int64_t at, int64_t tile, int64_t end) { return Index::runtime(std::min(at + tile, end)); };
+        TileClass c = classify(problem.getMask(), scope, {Index::runtime(q), edge(q, grid.qTile, lensQ[b])},
+                               {Index::runtime(k), edge(k, kvTile, lensK[b])});
+        ++(c == TileClass::Empty ? counts.empty : c == TileClass::Full ? counts.full : counts.partial);
+      }
+  }
+  return counts;
+}
+
+void attn::reportProblem(llvm::raw_ostream &os, ProblemOp problem, const Target &target, const Kernel &kernel,
+                         const Tensors &inputs, const RefSizes &sizes) {
+  os << "problem  " << problem << "\n";
+  os << "sizes    ";
+  for (Argument &argument : argumentsOf(problem))
+    if (argument.role == Role::Operand)
+      os << argument.name << " " << shapeText(inputs.find(argument.name)->second.shape()) << " ";
+  os << "\n";
+  const rt::CompiledKernel &compiled = kernel.getCompiled();
+  bool compiledNow = compiled.origin == rt::CompiledKernel::Origin::Compiled;
+  os << "target   " << target.str() << ", kernel " << (compiledNow ? "compiled" : "from the cache");
+  if (!compiled.directory.empty())
+    os << ", " << compiled.directory;
+  os << "\n";
+  ClassCounts counts = countClasses(problem, kernel, inputs, sizes);
+  for (auto &[key, value] : kernel.getArtifact().notes)
+    os << "kernel   " << value << "\n";
+  os << "tiles    of one head: " << counts.full << " full, " << counts.partial << " partial, " << counts.empty
+     << " empty (not visited)\n";
+}
+
+static bool reportOne(llvm::raw_ostream &os, const char *name, const Difference &difference, double tolerance) {
+  bool good = difference.maxAbs <= tolerance;
+  os << "error    " << name << ": max " << llvm::format("%.3g", difference.maxAbs) << ", rms "
+     << llvm::format("%.3g", difference.rms) << " over " << difference.compared << " values up to "
+     << llvm::format("%.3g", difference.maxExpected) << "; tolerance " << llvm::format("%.3g", tolerance)
+     << (good ? "" : ", at " + shapeText(difference.worst)) << (good ? ": ok\n" : ": FAILED\n");
+  return good;
+}
+
+bool attn::reportError(llvm::raw_ostream &os, ProblemOp problem, const Tensors &inputs, const Tensors &results) {
+  auto expected = interpret(problem, inputs);
+  if (!expected) {
+    os << "error: " << llvm::toString(expected.takeError()) << "\n";
+    return false;
+  }
+  bool bf16 = problem.getDtype().isBF16();
+  Difference o = differenceOfO(problem, *expected, results.find("o")->second);
+  bool good = reportOne(os, "o", o, (bf16 ? 1.0 / 128 : 1.0 / 1024) * std::max(o.maxExpected, 1e-30));
+  if (problem.hasLse()) {
+    Difference lse = differenceOfLse(*expected, results.find("lse")->second);
+    good &= reportOne(os, "lse", lse, 1e-4 * std::max(1.0, lse.maxExpected));
+  }
+  return good;
+}

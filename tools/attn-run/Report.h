@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What attn-run says.
+//
+#ifndef ATTN_TOOLS_ATTN_RUN_REPORT_H
+#define ATTN_TOOLS_ATTN_RUN_REPORT_H
+
+#include "attn/API/Jit.h"
+#include "attn/Reference/Shapes.h"
+
+namespace attn {
+
+/// Problem, target and kernel, and how many tiles of each class the mask has at
+/// the kernel's tile size.
+void reportProblem(llvm::raw_ostream &os, ProblemOp problem, const Target &target, const Kernel &kernel,
+                   const reference::Tensors &inputs, const reference::Sizes &sizes);
+
+/// The error of each result against the reference. False past the tolerance:
+/// twice what rounding the result alone costs, plus what rounding P and the
+/// order of sums cost (1/256 of the largest value at bf16, 1/2048 at f16), and
+/// 1e-4 (relative and absolute) for the LSE.
+bool reportError(llvm::raw_ostream &os, ProblemOp problem, const reference::Tensors &inputs,
+                 const reference::Tensors &results);
+
+} // namespace attn
+
+#endif // ATTN_TOOLS_ATTN_RUN_REPORT_H
