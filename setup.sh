@@ -34,7 +34,7 @@ as_root() {
 need_space() { # folder, GB, what for
   local free
   free=$(df -Pk "$1" | awk 'NR == 2 { print int($4 / 1048576) }')
-  [ "$free" -ge "$2" ] || fail "$3 takes about $2 GB, and $1 has $free GB free" \
+  [ "$free" -ge "$2" ] || fail "$3 needs about $2 GB, and $1 has $free GB free" \
     "make room there (apt-get clean helps) and run ./setup.sh again"
 }
 
@@ -56,7 +56,9 @@ install_packages() {
   note "missing: ${missing[*]}"
   [ "$(id -u)" = 0 ] || command -v sudo >/dev/null || fail "installing packages needs root, and there is no sudo" \
     "run this as root, then ./setup.sh again:" "apt-get update && apt-get install ${missing[*]}"
-  need_space /usr $SYSTEM_GB "the packages"
+  as_root true || fail "sudo was refused" \
+    "run this as root, then ./setup.sh again:" "apt-get update && apt-get install ${missing[*]}"
+  need_space /usr $SYSTEM_GB "installing the packages"
   as_root apt-get update -q -o APT::Update::Error-Mode=any || updated=no
   for package in "${missing[@]}"; do
     available "$package" || no_package "$package" $updated
@@ -87,7 +89,7 @@ make_venv() {
     note "numpy is there"
     return
   fi
-  need_space . $CLONE_GB "the build"
+  need_space . $CLONE_GB "building"
   /usr/bin/python3 -m venv --clear .venv || fail "python3 can't make a virtual environment in .venv" \
     "check that this folder is writable"
   pip_install 'numpy>=1.24'
@@ -152,4 +154,9 @@ if [ $cuda = yes ]; then get_nvrtc; else note "left out"; fi
 step 4 "Build"
 build
 step 5 "Packed causal attention, checked against the reference"
-if [ $run = yes ]; then build/bin/attn-run docs/tour/packed_causal.mlir --check; else note "left out"; fi
+if [ $run = yes ]; then
+  build/bin/attn-run docs/tour/packed_causal.mlir --check || fail "the problem did not pass; attn-run's own message is above" \
+    "on the CPU instead: build/bin/attn-run docs/tour/packed_causal.mlir --check --target=cpu"
+else
+  note "left out"
+fi

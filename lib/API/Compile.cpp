@@ -90,6 +90,16 @@ rt::Status Compilation::lower(ModuleOp module, const Target &target) {
   return {};
 }
 
+rt::Result<rt::Artifact> Compilation::print(tile::KernelOp kernel, const Target &target) {
+  diagnostics.clear();
+  std::optional<rt::Artifact> artifact = toArtifact(kernel);
+  if (!artifact)
+    return takeDiagnostics("printing for " + target.str() + " failed");
+  if (!target.isHost())
+    artifact->target = rt::targetOf(target.arch, /*specific=*/true);
+  return std::move(*artifact);
+}
+
 rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
   SmallVector<ProblemOp> problems(module.getOps<ProblemOp>());
   std::string names;
@@ -121,11 +131,9 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef problemName, 
       other.erase();
   if (rt::Status lowered = lower(**module, target); !lowered)
     return lowered.error();
-  std::optional<rt::Artifact> artifact = toArtifact(*(*module)->getOps<tile::KernelOp>().begin());
+  rt::Result<rt::Artifact> artifact = print(*(*module)->getOps<tile::KernelOp>().begin(), target);
   if (!artifact)
-    return takeDiagnostics("printing for " + target.str() + " failed");
+    return artifact.error();
   program.artifact = std::move(*artifact);
-  if (!target.isHost())
-    program.artifact.target = rt::targetOf(target.arch, /*specific=*/true);
   return program;
 }

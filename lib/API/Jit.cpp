@@ -25,28 +25,36 @@ static rt::Result<Program> compileProgram(llvm::StringRef text, llvm::StringRef 
   return compilation->compile(text, problem, target);
 }
 
-rt::Result<std::shared_ptr<Kernel>> Kernel::create(llvm::StringRef text, llvm::StringRef problem,
-                                                   const Target &target) {
+rt::Result<CompiledProgram> attn::compileThrough(rt::Cache &cache, llvm::StringRef text, llvm::StringRef problem,
+                                                 const Target &target) {
   rt::Result<Program> program = compileProgram(text, problem, target);
   if (!program)
     return program.error();
-  auto kernel = std::make_shared<Kernel>();
-  kernel->program = std::move(*program);
-  std::unique_ptr<rt::Compiler> compiler = rt::createCompiler(kernel->program.artifact.target);
+  std::unique_ptr<rt::Compiler> compiler = rt::createCompiler(program->artifact.target);
   auto reproducer = [&] {
     return std::vector<std::pair<std::string, std::string>>{{"problem.mlir", text.str()}, {"target", target.str()}};
   };
-  auto compiled = processCache().get(*compiler, kernel->program.artifact, reproducer);
+  auto binary = cache.get(*compiler, program->artifact, reproducer);
+  if (!binary)
+    return binary.error();
+  return CompiledProgram{std::move(*program), *binary};
+}
+
+rt::Result<std::shared_ptr<Kernel>> Kernel::create(llvm::StringRef text, llvm::StringRef problem,
+                                                   const Target &target) {
+  rt::Result<CompiledProgram> compiled = compileThrough(processCache(), text, problem, target);
   if (!compiled)
     return compiled.error();
-  kernel->compiled = *compiled;
+  auto kernel = std::make_shared<Kernel>();
+  kernel->program = std::move(compiled->program);
+  kernel->compiled = compiled->binary;
   if (target.isHost()) {
-    auto module = rt::HostModule::load(*compiled);
+    auto module = rt::HostModule::load(kernel->compiled);
     if (!module)
       return module.error();
     kernel->host = *module;
   } else {
-    auto module = rt::Module::load(*compiled);
+    auto module = rt::Module::load(kernel->compiled);
     if (!module)
       return module.error();
     kernel->gpu = *module;

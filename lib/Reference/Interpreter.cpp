@@ -68,9 +68,7 @@ static int64_t lseOffsetOf(const Tensor &lse, LayoutAttr qLayout, int64_t sequen
 
 static std::vector<double> loadVector(const Tensor &tensor, int64_t offset, int64_t size) {
   std::vector<double> values(size);
-  int64_t step = tensor.strides().back();
-  for (int64_t i = 0; i < size; ++i)
-    values[i] = tensor.load(offset + i * step);
+  tensor.load(offset, tensor.strides().back(), values);
   return values;
 }
 

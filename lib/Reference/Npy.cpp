@@ -141,8 +141,8 @@ llvm::Expected<Tensor> attn::reference::readNpy(StringRef path, Dtype dtype) {
     return error(path, "expected C order, got: Fortran order");
   std::optional<int64_t> size = dataSize(*header->shape, 4);
   if (!size || data.size() < uint64_t(*size))
-    return error(path, "truncated: expected " + (size ? Twine(*size) : Twine("too many")) + " bytes of data for shape " +
-                           shapeText(*header->shape) + ", got: " + Twine(data.size()));
+    return error(path, "truncated: expected " + (size ? Twine(*size) : Twine("too many")) +
+                           " bytes of data for shape " + shapeText(*header->shape) + ", got: " + Twine(data.size()));
   if (data.size() > uint64_t(*size))
     return error(path, "expected " + Twine(*size) + " bytes of data for shape " + shapeText(*header->shape) +
                            ", got: " + Twine(data.size()));

@@ -114,19 +114,31 @@ int64_t Tensor::offset(llvm::ArrayRef<int64_t> index) const {
 }
 
 double Tensor::load(int64_t offset) const {
+  double value;
+  load(offset, 1, value);
+  return value;
+}
+
+void Tensor::load(int64_t offset, int64_t step, llvm::MutableArrayRef<double> values) const {
+  auto loadAll = [&](const auto *elements, auto toDouble) {
+    for (double &value : values) {
+      value = toDouble(elements[offset]);
+      offset += step;
+    }
+  };
+  auto same = [](double value) { return value; };
   switch (type) {
   case Dtype::BF16:
-    return fromBF16(data<uint16_t>()[offset]);
+    return loadAll(data<uint16_t>(), fromBF16);
   case Dtype::F16:
-    return fromF16(data<uint16_t>()[offset]);
+    return loadAll(data<uint16_t>(), fromF16);
   case Dtype::F32:
-    return data<float>()[offset];
+    return loadAll(data<float>(), same);
   case Dtype::F64:
-    return data<double>()[offset];
+    return loadAll(data<double>(), same);
   case Dtype::I32:
-    return data<int32_t>()[offset];
+    return loadAll(data<int32_t>(), same);
   }
-  llvm_unreachable("covered");
 }
 
 void Tensor::store(int64_t offset, double value) {

@@ -27,7 +27,8 @@ def interpret(c, x, folder, options=()):
         np.save(path(name + ".npy"), value if value.dtype == np.int32 else value.astype(np.float32))
         command.append(f"--arg={name}={path(name + '.npy')}")
     results = ("o", "lse", "known")
-    run = subprocess.run(command + [f"--result={r}={path(r + '.npy')}" for r in results], capture_output=True, text=True)
+    command += [f"--result={r}={path(r + '.npy')}" for r in results]
+    run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
         sys.exit(f"{problem_text(c)}{json.dumps(c)}\n{run.stderr}")
     return [np.load(path(r + ".npy")) for r in results]
@@ -58,15 +59,16 @@ def check_golden(folder):
 
 def random_mask(r, dense, depth=0):
     diagonal = r.choice(["top_left", "bottom_right"])
-    kind = r.choice(["full", "causal", "band", "band", "prefix", "array"] + ["document"] * dense + ["and", "or"] * (depth < 2))
+    leaves = ["full", "causal", "band", "band", "prefix", "array"] + ["document"] * dense
+    kind = r.choice(leaves + ["and", "or"] * (depth < 2))
     if kind in ("and", "or"):
         return [kind] + [random_mask(r, dense, depth + 1) for _ in range(r.randint(2, 3))]
     if kind == "band":
         left = r.randint(-3, 8)
         return r.choice([["band", left, r.randint(-left, 8), diagonal], ["band", left, None, diagonal],
                          ["band", None, left, diagonal]])
-    return {"full": ["full"], "document": ["document"], "causal": ["causal", diagonal], "prefix": ["prefix", r.randint(0, 9)],
-            "array": ["prefix", "lengths"]}[kind]
+    return {"full": ["full"], "document": ["document"], "causal": ["causal", diagonal],
+            "prefix": ["prefix", r.randint(0, 9)], "array": ["prefix", "lengths"]}[kind]
 
 
 def arrays_of(r, mask, batch, sq, sk):
@@ -87,7 +89,8 @@ def random_case(r):
     q, k = pick(), pick()
     like = lambda layout: r.choice(dense) if layout in dense else layout
     batch = r.randint(1, 4)
-    lengths = lambda layout: [r.randint(1, 9)] * batch if layout in dense else [r.choice([0, 1, r.randint(2, 12)]) for _ in range(batch)]
+    ragged = lambda: [r.choice([0, 1, r.randint(2, 12)]) for _ in range(batch)]
+    lengths = lambda layout: [r.randint(1, 9)] * batch if layout in dense else ragged()
     kv_heads = r.randint(1, 3)
     c = dict(mask=random_mask(r, q in dense and k in dense), layouts=[q, k, like(k), like(q)],
              heads=kv_heads * r.randint(1, 3), kv_heads=kv_heads, dim_qk=8 * r.randint(1, 3), dim_v=8 * r.randint(1, 3),

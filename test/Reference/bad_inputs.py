@@ -12,7 +12,8 @@ DENSE = 'attn.problem @p mask(#attn.prefix<"lengths">) layout(bshd) heads(4, 2) 
 PACKED = "attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(8) dtype(f16)\n"
 f32, i32 = (lambda *shape: np.zeros(shape, np.float32)), (lambda *values: np.array(values, np.int32))
 DENSE_INPUTS = dict(q=f32(2, 5, 4, 16), k=f32(2, 7, 2, 16), v=f32(2, 7, 2, 8), lengths=i32(3, 4))
-PACKED_INPUTS = dict(q=f32(9, 2, 8), k=f32(6, 2, 8), v=f32(6, 2, 8), cu_seqlens_q=i32(0, 3, 5), cu_seqlens_kv=i32(0, 2, 6),
+PACKED_INPUTS = dict(q=f32(9, 2, 8), k=f32(6, 2, 8), v=f32(6, 2, 8),
+                     cu_seqlens_q=i32(0, 3, 5), cu_seqlens_kv=i32(0, 2, 6),
                      padded_offsets_q=i32(0, 4, 9), padded_offsets_kv=i32(0, 2, 6))
 
 

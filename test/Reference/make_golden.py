@@ -93,7 +93,8 @@ def all_cases():
         c = case(f"thd padded, empty sequences, {mode}", mask, **ragged, **padded)
         yield c, lambda: by_smallseq(c, mode)
         for layout in ("bshd", "sbhd", "bhsd"):
-            c = case(f"{layout} {mode}", mask, layout, [5, 5], [7, 7] if layout != "sbhd" else [3, 3], kv_heads=2, dim_v=16)
+            keys = [3, 3] if layout == "sbhd" else [7, 7]
+            c = case(f"{layout} {mode}", mask, layout, [5, 5], keys, kv_heads=2, dim_v=16)
             yield c, lambda: dense(c, *by_smallseq(c, mode))
         c = case(f"packed q, dense keys, {mode}", mask, ["thd", "bshd", "bhsd", "thd"], [2, 0, 3], [4, 4, 4])
         yield c, lambda: by_smallseq(c, mode)
@@ -119,7 +120,8 @@ def all_cases():
     c = case("prefix of 3 or causal", ["or", ["prefix", 3], ["causal", "top_left"]], "bshd", [6, 6], [6, 6])
     yield c, lambda: by_mask(c, lambda b: causal(6, 6) | (np.arange(6) < 3)[None, :])
     prefixes = [0, 4, 9]
-    c = case("prefix by sequence", ["prefix", "prefix_lengths"], "bshd", [4] * 3, [6] * 3, arrays={"prefix_lengths": prefixes})
+    c = case("prefix by sequence", ["prefix", "prefix_lengths"], "bshd", [4] * 3, [6] * 3,
+             arrays={"prefix_lengths": prefixes})
     yield c, lambda: by_mask(c, lambda b: np.tile(np.arange(6) < prefixes[b], (4, 1)))
 
 

@@ -37,7 +37,8 @@ def mask_text(m):
 
 def problem_text(c, name="p"):
     return (f"attn.problem @{name} mask({mask_text(c['mask'])}) layout({', '.join(c['layouts'])}) "
-            f"heads({c['heads']}, {c['kv_heads']}) dims({c['dim_qk']}, {c['dim_v']}) dtype(bf16) scale({float(c['scale'])!r})\n")
+            f"heads({c['heads']}, {c['kv_heads']}) "
+            f"dims({c['dim_qk']}, {c['dim_v']}) dtype(bf16) scale({float(c['scale'])!r})\n")
 
 
 def visible(m, lq, lk, b, arrays):

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Looks after the kernel cache: list, verify, prune, clear, and why a kernel
-// was compiled again.
+// Looks after the kernel cache: list, verify, prune, clear, warm, and why a
+// kernel was compiled again.
 //
 #include "attn-rt/Cache.h"
+#include "attn/API/Jit.h"
 
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -27,6 +29,17 @@ static cl::SubCommand clearCommand("clear", "remove all entries");
 static cl::SubCommand whyCommand("why",
                                  "tell why a kernel was compiled: in what each "
                                  "entry's key differs from the one before");
+
+static cl::SubCommand warmCommand("warm", "compile the problems of files ahead of "
+                                          "time; needs no GPU");
+
+static cl::list<std::string> warmFiles(cl::Positional, cl::OneOrMore,
+                                       cl::desc("<problem.mlir>..."),
+                                       cl::sub(warmCommand));
+static cl::list<std::string> warmTargets(
+    "target", cl::CommaSeparated,
+    cl::desc("cpu, sm_80, sm_80:<chip>; default: what runs here"),
+    cl::sub(warmCommand));
 
 static cl::opt<std::string> directory(
     "dir",
@@ -110,6 +123,52 @@ static int why(const Cache &cache) {
   return 1;
 }
 
+static int fail(const Error &error) {
+  fmt::print(stderr, "attn-cache: error: {}\n", error.str());
+  return 1;
+}
+
+/// Compiles every problem of a file for one target.
+static int warmFile(Cache &cache, const std::string &path,
+                    const attn::Target &target) {
+  auto file = llvm::MemoryBuffer::getFile(path);
+  if (!file)
+    return fail({fmt::format("cannot read `{}`: {}", path,
+                             file.getError().message())});
+  attn::Compilation compilation;
+  auto module = compilation.parse((*file)->getBuffer(), path);
+  if (!module)
+    return fail(module.error());
+  for (auto problem : (**module).getOps<attn::ProblemOp>()) {
+    auto compiled = attn::compileThrough(cache, (*file)->getBuffer(),
+                                         problem.getSymName(), target);
+    if (!compiled)
+      return fail(compiled.error());
+    const CompiledKernel &binary = *compiled->binary;
+    bool cold = binary.origin == CompiledKernel::Origin::Compiled;
+    fmt::print("{} for {}: {}\n", binary.artifact.name, target.str(),
+               cold ? "compiled" : "already there");
+  }
+  return 0;
+}
+
+static int warm(Cache &cache) {
+  std::vector<attn::Target> targets;
+  for (const std::string &text : warmTargets) {
+    auto target = attn::Target::parse(text);
+    if (!target)
+      return fail(target.error());
+    targets.push_back(*target);
+  }
+  if (targets.empty())
+    targets.push_back(attn::Target::preferred());
+  for (const std::string &path : warmFiles)
+    for (const attn::Target &target : targets)
+      if (int status = warmFile(cache, path, target))
+        return status;
+  return 0;
+}
+
 int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(
       argc, argv,
@@ -143,6 +202,8 @@ int main(int argc, char **argv) {
     return verify(cache);
   if (whyCommand)
     return why(cache);
+  if (warmCommand)
+    return warm(cache);
   if (clearCommand || pruneCommand) {
     int bad = pruneCommand ? cache.removeBad() : 0;
     int old = cache.prune(clearCommand ? 0 : keep);

@@ -6,7 +6,6 @@
 #include "attn-rt/Compiler.h"
 #include "attn-rt/Driver.h"
 #include "attn/API/Compile.h"
-#include "attn/Target/Source.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -24,21 +23,16 @@ static int fail(const rt::Error &error) {
   return 1;
 }
 
-static int translate(tile::KernelOp kernel, const Target &target) {
-  std::optional<rt::Artifact> artifact = toArtifact(kernel);
-  if (!artifact)
-    return 1;
+static int publish(const rt::Artifact &artifact) {
   if (!quiet)
-    llvm::outs() << artifact->source;
+    llvm::outs() << artifact.source;
   if (!compile)
     return 0;
-  if (!target.isHost())
-    artifact->target = rt::targetOf(target.arch, /*specific=*/true);
-  rt::Result<rt::CompileOutput> output = rt::createCompiler(artifact->target)->compile(*artifact);
+  rt::Result<rt::CompileOutput> output = rt::createCompiler(artifact.target)->compile(artifact);
   if (!output)
     return fail(output.error());
-  llvm::outs() << "// " << artifact->name << " " << artifact->target << ": " << output->report.str() << ", "
-               << artifact->smemBytes << " bytes dynamic shared memory\n";
+  llvm::outs() << "// " << artifact.name << " " << artifact.target << ": " << output->report.str() << ", "
+               << artifact.smemBytes << " bytes dynamic shared memory\n";
   return 0;
 }
 
@@ -58,8 +52,16 @@ int main(int argc, char **argv) {
   if (!(**module).getOps<ProblemOp>().empty())
     if (rt::Status lowered = compilation.lower(**module, *target); !lowered)
       return fail(lowered.error());
+  // Text is published when all of it could be printed.
+  std::vector<rt::Artifact> artifacts;
+  for (auto kernel : (**module).getOps<tile::KernelOp>()) {
+    rt::Result<rt::Artifact> artifact = compilation.print(kernel, *target);
+    if (!artifact)
+      return fail(artifact.error());
+    artifacts.push_back(std::move(*artifact));
+  }
   int status = 0;
-  for (auto kernel : (**module).getOps<tile::KernelOp>())
-    status |= translate(kernel, *target);
+  for (const rt::Artifact &artifact : artifacts)
+    status |= publish(artifact);
   return status;
 }

@@ -44,6 +44,8 @@ public:
   rt::Result<mlir::OwningOpRef<mlir::ModuleOp>> parse(llvm::StringRef text, llvm::StringRef name);
   /// Lowers the problems of the module to kernels, in place.
   rt::Status lower(mlir::ModuleOp module, const Target &target);
+  /// Prints a kernel's source; its artifact is ready for the target's compiler.
+  rt::Result<rt::Artifact> print(tile::KernelOp kernel, const Target &target);
   /// Lowers one problem (the only one if `problem` is empty) and prints it.
   rt::Result<Program> compile(llvm::StringRef text, llvm::StringRef problem, const Target &target,
                               llvm::StringRef name = "problem");

@@ -53,6 +53,16 @@ private:
 /// The cache that all kernels of this process go through.
 rt::Cache &processCache();
 
+/// A program and its binary, not loaded: compiling for a GPU needs none.
+struct CompiledProgram {
+  Program program;
+  std::shared_ptr<const rt::CompiledKernel> binary;
+};
+
+/// Compiles one problem, or finds it in `cache`; errors as `Kernel::create`.
+rt::Result<CompiledProgram> compileThrough(rt::Cache &cache, llvm::StringRef text, llvm::StringRef problem,
+                                           const Target &target);
+
 /// Are these contents of a `cu_seqlens_*` array (and of `padded_offsets_*`, if
 /// the layout has one) sane for a buffer of `tokens` rows? The error names the
 /// array, the position and the value.

@@ -59,6 +59,8 @@ public:
   /// Element offset of an index (one entry per axis; fewer: the rest is 0).
   int64_t offset(llvm::ArrayRef<int64_t> index) const;
   double load(int64_t offset) const;
+  /// `values.size()` elements from `offset` on, `step` apart.
+  void load(int64_t offset, int64_t step, llvm::MutableArrayRef<double> values) const;
   void store(int64_t offset, double value); ///< i32: the value is an integer within range
   double operator()(llvm::ArrayRef<int64_t> index) const { return load(offset(index)); }
 

@@ -61,7 +61,7 @@ template <class T, int R, int N, int C, int P, int W>
 ATTN_INLINE void mma_pv_guarded(Frag<R, C, W> &acc, const Frag<R, N, W> &s, const Smem<T, N, C, P> &V) {
   const Walk<Smem<T, N, C, P>> walk;
   bool bad = false;
-#pragma unroll
+#pragma unroll 2  // a loop of its own: mixed with the exponentials before it, these loads cost registers that are not there
   for (int pass = 0; pass < walk.Passes; ++pass)
     if (walk.has(pass)) bad |= !all_finite<T>(chunk_at(V.at(walk.row + pass * walk.Step, walk.chunk * 8)));
   if (__syncthreads_or(bad)) move_bad_rows(acc, s, V);

@@ -7,6 +7,7 @@
 // intervals, these are used, since they are exact.
 //
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "mlir/IR/DialectImplementation.h"
 
 using namespace mlir;
 using namespace attn;
@@ -101,6 +102,32 @@ static LogicalResult verifyMasks(function_ref<InFlightDiagnostic()> emitError, S
   return success();
 }
 
+template <typename Composite>
+static Attribute parseMasks(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<MaskInterface> masks;
+  auto parseMask = [&]() -> ParseResult {
+    SMLoc loc = parser.getCurrentLocation();
+    Attribute parsed;
+    if (parser.parseAttribute(parsed))
+      return failure();
+    auto mask = dyn_cast<MaskInterface>(parsed);
+    if (!mask)
+      return parser.emitError(loc, "expected a mask in `#attn.") << Composite::getMnemonic() << "`, got: " << parsed;
+    masks.push_back(mask);
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseMask))
+    return {};
+  return parser.getChecked<Composite>(loc, parser.getContext(), ArrayRef<MaskInterface>(masks));
+}
+
+static void printMasks(AsmPrinter &printer, ArrayRef<MaskInterface> masks) {
+  printer << "<";
+  llvm::interleaveComma(masks, printer.getStream(), [&](MaskInterface mask) { printer << mask; });
+  printer << ">";
+}
+
 //===--------------------------------------------------------------------===//
 // and
 //===--------------------------------------------------------------------===//
@@ -161,6 +188,10 @@ bool AndMaskAttr::worksPacked() const {
 LogicalResult AndMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MaskInterface> masks) {
   return verifyMasks(emitError, "and", masks);
 }
+
+Attribute AndMaskAttr::parse(AsmParser &parser, Type) { return parseMasks<AndMaskAttr>(parser); }
+
+void AndMaskAttr::print(AsmPrinter &printer) const { printMasks(printer, getMasks()); }
 
 //===--------------------------------------------------------------------===//
 // or
@@ -226,3 +257,7 @@ bool OrMaskAttr::worksPacked() const {
 LogicalResult OrMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MaskInterface> masks) {
   return verifyMasks(emitError, "or", masks);
 }
+
+Attribute OrMaskAttr::parse(AsmParser &parser, Type) { return parseMasks<OrMaskAttr>(parser); }
+
+void OrMaskAttr::print(AsmPrinter &printer) const { printMasks(printer, getMasks()); }

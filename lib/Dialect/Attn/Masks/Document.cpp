@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "mlir/IR/DialectImplementation.h"
 
 using namespace mlir;
 using namespace attn;
@@ -33,3 +34,13 @@ Cond DocumentMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q
   Index id = scope.load(QueryIds, q);
   return math.logicalAnd(math.logicalNot(math.eq(id, 0)), math.eq(id, scope.load(KeyIds, k)));
 }
+
+// The parser of MLIR skips what a parameterless attribute leaves behind; we don't.
+Attribute DocumentMaskAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (succeeded(parser.parseOptionalLess()))
+    return parser.emitError(loc, "expected no parameters of `#attn.document`"), Attribute();
+  return get(parser.getContext());
+}
+
+void DocumentMaskAttr::print(AsmPrinter &) const {}

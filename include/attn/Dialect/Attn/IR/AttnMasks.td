@@ -33,7 +33,7 @@ def Attn_FullMask : Attn_Mask<"FullMask", "full", ["rowIntervals", "columnInterv
     #attn.full
     ```
   }];
-  let assemblyFormat = "";
+  let hasCustomAssemblyFormat = 1;
 }
 
 def Attn_CausalMask : Attn_Mask<"CausalMask", "causal", ["rowIntervals", "columnIntervals"]> {
@@ -120,14 +120,14 @@ def Attn_DocumentMask : Attn_Mask<"DocumentMask", "document",
     #attn.and<#attn.document, #attn.causal>
     ```
   }];
-  let assemblyFormat = "";
+  let hasCustomAssemblyFormat = 1;
 }
 
 class Attn_Composite<string name, string mnem> : Attn_Mask<name, mnem,
     ["rowIntervals", "columnIntervals", "keyRanges", "queryRanges", "emitKeep", "operands",
      "conjuncts", "children", "worksPacked"]> {
   let parameters = (ins ArrayRefParameter<"MaskInterface">:$masks);
-  let assemblyFormat = "`<` $masks `>`";
+  let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
 

@@ -71,6 +71,7 @@ def Tile_FindSequenceOp : Tile_Op<"find_sequence", [Pure, DeclareOpInterfaceMeth
 
     ```mlir
     %b, %q0, %first, %rows, %write_rows = tile.find_sequence %slot in %cu, %offsets, %batch, %total tile 128
+      : !tile.ptr<i32>, !tile.ptr<i32>
     ```
   }];
   let arguments = (ins I32:$slot, Tile_Ptr:$cu_seqlens, Tile_Ptr:$offsets, I32:$batch, I32:$total, I64Attr:$q_tile);
@@ -86,7 +87,7 @@ def Tile_LoadOp : Tile_Op<"load", [Pure]> {
     Arrays are constant while a kernel runs, so a load is pure. `index` is i32 or i64.
 
     ```mlir
-    %len = tile.load %cu_seqlens_kv[%b] : i32
+    %len = tile.load %cu_seqlens_kv[%b] : i32 from !tile.ptr<i32>
     ```
   }];
   let arguments = (ins Tile_Ptr:$array, AnyTypeOf<[I32, I64]>:$index);
@@ -346,8 +347,13 @@ def Tile_KvLoopOp : Tile_Op<"kv_loop", [SingleBlock, AttrSizedOperandSegments,
     - C3: tests name conjuncts that the body's `tile.keep` yields.
 
     ```mlir
-    tile.kv_loop [%begin, %full, %end] tests [[0, 1], []] carry() {
+    tile.kv_loop [%begin, %full, %end] tests [[0], []] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
+      tile.keep %s at(%q0, %k0) : !tile.frag<128x64, 4> {
+      ^bb0(%q: i32, %k: i32):
+        %below = arith.cmpi sle, %k, %q : i32
+        tile.yield %below : i1
+      }
       tile.yield
     }
     ```

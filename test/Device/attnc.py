@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""libattnc.so through ctypes, on torch tensors: what the device tests use."""
+import ctypes
+import os
+
+DTYPES = {"torch.bfloat16": 0, "torch.float16": 1, "torch.float32": 2, "torch.int32": 3}
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("dtype", ctypes.c_int), ("rank", ctypes.c_int32),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64))]
+
+
+class Library:
+    def __init__(self, path):
+        self.c = ctypes.CDLL(os.path.abspath(path))
+        self.c.attnLastError.restype = ctypes.c_char_p
+        self.c.attnTensorName.restype = ctypes.c_char_p
+        self.c.attnResources.restype = ctypes.c_char_p
+        self.c.attnCompileCount.restype = ctypes.c_int64
+
+    def check(self, status):
+        if status:
+            raise RuntimeError(self.c.attnLastError().decode())
+
+    def compile(self, text, target=None):
+        return Kernel(self, text, target)
+
+
+class Kernel:
+    def __init__(self, library, text, target):
+        self.library, self.handle = library, ctypes.c_void_p()
+        library.check(library.c.attnCompile(text.encode(), None, target.encode() if target else None,
+                                            ctypes.byref(self.handle)))
+        count = library.c.attnTensorCount(self.handle)
+        self.names = [library.c.attnTensorName(self.handle, i).decode() for i in range(count)]
+
+    def resources(self):
+        return self.library.c.attnResources(self.handle).decode()
+
+    def bind(self, **tensors):
+        """The tensors of a launch; keep the result alive while it is used."""
+        assert sorted(tensors) == sorted(self.names), (sorted(tensors), sorted(self.names))
+        array = (Tensor * len(self.names))()
+        keep = []
+        for slot, name in zip(array, self.names):
+            t = tensors[name]
+            shape = (ctypes.c_int64 * t.dim())(*t.shape)
+            strides = (ctypes.c_int64 * t.dim())(*t.stride())
+            keep += [shape, strides, t]
+            slot.data, slot.dtype, slot.rank = t.data_ptr(), DTYPES[str(t.dtype)], t.dim()
+            slot.shape, slot.strides = shape, strides
+        return array, keep
+
+    def launch(self, bound, stream):
+        self.library.check(self.library.c.attnLaunch(self.handle, bound[0], None, ctypes.c_void_p(stream)))

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What only a GPU can show. Needs torch with CUDA; triton and jax are loaded if they are there.
+
+  device_test.py BUILD [--out FILE.jsonl]
+
+Prints one JSON line a check; exit status 1 if one fails."""
+import json
+import math
+import os
+import sys
+import tempfile
+import time
+
+os.environ.setdefault("ATTN_CACHE_DIR", tempfile.mkdtemp(prefix="attnc-cache-"))
+import torch  # noqa: E402  (first, so that our library comes into a process that has other LLVMs)
+
+others = ["torch " + torch.__version__]
+for name in ("triton", "jax"):
+    try:
+        module = __import__(name)
+        others.append(f"{name} {module.__version__}")
+    except ImportError:
+        pass
+if any(o.startswith("jax") for o in others):
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    import jax.numpy  # noqa: E402
+    jax.jit(lambda x: x + 1)(jax.numpy.ones(8)).block_until_ready()
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import attnc  # noqa: E402
+
+build = sys.argv[1]
+out = open(sys.argv[sys.argv.index("--out") + 1], "w") if "--out" in sys.argv else None
+library = attnc.Library(os.path.join(build, "lib", "libattnc.so"))
+failures = 0
+
+
+def report(check, ok, **facts):
+    global failures
+    failures += not ok
+    line = json.dumps({"check": check, "ok": bool(ok), **facts})
+    print(line, flush=True)
+    if out:
+        print(line, file=out, flush=True)
+
+
+def reference(q, k, v, visible, scale):
+    """One sequence, [rows, heads, dim], in float64; `visible` is [rows, keys]."""
+    group = q.shape[1] // k.shape[1]
+    k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+    s = torch.einsum("qhd,khd->hqk", q.double(), k.double()) * scale
+    s = s.masked_fill(~visible, -math.inf)
+    lse = torch.logsumexp(s, -1)
+    p = torch.where(torch.isneginf(lse)[..., None], 0.0, torch.exp(s - lse[..., None]))
+    return torch.einsum("hqk,khd->qhd", p, v.double()), lse
+
+
+def error(actual, expected):
+    return ((actual.double() - expected).norm() / expected.norm()).item() if expected.numel() else 0.0
+
+
+def randn(*shape, dtype=torch.bfloat16):
+    return torch.randn(*shape, device="cuda", dtype=dtype)
+
+
+PACKED = "attn.problem @p mask(#attn.causal) layout(thd) heads(8, 2) dims(128) dtype(bf16)"
+DENSE = "attn.problem @d mask({mask}) layout({layout}) heads({h}, {g}) dims({d}) dtype({dtype})"
+
+
+class Packed:
+    """Buffers for packed sequences whose lengths change."""
+
+    def __init__(self, kernel, tokens, batch):
+        self.kernel, self.tokens, self.batch = kernel, tokens, batch
+        self.q, self.k, self.v = randn(tokens, 8, 128), randn(tokens, 2, 128), randn(tokens, 2, 128)
+        self.o = torch.empty_like(self.q)
+        self.lse = torch.empty(8, tokens, device="cuda")
+        self.cu = torch.zeros(batch + 1, device="cuda", dtype=torch.int32)
+        self.bound = kernel.bind(q=self.q, k=self.k, v=self.v, o=self.o, lse=self.lse, cu_seqlens_q=self.cu,
+                                 cu_seqlens_kv=self.cu)
+
+    def set_lengths(self, generator):
+        cuts = torch.randint(0, self.tokens + 1, (self.batch,), generator=generator).sort().values
+        self.cu.copy_(torch.cat([torch.zeros(1, dtype=torch.long), cuts]).int())
+        self.o.fill_(math.nan)
+        self.lse.fill_(math.nan)
+
+    def error(self):
+        cu = self.cu.tolist()
+        worst = 0.0
+        for lo, hi in zip(cu, cu[1:]):
+            n = hi - lo
+            if n == 0:
+                continue
+            visible = torch.ones(n, n, device="cuda", dtype=torch.bool).tril()
+            expected, lse = reference(self.q[lo:hi], self.k[lo:hi], self.v[lo:hi], visible, 128 ** -0.5)
+            worst = max(worst, error(self.o[lo:hi], expected), error(self.lse[:, lo:hi], lse))
+        padding = self.o[cu[-1]:]
+        if padding.numel() and (padding != 0).any():
+            return math.inf
+        return worst if worst == worst else math.inf
+
+
+def test_beside_other_compilers():
+    t = time.perf_counter()
+    kernel = library.compile(PACKED)
+    cold = time.perf_counter() - t
+    packed = Packed(kernel, 3000, 7)
+    packed.set_lengths(torch.Generator().manual_seed(0))
+    kernel.launch(packed.bound, torch.cuda.current_stream().cuda_stream)
+    torch.cuda.synchronize()
+    e = packed.error()
+    report("runs in one process after " + ", ".join(others), e < 0.01, rel_err=e, compile_cold_ms=round(cold * 1e3, 1),
+           resources=kernel.resources())
+
+
+def test_graph_replay_with_changed_lengths():
+    kernel = library.compile(PACKED)
+    packed = Packed(kernel, 4096, 16)
+    generator = torch.Generator().manual_seed(1)
+    packed.set_lengths(generator)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kernel.launch(packed.bound, torch.cuda.current_stream().cuda_stream)
+    worst = 0.0
+    for _ in range(20):
+        packed.set_lengths(generator)
+        graph.replay()
+        torch.cuda.synchronize()
+        worst = max(worst, packed.error())
+    report("CUDA graph replayed with 20 other sets of lengths", worst < 0.01, rel_err=worst)
+
+
+def test_one_compile_for_all_lengths():
+    before = library.c.attnCompileCount()
+    generator = torch.Generator().manual_seed(2)
+    worst = 0.0
+    for i in range(50):
+        kernel = library.compile(PACKED)
+        packed = Packed(kernel, 100 + 37 * i, 1 + i % 9)
+        packed.set_lengths(generator)
+        kernel.launch(packed.bound, torch.cuda.current_stream().cuda_stream)
+        torch.cuda.synchronize()
+        worst = max(worst, packed.error())
+    compiles = library.c.attnCompileCount() - before
+    report("50 sets of lengths, one kernel", compiles == 0 and worst < 0.01, new_compiles=compiles, rel_err=worst)
+
+
+def test_launch_time():
+    kernel = library.compile(PACKED)
+    packed = Packed(kernel, 256, 2)
+    stream = torch.cuda.current_stream().cuda_stream
+    launch, handle, array = library.c.attnLaunch, kernel.handle, packed.bound[0]
+    import ctypes
+    stream = ctypes.c_void_p(stream)
+    samples = []
+    for _ in range(30):
+        torch.cuda.synchronize()
+        t = time.perf_counter()
+        for _ in range(100):
+            launch(handle, array, None, stream)
+        samples.append((time.perf_counter() - t) / 100 * 1e6)
+    torch.cuda.synchronize()
+    us = sorted(samples)[len(samples) // 2]
+    report("host time of a launch through the C interface (ctypes included)", us <= 10, us=round(us, 2))
+
+
+def test_warm_load():
+    script = ("import sys, time; sys.path.insert(0, sys.argv[1]); import attnc; l = attnc.Library(sys.argv[2]);\n"
+              "import ctypes; c = ctypes.CDLL('libcuda.so.1'); c.cuInit(0); x = ctypes.c_void_p();"
+              "c.cuDevicePrimaryCtxRetain(ctypes.byref(x), 0); c.cuCtxSetCurrent(x)\n"
+              "l.compile('attn.problem @other mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16)')\n"
+              f"t = time.perf_counter(); k = l.compile({PACKED!r}); t = time.perf_counter() - t\n"
+              "print(t * 1e3, l.c.attnCompileCount())")
+    import subprocess
+    times, compiles = [], 0
+    for _ in range(6):
+        answer = subprocess.run([sys.executable, "-c", script, os.path.dirname(os.path.abspath(__file__)),
+                                 os.path.join(build, "lib", "libattnc.so")], capture_output=True, text=True)
+        if answer.returncode:
+            return report("warm load", False, error=answer.stderr[-500:])
+        ms, compiles = answer.stdout.split()
+        times.append(float(ms))
+    ms = sorted(times[1:])[2]  # the first one compiles @other
+    report("from text to a loaded module, warm from disk", ms <= 5 and int(compiles) == 0, ms=round(ms, 2),
+           all_ms=[round(t, 2) for t in times])
+
+
+def test_beyond_2_31_elements():
+    heads, dim, rows = 64, 64, 2 ** 31 // 4096 + 1000
+    text = DENSE.format(mask="#attn.band<left = 100, right = 0>", layout="bshd", h=heads, g=1, d=dim, dtype="bf16")
+    kernel = library.compile(text)
+    q = randn(1, rows, heads, dim)
+    k, v = randn(1, rows, 1, dim), randn(1, rows, 1, dim)
+    o = torch.full_like(q, math.nan)
+    lse = torch.empty(1, heads, rows, device="cuda")
+    kernel.launch(kernel.bind(q=q, k=k, v=v, o=o, lse=lse), torch.cuda.current_stream().cuda_stream)
+    torch.cuda.synchronize()
+    lo, hi = rows - 300, rows
+    i = torch.arange(lo, hi, device="cuda")[:, None]
+    j = torch.arange(lo - 100, hi, device="cuda")[None]
+    expected, _ = reference(q[0, lo:hi], k[0, lo - 100:hi], v[0, lo - 100:hi], (j <= i) & (j >= i - 100), dim ** -0.5)
+    e = error(o[0, lo:hi], expected)
+    report("q and o of more than 2^31 elements", e < 0.01 and not torch.isnan(o[0, ::4096]).any().item(), rel_err=e,
+           elements=q.numel())
+
+
+def test_packed_qkv_view():
+    b, s, h, d = 3, 517, 4, 128
+    qkv = randn(b, s, 3, h, d)
+    q, k, v = qkv.unbind(2)
+    kernel = library.compile(DENSE.format(mask="#attn.causal", layout="bshd", h=h, g=h, d=d, dtype="bf16"))
+    o, lse = torch.empty(b, s, h, d, device="cuda", dtype=torch.bfloat16), torch.empty(b, h, s, device="cuda")
+    kernel.launch(kernel.bind(q=q, k=k, v=v, o=o, lse=lse), torch.cuda.current_stream().cuda_stream)
+    torch.cuda.synchronize()
+    visible = torch.ones(s, s, device="cuda", dtype=torch.bool).tril()
+    e = max(error(o[i], reference(q[i], k[i], v[i], visible, d ** -0.5)[0]) for i in range(b))
+    report("views of one packed QKV tensor", e < 0.01, rel_err=e)
+
+
+def test_refusals():
+    kernel = library.compile(DENSE.format(mask="#attn.full", layout="bshd", h=2, g=2, d=64, dtype="bf16"))
+    t = randn(1, 128, 2, 64)
+    lse = torch.empty(1, 2, 128, device="cuda")
+    stream = torch.cuda.current_stream().cuda_stream
+    for what, change in (("wrong dtype", {"k": t.half()}), ("wrong shape", {"v": randn(1, 100, 2, 64)}),
+                         ("misaligned", {"q": randn(1, 128 * 2 * 64 + 8)[0, 1:128 * 2 * 64 + 1].view(1, 128, 2, 64)})):
+        try:
+            kernel.launch(kernel.bind(**{**dict(q=t, k=t, v=t, o=t.clone(), lse=lse), **change}), stream)
+            report("refuses " + what, False)
+        except RuntimeError as e:
+            report("refuses " + what, "expected" in str(e), message=str(e))
+
+
+if __name__ == "__main__":
+    report("machine", True, gpu=torch.cuda.get_device_name(), torch=torch.__version__, date=time.strftime("%Y-%m-%d"))
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            try:
+                test()
+            except Exception as e:  # one broken check must not hide the others
+                report(name, False, error=repr(e)[:500])
+    sys.exit(failures != 0)

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a problem refuses: its constraints, by number, and bad text.
+//
+// RUN: attn-opt %s -split-input-file -verify-diagnostics
+
+// C1: 1 <= kv_heads, and heads is a multiple of kv_heads.
+// expected-error @below {{'attn.problem' op expected heads to be a positive multiple of kv_heads (at most 65536), got: heads = 8, kv_heads = 3}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8, 3) dims(64) dtype(bf16)
+
+// -----
+
+// C1
+// expected-error @below {{got: heads = 8, kv_heads = 0}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8, 0) dims(64) dtype(bf16)
+
+// -----
+
+// C1
+// expected-error @below {{got: heads = 0, kv_heads = 0}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(0) dims(64) dtype(bf16)
+
+// -----
+
+// C1
+// expected-error @below {{got: heads = -8, kv_heads = -8}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(-8) dims(64) dtype(bf16)
+
+// -----
+
+// C1: keys have no more heads than queries.
+// expected-error @below {{got: heads = 4, kv_heads = 8}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(4, 8) dims(64) dtype(bf16)
+
+// -----
+
+// C1
+// expected-error @below {{(at most 65536), got: heads = 65537, kv_heads = 1}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(65537, 1) dims(64) dtype(bf16)
+
+// -----
+
+// C2: head dims are multiples of 8 from 8 to 256.
+// expected-error @below {{'attn.problem' op expected dim_qk to be a multiple of 8 from 8 to 256, got: 100}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(100) dtype(bf16)
+
+// -----
+
+// C2
+// expected-error @below {{expected dim_qk to be a multiple of 8 from 8 to 256, got: 0}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(0) dtype(bf16)
+
+// -----
+
+// C2
+// expected-error @below {{expected dim_v to be a multiple of 8 from 8 to 256, got: 264}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(256, 264) dtype(bf16)
+
+// -----
+
+// C2
+// expected-error @below {{expected dim_v to be a multiple of 8 from 8 to 256, got: -64}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64, -64) dtype(bf16)
+
+// -----
+
+// C3: dtype is bf16 or f16.
+// expected-error @below {{'attn.problem' op expected dtype bf16 or f16, got: 'f32'}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(f32)
+
+// -----
+
+// C4: q and o have the same kind of layout.
+// expected-error @below {{'attn.problem' op expected q and o both dense or both packed alike, got: #attn.layout<bshd> and #attn.layout<thd>}}
+attn.problem @p mask(#attn.full) layout(bshd, bshd, bshd, thd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// C4: both packed, not the same packed form.
+// expected-error @below {{got: #attn.layout<thd padded> and #attn.layout<thd>}}
+attn.problem @p mask(#attn.full) layout(thd padded, thd, thd, thd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// C4: and so have k and v.
+// expected-error @below {{'attn.problem' op expected k and v both dense or both packed alike, got: #attn.layout<bhsd> and #attn.layout<thd>}}
+attn.problem @p mask(#attn.full) layout(bshd, bhsd, thd, bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// C5: a mask that reads segment ids needs dense layouts.
+// expected-error @below {{'attn.problem' op expected dense layouts with a mask that reads segment ids (packed sequences are isolated without it), got: #attn.document with #attn.layout<thd>}}
+attn.problem @p mask(#attn.document) layout(thd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// C5: inside a composite, and keys alone.
+// expected-error @below {{got: #attn.or<#attn.prefix<4>, #attn.and<#attn.document, #attn.causal>> with #attn.layout<thd padded>}}
+attn.problem @p mask(#attn.or<#attn.prefix<4>, #attn.and<#attn.document, #attn.causal>>)
+  layout(bshd, thd padded, thd padded, bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// C6: outputs contain o; lse is optional.
+// expected-error @below {{expected outputs `o` or `o, lse`, got: lse}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) outputs(lse)
+
+// -----
+
+// C6
+// expected-error @below {{expected outputs `o` or `o, lse`, got: lse, o}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) outputs(lse, o)
+
+// -----
+
+// C6
+// expected-error @below {{expected outputs `o` or `o, lse`, got: o, max}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) outputs(o, max)
+
+// -----
+
+// C7: scale is finite.
+// expected-error @below {{'attn.problem' op expected a finite scale, got: INF}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(0x7FF0000000000000)
+
+// -----
+
+// C7
+// expected-error @below {{expected a finite scale, got: nan}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(0x7FF8000000000000)
+
+// -----
+
+// expected-error @below {{expected layout `bshd`, `sbhd`, `bhsd` or `thd`, got: packed}}
+attn.problem @p mask(#attn.full) layout(packed) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// expected-error @below {{expected one layout, or four for q, k, v and o, got: 2}}
+attn.problem @p mask(#attn.full) layout(bshd, bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// expected-error @below {{expected integer value}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(many) dims(64) dtype(bf16)
+
+// -----
+
+// expected-error @below {{integer value too large}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(99999999999999999999) dtype(bf16)
+
+// -----
+
+// Something that is no mask.
+// expected-error @below {{custom op 'attn.problem' invalid kind of attribute specified}}
+attn.problem @p mask(42) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// expected-error @below {{expected 'mask'}}
+attn.problem @p layout(bshd) heads(8) dims(64) dtype(bf16)

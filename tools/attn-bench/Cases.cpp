@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Cases.h"
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <random>
+
+using namespace attn;
+
+std::string Case::problem(const std::string &config) const {
+  std::string layout = lengths.empty() ? "bshd" : "thd";
+  std::string given = config.empty() ? "" : fmt::format(" config({})", config);
+  return fmt::format("attn.problem @bench mask({}) layout({}) heads({}, {}) dims({}) dtype(bf16){}\n", mask, layout,
+                     heads, kvHeads, dim, given);
+}
+
+/// `count` documents that fill `tokens`, cut at random places; the same on every machine.
+static std::vector<int64_t> randomDocuments(int64_t tokens, int64_t count) {
+  std::mt19937_64 rng(count);
+  std::vector<int64_t> cuts = {0, tokens};
+  for (int64_t i = 0; i + 1 < count; ++i)
+    cuts.push_back(1 + rng() % (tokens - 1));
+  std::sort(cuts.begin(), cuts.end());
+  std::vector<int64_t> lengths;
+  for (size_t i = 0; i + 1 < cuts.size(); ++i)
+    lengths.push_back(cuts[i + 1] - cuts[i]);
+  return lengths;
+}
+
+std::vector<Case> attn::allCases() {
+  std::vector<Case> cases;
+  auto add = [&](Case c) { cases.push_back(std::move(c)); };
+  auto dense = [&](std::string suite, int64_t dim, int64_t batch, int64_t seqlen, std::string what, std::string mask) {
+    int64_t heads = 2048 / dim;
+    add({suite, fmt::format("d{} b{} h{} s{} {}", dim, batch, heads, seqlen, what), mask, heads, heads, dim, batch,
+         seqlen, {}});
+  };
+  for (int64_t dim : {64, 128, 256})
+    for (int64_t seqlen : {1024, 4096, 16384}) {
+      dense("dense", dim, 16384 / seqlen, seqlen, "full", "#attn.full");
+      dense("dense", dim, 16384 / seqlen, seqlen, "causal", "#attn.causal");
+    }
+  add({"dense", "gqa d128 b1 h32/8 s32768 causal", "#attn.causal", 32, 8, 128, 1, 32768, {}});
+
+  const std::string window = "#attn.band<left = 1023, right = 0>";
+  for (int64_t dim : {64, 128, 256})
+    dense("masks", dim, 1, 16384, "causal window1024", window);
+  dense("masks", 128, 1, 16384, "window1024 or 64 sinks", "#attn.or<#attn.prefix<64>, " + window + ">");
+  dense("masks", 128, 1, 16384, "prefix4096", "#attn.or<#attn.prefix<4096>, #attn.causal>");
+
+  const std::vector<int64_t> uneven = {4096, 3072, 2560, 2048, 1536, 1024, 896, 512, 384, 256};
+  auto packed = [&](int64_t dim, std::string what, std::vector<int64_t> lengths, std::string mask) {
+    int64_t heads = 2048 / dim;
+    add({"packed", fmt::format("d{} h{} {}", dim, heads, what), mask, heads, heads, dim, 1, 0, std::move(lengths)});
+  };
+  for (int64_t dim : {64, 128, 256}) {
+    packed(dim, "docs 16x1024 full", std::vector<int64_t>(16, 1024), "#attn.full");
+    packed(dim, "docs 16x1024 causal", std::vector<int64_t>(16, 1024), "#attn.causal");
+    packed(dim, "docs 4x4096 full", std::vector<int64_t>(4, 4096), "#attn.full");
+    packed(dim, "docs 4x4096 causal", std::vector<int64_t>(4, 4096), "#attn.causal");
+    packed(dim, "docs 1x16384 full", {16384}, "#attn.full");
+    packed(dim, "docs 1x16384 causal", {16384}, "#attn.causal");
+    packed(dim, fmt::format("docs [{}] causal", fmt::join(uneven, ",")), uneven, "#attn.causal");
+  }
+  for (int64_t count : {8, 32, 128})
+    add({"packed", fmt::format("T32768 h16 d128 docs{} causal", count), "#attn.causal", 16, 16, 128, 1, 0,
+         randomDocuments(32768, count)});
+  add({"packed", "T32768 h16 d128 docs8 causal swa1024", "#attn.band<left = 1024, right = 0>", 16, 16, 128, 1, 0,
+       randomDocuments(32768, 8)});
+
+  add({"cpu", "d64 b1 h8 s2048 causal", "#attn.causal", 8, 8, 64, 1, 2048, {}});
+  add({"cpu", "d128 b1 h4 s1024 full", "#attn.full", 4, 4, 128, 1, 1024, {}});
+  return cases;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ATTN_TOOLS_ATTN_BENCH_TIMING_H
+#define ATTN_TOOLS_ATTN_BENCH_TIMING_H
+
+#include "attn/API/Jit.h"
+#include "attn/Reference/Inputs.h"
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+namespace attn::bench {
+
+struct Timing {
+  double medianMs = 0; ///< of the kernel: CUDA events, or the wall clock on a CPU
+  double launchUs = 0; ///< host time of one launch, median
+  double bytes = 0;    ///< of q, k, v, o and lse, each once
+};
+
+/// Random inputs in the kernel's memory, a few launches to warm up, then as many
+/// timed ones as `budgetMs` allows (at least 5).
+rt::Result<Timing> timeKernel(const Kernel &kernel, ProblemOp problem, const reference::InputSizes &sizes,
+                              double budgetMs);
+
+/// GPU, driver, NVRTC, date; or the CPU.
+nlohmann::ordered_json describeMachine(const Target &target);
+
+class Clock {
+public:
+  double ms() const {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  }
+
+private:
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+};
+
+} // namespace attn::bench
+
+#endif // ATTN_TOOLS_ATTN_BENCH_TIMING_H
