@@ -18,5 +18,10 @@ int main(int argc, char **argv) {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   attn::test::registerTestMaskLaws();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "attnc optimizer driver\n", registry));
+  // Dumps say `%full_end`, as the printed kernel does, and not `%37`.
+  std::vector<char *> args(argv, argv + argc);
+  char names[] = "--mlir-use-nameloc-as-prefix";
+  if (argc > 1)
+    args.insert(args.begin() + 1, names);
+  return mlir::asMainReturnCode(mlir::MlirOptMain(args.size(), args.data(), "attnc optimizer driver\n", registry));
 }

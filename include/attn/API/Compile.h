@@ -8,6 +8,7 @@
 
 #include "attn-rt/Artifact.h"
 #include "attn/API/Signature.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which tensors a problem has and what their axes are. Said once, here: kernels
+// take their arguments from it, launches and the reference check shapes by it.
+// Plain data that outlives the problem.
+//
+#ifndef ATTN_DIALECT_ATTN_IR_PROBLEMTENSORS_H
+#define ATTN_DIALECT_ATTN_IR_PROBLEMTENSORS_H
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "llvm/Support/Error.h"
+
+namespace attn {
+
+/// The extents that one call decides; -1 while not known.
+struct Sizes {
+  int64_t batch = 0;
+  int64_t rowsQ = 0;  ///< seqlen_q, or tokens of packed q and o
+  int64_t rowsKv = 0; ///< seqlen_kv, or tokens of packed k and v
+};
+
+/// The extents that the problem decides.
+struct FixedSizes {
+  int64_t heads = 0, kvHeads = 0, dimQk = 0, dimV = 0;
+  static FixedSizes of(ProblemOp problem);
+};
+
+struct ProblemTensor {
+  enum Role { Operand, Result, Array };
+  enum Element { Data, Float32, Int32 }; ///< Data: the problem's dtype
+  enum Axis { Batch, BatchPlusOne, RowsQ, RowsKv, Heads, KvHeads, DimQk, DimV };
+
+  ProblemTensor(std::string name, Role role, Element element, llvm::ArrayRef<Axis> axes);
+
+  std::string name; ///< `q`, `k`, `v`, `o`, `lse`, `cu_seqlens_q`, ...
+  Role role;
+  Element element;
+  llvm::SmallVector<Axis, 4> axes;
+  /// Positions of batch, row and head among the axes, or -1; -1 for arrays.
+  int batchAxis = -1, rowAxis = -1, headAxis = -1;
+
+  /// -1 where an extent is not known yet.
+  llvm::SmallVector<int64_t, 4> shape(const FixedSizes &fixed, const Sizes &sizes) const;
+  llvm::SmallVector<int64_t, 4> shape(ProblemOp problem, const Sizes &sizes) const {
+    return shape(FixedSizes::of(problem), sizes);
+  }
+  /// Sets the sizes that are still -1 from a tensor's shape, which has its rank:
+  /// the first tensor that has an axis says how long it is.
+  void learn(llvm::ArrayRef<int64_t> shape, Sizes &sizes) const;
+};
+
+/// The extent of an axis; -1: not known yet.
+int64_t extentOf(ProblemTensor::Axis axis, const FixedSizes &fixed, const Sizes &sizes);
+
+/// q, k, v, o, lse if asked for, the layouts' arrays, the mask's arrays.
+std::vector<ProblemTensor> tensorsOf(ProblemOp problem);
+
+/// The contents of the arrays of a packed side (`q` or `kv`), with `rows` rows
+/// in its tensors: `cuSeqlens` starts at 0, ascends and ends within the rows;
+/// `paddedOffsets` (empty: the layout has none) start at 0 or later, ascend,
+/// leave each sequence a slot at least as long as it is, and end within the rows.
+llvm::Error checkOffsets(llvm::StringRef side, llvm::ArrayRef<int32_t> cuSeqlens,
+                         llvm::ArrayRef<int32_t> paddedOffsets, int64_t rows);
+
+} // namespace attn
+
+#endif // ATTN_DIALECT_ATTN_IR_PROBLEMTENSORS_H

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
+
+using namespace attn;
+using Axis = ProblemTensor::Axis;
+using llvm::Twine;
+
+FixedSizes FixedSizes::of(ProblemOp problem) {
+  return {int64_t(problem.getHeads()), int64_t(problem.getKvHeads()), int64_t(problem.getDimQk()),
+          int64_t(problem.getDimV())};
+}
+
+ProblemTensor::ProblemTensor(std::string name, Role role, Element element, llvm::ArrayRef<Axis> axes)
+    : name(std::move(name)), role(role), element(element), axes(axes) {
+  if (role == Array)
+    return;
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    if (axis == Batch)
+      batchAxis = i;
+    else if (axis == RowsQ || axis == RowsKv)
+      rowAxis = i;
+    else if (axis == Heads || axis == KvHeads)
+      headAxis = i;
+  }
+}
+
+int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
+  switch (axis) {
+  case Axis::Batch:
+    return sizes.batch;
+  case Axis::BatchPlusOne:
+    return sizes.batch < 0 ? -1 : sizes.batch + 1;
+  case Axis::RowsQ:
+    return sizes.rowsQ;
+  case Axis::RowsKv:
+    return sizes.rowsKv;
+  case Axis::Heads:
+    return fixed.heads;
+  case Axis::KvHeads:
+    return fixed.kvHeads;
+  case Axis::DimQk:
+    return fixed.dimQk;
+  case Axis::DimV:
+    return fixed.dimV;
+  }
+  llvm_unreachable("covered");
+}
+
+llvm::SmallVector<int64_t, 4> ProblemTensor::shape(const FixedSizes &fixed, const Sizes &sizes) const {
+  return llvm::map_to_vector<4>(axes, [&](Axis axis) { return extentOf(axis, fixed, sizes); });
+}
+
+void ProblemTensor::learn(llvm::ArrayRef<int64_t> shape, Sizes &sizes) const {
+  auto set = [](int64_t &size, int64_t extent) { size = size < 0 ? extent : size; };
+  for (auto [axis, extent] : llvm::zip_equal(axes, shape)) {
+    if (axis == Batch || axis == BatchPlusOne)
+      set(sizes.batch, extent - (axis == BatchPlusOne));
+    else if (axis == RowsQ || axis == RowsKv)
+      set(axis == RowsQ ? sizes.rowsQ : sizes.rowsKv, extent);
+  }
+}
+
+//===--------------------------------------------------------------------===//
+// The tensors of a problem
+//===--------------------------------------------------------------------===//
+
+static llvm::SmallVector<Axis, 4> axesOf(LayoutAttr layout, Axis rows, Axis heads, Axis dim) {
+  switch (layout.getKind()) {
+  case LayoutKind::bshd:
+    return {Axis::Batch, rows, heads, dim};
+  case LayoutKind::sbhd:
+    return {rows, Axis::Batch, heads, dim};
+  case LayoutKind::bhsd:
+    return {Axis::Batch, heads, rows, dim};
+  case LayoutKind::thd:
+    return {rows, heads, dim};
+  }
+  llvm_unreachable("covered");
+}
+
+std::vector<ProblemTensor> attn::tensorsOf(ProblemOp problem) {
+  using T = ProblemTensor;
+  LayoutAttr q = problem.getQLayout(), kv = problem.getKLayout();
+  std::vector<T> list = {
+      {"q", T::Operand, T::Data, axesOf(q, T::RowsQ, T::Heads, T::DimQk)},
+      {"k", T::Operand, T::Data, axesOf(kv, T::RowsKv, T::KvHeads, T::DimQk)},
+      {"v", T::Operand, T::Data, axesOf(problem.getVLayout(), T::RowsKv, T::KvHeads, T::DimV)},
+      {"o", T::Result, T::Data, axesOf(problem.getOLayout(), T::RowsQ, T::Heads, T::DimV)}};
+  llvm::SmallVector<Axis, 4> statistics = {T::Batch, T::Heads, T::RowsQ};
+  if (problem.hasLse())
+    list.emplace_back("lse", T::Result, T::Float32, llvm::ArrayRef(statistics).drop_front(q.isPacked()));
+
+  auto array = [&](const Twine &name, llvm::ArrayRef<Axis> axes) {
+    list.emplace_back(name.str(), T::Array, T::Int32, axes);
+  };
+  for (auto [side, layout] : {std::pair("q", q), std::pair("kv", kv)}) {
+    if (layout.isPacked())
+      array(Twine("cu_seqlens_") + side, T::BatchPlusOne);
+    if (layout.getPadded())
+      array(Twine("padded_offsets_") + side, T::BatchPlusOne);
+  }
+  for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
+    if (operand.shape == OperandShape::PerSequence)
+      array(operand.name, T::Batch);
+    else
+      array(operand.name, {T::Batch, operand.shape == OperandShape::PerQuery ? T::RowsQ : T::RowsKv});
+  }
+  return list;
+}
+
+//===--------------------------------------------------------------------===//
+// What the arrays of packed layouts hold
+//===--------------------------------------------------------------------===//
+
+static llvm::Error error(const Twine &what) { return llvm::createStringError(llvm::inconvertibleErrorCode(), what); }
+
+static llvm::Error checkAscending(const Twine &name, llvm::ArrayRef<int32_t> values, int64_t rows) {
+  for (size_t i = 1; i < values.size(); ++i)
+    if (values[i] < values[i - 1])
+      return error("expected `" + name + "` to ascend, got: " + Twine(values[i]) + " after " + Twine(values[i - 1]) +
+                   " at index " + Twine(i));
+  if (values.back() > rows)
+    return error("expected the last of `" + name + "` within the buffer of " + Twine(rows) +
+                 " tokens, got: " + Twine(values.back()));
+  return llvm::Error::success();
+}
+
+llvm::Error attn::checkOffsets(llvm::StringRef side, llvm::ArrayRef<int32_t> cuSeqlens,
+                               llvm::ArrayRef<int32_t> paddedOffsets, int64_t rows) {
+  std::string lengthsName = ("cu_seqlens_" + side).str(), offsetsName = ("padded_offsets_" + side).str();
+  if (cuSeqlens[0] != 0)
+    return error("expected `" + lengthsName + "` to start at 0, got: " + Twine(cuSeqlens[0]));
+  if (llvm::Error failure = checkAscending(lengthsName, cuSeqlens, rows))
+    return failure;
+  if (paddedOffsets.empty())
+    return llvm::Error::success();
+  if (paddedOffsets[0] < 0)
+    return error("expected `" + offsetsName + "` to start at 0 or later, got: " + Twine(paddedOffsets[0]));
+  if (llvm::Error failure = checkAscending(offsetsName, paddedOffsets, rows))
+    return failure;
+  for (size_t b = 0; b + 1 < paddedOffsets.size(); ++b) {
+    int32_t slot = paddedOffsets[b + 1] - paddedOffsets[b], length = cuSeqlens[b + 1] - cuSeqlens[b];
+    if (slot < length)
+      return error("expected a slot of at least " + Twine(length) + " tokens for sequence " + Twine(b) + " in `" +
+                   offsetsName + "`, got: " + Twine(slot));
+  }
+  return llvm::Error::success();
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What types and attributes refuse: their constraints, by number, and bad text.
+//
+// RUN: attn-opt %s -split-input-file -verify-diagnostics
+
+// !tile.shared C1: rows and cols are positive multiples of 16, pitch >= cols.
+// expected-error @below {{expected rows and columns of a shared tile in multiples of 16 and pitch >= columns, got: 8x64, pitch 72}}
+module attributes {tile.type = !tile.shared<8x64xbf16, 72>} {}
+
+// -----
+
+// expected-error @below {{got: 64x72, pitch 72}}
+module attributes {tile.type = !tile.shared<64x72xbf16, 72>} {}
+
+// -----
+
+// expected-error @below {{got: 0x64, pitch 72}}
+module attributes {tile.type = !tile.shared<0x64xbf16, 72>} {}
+
+// -----
+
+// expected-error @below {{got: 64x64, pitch 56}}
+module attributes {tile.type = !tile.shared<64x64xbf16, 56>} {}
+
+// -----
+
+// expected-error @below {{got: 64x64, pitch -72}}
+module attributes {tile.type = !tile.shared<64x64xbf16, -72>} {}
+
+// -----
+
+// expected-error @below {{expected rows and columns, got: 1 extents}}
+module attributes {tile.type = !tile.shared<64xbf16, 72>} {}
+
+// -----
+
+// expected-error @below {{expected rows and columns, got: 3 extents}}
+module attributes {tile.type = !tile.shared<2x64x64xbf16, 72>} {}
+
+// -----
+
+// !tile.frag C1: rows is a positive multiple of 16 * warps, cols of 16.
+// expected-error @below {{expected rows of a fragment in multiples of 16 * warps and columns of 16, got: 32x64 over 4 warps}}
+module attributes {tile.type = !tile.frag<32x64, 4>} {}
+
+// -----
+
+// expected-error @below {{got: 64x8 over 4 warps}}
+module attributes {tile.type = !tile.frag<64x8, 4>} {}
+
+// -----
+
+// expected-error @below {{got: 64x64 over 0 warps}}
+module attributes {tile.type = !tile.frag<64x64, 0>} {}
+
+// -----
+
+// expected-error @below {{got: 0x64 over 1 warps}}
+module attributes {tile.type = !tile.frag<0x64, 1>} {}
+
+// -----
+
+// expected-error @below {{expected rows and columns, got: 1 extents}}
+module attributes {tile.type = !tile.frag<64, 4>} {}
+
+// -----
+
+// expected-error @below {{expected token kind `copy` or `product`, got: barrier}}
+module attributes {tile.type = !tile.token<barrier>} {}
+
+// -----
+
+// #tile.config C1: warps is 1, 2, 4 or 8, and q_tile a multiple of 16 * warps, at most 256.
+// expected-error @below {{expected 1, 2, 4 or 8 warps and a q_tile in multiples of 16 * warps up to 256, got: q_tile = 96, warps = 3}}
+module attributes {tile.config = #tile.config<q_tile = 96, kv_tile = 64, warps = 3, blocks = 1>} {}
+
+// -----
+
+// C1
+// expected-error @below {{got: q_tile = 64, warps = 8}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 8, blocks = 1>} {}
+
+// -----
+
+// C1
+// expected-error @below {{got: q_tile = 512, warps = 4}}
+module attributes {tile.config = #tile.config<q_tile = 512, kv_tile = 64, warps = 4, blocks = 1>} {}
+
+// -----
+
+// C1
+// expected-error @below {{got: q_tile = 0, warps = 1}}
+module attributes {tile.config = #tile.config<q_tile = 0, kv_tile = 64, warps = 1, blocks = 1>} {}
+
+// -----
+
+// C2: kv_tile is a multiple of 16 from 16 to 256.
+// expected-error @below {{expected a kv_tile in multiples of 16 from 16 to 256, got: 40}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 40, warps = 4, blocks = 1>} {}
+
+// -----
+
+// C2
+// expected-error @below {{expected a kv_tile in multiples of 16 from 16 to 256, got: 0}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 0, warps = 4, blocks = 1>} {}
+
+// -----
+
+// C2
+// expected-error @below {{expected a kv_tile in multiples of 16 from 16 to 256, got: 272}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 272, warps = 4, blocks = 1>} {}
+
+// -----
+
+// C3: blocks is from 1 to 16.
+// expected-error @below {{expected blocks from 1 to 16, got: 0}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 0>} {}
+
+// -----
+
+// C3
+// expected-error @below {{expected blocks from 1 to 16, got: 17}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 17>} {}
