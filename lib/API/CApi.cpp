@@ -58,7 +58,7 @@ const char *attnTensorName(const attnKernel *kernel, int index) {
 
 int attnTensorIsResult(const attnKernel *kernel, int index) {
   const auto &tensors = kernel->kernel->getSignature().tensors;
-  return index >= 0 && size_t(index) < tensors.size() && tensors[index].result;
+  return index >= 0 && size_t(index) < tensors.size() && tensors[index].isResult();
 }
 
 int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_t *bytes) {

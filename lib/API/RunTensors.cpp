@@ -61,7 +61,7 @@ rt::Status attn::runTensors(const Kernel &kernel, const llvm::StringMap<Tensor> 
     driver = *opened;
   }
   for (const TensorSpec &spec : signature.tensors) {
-    auto &map = spec.result ? results : const_cast<llvm::StringMap<Tensor> &>(inputs);
+    auto &map = spec.isResult() ? results : const_cast<llvm::StringMap<Tensor> &>(inputs);
     auto it = map.find(spec.name);
     if (it == map.end())
       return rt::Error{fmt::format("expected a tensor `{}`, got: none", spec.name)};
@@ -74,7 +74,7 @@ rt::Status attn::runTensors(const Kernel &kernel, const llvm::StringMap<Tensor> 
       data = reinterpret_cast<void *>(copies.back()->ptr);
     }
     views.push_back({data, dtypeOf(tensor), tensor.shape(), tensor.strides()});
-    outputs.push_back(spec.result ? &tensor : nullptr);
+    outputs.push_back(spec.isResult() ? &tensor : nullptr);
   }
   if (rt::Status launched = kernel.launch(views, nullptr); !launched)
     return launched;

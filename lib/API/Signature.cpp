@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 using namespace attn;
-using Axis = TensorSpec::Axis;
 
 llvm::StringRef attn::toString(Dtype dtype) {
   const char *names[] = {"bf16", "f16", "f32", "i32"};
@@ -18,71 +17,12 @@ llvm::SmallVector<int64_t, 4> attn::contiguousStrides(llvm::ArrayRef<int64_t> sh
   return strides;
 }
 
-/// q, k, v or o: axes in the order of its layout.
-static TensorSpec operandSpec(const char *name, Dtype dtype, LayoutAttr layout, Axis seq, Axis tokens, Axis heads,
-                              Axis dim) {
-  TensorSpec spec{name, dtype, llvm::StringRef(name) == "o"};
-  switch (layout.getKind()) {
-  case LayoutKind::bshd:
-    spec.axes = {Axis::Batch, seq, heads, dim};
-    spec.batchAxis = 0, spec.rowAxis = 1, spec.headAxis = 2;
-    break;
-  case LayoutKind::sbhd:
-    spec.axes = {seq, Axis::Batch, heads, dim};
-    spec.batchAxis = 1, spec.rowAxis = 0, spec.headAxis = 2;
-    break;
-  case LayoutKind::bhsd:
-    spec.axes = {Axis::Batch, heads, seq, dim};
-    spec.batchAxis = 0, spec.rowAxis = 2, spec.headAxis = 1;
-    break;
-  case LayoutKind::thd:
-    spec.axes = {tokens, heads, dim};
-    spec.rowAxis = 0, spec.headAxis = 1;
-    break;
-  }
-  return spec;
-}
-
 Signature Signature::of(ProblemOp problem) {
   Signature s;
-  s.heads = problem.getHeads(), s.kvHeads = problem.getKvHeads();
-  s.dimQk = problem.getDimQk(), s.dimV = problem.getDimV();
-  LayoutAttr q = problem.getQLayout(), kv = problem.getKLayout();
-  s.packedQ = q.isPacked(), s.packedKv = kv.isPacked();
-  Dtype dtype = problem.getDtype().isBF16() ? Dtype::BF16 : Dtype::F16;
-
-  s.tensors.push_back(operandSpec("q", dtype, q, Axis::SeqQ, Axis::TokensQ, Axis::Heads, Axis::DimQk));
-  s.tensors.push_back(operandSpec("k", dtype, kv, Axis::SeqKv, Axis::TokensKv, Axis::KvHeads, Axis::DimQk));
-  s.tensors.push_back(
-      operandSpec("v", dtype, problem.getVLayout(), Axis::SeqKv, Axis::TokensKv, Axis::KvHeads, Axis::DimV));
-  s.tensors.push_back(
-      operandSpec("o", dtype, problem.getOLayout(), Axis::SeqQ, Axis::TokensQ, Axis::Heads, Axis::DimV));
-  if (problem.hasLse()) {
-    TensorSpec lse{"lse", Dtype::F32, /*result=*/true};
-    if (s.packedQ) {
-      lse.axes = {Axis::Heads, Axis::TokensQ};
-      lse.rowAxis = 1, lse.headAxis = 0;
-    } else {
-      lse.axes = {Axis::Batch, Axis::Heads, Axis::SeqQ};
-      lse.batchAxis = 0, lse.rowAxis = 2, lse.headAxis = 1;
-    }
-    s.tensors.push_back(lse);
-  }
-  auto array = [&](std::string name, llvm::SmallVector<Axis, 4> axes) {
-    s.tensors.push_back({std::move(name), Dtype::I32, false, axes});
-  };
-  for (auto [side, layout] : {std::pair("q", q), std::pair("kv", kv)}) {
-    if (layout.isPacked())
-      array(fmt::format("cu_seqlens_{}", side), {Axis::BatchPlus1});
-    if (layout.getPadded())
-      array(fmt::format("padded_offsets_{}", side), {Axis::BatchPlus1});
-  }
-  for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
-    if (operand.shape == OperandShape::PerSequence)
-      array(operand.name, {Axis::Batch});
-    else
-      array(operand.name, {Axis::Batch, operand.shape == OperandShape::PerQuery ? Axis::SeqQ : Axis::SeqKv});
-  }
+  s.fixed = FixedSizes::of(problem);
+  const Dtype dtypes[] = {problem.getDtype().isBF16() ? Dtype::BF16 : Dtype::F16, Dtype::F32, Dtype::I32};
+  for (ProblemTensor &tensor : tensorsOf(problem))
+    s.tensors.push_back({std::move(tensor), dtypes[tensor.element]});
   return s;
 }
 
@@ -104,7 +44,7 @@ static std::string list(llvm::ArrayRef<int64_t> values) {
 static rt::Status checkMemory(const TensorSpec &spec, const TensorView &view, int64_t elements) {
   if (!view.data && elements)
     return bad(spec, "memory", "a null pointer");
-  bool operand = spec.headAxis >= 0 && spec.dtype != Dtype::F32;
+  bool operand = spec.element == ProblemTensor::Data;
   uintptr_t alignment = operand ? 16 : 4;
   if (elements && uintptr_t(view.data) % alignment)
     return bad(spec, fmt::format("an address aligned to {} bytes", alignment), fmt::format("{}", view.data));
@@ -112,6 +52,8 @@ static rt::Status checkMemory(const TensorSpec &spec, const TensorView &view, in
     return {};
   if (view.strides.size() != view.shape.size())
     return bad(spec, fmt::format("{} strides", view.shape.size()), list(view.strides));
+  if (!elements)
+    return {}; // numpy gives empty arrays strides of 0
   llvm::SmallVector<int64_t, 4> dense = contiguousStrides(view.shape);
   for (size_t i = 0; i < view.shape.size(); ++i) {
     if (view.shape[i] <= 1)
@@ -121,6 +63,8 @@ static rt::Status checkMemory(const TensorSpec &spec, const TensorView &view, in
       return bad(spec, fmt::format("stride {} on axis {}", dense[i], i), list(view.strides));
     if (operand && i + 1 < view.shape.size() && view.strides[i] % 8)
       return bad(spec, "strides in multiples of 8 elements (16 bytes)", list(view.strides));
+    if (operand && int(i) == spec.rowAxis && view.strides[i] >= int64_t(1) << 24) // rows of a tile, in 32 bits
+      return bad(spec, "a row stride below 2^24 elements", list(view.strides));
   }
   return {};
 }
@@ -128,37 +72,25 @@ static rt::Status checkMemory(const TensorSpec &spec, const TensorView &view, in
 rt::Result<Sizes> Signature::check(llvm::ArrayRef<TensorView> views) const {
   if (views.size() != tensors.size())
     return rt::Error{fmt::format("expected {} tensors, got: {}", tensors.size(), views.size())};
-  Sizes sizes;
-  sizes.extent.fill(-1);
-  sizes.extent[Axis::Heads] = heads, sizes.extent[Axis::KvHeads] = kvHeads;
-  sizes.extent[Axis::DimQk] = dimQk, sizes.extent[Axis::DimV] = dimV;
+  Sizes sizes{-1, -1, -1};
   for (auto [spec, view] : llvm::zip(tensors, views)) {
     if (view.dtype != spec.dtype)
       return bad(spec, toString(spec.dtype).str(), toString(view.dtype).str());
     if (view.shape.size() != spec.axes.size())
       return bad(spec, fmt::format("{} axes", spec.axes.size()), list(view.shape));
-    llvm::SmallVector<int64_t, 4> expected;
+    spec.learn(view.shape, sizes);
+    llvm::SmallVector<int64_t, 4> expected = spec.shape(fixed, sizes);
+    if (llvm::ArrayRef<int64_t>(expected) != view.shape)
+      return bad(spec, sizes.batch < 0 ? "batch + 1 entries" : "shape " + list(expected), list(view.shape));
     int64_t elements = 1;
-    for (auto [axis, extent] : llvm::zip(spec.axes, view.shape)) {
-      // The first tensor with an axis says how long it is.
-      if (axis == Axis::BatchPlus1 && sizes.extent[Axis::Batch] < 0)
-        sizes.extent[Axis::Batch] = extent - 1;
-      if (axis == Axis::BatchPlus1)
-        expected.push_back(sizes.extent[Axis::Batch] + 1);
-      else
-        expected.push_back(sizes.extent[axis] < 0 ? sizes.extent[axis] = extent : sizes.extent[axis]);
+    for (int64_t extent : view.shape)
       elements *= extent;
-    }
-    if (llvm::ArrayRef<int64_t>(expected) != view.shape || (spec.axes[0] == Axis::BatchPlus1 && view.shape[0] < 1))
-      return bad(spec, "shape " + list(expected), list(view.shape));
     for (int64_t extent : view.shape)
       if (extent < 0 || extent > int64_t(1) << 30)
         return bad(spec, "extents from 0 to 2^30", list(view.shape));
     if (rt::Status memory = checkMemory(spec, view, elements); !memory)
       return memory.error();
   }
-  if (sizes.extent[Axis::Batch] < 0)
-    sizes.extent[Axis::Batch] = 0;
   return sizes;
 }
 
@@ -178,13 +110,11 @@ rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, 
     if (param.kind == rt::Param::Kind::Pointer) {
       value = reinterpret_cast<int64_t>(views[tensor++].data);
     } else if (name == "batch") {
-      value = sizes[Axis::Batch];
-    } else if (name == "seqlen_q") {
-      value = sizes[Axis::SeqQ];
+      value = sizes.batch;
+    } else if (name == "seqlen_q" || name == "total_q") {
+      value = sizes.rowsQ;
     } else if (name == "seqlen_kv") {
-      value = sizes[Axis::SeqKv];
-    } else if (name == "total_q") {
-      value = sizes[Axis::TokensQ];
+      value = sizes.rowsKv;
     } else {
       auto [owner, axis] = name.split('_');
       const TensorSpec *spec = signature.find(owner);
@@ -197,7 +127,7 @@ rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, 
   binding.pointers.clear();
   for (int64_t &value : binding.values)
     binding.pointers.push_back(&value); // little-endian: an i32 reads the low half
-  binding.blocks = artifact.grid.blocks(sizes[Axis::Batch], sizes[signature.packedQ ? Axis::TokensQ : Axis::SeqQ]);
+  binding.blocks = artifact.grid.blocks(sizes.batch, sizes.rowsQ);
   if (binding.blocks > INT32_MAX)
     return rt::Error{fmt::format("expected at most 2^31 - 1 blocks, got: {}", binding.blocks)};
   return {};

@@ -7,6 +7,8 @@
 #include "KernelArguments.h"
 #include "KeyWalk.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
+#include <numeric>
 
 namespace attn {
 #define GEN_PASS_DEF_CONVERTATTNTOTILE
@@ -67,35 +69,64 @@ private:
     V = shared("V", config.getKvTile(), colsV);
     s = frag("s", config.getKvTile());
     acc = frag("acc", colsV);
+    if (config.getHoldQ())
+      held = place("held", HeldType::get(b.getContext(), config.getQTile(), colsQk, dtype, config.getWarps()));
     row = place("row", RowsType::get(b.getContext(), config.getQTile(), config.getWarps()));
   }
 
   Value place(const char *name, Type type) { return PlaceOp::create(b, loc, type, name, IntegerAttr()); }
 
-  /// Query tiles of one head follow each other, so that blocks that run at the
-  /// same time read the same keys; the last tiles, longest under a causal mask, first.
+  /// Blocks that run at the same time should read the same keys. Where all tiles
+  /// cost the same, the tiles of a head follow each other. Where later rows see
+  /// more, the longest come first, or the last blocks would run alone: the last
+  /// tiles of a group of heads (as many as share the L2 cache), then those before.
   void findDenseTile() {
     Index block = Value(BlockIndexOp::create(b, loc));
     Index seqlen = arg("seqlen_q");
     Index tiles = math.named(math.ceilDiv(seqlen, config.getQTile()), "tiles");
-    Index tile = math.sub(math.sub(tiles, 1), rem(block, tiles));
-    Index sequence = div(block, tiles);
-    h = math.named(rem(sequence, problem.getHeads()), "h");
-    batch = math.named(div(sequence, problem.getHeads()), "b");
+    int64_t heads = problem.getHeads();
+    Index tile = 0;
+    if (growsWithRows()) {
+      int64_t together = std::gcd<int64_t>(heads, 8);
+      Index turn = math.named(math.floorDiv(block, together), "turn");
+      Index head = math.add(math.mul(div(turn, tiles), together), rem(block, together));
+      head = math.named(head, "sequence_head");
+      tile = math.sub(math.sub(tiles, 1), rem(turn, tiles));
+      h = math.named(rem(head, heads), "h");
+      batch = math.named(div(head, heads), "b");
+    } else {
+      Index head = math.named(div(block, tiles), "sequence_head");
+      tile = rem(block, tiles);
+      h = math.named(rem(head, heads), "h");
+      batch = math.named(div(head, heads), "b");
+    }
     q0 = math.named(math.mul(tile, config.getQTile()), "q0");
     rows = writeRows = math.named(math.min(math.sub(seqlen, q0), config.getQTile()), "rows");
     lenQ = seqlen;
     first = q0;
   }
 
+  bool growsWithRows() {
+    MaskScope none;
+    return KeyWalk(problem.getMask(), none).growsWithRows();
+  }
+
+  /// Likewise; slots of several sequences, so all heads of a slot together.
   void findPackedTile() {
     Index block = Value(BlockIndexOp::create(b, loc));
     Index slots = math.add(math.add(math.floorDiv(arg("total_q"), config.getQTile()), arg("batch")), 2);
     slots = math.named(slots, "slots");
-    h = math.named(div(block, slots), "h");
+    Index slot = 0;
+    if (growsWithRows()) {
+      h = math.named(rem(block, problem.getHeads()), "h");
+      slot = math.sub(math.sub(slots, 1), div(block, problem.getHeads()));
+    } else {
+      h = math.named(div(block, slots), "h");
+      slot = rem(block, slots);
+    }
     Value offsets = args[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"];
-    auto find = FindSequenceOp::create(b, loc, math.value(rem(block, slots)), args["cu_seqlens_q"], offsets,
-                                       args["batch"], args["total_q"], config.getQTile());
+    auto find = FindSequenceOp::create(b, loc, math.value(slot), args["cu_seqlens_q"], offsets, args["batch"],
+                                       args["total_q"], config.getQTile());
     batch = find.getB();
     q0 = find.getQ0();
     rows = find.getRows();
@@ -117,6 +148,10 @@ private:
     ClearOp::create(b, loc, acc);
     ClearOp::create(b, loc, row);
     WaitOp::create(b, loc, copied);
+    if (problem.scaleOrDefault() < 0)
+      NegateOp::create(b, loc, Q);
+    if (held)
+      HoldOp::create(b, loc, held, Q);
 
     Value keys = rowPointer("k", firstKey, batch, kvHead), values = rowPointer("v", firstKey, batch, kvHead);
     Interval queries = {q0, math.add(q0, rows)};
@@ -154,7 +189,7 @@ private:
       Index extent = arg(array.shape == OperandShape::PerQuery ? "seqlen_q" : "seqlen_kv");
       Value start = mul(wide(batch), wide(extent));
       position = math.min(position, math.sub(extent, 1)); // tiles reach over the end
-      return Index(Value(LoadOp::create(b, loc, args[array.name], add(start, wide(position)))));
+      return Index(Value(LoadOp::create(b, loc, args[array.name], add(start, wide(position)), /*uniform=*/false)));
     };
     return scope;
   }
@@ -187,9 +222,9 @@ private:
     auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
 
     wait(copy(K, keys, "k_row", problem.getDimQk()));
-    wait(MmaQkOp::create(b, loc, s, Q, K).getToken());
+    wait(MmaQkOp::create(b, loc, s, held ? held : Q, K).getToken());
     auto keep = KeepOp::create(b, loc, s, math.value(q0), math.value(k0));
-    SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
+    SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scaleOfProducts()));
     wait(copy(V, values, "v_row", problem.getDimV()));
     wait(MmaPvOp::create(b, loc, acc, s, V, /*guarded=*/true).getToken());
     YieldOp::create(b, loc, ValueRange());
@@ -201,6 +236,13 @@ private:
     for (Cond cond : walk.tests(math, Index(test.getArgument(0)), Index(test.getArgument(1))))
       kept.push_back(math.value(cond));
     YieldOp::create(b, loc, kept);
+  }
+
+  /// Positive: the sign is in Q by now. A scale of 0 makes every product 0, and
+  /// so does the least float; but a score of -inf has to stay one.
+  double scaleOfProducts() {
+    double scale = std::abs(problem.scaleOrDefault());
+    return scale > 0 ? scale : 0x1p-149;
   }
 
   void storePadding(OpBuilder &at) {
@@ -225,7 +267,9 @@ private:
   Value wide(Index a) { return arith::ExtSIOp::create(b, loc, b.getI64Type(), math.value(a)); }
   Value mul(Value a, Value c) { return arith::MulIOp::create(b, loc, a, c); }
   Value add(Value a, Value c) { return arith::AddIOp::create(b, loc, a, c); }
-  Index load(Value array, Index at) { return Value(LoadOp::create(b, loc, array, math.value(at))); }
+  Index load(Value array, Index at) {
+    return Value(LoadOp::create(b, loc, array, math.value(at), /*uniform=*/true));
+  }
   Index lengthIn(StringRef prefixSums) {
     return math.sub(load(args[prefixSums], math.add(batch, 1)), load(args[prefixSums], batch));
   }
@@ -254,7 +298,7 @@ private:
   Location loc;
   IndexMath math;
   llvm::StringMap<Value> args;
-  Value Q, K, V, s, acc, row;
+  Value Q, K, V, s, acc, row, held;
   Index batch = 0, h = 0, kvHead = 0;
   Index q0 = 0;              ///< the tile's first row in its sequence
   Index first = 0;           ///< the same as a row of the tensor

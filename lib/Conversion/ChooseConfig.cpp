@@ -21,16 +21,23 @@ int64_t attn::sharedMemoryLimit(int64_t arch) {
   }
 }
 
+// Measured on an H200 (docs/results). A thread has 255 registers, and the output
+// accumulator takes q_tile * dim_v / (32 * warps) of them, so wide heads need
+// shorter query tiles or more warps. Two blocks of four warps hide each other's
+// barriers; eight warps in one block read K and V half as often, which pays where
+// shared memory is the bottleneck (256) and there is enough of it.
 tile::ConfigAttr attn::chooseConfig(ProblemOp problem, int64_t arch) {
-  auto config = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks) {
-    return tile::ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks);
+  auto config = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool holdQ = false) {
+    return tile::ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, holdQ);
   };
   if (arch == 0)
     return config(64, 64, 1, 1);
-  int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
-  if (dim <= 64)
-    return config(128, 64, 4, 2);
-  if (dim <= 128)
-    return config(128, 64, 4, 2);
-  return config(128, 32, 8, 1);
+  int64_t dimQk = problem.getDimQk(), dimV = problem.getDimV(), limit = sharedMemoryLimit(arch);
+  if (dimQk <= 64 && dimV <= 64)
+    return config(128, 64, 4, 2, /*holdQ=*/true);
+  if (dimV <= 128)
+    return config(128, dimQk > 192 && limit < 128 * 1024 ? 32 : 64, 4, 2);
+  if (dimV <= 192 || limit < 128 * 1024)
+    return config(64, 64, 4, 2);
+  return config(128, limit < 200 * 1024 ? 80 : 112, 8, 1);
 }

@@ -30,6 +30,21 @@ Interval KeyWalk::row(IndexMath &math, Index q) {
   return row;
 }
 
+bool KeyWalk::growsWithRows() {
+  constexpr int64_t length = 1 << 20; // long beside any window
+  MaskScope probe;
+  probe.lenQ = probe.lenK = Index::runtime(length);
+  probe.load = [](unsigned, Index) { return Index::runtime(1); };
+  IndexMath math;
+  auto keysOf = [&](int64_t q) {
+    int64_t keys = 0;
+    for (const Interval &i : mask.keyRanges(math, probe, {Index::runtime(q), Index::runtime(q + 1)}).some)
+      keys += std::max<int64_t>(0, i.hi.getNumber() - i.lo.getNumber());
+    return keys;
+  };
+  return keysOf(length - 1) > keysOf(length / 2) * 5 / 4;
+}
+
 llvm::SmallVector<Cond> KeyWalk::tests(IndexMath &math, Index q, Index k) {
   llvm::SmallVector<Cond> tests;
   Interval visible = row(math, q);

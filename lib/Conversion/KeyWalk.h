@@ -26,6 +26,10 @@ public:
   /// The runs for the rows `queries` (not empty) and key tiles of `kvTile` keys.
   llvm::SmallVector<KeyRun> runs(IndexMath &math, Interval queries, int64_t kvTile);
 
+  /// Do later rows see more keys than earlier ones, as under a causal mask? Then
+  /// a grid is better walked from its end.
+  bool growsWithRows();
+
   /// The conditions, in the order the runs' tests number them.
   llvm::SmallVector<Cond> tests(IndexMath &math, Index q, Index k);
 

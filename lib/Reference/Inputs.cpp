@@ -74,17 +74,19 @@ static void poisonPadding(Tensor &tensor, const Tensors &tensors, llvm::StringRe
 llvm::Error reference::addMissingInputs(ProblemOp problem, InputSizes sizes, uint64_t seed, Tensors &tensors) {
   std::mt19937_64 rng(seed);
   // What is given decides what is made.
-  std::vector<Argument> arguments = argumentsOf(problem);
-  for (Argument &argument : arguments) {
-    auto given = tensors.find(argument.name);
-    if (given == tensors.end() || given->second.shape().size() != argument.axes.size())
+  std::vector<ProblemTensor> list = tensorsOf(problem);
+  for (ProblemTensor &spec : list) {
+    auto given = tensors.find(spec.name);
+    if (given == tensors.end() || given->second.shape().size() != spec.axes.size())
       continue;
-    for (auto [axis, extent] : llvm::zip(argument.axes, given->second.shape())) {
-      if (axis == Argument::Batch || axis == Argument::BatchPlusOne)
-        sizes.batch = extent - (axis == Argument::BatchPlusOne);
-      if (axis == Argument::RowsQ && !problem.getQLayout().isPacked())
+    for (auto [axis, extent] : llvm::zip(spec.axes, given->second.shape())) {
+      if (axis == ProblemTensor::BatchPlusOne && extent == 0)
+        return llvm::createStringError("expected shape [batch + 1] for `" + spec.name + "`, got: [0]");
+      if (axis == ProblemTensor::Batch || axis == ProblemTensor::BatchPlusOne)
+        sizes.batch = extent - (axis == ProblemTensor::BatchPlusOne);
+      if (axis == ProblemTensor::RowsQ && !problem.getQLayout().isPacked())
         sizes.seqlenQ = extent;
-      if (axis == Argument::RowsKv && !problem.getKLayout().isPacked())
+      if (axis == ProblemTensor::RowsKv && !problem.getKLayout().isPacked())
         sizes.seqlenKv = extent;
     }
   }
@@ -100,15 +102,15 @@ llvm::Error reference::addMissingInputs(ProblemOp problem, InputSizes sizes, uin
     side->addArrays(tensors);
     *rows = side->rows;
   }
-  for (auto [i, argument] : llvm::enumerate(arguments)) {
-    if (argument.role == Role::Result || tensors.count(argument.name))
+  for (auto [i, spec] : llvm::enumerate(list)) {
+    if (spec.role == ProblemTensor::Result || tensors.count(spec.name))
       continue;
-    Shape shape = argument.shape(problem, made);
-    if (argument.role == Role::Array) {
+    Shape shape = spec.shape(problem, made);
+    if (spec.role == ProblemTensor::Array) {
       // Documents of random lengths with some padding (0), in rising order; prefixes of any length.
       int64_t id = 1, extent = shape.size() == 2 ? std::max<int64_t>(shape[1], 1) : 1;
       bool ids = shape.size() == 2;
-      tensors[argument.name] = intTensor(shape, [&](int64_t at) -> int64_t {
+      tensors[spec.name] = intTensor(shape, [&](int64_t at) -> int64_t {
         if (!ids)
           return int64_t(rng() % uint64_t(2 * made.rowsKv / std::max<int64_t>(made.batch, 1) + 2)) - 1;
         if (at % extent == 0)
@@ -120,23 +122,23 @@ llvm::Error reference::addMissingInputs(ProblemOp problem, InputSizes sizes, uin
     }
     Tensor tensor(dtypeOf(problem), shape);
     tensor.fillNormal(seed * 1000003 + i);
-    bool isQ = argument.name == "q";
+    bool isQ = spec.name == "q";
     LayoutAttr layout = isQ ? problem.getQLayout() : problem.getKLayout();
     if (layout.isPacked())
       poisonPadding(tensor, tensors, isQ ? "q" : "kv", layout.getPadded());
-    tensors[argument.name] = std::move(tensor);
+    tensors[spec.name] = std::move(tensor);
   }
   return checkTensors(problem, tensors).takeError();
 }
 
 Tensors reference::poisonedResults(ProblemOp problem, const Sizes &sizes) {
   Tensors results;
-  for (Argument &argument : argumentsOf(problem)) {
-    if (argument.role != Role::Result)
+  for (ProblemTensor &spec : tensorsOf(problem)) {
+    if (spec.role != ProblemTensor::Result)
       continue;
-    Tensor tensor(argument.name == "lse" ? Dtype::F32 : dtypeOf(problem), argument.shape(problem, sizes));
+    Tensor tensor(spec.name == "lse" ? Dtype::F32 : dtypeOf(problem), spec.shape(problem, sizes));
     llvm::fill(tensor.bytes(), char(0xff));
-    results[argument.name] = std::move(tensor);
+    results[spec.name] = std::move(tensor);
   }
   return results;
 }

@@ -86,9 +86,9 @@ Interpreter::Interpreter(ProblemOp problem, const Tensors &inputs, const Sizes &
       dimQk(problem.getDimQk()), dimV(problem.getDimV()), scale(problem.scaleOrDefault()) {
   for (const MaskOperand &operand : mask.operands())
     maskArrays.emplace_back(&input(operand.name), operand.shape);
-  for (const Argument &argument : argumentsOf(problem))
-    if (argument.name == "o")
-      oShape = argument.shape(problem, sizes);
+  for (const ProblemTensor &tensor : tensorsOf(problem))
+    if (tensor.name == "o")
+      oShape = tensor.shape(problem, sizes);
   lseShape = qLayout.isPacked() ? Shape{heads, sizes.rowsQ} : Shape{sizes.batch, heads, sizes.rowsQ};
   for (int64_t b = 0; b < sizes.batch; ++b) {
     queries.push_back(spanOf("q", qLayout, sizes.rowsQ, b));

@@ -18,14 +18,14 @@ static llvm::Error error(const Twine &what) {
 /// `[batch, 128, 16, 64]`: numbers where they are known, else names.
 static std::string expectedText(ProblemOp problem, const ProblemTensor &tensor, const Sizes &sizes) {
   auto text = [&](Axis axis) -> std::string {
-    if (int64_t extent = extentOf(problem, sizes, axis); extent >= 0)
+    if (int64_t extent = extentOf(axis, FixedSizes::of(problem), sizes); extent >= 0)
       return std::to_string(extent);
-    if (axis == Argument::Batch || axis == Argument::BatchPlusOne)
-      return axis == Argument::Batch ? "batch" : "batch + 1";
-    bool packed = (axis == Argument::RowsQ ? problem.getQLayout() : problem.getKLayout()).isPacked();
-    return std::string(packed ? "tokens" : "seqlen") + (axis == Argument::RowsQ ? "_q" : "_kv");
+    if (axis == Axis::Batch || axis == Axis::BatchPlusOne)
+      return axis == Axis::Batch ? "batch" : "batch + 1";
+    bool packed = (axis == Axis::RowsQ ? problem.getQLayout() : problem.getKLayout()).isPacked();
+    return std::string(packed ? "tokens" : "seqlen") + (axis == Axis::RowsQ ? "_q" : "_kv");
   };
-  return "[" + llvm::join(llvm::map_range(argument.axes, text), ", ") + "]";
+  return "[" + llvm::join(llvm::map_range(tensor.axes, text), ", ") + "]";
 }
 
 llvm::Expected<Sizes>
@@ -34,23 +34,23 @@ attn::reference::deduceShapes(ProblemOp problem,
   Sizes sizes{-1, -1, -1};
   std::vector<ProblemTensor> list = tensorsOf(problem);
   // Results have nothing to say about sizes, so they come last.
-  llvm::stable_sort(arguments, [](const Argument &a, const Argument &b) {
-    return (a.role == Role::Result) < (b.role == Role::Result);
+  llvm::stable_sort(list, [](const ProblemTensor &a, const ProblemTensor &b) {
+    return (a.role == ProblemTensor::Result) < (b.role == ProblemTensor::Result);
   });
-  for (const ProblemTensor &tensor : arguments) {
-    std::optional<Shape> shape = shapeOf(argument.name);
-    if (!shape && argument.role == Role::Result)
+  for (const ProblemTensor &tensor : list) {
+    std::optional<Shape> shape = shapeOf(tensor.name);
+    if (!shape && tensor.role == ProblemTensor::Result)
       continue;
-    std::string expected = expectedText(problem, argument, sizes);
+    std::string expected = expectedText(problem, tensor, sizes);
     if (!shape)
-      return error("expected a tensor of shape " + expected + " for `" + argument.name + "`, got: none");
-    if (shape->size() == argument.axes.size())
-      learn(argument, *shape, sizes);
-    if (*shape != argument.shape(problem, sizes))
-      return error("expected shape " + expected + " for `" + argument.name + "`, got: " + shapeText(*shape));
+      return error("expected a tensor of shape " + expected + " for `" + tensor.name + "`, got: none");
+    if (shape->size() == tensor.axes.size())
+      tensor.learn(*shape, sizes);
+    if (*shape != tensor.shape(problem, sizes))
+      return error("expected shape " + expected + " for `" + tensor.name + "`, got: " + shapeText(*shape));
     for (int64_t extent : *shape)
       if (extent < 0 || extent > INT32_MAX)
-        return error("expected extents within [0, 2^31) for `" + argument.name + "`, got: " + shapeText(*shape));
+        return error("expected extents within [0, 2^31) for `" + tensor.name + "`, got: " + shapeText(*shape));
   }
   return sizes;
 }
@@ -77,16 +77,16 @@ attn::reference::checkArrays(ProblemOp problem, const Sizes &sizes,
 
 llvm::Expected<Sizes> attn::reference::checkTensors(ProblemOp problem, const Tensors &tensors) {
   std::vector<ProblemTensor> list = tensorsOf(problem);
-  llvm::StringMap<Role> roles;
-  for (const ProblemTensor &tensor : arguments)
-    roles[argument.name] = argument.role;
+  llvm::StringMap<ProblemTensor::Role> roles;
+  for (const ProblemTensor &tensor : list)
+    roles[tensor.name] = tensor.role;
   for (const auto &[name, tensor] : tensors) {
     auto role = roles.find(name);
     if (role == roles.end())
       return error("expected one of `" +
-                   llvm::join(llvm::map_range(arguments, [](const Argument &a) { return a.name; }), "`, `") +
+                   llvm::join(llvm::map_range(list, [](const ProblemTensor &t) { return t.name; }), "`, `") +
                    "`, got: `" + name + "`");
-    bool isArray = role->second == Role::Array;
+    bool isArray = role->second == ProblemTensor::Array;
     if (isArray != (tensor.dtype() == Dtype::I32) || (isArray && !tensor.isContiguous()))
       return error("expected " + Twine(isArray ? "a contiguous i32 array" : "a floating-point tensor") + " for `" +
                    name + "`, got: " + toString(tensor.dtype()));

@@ -97,7 +97,10 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       })
       .Case([&](arith::ExtSIOp e) { return Spelled("(long long)" + expr(e.getIn(), P::Unary), P::Unary); })
       .Case<BlockIndexOp>([&](auto) { return Spelled("attn::block_index()", P::Primary); })
-      .Case([&](LoadOp l) { return Spelled(expr(l.getArray(), P::Primary) + "[" + expr(l.getIndex()) + "]", P::Primary); })
+      .Case([&](LoadOp l) {
+        std::string element = expr(l.getArray(), P::Primary) + "[" + expr(l.getIndex()) + "]";
+        return Spelled(l.getUniform() ? "attn::uniform(" + element + ")" : element, P::Primary);
+      })
       .Case([&](AdvanceOp a) {
         return Spelled(expr(a.getBase(), P::Additive) + " + " + expr(a.getOffset(), P::Multiplicative), P::Additive);
       })

@@ -56,6 +56,8 @@ void Printer::printOp(Operation *op) {
       .Case([&](MmaQkOp o) {
         line() << "attn::mma_qk(" << name(o.getS()) << ", " << name(o.getQ()) << ", " << name(o.getK()) << ");\n";
       })
+      .Case([&](HoldOp o) { line() << "attn::hold(" << name(o.getHeld()) << ", " << name(o.getSrc()) << ");\n"; })
+      .Case([&](NegateOp o) { line() << "attn::negate(" << name(o.getPlace()) << ");\n"; })
       .Case([&](NormalizeOp o) {
         line() << "attn::normalize(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n";
       })
@@ -76,6 +78,10 @@ void Printer::print(PlaceOp op) {
       .Case([&](SharedType t) {
         text << "attn::Smem<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
              << t.getPitch() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
+      })
+      .Case([&](HeldType t) {
+        text << "attn::Held<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
+             << t.getWarps() << "> " << names.of(op.getResult());
       })
       .Case([&](FragType t) {
         text << "attn::Frag<" << t.getRows() << ", " << t.getCols() << ", " << t.getWarps() << "> "

@@ -109,11 +109,11 @@ static llvm::Error run() {
   ProblemOp problem = *problems.begin();
 
   Tensors inputs;
-  std::vector<Argument> arguments = argumentsOf(problem);
+  std::vector<ProblemTensor> list = tensorsOf(problem);
   for (const std::string &arg : args) {
     auto [name, path] = llvm::StringRef(arg).split('=');
-    bool isArray = llvm::any_of(arguments, [&, name = name](const Argument &a) {
-      return a.name == name && a.role == Role::Array;
+    bool isArray = llvm::any_of(list, [&, name = name](const ProblemTensor &t) {
+      return t.name == name && t.role == ProblemTensor::Array;
     });
     llvm::Expected<Tensor> tensor = readNpy(path, isArray ? Dtype::I32 : Dtype::F32);
     if (!tensor)

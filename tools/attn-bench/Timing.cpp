@@ -67,7 +67,7 @@ static std::vector<char> randomBytes(int64_t elements, reference::Dtype dtype, u
 
 static rt::Status fill(Buffers &buffers, const Kernel &kernel, ProblemOp problem,
                        const reference::InputSizes &wanted, Timing &timing) {
-  reference::Sizes sizes{wanted.batch, wanted.seqlenQ, wanted.seqlenKv};
+  Sizes sizes{wanted.batch, wanted.seqlenQ, wanted.seqlenKv};
   auto total = [](const std::vector<int64_t> &lengths) {
     int64_t sum = 0;
     for (int64_t length : lengths)
@@ -77,8 +77,8 @@ static rt::Status fill(Buffers &buffers, const Kernel &kernel, ProblemOp problem
   if (problem.getQLayout().isPacked())
     sizes = {int64_t(wanted.lengthsQ.size()), total(wanted.lengthsQ), total(wanted.lengthsKv)};
   uint64_t seed = 1;
-  for (auto [spec, argument] : llvm::zip(kernel.getSignature().tensors, reference::argumentsOf(problem))) {
-    llvm::SmallVector<int64_t, 4> shape(argument.shape(problem, sizes));
+  for (const TensorSpec &spec : kernel.getSignature().tensors) {
+    llvm::SmallVector<int64_t, 4> shape = spec.shape(problem, sizes);
     int64_t elements = 1;
     for (int64_t extent : shape)
       elements *= extent;

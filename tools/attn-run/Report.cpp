@@ -6,7 +6,6 @@
 
 using namespace attn;
 using namespace attn::reference;
-using RefSizes = reference::Sizes;
 
 namespace {
 struct ClassCounts {
@@ -15,7 +14,7 @@ struct ClassCounts {
 } // namespace
 
 /// Counts the tiles of all sequences, of one head: masks are the same for all.
-static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const Tensors &inputs, const RefSizes &sizes) {
+static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const Tensors &inputs, const Sizes &sizes) {
   const rt::GridRule &grid = kernel.getArtifact().grid;
   auto lengths = [&](llvm::StringRef side, LayoutAttr layout, int64_t rows) {
     return layout.isPacked() ? lengthsOf(inputs, side) : std::vector<int64_t>(sizes.batch, rows);
@@ -50,12 +49,12 @@ static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const T
 }
 
 void attn::reportProblem(llvm::raw_ostream &os, ProblemOp problem, const Target &target, const Kernel &kernel,
-                         const Tensors &inputs, const RefSizes &sizes) {
+                         const Tensors &inputs, const Sizes &sizes) {
   os << "problem  " << problem << "\n";
   os << "sizes    ";
-  for (Argument &argument : argumentsOf(problem))
-    if (argument.role == Role::Operand)
-      os << argument.name << " " << shapeText(inputs.find(argument.name)->second.shape()) << " ";
+  for (ProblemTensor &tensor : tensorsOf(problem))
+    if (tensor.role == ProblemTensor::Operand)
+      os << tensor.name << " " << shapeText(inputs.find(tensor.name)->second.shape()) << " ";
   os << "\n";
   const rt::CompiledKernel &compiled = kernel.getCompiled();
   bool compiledNow = compiled.origin == rt::CompiledKernel::Origin::Compiled;

@@ -13,7 +13,7 @@ namespace attn {
 /// Problem, target and kernel, and how many tiles of each class the mask has at
 /// the kernel's tile size.
 void reportProblem(llvm::raw_ostream &os, ProblemOp problem, const Target &target, const Kernel &kernel,
-                   const reference::Tensors &inputs, const reference::Sizes &sizes);
+                   const reference::Tensors &inputs, const Sizes &sizes);
 
 /// The error of each result against the reference. False past the tolerance:
 /// twice what rounding the result alone costs, plus what rounding P and the

@@ -43,20 +43,20 @@ static std::pair<llvm::StringRef, llvm::StringRef> nameAndFile(const std::string
 }
 
 static llvm::Error loadInputs(ProblemOp problem, reference::Tensors &tensors) {
-  std::vector<reference::Argument> arguments = reference::argumentsOf(problem);
+  std::vector<ProblemTensor> list = tensorsOf(problem);
   for (const std::string &text : argFiles) {
     auto [name, file] = nameAndFile(text);
-    auto argument = llvm::find_if(arguments, [&, name = name](auto &a) {
-      return a.name == name && a.role != reference::Role::Result;
+    auto tensor = llvm::find_if(list, [&, name = name](auto &t) {
+      return t.name == name && t.role != ProblemTensor::Result;
     });
-    if (argument == arguments.end() || file.empty())
+    if (tensor == list.end() || file.empty())
       return llvm::createStringError("expected --arg=NAME=FILE with an input of @" + problem.getSymName() +
                                      ", got: " + text);
-    bool array = argument->role == reference::Role::Array;
-    auto tensor = reference::readNpy(file, array ? reference::Dtype::I32 : reference::Dtype::F32);
-    if (!tensor)
-      return tensor.takeError();
-    tensors[name] = array ? std::move(*tensor) : tensor->to(reference::dtypeOf(problem));
+    bool array = tensor->role == ProblemTensor::Array;
+    auto values = reference::readNpy(file, array ? reference::Dtype::I32 : reference::Dtype::F32);
+    if (!values)
+      return values.takeError();
+    tensors[name] = array ? std::move(*values) : values->to(reference::dtypeOf(problem));
   }
   return llvm::Error::success();
 }
@@ -86,7 +86,12 @@ int main(int argc, char **argv) {
       return fail(parsed.error());
     target = *parsed;
   }
-  for (int64_t size : {batch.getValue(), seqlenQ.getValue(), padding.getValue()})
+  std::vector<int64_t> given = {batch, seqlenQ, padding};
+  if (seqlenKv.getNumOccurrences())
+    given.push_back(seqlenKv);
+  given.insert(given.end(), lengthsQ.begin(), lengthsQ.end());
+  given.insert(given.end(), lengthsKv.begin(), lengthsKv.end());
+  for (int64_t size : given)
     if (size < 0 || size > 1 << 24)
       return fail({"expected sizes from 0 to 2^24, got: " + std::to_string(size)});
   auto file = llvm::MemoryBuffer::getFileOrSTDIN(inputFile);

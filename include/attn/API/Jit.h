@@ -63,12 +63,6 @@ struct CompiledProgram {
 rt::Result<CompiledProgram> compileThrough(rt::Cache &cache, llvm::StringRef text, llvm::StringRef problem,
                                            const Target &target);
 
-/// Are these contents of a `cu_seqlens_*` array (and of `padded_offsets_*`, if
-/// the layout has one) sane for a buffer of `tokens` rows? The error names the
-/// array, the position and the value.
-rt::Status checkOffsets(llvm::StringRef side, llvm::ArrayRef<int32_t> cuSeqlens, llvm::ArrayRef<int32_t> offsets,
-                        int64_t tokens);
-
 } // namespace attn
 
 #endif // ATTN_API_JIT_H

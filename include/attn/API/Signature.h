@@ -8,8 +8,7 @@
 #define ATTN_API_SIGNATURE_H
 
 #include "attn-rt/Artifact.h"
-#include "attn/Dialect/Attn/IR/Attn.h"
-#include <array>
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 
 namespace attn {
 
@@ -25,29 +24,15 @@ struct TensorView {
 };
 
 /// One tensor of a problem.
-struct TensorSpec {
-  /// Where an axis's extent comes from.
-  enum Axis { Batch, SeqQ, SeqKv, TokensQ, TokensKv, Heads, KvHeads, DimQk, DimV, BatchPlus1 };
-
-  std::string name;
-  Dtype dtype = Dtype::F32;
-  bool result = false;
-  llvm::SmallVector<Axis, 4> axes;
-  /// Positions of batch (or -1), row and head among the axes; operands and lse only.
-  int batchAxis = -1, rowAxis = -1, headAxis = -1;
-};
-
-/// The sizes of one launch, by TensorSpec::Axis; -1 where the problem has none.
-struct Sizes {
-  std::array<int64_t, 10> extent;
-  int64_t operator[](TensorSpec::Axis axis) const { return extent[axis]; }
+struct TensorSpec : ProblemTensor {
+  Dtype dtype;
+  bool isResult() const { return role == Result; }
 };
 
 /// All tensors of a problem, in the order of its kernel's pointer arguments.
 struct Signature {
   llvm::SmallVector<TensorSpec, 12> tensors;
-  int64_t heads = 0, kvHeads = 0, dimQk = 0, dimV = 0;
-  bool packedQ = false, packedKv = false;
+  FixedSizes fixed;
 
   static Signature of(ProblemOp problem);
   const TensorSpec *find(llvm::StringRef name) const;

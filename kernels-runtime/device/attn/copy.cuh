@@ -27,6 +27,9 @@ template <class Tile> struct Walk {
 
 // Rows [0, min(rows, Tile::Rows)) of Dim elements, zeros elsewhere: a request of size 0 reads nothing and writes 16 zero bytes. What lies behind a
 // sequence is therefore never read, and products over the tile need no second guard for its rows.
+//
+// An address is 64 bits that all threads share, stepped from pass to pass in uniform registers, plus the thread's own 32 bits. NOTE: these reach over
+// the Step rows of one pass, so a row stride must stay below 2^24 elements; offsets of tiles may be anything.
 template <int Dim, class T, int R, int C, int P>
 ATTN_INLINE void copy_async(const Smem<T, R, C, P> &dst, const T *src, long long stride, int rows) {
   static_assert(Dim % 8 == 0 && Dim <= C && C - Dim < 16);
@@ -34,6 +37,7 @@ ATTN_INLINE void copy_async(const Smem<T, R, C, P> &dst, const T *src, long long
   const char *from = (const char *)src;
   const unsigned offset = (walk.row * unsigned(stride) + walk.chunk * 8) * 2;
   const unsigned to = dst.at(walk.row, walk.chunk * 8);
+  asm volatile("" : "+r"(rows));  // each copy works out its limits anew: kept from tile to tile they would cost registers
   const int limit = (Dim == C || walk.chunk < Dim / 8) ? rows - walk.row : 0;
 #pragma unroll
   for (int p = 0; p < walk.Passes; ++p) {

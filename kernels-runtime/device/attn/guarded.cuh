@@ -22,30 +22,26 @@ template <class T, int N, int C, int P> ATTN_INLINE bool row_is_bad(const Smem<T
 // Adds p * v for the bad rows of V to the rows of acc with p > 0, key by key, and clears those rows of V. One key at a time keeps the code small; its
 // column of P comes from a product with the k-th unit vector, since registers have no run-time index.
 template <class T, int R, int N, int C, int P, int W>
-ATTN_INLINE void move_bad_rows(Frag<R, C, W> &acc, const Frag<R, N, W> &s, const Smem<T, N, C, P> &V) {
+ATTN_INLINE void move_bad_rows(Frag<R, C, W> &acc, const unsigned (&p)[N / 16][R / W / 16][4], const Smem<T, N, C, P> &V) {
 #pragma unroll 1
   for (int k = 0; k < N; ++k) {
     if (!row_is_bad(V, k)) continue;
-    float p[R / W / 16][4] = {};
+    float x[R / W / 16][4] = {};
 #pragma unroll
     for (int d = 0; d < N; d += 16) {
       const int at = k - d - lane_index() % 4 * 2;
       const unsigned low = pack<T>(1, 0), one = at == 0 || at == 8 ? low : at == 1 || at == 9 ? low << 16 : 0;
 #pragma unroll
-      for (int m = 0; m < s.Blocks; ++m) {
-        unsigned a[4];
-        pack_depth<T>(a, s, m, d);
-        mma<T>(p[m], a, at < 8 ? one : 0, at < 8 ? 0 : one);
-      }
+      for (int m = 0; m < acc.Blocks; ++m) mma<T>(x[m], p[d / 16][m], at < 8 ? one : 0, at < 8 ? 0 : one);
     }
 #pragma unroll
     for (int n = 0; n < acc.Pieces; ++n) {
       const unsigned v = word_at(V.at(k, acc.col(n)));
 #pragma unroll
-      for (int i = 0; i < 2 * s.Blocks; ++i)
-        if (p[i / 2][i % 2 * 2] != 0) {
-          acc.v[i / 2][n][i % 2 * 2] += p[i / 2][i % 2 * 2] * low_half<T>(v);
-          acc.v[i / 2][n][i % 2 * 2 + 1] += p[i / 2][i % 2 * 2] * high_half<T>(v);
+      for (int i = 0; i < 2 * acc.Blocks; ++i)
+        if (x[i / 2][i % 2 * 2] != 0) {
+          acc.v[i / 2][n][i % 2 * 2] += x[i / 2][i % 2 * 2] * low_half<T>(v);
+          acc.v[i / 2][n][i % 2 * 2 + 1] += x[i / 2][i % 2 * 2] * high_half<T>(v);
         }
     }
   }
@@ -59,13 +55,20 @@ ATTN_INLINE void move_bad_rows(Frag<R, C, W> &acc, const Frag<R, N, W> &s, const
 
 template <class T, int R, int N, int C, int P, int W>
 ATTN_INLINE void mma_pv_guarded(Frag<R, C, W> &acc, const Frag<R, N, W> &s, const Smem<T, N, C, P> &V) {
+  // P is rounded first: half the registers while V is looked at.
+  unsigned p[N / 16][R / W / 16][4];
+#pragma unroll
+  for (int k = 0; k < N; k += 16)
+#pragma unroll
+    for (int m = 0; m < s.Blocks; ++m) pack_depth<T>(p[k / 16][m], s, m, k);
   const Walk<Smem<T, N, C, P>> walk;
   bool bad = false;
-#pragma unroll 2  // a loop of its own: mixed with the exponentials before it, these loads cost registers that are not there
+#pragma unroll 2  // a loop of its own, not mixed with the exponentials before it, for the same reason
   for (int pass = 0; pass < walk.Passes; ++pass)
     if (walk.has(pass)) bad |= !all_finite<T>(chunk_at(V.at(walk.row + pass * walk.Step, walk.chunk * 8)));
-  if (__syncthreads_or(bad)) move_bad_rows(acc, s, V);
-  mma_pv(acc, s, V);
+  if (__syncthreads_or(bad)) move_bad_rows(acc, p, V);
+#pragma unroll
+  for (int k = 0; k < N; k += 16) mma_depth(acc, p[k / 16], V, k);
 }
 
 }  // namespace attn

@@ -89,26 +89,32 @@ template <class T, int R, int N, int W> ATTN_INLINE void pack_depth(unsigned (&a
   for (int i = 0; i < 4; ++i) a[i] = pack<T>(s.v[m][k / 8 + i / 2][i % 2 * 2], s.v[m][k / 8 + i / 2][i % 2 * 2 + 1]);
 }
 
-// acc += P V.
+// acc += P V for one depth step, keys k to k + 15.
+template <class T, int R, int N, int C, int P, int W>
+ATTN_INLINE void mma_depth(Frag<R, C, W> &acc, const unsigned (&p)[R / W / 16][4], const Smem<T, N, C, P> &V, int k) {
+  const unsigned v_from = V.at(lane_index() % 16, lane_index() / 16 * 8);
+#pragma unroll
+  for (int n = 0; n < C; n += 16) {
+    unsigned b[4];
+    load_matrices_transposed(b, v_from + (k * P + n) * 2);
+#pragma unroll
+    for (int m = 0; m < acc.Blocks; ++m) {
+      mma<T>(acc.v[m][n / 8], p[m], b[0], b[1]);
+      mma<T>(acc.v[m][n / 8 + 1], p[m], b[2], b[3]);
+    }
+  }
+}
+
+// acc += P V. Between softmax_step() and here is no barrier and no branch: ptxas mixes the exponentials of later keys with the products of earlier ones,
+// which is all the overlap a warp needs.
 template <class T, int R, int N, int C, int P, int W>
 ATTN_INLINE void mma_pv(Frag<R, C, W> &acc, const Frag<R, N, W> &s, const Smem<T, N, C, P> &V) {
-  const int lane = lane_index();
-  const unsigned v_from = V.at(lane % 16, lane / 16 * 8);
 #pragma unroll
   for (int k = 0; k < N; k += 16) {
-    unsigned a[R / W / 16][4];
+    unsigned p[R / W / 16][4];
 #pragma unroll
-    for (int m = 0; m < s.Blocks; ++m) pack_depth<T>(a[m], s, m, k);
-#pragma unroll
-    for (int n = 0; n < C; n += 16) {
-      unsigned b[4];
-      load_matrices_transposed(b, v_from + (k * P + n) * 2);
-#pragma unroll
-      for (int m = 0; m < s.Blocks; ++m) {
-        mma<T>(acc.v[m][n / 8], a[m], b[0], b[1]);
-        mma<T>(acc.v[m][n / 8 + 1], a[m], b[2], b[3]);
-      }
-    }
+    for (int m = 0; m < s.Blocks; ++m) pack_depth<T>(p[m], s, m, k);
+    mma_depth(acc, p, V, k);
   }
 }
 

@@ -20,21 +20,17 @@ ATTN_INLINE float quad_sum(float x) {
   return x + __shfl_xor_sync(~0u, x, 2);
 }
 
-// The scale's sign moves into Q, so that softmax_step() may take the largest product for the largest score and find a masked score at -inf whatever
-// the scale is. A scale of 0 becomes the least positive number: it makes any finite product 0, but leaves -inf alone.
-template <class T, int R, int C, int P> ATTN_INLINE void fold_sign(const Smem<T, R, C, P> &Q, float &scale) {
-  if (scale < 0) {
-    wait();
-    const Walk<Smem<T, R, C, P>> walk;
+// A negative scale moves its sign into Q, so that softmax_step() may take the largest product for the largest score and find a masked score at -inf.
+// Ends with a barrier of the block.
+template <class T, int R, int C, int P> ATTN_INLINE void negate(const Smem<T, R, C, P> &Q) {
+  const Walk<Smem<T, R, C, P>> walk;
 #pragma unroll 1
-    for (int pass = 0; pass < walk.Passes; ++pass)
-      if (walk.has(pass)) {
-        uint4 &x = chunk_at(Q.at(walk.row + pass * walk.Step, walk.chunk * 8));
-        x = {x.x ^ 0x80008000, x.y ^ 0x80008000, x.z ^ 0x80008000, x.w ^ 0x80008000};
-      }
-    scale = -scale;
-  }
-  if (scale == 0) scale = __int_as_float(1);
+  for (int pass = 0; pass < walk.Passes; ++pass)
+    if (walk.has(pass)) {
+      uint4 &x = chunk_at(Q.at(walk.row + pass * walk.Step, walk.chunk * 8));
+      x = {x.x ^ 0x80008000, x.y ^ 0x80008000, x.z ^ 0x80008000, x.w ^ 0x80008000};
+    }
+  __syncthreads();
 }
 
 // Needs scale > 0.

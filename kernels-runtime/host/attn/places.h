@@ -91,6 +91,14 @@ ATTN_VERB void copy_async(Smem<T, R, C, P> &to, const T *from, long long stride,
   fill(to.rows + to.live * C, (R - to.live) * C, 0.f);
 }
 
+// A negative scale moves its sign into Q: the largest product is then the largest
+// score, and -inf stays what it is.
+template <class T, int R, int C, int P> ATTN_VERB void negate(Smem<T, R, C, P> &place) {
+  for (int i = 0; i < place.live * C; ++i)
+    place.rows[i] = -place.rows[i];
+  place.isTurned = false;
+}
+
 // Copies are done when they return, and a block is one thread.
 ATTN_HELPER void wait() {}
 

@@ -59,6 +59,9 @@ ATTN_HELPER const Lanes &at(const float *p) {
 // stays an addition.
 ATTN_HELPER Lanes splat(float x) { return x - Lanes{}; }
 
+// A value that all threads of a GPU's block share; here there is one thread.
+ATTN_HELPER int uniform(int x) { return x; }
+
 // Keeps a loaded vector in a register. GCC otherwise repeats the load in every
 // FMA that uses it, and full-width loads are what a product runs out of first:
 // worth 10 %.

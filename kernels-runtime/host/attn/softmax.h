@@ -32,15 +32,7 @@ template <int M, int N, int D, int W>
 ATTN_VERB void softmax_step(Frag<M, N, W> &scores, Rows<M, W> &row,
                             Frag<M, D, W> &out, float scale) {
   row.live = scores.live;
-  // Hidden keys are -Inf and must stay it, which only a positive factor
-  // promises.
-  if (!(scale > 0.f)) {
-    for (int i = 0; i < M * N; i += lanes) {
-      const Lanes s = at(scores.data + i);
-      at(scores.data + i) = s == -infinity ? s : s * scale;
-    }
-    scale = 1.f;
-  }
+  // `scale` is positive: hidden keys are -Inf and have to stay it.
   for (int r = 0; r < scores.live; r += lanes) {
     float *s = scores.data + r;
     // Two chains: the latency of one comparison is two vectors' worth of work.

@@ -16,32 +16,29 @@ using Combine = IntervalList (*)(IndexMath &, ArrayRef<Interval>, ArrayRef<Inter
 using Lists = std::optional<IntervalList>;
 
 /// Calls `visit(mask, scope)` for each mask, in the scope of its own arrays.
-template <typename Visit>
-static void forEach(ArrayRef<MaskInterface> masks, const MaskScope &scope, Visit visit) {
-  unsigned first = 0;
-  for (MaskInterface mask : masks) {
+template <typename Composite, typename Visit>
+static void forEach(Composite composite, const MaskScope &scope, Visit visit) {
+  for (auto [mask, first] : llvm::zip(composite.getMasks(), composite.getFirstArray()))
     visit(mask, scope.ofChild(first));
-    first += mask.operands().size();
-  }
 }
 
 /// Folds the ranges of all masks, `some` and `all` alike, with one operation.
-template <typename Ranges>
-static TileRanges foldRanges(ArrayRef<MaskInterface> masks, IndexMath &math, const MaskScope &scope, Combine combine,
+template <typename Composite, typename Ranges>
+static TileRanges foldRanges(Composite composite, IndexMath &math, const MaskScope &scope, Combine combine,
                              Ranges ranges) {
   std::optional<TileRanges> result;
-  forEach(masks, scope, [&](MaskInterface mask, const MaskScope &child) {
+  forEach(composite, scope, [&](MaskInterface mask, const MaskScope &child) {
     TileRanges r = ranges(mask, child);
     result = result ? TileRanges{combine(math, result->some, r.some), combine(math, result->all, r.all)} : r;
   });
   return *result;
 }
 
-template <typename LinesOf, typename CombineLines>
-static Lists foldLines(ArrayRef<MaskInterface> masks, const MaskScope &scope, LinesOf linesOf, CombineLines combine) {
+template <typename Composite, typename LinesOf, typename CombineLines>
+static Lists foldLines(Composite composite, const MaskScope &scope, LinesOf linesOf, CombineLines combine) {
   Lists result;
   bool first = true;
-  forEach(masks, scope, [&](MaskInterface mask, const MaskScope &child) {
+  forEach(composite, scope, [&](MaskInterface mask, const MaskScope &child) {
     Lists lines = first || result ? linesOf(mask, child) : Lists();
     result = first ? lines : (lines && result ? combine(*result, *lines) : Lists());
     first = false;
@@ -49,11 +46,11 @@ static Lists foldLines(ArrayRef<MaskInterface> masks, const MaskScope &scope, Li
   return result;
 }
 
-template <typename Join>
-static Cond foldKeep(ArrayRef<MaskInterface> masks, IndexMath &math, const MaskScope &scope, Index q, Index k,
+template <typename Composite, typename Join>
+static Cond foldKeep(Composite composite, IndexMath &math, const MaskScope &scope, Index q, Index k,
                      Join join) {
   std::optional<Cond> result;
-  forEach(masks, scope, [&](MaskInterface mask, const MaskScope &child) {
+  forEach(composite, scope, [&](MaskInterface mask, const MaskScope &child) {
     Cond keep = mask.emitKeep(math, child, q, k);
     result = result ? join(*result, keep) : keep;
   });
@@ -67,20 +64,28 @@ static SmallVector<MaskOperand> allOperands(ArrayRef<MaskInterface> masks) {
   return result;
 }
 
+SmallVector<unsigned> attn::firstArrays(ArrayRef<MaskInterface> masks) {
+  SmallVector<unsigned> result = {0};
+  for (MaskInterface mask : masks)
+    result.push_back(result.back() + mask.operands().size());
+  return result;
+}
+
 /// The point as the mask whose arrays start at `first` sees it.
 static MaskPoint pointOf(const MaskPoint &point, unsigned first) {
-  MaskPoint child = point;
+  MaskPoint child{point.q, point.k, point.lenQ, point.lenK, point.batch, point.head, {}};
   child.load = [&point, first](unsigned operand, int64_t position) { return point.load(first + operand, position); };
   return child;
 }
 
-template <typename Visit>
-static bool anyKeeps(ArrayRef<MaskInterface> masks, const MaskPoint &point, Visit wanted) {
-  unsigned first = 0;
-  for (MaskInterface mask : masks) {
-    if (wanted(mask.keeps(first ? pointOf(point, first) : point)))
+/// Is there a mask that keeps the point (`wanted`), or drops it (not `wanted`)?
+template <typename Composite>
+static bool anyKeeps(Composite composite, const MaskPoint &point, bool wanted) {
+  ArrayRef<unsigned> first = composite.getFirstArray();
+  for (auto [i, mask] : llvm::enumerate(composite.getMasks())) {
+    bool ownArrays = first[i] > 0 && first[i + 1] > first[i];
+    if (mask.keeps(ownArrays ? pointOf(point, first[i]) : point) == wanted)
       return true;
-    first += mask.operands().size();
   }
   return false;
 }
@@ -133,7 +138,7 @@ static void printMasks(AsmPrinter &printer, ArrayRef<MaskInterface> masks) {
 //===--------------------------------------------------------------------===//
 
 bool AndMaskAttr::keeps(const MaskPoint &point) const {
-  return !anyKeeps(getMasks(), point, [](bool keeps) { return !keeps; });
+  return !anyKeeps(*this, point, false);
 }
 
 /// The intersection of two lines of one interval each (known-empty ones are
@@ -146,28 +151,28 @@ static Lists meetLines(IndexMath &math, const IntervalList &a, const IntervalLis
 
 Lists AndMaskAttr::rowIntervals(IndexMath &math, const MaskScope &scope, Index q) const {
   return foldLines(
-      getMasks(), scope, [&](MaskInterface m, const MaskScope &s) { return m.rowIntervals(math, s, q); },
+      *this, scope, [&](MaskInterface m, const MaskScope &s) { return m.rowIntervals(math, s, q); },
       [&](const IntervalList &a, const IntervalList &b) { return meetLines(math, a, b); });
 }
 
 Lists AndMaskAttr::columnIntervals(IndexMath &math, const MaskScope &scope, Index k) const {
   return foldLines(
-      getMasks(), scope, [&](MaskInterface m, const MaskScope &s) { return m.columnIntervals(math, s, k); },
+      *this, scope, [&](MaskInterface m, const MaskScope &s) { return m.columnIntervals(math, s, k); },
       [&](const IntervalList &a, const IntervalList &b) { return meetLines(math, a, b); });
 }
 
 TileRanges AndMaskAttr::keyRanges(IndexMath &math, const MaskScope &scope, Interval queries) const {
-  return foldRanges(getMasks(), math, scope, intersect,
+  return foldRanges(*this, math, scope, intersect,
                     [&](MaskInterface m, const MaskScope &s) { return m.keyRanges(math, s, queries); });
 }
 
 TileRanges AndMaskAttr::queryRanges(IndexMath &math, const MaskScope &scope, Interval keys) const {
-  return foldRanges(getMasks(), math, scope, intersect,
+  return foldRanges(*this, math, scope, intersect,
                     [&](MaskInterface m, const MaskScope &s) { return m.queryRanges(math, s, keys); });
 }
 
 Cond AndMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Index k) const {
-  return foldKeep(getMasks(), math, scope, q, k, [&](Cond a, Cond b) { return math.logicalAnd(a, b); });
+  return foldKeep(*this, math, scope, q, k, [&](Cond a, Cond b) { return math.logicalAnd(a, b); });
 }
 
 SmallVector<MaskOperand> AndMaskAttr::operands() const { return allOperands(getMasks()); }
@@ -185,7 +190,8 @@ bool AndMaskAttr::worksPacked() const {
   return llvm::all_of(getMasks(), [](MaskInterface m) { return m.worksPacked(); });
 }
 
-LogicalResult AndMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MaskInterface> masks) {
+LogicalResult AndMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MaskInterface> masks,
+                                  ArrayRef<unsigned>) {
   return verifyMasks(emitError, "and", masks);
 }
 
@@ -198,7 +204,7 @@ void AndMaskAttr::print(AsmPrinter &printer) const { printMasks(printer, getMask
 //===--------------------------------------------------------------------===//
 
 bool OrMaskAttr::keeps(const MaskPoint &point) const {
-  return anyKeeps(getMasks(), point, [](bool keeps) { return keeps; });
+  return anyKeeps(*this, point, true);
 }
 
 /// The union of two lines as one interval, where both start at 0, as a prefix and
@@ -214,34 +220,34 @@ static Lists joinLines(IndexMath &math, const IntervalList &a, const IntervalLis
 
 Lists OrMaskAttr::rowIntervals(IndexMath &math, const MaskScope &scope, Index q) const {
   return foldLines(
-      getMasks(), scope, [&](MaskInterface m, const MaskScope &s) { return m.rowIntervals(math, s, q); },
+      *this, scope, [&](MaskInterface m, const MaskScope &s) { return m.rowIntervals(math, s, q); },
       [&](const IntervalList &a, const IntervalList &b) { return joinLines(math, a, b); });
 }
 
 Lists OrMaskAttr::columnIntervals(IndexMath &math, const MaskScope &scope, Index k) const {
   return foldLines(
-      getMasks(), scope, [&](MaskInterface m, const MaskScope &s) { return m.columnIntervals(math, s, k); },
+      *this, scope, [&](MaskInterface m, const MaskScope &s) { return m.columnIntervals(math, s, k); },
       [&](const IntervalList &a, const IntervalList &b) { return joinLines(math, a, b); });
 }
 
 TileRanges OrMaskAttr::keyRanges(IndexMath &math, const MaskScope &scope, Interval queries) const {
   if (rowIntervals(math, scope, queries.lo))
     return keyRangesOfRows(*this, math, scope, queries);
-  return foldRanges(getMasks(), math, scope, unite,
+  return foldRanges(*this, math, scope, unite,
                     [&](MaskInterface m, const MaskScope &s) { return m.keyRanges(math, s, queries); });
 }
 
 TileRanges OrMaskAttr::queryRanges(IndexMath &math, const MaskScope &scope, Interval keys) const {
   if (columnIntervals(math, scope, keys.lo))
     return queryRangesOfColumns(*this, math, scope, keys);
-  return foldRanges(getMasks(), math, scope, unite,
+  return foldRanges(*this, math, scope, unite,
                     [&](MaskInterface m, const MaskScope &s) { return m.queryRanges(math, s, keys); });
 }
 
 Cond OrMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Index k) const {
   if (Lists row = rowIntervals(math, scope, q))
     return contains(math, *row, k);
-  return foldKeep(getMasks(), math, scope, q, k, [&](Cond a, Cond b) { return math.logicalOr(a, b); });
+  return foldKeep(*this, math, scope, q, k, [&](Cond a, Cond b) { return math.logicalOr(a, b); });
 }
 
 SmallVector<MaskOperand> OrMaskAttr::operands() const { return allOperands(getMasks()); }
@@ -254,7 +260,8 @@ bool OrMaskAttr::worksPacked() const {
   return llvm::all_of(getMasks(), [](MaskInterface m) { return m.worksPacked(); });
 }
 
-LogicalResult OrMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MaskInterface> masks) {
+LogicalResult OrMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MaskInterface> masks,
+                                  ArrayRef<unsigned>) {
   return verifyMasks(emitError, "or", masks);
 }
 

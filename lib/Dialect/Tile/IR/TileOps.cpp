@@ -54,13 +54,41 @@ LogicalResult CopyAsyncOp::verify() {
   return success();
 }
 
+namespace {
+/// What shared and held tiles have in common.
+struct TileShape {
+  int64_t rows, cols;
+  Type element;
+  bool operator==(const TileShape &) const = default;
+};
+} // namespace
+
+static TileShape shapeOf(Type type) {
+  if (auto held = dyn_cast<HeldType>(type))
+    return {held.getRows(), held.getCols(), held.getElement()};
+  auto shared = cast<SharedType>(type);
+  return {shared.getRows(), shared.getCols(), shared.getElement()};
+}
+
+LogicalResult HoldOp::verify() {
+  if (!(shapeOf(getHeld().getType()) == shapeOf(getSrc().getType()))) // C1
+    return emitOpError("expected tiles of the same shape and element type, got: ")
+           << getHeld().getType() << " and " << getSrc().getType();
+  return success();
+}
+
+LogicalResult SoftmaxStepOp::verify() {
+  if (!(getScale().convertToDouble() > 0)) // C1
+    return emitOpError("expected a positive scale, got: ") << getScale().convertToDouble();
+  return success();
+}
+
 LogicalResult MmaQkOp::verify() {
   FragType s = getS().getType();
-  SharedType q = getQ().getType(), k = getK().getType();
-  if (s.getRows() != q.getRows() || s.getCols() != k.getRows() || q.getCols() != k.getCols() ||
-      q.getElement() != k.getElement()) // C1
-    return emitOpError("expected s to be Q's rows by K's rows over equal columns, got: ") << s << " = " << q << " x "
-                                                                                         << k;
+  TileShape q = shapeOf(getQ().getType()), k = shapeOf(getK().getType());
+  if (s.getRows() != q.rows || s.getCols() != k.rows || q.cols != k.cols || q.element != k.element) // C1
+    return emitOpError("expected s to be Q's rows by K's rows over equal columns, got: ")
+           << s << " = " << getQ().getType() << " x " << getK().getType();
   return success();
 }
 

@@ -38,6 +38,29 @@ LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError, i
   return success();
 }
 
+Type HeldType::parse(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<int64_t> extents;
+  Type element;
+  int64_t warps = 0;
+  if (parser.parseLess() || parseExtents(parser, extents, true) || parser.parseType(element) || parser.parseComma() ||
+      parser.parseInteger(warps) || parser.parseGreater())
+    return {};
+  return parser.getChecked<HeldType>(loc, parser.getContext(), extents[0], extents[1], element, warps);
+}
+
+void HeldType::print(AsmPrinter &printer) const {
+  printer << "<" << getRows() << "x" << getCols() << "x" << getElement() << ", " << getWarps() << ">";
+}
+
+LogicalResult HeldType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols, Type,
+                               int64_t warps) {
+  if (warps <= 0 || rows <= 0 || rows % (16 * warps) || cols <= 0 || cols % 16) // C1
+    return emitError() << "expected rows of a held tile in multiples of 16 * warps and columns of 16, got: " << rows
+                       << "x" << cols << " over " << warps << " warps";
+  return success();
+}
+
 Type FragType::parse(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<int64_t> extents;
@@ -76,7 +99,7 @@ Type TokenType::parse(AsmParser &parser) {
 void TokenType::print(AsmPrinter &printer) const { printer << "<" << stringifyTokenKind(getKind()) << ">"; }
 
 LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
-                                 int64_t warps, int64_t blocks) {
+                                 int64_t warps, int64_t blocks, bool) {
   if (!llvm::is_contained({1, 2, 4, 8}, warps) || qTile <= 0 || qTile > 256 || qTile % (16 * warps)) // C1
     return emitError() << "expected 1, 2, 4 or 8 warps and a q_tile in multiples of 16 * warps up to 256, got: q_tile = "
                        << qTile << ", warps = " << warps;

@@ -148,9 +148,24 @@ private:
             state.readers.insert(entry);
           return success();
         })
+        .Case([&](HoldOp hold) -> LogicalResult {
+          if (failed(touch(op, hold.getSrc(), state, /*write=*/false)))
+            return failure();
+          state.readers[hold.getSrc()] = op;
+          return touch(op, hold.getHeld(), state, /*write=*/true);
+        })
+        .Case([&](NegateOp negate) -> LogicalResult {
+          if (auto it = state.readers.find(negate.getPlace()); it != state.readers.end())
+            return complain(op, negate.getPlace(), "overwrites", it->second,
+                            "which other warps may still be reading here: no wait for a copy lies between");
+          LogicalResult result = touch(op, negate.getPlace(), state, /*write=*/true);
+          state.readers.clear(); // it ends with a barrier
+          return result;
+        })
         .Case<KeepOp, SoftmaxStepOp, NormalizeOp, ClearOp>([&](Operation *) -> LogicalResult {
           for (Value operand : op->getOperands())
-            if (isa<FragType, RowsType>(operand.getType()) && failed(touch(op, operand, state, /*write=*/true)))
+            if (isa<FragType, RowsType, HeldType>(operand.getType()) &&
+                failed(touch(op, operand, state, /*write=*/true)))
               return failure();
           return success();
         })

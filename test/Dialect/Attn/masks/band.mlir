@@ -78,5 +78,6 @@ attn.problem @p mask(#attn.band<left = wide>) layout(bshd) heads(8) dims(64) dty
 // -----
 
 // C1, without brackets too.
+// expected-error @below {{expected '<'}}
 // expected-error @below {{expected a band with `left`, `right` or both}}
 attn.problem @p mask(#attn.band) layout(bshd) heads(8) dims(64) dtype(bf16)

@@ -75,4 +75,5 @@ attn.problem @p mask(#attn.alibi<8>) layout(bshd) heads(8) dims(64) dtype(bf16)
 // -----
 
 // expected-error @below {{expected '<'}}
+// expected-error @below {{expected at least two masks in `#attn.and`, got: 0}}
 attn.problem @p mask(#attn.and) layout(bshd) heads(8) dims(64) dtype(bf16)

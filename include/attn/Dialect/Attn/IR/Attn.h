@@ -24,6 +24,9 @@ enum class TileClass { Empty, Full, Partial };
 TileRanges keyRangesOfRows(MaskInterface mask, IndexMath &, const MaskScope &, Interval queries);
 TileRanges queryRangesOfColumns(MaskInterface mask, IndexMath &, const MaskScope &, Interval keys);
 Cond keepOfRow(MaskInterface mask, IndexMath &, const MaskScope &, Index q, Index k);
+
+/// Where the arrays of each mask start in the list of all, and their total.
+llvm::SmallVector<unsigned> firstArrays(llvm::ArrayRef<MaskInterface> masks);
 } // namespace attn
 
 #include "attn/Dialect/Attn/IR/AttnEnums.h.inc"

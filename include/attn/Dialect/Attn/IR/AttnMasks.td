@@ -126,7 +126,13 @@ def Attn_DocumentMask : Attn_Mask<"DocumentMask", "document",
 class Attn_Composite<string name, string mnem> : Attn_Mask<name, mnem,
     ["rowIntervals", "columnIntervals", "keyRanges", "queryRanges", "emitKeep", "operands",
      "conjuncts", "children", "worksPacked"]> {
-  let parameters = (ins ArrayRefParameter<"MaskInterface">:$masks);
+  // Mask i reads arrays number [first_array[i], first_array[i + 1]): follows from
+  // the masks, and is kept since definitions ask for it at every pair.
+  let parameters = (ins ArrayRefParameter<"MaskInterface">:$masks, ArrayRefParameter<"unsigned", "follows from the masks">:$first_array);
+  let builders = [AttrBuilder<(ins "::llvm::ArrayRef<::attn::MaskInterface>":$masks), [{
+    return $_get($_ctxt, masks, ::attn::firstArrays(masks));
+  }]>];
+  let skipDefaultBuilders = 1;
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }

@@ -13,7 +13,8 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     dtype and target, or given by hand on an `attn.problem`, and visible on the
     kernel in every dump. A block has `warps` warps and computes `q_tile` query
     rows against `kv_tile` keys at a time; `blocks` is how many blocks one
-    multiprocessor should hold at once.
+    multiprocessor should hold at once. `hold_q` keeps the query tile in
+    registers, for head dims where they have room.
 
     Constraints:
     - C1: warps is 1, 2, 4 or 8, and q_tile a multiple of 16 * warps, at most 256.
@@ -24,7 +25,8 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>
     ```
   }];
-  let parameters = (ins "int64_t":$q_tile, "int64_t":$kv_tile, "int64_t":$warps, "int64_t":$blocks);
+  let parameters = (ins "int64_t":$q_tile, "int64_t":$kv_tile, "int64_t":$warps, "int64_t":$blocks,
+                        DefaultValuedParameter<"bool", "false">:$hold_q);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

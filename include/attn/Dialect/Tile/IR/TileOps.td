@@ -84,15 +84,17 @@ def Tile_FindSequenceOp : Tile_Op<"find_sequence", [Pure, DeclareOpInterfaceMeth
 def Tile_LoadOp : Tile_Op<"load", [Pure]> {
   let summary = "one int32 from a run-time array";
   let description = [{
-    Arrays are constant while a kernel runs, so a load is pure. `index` is i32 or i64.
+    Arrays are constant while a kernel runs, so a load is pure. `index` is i32 or
+    i64. `uniform`: all threads of the block load the same element, so addresses
+    made of it are computed once a warp.
 
     ```mlir
     %len = tile.load %cu_seqlens_kv[%b] : i32 from !tile.ptr<i32>
     ```
   }];
-  let arguments = (ins Tile_Ptr:$array, AnyTypeOf<[I32, I64]>:$index);
+  let arguments = (ins Tile_Ptr:$array, AnyTypeOf<[I32, I64]>:$index, UnitAttr:$uniform);
   let results = (outs I32:$result);
-  let assemblyFormat = "$array `[` $index `]` attr-dict `:` type($index)  `from` qualified(type($array))";
+  let assemblyFormat = "(`uniform` $uniform^)? $array `[` $index `]` attr-dict `:` type($index)  `from` qualified(type($array))";
 }
 
 def Tile_AdvanceOp : Tile_Op<"advance", [Pure, AllTypesMatch<["base", "result"]>]> {
@@ -137,6 +139,35 @@ def Tile_ClearOp : Tile_Op<"clear"> {
     ```
   }];
   let arguments = (ins AnyTypeOf<[Tile_Frag, Tile_Rows]>:$place);
+  let assemblyFormat = "$place attr-dict `:` qualified(type($place))";
+}
+
+def Tile_HoldOp : Tile_Op<"hold"> {
+  let summary = "reads a tile from shared memory into registers";
+  let description = [{
+    Constraints:
+    - C1: both have the same rows, columns and element type.
+
+    ```mlir
+    tile.hold %held, %Q : !tile.held<128x64xbf16, 4>, !tile.shared<128x64xbf16, 72>
+    ```
+  }];
+  let arguments = (ins Tile_Held:$held, Tile_Shared:$src);
+  let assemblyFormat = "$held `,` $src attr-dict `:` qualified(type($held)) `,` qualified(type($src))";
+  let hasVerifier = 1;
+}
+
+def Tile_NegateOp : Tile_Op<"negate"> {
+  let summary = "changes the sign of a tile in shared memory";
+  let description = [{
+    A negative scale moves its sign into Q, so that `tile.softmax_step` may take
+    the largest product for the largest score. Ends with a barrier of the block.
+
+    ```mlir
+    tile.negate %Q : !tile.shared<128x64xbf16, 72>
+    ```
+  }];
+  let arguments = (ins Tile_Shared:$place);
   let assemblyFormat = "$place attr-dict `:` qualified(type($place))";
 }
 
@@ -192,13 +223,14 @@ def Tile_MmaQkOp : Tile_Op<"mma_qk"> {
   let summary = "starts s = Q K^T";
   let description = [{
     Constraints:
-    - C1: s has Q's rows and as many columns as K has rows; Q and K have equal columns and element types.
+    - C1: s has Q's rows and as many columns as K has rows; Q (in shared memory, or held in registers) and K
+      have equal columns and element types.
 
     ```mlir
     %t = tile.mma_qk %s, %Q, %K : !tile.frag<128x64, 4>, !tile.shared<128x128xbf16, 136>, !tile.shared<64x128xbf16, 136>
     ```
   }];
-  let arguments = (ins Tile_Frag:$s, Tile_Shared:$q, Tile_Shared:$k);
+  let arguments = (ins Tile_Frag:$s, AnyTypeOf<[Tile_Shared, Tile_Held]>:$q, Tile_Shared:$k);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat = [{ $s `,` $q `,` $k attr-dict `:` qualified(type($s)) `,` qualified(type($q)) `,` qualified(type($k)) }];
   let hasVerifier = 1;
@@ -258,10 +290,14 @@ def Tile_SoftmaxStepOp : Tile_Op<"softmax_step"> {
     scores `s` into unnormalised probabilities and adds them to the sum. In base
     2: scores are multiplied by `scale` * log2(e).
 
+    Constraints:
+    - C1: scale is positive (`tile.negate` takes a sign, the least float stands for 0).
+
     ```mlir
     tile.softmax_step %s, %row, %acc scale 8.838835e-02 : !tile.frag<128x64, 4>, !tile.rows<128, 4>, !tile.frag<128x128, 4>
     ```
   }];
+  let hasVerifier = 1;
   let arguments = (ins Tile_Frag:$s, Tile_Rows:$row, Tile_Frag:$acc, F64Attr:$scale);
   let assemblyFormat = [{ $s `,` $row `,` $acc `scale` $scale attr-dict `:` qualified(type($s)) `,` qualified(type($row)) `,` qualified(type($acc)) }];
 }

@@ -51,6 +51,22 @@ def Tile_Frag : Tile_Type<"Frag", "frag"> {
   let genVerifyDecl = 1;
 }
 
+def Tile_Held : Tile_Type<"Held", "held"> {
+  let summary = "a place: a tile of operands in the registers of a block's warps";
+  let description = [{
+    The query tile, rows split over `warps`, as the product with K wants it: read
+    from shared memory once and not for every key tile.
+
+    Constraints:
+    - C1: rows is a positive multiple of 16 * warps, cols of 16.
+
+    Example: `!tile.held<128x64xbf16, 4>`.
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$cols, "::mlir::Type":$element, "int64_t":$warps);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 def Tile_Rows : Tile_Type<"Rows", "rows"> {
   let summary = "a place: running maximum and sum of each query row";
   let description = [{
@@ -81,6 +97,6 @@ class Tile_TokenOf<string kind> : Type<
 def Tile_CopyToken : Tile_TokenOf<"copy">;
 def Tile_ProductToken : Tile_TokenOf<"product">;
 
-def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Frag, Tile_Rows]>;
+def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Held, Tile_Frag, Tile_Rows]>;
 
 #endif // TILE_TYPES

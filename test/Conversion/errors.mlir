@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What `convert-attn-to-tile` refuses, and configs of the pipeline's targets.
+//
+// RUN: attn-opt %s -convert-attn-to-tile -split-input-file -verify-diagnostics
+// RUN: not attn-opt %s -convert-attn-to-tile="target=sm_90" 2>&1 | FileCheck %s --check-prefix=TARGET
+// TARGET: error: expected target `cpu` or `sm_80`, got: sm_90
+
+// Too much shared memory for one chip, not for another.
+// RUN: not attn-opt %S/Inputs/large.mlir --attn-pipeline="arch=86" 2>&1 | FileCheck %s --check-prefix=LIMIT
+// RUN: attn-opt %S/Inputs/large.mlir --attn-pipeline="arch=80" | FileCheck %s --check-prefix=FITS
+// RUN: attn-opt %S/Inputs/large.mlir --attn-pipeline="target=cpu" | FileCheck %s --check-prefix=FITS
+// LIMIT: large.mlir:3:1: error: expected at most 101376 bytes of shared memory, got: 135168 with #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 1>
+// FITS: shared 135168
+
+// expected-error @below {{'attn.problem' op expected a #tile.config as its config, got: "fast"}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) config("fast")

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What each mask makes of the walk over keys: runs, segments, tests.
+//
+// RUN: attn-opt %s -convert-attn-to-tile | FileCheck %s
+
+// Full: full tiles, then the sequence's ragged end.
+// CHECK-LABEL: tile.kernel @full
+// CHECK: tile.kv_loop [%c0_i32{{.*}}] tests {{\[\[}}], [0]] carry()
+// CHECK: tile.yield %{{.*}} : i1{{$}}
+attn.problem @full mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// Causal at the bottom right asks for both lengths.
+// CHECK-LABEL: tile.kernel @bottom_right
+// CHECK: arith.subi %seqlen_kv, %seqlen_q
+// CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}], [0]] carry()
+// CHECK: tile.yield %{{.*}} : i1{{$}}
+attn.problem @bottom_right mask(#attn.causal<bottom_right>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// A window: begin, full tiles, end. Behind a full tile the lower bound holds.
+// CHECK-LABEL: tile.kernel @window
+// CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}0, 1], [], [1]] carry()
+// CHECK: tile.keep
+// CHECK-NEXT: ^bb0(%[[Q:.*]]: i32, %[[K:.*]]: i32):
+// CHECK: arith.cmpi sle, %{{.*}}, %[[K]]
+// CHECK: arith.cmpi slt, %[[K]], %{{.*}}
+// CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1{{$}}
+attn.problem @window mask(#attn.and<#attn.band<left = 127>, #attn.causal>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// The same mask as one band: the same walk.
+// CHECK-LABEL: tile.kernel @band
+// CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}0, 1], [], [1]] carry()
+attn.problem @band mask(#attn.band<left = 127, right = 0>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// A prefix or causal: one interval from 0, so one compare with the larger end.
+// CHECK-LABEL: tile.kernel @prefix_lm
+// CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}], [0]] carry()
+// CHECK: tile.keep
+// CHECK: tile.load %prefix_lengths[
+// CHECK: arith.maxsi
+// CHECK-COUNT-1: arith.cmpi
+// CHECK-NEXT: tile.yield %{{.*}} : i1{{$}}
+attn.problem @prefix_lm mask(#attn.or<#attn.prefix<"prefix_lengths">, #attn.causal>) layout(bshd) heads(8) dims(64)
+  dtype(bf16)
+
+// Sinks and a window: two runs. Each has tests before, full tiles, tests behind;
+// a run that another one follows says nothing of the tests behind.
+// CHECK-LABEL: tile.kernel @sinks
+// CHECK: tile.kv_loop [%{{[^]]*}}] tests {{\[\[}}0, 1], [], [0, 1]], [%{{[^]]*}}] tests {{\[\[}}0, 1], [], [0, 1]] carry()
+// CHECK: arith.ori
+// CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1{{$}}
+attn.problem @sinks mask(#attn.and<#attn.or<#attn.prefix<4>, #attn.band<left = 127, right = 0>>, #attn.causal>)
+  layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// Documents: nothing is known of a tile, each is tested; ids are read for each row and key.
+// CHECK-LABEL: tile.kernel @document
+// CHECK-SAME: %segment_ids_q: !tile.ptr<i32>, %segment_ids_kv: !tile.ptr<i32>
+// CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}0, 1]] carry()
+// CHECK: tile.keep
+// CHECK: tile.load %segment_ids_q[
+// CHECK: tile.load %segment_ids_kv[
+// CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1{{$}}
+attn.problem @document mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// An array that stands in the expression twice is one argument.
+// CHECK-LABEL: tile.kernel @shared_array
+// CHECK-SAME: %lengths: !tile.ptr<i32>, %batch: i32
+attn.problem @shared_array mask(#attn.and<#attn.or<#attn.prefix<"lengths">, #attn.causal>, #attn.prefix<"lengths">>)
+  layout(bshd) heads(8) dims(64) dtype(bf16)

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `tile-allocate-shared`: places in shared memory follow each other.
+//
+// RUN: attn-opt %s -tile-allocate-shared | FileCheck %s
+// RUN: attn-opt %s -pass-pipeline="builtin.module(tile.kernel(tile-allocate-shared{limit=34688}))" | FileCheck %s
+// RUN: not attn-opt %s -pass-pipeline="builtin.module(tile.kernel(tile-allocate-shared{limit=34687}))" 2>&1 | FileCheck %s --check-prefix=LIMIT
+// LIMIT: error: expected at most 34687 bytes of shared memory, got: 34688 with #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>
+// LIMIT-NOT: error:
+
+// Offsets are multiples of 128 bytes; fragments and rows get none.
+// CHECK: tile.kernel @forward() {{.*}} blocks = 2>) shared 34688 {
+tile.kernel @forward() target("sm_80") grid(dense heads 1)
+    config(<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {
+  // 16 rows x 40 elements x 2 bytes = 1280 = 10 * 128
+  // CHECK-NEXT: %a = tile.place "a" at 0 : !tile.shared<16x32xbf16, 40>
+  %a = tile.place "a" : !tile.shared<16x32xbf16, 40>
+  // CHECK-NEXT: tile.place "s" : !tile.frag<128x64, 4>
+  %s = tile.place "s" : !tile.frag<128x64, 4>
+  // 16 x 24 x 2 = 768; an offset given before is given anew.
+  // CHECK-NEXT: %b = tile.place "b" at 1280 : !tile.shared<16x16xbf16, 24>
+  %b = tile.place "b" at 4096 : !tile.shared<16x16xbf16, 24>
+  // 16 x 19 x 2 = 608, rounded up to 640
+  // CHECK-NEXT: %c = tile.place "c" at 2048 : !tile.shared<16x16xf16, 19>
+  %c = tile.place "c" : !tile.shared<16x16xf16, 19>
+  // CHECK-NEXT: tile.place "row" : !tile.rows<128, 4>
+  %row = tile.place "row" : !tile.rows<128, 4>
+  // 64 x 250 x 2 = 32000
+  // CHECK-NEXT: %d = tile.place "d" at 2688 : !tile.shared<64x240xbf16, 250>
+  %d = tile.place "d" : !tile.shared<64x240xbf16, 250>
+}
+
+// No shared memory is 0 bytes.
+// CHECK: tile.kernel @none() {{.*}} shared 0 {
+tile.kernel @none() target("sm_80") grid(dense heads 1) config(<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {
+}

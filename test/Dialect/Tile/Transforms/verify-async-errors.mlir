@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `tile-verify-async`: every misuse of what is in flight.
+//
+// RUN: attn-opt %s -tile-verify-async -split-input-file -verify-diagnostics
+
+tile.kernel @read_copy(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // A product reads K while its copy is in flight.
+  // expected-note @below {{while this is in flight into it}}
+  %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+  // expected-error @below {{'tile.mma_qk' op reads `K`}}
+  %u = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
+  tile.wait %t : !tile.token<copy>
+  tile.wait %u : !tile.token<product>
+}
+
+// -----
+
+tile.kernel @read_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // The second product reads s while the first one computes it.
+  // expected-note @below {{while this is in flight into it}}
+  %t = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.mma_pv' op reads `s`}}
+  %u = tile.mma_pv %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
+  tile.wait %t : !tile.token<product>
+  tile.wait %u : !tile.token<product>
+}
+
+// -----
+
+tile.kernel @store(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // A store reads the accumulator while a product adds to it.
+  // expected-note @below {{while this is in flight into it}}
+  %t = tile.mma_pv %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.store' op reads `acc`}}
+  tile.store %q stride(%stride), %acc rows(%n, %n) dim 64 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
+  tile.wait %t : !tile.token<product>
+}
+
+// -----
+
+tile.kernel @softmax(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // The softmax writes s while a product computes it.
+  // expected-note @below {{while this is in flight into it}}
+  %t = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.softmax_step' op writes `s`}}
+  tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
+  tile.wait %t : !tile.token<product>
+}
+
+// -----
+
+tile.kernel @keep(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // So does an element test.
+  // expected-note @below {{while this is in flight into it}}
+  %t = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.keep' op writes `s`}}
+  tile.keep %s at(%n, %n) : !tile.frag<64x64, 4> {
+  ^bb0(%query: i32, %key: i32):
+    tile.yield
+  }
+  tile.wait %t : !tile.token<product>
+}
+
+// -----
+
+tile.kernel @two_products(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // Two products into one fragment.
+  // expected-note @below {{while this is in flight into it}}
+  %t = tile.mma_pv %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.mma_pv' op writes `acc`}}
+  %u = tile.mma_pv %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
+  tile.wait %t : !tile.token<product>
+}
+
+// -----
+
+tile.kernel @clear(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // A fragment is cleared under a product.
+  // expected-note @below {{while this is in flight into it}}
+  %t = tile.mma_pv %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.clear' op writes `acc`}}
+  tile.clear %acc : !tile.frag<64x64, 4>
+  tile.wait %t : !tile.token<product>
+}
+
+// -----
+
+tile.kernel @two_copies(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // Two copies into one place.
+  // expected-note @below {{while this is in flight into it}}
+  %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+  // expected-error @below {{'tile.copy_async' op writes `K`}}
+  %u = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+  tile.wait %t : !tile.token<copy>
+}
+
+// -----
+
+tile.kernel @write_read_by_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // p is written while a product reads it.
+  // expected-note @below {{while this is in flight and reads it}}
+  %t = tile.mma_pv %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.keep' op writes `s`}}
+  tile.keep %s at(%n, %n) : !tile.frag<64x64, 4> {
+  ^bb0(%query: i32, %key: i32):
+    tile.yield
+  }
+  tile.wait %t : !tile.token<product>
+}
+
+// -----
+
+tile.kernel @overwrite(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // Waiting for the product does not say that other warps are done with K: only a wait for a copy is a barrier.
+  // expected-note @below {{which other warps may still be reading here: no wait for a copy lies between}}
+  %t = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
+  tile.wait %t : !tile.token<product>
+  // expected-error @below {{'tile.copy_async' op overwrites `K`}}
+  %u = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+  tile.wait %u : !tile.token<copy>
+}
+
+// -----
+
+tile.kernel @never(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // Nobody waits.
+  // expected-error @below {{'tile.copy_async' op is never waited for}}
+  %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+}
+
+// -----
+
+tile.kernel @never_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // Nobody waits for a product.
+  // expected-error @below {{'tile.mma_qk' op is never waited for}}
+  %t = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
+}
+
+// -----
+
+tile.kernel @twice(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // Two waits for one token.
+  %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+  tile.wait %t : !tile.token<copy>
+  // expected-error @below {{'tile.wait' op waits for a token that is not in flight}}
+  tile.wait %t : !tile.token<copy>
+}
+
+// -----
+
+tile.kernel @twice_in_one(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // Twice in one wait.
+  %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+  // expected-error @below {{'tile.wait' op waits for a token that is not in flight}}
+  tile.wait %t, %t : !tile.token<copy>, !tile.token<copy>
+}

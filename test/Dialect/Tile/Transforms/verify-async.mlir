@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Programs that `tile-verify-async` accepts: the plain one, the pipelined one, and
+// both after they were split.
+//
+// RUN: attn-opt %s -tile-verify-async | FileCheck %s
+// RUN: attn-opt %s -tile-pipeline-kv -tile-verify-async | FileCheck %s
+// RUN: attn-opt %s -tile-split-kv-loop -tile-verify-async | FileCheck %s
+// RUN: attn-opt %s -tile-pipeline-kv -tile-split-kv-loop -tile-verify-async | FileCheck %s
+// RUN: attn-opt %s -tile-pipeline-kv -tile-split-kv-loop -canonicalize -cse -tile-verify-async | FileCheck %s
+
+// CHECK-LABEL: tile.kernel @one_run
+tile.kernel @one_run(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  %tq = tile.copy_async %Q, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+  tile.wait %tq : !tile.token<copy>
+  tile.kv_loop [%lo, %mid, %hi] tests [[0, 1], []] carry() {
+  ^bb0(%j: i32, %next: i32, %more: i1):
+    %tk = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+    tile.wait %tk : !tile.token<copy>
+    %ts = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
+    tile.wait %ts : !tile.token<product>
+    tile.keep %s at(%n, %j) : !tile.frag<64x64, 4> {
+    ^bb0(%query: i32, %key: i32):
+      %after = arith.cmpi sle, %lo, %key : i32
+      %before = arith.cmpi sle, %key, %query : i32
+      tile.yield %after, %before : i1, i1
+    }
+    tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
+    %tv = tile.copy_async %V, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+    tile.wait %tv : !tile.token<copy>
+    %ta = tile.mma_pv %acc, %s, %V {guarded} : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
+    tile.wait %ta : !tile.token<product>
+    tile.yield
+  }
+  tile.normalize %acc, %row : !tile.frag<64x64, 4>, !tile.rows<64, 4>
+  tile.store %q stride(%stride), %acc rows(%n, %n) dim 64 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
+}
+
+// CHECK-LABEL: tile.kernel @two_runs
+tile.kernel @two_runs(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  %tq = tile.copy_async %Q, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+  tile.wait %tq : !tile.token<copy>
+  tile.kv_loop [%lo, %n] tests [[0, 1]], [%mid, %hi] tests [[]] carry() {
+  ^bb0(%j: i32, %next: i32, %more: i1):
+    %tk = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+    tile.wait %tk : !tile.token<copy>
+    %ts = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
+    tile.wait %ts : !tile.token<product>
+    tile.keep %s at(%n, %j) : !tile.frag<64x64, 4> {
+    ^bb0(%query: i32, %key: i32):
+      %after = arith.cmpi sle, %lo, %key : i32
+      %before = arith.cmpi sle, %key, %query : i32
+      tile.yield %after, %before : i1, i1
+    }
+    tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
+    %tv = tile.copy_async %V, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+    tile.wait %tv : !tile.token<copy>
+    %ta = tile.mma_pv %acc, %s, %V {guarded} : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
+    tile.wait %ta : !tile.token<product>
+    tile.yield
+  }
+}
+
+// A copy that may not start counts as landed; both branches wait; two tokens in one wait.
+// CHECK-LABEL: tile.kernel @branches
+tile.kernel @branches(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  %some = arith.cmpi slt, %lo, %hi : i32
+  %t = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 when(%some) : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+  scf.if %some {
+    tile.wait %t : !tile.token<copy>
+  } else {
+    tile.wait %t : !tile.token<copy>
+  }
+  %a = tile.copy_async %K, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+  %b = tile.copy_async %V, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+  tile.wait %a, %b : !tile.token<copy>, !tile.token<copy>
+}

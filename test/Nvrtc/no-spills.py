@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""No kernel spills or has a stack frame: the GPU compiler's own report says so.
+
+    no-spills.py <folder> [<substring of case names>]
+
+Compiles each kernel with `attn-translate --compile`, two at a time, and prints
+the offenders. The matrix: every mask with every head dim on three chips; packed
+layouts, float16, d_qk != d_v and a chip with little shared memory in samples.
+"""
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+DIMS = (64, 80, 96, 128, 192, 256)
+CHIPS = ("sm_80", "sm_80:90", "sm_80:100")
+SMALL_CHIP = "sm_80:86"  # 99 KB of shared memory instead of 163 or 227
+MASKS = {
+    "full": "#attn.full",
+    "causal": "#attn.causal",
+    "bottom_right": "#attn.causal<bottom_right>",
+    "window": "#attn.and<#attn.band<left = 127>, #attn.causal>",
+    "sink_window": "#attn.and<#attn.or<#attn.prefix<4>, #attn.band<left = 127, right = 0>>, #attn.causal>",
+    "prefix_lm": '#attn.or<#attn.prefix<"prefix_lengths">, #attn.causal>',
+    "document": "#attn.and<#attn.document, #attn.causal>",
+}
+
+
+def cases():
+    """(chip, mask, layout, d_qk, d_v, dtype), each once, those that take longest first."""
+    chosen = set()
+    for d in DIMS:
+        chosen |= {(chip, mask, "bshd", d, d, "bf16") for chip in CHIPS for mask in MASKS}
+        chosen |= {(chip, "causal", "thd padded", d, d, "bf16") for chip in (*CHIPS, SMALL_CHIP)}
+        chosen |= {(SMALL_CHIP, mask, "bshd", d, d, "bf16") for mask in ("causal", "sink_window")}
+        chosen |= {("sm_80:90", mask, "bshd", d, d, "f16") for mask in ("causal", "document")}
+    for chip in (*CHIPS, SMALL_CHIP):
+        chosen.add((chip, "causal", "bshd", 192, 128, "bf16"))
+        chosen.add((chip, "window", "thd", 64, 64, "f16"))
+        chosen.add((chip, "causal", "thd padded", 192, 128, "f16"))
+    return sorted(chosen, key=lambda case: -(case[3] + case[4]) * (1 + (case[1] == "sink_window")))
+
+
+def name_of(case):
+    chip, mask, layout, d, e, dtype = case
+    return f"{mask}_{layout}_{d}_{e}_{dtype}_on_{chip}".replace(" ", "_").replace(":", "_")
+
+
+def compile_one(folder, case):
+    """What is wrong with the kernel of this case, or None."""
+    chip, mask, layout, d, e, dtype = case
+    path = os.path.join(folder, name_of(case) + ".mlir")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"attn.problem @{name_of(case)} mask({MASKS[mask]}) layout({layout}) heads(16, 4) "
+                   f"dims({d}, {e}) dtype({dtype})\n")
+    run = subprocess.run(["attn-translate", "--compile", "--quiet", "--target", chip, path], capture_output=True,
+                         text=True, check=False)
+    if run.returncode:
+        return run.stderr.strip() or f"exit status {run.returncode}"
+    if not re.search(r"\b0 bytes stack, 0 bytes spill stores, 0 bytes spill loads\b", run.stdout):
+        return run.stdout.strip()
+    return None
+
+
+def main():
+    folder = sys.argv[1]
+    os.makedirs(folder, exist_ok=True)
+    wanted = [case for case in cases() if len(sys.argv) < 3 or sys.argv[2] in name_of(case)]
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda case: compile_one(folder, case), wanted))
+    bad = [(case, what) for case, what in zip(wanted, found) if what]
+    for case, what in bad:
+        print(f"{name_of(case)}: {what}")
+    print(f"{len(wanted)} kernels, {len(bad)} with spills, a stack frame or an error")
+    return bool(bad) or not wanted
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The tour's problem as CUDA C++: a line for each op, names as in the IR.
+//
+// RUN: attn-translate %attn_source/docs/tour/packed_causal.mlir --target=sm_80 | FileCheck %s
+// RUN: attn-opt %attn_source/docs/tour/packed_causal.mlir --attn-pipeline -mlir-print-debuginfo | attn-translate | FileCheck %s
+
+// CHECK: // packed_causal for sm_80, #tile.config<q_tile = [[#QT:]], kv_tile = [[#KT:]], warps = [[#WARPS:]], blocks = [[#BLOCKS:]]>
+// CHECK-NEXT: #include "attn/tile.h"
+// CHECK: ATTN_KERNEL(packed_causal, /*threads=*/[[#mul(WARPS,32)]], /*blocks per multiprocessor=*/[[#BLOCKS]])
+// What a kernel only reads is const; the names are the launcher's.
+// CHECK-NEXT: (const attn::bf16 *q, const attn::bf16 *k, const attn::bf16 *v, attn::bf16 *o, float *lse,
+// CHECK-NEXT: const int *cu_seqlens_q, const int *padded_offsets_q, const int *cu_seqlens_kv, const int *padded_offsets_kv,
+// CHECK-NEXT: int batch, int total_q, long long q_row,
+// CHECK: long long lse_head) {
+
+// Places.
+// CHECK-NEXT: attn::Smem<attn::bf16, [[#QT]], 64, 72> Q(0);
+// CHECK-NEXT: attn::Smem<attn::bf16, [[#KT]], 64, 72> K([[#mul(QT,144)]]);
+// CHECK-NEXT: attn::Smem<attn::bf16, [[#KT]], 64, 72> V([[#mul(add(QT,KT),144)]]);
+// CHECK-NEXT: attn::Frag<[[#QT]], [[#KT]], [[#WARPS]]> s;
+// CHECK-NEXT: attn::Frag<[[#QT]], 64, [[#WARPS]]> acc;
+// CHECK-NEXT: attn::Rows<[[#QT]], [[#WARPS]]> row;
+
+// CHECK-NEXT: const int block = attn::block_index();
+// CHECK-NEXT: const int slots = total_q / [[#QT]] + batch + 2;
+// CHECK-NEXT: const int h = block / slots;
+// CHECK-NEXT: const auto [b, q0, first, rows, write_rows] = attn::find_sequence<[[#QT]]>(block % slots, cu_seqlens_q, padded_offsets_q, batch, total_q);
+// CHECK: if (rows > 0) {
+// CHECK-NEXT: const int kv_head = h / 4;
+// CHECK-NEXT: const int first_key = padded_offsets_kv[b];
+// CHECK-NEXT: const int len_kv = cu_seqlens_kv[b + 1] - cu_seqlens_kv[b];
+// CHECK: attn::copy_async<64>(Q, q_rows, q_row, rows);
+// CHECK: attn::wait();
+
+// Two loops over key tiles: full ones, and those on the diagonal.
+// CHECK: const int end = (attn::min(q0 + rows, len_kv) + [[#sub(KT,1)]]) / [[#KT]];
+// CHECK-NEXT: const int full_end = attn::min(attn::min(q0 + 1, len_kv) / [[#KT]], end);
+// CHECK: if (end > 0) attn::copy_async<64>(K,
+// CHECK: for (int j = 0; j < full_end; ++j) {
+// CHECK: attn::wait();
+// CHECK: attn::copy_async<64>(V, v_rows + (long long)k0 * v_row, v_row, len_kv - k0);
+// CHECK-NEXT: attn::mma_qk(s, Q, K);
+// CHECK-NEXT: attn::wait();
+// CHECK: if (next < end) attn::copy_async<64>(K,
+// CHECK-NOT: attn::keep
+// CHECK: attn::softmax_step(s, row, acc, 1.803368801e-01f);
+// CHECK-NEXT: attn::mma_pv(acc, s, V);
+// CHECK-NEXT: }
+// CHECK-NEXT: for (int j = full_end; j < end; ++j) {
+// CHECK: attn::mma_qk(s, Q, K);
+// CHECK: attn::keep(s, q0, k0, [=](int query, int key) {
+// CHECK-NEXT: return key < attn::min(query + 1, len_kv);
+// CHECK-NEXT: });
+// CHECK-NEXT: attn::softmax_step(s, row, acc, 1.803368801e-01f);
+// CHECK-NEXT: attn::mma_pv_guarded(acc, s, V);
+// CHECK-NEXT: }
+
+// CHECK: attn::normalize(acc, row);
+// CHECK: attn::store<64>(o_rows, o_row, acc, rows, write_rows);
+// CHECK-NEXT: attn::store_lse(lse + ({{.*}}), row, 1.250000000e-01f, rows, write_rows);
+// CHECK-NEXT: } else {
+// CHECK: attn::store_zero<64, [[#QT]], [[#mul(WARPS,32)]]>(o_rows, o_row, write_rows);
+// CHECK-NEXT: attn::store_minus_inf<[[#QT]], [[#mul(WARPS,32)]]>(lse + ({{.*}}), write_rows);
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+// CHECK-NOT: extern
+// CHECK-NOT: <<UNSUPPORTED

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Everything that attn-run must refuse: it says what it expected and what it got, ends with status 1, and
+leaves the file of an older result as it was and no other file behind."""
+import os
+import sys
+
+import numpy as np
+from run import attn_run, folder, npy_bytes, path_of, write
+
+OLD = b"the result of an earlier run"
+DENSE = "attn.problem @p mask({mask}) layout(bshd) heads({heads}) dims({dims}) dtype(bf16)\n"
+PACKED = "attn.problem @p mask(#attn.causal) layout({layout}) heads(2) dims(8) dtype(f16)\n"
+f32, i32 = (lambda *shape: np.zeros(shape, np.float32)), (lambda *values: np.array(values, np.int32))
+QKV = dict(q=f32(2, 5, 4, 16), k=f32(2, 7, 2, 16), v=f32(2, 7, 2, 16))
+checked = 0
+
+
+def dense(mask="#attn.causal", heads="4, 2", dims="16"):
+    return DENSE.format(mask=mask, heads=heads, dims=dims)
+
+
+def expect(message, problem=None, inputs=QKV, result="o.npy", **named):
+    global checked
+    checked += 1
+    problem = dense() if problem is None else problem
+    if result == "o.npy":
+        write("o.npy", OLD)
+    done, _ = attn_run(problem, inputs, {"o": result}, **named)
+    if done.returncode != 1 or message not in done.stderr or "Stack dump" in done.stderr:
+        sys.exit(f"{problem}expected exit status 1 and\n  {message}\ngot: {done.returncode} and\n  {done.stderr}")
+    if "error   " in done.stdout:
+        sys.exit(f"{problem}reported a result in spite of\n  {message}")
+    if result == "o.npy":
+        with open(path_of("o.npy"), "rb") as file:
+            assert file.read() == OLD, "the old result is gone"
+    left = [name for name in os.listdir(folder) if name.startswith("o.npy") and name != "o.npy"]
+    assert not left, left
+
+
+def problems():
+    expect("p.mlir:1:13: error: ", "attn.problem")
+    expect("error: `p.mlir` is not a valid module", "attn.problem @p mask(")
+    expect("error: expected an `attn.problem` in the module, got: none", "module {}\n", {})
+    expect("unknown attribute `alibi` in dialect `attn`", dense("#attn.alibi<8>"))
+    expect("expected left + right >= 0 in a band (else no pair is visible), got: left = 2, right = -3",
+           dense("#attn.band<left = 2, right = -3>"))
+    expect("expected no parameters of `#attn.full`", dense("#attn.full<8>"))
+    expect("expected dense layouts with a mask that reads segment ids", PACKED.format(layout="thd").replace(
+        "#attn.causal", "#attn.document"), {})
+    expect("expected heads to be a positive multiple of kv_heads (at most 65536), got: heads = 4, kv_heads = 3",
+           dense(heads="4, 3"))
+    for dim in (0, 4, 20, 264, -8):
+        expect(f"expected dim_qk to be a multiple of 8 from 8 to 256, got: {dim}", dense(dims=dim))
+    two = dense() + dense().replace("@p", "@other")
+    expect("error: expected the name of one of the module's problems, got: @p, @other", two)
+    expect("error: expected one of the module's problems @p, @other, got: @third", two, flags=["--problem=third"])
+
+
+def files():
+    good = npy_bytes(QKV["q"])
+
+    def bad(message, value):
+        expect("error: `q.npy`: " + message, inputs={**QKV, "q": value})
+
+    bad("cannot read the file: No such file or directory", None)
+    bad("expected an .npy file, got: other contents", b"PK\3\4 a zip")
+    bad("expected an .npy file, got: other contents", b"")
+    bad("truncated in the header", good[:50])
+    bad("truncated: expected 2560 bytes of data for shape [2, 5, 4, 16], got: 2559", good[:-1])
+    bad("expected 2560 bytes of data for shape [2, 5, 4, 16], got: 2561", good + b"\0")
+    bad("expected dtype float32 (`<f4`), got: `<f8`", QKV["q"].astype(np.float64))
+    bad("expected dtype float32 (`<f4`), got: `<f2`", QKV["q"].astype(np.float16))
+    bad("expected C order, got: Fortran order", np.asfortranarray(QKV["q"]))
+    expect("error: expected shape [batch, seqlen_q, 4, 16] for `q`, got: [2, 5, 4]", inputs={**QKV, "q": f32(2, 5, 4)})
+    expect("error: expected shape [2, seqlen_kv, 2, 16] for `k`, got: [3, 7, 2, 16]",
+           inputs={**QKV, "k": f32(3, 7, 2, 16)})
+    expect("error: expected shape [2, 7, 2, 16] for `v`, got: [2, 8, 2, 16]", inputs={**QKV, "v": f32(2, 8, 2, 16)})
+    lengths = dense('#attn.prefix<"lengths">')
+    expect("error: `lengths.npy`: expected dtype int32 (`<i4`), got: `<i8`", lengths,
+           {**QKV, "lengths": np.array([3, 4])})
+    expect("error: expected shape [2] for `lengths`, got: [3]", lengths, {**QKV, "lengths": i32(3, 4, 5)})
+    write("x.npy", QKV["q"])
+    expect("error: expected --arg=NAME=FILE with an input of @p, got: x=x.npy", flags=["--arg=x=x.npy"])
+    expect("error: expected --arg=NAME=FILE with an input of @p, got: o=x.npy", flags=["--arg=o=x.npy"])
+    expect("error: expected --arg=NAME=FILE with an input of @p, got: q", flags=["--arg=q"])
+
+
+def results():
+    os.makedirs(path_of("a_folder"), exist_ok=True)
+    expect("error: `a_folder`: expected the path of a file to write, got: a directory or device", result="a_folder")
+    expect("error: `/dev/null`: expected the path of a file to write, got: a directory or device", result="/dev/null")
+    expect("error: `no/such/o.npy`: cannot write the file: No such file or directory", result="no/such/o.npy")
+    expect("error: expected --result=NAME=FILE with a result of @p, got: q=x.npy", flags=["--result=q=x.npy"])
+    expect("error: expected --result=NAME=FILE with a result of @p, got: lse", flags=["--result=lse"])
+
+
+def packed():
+    thd, padded = PACKED.format(layout="thd"), PACKED.format(layout="thd padded")
+    tokens = dict(q=f32(9, 2, 8), k=f32(9, 2, 8), v=f32(9, 2, 8))
+    good = dict(tokens, cu_seqlens_q=i32(0, 4, 9), cu_seqlens_kv=i32(0, 4, 9))
+    expect("error: expected shape [3] for `cu_seqlens_kv`, got: [4]", thd, {**good, "cu_seqlens_kv": i32(0, 2, 4, 9)})
+    expect("error: expected shape [batch + 1] for `cu_seqlens_q`, got: [0]", thd, {**good, "cu_seqlens_q": i32()})
+    for side in ("q", "kv"):
+        name = "cu_seqlens_" + side
+        expect(f"`{name}`", thd, {**good, name: i32(0, 5, 4)})
+        expect(f"`{name}`", thd, {**good, name: i32(0, 4, 10)})
+        expect(f"`{name}`", thd, {**good, name: i32(-1, 4, 9)})
+        expect(f"`{name}`", thd, {**good, name: i32(0, -2, 9)})
+    offsets = dict(good, cu_seqlens_q=i32(0, 3, 5), cu_seqlens_kv=i32(0, 3, 5), padded_offsets_q=i32(0, 4, 9),
+                   padded_offsets_kv=i32(1, 4, 9))
+    for values in ((0, 2, 9), (0, 4, 10), (-1, 4, 9), (5, 4, 9), (0, 9, 4)):
+        expect("`padded_offsets_q`", padded, {**offsets, "padded_offsets_q": i32(*values)})
+        expect("`padded_offsets_kv`", padded, {**offsets, "padded_offsets_kv": i32(*values)})
+    expect("error: expected shape [3] for `padded_offsets_q`, got: [2]", padded,
+           {**offsets, "padded_offsets_q": i32(0, 9)})
+
+
+def flags():
+    forms = "error: expected target `cpu`, `sm_80` or `sm_80:<chip>` with chip 80, 86, 87, 89, 90, 100 or 120, got: "
+    for target in ("sm_90", "gpu", "cpu:1", "sm_80:", "sm_80:91", "sm_80:x"):
+        expect(forms + target, target=target)
+    thd = PACKED.format(layout="thd")
+    for size in ("--batch=-1", "--seqlen-q=-1", "--seqlen-kv=-2", "--seqlen-kv=99999999999", "--padding=-3"):
+        expect("error: expected sizes from 0 to 2^24, got: " + size.split("=")[1], inputs={}, flags=[size])
+    for size in ("--lengths-q=3,-5", "--lengths-kv=3,99999999999"):
+        expect("error: expected sizes from 0 to 2^24, got: " + size.split(",")[1], thd, {}, flags=[size])
+
+
+for suite in (problems, files, results, packed, flags):
+    suite()
+print(f"{checked} bad inputs refused")

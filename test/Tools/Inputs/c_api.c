@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* The C interface from C: compile, look, launch, check, and every bad tensor. */
+#include "attn-c/Attn.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                                               \
+  do {                                                                                                                 \
+    if (!(condition)) {                                                                                                \
+      fprintf(stderr, "%s:%d: not so: %s; last error: %s\n", __FILE__, __LINE__, #condition, attnLastError());         \
+      exit(1);                                                                                                         \
+    }                                                                                                                  \
+  } while (0)
+
+enum { HEADS = 2, DIM = 16, MOST = 160 };
+
+static uint16_t toBf16(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, 4);
+  return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+static float fromBf16(uint16_t x) {
+  uint32_t bits = (uint32_t)x << 16;
+  float value;
+  memcpy(&value, &bits, 4);
+  return value;
+}
+
+static _Alignas(16) uint16_t q[MOST * HEADS * DIM + 8], k[MOST * HEADS * DIM + 8], v[MOST * HEADS * DIM + 8],
+    o[MOST * HEADS * DIM + 8];
+static float lse[HEADS * MOST];
+static int32_t cu[3];
+
+/* One head of one sequence, causal, in double. */
+static void check(int first, int length, int tokens) {
+  for (int h = 0; h < HEADS; ++h)
+    for (int row = 0; row < length; ++row) {
+      double weight[MOST], sum = 0, out[DIM] = {0};
+      for (int key = 0; key <= row; ++key) {
+        double s = 0;
+        for (int d = 0; d < DIM; ++d)
+          s += (double)fromBf16(q[((first + row) * HEADS + h) * DIM + d]) * fromBf16(k[((first + key) * HEADS + h) * DIM + d]);
+        weight[key] = exp(s * 0.25);
+        sum += weight[key];
+      }
+      for (int key = 0; key <= row; ++key)
+        for (int d = 0; d < DIM; ++d)
+          out[d] += weight[key] / sum * fromBf16(v[((first + key) * HEADS + h) * DIM + d]);
+      for (int d = 0; d < DIM; ++d)
+        CHECK(fabs(out[d] - fromBf16(o[((first + row) * HEADS + h) * DIM + d])) < 0.02);
+      CHECK(fabs(log(sum) - lse[h * tokens + first + row]) < 1e-4);
+    }
+}
+
+static const char *problem = "attn.problem @p mask(#attn.causal) layout(thd) heads(2) dims(16) dtype(bf16)";
+
+/* The launch with tensor `index` changed is refused, for the reason given. */
+static void refuse(attnKernel *kernel, const attnTensor *good, int index, attnTensor bad, const char *why) {
+  attnTensor tensors[7];
+  size_t bytes;
+  memcpy(tensors, good, sizeof tensors);
+  tensors[index] = bad;
+  CHECK(attnLaunch(kernel, tensors, NULL, NULL) != 0);
+  printf("%s: %s\n", why, attnLastError());
+  CHECK(attnWorkspaceSize(kernel, tensors, &bytes) != 0);
+}
+
+static void refusals(attnKernel *kernel, const attnTensor *good) {
+  attnTensor bad;
+#define REFUSE(index, why, change) (bad = good[index], change, refuse(kernel, good, index, bad, why))
+  REFUSE(0, "null", bad.data = NULL);
+  REFUSE(0, "misaligned", bad.data = (char *)bad.data + 2);
+  REFUSE(5, "misaligned array", bad.data = (char *)bad.data + 2);
+  REFUSE(1, "dtype", bad.dtype = attnF16);
+  REFUSE(4, "lse dtype", bad.dtype = attnBF16);
+  REFUSE(2, "rank", bad.rank = 2);
+  REFUSE(2, "negative rank", bad.rank = -1);
+  const int64_t shape[3] = {good[1].shape[0] + 1, HEADS, DIM}, dim[3] = {good[1].shape[0], HEADS, DIM - 8};
+  REFUSE(2, "shape", bad.shape = shape);
+  REFUSE(0, "dim", bad.shape = dim);
+  const int64_t negative[3] = {-1, HEADS, DIM};
+  REFUSE(0, "negative extent", bad.shape = negative);
+  const int64_t odd[3] = {HEADS * DIM + 4, DIM, 1}, last[3] = {HEADS * DIM * 2, DIM * 2, 2};
+  REFUSE(0, "stride", bad.strides = odd);
+  REFUSE(3, "last stride", bad.strides = last);
+  const int64_t none[1] = {0};
+  REFUSE(5, "no offsets", bad.shape = none);
+}
+
+int main(void) {
+  attnKernel *kernel = NULL;
+  CHECK(attnVersion() == 100);
+  CHECK(strcmp(attnLastError(), "") == 0);
+
+  /* What cannot be compiled, and why. */
+  CHECK(attnCompile("attn.problem", NULL, "cpu", &kernel) != 0 && kernel == NULL);
+  CHECK(strstr(attnLastError(), "is not a valid module"));
+  CHECK(attnCompile("", NULL, "cpu", &kernel) != 0);
+  CHECK(strstr(attnLastError(), "expected an `attn.problem` in the module, got: none"));
+  CHECK(attnCompile(problem, "other", "cpu", &kernel) != 0);
+  CHECK(strstr(attnLastError(), "expected one of the module's problems @p, got: @other"));
+  CHECK(attnCompile(problem, NULL, "sm_70", &kernel) != 0);
+  CHECK(strstr(attnLastError(), "got: sm_70"));
+  CHECK(attnCompileCount() == 0);
+
+  CHECK(attnCompile(problem, "p", "cpu", &kernel) == 0 && kernel);
+  const char *names[] = {"q", "k", "v", "o", "lse", "cu_seqlens_q", "cu_seqlens_kv"};
+  CHECK(attnTensorCount(kernel) == 7);
+  for (int i = 0; i < 7; ++i) {
+    CHECK(strcmp(attnTensorName(kernel, i), names[i]) == 0);
+    CHECK(attnTensorIsResult(kernel, i) == (i == 3 || i == 4));
+  }
+  CHECK(strcmp(attnTensorName(kernel, 7), "") == 0 && strcmp(attnTensorName(kernel, -1), "") == 0);
+  CHECK(strstr(attnSource(kernel), "attn::mma_qk(s, Q, K);"));
+  CHECK(attnResources(kernel));
+
+  for (int i = 0; i < MOST * HEADS * DIM; ++i) {
+    q[i] = toBf16((float)sin(i * 0.7));
+    k[i] = toBf16((float)cos(i * 1.3));
+    v[i] = toBf16((float)sin(i * 0.3 + 1));
+  }
+  /* 50 sets of lengths, one compilation. */
+  for (int run = 0; run < 50; ++run) {
+    int a = run * 37 % 83, b = run * 53 % 71, tokens = a + b;
+    int64_t shape[3] = {tokens, HEADS, DIM}, lseShape[2] = {HEADS, tokens}, offsets[1] = {3};
+    cu[0] = 0, cu[1] = a, cu[2] = tokens;
+    attnTensor tensors[7] = {{q, attnBF16, 3, shape, NULL},    {k, attnBF16, 3, shape, NULL},
+                             {v, attnBF16, 3, shape, NULL},    {o, attnBF16, 3, shape, NULL},
+                             {lse, attnF32, 2, lseShape, NULL}, {cu, attnI32, 1, offsets, NULL},
+                             {cu, attnI32, 1, offsets, NULL}};
+    size_t bytes = 77;
+    CHECK(attnWorkspaceSize(kernel, tensors, &bytes) == 0 && bytes == 0);
+    memset(o, 0xff, sizeof o);
+    CHECK(attnLaunch(kernel, tensors, NULL, NULL) == 0);
+    check(0, a, tokens);
+    check(a, b, tokens);
+    CHECK(o[tokens * HEADS * DIM] == 0xffff); /* nothing behind the last token */
+    attnKernel *again = NULL;
+    CHECK(attnCompile(problem, NULL, "cpu", &again) == 0);
+    attnDestroy(again);
+    CHECK(attnCompileCount() == 1);
+    if (run == 49)
+      refusals(kernel, tensors);
+  }
+  attnDestroy(kernel);
+  attnDestroy(NULL);
+  puts("done");
+  return 0;
+}
