@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn-c/Attn.h"
 #include "attn/API/Jit.h"
+#include <fmt/format.h>
 
 using namespace attn;
 
@@ -16,14 +17,21 @@ static int fail(const rt::Error &error) {
   return 1;
 }
 
-static llvm::SmallVector<TensorView, 12> viewsOf(const attnKernel *kernel, const attnTensor *tensors) {
+/// The tensors as launches take them, or what makes them none.
+static rt::Result<llvm::SmallVector<TensorView, 12>> viewsOf(const attnKernel *kernel, const attnTensor *tensors) {
+  if (!kernel || !tensors)
+    return rt::Error{"expected a kernel and its tensors, got: NULL"};
   llvm::SmallVector<TensorView, 12> views;
-  for (size_t i = 0; i < kernel->kernel->getSignature().tensors.size(); ++i) {
+  for (auto [i, spec] : llvm::enumerate(kernel->kernel->getSignature().tensors)) {
     const attnTensor &t = tensors[i];
-    size_t rank = t.rank < 0 ? 0 : t.rank;
-    views.push_back({t.data, Dtype(t.dtype), llvm::ArrayRef(t.shape, rank), {}});
+    if (t.dtype < attnBF16 || t.dtype > attnI32)
+      return rt::Error{fmt::format("expected an attnDtype for `{}`, got: {}", spec.name, int(t.dtype))};
+    if (t.rank < 0 || t.rank > 8 || (t.rank && !t.shape))
+      return rt::Error{fmt::format("expected a rank from 0 to 8 and a shape for `{}`, got: {}{}", spec.name, t.rank,
+                                   t.shape ? "" : " and NULL")};
+    views.push_back({t.data, Dtype(t.dtype), llvm::ArrayRef(t.shape, size_t(t.rank)), {}});
     if (t.strides)
-      views.back().strides = llvm::ArrayRef(t.strides, rank);
+      views.back().strides = llvm::ArrayRef(t.strides, size_t(t.rank));
   }
   return views;
 }
@@ -33,6 +41,8 @@ int attnVersion(void) { return 100; }
 const char *attnLastError(void) { return lastError.c_str(); }
 
 int attnCompile(const char *mlir, const char *name, const char *targetText, attnKernel **kernel) {
+  if (!mlir || !kernel)
+    return fail({"expected a module's text and where to put the kernel, got: NULL"});
   Target target = Target::preferred();
   if (targetText) {
     rt::Result<Target> parsed = Target::parse(targetText);
@@ -62,7 +72,10 @@ int attnTensorIsResult(const attnKernel *kernel, int index) {
 }
 
 int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_t *bytes) {
-  rt::Result<Sizes> sizes = kernel->kernel->getSignature().check(viewsOf(kernel, tensors));
+  auto views = viewsOf(kernel, tensors);
+  if (!views)
+    return fail(views.error());
+  rt::Result<Sizes> sizes = kernel->kernel->getSignature().check(*views);
   if (!sizes)
     return fail(sizes.error());
   *bytes = kernel->kernel->workspaceBytes(*sizes);
@@ -70,7 +83,10 @@ int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_
 }
 
 int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, void *, void *stream) {
-  rt::Status status = kernel->kernel->launch(viewsOf(kernel, tensors), rt::Stream(stream));
+  auto views = viewsOf(kernel, tensors);
+  if (!views)
+    return fail(views.error());
+  rt::Status status = kernel->kernel->launch(*views, rt::Stream(stream));
   return status ? 0 : fail(status.error());
 }
 

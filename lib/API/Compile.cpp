@@ -2,6 +2,7 @@
 #include "attn/API/Compile.h"
 #include "attn-rt/Driver.h"
 #include "attn/API/Pipeline.h"
+#include "attn/Conversion/AttnToTile.h"
 #include "attn/Target/Source.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -79,11 +80,12 @@ rt::Result<OwningOpRef<ModuleOp>> Compilation::parse(StringRef text, StringRef n
   return module;
 }
 
-rt::Status Compilation::lower(ModuleOp module, const Target &target) {
+rt::Status Compilation::lower(ModuleOp module, const Target &target, int narrower) {
   PassManager pm(&context);
   PipelineOptions options;
   options.target = target.family;
   options.arch = target.arch;
+  options.narrower = narrower;
   buildPipeline(pm, options);
   if (failed(pm.run(module)))
     return takeDiagnostics("lowering for " + target.str() + " failed");
@@ -117,7 +119,7 @@ rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
   return problems.front();
 }
 
-rt::Result<Program> Compilation::compile(StringRef text, StringRef problemName, const Target &target,
+rt::Result<Program> Compilation::compile(StringRef text, StringRef problemName, const Target &target, int narrower,
                                          StringRef name) {
   rt::Result<OwningOpRef<ModuleOp>> module = parse(text, name);
   if (!module)
@@ -126,12 +128,15 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef problemName, 
   if (!problem)
     return problem.error();
   Program program{{}, Signature::of(*problem)};
+  bool givenConfig = bool(problem->getConfigAttr());
   for (ProblemOp other : llvm::make_early_inc_range((*module)->getOps<ProblemOp>()))
     if (other != *problem)
       other.erase();
-  if (rt::Status lowered = lower(**module, target); !lowered)
+  if (rt::Status lowered = lower(**module, target, narrower); !lowered)
     return lowered.error();
-  rt::Result<rt::Artifact> artifact = print(*(*module)->getOps<tile::KernelOp>().begin(), target);
+  tile::KernelOp kernel = *(*module)->getOps<tile::KernelOp>().begin();
+  program.canBeNarrower = !target.isHost() && !givenConfig && attn::narrower(kernel.getConfig());
+  rt::Result<rt::Artifact> artifact = print(kernel, target);
   if (!artifact)
     return artifact.error();
   program.artifact = std::move(*artifact);

@@ -18,26 +18,26 @@ static rt::ThreadPool &processThreads() {
 }
 
 /// One context for the process: making one costs a millisecond, a problem less.
-static rt::Result<Program> compileProgram(llvm::StringRef text, llvm::StringRef problem, const Target &target) {
+static rt::Result<Program> compileProgram(llvm::StringRef text, llvm::StringRef problem, const Target &target,
+                                          int narrower) {
   static std::mutex mutex;
   static Compilation *compilation = new Compilation; // lives as long as the process: no order of destruction to get wrong
   std::lock_guard<std::mutex> lock(mutex);
-  return compilation->compile(text, problem, target);
+  return compilation->compile(text, problem, target, narrower);
 }
 
 rt::Result<CompiledProgram> attn::compileThrough(rt::Cache &cache, llvm::StringRef text, llvm::StringRef problem,
                                                  const Target &target) {
-  rt::Result<Program> program = compileProgram(text, problem, target);
-  if (!program)
-    return program.error();
-  std::unique_ptr<rt::Compiler> compiler = rt::createCompiler(program->artifact.target);
   auto reproducer = [&] {
     return std::vector<std::pair<std::string, std::string>>{{"problem.mlir", text.str()}, {"target", target.str()}};
   };
-  auto binary = cache.get(*compiler, program->artifact, reproducer);
-  if (!binary)
-    return binary.error();
-  return CompiledProgram{std::move(*program), *binary};
+  auto both = buildFitting([&](int narrower) { return compileProgram(text, problem, target, narrower); },
+                           [&](const rt::Artifact &artifact) {
+                             return cache.get(*rt::createCompiler(artifact.target), artifact, reproducer);
+                           });
+  if (!both)
+    return both.error();
+  return CompiledProgram{std::move(both->first), std::move(both->second)};
 }
 
 rt::Result<std::shared_ptr<Kernel>> Kernel::create(llvm::StringRef text, llvm::StringRef problem,

@@ -182,16 +182,26 @@ private:
     scope.lenQ = lenQ;
     scope.batch = batch;
     scope.head = h;
-    scope.load = [this](unsigned operand, Index position) {
-      MaskOperand array = problem.getMask().operands()[operand];
+    // Rows of the arrays that belong to this sequence; positions in them are 32 bits.
+    llvm::StringMap<Value> arrays;
+    for (const MaskOperand &array : distinctOperands(problem.getMask())) {
+      if (array.shape == OperandShape::PerSequence)
+        continue;
+      Value start = mul(wide(batch), wide(extentOf(array)));
+      arrays[array.name] = AdvanceOp::create(b, loc, args[array.name], start);
+    }
+    scope.load = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index position) {
+      const MaskOperand &array = operands[operand];
       if (array.shape == OperandShape::PerSequence)
         return load(args[array.name], batch);
-      Index extent = arg(array.shape == OperandShape::PerQuery ? "seqlen_q" : "seqlen_kv");
-      Value start = mul(wide(batch), wide(extent));
-      position = math.min(position, math.sub(extent, 1)); // tiles reach over the end
-      return Index(Value(LoadOp::create(b, loc, args[array.name], add(start, wide(position)), /*uniform=*/false)));
+      position = math.min(position, math.sub(extentOf(array), 1)); // tiles reach over the end
+      return Index(Value(LoadOp::create(b, loc, arrays.lookup(array.name), math.value(position), /*uniform=*/false)));
     };
     return scope;
+  }
+
+  Index extentOf(const MaskOperand &array) {
+    return arg(array.shape == OperandShape::PerQuery ? "seqlen_q" : "seqlen_kv");
   }
 
   void buildLoop(KeyWalk &walk, const MaskScope &scope, ArrayRef<KeyRun> runs, Value keys, Value values) {
@@ -322,6 +332,9 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
 
   LogicalResult convert(ProblemOp problem) {
     ConfigAttr config = chooseConfig(problem, target == "cpu" ? 0 : arch.getValue());
+    for (int64_t i = 0; i < narrower; ++i)
+      if (ConfigAttr next = attn::narrower(config))
+        config = next;
     if (Attribute given = problem.getConfigAttr()) {
       config = dyn_cast<ConfigAttr>(given);
       if (!config)

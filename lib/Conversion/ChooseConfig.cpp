@@ -41,3 +41,10 @@ tile::ConfigAttr attn::chooseConfig(ProblemOp problem, int64_t arch) {
     return config(64, 64, 4, 2);
   return config(128, limit < 200 * 1024 ? 80 : 112, 8, 1);
 }
+
+tile::ConfigAttr attn::narrower(tile::ConfigAttr config) {
+  if (config.getKvTile() <= 32)
+    return {};
+  return tile::ConfigAttr::get(config.getContext(), config.getQTile(), config.getKvTile() - 16, config.getWarps(),
+                               config.getBlocks(), config.getHoldQ());
+}

@@ -77,8 +77,8 @@ llvm::SmallVector<KeyRun> KeyWalk::runs(IndexMath &math, Interval queries, int64
     Index begin = math.floorDiv(some.lo, kvTile), end = math.ceilDiv(some.hi, kvTile);
     if (!runs.empty())
       begin = math.max(begin, cursor);
-    if (!some.lo.is(0)) // an empty interval has no tile, not the one it lies in
-      end = math.select(math.lt(some.lo, some.hi), end, begin);
+    Cond live = some.lo.is(0) ? Cond::of(true) : math.lt(some.lo, some.hi);
+    end = math.select(live, end, begin); // an empty interval has no tile, not the one it lies in
     if (!runs.empty())
       end = math.max(begin, end);
     begin = math.named(begin, "begin");
@@ -105,7 +105,9 @@ llvm::SmallVector<KeyRun> KeyWalk::runs(IndexMath &math, Interval queries, int64
     extend(end, hasFull && single ? behindFull : every);
     if (run.tests.empty())
       continue;
-    cursor = end;
+    // NOTE: empty intervals stand anywhere, so they must not move the cursor.
+    if (i + 1 < ranges.some.size())
+      cursor = math.select(live, end, cursor);
     runs.push_back(std::move(run));
   }
   return runs;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Printer.h"
 #include "attn/Target/Source.h"
 
 using namespace mlir;
@@ -18,7 +19,8 @@ std::optional<rt::Artifact> attn::toArtifact(KernelOp kernel) {
   llvm::raw_string_ostream source(artifact.source);
   if (!printSource(kernel, source))
     return std::nullopt;
-  artifact.name = artifact.entry = kernel.getSymName().str();
+  artifact.name = kernel.getSymName().str();
+  artifact.entry = entryOf(kernel);
   artifact.target = kernel.getTarget().str();
   for (auto [arg, name] : llvm::zip(kernel.getBody().getArguments(), kernel.getArgNames().getAsValueRange<StringAttr>()))
     artifact.params.push_back({name.str(), kindOf(arg.getType())});

@@ -4,6 +4,7 @@
 // own is spelled where it is used; the others get a line.
 //
 #include "Printer.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -76,9 +77,15 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       .Case<arith::RemUIOp, arith::RemSIOp>([&](auto) { return binary(" % ", P::Multiplicative); })
       .Case<arith::MinSIOp>([&](auto) { return call("attn::min"); })
       .Case<arith::MaxSIOp>([&](auto) { return call("attn::max"); })
-      .Case<arith::AndIOp>([&](auto) { return binary(" && ", P::And); })
-      .Case<arith::OrIOp>([&](auto) { return binary(" || ", P::Or); })
-      .Case<arith::XOrIOp>([&](auto) { return Spelled("!" + expr(op->getOperand(0), P::Unary), P::Unary); })
+      // Not && and ||: nothing here may not be evaluated, and a branch around a load costs more than the load.
+      .Case<arith::AndIOp>([&](auto) { return binary(" & ", P::And); })
+      .Case<arith::OrIOp>([&](auto) { return binary(" | ", P::Or); })
+      .Case([&](arith::XOrIOp x) {
+        if (x.getType().isInteger(1) && matchPattern(x.getRhs(), m_One()))
+          return Spelled("!" + expr(x.getLhs(), P::Unary), P::Unary);
+        complain(op);
+        return Spelled("<<UNSUPPORTED arith.xori>>", P::Primary);
+      })
       .Case([&](arith::CmpIOp cmp) {
         switch (cmp.getPredicate()) {
         case arith::CmpIPredicate::eq: return binary(" == ", P::Equality);

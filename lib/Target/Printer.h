@@ -11,6 +11,11 @@
 
 namespace attn {
 
+bool isReserved(llvm::StringRef name);
+
+/// The kernel's function: its own name, or one that C++ allows.
+std::string entryOf(tile::KernelOp kernel);
+
 /// Names for values, unique in a kernel and kept from the IR where it has some:
 /// argument names, places, results that ops name, and locations that carry one.
 class Names {

@@ -132,7 +132,7 @@ void Printer::print(KeepOp op) {
   std::string kept;
   OperandRange values = body.getTerminator()->getOperands();
   for (Value value : values)
-    kept += (kept.empty() ? "" : " && ") + expr(value, values.size() > 1 ? Precedence::And : Precedence::Conditional);
+    kept += (kept.empty() ? "" : " & ") + expr(value, values.size() > 1 ? Precedence::And : Precedence::Conditional);
   line() << "return " << (kept.empty() ? "true" : kept) << ";\n";
   indent -= 2;
   line() << "});\n";
@@ -203,8 +203,13 @@ void Printer::print(scf::IfOp op) {
 /// Is the argument only read? Results are what `tile.store...` write to.
 static bool isResult(StringRef name) { return name == "o" || name == "lse"; }
 
+std::string attn::entryOf(KernelOp kernel) {
+  std::string name = kernel.getSymName().str();
+  return isReserved(name) ? name + "_kernel" : name;
+}
+
 void Printer::printSignature(KernelOp kernel) {
-  os << "ATTN_KERNEL(" << kernel.getSymName() << ", /*threads=*/" << kernel.getConfig().getWarps() * 32
+  os << "ATTN_KERNEL(" << entryOf(kernel) << ", /*threads=*/" << kernel.getConfig().getWarps() * 32
      << ", /*blocks per multiprocessor=*/" << kernel.getConfig().getBlocks() << ")\n(";
   unsigned column = 1;
   for (auto [arg, name] : llvm::zip(kernel.getBody().getArguments(), kernel.getArgNames().getAsValueRange<StringAttr>())) {
@@ -228,8 +233,8 @@ void Printer::printSignature(KernelOp kernel) {
 
 void Printer::printHostEntry(KernelOp kernel) {
   os << "\n// Arguments as a launch passes them: addresses of values, in order.\n"
-     << "extern \"C\" void " << kernel.getSymName() << "_block(void *const *args, int block) {\n"
-     << "  attn::set_block_index(block);\n  " << kernel.getSymName() << "(";
+     << "extern \"C\" void " << entryOf(kernel) << "_block(void *const *args, int block) {\n"
+     << "  attn::set_block_index(block);\n  " << entryOf(kernel) << "(";
   for (BlockArgument arg : kernel.getBody().getArguments())
     os << (arg.getArgNumber() ? ",\n      " : "") << "*(" << typeOf(arg.getType()) << " const *)args["
        << arg.getArgNumber() << "]";

@@ -25,12 +25,11 @@ attn.problem @causal mask(#attn.causal) layout(bshd) heads(8, 2) dims(72, 40) dt
 // CHECK-NEXT: %acc = tile.place "acc" : !tile.frag<64x48, 4>
 // CHECK-NEXT: %row = tile.place "row" : !tile.rows<64, 4>
 
-// Who am I: block -> tile, head, sequence; the last tile first.
-// CHECK: %[[BLOCK:.*]] = tile.block_index
+// Who am I: block -> tile, head, sequence; the last tile, which sees most, first.
+// CHECK: tile.block_index
 // CHECK: %[[TILES:.*]] = arith.divui %{{.*}}, %c64_i32
-// CHECK: %[[REM:.*]] = arith.remui %[[BLOCK]], %[[TILES]]
 // CHECK: %[[LAST:.*]] = arith.subi %[[TILES]], %c1_i32
-// CHECK: %[[TILE:.*]] = arith.subi %[[LAST]], %[[REM]]
+// CHECK: %[[TILE:.*]] = arith.subi %[[LAST]], %{{.*}}
 // CHECK: %[[Q0:.*]] = arith.muli %[[TILE]], %c64_i32
 // CHECK: %[[LEFT:.*]] = arith.subi %seqlen_q, %[[Q0]]
 // CHECK: %[[ROWS:.*]] = arith.minsi %[[LEFT]], %c64_i32
@@ -74,3 +73,23 @@ attn.problem @causal mask(#attn.causal) layout(bshd) heads(8, 2) dims(72, 40) dt
 // CHECK: tile.softmax_step {{.*}} scale 5.000000e-01
 // CHECK-NOT: lse
 attn.problem @no_lse mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(f16) scale(0.5) outputs(o)
+
+// Held queries are read into registers once, and the products take them there.
+// CHECK: tile.kernel @held
+// CHECK: %held = tile.place "held" : !tile.held<64x64xbf16, 4>
+// CHECK: tile.wait
+// CHECK-NEXT: tile.hold %held, %Q
+// CHECK: tile.mma_qk %s, %held, %K
+attn.problem @held mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 32, warps = 4, blocks = 2, hold_q = true>)
+
+// A negative scale moves its sign into Q; 0 becomes the least float.
+// CHECK: tile.kernel @negative
+// CHECK: tile.wait
+// CHECK-NEXT: tile.negate %Q
+// CHECK: tile.softmax_step {{.*}} scale 2.500000e-01
+attn.problem @negative mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(-0.25)
+// CHECK: tile.kernel @zero
+// CHECK-NOT: tile.negate
+// CHECK: tile.softmax_step {{.*}} scale 1.40129846{{.*}}E-45
+attn.problem @zero mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(0.0)

@@ -20,7 +20,7 @@ attn.problem @dense mask(#attn.causal) layout(sbhd, bhsd, bshd, bhsd) heads(8) d
 // CHECK: %b, %q0, %first, %rows, %write_rows = tile.find_sequence %{{.*}} in %cu_seqlens_q, %cu_seqlens_q, %batch, %total_q
 // CHECK: %[[LIVE:.*]] = arith.cmpi slt, %{{.*}}, %rows
 // CHECK: scf.if %[[LIVE]] {
-// CHECK: tile.load %cu_seqlens_kv[%b]
+// CHECK: tile.load uniform %cu_seqlens_kv[%b]
 // CHECK: tile.copy_async %Q, %{{.*}} stride(%q_row) rows(%rows)
 // CHECK: tile.kv_loop
 // CHECK: tile.store %{{.*}} rows(%rows, %write_rows)
@@ -34,7 +34,7 @@ attn.problem @packed mask(#attn.causal) layout(thd) heads(8) dims(64) dtype(bf16
 // CHECK-LABEL: tile.kernel @padded
 // CHECK-SAME: %cu_seqlens_q: !tile.ptr<i32>, %padded_offsets_q: !tile.ptr<i32>, %cu_seqlens_kv: !tile.ptr<i32>, %padded_offsets_kv: !tile.ptr<i32>, %batch: i32
 // CHECK: tile.find_sequence %{{.*}} in %cu_seqlens_q, %padded_offsets_q, %batch, %total_q
-// CHECK: tile.load %padded_offsets_kv[%b]
+// CHECK: tile.load uniform %padded_offsets_kv[%b]
 attn.problem @padded mask(#attn.causal) layout(thd padded) heads(8) dims(64) dtype(bf16)
 
 // Dense queries, packed keys (one query per sequence against a cache).
@@ -42,8 +42,8 @@ attn.problem @padded mask(#attn.causal) layout(thd padded) heads(8) dims(64) dty
 // CHECK-SAME: %cu_seqlens_kv: !tile.ptr<i32>, %padded_offsets_kv: !tile.ptr<i32>, %batch: i32, %seqlen_q: i32, %q_batch: i64, %q_row: i64, %q_head: i64, %k_row: i64, %k_head: i64
 // CHECK-SAME: grid(dense heads 8)
 // CHECK-NOT: tile.find_sequence
-// CHECK: tile.load %padded_offsets_kv[
-// CHECK: tile.load %cu_seqlens_kv[
+// CHECK: tile.load uniform %padded_offsets_kv[
+// CHECK: tile.load uniform %cu_seqlens_kv[
 attn.problem @packed_keys mask(#attn.causal<bottom_right>) layout(bshd, thd padded, thd padded, bshd) heads(8) dims(64)
   dtype(bf16)
 

@@ -36,7 +36,7 @@ attn.problem @band mask(#attn.band<left = 127, right = 0>) layout(bshd) heads(8)
 // CHECK-LABEL: tile.kernel @prefix_lm
 // CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}], [0]] carry()
 // CHECK: tile.keep
-// CHECK: tile.load %prefix_lengths[
+// CHECK: tile.load uniform %prefix_lengths[
 // CHECK: arith.maxsi
 // CHECK-COUNT-1: arith.cmpi
 // CHECK-NEXT: tile.yield %{{.*}} : i1{{$}}
@@ -57,8 +57,9 @@ attn.problem @sinks mask(#attn.and<#attn.or<#attn.prefix<4>, #attn.band<left = 1
 // CHECK-SAME: %segment_ids_q: !tile.ptr<i32>, %segment_ids_kv: !tile.ptr<i32>
 // CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}0, 1]] carry()
 // CHECK: tile.keep
-// CHECK: tile.load %segment_ids_q[
-// CHECK: tile.load %segment_ids_kv[
+// CHECK: tile.load
+// CHECK-NOT: uniform
+// CHECK: tile.load
 // CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1{{$}}
 attn.problem @document mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads(8) dims(64) dtype(bf16)
 

@@ -32,7 +32,7 @@ tile.kernel @scalars(%array: !tile.ptr<i32>, %half: !tile.ptr<f16>, %wide: !tile
   // CHECK-NEXT: const int middle = attn::max(attn::min(a, b), -7);
   %9 = arith.minsi %a, %b : i32
   %10 = arith.maxsi %9, %minus : i32 loc("middle")
-  // CHECK-NEXT: const int middle_2 = a < b || a == b && !(b <= c) ? middle : a;
+  // CHECK-NEXT: const int middle_2 = a < b | a == b & !(b <= c) ? middle : a;
   %lt = arith.cmpi slt, %a, %b : i32
   %eq = arith.cmpi eq, %a, %b : i32
   %le = arith.cmpi sle, %b, %c : i32
@@ -41,7 +41,7 @@ tile.kernel @scalars(%array: !tile.ptr<i32>, %half: !tile.ptr<f16>, %wide: !tile
   %and = arith.andi %eq, %not : i1
   %or = arith.ori %lt, %and : i1
   %11 = arith.select %or, %10, %a : i32 loc("middle")
-  // CHECK-NEXT: if (a > b && b >= c && a != c) {
+  // CHECK-NEXT: if (a > b & b >= c & a != c) {
   %gt = arith.cmpi sgt, %a, %b : i32
   %ge = arith.cmpi sge, %b, %c : i32
   %ne = arith.cmpi ne, %a, %c : i32

@@ -2,8 +2,8 @@
 #include "Timing.h"
 #include "attn-rt/Compiler.h"
 #include "attn-rt/Driver.h"
-#include "llvm/TargetParser/Host.h"
 #include <ctime>
+#include <fstream>
 #include <thread>
 
 using namespace attn;
@@ -178,6 +178,15 @@ rt::Result<Timing> bench::timeKernel(const Kernel &kernel, ProblemOp problem, co
   return timing;
 }
 
+/// What the kernel calls the first CPU.
+static std::string cpuName() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (llvm::StringRef(line).starts_with("model name"))
+      return llvm::StringRef(line).split(':').second.trim().str();
+  return "unknown";
+}
+
 nlohmann::ordered_json bench::describeMachine(const Target &target) {
   nlohmann::ordered_json machine = {{"peer", "env"}, {"target", target.str()}};
   char date[32];
@@ -185,7 +194,7 @@ nlohmann::ordered_json bench::describeMachine(const Target &target) {
   std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&now));
   machine["date"] = date;
   if (target.isHost()) {
-    machine["cpu"] = llvm::sys::getHostCPUName().str();
+    machine["cpu"] = cpuName();
     machine["threads"] = std::thread::hardware_concurrency();
     return machine;
   }

@@ -23,17 +23,49 @@ static int fail(const rt::Error &error) {
   return 1;
 }
 
-static int publish(const rt::Artifact &artifact) {
-  if (!quiet)
-    llvm::outs() << artifact.source;
-  if (!compile)
-    return 0;
-  rt::Result<rt::CompileOutput> output = rt::createCompiler(artifact.target)->compile(artifact);
-  if (!output)
-    return fail(output.error());
-  llvm::outs() << "// " << artifact.name << " " << artifact.target << ": " << output->report.str() << ", "
-               << artifact.smemBytes << " bytes dynamic shared memory\n";
-  return 0;
+static void printReport(const rt::Artifact &artifact, const rt::ResourceReport &report) {
+  llvm::outs() << "// " << artifact.name << " " << artifact.target << ": " << report.str() << ", " << artifact.smemBytes
+               << " bytes dynamic shared memory\n";
+}
+
+/// The kernels of a module as text, compiled too if asked for. Problems are
+/// lowered first; kernels are taken as they are.
+static rt::Result<std::vector<rt::Artifact>> translate(Compilation &compilation, mlir::ModuleOp module,
+                                                       llvm::StringRef text, const Target &target,
+                                                       std::vector<rt::ResourceReport> &reports) {
+  std::vector<rt::Artifact> artifacts;
+  std::vector<std::string> problems;
+  for (ProblemOp problem : module.getOps<ProblemOp>())
+    problems.push_back(problem.getSymName().str());
+  auto build = [](const rt::Artifact &artifact) { return rt::createCompiler(artifact.target)->compile(artifact); };
+  for (const std::string &problem : problems) {
+    auto program = [&](int narrower) { return compilation.compile(text, problem, target, narrower, inputFile); };
+    if (compile) {
+      auto both = buildFitting(program, build);
+      if (!both)
+        return both.error();
+      artifacts.push_back(both->first.artifact);
+      reports.push_back(both->second.report);
+    } else {
+      rt::Result<Program> made = program(0);
+      if (!made)
+        return made.error();
+      artifacts.push_back(made->artifact);
+    }
+  }
+  for (auto kernel : module.getOps<tile::KernelOp>()) {
+    rt::Result<rt::Artifact> artifact = compilation.print(kernel, target);
+    if (!artifact)
+      return artifact.error();
+    if (compile) {
+      auto output = build(*artifact);
+      if (!output)
+        return output.error();
+      reports.push_back(output->report);
+    }
+    artifacts.push_back(std::move(*artifact));
+  }
+  return artifacts;
 }
 
 int main(int argc, char **argv) {
@@ -46,22 +78,19 @@ int main(int argc, char **argv) {
   if (!file)
     return fail({"cannot read `" + inputFile + "`: " + file.getError().message()});
   Compilation compilation;
-  auto module = compilation.parse((*file)->getBuffer(), inputFile);
+  llvm::StringRef text = (*file)->getBuffer();
+  auto module = compilation.parse(text, inputFile);
   if (!module)
     return fail(module.error());
-  if (!(**module).getOps<ProblemOp>().empty())
-    if (rt::Status lowered = compilation.lower(**module, *target); !lowered)
-      return fail(lowered.error());
-  // Text is published when all of it could be printed.
-  std::vector<rt::Artifact> artifacts;
-  for (auto kernel : (**module).getOps<tile::KernelOp>()) {
-    rt::Result<rt::Artifact> artifact = compilation.print(kernel, *target);
-    if (!artifact)
-      return fail(artifact.error());
-    artifacts.push_back(std::move(*artifact));
+  std::vector<rt::ResourceReport> reports;
+  auto artifacts = translate(compilation, **module, text, *target, reports);
+  if (!artifacts)
+    return fail(artifacts.error());
+  for (auto [i, artifact] : llvm::enumerate(*artifacts)) { // published when all of it could be printed
+    if (!quiet)
+      llvm::outs() << artifact.source;
+    if (compile)
+      printReport(artifact, reports[i]);
   }
-  int status = 0;
-  for (const rt::Artifact &artifact : artifacts)
-    status |= publish(artifact);
-  return status;
+  return 0;
 }

@@ -7,6 +7,8 @@
 #define ATTN_API_COMPILE_H
 
 #include "attn-rt/Artifact.h"
+#include "attn-rt/Cache.h"
+#include "attn-rt/Compiler.h"
 #include "attn/API/Signature.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -29,9 +31,15 @@ struct Target {
   std::string str() const;
 };
 
+inline const rt::ResourceReport &reportOf(const rt::CompileOutput &output) { return output.report; }
+inline const rt::ResourceReport &reportOf(const std::shared_ptr<const rt::CompiledKernel> &kernel) {
+  return kernel->report;
+}
+
 struct Program {
   rt::Artifact artifact;
   Signature signature;
+  bool canBeNarrower = false; ///< there are narrower key tiles to try
 };
 
 /// A context with our dialects that collects diagnostics; parsing and lowering
@@ -44,11 +52,12 @@ public:
   /// The module of a text. Errors carry the diagnostics, with `name` as the file.
   rt::Result<mlir::OwningOpRef<mlir::ModuleOp>> parse(llvm::StringRef text, llvm::StringRef name);
   /// Lowers the problems of the module to kernels, in place.
-  rt::Status lower(mlir::ModuleOp module, const Target &target);
+  rt::Status lower(mlir::ModuleOp module, const Target &target, int narrower = 0);
   /// Prints a kernel's source; its artifact is ready for the target's compiler.
   rt::Result<rt::Artifact> print(tile::KernelOp kernel, const Target &target);
-  /// Lowers one problem (the only one if `problem` is empty) and prints it.
-  rt::Result<Program> compile(llvm::StringRef text, llvm::StringRef problem, const Target &target,
+  /// Lowers one problem (the only one if `problem` is empty) and prints it, with
+  /// key tiles as narrow as asked for.
+  rt::Result<Program> compile(llvm::StringRef text, llvm::StringRef problem, const Target &target, int narrower = 0,
                               llvm::StringRef name = "problem");
 
 private:
@@ -57,6 +66,27 @@ private:
   mlir::MLIRContext context;
   std::string diagnostics;
 };
+
+/// What `build` makes of the first program of a problem that fits its registers:
+/// the tile sizes of the heuristic, or, where the compiler reports spills, key
+/// tiles that are 16 narrower each time. (Some kernels need all 255 registers, and
+/// whether ptxas finds an allocation then differs from mask to mask.) `program`
+/// and `build` are called as `program(narrower)` and `build(artifact)`; results of
+/// `build` have a `report`.
+template <typename MakeProgram, typename Build> auto buildFitting(MakeProgram program, Build build) {
+  for (int narrower = 0;; ++narrower) {
+    rt::Result<Program> made = program(narrower);
+    using Built = decltype(build(made->artifact));
+    using Both = std::pair<Program, std::remove_reference_t<decltype(*std::declval<Built>())>>;
+    if (!made)
+      return rt::Result<Both>(made.error());
+    Built built = build(made->artifact);
+    if (!built)
+      return rt::Result<Both>(built.error());
+    if (reportOf(*built).fits() || !made->canBeNarrower)
+      return rt::Result<Both>(Both(std::move(*made), std::move(*built)));
+  }
+}
 
 /// The problem called `name`, or the only one.
 rt::Result<ProblemOp> findProblem(mlir::ModuleOp module, llvm::StringRef name);

@@ -12,8 +12,13 @@ namespace attn {
 #include "attn/Conversion/Passes.h.inc"
 
 /// Tile sizes for a problem on a chip: a measured table, see ChooseConfig.cpp.
-/// `arch` is the compute capability times ten, 0 for a CPU.
+/// `arch` is the compute capability times ten, 0 for a CPU. The problem's own
+/// config, if it has one, is not looked at.
 tile::ConfigAttr chooseConfig(ProblemOp problem, int64_t arch);
+
+/// The next sizes to try for a kernel that does not fit its registers: the key
+/// tile 16 narrower. Null if that makes no sense any more.
+tile::ConfigAttr narrower(tile::ConfigAttr config);
 
 /// Bytes of shared memory that one block of a chip may use.
 int64_t sharedMemoryLimit(int64_t arch);

@@ -47,6 +47,8 @@ public:
   Dtype dtype() const { return type; }
   llvm::ArrayRef<int64_t> shape() const { return extents; }
   llvm::ArrayRef<int64_t> strides() const { return steps; }
+  /// Elements behind the last one that belong to no index.
+  void addSlack(int64_t elements) { storage.resize(storage.size() + elements * sizeOf(type)); }
   int64_t numElements() const;
   bool isContiguous() const;
 

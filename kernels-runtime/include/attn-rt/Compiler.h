@@ -28,6 +28,8 @@ struct ResourceReport {
   int smem = -1;        ///< static shared memory per block
 
   bool known() const { return registers >= 0; }
+  /// Nothing spilled and no stack frame, as far as is known.
+  bool fits() const { return spillStores <= 0 && spillLoads <= 0 && stack <= 0; }
   /// "168 registers, 0 bytes stack, 0 bytes spill stores, 0 bytes spill loads,
   /// 0 bytes static smem", or "not reported".
   std::string str() const;

@@ -159,3 +159,18 @@ attn.problem @p mask(42) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // expected-error @below {{expected 'mask'}}
 attn.problem @p layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+// C8
+// expected-error @below {{expected an identifier as its name, got: "a b"}}
+attn.problem @"a b" mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16)
+
+// -----
+// C8
+// expected-error @below {{expected a name for the mask's array that nothing else of the problem has, got: "q_row"}}
+attn.problem @p mask(#attn.prefix<"q_row">) layout(bshd) heads(1) dims(64) dtype(bf16)
+
+// -----
+// C8: a prefix and a document's ids under one name
+// expected-error @below {{expected a name for the mask's array that nothing else of the problem has, got: "segment_ids_q"}}
+attn.problem @p mask(#attn.and<#attn.prefix<"segment_ids_q">, #attn.document>) layout(bshd) heads(1) dims(64) dtype(bf16)

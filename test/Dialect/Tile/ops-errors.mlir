@@ -179,6 +179,26 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) config(<q_tile = 64,
 
 tile.kernel @k() target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   // A place is a tile, a fragment or row states.
-  // expected-error @below {{op result #0 must be a place: a tile in shared memory or a place: a float32 tile in the registers of a block's warps or a place: running maximum and sum of each query row, but got 'i32'}}
+  // expected-error @below {{op result #0 must be a place: a tile in shared memory or a place: a tile of operands}}
   %s = tile.place "s" : i32
+}
+
+// -----
+
+tile.kernel @k() target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %held = tile.place "held" : !tile.held<64x32xbf16, 4>
+  // tile.hold C1: both have the same rows, columns and element type
+  // expected-error @below {{'tile.hold' op expected tiles of the same shape and element type, got: '!tile.held<64x32xbf16, 4>' and '!tile.shared<64x64xbf16, 72>'}}
+  tile.hold %held, %Q : !tile.held<64x32xbf16, 4>, !tile.shared<64x64xbf16, 72>
+}
+
+// -----
+
+tile.kernel @k() target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // tile.softmax_step C1: scale is positive
+  // expected-error @below {{'tile.softmax_step' op expected a positive scale, got: 0}}
+  tile.softmax_step %s, %row, %s scale 0.0 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
 }

@@ -35,6 +35,8 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
   %3 = tile.place "s" : !tile.frag<128x64, 4>
   // CHECK: %acc = tile.place "acc" : !tile.frag<128x128, 4>
   %4 = tile.place "acc" : !tile.frag<128x128, 4>
+  // CHECK: %held = tile.place "held" : !tile.held<128x64xbf16, 4>
+  %6 = tile.place "held" : !tile.held<128x64xbf16, 4>
   // CHECK: %row = tile.place "row" : !tile.rows<128, 4>
   // GENERIC: "tile.place"() <{name = "row"}> : () -> !tile.rows<128, 4>
   %5 = tile.place "row" : !tile.rows<128, 4>
@@ -51,6 +53,9 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
   // CHECK: tile.load %cu_seqlens_q[%{{.*}}] : i64 from !tile.ptr<i32>
   %wide = arith.extsi %f#0 : i32 to i64
   %far = tile.load %cu_seqlens_q[%wide] : i64 from !tile.ptr<i32>
+  // CHECK: tile.load uniform %cu_seqlens_q[%b] : i32 from !tile.ptr<i32>
+  // GENERIC: "tile.load"({{.*}}) <{uniform}>
+  %same = tile.load uniform %cu_seqlens_q[%f#0] : i32 from !tile.ptr<i32>
   // CHECK: %[[SRC:.*]] = tile.advance %q, %{{.*}} : !tile.ptr<bf16>
   // GENERIC: "tile.advance"({{.*}}) : (!tile.ptr<bf16>, i64) -> !tile.ptr<bf16>
   %src = tile.advance %q, %wide : !tile.ptr<bf16>
@@ -69,6 +74,15 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
   // CHECK: tile.wait %[[T]], %{{.*}} : !tile.token<copy>, !tile.token<copy>
   // GENERIC: "tile.wait"({{.*}}) : (!tile.token<copy>, !tile.token<copy>) -> ()
   tile.wait %t, %u : !tile.token<copy>, !tile.token<copy>
+
+  // CHECK: tile.negate %Q : !tile.shared<128x64xbf16, 72>
+  // GENERIC: "tile.negate"
+  tile.negate %0 : !tile.shared<128x64xbf16, 72>
+  // CHECK: tile.hold %held, %Q : !tile.held<128x64xbf16, 4>, !tile.shared<128x64xbf16, 72>
+  // GENERIC: "tile.hold"
+  tile.hold %6, %0 : !tile.held<128x64xbf16, 4>, !tile.shared<128x64xbf16, 72>
+  // CHECK: tile.mma_qk %s, %held, %K : !tile.frag<128x64, 4>, !tile.held<128x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  %held_product = tile.mma_qk %3, %6, %1 : !tile.frag<128x64, 4>, !tile.held<128x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
 
   // CHECK: tile.kv_loop [%c0_i32, %[[LEN]], %batch] tests [{{\[}}0, 1], []], [%batch, %total_q] tests [{{\[}}1]] carry() {
   // CHECK-NEXT: ^bb0(%j: i32, %next: i32, %more: i1):
@@ -125,7 +139,8 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
 }
 
 // A dense grid, no shared memory yet, an empty body.
-// CHECK: tile.kernel @empty() target("cpu") grid(dense heads 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16>) {
-tile.kernel @empty() target("cpu") grid(dense heads 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16>) {
+// CHECK: tile.kernel @empty() target("cpu") grid(dense heads 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, hold_q = true>) {
+tile.kernel @empty() target("cpu") grid(dense heads 1)
+    config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, hold_q = true>) {
 }
 }

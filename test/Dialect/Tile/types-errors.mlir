@@ -66,6 +66,22 @@ module attributes {tile.type = !tile.frag<64, 4>} {}
 
 // -----
 
+// !tile.held C1: rows is a positive multiple of 16 * warps, cols of 16.
+// expected-error @below {{expected rows of a held tile in multiples of 16 * warps and columns of 16, got: 32x64 over 4 warps}}
+module attributes {tile.type = !tile.held<32x64xbf16, 4>} {}
+
+// -----
+
+// expected-error @below {{got: 64x24 over 4 warps}}
+module attributes {tile.type = !tile.held<64x24xbf16, 4>} {}
+
+// -----
+
+// expected-error @below {{expected rows and columns, got: 1 extents}}
+module attributes {tile.type = !tile.held<64xbf16, 4>} {}
+
+// -----
+
 // expected-error @below {{expected token kind `copy` or `product`, got: barrier}}
 module attributes {tile.type = !tile.token<barrier>} {}
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include <cmath>
 
 using namespace mlir;
@@ -87,6 +89,26 @@ double ProblemOp::scaleOrDefault() {
   return getScale() ? getScale()->convertToDouble() : 1.0 / std::sqrt(double(getDimQk()));
 }
 
+static bool isIdentifier(StringRef name) {
+  return !name.empty() && !llvm::isDigit(name.front()) &&
+         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
+static LogicalResult verifyNames(ProblemOp problem) {
+  if (!isIdentifier(problem.getSymName()))
+    return problem.emitOpError("expected an identifier as its name, got: \"") << problem.getSymName() << "\"";
+  llvm::StringSet<> taken = {"q", "k", "v", "o", "lse", "batch", "seqlen_q", "seqlen_kv", "total_q", "cu_seqlens_q",
+                             "cu_seqlens_kv", "padded_offsets_q", "padded_offsets_kv"};
+  for (const char *tensor : {"q", "k", "v", "o", "lse"})
+    for (const char *stride : {"_batch", "_row", "_head"})
+      taken.insert((Twine(tensor) + stride).str());
+  for (const MaskOperand &array : distinctOperands(problem.getMask()))
+    if (!taken.insert(array.name).second)
+      return problem.emitOpError("expected a name for the mask's array that nothing else of the problem has, got: \"")
+             << array.name << "\"";
+  return success();
+}
+
 LogicalResult ProblemOp::verify() {
   int64_t heads = getHeads(), kvHeads = getKvHeads();
   if (kvHeads < 1 || heads < 1 || heads % kvHeads != 0 || heads > 65536) // C1
@@ -112,5 +134,5 @@ LogicalResult ProblemOp::verify() {
            << getMask() << " with " << (getQLayout().isPacked() ? getQLayout() : getKLayout());
   if (!std::isfinite(scaleOrDefault())) // C7
     return emitOpError("expected a finite scale, got: ") << scaleOrDefault();
-  return success();
+  return verifyNames(*this); // C8
 }

@@ -253,3 +253,96 @@ tile.kernel @twice_in_one(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, 
   // expected-error @below {{'tile.wait' op waits for a token that is not in flight}}
   tile.wait %t, %t : !tile.token<copy>, !tile.token<copy>
 }
+
+// -----
+
+tile.kernel @hold(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // Q is read into registers while its copy is in flight.
+  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
+  // expected-note @below {{while this is in flight into it}}
+  %t = tile.copy_async %Q, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+  // expected-error @below {{'tile.hold' op reads `Q`}}
+  tile.hold %held, %Q : !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  tile.wait %t : !tile.token<copy>
+}
+
+// -----
+
+tile.kernel @hold_product(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // A product reads the held tile while it is read anew.
+  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
+  // expected-note @below {{while this is in flight and reads it}}
+  %t = tile.mma_qk %s, %held, %K : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.hold' op writes `held`}}
+  tile.hold %held, %Q : !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  tile.wait %t : !tile.token<product>
+}
+
+// -----
+
+tile.kernel @after_hold(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // Other warps may still hold Q.
+  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
+  // expected-note @below {{which other warps may still be reading here}}
+  tile.hold %held, %Q : !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.copy_async' op overwrites `Q`}}
+  %t = tile.copy_async %Q, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+  tile.wait %t : !tile.token<copy>
+}
+
+// -----
+
+tile.kernel @negate(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // A sign is changed while the copy is in flight.
+  // expected-note @below {{while this is in flight into it}}
+  %t = tile.copy_async %Q, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+  // expected-error @below {{'tile.negate' op writes `Q`}}
+  tile.negate %Q : !tile.shared<64x64xbf16, 72>
+  tile.wait %t : !tile.token<copy>
+}
+
+// -----
+
+tile.kernel @negate_readers(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, 72>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // Or while other warps read.
+  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
+  // expected-note @below {{which other warps may still be reading here}}
+  tile.hold %held, %Q : !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
+  // expected-error @below {{'tile.negate' op overwrites `Q`}}
+  tile.negate %Q : !tile.shared<64x64xbf16, 72>
+}

@@ -39,6 +39,9 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     - C5: a mask that reads segment ids needs dense layouts.
     - C6: outputs contain o; lse is optional.
     - C7: scale is finite.
+    - C8: the problem's name is an identifier; arrays of the mask are called
+      neither like another tensor or array of the problem, nor like one of its
+      sizes (`batch`, `seqlen_q`, ...) or strides (`q_row`, ...).
 
     ```mlir
     attn.problem @packed_causal mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Compare.h"
+#include "attn/Reference/Inputs.h"
+#include "attn/Reference/Interpreter.h"
+#include <cmath>
+#include <fmt/format.h>
+
+using namespace attn;
+using namespace attn::fuzz;
+using namespace attn::reference;
+
+/// Offset of a row's first element; `batch` is 0 in packed tensors.
+static int64_t offsetOf(const Tensor &tensor, const ProblemTensor &spec, int64_t batch, int64_t head, int64_t row) {
+  int64_t at = row * tensor.strides()[spec.rowAxis] + head * tensor.strides()[spec.headAxis];
+  return at + (spec.batchAxis < 0 ? 0 : batch * tensor.strides()[spec.batchAxis]);
+}
+
+/// The inputs with |v| in place of v: their o is sum(p |v|), what errors of p scale with.
+static Tensors withAbsoluteV(const Tensors &inputs) {
+  Tensors result = inputs;
+  Tensor &v = result["v"];
+  v.forEachOffset([&](int64_t at) { v.store(at, std::fabs(v.load(at))); });
+  return result;
+}
+
+static double largestNorm(const Tensor &tensor, const ProblemTensor &spec) {
+  std::vector<double> values(tensor.shape().back());
+  double largest = 0;
+  for (int64_t b = 0; b < (spec.batchAxis < 0 ? 1 : tensor.shape()[spec.batchAxis]); ++b)
+    for (int64_t h = 0; h < tensor.shape()[spec.headAxis]; ++h)
+      for (int64_t r = 0; r < tensor.shape()[spec.rowAxis]; ++r) {
+        tensor.load(offsetOf(tensor, spec, b, h, r), 1, values);
+        double squares = 0;
+        for (double value : values)
+          squares += value * value;
+        if (std::isfinite(squares))
+          largest = std::max(largest, squares);
+      }
+  return std::sqrt(largest);
+}
+
+static bool isPoison(const Tensor &tensor, int64_t at) {
+  const char *bytes = tensor.bytes().data() + at * sizeOf(tensor.dtype());
+  return std::all_of(bytes, bytes + sizeOf(tensor.dtype()), [](char c) { return c == char(0xff); });
+}
+
+/// Every element is written and no other byte.
+static std::string checkWrites(const Tensor &tensor, llvm::StringRef name) {
+  std::vector<bool> owned(tensor.bytes().size() / sizeOf(tensor.dtype()), false);
+  std::string failure;
+  tensor.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
+    int64_t at = tensor.offset(index);
+    owned[at] = true;
+    if (failure.empty() && isPoison(tensor, at))
+      failure = fmt::format("{}{} is not written", name.str(), shapeText(index));
+  });
+  for (size_t at = 0; at < owned.size() && failure.empty(); ++at)
+    if (!owned[at] && !isPoison(tensor, at))
+      failure = fmt::format("{}: element {} of the buffer belongs to no index and is written", name.str(), at);
+  return failure;
+}
+
+namespace {
+class Comparison {
+public:
+  Comparison(ProblemOp problem, const Problem &made) : problem(problem), made(made) {
+    for (ProblemTensor &spec : tensorsOf(problem))
+      specs.emplace(spec.name, spec);
+    bool bf16 = problem.getDtype().isBF16();
+    unit = bf16 ? 0x1p-9 : 0x1p-12, tiny = bf16 ? 0x1p-133 : 0x1p-25;
+    largestResult = bf16 ? 0x1.fep127 : 65504;
+    // A float32 sum of products, relative to the product of the norms: the error
+    // of a dot product grows with the square root of its length or slower.
+    largestScore = std::fabs(problem.scaleOrDefault()) * largestNorm(made.inputs.find("q")->second, spec("q")) *
+                   largestNorm(made.inputs.find("k")->second, spec("k"));
+    scoreError = 0x1p-21 * largestScore;
+    const Tensor &v = made.inputs.find("v")->second;
+    v.forEachOffset([&](int64_t at) {
+      double value = std::fabs(v.load(at));
+      largestV = std::isfinite(value) ? std::max(largestV, value) : largestV;
+    });
+  }
+
+  Verdict run() {
+    for (const auto &[name, result] : made.results)
+      if (verdict.failure.empty())
+        verdict.failure = checkWrites(result, name);
+    if (largestScore > 0x1p30) // neighbours in float32 are e^128 apart
+      return verdict;
+    int64_t work = made.sizes.batch * std::max<int64_t>(made.sizes.rowsQ, 1) * std::max<int64_t>(made.sizes.rowsKv, 1) *
+                   int64_t(problem.getHeads()) * int64_t(problem.getDimQk() + problem.getDimV() + 30);
+    auto wanted = oneRowIn(work / 20'000'000 + 1);
+    auto exact = interpret(problem, made.exact, wanted), rounded = interpret(problem, made.inputs, wanted),
+         absolute = interpret(problem, withAbsoluteV(made.inputs), wanted);
+    for (auto *outputs : {&exact, &rounded, &absolute})
+      if (!*outputs) {
+        fail(llvm::toString(outputs->takeError()));
+        return verdict;
+      }
+    compareO(exact->o, rounded->o, absolute->o, rounded->known);
+    if (problem.hasLse())
+      compareLse(*rounded);
+    return verdict;
+  }
+
+private:
+  const ProblemTensor &spec(const std::string &name) const { return specs.find(name)->second; }
+  void fail(std::string what) {
+    if (verdict.failure.empty())
+      verdict.failure = std::move(what);
+  }
+
+  void compareO(const Tensor &a, const Tensor &b, const Tensor &absolute, const Tensor &known) {
+    const Tensor &ours = made.results.find("o")->second;
+    const ProblemTensor &o = spec("o");
+    // lse has the same rows, with axes of its own.
+    ProblemTensor statistics("lse", ProblemTensor::Result, ProblemTensor::Float32,
+                             llvm::ArrayRef<ProblemTensor::Axis>{ProblemTensor::Batch, ProblemTensor::Heads,
+                                                                 ProblemTensor::RowsQ}
+                                 .drop_front(o.batchAxis < 0));
+    double squaresOurs = 0, squaresB = 0;
+    int64_t terms = 0;
+    ours.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
+      int64_t batch = o.batchAxis < 0 ? 0 : index[o.batchAxis];
+      if (!known.load(offsetOf(known, statistics, batch, index[o.headAxis], index[o.rowAxis])))
+        return;
+      ++verdict.compared;
+      double got = ours(index), want = b(index), exact = a(index);
+      if (!std::isfinite(want) || std::fabs(want) > largestResult * 0.99) {
+        if (std::isfinite(got) && !std::isfinite(want))
+          fail(fmt::format("o{}: expected {}, got: {}", shapeText(index), want, got));
+        return;
+      }
+      double weighted = absolute(index);
+      // f16: P itself has an absolute error where it is subnormal, a key at most.
+      double flushed = problem.getDtype().isF16() ? 0x1p-24 * made.sizes.rowsKv * largestV : 0;
+      double bound = 2 * unit * std::fabs(want) + (2 * unit + std::expm1(std::min(2 * scoreError, 600.0))) * weighted +
+                     flushed + tiny;
+      double ratio = std::fabs(got - want) / bound;
+      if (!(ratio <= 1))
+        fail(fmt::format("o{}: expected {:.8g}, got: {:.8g}, bound {:.3g}", shapeText(index), want, got, bound));
+      verdict.elementRatio = std::max(verdict.elementRatio, ratio);
+      if (!std::isfinite(exact))
+        return;
+      Tensor one(ours.dtype(), {1});
+      one.store(0, want);
+      squaresOurs += (got - exact) * (got - exact);
+      squaresB += (one.load(0) - exact) * (one.load(0) - exact);
+      ++terms;
+    });
+    if (terms < 256 || squaresB == 0)
+      return;
+    // Where values are subnormal, a bit of them is all that counts.
+    verdict.normRatio = std::sqrt(squaresOurs / (squaresB + terms * tiny * tiny));
+    if (!(verdict.normRatio <= 2))
+      fail(fmt::format("o: error {:.3g} times that of rounding inputs and output", verdict.normRatio));
+  }
+
+  void compareLse(const Outputs &expected) {
+    const Tensor &ours = made.results.find("lse")->second;
+    ours.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
+      if (!expected.known(index))
+        return;
+      double got = ours(index), want = expected.lse(index);
+      if (want == got)
+        return;
+      if (!std::isfinite(want)) {
+        // Which of NaN and +Inf it is depends on the order of sums.
+        if (std::isfinite(got) || (want < 0) != (got < 0))
+          fail(fmt::format("lse{}: expected {}, got: {}", shapeText(index), want, got));
+        return;
+      }
+      double bound = 1e-4 * std::max(1.0, std::fabs(want)) + 2 * scoreError;
+      double ratio = std::fabs(got - want) / bound;
+      if (!(ratio <= 1))
+        fail(fmt::format("lse{}: expected {:.8g}, got: {:.8g}, bound {:.3g}", shapeText(index), want, got, bound));
+      verdict.lseRatio = std::max(verdict.lseRatio, ratio);
+    });
+  }
+
+  ProblemOp problem;
+  const Problem &made;
+  std::map<std::string, ProblemTensor> specs;
+  double unit, tiny, largestResult, largestScore, scoreError, largestV = 0;
+  Verdict verdict;
+};
+} // namespace
+
+Verdict attn::fuzz::compare(ProblemOp problem, const Problem &made) { return Comparison(problem, made).run(); }

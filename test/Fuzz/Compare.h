@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ATTN_TEST_FUZZ_COMPARE_H
+#define ATTN_TEST_FUZZ_COMPARE_H
+
+#include "Problems.h"
+
+namespace attn::fuzz {
+
+/// Ratios are error by bound: 1 is the limit.
+struct Verdict {
+  std::string failure;    ///< empty: all is well
+  double normRatio = 0;   ///< ||ours - A|| / ||B - A||, at most 2; 0 where there are too few elements
+  double elementRatio = 0;
+  double lseRatio = 0;
+  int64_t compared = 0; ///< elements of o
+};
+
+/// Holds the results against the reference, A on the exact inputs and B on the
+/// rounded ones with its o rounded too:
+/// - the norm of the error against A is at most twice that of B;
+/// - each element of o is within what rounding P, o and float32 scores can cost;
+/// - lse is within 1e-4 (absolute and relative) and what float32 scores cost;
+/// - what B says is NaN or infinite is not finite, all else is finite;
+/// - every element is written, and no byte beside them.
+/// Scores beyond 2^30: only what is written, since float32 has nothing to say.
+/// Big problems: some rows of all, and whether the others are written.
+Verdict compare(ProblemOp problem, const Problem &made);
+
+} // namespace attn::fuzz
+
+#endif // ATTN_TEST_FUZZ_COMPARE_H

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Kernels.h"
+#include "Random.h"
+#include <fmt/format.h>
+
+using namespace attn::fuzz;
+
+//===--------------------------------------------------------------------===//
+// Masks
+//===--------------------------------------------------------------------===//
+
+enum MaskClass {
+  Full, CausalTopLeft, CausalBottomRight, Band, BandBottomRight, BandLeft, BandLeftBottomRight, BandRight,
+  BandRightBottomRight, BandNegativeLeft, BandNegativeRight, BandNegativeBottomRight, PrefixConstant, PrefixArray,
+  Document, // the last leaf
+  AndOfTwo, OrOfTwo, PrefixLm, DocumentAnd, AnyDepth2, AnyDepth3, AnyDepth3Again
+};
+static constexpr int maskClasses = 22, layoutClasses = 9;
+static const char *const maskNames[maskClasses] = {
+    "full", "causal", "causal/br", "band", "band/br", "band left", "band left/br", "band right", "band right/br",
+    "band left<0", "band right<0", "band <0/br", "prefix", "prefix array", "document", "and", "or", "prefix-lm",
+    "document and", "depth 2", "depth 3", "depth 3"};
+
+/// How far a band reaches: next to the diagonal, about a tile, beyond it all.
+static int64_t reach(Random &random) {
+  return random.pick<int64_t>({0, 1, random.between(2, 20), random.between(50, 80), 63, 64, random.between(100, 200),
+                               1 << 30});
+}
+
+static std::string leaf(Random &random, int maskClass) {
+  const char *corner = maskClass == CausalBottomRight || maskClass == BandBottomRight ||
+                               maskClass == BandLeftBottomRight || maskClass == BandRightBottomRight ||
+                               maskClass == BandNegativeBottomRight
+                           ? "bottom_right"
+                           : "top_left";
+  int64_t a = reach(random), b = reach(random), shift = random.between(1, 90);
+  switch (maskClass) {
+  case Full:
+    return "#attn.full";
+  case CausalTopLeft:
+  case CausalBottomRight:
+    return fmt::format("#attn.causal<{}>", corner);
+  case Band:
+  case BandBottomRight:
+    return fmt::format("#attn.band<left = {}, right = {}, {}>", a, b, corner);
+  case BandLeft:
+  case BandLeftBottomRight:
+    return fmt::format("#attn.band<left = {}, {}>", random.oneIn(3) ? -shift : a, corner);
+  case BandRight:
+  case BandRightBottomRight:
+    return fmt::format("#attn.band<right = {}, {}>", random.oneIn(3) ? -shift : b, corner);
+  case BandNegativeLeft:
+    return fmt::format("#attn.band<left = {}, right = {}>", -shift, shift + random.between(0, 70));
+  case BandNegativeRight:
+    return fmt::format("#attn.band<left = {}, right = {}>", shift + random.between(0, 70), -shift);
+  case BandNegativeBottomRight:
+    return random.oneIn(2)
+               ? fmt::format("#attn.band<left = {}, right = {}, bottom_right>", -shift, shift + random.between(0, 70))
+               : fmt::format("#attn.band<left = {}, right = {}, bottom_right>", shift + random.between(0, 70), -shift);
+  case PrefixConstant:
+    return fmt::format("#attn.prefix<{}>", random.oneIn(4) ? 0 : reach(random));
+  case PrefixArray:
+    return fmt::format("#attn.prefix<\"{}\">", random.pick<const char *>({"prefix_lengths", "sinks"}));
+  default:
+    return "#attn.document";
+  }
+}
+
+static std::string expression(Random &random, int depth, bool documents) {
+  if (depth == 0)
+    return leaf(random, random.between(Full, documents ? Document : PrefixArray));
+  std::string text = random.oneIn(2) ? "#attn.and<" : "#attn.or<";
+  for (int64_t i = 0, n = random.between(2, 3); i < n; ++i) // the first goes all the way down
+    text += (i ? ", " : "") + expression(random, i == 0 ? depth - 1 : random.between(0, depth - 1), documents);
+  return text + ">";
+}
+
+static std::string mask(Random &random, int maskClass, bool documents) {
+  auto any = [&] { return expression(random, 0, documents); };
+  switch (maskClass) {
+  case AndOfTwo:
+    return fmt::format("#attn.and<{}, {}>", any(), any());
+  case OrOfTwo:
+    return fmt::format("#attn.or<{}, {}>", any(), any());
+  case PrefixLm:
+    return fmt::format("#attn.or<{}, {}>", leaf(random, random.between(PrefixConstant, PrefixArray)),
+                       leaf(random, random.pick<int>({CausalTopLeft, CausalBottomRight, Band, BandLeft})));
+  case DocumentAnd:
+    return fmt::format("#attn.and<#attn.document, {}>", expression(random, random.between(0, 1), true));
+  case AnyDepth2:
+    return expression(random, 2, documents);
+  case AnyDepth3:
+  case AnyDepth3Again:
+    return expression(random, 3, documents);
+  default:
+    return leaf(random, maskClass);
+  }
+}
+
+//===--------------------------------------------------------------------===//
+// Everything else
+//===--------------------------------------------------------------------===//
+
+static const char *dense(Random &random) { return random.pick<const char *>({"bshd", "sbhd", "bhsd"}); }
+
+/// Of q, k, v, o; the first three classes and `orders` are dense.
+static std::pair<std::string, const char *> layout(Random &random, int layoutClass) {
+  std::string q = dense(random), k = dense(random), v = dense(random), o = dense(random);
+  const char *packed = random.pick<const char *>({"thd", "thd padded"}), *other = packed[3] ? "thd" : "thd padded";
+  switch (layoutClass) {
+  case 0:
+    return {"bshd", "bshd"};
+  case 1:
+    return {"sbhd", "sbhd"};
+  case 2:
+    return {"bhsd", "bhsd"};
+  case 3:
+    return {fmt::format("{}, {}, {}, {}", q, k, v, o), "orders"};
+  case 4:
+    return {"thd", "thd"};
+  case 5:
+    return {"thd padded", "padded"};
+  case 6:
+    return {fmt::format("{0}, {1}, {2}, {0}", packed, k, v), "packed/dense"};
+  case 7:
+    return {fmt::format("{1}, {0}, {0}, {2}", packed, q, o), "dense/packed"};
+  default:
+    return {fmt::format("{0}, {1}, {1}, {0}", packed, other), "thd/padded"};
+  }
+}
+
+KernelCase attn::fuzz::makeKernel(uint64_t seed) {
+  Random random(seed);
+  int row = seed / maskClasses % 9, maskClass = seed % maskClasses;
+  int layoutClass = (row + maskClass) % layoutClasses;
+  bool needsDense = maskClass == Document || maskClass == DocumentAnd;
+  if (needsDense)
+    layoutClass %= 4;
+  auto [layouts, layoutName] = layout(random, layoutClass);
+
+  int headClass = (row + maskClass / 3) % 3; // MHA, GQA, MQA
+  int64_t kvHeads = headClass == 2 ? 1 : random.between(headClass == 1 ? 2 : 1, 3);
+  int64_t heads = kvHeads * (headClass == 0 ? 1 : random.pick<int64_t>({2, 3, 4, 8 / kvHeads}));
+  const char *dtype = (row + maskClass + maskClass / 9) % 2 ? "bf16" : "f16";
+
+  int64_t dimQk = 8 * (1 + seed * 7 % 32), dimV = seed / 2 % 2 ? dimQk : 8 * (1 + (seed * 11 + 5) % 32);
+  if (random.oneIn(3)) // what people use
+    dimV = dimQk = random.pick<int64_t>({64, 80, 96, 128, 192, 256});
+
+  std::string scale;
+  switch (seed / 3 % 8) {
+  case 1:
+    scale = fmt::format(" scale({:.6e})", random.magnitude(-2, 0.5));
+    break;
+  case 3:
+    scale = fmt::format(" scale({:.6e})", -random.magnitude(-2, 0));
+    break;
+  case 5:
+    scale = " scale(0.0)";
+    break;
+  }
+  const char *outputs = seed / 5 % 4 == 0 ? " outputs(o)" : "";
+  const char *headNames[] = {"mha", "gqa", "mqa"};
+  std::string text = fmt::format("attn.problem @fuzz mask({}) layout({}) heads({}, {}) dims({}, {}) dtype({}){}{}",
+                                 mask(random, maskClass, layoutClass < 4), layouts, heads, kvHeads, dimQk, dimV, dtype,
+                                 scale, outputs);
+  return {text, maskNames[maskClass], layoutName, headNames[headClass]};
+}

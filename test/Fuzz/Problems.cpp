@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Problems.h"
+#include "Random.h"
+#include "attn/Reference/Inputs.h"
+#include "llvm/Support/raw_ostream.h"
+#include <numeric>
+
+using namespace attn;
+using namespace attn::fuzz;
+using namespace attn::reference;
+
+using Lengths = std::vector<int64_t>;
+
+//===--------------------------------------------------------------------===//
+// Sizes
+//===--------------------------------------------------------------------===//
+
+static int64_t edge(Random &random) {
+  return random.pick<int64_t>({1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 191, 192, 193, 255, 257});
+}
+
+/// Lengths of all sequences, queries and keys.
+static std::pair<Lengths, Lengths> lengths(Random &random, int64_t sizeClass) {
+  auto many = [&](int64_t count, auto q, auto kv) {
+    std::pair<Lengths, Lengths> both;
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t rows = q();
+      both.first.push_back(rows);
+      both.second.push_back(kv(rows));
+    }
+    return both;
+  };
+  auto anyEdge = [&](int64_t = 0) { return edge(random); };
+  auto upTo = [&](int64_t n) { return [&random, n](int64_t = 0) { return random.between(1, n); }; };
+  auto constant = [](int64_t n) { return [n](int64_t = 0) { return n; }; };
+  auto same = [](int64_t rows) { return rows; };
+  switch (sizeClass) {
+  case 0:
+    return many(1, anyEdge, anyEdge);
+  case 1:
+    return many(random.between(1, 2), anyEdge, same);
+  case 2:
+    return {};
+  case 3: {
+    auto small = [&](int64_t = 0) { return random.oneIn(3) ? 0 : random.between(1, 80); };
+    return many(random.between(1, 6), small, small);
+  }
+  case 4:
+    return many(random.between(1, 3), constant(1), upTo(300));
+  case 5:
+    return many(random.between(1, 2), anyEdge, constant(1));
+  case 6:
+    return many(1, [&] { return random.between(65, 260); }, [&](int64_t rows) { return random.between(1, rows - 1); });
+  case 7:
+    return many(1, upTo(130), [&](int64_t rows) { return rows + random.between(1, 200); });
+  case 8:
+    return many(random.between(1, 2), upTo(130), constant(0));
+  case 9:
+    return many(random.between(1, 2), constant(0), upTo(130));
+  case 10:
+    return many(random.between(2, 5), anyEdge, anyEdge);
+  case 11: // many tiles
+    return many(1, [&] { return random.between(300, 700); }, [&](int64_t) { return random.between(300, 900); });
+  default:
+    return many(random.between(1, 4), upTo(150), upTo(150));
+  }
+}
+
+static void printLengths(llvm::raw_ostream &os, const char *name, const Lengths &lengths) {
+  os << name << " [";
+  llvm::interleaveComma(lengths, os);
+  os << "] ";
+}
+
+static Tensor intTensor(llvm::ArrayRef<int64_t> shape, llvm::function_ref<int64_t(int64_t)> value) {
+  Tensor tensor(Dtype::I32, shape);
+  for (int64_t i = 0; i < tensor.numElements(); ++i)
+    tensor.store(i, value(i));
+  return tensor;
+}
+
+/// Adds the arrays of one side and returns its rows. A dense side takes the
+/// first length for all.
+static int64_t addSide(Random &random, llvm::StringRef side, LayoutAttr layout, Lengths &lengths, Tensors &arrays) {
+  if (!layout.isPacked()) {
+    int64_t length = lengths.empty() ? random.pick<int64_t>({0, 1, 70}) : lengths.front();
+    std::fill(lengths.begin(), lengths.end(), length);
+    return length;
+  }
+  int64_t batch = lengths.size(), sum = 0;
+  arrays[("cu_seqlens_" + side).str()] =
+      intTensor({batch + 1}, [&](int64_t i) { return i ? sum += lengths[i - 1] : 0; });
+  int64_t behind = random.oneIn(2) ? 0 : random.pick<int64_t>({1, 7, 64, 130});
+  if (!layout.getPadded())
+    return sum + behind;
+  auto gap = [&] { return random.oneIn(2) ? 0 : random.pick<int64_t>({1, 3, random.between(1, 20), 64, 70}); };
+  int64_t at = gap();
+  arrays[("padded_offsets_" + side).str()] =
+      intTensor({batch + 1}, [&](int64_t i) { return i ? at += lengths[i - 1] + gap() : at; });
+  return at + behind;
+}
+
+/// Entries of a mask's array.
+static Tensor maskArray(Random &random, llvm::ArrayRef<int64_t> shape, int64_t rowsKv) {
+  if (shape.size() == 1)
+    return intTensor(shape, [&](int64_t) {
+      return random.pick<int64_t>({-5, 0, 1, random.between(0, 70), random.between(0, std::max<int64_t>(rowsKv, 1)),
+                                   rowsKv, rowsKv + 1, INT32_MAX});
+    });
+  // Documents: in rising order with padding between, all one, or in any order.
+  int64_t kind = random.between(0, 3), id = 1, extent = std::max<int64_t>(shape[1], 1);
+  int64_t length = random.pick<int64_t>({3, 20, 64, 100});
+  return intTensor(shape, [&](int64_t at) -> int64_t {
+    if (kind == 0)
+      return 7;
+    if (kind == 1)
+      return random.pick<int64_t>({-3, 0, 1, 2, INT32_MAX});
+    if (at % extent == 0)
+      id = 1;
+    id += random.oneIn(length);
+    return random.oneIn(16) ? 0 : id;
+  });
+}
+
+//===--------------------------------------------------------------------===//
+// Memory
+//===--------------------------------------------------------------------===//
+
+/// Strides of a view: the axes but the last in any order, with gaps, or one of
+/// them repeated (`mayRepeat`: stride 0).
+static Shape stridesOf(Random &random, const ProblemTensor &tensor, llvm::ArrayRef<int64_t> shape, bool mayRepeat) {
+  bool isData = tensor.element == ProblemTensor::Data;
+  Shape strides(shape.size(), 1), order;
+  int64_t step = shape.back(), unit = isData ? 8 : 1;
+  if (!isData)
+    step += random.between(0, 9); // lse: its rows stay neighbours
+  for (size_t i = 0; i + 1 < shape.size(); ++i)
+    order.push_back(shape.size() - 2 - i);
+  int64_t kind = random.between(0, 3); // contiguous, packed QKV, any order, repeated
+  if (kind >= 2)
+    for (size_t i = order.size(); i > 1; --i)
+      std::swap(order[i - 1], order[random.between(0, i - 1)]);
+  for (int64_t axis : order) {
+    if (kind == 1 && axis == tensor.rowAxis)
+      step *= 3;
+    if (kind >= 2 && random.oneIn(2))
+      step += unit * random.between(1, 5);
+    strides[axis] = step;
+    step *= std::max<int64_t>(shape[axis], 1);
+  }
+  if (kind == 3 && mayRepeat)
+    strides[tensor.headAxis] = 0;
+  return strides;
+}
+
+static Tensor poisoned(Dtype dtype, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides, int64_t slack) {
+  Tensor tensor(dtype, shape, strides);
+  tensor.addSlack(slack);
+  llvm::fill(tensor.bytes(), char(0xff));
+  return tensor;
+}
+
+//===--------------------------------------------------------------------===//
+// Values
+//===--------------------------------------------------------------------===//
+
+static void fillValues(Random &random, Tensor &tensor, const ProblemTensor &spec, llvm::raw_ostream &os) {
+  tensor.fillNormal(random.bits());
+  int64_t kind = random.between(0, 9);
+  if (kind < 4)
+    return;
+  double factor = kind < 7 ? random.magnitude(-4, 4) : 1, offset = kind == 7 ? random.magnitude(-1, 2) : 0;
+  if (kind == 9) // nothing but zeros, or one value
+    factor = 0, offset = random.oneIn(2);
+  int64_t dominant = kind == 8 && tensor.shape()[spec.rowAxis] ? random.between(0, tensor.shape()[spec.rowAxis] - 1) : -1;
+  os << spec.name << " * " << factor << " + " << offset << (dominant >= 0 ? ", one row * 40" : "") << "; ";
+  tensor.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
+    int64_t at = tensor.offset(index);
+    if (tensor.strides()[spec.headAxis] == 0 && index[spec.headAxis] != 0)
+      return; // the same element as that of head 0
+    tensor.store(at, tensor.load(at) * factor * (index[spec.rowAxis] == dominant ? 40 : 1) + offset);
+  });
+}
+
+/// NaN or Inf in some elements of one row.
+static void injectSpecials(Random &random, Tensor &tensor, const ProblemTensor &spec, llvm::raw_ostream &os) {
+  if (tensor.numElements() == 0)
+    return;
+  double value = random.pick<double>({std::nan(""), HUGE_VAL, -HUGE_VAL});
+  llvm::SmallVector<int64_t, 4> index;
+  for (int64_t extent : tensor.shape())
+    index.push_back(random.between(0, extent - 1));
+  os << value << " in " << spec.name << shapeText(index) << "; ";
+  bool all = random.oneIn(3);
+  int64_t dim = index.back();
+  for (index.back() = 0; index.back() < tensor.shape().back(); ++index.back())
+    if (all || index.back() == dim)
+      tensor.store(tensor.offset(index), value);
+}
+
+/// NaN in the rows of a packed tensor that belong to no sequence.
+static void poisonPadding(Tensor &tensor, const Tensors &arrays, llvm::StringRef side, bool padded) {
+  std::vector<bool> used(tensor.shape()[0], false);
+  const Tensor &starts = arrays.find(((padded ? "padded_offsets_" : "cu_seqlens_") + side).str())->second;
+  for (auto [b, length] : llvm::enumerate(lengthsOf(arrays, side)))
+    std::fill_n(used.begin() + int64_t(starts.load(b)), length, true);
+  tensor.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
+    if (!used[index[0]])
+      tensor.store(tensor.offset(index), std::nan(""));
+  });
+}
+
+Problem attn::fuzz::makeProblem(ProblemOp problem, uint64_t kernelSeed, uint64_t number) {
+  Random random(kernelSeed, number + 1);
+  Problem made;
+  llvm::raw_string_ostream os(made.description);
+  auto [lengthsQ, lengthsKv] = lengths(random, (number + kernelSeed) % 13);
+  int64_t batch = lengthsQ.size();
+  made.sizes = {batch, addSide(random, "q", problem.getQLayout(), lengthsQ, made.exact),
+                addSide(random, "kv", problem.getKLayout(), lengthsKv, made.exact)};
+  printLengths(os, "lengths q", lengthsQ);
+  printLengths(os, "kv", lengthsKv);
+  os << "rows q " << made.sizes.rowsQ << " kv " << made.sizes.rowsKv << "; ";
+
+  bool specials = random.oneIn(5);
+  for (const ProblemTensor &spec : tensorsOf(problem)) {
+    Shape shape = spec.shape(problem, made.sizes);
+    if (spec.role == ProblemTensor::Array) {
+      if (!made.exact.count(spec.name))
+        made.exact[spec.name] = maskArray(random, shape, made.sizes.rowsKv);
+      made.inputs[spec.name] = made.exact[spec.name];
+      continue;
+    }
+    Shape strides = stridesOf(random, spec, shape, spec.role == ProblemTensor::Operand);
+    int64_t slack = random.pick<int64_t>({8, 64, 20000});
+    Dtype dtype = spec.element == ProblemTensor::Float32 ? Dtype::F32 : dtypeOf(problem);
+    Tensor rounded = poisoned(dtype, shape, strides, slack);
+    if (spec.role == ProblemTensor::Result) {
+      made.results[spec.name] = std::move(rounded);
+      continue;
+    }
+    Tensor exact = poisoned(Dtype::F32, shape, strides, 0);
+    fillValues(random, exact, spec, os);
+    if (specials && random.oneIn(2))
+      injectSpecials(random, exact, spec, os);
+    bool isQ = spec.name == "q";
+    LayoutAttr layout = isQ ? problem.getQLayout() : problem.getKLayout();
+    if (layout.isPacked())
+      poisonPadding(exact, made.exact, isQ ? "q" : "kv", layout.getPadded());
+    exact.forEachOffset([&](int64_t at) { rounded.store(at, exact.load(at)); });
+    made.exact[spec.name] = std::move(exact);
+    made.inputs[spec.name] = std::move(rounded);
+  }
+  return made;
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Random kernels on random problems against the reference. One line a failure,
+// with what reruns it; one line at the end.
+//
+#include "Compare.h"
+#include "Kernels.h"
+#include "attn-rt/Driver.h"
+#include "attn/API/RunTensors.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/TargetParser/Host.h"
+#include <atomic>
+#include <chrono>
+#include <ctime>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+using namespace attn;
+using namespace attn::fuzz;
+namespace cl = llvm::cl;
+
+static cl::opt<std::string> targetText("target", cl::desc("default: the GPU if there is one, else cpu"));
+static cl::opt<uint64_t> seed("seed", cl::desc("of the whole run"), cl::init(1));
+static cl::opt<uint64_t> kernelCount("kernels", cl::init(198));
+static cl::opt<uint64_t> problemCount("problems", cl::desc("for each kernel"), cl::init(13));
+static cl::opt<int64_t> onlyKernel("kernel-seed", cl::desc("rerun this kernel only"), cl::init(-1));
+static cl::opt<int64_t> onlyProblem("problem-seed", cl::desc("rerun this problem only"), cl::init(-1));
+static cl::opt<unsigned> threadCount("threads", cl::desc("kernels compiled and run at a time; default: all CPUs"),
+                                     cl::init(0));
+static cl::opt<std::string> jsonFile("json", cl::desc("append the summary to this file"));
+static cl::opt<bool> verbose("verbose", cl::desc("a line for each problem"));
+
+namespace {
+struct Worst {
+  double ratio = 0;
+  uint64_t kernel = 0, problem = 0;
+  void take(double candidate, uint64_t k, uint64_t p) {
+    if (candidate > ratio)
+      *this = {candidate, k, p};
+  }
+  nlohmann::ordered_json json() const { return {{"ratio", ratio}, {"kernel_seed", kernel}, {"problem_seed", problem}}; }
+};
+
+/// What all threads add to.
+struct Summary {
+  std::mutex mutex;
+  std::set<std::string> digests;
+  std::map<std::string, int64_t> classes; ///< problems by mask, layout and heads
+  int64_t problems = 0, failures = 0, elements = 0;
+  Worst norm, element, lse;
+
+  void fail(const KernelCase &kernel, uint64_t kernelSeed, uint64_t problem, const std::string &sizes,
+            const std::string &what) {
+    ++failures;
+    llvm::outs() << "FAILED --kernel-seed=" << kernelSeed << " --problem-seed=" << problem << ": " << what << " | "
+                 << kernel.text << " | " << sizes << "\n";
+    llvm::outs().flush();
+  }
+};
+} // namespace
+
+static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summary) {
+  KernelCase kernelCase = makeKernel(kernelSeed);
+  Compilation compilation;
+  auto module = compilation.parse(kernelCase.text, "fuzz");
+  auto kernel = module ? Kernel::create(kernelCase.text, "", target) : rt::Result<std::shared_ptr<Kernel>>(module.error());
+  if (!kernel) {
+    std::lock_guard<std::mutex> lock(summary.mutex);
+    return summary.fail(kernelCase, kernelSeed, 0, "", kernel.error().str());
+  }
+  ProblemOp problem = *(**module).getOps<ProblemOp>().begin();
+  for (uint64_t number = 0; number < problemCount; ++number) {
+    if (onlyProblem >= 0 && number != uint64_t(onlyProblem))
+      continue;
+    Problem made = makeProblem(problem, kernelSeed, number);
+    Verdict verdict;
+    if (rt::Status ran = runTensors(**kernel, made.inputs, made.results); !ran)
+      verdict.failure = ran.error().str();
+    else
+      verdict = compare(problem, made);
+    std::lock_guard<std::mutex> lock(summary.mutex);
+    ++summary.problems;
+    summary.digests.insert((*kernel)->getCompiled().digest);
+    for (const std::string &name : {kernelCase.mask, kernelCase.layout, kernelCase.heads})
+      ++summary.classes[name];
+    summary.elements += verdict.compared;
+    summary.norm.take(verdict.normRatio, kernelSeed, number);
+    summary.element.take(verdict.elementRatio, kernelSeed, number);
+    summary.lse.take(verdict.lseRatio, kernelSeed, number);
+    if (!verdict.failure.empty())
+      summary.fail(kernelCase, kernelSeed, number, made.description, verdict.failure);
+    else if (verbose)
+      llvm::outs() << "ok --kernel-seed=" << kernelSeed << " --problem-seed=" << number << ": norm " << verdict.normRatio
+                   << " element " << verdict.elementRatio << " lse " << verdict.lseRatio << " | " << kernelCase.text
+                   << " | " << made.description << "\n";
+  }
+}
+
+static nlohmann::ordered_json toJson(const Summary &summary, const Target &target, double seconds) {
+  char date[32];
+  std::time_t now = std::time(nullptr);
+  std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&now));
+  nlohmann::ordered_json line = {{"date", date}, {"target", target.str()}};
+  if (target.isHost())
+    line["cpu"] = llvm::sys::getHostCPUName().str();
+  else if (auto driver = rt::Driver::get())
+    if (auto name = (*driver)->deviceName(0))
+      line["gpu"] = *name;
+  line["seed"] = uint64_t(seed);
+  line["kernels"] = summary.digests.size();
+  line["problems"] = summary.problems;
+  line["elements_of_o"] = summary.elements;
+  line["failures"] = summary.failures;
+  line["worst_norm_ratio_of_2"] = summary.norm.json();
+  line["worst_element_ratio_of_1"] = summary.element.json();
+  line["worst_lse_ratio_of_1"] = summary.lse.json();
+  line["problems_by_class"] = summary.classes;
+  line["seconds"] = std::round(seconds * 10) / 10;
+  return line;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::ParseCommandLineOptions(argc, argv, "random kernels and problems against the reference\n");
+  Target target = Target::preferred();
+  if (!targetText.empty()) {
+    rt::Result<Target> parsed = Target::parse(targetText);
+    if (!parsed) {
+      llvm::errs() << "error: " << parsed.error().str() << "\n";
+      return 1;
+    }
+    target = *parsed;
+  }
+  auto start = std::chrono::steady_clock::now();
+  Summary summary;
+  // Runs of different seeds share no kernel seed; any run covers all classes.
+  uint64_t first = onlyKernel >= 0 ? uint64_t(onlyKernel) : seed * 1'000'000;
+  uint64_t end = onlyKernel >= 0 ? first + 1 : first + kernelCount;
+  std::atomic<uint64_t> next = first;
+  auto work = [&] {
+    for (uint64_t kernel = next++; kernel < end; kernel = next++)
+      fuzzKernel(target, kernel, summary);
+  };
+  unsigned count = threadCount ? unsigned(threadCount) : std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < count; ++i)
+    threads.emplace_back(work);
+  work();
+  for (std::thread &thread : threads)
+    thread.join();
+
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  nlohmann::ordered_json line = toJson(summary, target, seconds);
+  llvm::outs() << line.dump() << "\n"
+               << summary.problems << " problems of " << summary.digests.size() << " kernels, " << summary.failures
+               << " failures\n";
+  if (!jsonFile.empty()) {
+    std::error_code error;
+    llvm::raw_fd_ostream file(jsonFile, error, llvm::sys::fs::OF_Append);
+    if (error) {
+      llvm::errs() << "error: cannot write `" << jsonFile << "`: " << error.message() << "\n";
+      return 1;
+    }
+    file << line.dump() << "\n";
+  }
+  return summary.failures != 0 || summary.problems == 0;
+}
