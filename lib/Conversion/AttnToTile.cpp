@@ -236,7 +236,7 @@ private:
     auto keep = KeepOp::create(b, loc, s, math.value(q0), math.value(k0));
     SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scaleOfProducts()));
     wait(copy(V, values, "v_row", problem.getDimV()));
-    wait(MmaPvOp::create(b, loc, acc, s, V, /*guarded=*/true).getToken());
+    wait(MmaPvOp::create(b, loc, acc, s, V, /*guarded=*/true, Value()).getToken());
     YieldOp::create(b, loc, ValueRange());
 
     Block &test = keep.getBody().emplaceBlock();

@@ -28,7 +28,7 @@ int64_t attn::sharedMemoryLimit(int64_t arch) {
 // shared memory is the bottleneck (256) and there is enough of it.
 tile::ConfigAttr attn::chooseConfig(ProblemOp problem, int64_t arch) {
   auto config = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool holdQ = false) {
-    return tile::ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, holdQ);
+    return tile::ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, holdQ, /*one_body=*/false);
   };
   if (arch == 0)
     return config(64, 64, 1, 1);
@@ -46,5 +46,5 @@ tile::ConfigAttr attn::narrower(tile::ConfigAttr config) {
   if (config.getKvTile() <= 32)
     return {};
   return tile::ConfigAttr::get(config.getContext(), config.getQTile(), config.getKvTile() - 16, config.getWarps(),
-                               config.getBlocks(), config.getHoldQ());
+                               config.getBlocks(), config.getHoldQ(), config.getOneBody());
 }

@@ -153,7 +153,10 @@ void Printer::print(SoftmaxStepOp op) {
 
 void Printer::print(MmaPvOp op) {
   line() << (op.getGuarded() ? "attn::mma_pv_guarded(" : "attn::mma_pv(") << names.of(op.getAcc()) << ", "
-         << names.of(op.getP()) << ", " << names.of(op.getV()) << ");\n";
+         << names.of(op.getP()) << ", " << names.of(op.getV());
+  if (op.getGuarded() && op.getWhen())
+    os << ", " << expr(op.getWhen());
+  os << ");\n";
 }
 
 void Printer::print(StoreOp op) {

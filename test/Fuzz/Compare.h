@@ -20,7 +20,8 @@ struct Verdict {
 /// - the norm of the error against A is at most twice that of B;
 /// - each element of o is within what rounding P, o and float32 scores can cost;
 /// - lse is within 1e-4 (absolute and relative) and what float32 scores cost;
-/// - what B says is NaN or infinite is not finite, all else is finite;
+/// - what B says is NaN or infinite is not finite (but where its weight is 0 in
+///   P's type, or the scale is 0), all else is finite;
 /// - every element is written, and no byte beside them.
 /// Scores beyond 2^30: only what is written, since float32 has nothing to say.
 /// Big problems: some rows of all, and whether the others are written.

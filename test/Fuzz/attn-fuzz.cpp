@@ -10,7 +10,6 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/TargetParser/Host.h"
 #include <atomic>
 #include <chrono>
 #include <ctime>
@@ -107,7 +106,7 @@ static nlohmann::ordered_json toJson(const Summary &summary, const Target &targe
   std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&now));
   nlohmann::ordered_json line = {{"date", date}, {"target", target.str()}};
   if (target.isHost())
-    line["cpu"] = llvm::sys::getHostCPUName().str();
+    line["cpus"] = std::thread::hardware_concurrency();
   else if (auto driver = rt::Driver::get())
     if (auto name = (*driver)->deviceName(0))
       line["gpu"] = *name;
@@ -138,7 +137,7 @@ int main(int argc, char **argv) {
   }
   auto start = std::chrono::steady_clock::now();
   Summary summary;
-  // Runs of different seeds share no kernel seed; any run covers all classes.
+  // Runs of different seeds share no kernel seed.
   uint64_t first = onlyKernel >= 0 ? uint64_t(onlyKernel) : seed * 1'000'000;
   uint64_t end = onlyKernel >= 0 ? first + 1 : first + kernelCount;
   std::atomic<uint64_t> next = first;

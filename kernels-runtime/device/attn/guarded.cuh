@@ -54,19 +54,21 @@ ATTN_INLINE void move_bad_rows(Frag<R, C, W> &acc, const unsigned (&p)[N / 16][R
 }
 
 template <class T, int R, int N, int C, int P, int W>
-ATTN_INLINE void mma_pv_guarded(Frag<R, C, W> &acc, const Frag<R, N, W> &s, const Smem<T, N, C, P> &V) {
+ATTN_INLINE void mma_pv_guarded(Frag<R, C, W> &acc, const Frag<R, N, W> &s, const Smem<T, N, C, P> &V, bool when = true) {
   // P is rounded first: half the registers while V is looked at.
   unsigned p[N / 16][R / W / 16][4];
 #pragma unroll
   for (int k = 0; k < N; k += 16)
 #pragma unroll
     for (int m = 0; m < s.Blocks; ++m) pack_depth<T>(p[k / 16][m], s, m, k);
-  const Walk<Smem<T, N, C, P>> walk;
-  bool bad = false;
+  if (when) {  // uniform in the block
+    const Walk<Smem<T, N, C, P>> walk;
+    bool bad = false;
 #pragma unroll 2  // a loop of its own, not mixed with the exponentials before it, for the same reason
-  for (int pass = 0; pass < walk.Passes; ++pass)
-    if (walk.has(pass)) bad |= !all_finite<T>(chunk_at(V.at(walk.row + pass * walk.Step, walk.chunk * 8)));
-  if (__syncthreads_or(bad)) move_bad_rows(acc, p, V);
+    for (int pass = 0; pass < walk.Passes; ++pass)
+      if (walk.has(pass)) bad |= !all_finite<T>(chunk_at(V.at(walk.row + pass * walk.Step, walk.chunk * 8)));
+    if (__syncthreads_or(bad)) move_bad_rows(acc, p, V);
+  }
 #pragma unroll
   for (int k = 0; k < N; k += 16) mma_depth(acc, p[k / 16], V, k);
 }

@@ -127,7 +127,9 @@ ATTN_VERB void mma_pv(Frag<M, D, W> &out, const Frag<M, N, W> &p,
 // the exact path that skips zero weights need not be fast.
 template <int M, int N, int D, int W, class T, int P>
 ATTN_VERB void mma_pv_guarded(Frag<M, D, W> &out, const Frag<M, N, W> &p,
-                              const Smem<T, N, D, P> &V) {
+                              const Smem<T, N, D, P> &V, bool when = true) {
+  if (!when)
+    return mma_pv(out, p, V);
   Lanes zero = Lanes{};
   for (int i = 0; i < N * D; i += lanes)
     zero += at(V.rows + i) * 0.f;

@@ -99,7 +99,7 @@ Type TokenType::parse(AsmParser &parser) {
 void TokenType::print(AsmPrinter &printer) const { printer << "<" << stringifyTokenKind(getKind()) << ">"; }
 
 LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
-                                 int64_t warps, int64_t blocks, bool) {
+                                 int64_t warps, int64_t blocks, bool, bool) {
   if (!llvm::is_contained({1, 2, 4, 8}, warps) || qTile <= 0 || qTile > 256 || qTile % (16 * warps)) // C1
     return emitError() << "expected 1, 2, 4 or 8 warps and a q_tile in multiples of 16 * warps up to 256, got: q_tile = "
                        << qTile << ", warps = " << warps;

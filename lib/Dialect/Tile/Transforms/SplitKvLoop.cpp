@@ -77,67 +77,90 @@ static SmallVector<Value> splitRun(KvLoopOp loop, const KvLoopOp::Run &run, OpBu
   return carried;
 }
 
-/// Several runs: one loop over runs around one loop over tiles, with one copy of
-/// the body, which asks whether its tile is a full one. Masks with holes are
-/// many and varied; a loop for each of their segments would be as many bodies.
+namespace {
+/// The bounds that a loop with one copy of the body needs of a run.
+struct RunBounds {
+  Value begin, fullBegin, fullEnd, end;
+  Value next, more; ///< the first tile behind the run, if there is one
+};
+} // namespace
+
+static RunBounds boundsOf(const KvLoopOp::Run &run) {
+  const auto *full = llvm::find_if(run.tests, [](ArrayRef<int64_t> tests) { return tests.empty(); });
+  size_t at = full - run.tests.begin(), last = run.bounds.size() - 1;
+  return {run.bounds.front(), run.bounds[std::min(at, last)], run.bounds[std::min(at + 1, last)], run.bounds.back(),
+          Value(), Value()};
+}
+
+/// One loop over a run, with one copy of the body, which asks whether its tile is
+/// a full one.
+static SmallVector<Value> oneBody(KvLoopOp loop, const RunBounds &run, ValueRange carried, OpBuilder &b) {
+  Location loc = loop.getLoc();
+  Value one = constant(b, loc, 1);
+  scf::ForOp tiles = emptyFor(b, loc, run.begin, run.end, one, carried);
+  OpBuilder body = OpBuilder::atBlockEnd(tiles.getBody());
+  Value j = tiles.getInductionVar();
+  Value next = arith::AddIOp::create(body, named(b, loc, "next"), j, one), more = less(body, loc, next, run.end);
+  if (run.next) {
+    next = arith::SelectOp::create(body, named(b, loc, "next"), more, next, run.next);
+    more = arith::OrIOp::create(body, loc, more, run.more);
+  }
+  Value partial = arith::OrIOp::create(body, named(b, loc, "partial"), less(body, loc, j, run.fullBegin),
+                                       arith::CmpIOp::create(body, loc, arith::CmpIPredicate::sle, run.fullEnd, j));
+  cloneBody(loop, tiles, body, j, next, more);
+  tiles.walk([&](KeepOp keep) {
+    OpBuilder at(keep);
+    auto guard = scf::IfOp::create(at, loc, partial, /*withElseRegion=*/false);
+    keep->moveBefore(guard.thenBlock(), guard.thenBlock()->begin());
+  });
+  tiles.walk([&](MmaPvOp product) { product.getWhenMutable().assign(partial); });
+  return SmallVector<Value>(tiles.getResults());
+}
+
+/// Several runs: one loop over runs around one loop over tiles. Masks with holes
+/// are many and varied; a loop for each of their segments would be as many bodies.
 static SmallVector<Value> nestRuns(KvLoopOp loop, ArrayRef<KvLoopOp::Run> runs, OpBuilder &b) {
   Location loc = loop.getLoc();
-  Value zero = constant(b, loc, 0), one = constant(b, loc, 1);
-  scf::ForOp outer = emptyFor(b, loc, zero, constant(b, loc, runs.size()), one, loop.getCarried());
+  SmallVector<RunBounds> bounds;
+  for (const KvLoopOp::Run &run : runs)
+    bounds.push_back(boundsOf(run));
+  Value zero = constant(b, loc, 0);
+  bounds.back().next = zero;
+  bounds.back().more = arith::ConstantIntOp::create(b, loc, 0, 1);
+  for (size_t i = runs.size() - 1; i-- > 0;) {
+    Value any = less(b, loc, bounds[i + 1].begin, bounds[i + 1].end);
+    bounds[i].next = arith::SelectOp::create(b, loc, any, bounds[i + 1].begin, bounds[i + 1].next);
+    bounds[i].more = arith::OrIOp::create(b, loc, any, bounds[i + 1].more);
+  }
+  scf::ForOp outer =
+      emptyFor(b, loc, zero, constant(b, loc, runs.size()), constant(b, loc, 1), loop.getCarried());
   OpBuilder o = OpBuilder::atBlockEnd(outer.getBody());
   // The value that belongs to the run at hand.
-  auto ofRun = [&](StringRef name, llvm::function_ref<Value(size_t)> value) {
-    Value chosen = value(runs.size() - 1);
+  auto ofRun = [&](StringRef name, Value RunBounds::*member) {
+    Value chosen = bounds.back().*member;
     for (size_t i = runs.size() - 1; i-- > 0;) {
       Value here = arith::CmpIOp::create(o, loc, arith::CmpIPredicate::eq, outer.getInductionVar(), constant(o, loc, i));
-      chosen = arith::SelectOp::create(o, named(b, loc, name), here, value(i), chosen);
+      chosen = arith::SelectOp::create(o, named(b, loc, name), here, bounds[i].*member, chosen);
     }
     return chosen;
   };
-  auto fullSegment = [&](size_t i) {
-    const auto *full = llvm::find_if(runs[i].tests, [](ArrayRef<int64_t> tests) { return tests.empty(); });
-    return size_t(full - runs[i].tests.begin());
-  };
-  auto bound = [&](size_t i, size_t at) { return runs[i].bounds[std::min(at, runs[i].bounds.size() - 1)]; };
-
-  // The first tile behind each run, if there is one.
-  SmallVector<std::pair<Value, Value>> behind(runs.size());
-  b.setInsertionPoint(outer);
-  behind.back() = {zero, arith::ConstantIntOp::create(b, loc, 0, 1)};
-  for (size_t i = runs.size() - 1; i-- > 0;) {
-    Value begin = runs[i + 1].bounds.front(), any = less(b, loc, begin, runs[i + 1].bounds.back());
-    behind[i] = {arith::SelectOp::create(b, loc, any, begin, behind[i + 1].first),
-                 arith::OrIOp::create(b, loc, any, behind[i + 1].second)};
-  }
-  Value begin = ofRun("run_begin", [&](size_t i) { return runs[i].bounds.front(); });
-  Value end = ofRun("run_end", [&](size_t i) { return runs[i].bounds.back(); });
-  Value fullBegin = ofRun("run_full_begin", [&](size_t i) { return bound(i, fullSegment(i)); });
-  Value fullEnd = ofRun("run_full_end", [&](size_t i) { return bound(i, fullSegment(i) + 1); });
-  Value behindTile = ofRun("next_run", [&](size_t i) { return behind[i].first; });
-  Value behindAny = ofRun("more_runs", [&](size_t i) { return behind[i].second; });
-
-  scf::ForOp inner = emptyFor(o, loc, begin, end, one, outer.getRegionIterArgs());
-  OpBuilder body = OpBuilder::atBlockEnd(inner.getBody());
-  Value j = inner.getInductionVar(), follower = arith::AddIOp::create(body, loc, j, one);
-  Value within = less(body, named(b, loc, "within"), follower, end);
-  Value next = arith::SelectOp::create(body, named(b, loc, "next"), within, follower, behindTile);
-  Value more = arith::OrIOp::create(body, loc, within, behindAny);
-  Value outside = arith::OrIOp::create(body, named(b, loc, "partial"), less(body, loc, j, fullBegin),
-                                       arith::CmpIOp::create(body, loc, arith::CmpIPredicate::sle, fullEnd, j));
-  cloneBody(loop, inner, body, j, next, more);
-  inner.walk([&](KeepOp keep) {
-    OpBuilder at(keep);
-    auto guard = scf::IfOp::create(at, loc, outside, /*withElseRegion=*/false);
-    keep->moveBefore(guard.thenBlock(), guard.thenBlock()->begin());
-  });
-  scf::YieldOp::create(o, loc, inner.getResults());
+  RunBounds run = {ofRun("run_begin", &RunBounds::begin),      ofRun("run_full_begin", &RunBounds::fullBegin),
+                   ofRun("run_full_end", &RunBounds::fullEnd), ofRun("run_end", &RunBounds::end),
+                   ofRun("next_run", &RunBounds::next),        ofRun("more_runs", &RunBounds::more)};
+  scf::YieldOp::create(o, loc, oneBody(loop, run, outer.getRegionIterArgs(), o));
   return SmallVector<Value>(outer.getResults());
 }
 
 static void split(KvLoopOp loop) {
   OpBuilder b(loop);
   auto runs = loop.getRunList();
-  SmallVector<Value> carried = runs.size() == 1 ? splitRun(loop, runs.front(), b) : nestRuns(loop, runs, b);
+  SmallVector<Value> carried;
+  if (runs.size() > 1)
+    carried = nestRuns(loop, runs, b);
+  else if (loop->getParentOfType<KernelOp>().getConfig().getOneBody())
+    carried = oneBody(loop, boundsOf(runs.front()), loop.getCarried(), b);
+  else
+    carried = splitRun(loop, runs.front(), b);
   loop.replaceAllUsesWith(carried);
   loop.erase();
 }

@@ -14,7 +14,9 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     kernel in every dump. A block has `warps` warps and computes `q_tile` query
     rows against `kv_tile` keys at a time; `blocks` is how many blocks one
     multiprocessor should hold at once. `hold_q` keeps the query tile in
-    registers, for head dims where they have room.
+    registers, for head dims where they have room. With `one_body` the walk over
+    keys is one loop that asks which tiles need a test, and not a loop for each
+    segment: half the code to compile.
 
     Constraints:
     - C1: warps is 1, 2, 4 or 8, and q_tile a multiple of 16 * warps, at most 256.
@@ -26,7 +28,8 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     ```
   }];
   let parameters = (ins "int64_t":$q_tile, "int64_t":$kv_tile, "int64_t":$warps, "int64_t":$blocks,
-                        DefaultValuedParameter<"bool", "false">:$hold_q);
+                        DefaultValuedParameter<"bool", "false">:$hold_q,
+                        DefaultValuedParameter<"bool", "false">:$one_body);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

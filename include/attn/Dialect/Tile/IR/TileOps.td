@@ -241,7 +241,7 @@ def Tile_MmaPvOp : Tile_Op<"mma_pv"> {
   let description = [{
     P is the fragment `p`, rounded to V's element type. `guarded`: some rows of
     the tile may not see some of its keys, and a NaN or Inf in V must not reach
-    them through 0 * NaN.
+    them through 0 * NaN. With `when`, that is only so if the condition holds.
 
     Constraints:
     - C1: acc has p's rows and V's columns; p has as many columns as V has rows.
@@ -250,9 +250,9 @@ def Tile_MmaPvOp : Tile_Op<"mma_pv"> {
     %t = tile.mma_pv %acc, %s, %V {guarded} : !tile.frag<128x128, 4>, !tile.frag<128x64, 4>, !tile.shared<64x128xbf16, 136>
     ```
   }];
-  let arguments = (ins Tile_Frag:$acc, Tile_Frag:$p, Tile_Shared:$v, UnitAttr:$guarded);
+  let arguments = (ins Tile_Frag:$acc, Tile_Frag:$p, Tile_Shared:$v, UnitAttr:$guarded, Optional<I1>:$when);
   let results = (outs Tile_ProductToken:$token);
-  let assemblyFormat = [{ $acc `,` $p `,` $v attr-dict `:` qualified(type($acc)) `,` qualified(type($p)) `,` qualified(type($v)) }];
+  let assemblyFormat = [{ $acc `,` $p `,` $v (`when` `(` $when^ `)`)? attr-dict `:` qualified(type($acc)) `,` qualified(type($p)) `,` qualified(type($v)) }];
   let hasVerifier = 1;
 }
 

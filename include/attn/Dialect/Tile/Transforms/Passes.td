@@ -22,7 +22,8 @@ def SplitKvLoop : Pass<"tile-split-kv-loop", "::attn::tile::KernelOp"> {
     body in which `tile.keep` tests only what the segment needs. In segments of
     full tiles it is gone, and `tile.mma_pv` needs no guard. A walk of several
     runs (a mask with holes) becomes one loop over runs around one over tiles
-    instead, whose body asks whether its tile is full. (`test/Dialect/Tile/Transforms/split-kv-loop.mlir`)
+    instead, whose body asks whether its tile is full; and so does a walk of one
+    run where the config says `one_body`. (`test/Dialect/Tile/Transforms/split-kv-loop.mlir`)
   }];
   let dependentDialects = ["::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
 }

@@ -1,0 +1,13 @@
+// Problems of kernels that were wrong once (docs/FuzzLedger.md).
+// RUN: attn-run %s --problem=empty_interval_first --target=cpu --lengths-q=192 --lengths-kv=192 --check | FileCheck %s
+// RUN: attn-run %s --problem=empty_between --target=cpu --seqlen-q=193 --seqlen-kv=260 --check | FileCheck %s
+// CHECK-COUNT-2: ok
+
+// An interval that is empty in a tile lay far up and hid the tiles of those before it.
+attn.problem @empty_interval_first
+  mask(#attn.or<#attn.and<#attn.band<left = 61>, #attn.band<left = 118, right = -61, bottom_right>>, #attn.band<left = 74, right = 52>>)
+  layout(thd) heads(2, 1) dims(32) dtype(bf16)
+
+attn.problem @empty_between
+  mask(#attn.and<#attn.or<#attn.and<#attn.band<left = 110, right = -85>, #attn.band<left = -6, right = 70>>, #attn.band<left = 0>>, #attn.or<#attn.causal<bottom_right>, #attn.band<left = 102, right = 63>>>)
+  layout(bshd) heads(2, 1) dims(32) dtype(f16)
