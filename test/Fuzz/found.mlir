@@ -9,5 +9,5 @@ attn.problem @empty_interval_first
   layout(thd) heads(2, 1) dims(32) dtype(bf16)
 
 attn.problem @empty_between
-  mask(#attn.and<#attn.or<#attn.and<#attn.band<left = 110, right = -85>, #attn.band<left = -6, right = 70>>, #attn.band<left = 0>>, #attn.or<#attn.causal<bottom_right>, #attn.band<left = 102, right = 63>>>)
+  mask(#attn.and<#attn.or<#attn.and<#attn.band<left = 110, right = -85>, #attn.band<left = -6, right = 70>>, #attn.and<#attn.causal<top_left>, #attn.causal<bottom_right>, #attn.prefix<1>>, #attn.band<left = 0, top_left>>, #attn.or<#attn.causal<bottom_right>, #attn.band<left = 102, right = 63, top_left>>, #attn.and<#attn.or<#attn.causal<top_left>, #attn.band<left = 146, right = -86>>, #attn.or<#attn.prefix<"sinks">, #attn.band<left = 1, right = 122, bottom_right>, #attn.band<left = 133, right = -83>>>>)
   layout(bshd) heads(2, 1) dims(32) dtype(f16)

@@ -12,10 +12,10 @@
 // CHECK: arith.select %[[ANY]], %mid,
 // CHECK: %[[T1:.*]] = scf.for %[[AT:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[A:.*]] = %{{.*}}) -> (!tile.token<copy>)
 // CHECK: %[[BEGIN:.*]] = arith.select %{{.*}}, %lo, %mid : i32
-// CHECK: %[[END:.*]] = arith.select %{{.*}}, %n, %hi : i32
 // Run 0 has no full tiles: they begin and end at its end. Run 1 has them up front.
 // CHECK: %[[FULL_BEGIN:.*]] = arith.select %{{.*}}, %n, %mid : i32
 // CHECK: %[[FULL_END:.*]] = arith.select %{{.*}}, %n, %full : i32
+// CHECK: %[[END:.*]] = arith.select %{{.*}}, %n, %hi : i32
 // CHECK: scf.for %[[J:.*]] = %[[BEGIN]] to %[[END]] step %{{.*}} iter_args(%[[C:.*]] = %[[A]]) -> (!tile.token<copy>)
 // CHECK: %[[FOLLOWER:.*]] = arith.addi %[[J]]
 // CHECK: %[[WITHIN:.*]] = arith.cmpi slt, %[[FOLLOWER]], %[[END]] : i32
@@ -30,7 +30,7 @@
 // CHECK-NEXT: tile.keep %s
 // CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1
 // CHECK: tile.softmax_step
-// CHECK: tile.mma_pv %acc, %s, %V {guarded}
+// CHECK: tile.mma_pv %acc, %s, %V when(%[[PARTIAL]]) {guarded}
 // CHECK-NOT: tile.mma_pv
 // CHECK: tile.wait %[[T1]]
 tile.kernel @two_runs(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32, %full: i32) target("sm_80")
