@@ -5,6 +5,7 @@
 // timings. TFLOP/s count visible pairs.
 //
 #include "Cases.h"
+#include "NaiveLoop.h"
 #include "Timing.h"
 #include "attn/API/Jit.h"
 #include "attn/Reference/Inputs.h"
@@ -69,7 +70,7 @@ static rt::Result<Json> runCase(const Case &c, const Target &target) {
   const rt::CompiledKernel &compiled = (*kernel)->getCompiled();
   bool cold = compiled.origin == rt::CompiledKernel::Origin::Compiled;
   Json line = {{"peer", "attnc"}, {"case", c.name}, {"fwd_ms", rounded(timing->medianMs)},
-               {"fwd_tf", rounded(flops / timing->medianMs / 1e9, 10)},
+               {"fwd_tf", rounded(flops / timing->medianMs / 1e9, target.isHost() ? 1e4 : 10)},
                {"gb_s", rounded(timing->bytes / timing->medianMs / 1e6, 10)},
                {cold ? "compile_cold_ms" : "compile_warm_ms", rounded(createMs, 10)}};
   if (!target.isHost())
@@ -109,6 +110,10 @@ int main(int argc, char **argv) {
     }
     llvm::outs() << line->dump() << "\n";
     llvm::outs().flush();
+    if (c.suite != "cpu" || !target.isHost())
+      continue;
+    double ms = bench::timeNaiveLoop(c.batch * c.heads, c.seqlen, c.dim, c.mask == "#attn.causal");
+    llvm::outs() << Json{{"peer", "plain -O2 loop, all CPUs"}, {"case", c.name}, {"fwd_ms", rounded(ms)}}.dump() << "\n";
   }
   return status;
 }

@@ -90,6 +90,13 @@ static void pipeline(KvLoopOp loop, Body body) {
   OpBuilder b(loop);
   auto [first, any] = firstTile(loop, b);
   Value firstToken = copyOf(body.copyK, loop, b, first, any);
+  // Q and the first K are under way together: what waits for Q comes after both.
+  SmallVector<Operation *> waiting;
+  for (Operation &op : *loop->getBlock())
+    if (isa<WaitOp, NegateOp, HoldOp>(op) && op.isBeforeInBlock(loop))
+      waiting.push_back(&op);
+  for (Operation *op : waiting)
+    op->moveBefore(loop);
 
   // V(j): its copy and what that needs go up behind the wait for K(j).
   Block &block = loop.getBody().front();
