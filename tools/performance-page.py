@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes docs/Performance.md from the recorded runs in docs/results. `--check` only compares."""
+import glob
+import json
+import os
+import sys
+
+root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def read(path):
+    with open(path) as f:
+        return [json.loads(line) for line in f if line.strip()]
+
+
+def newest(what):
+    paths = sorted(glob.glob(os.path.join(root, "docs/results", f"*-{what}.jsonl")))
+    return paths[-1] if paths else None
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+
+
+def gpu_page():
+    path = newest("h200-sm80")
+    if not path:
+        return []
+    lines = read(path)
+    env = next(line for line in lines if line["peer"] == "env")
+    peers = ["attnc", "fa2", "cudnn", "varlen"]
+    cases = {}
+    for line in lines:
+        if "fwd_tf" in line:
+            cases.setdefault(line["case"], {})[line["peer"]] = line
+    rows = []
+    for case, by_peer in cases.items():
+        tf = [f'{by_peer[p]["fwd_tf"]:.0f}' if p in by_peer else "" for p in peers]
+        best = max((by_peer[p]["fwd_tf"] for p in ("fa2", "varlen") if p in by_peer), default=None)
+        ratio = f'{by_peer["attnc"]["fwd_tf"] / best:.2f}' if best and "attnc" in by_peer else ""
+        rows.append([case, *tf, ratio])
+    ratios = [by["attnc"]["fwd_tf"] / by["fa2"]["fwd_tf"] for by in cases.values() if {"attnc", "fa2"} <= by.keys()]
+    mean = 1.0
+    for r in ratios:
+        mean *= r ** (1 / len(ratios))
+    matmul = next((line["tf"] for line in lines if line["peer"] == "cublas"), None)
+    return [
+        "## GPU, forward", "",
+        f"{env['gpu']}, torch {env['torch']}, cuDNN {env['cudnn']}, CUDA {env['cuda']}, {env['date']}, commit "
+        f"`{env['commit']}`; raw lines: [{os.path.basename(path)}](results/{os.path.basename(path)}). "
+        f"bf16, one run, one timer for all (a bf16 8192^3 matmul ran at {matmul} TFLOP/s in it). TFLOP/s count visible "
+        "pairs. fa2 and cudnn are torch SDPA's FlashAttention-2 and cuDNN, varlen is torch's `varlen_attn` "
+        "(FlashAttention-2); the last column is attnc over FlashAttention-2. Our kernels here are the `sm_80` schedule "
+        "(mma.sync, cp.async), which is FlashAttention-2's class; cuDNN uses what only Hopper has.", "",
+        *table(["case", *peers, "attnc / FA2"], rows), "",
+        f"Over the {len(ratios)} dense cells the geometric mean is {mean:.2f} times FlashAttention-2, the least "
+        f"{min(ratios):.2f}, the most {max(ratios):.2f}.", ""]
+
+
+def device_page():
+    path = newest("h200-device-checks")
+    if not path:
+        return []
+    rows = []
+    for line in read(path):
+        facts = {k: v for k, v in line.items() if k not in ("check", "ok", "all_ms", "message")}
+        rows.append([line["check"], "yes" if line["ok"] else "**no**", ", ".join(f"{k} {v}" for k, v in facts.items())])
+    return ["## Checks that need a GPU", "", f"[{os.path.basename(path)}](results/{os.path.basename(path)})", "",
+            *table(["check", "ok", ""], rows), ""]
+
+
+def fuzz_page():
+    rows = []
+    for path in sorted(glob.glob(os.path.join(root, "docs/results/*-fuzz-*.jsonl"))):
+        for line in read(path):
+            rows.append([f"[{os.path.basename(path)}](results/{os.path.basename(path)})"] +
+                        [line.get(k, "") for k in ("target", "gpu", "problems", "distinct_kernels", "failures")])
+    if not rows:
+        return []
+    return ["## Fuzzing", "", "Random masks, layouts, head counts, dims and lengths against the reference in double "
+            "precision ([FuzzLedger.md](FuzzLedger.md)).", "",
+            *table(["run", "target", "GPU", "problems", "distinct kernels", "failures"], rows), ""]
+
+
+def cpu_page():
+    path = newest("cpu")
+    if not path:
+        return []
+    lines = read(path)
+    env = lines[0]
+    ours = {line["case"]: line for line in lines if line["peer"] == "attnc"}
+    rows = [[line["case"], f'{ours[line["case"]]["fwd_ms"]:.1f}', f'{line["fwd_ms"]:.1f}',
+             f'{line["fwd_ms"] / ours[line["case"]]["fwd_ms"]:.1f}'] for line in lines if line["peer"].startswith("plain")]
+    return ["## CPU, forward", "",
+            f"{env['cpu']}, {env['threads']} threads, {env['date']}, commit `{env['commit']}`; raw lines: "
+            f"[{os.path.basename(path)}](results/{os.path.basename(path)}). Milliseconds; the plain loop is float, "
+            "compiled with -O2, on all threads.", "",
+            *table(["case", "attnc", "plain loop", "faster by"], rows), ""]
+
+
+page = "\n".join(["# Performance", "",
+                  "Written by `tools/performance-page.py` from the recorded runs in [results/](results); do not edit.", "",
+                  *gpu_page(), *device_page(), *fuzz_page(), *cpu_page()]).rstrip() + "\n"
+path = os.path.join(root, "docs/Performance.md")
+if "--check" in sys.argv:
+    if open(path).read() != page:
+        sys.exit("docs/Performance.md is stale: run tools/performance-page.py")
+else:
+    open(path, "w").write(page)
