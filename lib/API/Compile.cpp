@@ -80,12 +80,12 @@ rt::Result<OwningOpRef<ModuleOp>> Compilation::parse(StringRef text, StringRef n
   return module;
 }
 
-rt::Status Compilation::lower(ModuleOp module, const Target &target, int narrower) {
+rt::Status Compilation::lower(ModuleOp module, const Target &target, int fallback) {
   PassManager pm(&context);
   PipelineOptions options;
   options.target = target.family;
   options.arch = target.arch;
-  options.narrower = narrower;
+  options.fallback = fallback;
   buildPipeline(pm, options);
   if (failed(pm.run(module)))
     return takeDiagnostics("lowering for " + target.str() + " failed");
@@ -119,7 +119,7 @@ rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
   return problems.front();
 }
 
-rt::Result<Program> Compilation::compile(StringRef text, StringRef problemName, const Target &target, int narrower,
+rt::Result<Program> Compilation::compile(StringRef text, StringRef problemName, const Target &target, int fallback,
                                          StringRef name) {
   rt::Result<OwningOpRef<ModuleOp>> module = parse(text, name);
   if (!module)
@@ -132,10 +132,10 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef problemName, 
   for (ProblemOp other : llvm::make_early_inc_range((*module)->getOps<ProblemOp>()))
     if (other != *problem)
       other.erase();
-  if (rt::Status lowered = lower(**module, target, narrower); !lowered)
+  if (rt::Status lowered = lower(**module, target, fallback); !lowered)
     return lowered.error();
   tile::KernelOp kernel = *(*module)->getOps<tile::KernelOp>().begin();
-  program.canBeNarrower = !target.isHost() && !givenConfig && attn::narrower(kernel.getConfig());
+  program.hasFallback = !target.isHost() && !givenConfig && attn::fallbackOf(kernel.getConfig());
   rt::Result<rt::Artifact> artifact = print(kernel, target);
   if (!artifact)
     return artifact.error();

@@ -19,11 +19,11 @@ static rt::ThreadPool &processThreads() {
 
 /// One context for the process: making one costs a millisecond, a problem less.
 static rt::Result<Program> compileProgram(llvm::StringRef text, llvm::StringRef problem, const Target &target,
-                                          int narrower) {
+                                          int fallback) {
   static std::mutex mutex;
   static Compilation *compilation = new Compilation; // lives as long as the process: no order of destruction to get wrong
   std::lock_guard<std::mutex> lock(mutex);
-  return compilation->compile(text, problem, target, narrower);
+  return compilation->compile(text, problem, target, fallback);
 }
 
 rt::Result<CompiledProgram> attn::compileThrough(rt::Cache &cache, llvm::StringRef text, llvm::StringRef problem,
@@ -31,7 +31,7 @@ rt::Result<CompiledProgram> attn::compileThrough(rt::Cache &cache, llvm::StringR
   auto reproducer = [&] {
     return std::vector<std::pair<std::string, std::string>>{{"problem.mlir", text.str()}, {"target", target.str()}};
   };
-  auto both = buildFitting([&](int narrower) { return compileProgram(text, problem, target, narrower); },
+  auto both = buildFitting([&](int fallback) { return compileProgram(text, problem, target, fallback); },
                            [&](const rt::Artifact &artifact) {
                              return cache.get(*rt::createCompiler(artifact.target), artifact, reproducer);
                            });

@@ -19,7 +19,7 @@ void attn::registerPasses() {
 }
 
 void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
-  pm.addPass(createConvertAttnToTile({options.target, options.arch, options.narrower}));
+  pm.addPass(createConvertAttnToTile({options.target, options.arch, options.fallback}));
   OpPassManager &kernel = pm.nest<tile::KernelOp>();
   if (options.target != "cpu")
     kernel.addPass(tile::createPipelineKv());

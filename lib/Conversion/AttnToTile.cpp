@@ -332,8 +332,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
 
   LogicalResult convert(ProblemOp problem) {
     ConfigAttr config = chooseConfig(problem, target == "cpu" ? 0 : arch.getValue());
-    for (int64_t i = 0; i < narrower; ++i)
-      if (ConfigAttr next = attn::narrower(config))
+    for (int64_t i = 0; i < fallback; ++i)
+      if (ConfigAttr next = attn::fallbackOf(config))
         config = next;
     if (Attribute given = problem.getConfigAttr()) {
       config = dyn_cast<ConfigAttr>(given);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Conversion/AttnToTile.h"
+#include "KeyWalk.h"
 
 using namespace attn;
 
@@ -26,23 +27,30 @@ int64_t attn::sharedMemoryLimit(int64_t arch) {
 // shorter query tiles. (At 256, 128 x 128 with eight warps is up to a tenth faster
 // on long sequences and slower on short ones, and takes 1.4 s to compile.) Two
 // blocks of four warps hide each other's barriers.
+//
+// A loop per segment is the faster code where it fits: 5 % over one loop that asks,
+// for most. Not at wide heads with three segments, whose bodies take 1.5 s to
+// compile, nor around 128 under a full mask, where ptxas runs out of registers.
 tile::ConfigAttr attn::chooseConfig(ProblemOp problem, int64_t arch) {
-  auto config = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool holdQ = false) {
-    return tile::ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, holdQ, /*one_body=*/false);
+  auto config = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool holdQ, bool oneBody) {
+    return tile::ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, holdQ, oneBody);
   };
   if (arch == 0)
-    return config(64, 64, 1, 1);
+    return config(64, 64, 1, 1, false, false);
   int64_t dimQk = problem.getDimQk(), dimV = problem.getDimV(), limit = sharedMemoryLimit(arch);
   if (dimQk <= 64 && dimV <= 64)
-    return config(128, 64, 4, 2, /*holdQ=*/true);
+    return config(128, 64, 4, 2, /*holdQ=*/true, false);
+  KeyWalk walk(problem.getMask(), MaskScope());
   if (dimV <= 128)
-    return config(128, dimQk > 192 && limit < 128 * 1024 ? 32 : 64, 4, 2);
-  return config(64, 64, 4, 2);
+    return config(128, dimQk > 192 && limit < 128 * 1024 ? 32 : 64, 4, 2, false,
+                  /*oneBody=*/dimV > 96 && (walk.hasLowerTest() || !walk.growsWithRows()));
+  return config(64, 64, 4, 2, false, /*oneBody=*/walk.hasLowerTest());
 }
 
-tile::ConfigAttr attn::narrower(tile::ConfigAttr config) {
-  if (config.getKvTile() <= 16)
+tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config) {
+  if (config.getOneBody() && config.getKvTile() <= 16)
     return {};
-  return tile::ConfigAttr::get(config.getContext(), config.getQTile(), config.getKvTile() - 16, config.getWarps(),
-                               config.getBlocks(), config.getHoldQ(), config.getOneBody());
+  int64_t less = !config.getOneBody() ? 0 : config.getKvTile() >= 64 ? 32 : 16;
+  return tile::ConfigAttr::get(config.getContext(), config.getQTile(), config.getKvTile() - less, config.getWarps(),
+                               config.getBlocks(), config.getHoldQ(), /*one_body=*/true);
 }

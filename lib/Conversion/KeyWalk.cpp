@@ -23,9 +23,10 @@ KeyWalk::KeyWalk(MaskInterface mask, MaskScope scope) : mask(mask), scope(scope)
 Interval KeyWalk::row(IndexMath &math, Index q) {
   Interval row = {0, scope.lenK};
   for (Conjunct &c : intervals) {
-    Interval i = c.mask.rowIntervals(math, c.scope, q)->front();
+    // Its ends need not be cut off: `hi` starts at lenK, and keys are never negative.
+    Interval i = c.mask.rowIntervals(math, c.scope.uncut(), q)->front();
     row = {row.lo.is(0) ? i.lo : i.lo.is(0) ? row.lo : math.max(row.lo, i.lo),
-           row.hi == scope.lenK ? i.hi : i.hi == scope.lenK ? row.hi : math.min(row.hi, i.hi)};
+           i.hi == scope.lenK ? row.hi : math.min(row.hi, i.hi)};
   }
   return row;
 }

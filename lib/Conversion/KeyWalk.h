@@ -26,6 +26,10 @@ public:
   /// The runs for the rows `queries` (not empty) and key tiles of `kvTile` keys.
   llvm::SmallVector<KeyRun> runs(IndexMath &math, Interval queries, int64_t kvTile);
 
+  /// Do rows have a first key other than 0, as under a window? Then a run has
+  /// three segments and not two.
+  bool hasLowerTest() const { return lower; }
+
   /// Do later rows see more keys than earlier ones, as under a causal mask? Then
   /// a grid is better walked from its end.
   bool growsWithRows();
@@ -40,8 +44,6 @@ private:
   };
   /// The row interval that the merged conjuncts leave.
   Interval row(IndexMath &math, Index q);
-  bool hasLower(IndexMath &math, Index q) { return !row(math, q).lo.is(0); }
-
   MaskInterface mask;
   MaskScope scope;
   llvm::SmallVector<Conjunct> intervals, others;

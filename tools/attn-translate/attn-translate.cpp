@@ -39,7 +39,7 @@ static rt::Result<std::vector<rt::Artifact>> translate(Compilation &compilation,
     problems.push_back(problem.getSymName().str());
   auto build = [](const rt::Artifact &artifact) { return rt::createCompiler(artifact.target)->compile(artifact); };
   for (const std::string &problem : problems) {
-    auto program = [&](int narrower) { return compilation.compile(text, problem, target, narrower, inputFile); };
+    auto program = [&](int fallback) { return compilation.compile(text, problem, target, fallback, inputFile); };
     if (compile) {
       auto both = buildFitting(program, build);
       if (!both)

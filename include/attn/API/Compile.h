@@ -39,7 +39,7 @@ inline const rt::ResourceReport &reportOf(const std::shared_ptr<const rt::Compil
 struct Program {
   rt::Artifact artifact;
   Signature signature;
-  bool canBeNarrower = false; ///< there are narrower key tiles to try
+  bool hasFallback = false; ///< there are less demanding sizes to try
 };
 
 /// A context with our dialects that collects diagnostics; parsing and lowering
@@ -52,12 +52,12 @@ public:
   /// The module of a text. Errors carry the diagnostics, with `name` as the file.
   rt::Result<mlir::OwningOpRef<mlir::ModuleOp>> parse(llvm::StringRef text, llvm::StringRef name);
   /// Lowers the problems of the module to kernels, in place.
-  rt::Status lower(mlir::ModuleOp module, const Target &target, int narrower = 0);
+  rt::Status lower(mlir::ModuleOp module, const Target &target, int fallback = 0);
   /// Prints a kernel's source; its artifact is ready for the target's compiler.
   rt::Result<rt::Artifact> print(tile::KernelOp kernel, const Target &target);
   /// Lowers one problem (the only one if `problem` is empty) and prints it, with
-  /// key tiles as narrow as asked for.
-  rt::Result<Program> compile(llvm::StringRef text, llvm::StringRef problem, const Target &target, int narrower = 0,
+  /// the heuristic's tile sizes or a fallback of them.
+  rt::Result<Program> compile(llvm::StringRef text, llvm::StringRef problem, const Target &target, int fallback = 0,
                               llvm::StringRef name = "problem");
 
 private:
@@ -68,14 +68,13 @@ private:
 };
 
 /// What `build` makes of the first program of a problem that fits its registers:
-/// the tile sizes of the heuristic, or, where the compiler reports spills, key
-/// tiles that are 16 narrower each time. (Some kernels need all 255 registers, and
-/// whether ptxas finds an allocation then differs from mask to mask.) `program`
-/// and `build` are called as `program(narrower)` and `build(artifact)`; results of
-/// `build` have a `report`.
+/// the tile sizes of the heuristic, or, where the compiler reports spills, its
+/// fallbacks. (Some kernels need all 255 registers, and whether ptxas finds an
+/// allocation then differs from mask to mask.) `program` and `build` are called as
+/// `program(fallback)` and `build(artifact)`; results of `build` have a `report`.
 template <typename MakeProgram, typename Build> auto buildFitting(MakeProgram program, Build build) {
-  for (int narrower = 0;; ++narrower) {
-    rt::Result<Program> made = program(narrower);
+  for (int fallback = 0;; ++fallback) {
+    rt::Result<Program> made = program(fallback);
     using Built = decltype(build(made->artifact));
     using Both = std::pair<Program, std::remove_reference_t<decltype(*std::declval<Built>())>>;
     if (!made)
@@ -83,7 +82,7 @@ template <typename MakeProgram, typename Build> auto buildFitting(MakeProgram pr
     Built built = build(made->artifact);
     if (!built)
       return rt::Result<Both>(built.error());
-    if (reportOf(*built).fits() || !made->canBeNarrower)
+    if (reportOf(*built).fits() || !made->hasFallback)
       return rt::Result<Both>(Both(std::move(*made), std::move(*built)));
   }
 }

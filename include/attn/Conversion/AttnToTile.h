@@ -16,9 +16,9 @@ namespace attn {
 /// config, if it has one, is not looked at.
 tile::ConfigAttr chooseConfig(ProblemOp problem, int64_t arch);
 
-/// The next sizes to try for a kernel that does not fit its registers: the key
-/// tile 16 narrower. Null if that makes no sense any more.
-tile::ConfigAttr narrower(tile::ConfigAttr config);
+/// What to try next for a kernel that does not fit its registers: one copy of the
+/// walk's body, then narrower key tiles. Null at the end.
+tile::ConfigAttr fallbackOf(tile::ConfigAttr config);
 
 /// Bytes of shared memory that one block of a chip may use.
 int64_t sharedMemoryLimit(int64_t arch);

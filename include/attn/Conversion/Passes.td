@@ -15,7 +15,7 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
   let options = [
     Option<"target", "target", "std::string", "\"sm_80\"", "`cpu` or `sm_80`">,
     Option<"arch", "arch", "int64_t", "80", "compute capability of the chip, times ten (sizes depend on it)">,
-    Option<"narrower", "narrower", "int64_t", "0", "how often the heuristic's key tile is made 16 narrower">];
+    Option<"fallback", "fallback", "int64_t", "0", "which fallback of the heuristic's choice to take, 0: none">];
   let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 

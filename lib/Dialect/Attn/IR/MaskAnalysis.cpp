@@ -35,7 +35,7 @@ TileRanges attn::queryRangesOfColumns(MaskInterface mask, IndexMath &math, const
 }
 
 Cond attn::keepOfRow(MaskInterface mask, IndexMath &math, const MaskScope &scope, Index q, Index k) {
-  return contains(math, *mask.rowIntervals(math, scope, q), k);
+  return contains(math, *mask.rowIntervals(math, scope.uncut(), q), k);
 }
 
 static bool meets(const IntervalList &list, Interval box) {

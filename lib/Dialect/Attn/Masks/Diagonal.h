@@ -16,24 +16,26 @@ inline Index diagonalShift(IndexMath &math, const MaskScope &scope, Diagonal dia
   return diagonal == Diagonal::bottom_right ? math.sub(scope.lenK, scope.lenQ) : Index(0);
 }
 
-/// [x + shift - before, x + shift + after] cut to [0, extent), for a position x >= 0.
-inline IntervalList around(IndexMath &math, Index x, Index shift, Bound before, Bound after, Index extent) {
+/// [x + shift - before, x + shift + after] for a position x >= 0; with `cut` within [0, extent).
+inline IntervalList around(IndexMath &math, Index x, Index shift, Bound before, Bound after, Index extent, bool cut) {
   // What cannot be negative needs no cut at 0.
-  auto cut = [&](int64_t offset) {
+  auto at = [&](int64_t offset) {
     Index end = math.add(math.add(x, shift), offset);
+    if (!cut)
+      return end;
     return math.min(shift.is(0) && offset >= 0 ? end : math.max(end, 0), extent);
   };
-  return {{before ? cut(-*before) : Index(0), after ? cut(*after + 1) : extent}};
+  return {{before ? at(-*before) : Index(0), after ? at(*after + 1) : extent}};
 }
 
 inline IntervalList diagonalRow(IndexMath &math, const MaskScope &scope, Diagonal diagonal, Bound left, Bound right,
                                 Index q) {
-  return around(math, q, diagonalShift(math, scope, diagonal), left, right, scope.lenK);
+  return around(math, q, diagonalShift(math, scope, diagonal), left, right, scope.lenK, scope.cut);
 }
 
 inline IntervalList diagonalColumn(IndexMath &math, const MaskScope &scope, Diagonal diagonal, Bound left, Bound right,
                                    Index k) {
-  return around(math, k, math.sub(0, diagonalShift(math, scope, diagonal)), right, left, scope.lenQ);
+  return around(math, k, math.sub(0, diagonalShift(math, scope, diagonal)), right, left, scope.lenQ, scope.cut);
 }
 
 /// ` <kind>` printing and parsing: top_left is the default and not printed.

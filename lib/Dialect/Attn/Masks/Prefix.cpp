@@ -14,8 +14,10 @@ SmallVector<MaskOperand> PrefixMaskAttr::operands() const {
   return {{getArray().str(), OperandShape::PerSequence}};
 }
 
-/// The prefix as every row sees it, cut to the sequence.
+/// The prefix as every row sees it.
 static Index prefixOf(PrefixMaskAttr mask, IndexMath &math, const MaskScope &scope) {
+  if (!scope.cut)
+    return mask.getLength() ? Index(*mask.getLength()) : scope.load(0, 0);
   if (mask.getLength())
     return math.min(*mask.getLength(), scope.lenK);
   return math.clamp(scope.load(0, 0), 0, scope.lenK);

@@ -40,7 +40,15 @@ struct MaskScope {
   Index lenQ = 0, lenK = 0;
   Index batch = 0, head = 0;
   std::function<Index(unsigned operand, Index position)> load;
+  /// False where a list only tests keys within the sequence: its ends may then lie
+  /// outside, which saves cutting them off.
+  bool cut = true;
 
+  MaskScope uncut() const {
+    MaskScope scope = *this;
+    scope.cut = false;
+    return scope;
+  }
   /// The scope of a composite's child whose arrays start at number `first`.
   MaskScope ofChild(unsigned first) const;
 };
