@@ -29,12 +29,13 @@
 // CHECK-NEXT: const int first_key = attn::uniform(padded_offsets_kv[b]);
 // CHECK-NEXT: const int len_kv = attn::uniform(cu_seqlens_kv[b + 1]) - attn::uniform(cu_seqlens_kv[b]);
 // CHECK: attn::copy_async<64>(Q, q_rows, q_row, rows);
-// CHECK: attn::wait();
 
 // Two loops over key tiles: full ones, and those on the diagonal.
 // CHECK: const int end = (attn::min(q0 + rows, len_kv) + [[#sub(KT,1)]]) / [[#KT]];
 // CHECK-NEXT: const int full_end = attn::min(attn::min(q0 + 1, len_kv) / [[#KT]], end);
+// Q and the first K are under way together.
 // CHECK: if (end > 0) attn::copy_async<64>(K,
+// CHECK-NEXT: attn::wait();
 // CHECK: for (int j = 0; j < full_end; ++j) {
 // CHECK: attn::wait();
 // CHECK: attn::copy_async<64>(V, v_rows + (long long)k0 * v_row, v_row, len_kv - k0);
