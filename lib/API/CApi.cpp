@@ -59,14 +59,18 @@ int attnCompile(const char *mlir, const char *name, const char *targetText, attn
 
 void attnDestroy(attnKernel *kernel) { delete kernel; }
 
-int attnTensorCount(const attnKernel *kernel) { return kernel->kernel->getSignature().tensors.size(); }
+int attnTensorCount(const attnKernel *kernel) { return kernel ? kernel->kernel->getSignature().tensors.size() : 0; }
 
 const char *attnTensorName(const attnKernel *kernel, int index) {
+  if (!kernel)
+    return "";
   const auto &tensors = kernel->kernel->getSignature().tensors;
   return index < 0 || size_t(index) >= tensors.size() ? "" : tensors[index].name.c_str();
 }
 
 int attnTensorIsResult(const attnKernel *kernel, int index) {
+  if (!kernel)
+    return 0;
   const auto &tensors = kernel->kernel->getSignature().tensors;
   return index >= 0 && size_t(index) < tensors.size() && tensors[index].isResult();
 }
@@ -92,6 +96,8 @@ int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, void *, void
 
 int64_t attnCompileCount(void) { return processCache().stats().compiles; }
 
-const char *attnSource(const attnKernel *kernel) { return kernel->kernel->getArtifact().source.c_str(); }
+const char *attnSource(const attnKernel *kernel) {
+  return kernel ? kernel->kernel->getArtifact().source.c_str() : "";
+}
 
-const char *attnResources(const attnKernel *kernel) { return kernel->resources.c_str(); }
+const char *attnResources(const attnKernel *kernel) { return kernel ? kernel->resources.c_str() : ""; }

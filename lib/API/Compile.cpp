@@ -3,6 +3,7 @@
 #include "attn-rt/Driver.h"
 #include "attn/API/Pipeline.h"
 #include "attn/Conversion/AttnToTile.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Target/Source.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -94,6 +95,13 @@ rt::Status Compilation::lower(ModuleOp module, const Target &target, int fallbac
 
 rt::Result<rt::Artifact> Compilation::print(tile::KernelOp kernel, const Target &target) {
   diagnostics.clear();
+  if (kernel.getTarget() != target.family)
+    return rt::Error{fmt::format("expected @{} to be a kernel for `{}`, got: one for `{}`", kernel.getSymName().str(),
+                                 target.family, kernel.getTarget().str())};
+  PassManager check(&context, tile::KernelOp::getOperationName());
+  check.addPass(tile::createVerifyAsync());
+  if (failed(check.run(kernel)))
+    return takeDiagnostics(fmt::format("@{} is not safe to run", kernel.getSymName().str()));
   std::optional<rt::Artifact> artifact = toArtifact(kernel);
   if (!artifact)
     return takeDiagnostics("printing for " + target.str() + " failed");

@@ -66,8 +66,11 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> tensors, rt::Stream stream)
   rt::Result<Sizes> sizes = program.signature.check(tensors);
   if (!sizes)
     return sizes.error();
-  static const bool check = std::getenv("ATTN_CHECK_ARRAYS") != nullptr;
-  if (check)
+  static const bool asked = [] {
+    const char *value = std::getenv("ATTN_CHECK_ARRAYS");
+    return value && llvm::StringRef(value) != "" && llvm::StringRef(value) != "0";
+  }();
+  if (asked || host) // host memory costs nothing to look at
     if (rt::Status status = checkArrays(tensors, *sizes); !status)
       return status;
   Binding binding;

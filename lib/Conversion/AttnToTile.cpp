@@ -325,6 +325,14 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       getOperation().emitError("expected target `cpu` or `sm_80`, got: ") << target.getValue();
       return signalPassFailure();
     }
+    if (target != "cpu" && !llvm::is_contained({80, 86, 87, 89, 90, 100, 120}, arch.getValue())) {
+      getOperation().emitError("expected arch 80, 86, 87, 89, 90, 100 or 120, got: ") << arch.getValue();
+      return signalPassFailure();
+    }
+    if (fallback < 0) {
+      getOperation().emitError("expected fallback not to be negative, got: ") << fallback.getValue();
+      return signalPassFailure();
+    }
     for (ProblemOp problem : llvm::make_early_inc_range(getOperation().getOps<ProblemOp>()))
       if (failed(convert(problem)))
         signalPassFailure();
@@ -340,6 +348,9 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       if (!config)
         return problem.emitOpError("expected a #tile.config as its config, got: ") << given;
     }
+    if (target == "cpu" && config.getHoldQ()) // a CPU has no registers to hold Q in
+      config = ConfigAttr::get(config.getContext(), config.getQTile(), config.getKvTile(), config.getWarps(),
+                               config.getBlocks(), false, config.getOneBody());
     OpBuilder b(problem);
     KernelArguments arguments(problem);
     SmallVector<Attribute> names;

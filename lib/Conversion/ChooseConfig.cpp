@@ -28,6 +28,9 @@ int64_t attn::sharedMemoryLimit(int64_t arch) {
 // on long sequences and slower on short ones, and takes 1.4 s to compile.) Two
 // blocks of four warps hide each other's barriers.
 //
+// Under a window a query tile has few key tiles: twice as many blocks of half the
+// rows hide each other's beginning and end, and visit fewer invisible pairs.
+//
 // A loop per segment is the faster code where it fits: 5 % over one loop that asks,
 // for most. Not at wide heads with three segments, whose bodies take 1.5 s to
 // compile, nor around 128 under a full mask, where ptxas runs out of registers.
@@ -38,9 +41,10 @@ tile::ConfigAttr attn::chooseConfig(ProblemOp problem, int64_t arch) {
   if (arch == 0)
     return config(64, 64, 1, 1, false, false);
   int64_t dimQk = problem.getDimQk(), dimV = problem.getDimV(), limit = sharedMemoryLimit(arch);
-  if (dimQk <= 64 && dimV <= 64)
-    return config(128, 64, 4, 2, /*holdQ=*/true, false);
   KeyWalk walk(problem.getMask(), MaskScope());
+  bool local = walk.isLocal(), small = dimQk <= 64 && dimV <= 64;
+  if (small || (local && dimQk <= 128 && dimV <= 128)) // four small blocks, or two of the usual size
+    return config(local ? 64 : 128, 64, local ? 2 : 4, local ? 4 : 2, /*holdQ=*/small, /*oneBody=*/local && dimV > 64);
   if (dimV <= 128)
     return config(128, dimQk > 192 && limit < 128 * 1024 ? 32 : 64, 4, 2, false,
                   /*oneBody=*/dimV > 96 && (walk.hasLowerTest() || !walk.growsWithRows()));

@@ -31,20 +31,22 @@ Interval KeyWalk::row(IndexMath &math, Index q) {
   return row;
 }
 
-bool KeyWalk::growsWithRows() {
-  constexpr int64_t length = 1 << 20; // long beside any window
+static constexpr int64_t probeLength = 1 << 20; // long beside any window
+
+int64_t KeyWalk::keysOf(int64_t q) {
   MaskScope probe;
-  probe.lenQ = probe.lenK = Index::runtime(length);
+  probe.lenQ = probe.lenK = Index::runtime(probeLength);
   probe.load = [](unsigned, Index) { return Index::runtime(1); };
   IndexMath math;
-  auto keysOf = [&](int64_t q) {
-    int64_t keys = 0;
-    for (const Interval &i : mask.keyRanges(math, probe, {Index::runtime(q), Index::runtime(q + 1)}).some)
-      keys += std::max<int64_t>(0, i.hi.getNumber() - i.lo.getNumber());
-    return keys;
-  };
-  return keysOf(length - 1) > keysOf(length / 2) * 5 / 4;
+  int64_t keys = 0;
+  for (const Interval &i : mask.keyRanges(math, probe, {Index::runtime(q), Index::runtime(q + 1)}).some)
+    keys += std::max<int64_t>(0, i.hi.getNumber() - i.lo.getNumber());
+  return keys;
 }
+
+bool KeyWalk::growsWithRows() { return keysOf(probeLength - 1) > keysOf(probeLength / 2) * 5 / 4; }
+
+bool KeyWalk::isLocal() { return keysOf(probeLength - 1) < probeLength / 8; }
 
 llvm::SmallVector<Cond> KeyWalk::tests(IndexMath &math, Index q, Index k) {
   llvm::SmallVector<Cond> tests;

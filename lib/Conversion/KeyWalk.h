@@ -30,6 +30,10 @@ public:
   /// three segments and not two.
   bool hasLowerTest() const { return lower; }
 
+  /// Do rows see a small part of a long sequence, as under a window? Then a query
+  /// tile has few key tiles, and starting and ending it counts.
+  bool isLocal();
+
   /// Do later rows see more keys than earlier ones, as under a causal mask? Then
   /// a grid is better walked from its end.
   bool growsWithRows();
@@ -38,6 +42,9 @@ public:
   llvm::SmallVector<Cond> tests(IndexMath &math, Index q, Index k);
 
 private:
+  /// How many keys row `q` sees of a sequence of `probeLength`.
+  int64_t keysOf(int64_t q);
+
   struct Conjunct {
     MaskInterface mask;
     MaskScope scope;

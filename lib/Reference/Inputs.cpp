@@ -9,6 +9,20 @@ using namespace attn::reference;
 
 Dtype reference::dtypeOf(ProblemOp problem) { return problem.getDtype().isBF16() ? Dtype::BF16 : Dtype::F16; }
 
+/// Of one made-up tensor.
+constexpr int64_t maxElements = int64_t(1) << 31;
+
+static llvm::Error checkSize(llvm::StringRef name, llvm::ArrayRef<int64_t> shape) {
+  int64_t elements = 1;
+  for (int64_t extent : shape)
+    if (extent && elements > maxElements / extent)
+      return llvm::createStringError("expected at most 2^31 made-up values for `" + name + "`, got shape: " +
+                                     shapeText(shape));
+    else
+      elements *= extent;
+  return llvm::Error::success();
+}
+
 static Tensor intTensor(llvm::ArrayRef<int64_t> shape, llvm::function_ref<int64_t(int64_t)> value) {
   Tensor tensor(Dtype::I32, shape);
   for (int64_t i = 0; i < tensor.numElements(); ++i)
@@ -57,6 +71,18 @@ struct PackedSide {
 };
 } // namespace
 
+/// What a given array says must make sense before anything is made from it.
+static llvm::Error checkGiven(const PackedSide &side, const Tensors &tensors) {
+  auto contents = [&](const char *prefix) {
+    auto it = tensors.find(prefix + side.side);
+    return it == tensors.end() ? llvm::ArrayRef<int32_t>()
+                               : llvm::ArrayRef(it->second.data<int32_t>(), it->second.numElements());
+  };
+  llvm::ArrayRef<int32_t> cu = contents("cu_seqlens_");
+  return cu.empty() ? llvm::Error::success()
+                    : attn::checkOffsets(side.side, cu, contents("padded_offsets_"), maxElements);
+}
+
 /// NaN in the rows of a packed tensor that belong to no sequence.
 static void poisonPadding(Tensor &tensor, const Tensors &tensors, llvm::StringRef side, bool padded) {
   std::vector<bool> used(tensor.shape()[0], false);
@@ -93,9 +119,16 @@ llvm::Error reference::addMissingInputs(ProblemOp problem, InputSizes sizes, uin
   Sizes made{sizes.batch, sizes.seqlenQ, sizes.seqlenKv};
   PackedSide q{"q", problem.getQLayout(), sizes.lengthsQ, sizes.padding, rng};
   PackedSide kv{"kv", problem.getKLayout(), sizes.lengthsKv, sizes.padding, rng};
+  // One side given, the other made: as many sequences, of the same lengths.
+  for (auto [side, other] : {std::pair(&q, &kv), std::pair(&kv, &q)})
+    if (side->layout.isPacked() && other->layout.isPacked() && !tensors.count("cu_seqlens_" + side->side) &&
+        tensors.count("cu_seqlens_" + other->side))
+      side->lengths = lengthsOf(tensors, other->side);
   for (auto [side, rows] : {std::pair(&q, &made.rowsQ), std::pair(&kv, &made.rowsKv)}) {
     if (!side->layout.isPacked())
       continue;
+    if (llvm::Error error = checkGiven(*side, tensors))
+      return error;
     side->lengths.resize(side->lengths.empty() || tensors.count("cu_seqlens_" + side->side) ? sizes.batch
                                                                                            : side->lengths.size());
     made.batch = side->lengths.size();
@@ -106,6 +139,8 @@ llvm::Error reference::addMissingInputs(ProblemOp problem, InputSizes sizes, uin
     if (spec.role == ProblemTensor::Result || tensors.count(spec.name))
       continue;
     Shape shape = spec.shape(problem, made);
+    if (llvm::Error error = checkSize(spec.name, shape))
+      return error;
     if (spec.role == ProblemTensor::Array) {
       // Documents of random lengths with some padding (0), in rising order; prefixes of any length.
       int64_t id = 1, extent = shape.size() == 2 ? std::max<int64_t>(shape[1], 1) : 1;

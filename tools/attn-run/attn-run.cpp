@@ -10,7 +10,10 @@
 #include "attn/Reference/Npy.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 
 using namespace attn;
 namespace cl = llvm::cl;
@@ -59,6 +62,22 @@ static llvm::Error loadInputs(ProblemOp problem, reference::Tensors &tensors) {
     tensors[name] = array ? std::move(*values) : values->to(reference::dtypeOf(problem));
   }
   return llvm::Error::success();
+}
+
+/// Before anything runs: results that exist, each to a file of its own, in folders that can be written.
+static std::optional<rt::Error> checkResultFiles(ProblemOp problem, const reference::Tensors &results) {
+  llvm::StringSet<> paths;
+  for (const std::string &text : resultFiles) {
+    auto [name, path] = nameAndFile(text);
+    if (!results.count(name) || path.empty())
+      return rt::Error{"expected --result=NAME=FILE with a result of @" + problem.getSymName().str() + ", got: " + text};
+    if (!paths.insert(path).second)
+      return rt::Error{"expected a file of its own for each result, got twice: " + path.str()};
+    llvm::StringRef folder = llvm::sys::path::parent_path(path);
+    if (auto code = llvm::sys::fs::access(folder.empty() ? "." : folder, llvm::sys::fs::AccessMode::Write))
+      return rt::Error{"`" + path.str() + "`: cannot write the file: " + code.message()};
+  }
+  return std::nullopt;
 }
 
 static reference::InputSizes sizesAsked() {
@@ -114,9 +133,8 @@ int main(int argc, char **argv) {
   if (!sizes)
     return fail(sizes.takeError());
   reference::Tensors results = reference::poisonedResults(*problem, *sizes);
-  for (const std::string &text : resultFiles)
-    if (auto [name, path] = nameAndFile(text); !results.count(name) || path.empty())
-      return fail({"expected --result=NAME=FILE with a result of @" + problem->getSymName().str() + ", got: " + text});
+  if (std::optional<rt::Error> error = checkResultFiles(*problem, results))
+    return fail(*error);
 
   auto kernel = Kernel::create((*file)->getBuffer(), problem->getSymName(), target);
   if (!kernel)

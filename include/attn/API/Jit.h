@@ -37,8 +37,8 @@ public:
   /// returns when it is done). No allocation on the device, no synchronisation,
   /// no read of device data: may be captured in a CUDA graph.
   ///
-  /// With $ATTN_CHECK_ARRAYS set, run-time arrays (cu_seqlens, offsets) are read
-  /// back and checked first; this synchronises and is for debugging.
+  /// On a CPU the contents of cu_seqlens and offsets are checked too. On a GPU they
+  /// are with $ATTN_CHECK_ARRAYS=1, which reads them back and synchronises.
   rt::Status launch(llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const;
 
 private:

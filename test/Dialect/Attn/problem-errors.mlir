@@ -119,14 +119,14 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) outp
 
 // -----
 
-// C7: scale is finite.
-// expected-error @below {{'attn.problem' op expected a finite scale, got: INF}}
+// C7: a size that float32 can compute with.
+// expected-error @below {{'attn.problem' op expected a scale that is 0 or has a size from 2^-100 to 2^100, got: INF}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(0x7FF0000000000000)
 
 // -----
 
 // C7
-// expected-error @below {{expected a finite scale, got: nan}}
+// expected-error @below {{expected a scale that is 0 or has a size from 2^-100 to 2^100, got: nan}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(0x7FF8000000000000)
 
 // -----
@@ -174,3 +174,8 @@ attn.problem @p mask(#attn.prefix<"q_row">) layout(bshd) heads(1) dims(64) dtype
 // C8: a prefix and a document's ids under one name
 // expected-error @below {{expected a name for the mask's array that nothing else of the problem has, got: "segment_ids_q"}}
 attn.problem @p mask(#attn.and<#attn.prefix<"segment_ids_q">, #attn.document>) layout(bshd) heads(1) dims(64) dtype(bf16)
+
+// -----
+// C7
+// expected-error @below {{expected a scale that is 0 or has a size from 2^-100 to 2^100, got: 1.000000e+300}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(1.0e300)

@@ -132,7 +132,8 @@ LogicalResult ProblemOp::verify() {
     return emitOpError("expected dense layouts with a mask that reads segment ids (packed sequences are isolated "
                        "without it), got: ")
            << getMask() << " with " << (getQLayout().isPacked() ? getQLayout() : getKLayout());
-  if (!std::isfinite(scaleOrDefault())) // C7
-    return emitOpError("expected a finite scale, got: ") << scaleOrDefault();
+  double size = std::abs(scaleOrDefault());
+  if (!(size == 0 || (size >= 0x1p-100 && size <= 0x1p100))) // C7
+    return emitOpError("expected a scale that is 0 or has a size from 2^-100 to 2^100, got: ") << scaleOrDefault();
   return verifyNames(*this); // C8
 }

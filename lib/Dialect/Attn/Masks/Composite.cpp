@@ -22,14 +22,34 @@ static void forEach(Composite composite, const MaskScope &scope, Visit visit) {
     visit(mask, scope.ofChild(first));
 }
 
+/// Lists stay short: a list of many intervals is code for every one of them. Past
+/// this many, `some` becomes its hull and `all` its first intervals, both safe.
+constexpr size_t maxIntervals = 4;
+
+static TileRanges shortened(IndexMath &math, TileRanges ranges, Index extent) {
+  if (ranges.all.size() > maxIntervals)
+    ranges.all.truncate(maxIntervals);
+  if (ranges.some.size() > maxIntervals) {
+    Interval hull = {extent, 0};
+    for (const Interval &i : ranges.some) {
+      Cond empty = math.le(i.hi, i.lo);
+      hull = {math.select(empty, hull.lo, math.min(hull.lo, i.lo)), math.select(empty, hull.hi, math.max(hull.hi, i.hi))};
+    }
+    hull.lo = math.min(hull.lo, hull.hi); // nothing at all: empty
+    ranges.some = {hull};
+  }
+  return ranges;
+}
+
 /// Folds the ranges of all masks, `some` and `all` alike, with one operation.
 template <typename Composite, typename Ranges>
-static TileRanges foldRanges(Composite composite, IndexMath &math, const MaskScope &scope, Combine combine,
+static TileRanges foldRanges(Index extent, Composite composite, IndexMath &math, const MaskScope &scope, Combine combine,
                              Ranges ranges) {
   std::optional<TileRanges> result;
   forEach(composite, scope, [&](MaskInterface mask, const MaskScope &child) {
     TileRanges r = ranges(mask, child);
     result = result ? TileRanges{combine(math, result->some, r.some), combine(math, result->all, r.all)} : r;
+    result = shortened(math, std::move(*result), extent);
   });
   return *result;
 }
@@ -162,12 +182,12 @@ Lists AndMaskAttr::columnIntervals(IndexMath &math, const MaskScope &scope, Inde
 }
 
 TileRanges AndMaskAttr::keyRanges(IndexMath &math, const MaskScope &scope, Interval queries) const {
-  return foldRanges(*this, math, scope, intersect,
+  return foldRanges(scope.lenK, *this, math, scope, intersect,
                     [&](MaskInterface m, const MaskScope &s) { return m.keyRanges(math, s, queries); });
 }
 
 TileRanges AndMaskAttr::queryRanges(IndexMath &math, const MaskScope &scope, Interval keys) const {
-  return foldRanges(*this, math, scope, intersect,
+  return foldRanges(scope.lenQ, *this, math, scope, intersect,
                     [&](MaskInterface m, const MaskScope &s) { return m.queryRanges(math, s, keys); });
 }
 
@@ -233,14 +253,14 @@ Lists OrMaskAttr::columnIntervals(IndexMath &math, const MaskScope &scope, Index
 TileRanges OrMaskAttr::keyRanges(IndexMath &math, const MaskScope &scope, Interval queries) const {
   if (rowIntervals(math, scope, queries.lo))
     return keyRangesOfRows(*this, math, scope, queries);
-  return foldRanges(*this, math, scope, unite,
+  return foldRanges(scope.lenK, *this, math, scope, unite,
                     [&](MaskInterface m, const MaskScope &s) { return m.keyRanges(math, s, queries); });
 }
 
 TileRanges OrMaskAttr::queryRanges(IndexMath &math, const MaskScope &scope, Interval keys) const {
   if (columnIntervals(math, scope, keys.lo))
     return queryRangesOfColumns(*this, math, scope, keys);
-  return foldRanges(*this, math, scope, unite,
+  return foldRanges(scope.lenQ, *this, math, scope, unite,
                     [&](MaskInterface m, const MaskScope &s) { return m.queryRanges(math, s, keys); });
 }
 

@@ -68,6 +68,10 @@ LogicalResult KernelOp::verify() {
   if (getArgNames().size() != getBody().getNumArguments()) // C1
     return emitOpError("expected as many argument names as arguments, got: ")
            << getArgNames().size() << " and " << getBody().getNumArguments();
+  if (getTarget() != "cpu" && getTarget() != "sm_80") // C2
+    return emitOpError("expected target \"cpu\" or \"sm_80\", got: ") << getTargetAttr();
+  if (int64_t(getHeads()) < 1) // C3
+    return emitOpError("expected at least one head in its grid, got: ") << int64_t(getHeads());
   return success();
 }
 

@@ -15,6 +15,12 @@ static ParseResult parseExtents(AsmParser &parser, SmallVectorImpl<int64_t> &ext
   return success();
 }
 
+LogicalResult PtrType::verify(function_ref<InFlightDiagnostic()> emitError, Type element) {
+  if (!element.isBF16() && !element.isF16() && !element.isF32() && !element.isInteger(32)) // C1
+    return emitError() << "expected a pointer to bf16, f16, f32 or i32, got: " << element;
+  return success();
+}
+
 Type SharedType::parse(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<int64_t> extents;

@@ -31,14 +31,14 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     defaults to 1/sqrt(D); `outputs` to o and lse.
 
     Constraints:
-    - C1: 1 <= kv_heads, and heads is a multiple of kv_heads.
+    - C1: 1 <= kv_heads, and heads is a multiple of kv_heads and at most 65536.
     - C2: head dims are multiples of 8 from 8 to 256.
     - C3: dtype is bf16 or f16.
     - C4: q and o have the same kind of layout (both dense, or both the same
       packed form), and so have k and v.
     - C5: a mask that reads segment ids needs dense layouts.
     - C6: outputs contain o; lse is optional.
-    - C7: scale is finite.
+    - C7: scale is 0, or its size is from 2^-100 to 2^100 (kernels compute in float32).
     - C8: the problem's name is an identifier; arrays of the mask are called
       neither like another tensor or array of the problem, nor like one of its
       sizes (`batch`, `seqlen_q`, ...) or strides (`q_row`, ...).

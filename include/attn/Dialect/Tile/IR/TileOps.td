@@ -28,6 +28,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
 
     Constraints:
     - C1: as many argument names as arguments.
+    - C2: target is "cpu" or "sm_80".
+    - C3: the grid has at least one head.
 
     ```mlir
     tile.kernel @copy(%q: !tile.ptr<bf16>, %batch: i32) target("cpu") grid(dense heads 4)

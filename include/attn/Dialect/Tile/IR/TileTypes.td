@@ -11,10 +11,14 @@ class Tile_Type<string name, string mnem> : TypeDef<Tile_Dialect, name> { let mn
 def Tile_Ptr : Tile_Type<"Ptr", "ptr"> {
   let summary = "a pointer to elements in global memory";
   let description = [{
+    Constraints:
+    - C1: elements are bf16, f16, f32 or i32.
+
     Example: `!tile.ptr<bf16>`, `!tile.ptr<i32>`.
   }];
   let parameters = (ins "::mlir::Type":$element);
   let assemblyFormat = "`<` $element `>`";
+  let genVerifyDecl = 1;
 }
 
 def Tile_Shared : Tile_Type<"Shared", "shared"> {
