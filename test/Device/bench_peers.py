@@ -135,8 +135,9 @@ for d in (64, 128, 256):
     for s in (1024, 4096, 16384):
         dense(d, s, "full", "#attn.full", s * s, False)
         dense(d, s, "causal", "#attn.causal", triangle(s), True)
+    dense(d, 2048, "causal", "#attn.causal", triangle(2048), True)  # as many visible pairs as the window below
     dense(d, 16384, "causal window1024", "#attn.band<left = 1023, right = 0>", band(16384, 1024))
-    for n in (1024, 4096, 16384):
+    for n in (256, 1024, 4096, 16384):
         packed(d, f"docs {16384 // n}x{n} full", [n] * (16384 // n), "#attn.full", lambda n: n * n)
         packed(d, f"docs {16384 // n}x{n} causal", [n] * (16384 // n), "#attn.causal", triangle)
     packed(d, "docs uneven10 causal", [4096, 3072, 2560, 2048, 1536, 1024, 896, 512, 384, 256], "#attn.causal", triangle,
