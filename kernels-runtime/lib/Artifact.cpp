@@ -24,28 +24,22 @@ std::string_view attn::rt::toString(Param::Kind kind) {
 }
 
 static std::optional<Param::Kind> kindOf(std::string_view text) {
-  for (auto kind : {Param::Kind::Pointer, Param::Kind::I32, Param::Kind::I64,
-                    Param::Kind::F32})
+  for (auto kind : {Param::Kind::Pointer, Param::Kind::I32, Param::Kind::I64, Param::Kind::F32})
     if (toString(kind) == text)
       return kind;
   return std::nullopt;
 }
 
 std::string Artifact::toJson(bool withSource) const {
-  Json json = {{"abi_version", abiVersion},
-               {"name", name},
-               {"entry", entry},
-               {"target", target}};
+  Json json = {{"abi_version", abiVersion}, {"name", name}, {"entry", entry}, {"target", target}};
   json["params"] = Json::array();
   for (const Param &param : params)
-    json["params"].push_back(
-        {{"name", param.name}, {"kind", toString(param.kind)}});
+    json["params"].push_back({{"name", param.name}, {"kind", toString(param.kind)}});
   json["threads"] = threads;
   json["smem_bytes"] = smemBytes;
   json["min_blocks"] = minBlocks;
   json["clusters"] = clusters;
-  json["grid"] = {
-      {"packed", grid.packed}, {"q_tile", grid.qTile}, {"heads", grid.heads}};
+  json["grid"] = {{"packed", grid.packed}, {"q_tile", grid.qTile}, {"heads", grid.heads}};
   json["notes"] = Json::array();
   for (const auto &[key, value] : notes)
     json["notes"].push_back({key, value});
@@ -99,10 +93,7 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
   Reader reader;
   reader.read(json, "abi_version", a.abiVersion);
   if (reader.bad.empty() && a.abiVersion != kAbiVersion)
-    return Error{fmt::format("expected an artifact of ABI version {}, got: {}",
-                             kAbiVersion, a.abiVersion),
-                 {},
-                 {}};
+    return Error{fmt::format("expected an artifact of ABI version {}, got: {}", kAbiVersion, a.abiVersion), {}, {}};
   reader.read(json, "name", a.name);
   reader.read(json, "entry", a.entry);
   reader.read(json, "target", a.target);
@@ -115,8 +106,7 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
     reader.read(*grid, "q_tile", a.grid.qTile);
     reader.read(*grid, "heads", a.grid.heads);
   }
-  if (const Json *params = reader.field(json, "params");
-      params && params->is_array()) {
+  if (const Json *params = reader.field(json, "params"); params && params->is_array()) {
     for (const Json &item : *params) {
       Param param;
       std::string kind;
@@ -131,20 +121,13 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
   }
   if (auto notes = json.find("notes"); notes != json.end() && notes->is_array())
     for (const Json &item : *notes)
-      if (item.is_array() && item.size() == 2 && item[0].is_string() &&
-          item[1].is_string())
-        a.notes.emplace_back(item[0].get<std::string>(),
-                             item[1].get<std::string>());
+      if (item.is_array() && item.size() == 2 && item[0].is_string() && item[1].is_string())
+        a.notes.emplace_back(item[0].get<std::string>(), item[1].get<std::string>());
   if (json.contains("source"))
     reader.read(json, "source", a.source);
   if (!reader.bad.empty())
-    return Error{
-        fmt::format("artifact field `{}` is missing or has the wrong type",
-                    reader.bad),
-        {},
-        {}};
+    return Error{fmt::format("artifact field `{}` is missing or has the wrong type", reader.bad), {}, {}};
   if (a.grid.qTile == 0)
-    return Error{
-        "expected artifact field `q_tile` to be positive, got: 0", {}, {}};
+    return Error{"expected artifact field `q_tile` to be positive, got: 0", {}, {}};
   return a;
 }

@@ -21,13 +21,10 @@ using namespace attn::rt;
 
 std::optional<uint64_t> attn::rt::parseSize(std::string_view text) {
   uint64_t value = 0;
-  auto [end, failed] =
-      std::from_chars(text.data(), text.data() + text.size(), value);
+  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
   std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
-  size_t power =
-      unit.empty() ? 0 : std::string_view("KkMmGg").find(unit[0]) / 2 + 1;
-  if (failed != std::errc() || unit.size() > 1 || power > 3 ||
-      value > (UINT64_MAX >> 10 * power))
+  size_t power = unit.empty() ? 0 : std::string_view("KkMmGg").find(unit[0]) / 2 + 1;
+  if (failed != std::errc() || unit.size() > 1 || power > 3 || value > (UINT64_MAX >> 10 * power))
     return std::nullopt;
   return value << 10 * power;
 }
@@ -58,13 +55,10 @@ CacheOptions CacheOptions::fromEnvironment() {
 
 Cache::Cache(CacheOptions options) : impl(std::make_unique<Impl>()) {
   if (options.libraryBuild.empty())
-    options.libraryBuild =
-        fmt::format("{} abi {}", ATTN_LIBRARY_BUILD, kAbiVersion);
+    options.libraryBuild = fmt::format("{} abi {}", ATTN_LIBRARY_BUILD, kAbiVersion);
   if (Switches::get().noCache || options.maxBytes == 0)
     options.root.clear();
-  impl->versionRoot = options.root.empty()
-                          ? ""
-                          : fmt::format("{}/v{}", options.root, kCacheFormat);
+  impl->versionRoot = options.root.empty() ? "" : fmt::format("{}/v{}", options.root, kCacheFormat);
   impl->options = std::move(options);
 }
 
@@ -72,8 +66,7 @@ Cache::~Cache() = default;
 
 CacheStats Cache::stats() const {
   const auto &c = impl->counters;
-  return {c.memoryHits, c.diskHits,    c.compiles, c.repairs,
-          c.lostRaces,  c.unpublished, c.evicted};
+  return {c.memoryHits, c.diskHits, c.compiles, c.repairs, c.lostRaces, c.unpublished, c.evicted};
 }
 
 const std::string &Cache::root() const { return impl->options.root; }
@@ -95,40 +88,34 @@ Result<std::string> Cache::Impl::versionOf(const Compiler &compiler) {
     std::lock_guard lock(mutex);
     return versions[identity] = std::move(version);
   };
-  std::string memos = versionRoot + "/.compilers",
-              path = memos + "/" + sha256(identity);
+  std::string memos = versionRoot + "/.compilers", path = memos + "/" + sha256(identity);
   if (!versionRoot.empty())
     if (std::optional<std::string> memo = readFile(path);
-        memo && memo->size() > 65 &&
-        sha256(memo->substr(65)) == memo->substr(0, 64))
+        memo && memo->size() > 65 && sha256(memo->substr(65)) == memo->substr(0, 64))
       return remember(memo->substr(65));
   Result<std::string> version = compiler.version();
   if (!version)
     return version;
   if (!versionRoot.empty() && makeDirectories(memos) == 0) {
     std::string temp = path + "." + randomName();
-    if (writeNewFile(temp, sha256(*version) + "\n" + *version) != 0 ||
-        ::rename(temp.c_str(), path.c_str()) != 0)
+    if (writeNewFile(temp, sha256(*version) + "\n" + *version) != 0 || ::rename(temp.c_str(), path.c_str()) != 0)
       ::unlink(temp.c_str());
   }
   return remember(*std::move(version));
 }
 
-Result<KeyFields> Cache::Impl::keyOf(const Compiler &compiler,
-                                     const Artifact &artifact) {
+Result<KeyFields> Cache::Impl::keyOf(const Compiler &compiler, const Artifact &artifact) {
   Result<std::string> version = versionOf(compiler);
   if (!version)
     return version.error();
-  return KeyFields{
-      {"kind", std::string(compiler.kind())},
-      {"compiler", *version},
-      {"target", artifact.target},
-      {"flags",
-       fmt::format("{}", fmt::join(compiler.flags(artifact.target), " "))},
-      {"machine", compiler.machine()},
-      {"headers", compiler.headerDigest()},
-      {"library", options.libraryBuild},
-      {"source", sha256(artifact.source)}};
+  return KeyFields{{"kind", std::string(compiler.kind())},
+                   {"compiler", *version},
+                   {"target", artifact.target},
+                   {"flags", fmt::format("{}", fmt::join(compiler.flags(artifact.target), " "))},
+                   {"machine", compiler.machine()},
+                   {"headers", compiler.headerDigest()},
+                   {"library", options.libraryBuild},
+                   {"source", sha256(artifact.source)}};
 }
 
 void Cache::Impl::warnOnce(std::string_view why) {
@@ -142,19 +129,16 @@ void Cache::Impl::warnOnce(std::string_view why) {
 /// Everything that can tell two requests apart, without hashing or files. The
 /// source goes last: it is the long part.
 static std::string requestOf(const Compiler &compiler, const Artifact &a) {
-  std::string request = fmt::format(
-      "{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|", compiler.kind(),
-      compiler.toolPath(), a.target, fmt::join(compiler.flags(a.target), " "),
-      a.name, a.entry, a.threads, a.smemBytes, a.minBlocks, a.clusters,
-      a.grid.packed, a.grid.qTile, a.grid.heads);
+  std::string request = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|", compiler.kind(), compiler.toolPath(),
+                                    a.target, fmt::join(compiler.flags(a.target), " "), a.name, a.entry, a.threads,
+                                    a.smemBytes, a.minBlocks, a.clusters, a.grid.packed, a.grid.qTile, a.grid.heads);
   for (const Param &param : a.params)
     request += static_cast<char>('0' + static_cast<int>(param.kind));
   return request + "|" + a.source;
 }
 
-Result<std::shared_ptr<const CompiledKernel>>
-Cache::get(const Compiler &compiler, const Artifact &artifact,
-           const Reproducer &extra) {
+Result<std::shared_ptr<const CompiledKernel>> Cache::get(const Compiler &compiler, const Artifact &artifact,
+                                                         const Reproducer &extra) {
   std::string request = requestOf(compiler, artifact);
   std::shared_ptr<Impl::Slot> slot;
   bool ours = false;
@@ -188,40 +172,33 @@ Cache::get(const Compiler &compiler, const Artifact &artifact,
   return made;
 }
 
-static void dumpSource(const std::string &to, const Compiler &compiler,
-                       const Artifact &artifact, const std::string &name) {
+static void dumpSource(const std::string &to, const Compiler &compiler, const Artifact &artifact,
+                       const std::string &name) {
   if (to == "1") {
-    fmt::print(stderr, "// ---- {} ({})\n{}\n", name, artifact.target,
-               artifact.source);
+    fmt::print(stderr, "// ---- {} ({})\n{}\n", name, artifact.target, artifact.source);
     return;
   }
   std::string_view file = compiler.sourceFile();
-  std::string path =
-      fmt::format("{}/{}{}", to, name, file.substr(file.rfind('.')));
+  std::string path = fmt::format("{}/{}{}", to, name, file.substr(file.rfind('.')));
   ::unlink(path.c_str());
-  if (makeDirectories(to) != 0 ||
-      writeNewFile(path, artifact.source, /*sync=*/false) != 0)
+  if (makeDirectories(to) != 0 || writeNewFile(path, artifact.source, /*sync=*/false) != 0)
     fmt::print(stderr, "attnc: warning: cannot write `{}`\n", path);
 }
 
-Cache::Impl::Made Cache::Impl::make(const Compiler &compiler,
-                                    const Artifact &artifact,
-                                    const Reproducer &extra) {
+Cache::Impl::Made Cache::Impl::make(const Compiler &compiler, const Artifact &artifact, const Reproducer &extra) {
   Result<KeyFields> key = keyOf(compiler, artifact);
   if (!key)
     return key.error();
   auto kernel = std::make_shared<CompiledKernel>();
   kernel->artifact = artifact;
   kernel->digest = digestOf(*key);
-  std::string name = entryName(artifact.name, kernel->digest),
-              directory = versionRoot + "/" + name;
+  std::string name = entryName(artifact.name, kernel->digest), directory = versionRoot + "/" + name;
   const Switches &switches = Switches::get();
   if (!switches.dumpSource.empty())
     dumpSource(switches.dumpSource, compiler, artifact, name);
 
   if (!versionRoot.empty()) {
-    EntryContent content = readEntry(directory, kernel->digest,
-                                     compiler.binaryFile(), /*deep=*/false);
+    EntryContent content = readEntry(directory, kernel->digest, compiler.binaryFile(), /*deep=*/false);
     if (content.state == EntryContent::State::Good) {
       ++counters.diskHits;
       touchEntry(directory);
@@ -235,9 +212,8 @@ Cache::Impl::Made Cache::Impl::make(const Compiler &compiler,
       ++counters.repairs;
     if (switches.verbose)
       fmt::print(stderr, "attnc: {}: {}\n", name,
-                 content.state == EntryContent::State::Bad
-                     ? "rebuilding, " + content.problem
-                     : whyMissing(artifact, *key));
+                 content.state == EntryContent::State::Bad ? "rebuilding, " + content.problem
+                                                           : whyMissing(artifact, *key));
   }
 
   auto begin = std::chrono::steady_clock::now();
@@ -246,11 +222,8 @@ Cache::Impl::Made Cache::Impl::make(const Compiler &compiler,
   if (!output)
     return failed(compiler, artifact, name, output.error(), extra);
   if (switches.verbose)
-    fmt::print(stderr, "attnc: {}: compiled for {} in {:.0f} ms, {}\n", name,
-               artifact.target,
-               std::chrono::duration<double, std::milli>(
-                   std::chrono::steady_clock::now() - begin)
-                   .count(),
+    fmt::print(stderr, "attnc: {}: compiled for {} in {:.0f} ms, {}\n", name, artifact.target,
+               std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count(),
                output->report.str());
   kernel->binary = std::move(output->binary);
   kernel->log = std::move(output->log);
@@ -260,8 +233,8 @@ Cache::Impl::Made Cache::Impl::make(const Compiler &compiler,
   return std::shared_ptr<const CompiledKernel>(kernel);
 }
 
-void Cache::Impl::publish(const Compiler &compiler, CompiledKernel &kernel,
-                          const KeyFields &key, const std::string &name) {
+void Cache::Impl::publish(const Compiler &compiler, CompiledKernel &kernel, const KeyFields &key,
+                          const std::string &name) {
   if (!swept.exchange(true))
     sweepTemporaries(versionRoot + "/.tmp", "");
   EntryRecord record;
@@ -271,12 +244,11 @@ void Cache::Impl::publish(const Compiler &compiler, CompiledKernel &kernel,
   record.key = key;
   record.report = kernel.report;
   std::string json = kernel.artifact.toJson(/*withSource=*/false);
-  Result<Published> published = publishEntry(
-      versionRoot, std::move(record),
-      {{std::string(compiler.binaryFile()), kernel.binary},
-       {std::string(compiler.sourceFile()), kernel.artifact.source},
-       {"artifact.json", json},
-       {"build.log", kernel.log}});
+  Result<Published> published = publishEntry(versionRoot, std::move(record),
+                                             {{std::string(compiler.binaryFile()), kernel.binary},
+                                              {std::string(compiler.sourceFile()), kernel.artifact.source},
+                                              {"artifact.json", json},
+                                              {"build.log", kernel.log}});
   if (!published) {
     ++counters.unpublished;
     return warnOnce(published.error().message);
@@ -293,8 +265,7 @@ static void keepNewest(const std::string &parent, size_t count) {
   for (const std::string &name : namesIn(parent)) {
     struct stat info;
     std::string path = parent + "/" + name;
-    if (name[0] != '.' && ::lstat(path.c_str(), &info) == 0 &&
-        S_ISDIR(info.st_mode))
+    if (name[0] != '.' && ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
       all.emplace_back(info.st_mtime, path);
   }
   std::sort(all.begin(), all.end());
@@ -304,13 +275,11 @@ static void keepNewest(const std::string &parent, size_t count) {
 
 /// Leaves what is needed to see the failure again and puts its place into the
 /// error.
-Error Cache::Impl::failed(const Compiler &compiler, const Artifact &artifact,
-                          const std::string &name, Error error,
+Error Cache::Impl::failed(const Compiler &compiler, const Artifact &artifact, const std::string &name, Error error,
                           const Reproducer &extra) {
-  std::vector<std::pair<std::string, std::string>> files = {
-      {"artifact.json", artifact.toJson(/*withSource=*/false)},
-      {std::string(compiler.sourceFile()), artifact.source},
-      {"build.log", error.message + "\n" + error.log}};
+  std::vector<std::pair<std::string, std::string>> files = {{"artifact.json", artifact.toJson(/*withSource=*/false)},
+                                                            {std::string(compiler.sourceFile()), artifact.source},
+                                                            {"build.log", error.message + "\n" + error.log}};
   if (extra)
     for (auto &file : extra())
       files.push_back({safeName(file.first), std::move(file.second)});

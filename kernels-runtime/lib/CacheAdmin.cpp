@@ -42,8 +42,7 @@ static std::vector<Usage> usageOf(const std::string &versionRoot) {
     all.push_back(std::move(usage));
   }
   std::stable_sort(all.begin(), all.end(), [](const Usage &a, const Usage &b) {
-    return std::pair(a.usedAt.tv_sec, a.usedAt.tv_nsec) <
-           std::pair(b.usedAt.tv_sec, b.usedAt.tv_nsec);
+    return std::pair(a.usedAt.tv_sec, a.usedAt.tv_nsec) < std::pair(b.usedAt.tv_sec, b.usedAt.tv_nsec);
   });
   return all;
 }
@@ -65,8 +64,7 @@ int Cache::Impl::evict(uint64_t maxBytes, const std::string &keep) {
     total -= usage.bytes;
     ++removed;
     if (Switches::get().verbose)
-      fmt::print(stderr, "attnc: {}: evicted, {} bytes\n", usage.name,
-                 usage.bytes);
+      fmt::print(stderr, "attnc: {}: evicted, {} bytes\n", usage.name, usage.bytes);
   }
   return removed;
 }
@@ -84,15 +82,12 @@ std::vector<EntryInfo> Cache::list(bool deep) const {
     info.usedAt = usage.usedAt.tv_sec;
     EntryContent content = readEntry(info.directory, {}, {}, deep);
     info.problem = content.problem;
-    info.kernel = content.record.kernel.empty()
-                      ? usage.name.substr(0, usage.name.rfind('-'))
-                      : content.record.kernel;
+    info.kernel = content.record.kernel.empty() ? usage.name.substr(0, usage.name.rfind('-')) : content.record.kernel;
     info.digest = content.record.digest;
     info.builtAt = content.record.builtAt;
     info.report = content.record.report;
     info.key = content.record.key;
-    if (info.problem.empty() &&
-        entryName(info.kernel, info.digest) != usage.name)
+    if (info.problem.empty() && entryName(info.kernel, info.digest) != usage.name)
       info.problem = "the directory has the name of another entry";
     entries.push_back(std::move(info));
   }
@@ -103,8 +98,7 @@ int Cache::removeBad() {
   int removed = 0;
   for (const EntryInfo &entry : list(/*deep=*/true))
     if (!entry.problem.empty()) {
-      removeEntry(impl->versionRoot,
-                  entry.directory.substr(impl->versionRoot.size() + 1));
+      removeEntry(impl->versionRoot, entry.directory.substr(impl->versionRoot.size() + 1));
       ++removed;
     }
   if (!impl->versionRoot.empty())
@@ -112,13 +106,10 @@ int Cache::removeBad() {
   return removed;
 }
 
-static std::vector<std::string> differences(const KeyFields &ours,
-                                            const KeyFields &theirs) {
+static std::vector<std::string> differences(const KeyFields &ours, const KeyFields &theirs) {
   std::vector<std::string> names;
   for (const auto &[name, value] : ours) {
-    auto other =
-        std::find_if(theirs.begin(), theirs.end(),
-                     [&](const auto &field) { return field.first == name; });
+    auto other = std::find_if(theirs.begin(), theirs.end(), [&](const auto &field) { return field.first == name; });
     if (other == theirs.end() || other->second != value)
       names.push_back(name);
   }
@@ -127,18 +118,15 @@ static std::vector<std::string> differences(const KeyFields &ours,
 
 /// The entry of the same kernel with the fewest differing fields, the latest of
 /// equals; null if there is none.
-static const EntryInfo *nearest(const std::string &kernel, const KeyFields &key,
-                                const std::string &except,
+static const EntryInfo *nearest(const std::string &kernel, const KeyFields &key, const std::string &except,
                                 const std::vector<EntryInfo> &all) {
   const EntryInfo *best = nullptr;
   size_t fewest = 0;
   for (const EntryInfo &entry : all) {
-    if (entry.kernel != kernel || !entry.problem.empty() ||
-        entry.directory == except)
+    if (entry.kernel != kernel || !entry.problem.empty() || entry.directory == except)
       continue;
     size_t count = differences(key, entry.key).size();
-    if (!best || count < fewest ||
-        (count == fewest && entry.builtAt >= best->builtAt)) {
+    if (!best || count < fewest || (count == fewest && entry.builtAt >= best->builtAt)) {
       best = &entry;
       fewest = count;
     }
@@ -156,11 +144,9 @@ static std::string valueOf(const KeyFields &key, const std::string &name) {
 /// First line in which two texts differ, for a person.
 static std::string firstDifference(std::string_view a, std::string_view b) {
   for (int line = 1; !a.empty() || !b.empty(); ++line) {
-    std::string_view x = a.substr(0, a.find('\n')),
-                     y = b.substr(0, b.find('\n'));
+    std::string_view x = a.substr(0, a.find('\n')), y = b.substr(0, b.find('\n'));
     if (x != y)
-      return fmt::format("  first at line {}\n    was: {}\n    now: {}\n", line,
-                         y, x);
+      return fmt::format("  first at line {}\n    was: {}\n    now: {}\n", line, y, x);
     a.remove_prefix(std::min(a.size(), x.size() + 1));
     b.remove_prefix(std::min(b.size(), y.size() + 1));
   }
@@ -174,35 +160,29 @@ static std::string sourceIn(const std::string &directory) {
   return {};
 }
 
-static std::string describe(const KeyFields &key, const std::string &source,
-                            const EntryInfo &other) {
+static std::string describe(const KeyFields &key, const std::string &source, const EntryInfo &other) {
   std::string text = fmt::format("nearest entry: {}\n", other.directory);
   for (const std::string &name : differences(key, other.key)) {
     if (name == "source")
-      text += "`source` differs\n" +
-              firstDifference(source, sourceIn(other.directory));
+      text += "`source` differs\n" + firstDifference(source, sourceIn(other.directory));
     else
-      text += fmt::format("`{}` differs\n    was: {}\n    now: {}\n", name,
-                          valueOf(other.key, name), valueOf(key, name));
+      text +=
+          fmt::format("`{}` differs\n    was: {}\n    now: {}\n", name, valueOf(other.key, name), valueOf(key, name));
   }
   return text;
 }
 
-std::string Cache::compare(const EntryInfo &entry,
-                           const std::vector<EntryInfo> &all) const {
-  const EntryInfo *other =
-      nearest(entry.kernel, entry.key, entry.directory, all);
+std::string Cache::compare(const EntryInfo &entry, const std::vector<EntryInfo> &all) const {
+  const EntryInfo *other = nearest(entry.kernel, entry.key, entry.directory, all);
   return other ? describe(entry.key, sourceIn(entry.directory), *other) : "";
 }
 
-std::string Cache::Impl::whyMissing(const Artifact &artifact,
-                                    const KeyFields &key) const {
+std::string Cache::Impl::whyMissing(const Artifact &artifact, const KeyFields &key) const {
   // NOTE: reads every entry of the directory, so only for people who asked.
   std::vector<EntryInfo> same;
   for (const std::string &name : namesIn(versionRoot))
     if (name.rfind(safeName(artifact.name) + "-", 0) == 0) {
-      EntryContent content =
-          readEntry(versionRoot + "/" + name, {}, {}, /*deep=*/false);
+      EntryContent content = readEntry(versionRoot + "/" + name, {}, {}, /*deep=*/false);
       EntryInfo info;
       info.directory = versionRoot + "/" + name;
       info.kernel = content.record.kernel;
@@ -218,27 +198,21 @@ std::string Cache::Impl::whyMissing(const Artifact &artifact,
                      fmt::join(differences(key, other->key), ", "));
 }
 
-Result<std::string> Cache::explain(const Compiler &compiler,
-                                   const Artifact &artifact) const {
+Result<std::string> Cache::explain(const Compiler &compiler, const Artifact &artifact) const {
   Result<KeyFields> key = impl->keyOf(compiler, artifact);
   if (!key)
     return key.error();
   if (impl->versionRoot.empty())
     return std::string("the disk cache is off\n");
-  std::string digest = digestOf(*key),
-              directory =
-                  impl->versionRoot + "/" + entryName(artifact.name, digest);
-  EntryContent content =
-      readEntry(directory, digest, compiler.binaryFile(), /*deep=*/false);
+  std::string digest = digestOf(*key), directory = impl->versionRoot + "/" + entryName(artifact.name, digest);
+  EntryContent content = readEntry(directory, digest, compiler.binaryFile(), /*deep=*/false);
   if (content.state == EntryContent::State::Good)
     return fmt::format("cached in {}\n", directory);
   if (content.state == EntryContent::State::Bad)
-    return fmt::format("{} is bad and will be rebuilt: {}\n", directory,
-                       content.problem);
+    return fmt::format("{} is bad and will be rebuilt: {}\n", directory, content.problem);
   std::vector<EntryInfo> all = list();
   const EntryInfo *other = nearest(artifact.name, *key, "", all);
   if (!other)
-    return fmt::format("never compiled here: {} has no entry of `{}`\n",
-                       impl->versionRoot, artifact.name);
+    return fmt::format("never compiled here: {} has no entry of `{}`\n", impl->versionRoot, artifact.name);
   return describe(*key, artifact.source, *other);
 }

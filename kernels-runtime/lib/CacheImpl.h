@@ -34,25 +34,22 @@ struct Cache::Impl {
 
   CacheOptions options;
   std::string versionRoot; ///< "<root>/v1", empty without a disk
-  std::mutex mutex; ///< of slots and versions; never held while something is
-                    ///< read or compiled
+  std::mutex mutex;        ///< of slots and versions; never held while something is
+                           ///< read or compiled
   std::unordered_map<std::string, std::shared_ptr<Slot>> slots;
   std::map<std::string, std::string> versions;
   std::atomic<bool> warned{false}, swept{false};
   struct {
-    std::atomic<uint64_t> memoryHits{0}, diskHits{0}, compiles{0}, repairs{0},
-        lostRaces{0}, unpublished{0}, evicted{0};
+    std::atomic<uint64_t> memoryHits{0}, diskHits{0}, compiles{0}, repairs{0}, lostRaces{0}, unpublished{0}, evicted{0};
   } counters;
 
   Result<std::string> versionOf(const Compiler &compiler);
   Result<KeyFields> keyOf(const Compiler &compiler, const Artifact &artifact);
   /// From disk or from the compiler.
-  Made make(const Compiler &compiler, const Artifact &artifact,
-            const Reproducer &extra);
-  void publish(const Compiler &compiler, CompiledKernel &kernel,
-               const KeyFields &key, const std::string &name);
-  Error failed(const Compiler &compiler, const Artifact &artifact,
-               const std::string &name, Error error, const Reproducer &extra);
+  Made make(const Compiler &compiler, const Artifact &artifact, const Reproducer &extra);
+  void publish(const Compiler &compiler, CompiledKernel &kernel, const KeyFields &key, const std::string &name);
+  Error failed(const Compiler &compiler, const Artifact &artifact, const std::string &name, Error error,
+               const Reproducer &extra);
   void warnOnce(std::string_view why);
 
   /// One line: in which fields the key differs from the nearest entry of this

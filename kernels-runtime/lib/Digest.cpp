@@ -7,8 +7,8 @@
 using namespace attn::rt;
 
 std::string attn::rt::sha256(std::string_view bytes) {
-  auto hash = llvm::SHA256::hash(llvm::ArrayRef<uint8_t>(
-      reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()));
+  auto hash =
+      llvm::SHA256::hash(llvm::ArrayRef<uint8_t>(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()));
   static constexpr char digits[] = "0123456789abcdef";
   std::string hex;
   hex.reserve(64);

@@ -11,15 +11,12 @@ using namespace attn::rt;
 static Result<DriverTable> openTable() {
   void *handle = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!handle)
-    return Error{
-        fmt::format("no NVIDIA driver on this machine: {}", ::dlerror()),
-        {},
-        {}};
+    return Error{fmt::format("no NVIDIA driver on this machine: {}", ::dlerror()), {}, {}};
   DriverTable table = {};
   const char *missing = nullptr;
-#define ATTN_DRIVER_BIND(name, parameters)                                     \
-  table.name = reinterpret_cast<decltype(table.name)>(::dlsym(handle, #name)); \
-  if (!table.name && !missing)                                                 \
+#define ATTN_DRIVER_BIND(name, parameters)                                                                             \
+  table.name = reinterpret_cast<decltype(table.name)>(::dlsym(handle, #name));                                         \
+  if (!table.name && !missing)                                                                                         \
     missing = #name;
   ATTN_DRIVER_FUNCTIONS(ATTN_DRIVER_BIND)
 #undef ATTN_DRIVER_BIND
@@ -36,8 +33,7 @@ Error Driver::error(const char *function, int code) const {
   const char *name = nullptr, *text = nullptr;
   functions->cuGetErrorName(code, &name);
   functions->cuGetErrorString(code, &text);
-  return {fmt::format("`{}` failed: {} ({})", function,
-                      text ? text : "unknown error",
+  return {fmt::format("`{}` failed: {} ({})", function, text ? text : "unknown error",
                       name ? name : fmt::format("{}", code).c_str()),
           {},
           {}};
@@ -54,16 +50,14 @@ Result<const Driver *> Driver::get() {
     d.functions = &*table;
     if (int code = table->cuInit(0)) {
       if (code == cuda::errorNoDevice)
-        return Error{
-            "no NVIDIA GPU on this machine (the driver is there)", {}, {}};
+        return Error{"no NVIDIA GPU on this machine (the driver is there)", {}, {}};
       return d.error("cuInit", code);
     }
     table->cuDriverGetVersion(&d.driverVersion);
     if (int code = table->cuDeviceGetCount(&d.devices))
       return d.error("cuDeviceGetCount", code);
     if (d.devices == 0)
-      return Error{
-          "no NVIDIA GPU is visible (`CUDA_VISIBLE_DEVICES`?)", {}, {}};
+      return Error{"no NVIDIA GPU is visible (`CUDA_VISIBLE_DEVICES`?)", {}, {}};
     return d;
   }();
   if (!driver)
@@ -72,10 +66,10 @@ Result<const Driver *> Driver::get() {
 }
 
 // One call of the driver, for functions that return a Status.
-#define ATTN_CALL(name, ...)                                                   \
-  do {                                                                         \
-    if (int code = functions->name(__VA_ARGS__))                               \
-      return error(#name, code);                                               \
+#define ATTN_CALL(name, ...)                                                                                           \
+  do {                                                                                                                 \
+    if (int code = functions->name(__VA_ARGS__))                                                                       \
+      return error(#name, code);                                                                                       \
   } while (false)
 
 Result<Context> Driver::ensureContext() const {
@@ -123,12 +117,8 @@ Result<int> Driver::arch(int device) const {
   return *major * 10 + *minor;
 }
 
-Result<int> Driver::multiprocessors(int device) const {
-  return attribute(*this, cuda::multiprocessorCount, device);
-}
-Result<int> Driver::maxSharedMemory(int device) const {
-  return attribute(*this, cuda::maxSharedMemoryOptin, device);
-}
+Result<int> Driver::multiprocessors(int device) const { return attribute(*this, cuda::multiprocessorCount, device); }
+Result<int> Driver::maxSharedMemory(int device) const { return attribute(*this, cuda::maxSharedMemoryOptin, device); }
 
 Result<std::string> Driver::deviceName(int device) const {
   char name[256] = {};
@@ -147,8 +137,7 @@ Status Driver::free(DevicePtr ptr) const {
   return {};
 }
 
-Status Driver::copyToDevice(DevicePtr dst, const void *src,
-                            size_t bytes) const {
+Status Driver::copyToDevice(DevicePtr dst, const void *src, size_t bytes) const {
   if (bytes)
     ATTN_CALL(cuMemcpyHtoD_v2, dst, src, bytes);
   return {};
@@ -160,22 +149,19 @@ Status Driver::copyToHost(void *dst, DevicePtr src, size_t bytes) const {
   return {};
 }
 
-Status Driver::copyOnDevice(DevicePtr dst, DevicePtr src, size_t bytes,
-                            Stream stream) const {
+Status Driver::copyOnDevice(DevicePtr dst, DevicePtr src, size_t bytes, Stream stream) const {
   if (bytes)
     ATTN_CALL(cuMemcpyDtoDAsync_v2, dst, src, bytes, stream);
   return {};
 }
 
-Status Driver::copyToDeviceAsync(DevicePtr dst, const void *src, size_t bytes,
-                                 Stream stream) const {
+Status Driver::copyToDeviceAsync(DevicePtr dst, const void *src, size_t bytes, Stream stream) const {
   if (bytes)
     ATTN_CALL(cuMemcpyHtoDAsync_v2, dst, src, bytes, stream);
   return {};
 }
 
-Status Driver::fill(DevicePtr dst, uint8_t value, size_t bytes,
-                    Stream stream) const {
+Status Driver::fill(DevicePtr dst, uint8_t value, size_t bytes, Stream stream) const {
   if (bytes)
     ATTN_CALL(cuMemsetD8Async, dst, value, bytes, stream);
   return {};

@@ -12,55 +12,48 @@
 #include "attn-rt/Driver.h"
 
 // X(exported name, parameters)
-#define ATTN_DRIVER_FUNCTIONS(X)                                               \
-  X(cuInit, (unsigned flags))                                                  \
-  X(cuDriverGetVersion, (int *version))                                        \
-  X(cuGetErrorName, (int error, const char **text))                            \
-  X(cuGetErrorString, (int error, const char **text))                          \
-  X(cuDeviceGetCount, (int *count))                                            \
-  X(cuDeviceGet, (int *device, int ordinal))                                   \
-  X(cuDeviceGetName, (char *name, int length, int device))                     \
-  X(cuDeviceGetAttribute, (int *value, int attribute, int device))             \
-  X(cuDevicePrimaryCtxRetain, (void **context, int device))                    \
-  X(cuCtxGetCurrent, (void **context))                                         \
-  X(cuCtxSetCurrent, (void *context))                                          \
-  X(cuCtxGetDevice, (int *device))                                             \
-  X(cuCtxSynchronize, ())                                                      \
-  X(cuMemAlloc_v2, (uint64_t * ptr, size_t bytes))                             \
-  X(cuMemFree_v2, (uint64_t ptr))                                              \
-  X(cuMemcpyHtoD_v2, (uint64_t dst, const void *src, size_t bytes))            \
-  X(cuMemcpyDtoH_v2, (void *dst, uint64_t src, size_t bytes))                  \
-  X(cuMemcpyHtoDAsync_v2,                                                      \
-    (uint64_t dst, const void *src, size_t bytes, void *stream))               \
-  X(cuMemcpyDtoDAsync_v2,                                                      \
-    (uint64_t dst, uint64_t src, size_t bytes, void *stream))                  \
-  X(cuMemsetD8Async,                                                           \
-    (uint64_t dst, unsigned char value, size_t bytes, void *stream))           \
-  X(cuStreamCreate, (void **stream, unsigned flags))                           \
-  X(cuStreamDestroy_v2, (void *stream))                                        \
-  X(cuStreamSynchronize, (void *stream))                                       \
-  X(cuStreamBeginCapture_v2, (void *stream, int mode))                         \
-  X(cuStreamEndCapture, (void *stream, void **graph))                          \
-  X(cuGraphInstantiateWithFlags,                                               \
-    (void **exec, void *graph, unsigned long long flags))                      \
-  X(cuGraphLaunch, (void *exec, void *stream))                                 \
-  X(cuGraphDestroy, (void *graph))                                             \
-  X(cuGraphExecDestroy, (void *exec))                                          \
-  X(cuEventCreate, (void **event, unsigned flags))                             \
-  X(cuEventDestroy_v2, (void *event))                                          \
-  X(cuEventRecord, (void *event, void *stream))                                \
-  X(cuEventSynchronize, (void *event))                                         \
-  X(cuEventElapsedTime, (float *ms, void *begin, void *end))                   \
-  X(cuModuleLoadData, (void **module, const void *image))                      \
-  X(cuModuleUnload, (void *module))                                            \
-  X(cuModuleGetFunction, (void **function, void *module, const char *name))    \
-  X(cuFuncSetAttribute, (void *function, int attribute, int value))            \
-  X(cuOccupancyMaxActiveBlocksPerMultiprocessor,                               \
-    (int *blocks, void *function, int blockSize, size_t smem))                 \
-  X(cuLaunchKernel,                                                            \
-    (void *function, unsigned gridX, unsigned gridY, unsigned gridZ,           \
-     unsigned blockX, unsigned blockY, unsigned blockZ, unsigned smem,         \
-     void *stream, void **params, void **extra))
+#define ATTN_DRIVER_FUNCTIONS(X)                                                                                       \
+  X(cuInit, (unsigned flags))                                                                                          \
+  X(cuDriverGetVersion, (int *version))                                                                                \
+  X(cuGetErrorName, (int error, const char **text))                                                                    \
+  X(cuGetErrorString, (int error, const char **text))                                                                  \
+  X(cuDeviceGetCount, (int *count))                                                                                    \
+  X(cuDeviceGet, (int *device, int ordinal))                                                                           \
+  X(cuDeviceGetName, (char *name, int length, int device))                                                             \
+  X(cuDeviceGetAttribute, (int *value, int attribute, int device))                                                     \
+  X(cuDevicePrimaryCtxRetain, (void **context, int device))                                                            \
+  X(cuCtxGetCurrent, (void **context))                                                                                 \
+  X(cuCtxSetCurrent, (void *context))                                                                                  \
+  X(cuCtxGetDevice, (int *device))                                                                                     \
+  X(cuCtxSynchronize, ())                                                                                              \
+  X(cuMemAlloc_v2, (uint64_t * ptr, size_t bytes))                                                                     \
+  X(cuMemFree_v2, (uint64_t ptr))                                                                                      \
+  X(cuMemcpyHtoD_v2, (uint64_t dst, const void *src, size_t bytes))                                                    \
+  X(cuMemcpyDtoH_v2, (void *dst, uint64_t src, size_t bytes))                                                          \
+  X(cuMemcpyHtoDAsync_v2, (uint64_t dst, const void *src, size_t bytes, void *stream))                                 \
+  X(cuMemcpyDtoDAsync_v2, (uint64_t dst, uint64_t src, size_t bytes, void *stream))                                    \
+  X(cuMemsetD8Async, (uint64_t dst, unsigned char value, size_t bytes, void *stream))                                  \
+  X(cuStreamCreate, (void **stream, unsigned flags))                                                                   \
+  X(cuStreamDestroy_v2, (void *stream))                                                                                \
+  X(cuStreamSynchronize, (void *stream))                                                                               \
+  X(cuStreamBeginCapture_v2, (void *stream, int mode))                                                                 \
+  X(cuStreamEndCapture, (void *stream, void **graph))                                                                  \
+  X(cuGraphInstantiateWithFlags, (void **exec, void *graph, unsigned long long flags))                                 \
+  X(cuGraphLaunch, (void *exec, void *stream))                                                                         \
+  X(cuGraphDestroy, (void *graph))                                                                                     \
+  X(cuGraphExecDestroy, (void *exec))                                                                                  \
+  X(cuEventCreate, (void **event, unsigned flags))                                                                     \
+  X(cuEventDestroy_v2, (void *event))                                                                                  \
+  X(cuEventRecord, (void *event, void *stream))                                                                        \
+  X(cuEventSynchronize, (void *event))                                                                                 \
+  X(cuEventElapsedTime, (float *ms, void *begin, void *end))                                                           \
+  X(cuModuleLoadData, (void **module, const void *image))                                                              \
+  X(cuModuleUnload, (void *module))                                                                                    \
+  X(cuModuleGetFunction, (void **function, void *module, const char *name))                                            \
+  X(cuFuncSetAttribute, (void *function, int attribute, int value))                                                    \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, void *function, int blockSize, size_t smem))            \
+  X(cuLaunchKernel, (void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, \
+                     unsigned blockZ, unsigned smem, void *stream, void **params, void **extra))
 
 namespace attn::rt {
 
@@ -72,21 +65,15 @@ struct DriverTable {
 
 /// Numbers of <cuda.h> enums.
 namespace cuda {
-inline constexpr int multiprocessorCount =
-    16; // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-inline constexpr int computeCapabilityMajor =
-    75; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
-inline constexpr int computeCapabilityMinor =
-    76; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
-inline constexpr int maxSharedMemoryOptin =
-    97; // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-inline constexpr int maxDynamicSharedSize =
-    8; // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-inline constexpr unsigned streamNonBlocking = 1; // CU_STREAM_NON_BLOCKING
-inline constexpr int captureThreadLocal =
-    1;                                    // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-inline constexpr int errorNoBinary = 209; // CUDA_ERROR_NO_BINARY_FOR_GPU
-inline constexpr int errorNoDevice = 100; // CUDA_ERROR_NO_DEVICE
+inline constexpr int multiprocessorCount = 16;    // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+inline constexpr int computeCapabilityMajor = 75; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+inline constexpr int computeCapabilityMinor = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+inline constexpr int maxSharedMemoryOptin = 97;   // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+inline constexpr int maxDynamicSharedSize = 8;    // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+inline constexpr unsigned streamNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
+inline constexpr int captureThreadLocal = 1;      // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+inline constexpr int errorNoBinary = 209;         // CUDA_ERROR_NO_BINARY_FOR_GPU
+inline constexpr int errorNoDevice = 100;         // CUDA_ERROR_NO_DEVICE
 } // namespace cuda
 
 } // namespace attn::rt

@@ -15,7 +15,7 @@ struct EmbeddedHeader {
 
 struct EmbeddedHeaders {
   const EmbeddedHeader *headers; ///< ends with a null name
-  const char *digest; ///< SHA-256 over names and texts, 64 hex digits
+  const char *digest;            ///< SHA-256 over names and texts, 64 hex digits
 };
 
 extern const EmbeddedHeaders deviceHeaderSet;

@@ -17,9 +17,7 @@
 using namespace attn::rt;
 using Json = nlohmann::ordered_json;
 
-static std::string dump(const Json &json) {
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+static std::string dump(const Json &json) { return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 std::string attn::rt::digestOf(const KeyFields &key) {
   std::string text = fmt::format("attnc cache {}\n", kCacheFormat);
@@ -28,25 +26,19 @@ std::string attn::rt::digestOf(const KeyFields &key) {
   return sha256(text);
 }
 
-std::string attn::rt::entryName(std::string_view kernel,
-                                std::string_view digest) {
+std::string attn::rt::entryName(std::string_view kernel, std::string_view digest) {
   return safeName(kernel) + "-" + std::string(digest.substr(0, 32));
 }
 
 std::string EntryRecord::toJson() const {
-  Json json = {{"format", kCacheFormat},
-               {"kernel", kernel},
-               {"digest", digest},
-               {"built_at", builtAt}};
+  Json json = {{"format", kCacheFormat}, {"kernel", kernel}, {"digest", digest}, {"built_at", builtAt}};
   json["key"] = Json::object();
   for (const auto &[name, value] : key)
     json["key"][name] = value;
-  json["report"] = {report.registers, report.stack, report.spillStores,
-                    report.spillLoads, report.smem};
+  json["report"] = {report.registers, report.stack, report.spillStores, report.spillLoads, report.smem};
   json["files"] = Json::array();
   for (const EntryFile &file : files)
-    json["files"].push_back(
-        {{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
+    json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
   // The record vouches for the files; this line vouches for the record.
   json["checksum"] = sha256(dump(json));
   return dump(json);
@@ -60,16 +52,12 @@ std::optional<EntryRecord> EntryRecord::fromJson(std::string_view text) {
   json.erase("checksum");
   // Once the checksum holds, the record is as we wrote it and its fields have
   // their types; only the format can be another.
-  if (!checksum.is_string() ||
-      checksum.get<std::string>() != sha256(dump(json)))
+  if (!checksum.is_string() || checksum.get<std::string>() != sha256(dump(json)))
     return std::nullopt;
-  auto has = [&](const char *name, Json::value_t type) {
-    return json.contains(name) && json[name].type() == type;
-  };
+  auto has = [&](const char *name, Json::value_t type) { return json.contains(name) && json[name].type() == type; };
   using Type = Json::value_t;
-  if (!json.contains("format") || json["format"] != kCacheFormat ||
-      !has("kernel", Type::string) || !has("digest", Type::string) ||
-      !has("key", Type::object) || !has("report", Type::array) ||
+  if (!json.contains("format") || json["format"] != kCacheFormat || !has("kernel", Type::string) ||
+      !has("digest", Type::string) || !has("key", Type::object) || !has("report", Type::array) ||
       !has("files", Type::array))
     return std::nullopt;
 
@@ -84,9 +72,8 @@ std::optional<EntryRecord> EntryRecord::fromJson(std::string_view text) {
     record.key.emplace_back(name, value.get<std::string>());
   }
   const Json &report = json["report"];
-  int *numbers[] = {&record.report.registers, &record.report.stack,
-                    &record.report.spillStores, &record.report.spillLoads,
-                    &record.report.smem};
+  int *numbers[] = {&record.report.registers, &record.report.stack, &record.report.spillStores,
+                    &record.report.spillLoads, &record.report.smem};
   if (report.size() != std::size(numbers))
     return std::nullopt;
   for (size_t i = 0; i < std::size(numbers); ++i) {
@@ -96,19 +83,16 @@ std::optional<EntryRecord> EntryRecord::fromJson(std::string_view text) {
   }
   for (const Json &file : json["files"]) {
     if (!file.is_object() || !file.value("name", Json()).is_string() ||
-        !file.value("bytes", Json()).is_number_integer() ||
-        !file.value("sha256", Json()).is_string())
+        !file.value("bytes", Json()).is_number_integer() || !file.value("sha256", Json()).is_string())
       return std::nullopt;
-    record.files.push_back({file["name"].get<std::string>(),
-                            file["bytes"].get<uint64_t>(),
-                            file["sha256"].get<std::string>()});
+    record.files.push_back(
+        {file["name"].get<std::string>(), file["bytes"].get<uint64_t>(), file["sha256"].get<std::string>()});
   }
   return record;
 }
 
-EntryContent attn::rt::readEntry(const std::string &directory,
-                                 std::string_view digest,
-                                 std::string_view wanted, bool deep) {
+EntryContent attn::rt::readEntry(const std::string &directory, std::string_view digest, std::string_view wanted,
+                                 bool deep) {
   EntryContent content;
   Fd dir = openDirectory(directory);
   if (!dir) {
@@ -148,8 +132,7 @@ EntryContent attn::rt::readEntry(const std::string &directory,
     if (!bytes)
       return bad(fmt::format("`{}` is missing", file.name));
     if (bytes->size() != file.bytes)
-      return bad(fmt::format("`{}` is truncated: expected {} bytes, got: {}",
-                             file.name, file.bytes, bytes->size()));
+      return bad(fmt::format("`{}` is truncated: expected {} bytes, got: {}", file.name, file.bytes, bytes->size()));
     if (sha256(*bytes) != file.sha256)
       return bad(fmt::format("`{}` is altered", file.name));
     if (asked) {
@@ -177,8 +160,7 @@ static Error reason(int code) { return {std::strerror(code), {}, {}}; }
 /// Gives `to` the directory `from`, which replaces what is there. In `from`'s
 /// place is then nothing, or the old one.
 static int replaceDirectory(const std::string &from, const std::string &to) {
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(),
-                  RENAME_EXCHANGE) == 0)
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0)
     return 0;
   if (errno != EINVAL && errno != ENOSYS)
     return errno;
@@ -192,9 +174,8 @@ static int replaceDirectory(const std::string &from, const std::string &to) {
   return failed;
 }
 
-Result<Published> attn::rt::publishEntry(
-    const std::string &versionRoot, EntryRecord record,
-    const std::vector<std::pair<std::string, std::string_view>> &files) {
+Result<Published> attn::rt::publishEntry(const std::string &versionRoot, EntryRecord record,
+                                         const std::vector<std::pair<std::string, std::string_view>> &files) {
   std::string temp;
   if (int failed = makeTempDirectory(versionRoot + "/.tmp", "", temp))
     return reason(failed);
@@ -213,8 +194,7 @@ Result<Published> attn::rt::publishEntry(
   if (int failed = syncDirectory(temp))
     return reason(failed);
 
-  std::string target =
-      versionRoot + "/" + entryName(record.kernel, record.digest);
+  std::string target = versionRoot + "/" + entryName(record.kernel, record.digest);
   for (int attempt = 0; attempt < 8; ++attempt) {
     if (::rename(temp.c_str(), target.c_str()) == 0) {
       syncDirectory(versionRoot);
@@ -222,28 +202,24 @@ Result<Published> attn::rt::publishEntry(
     }
     if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR)
       return reason(errno);
-    if (readEntry(target, record.digest, {}, /*deep=*/true).state ==
-        EntryContent::State::Good)
+    if (readEntry(target, record.digest, {}, /*deep=*/true).state == EntryContent::State::Good)
       return Published::Theirs;
     int failed = replaceDirectory(temp, target);
     if (failed == 0) {
       syncDirectory(versionRoot);
       return Published::Replaced;
     }
-    if (failed != ENOENT && failed != ENOTEMPTY &&
-        failed != EEXIST) // those: somebody was quicker, look again
+    if (failed != ENOENT && failed != ENOTEMPTY && failed != EEXIST) // those: somebody was quicker, look again
       return reason(failed);
   }
   return Error{"the entry keeps changing", {}, {}};
 }
 
-void attn::rt::removeEntry(const std::string &versionRoot,
-                           const std::string &name) {
+void attn::rt::removeEntry(const std::string &versionRoot, const std::string &name) {
   std::string temp;
   std::string path = versionRoot + "/" + name;
   // A directory that is half gone must not be seen under its name.
-  if (makeTempDirectory(versionRoot + "/.tmp", "", temp) == 0 &&
-      ::rename(path.c_str(), (temp + "/entry").c_str()) == 0)
+  if (makeTempDirectory(versionRoot + "/.tmp", "", temp) == 0 && ::rename(path.c_str(), (temp + "/entry").c_str()) == 0)
     path = temp;
   else if (!temp.empty())
     removeTree(temp);

@@ -56,8 +56,7 @@ struct EntryContent {
 
 /// Reads and checks entry.json and the file `wanted` (none if empty), and all
 /// the other files too if `deep`. An empty `digest` matches all.
-EntryContent readEntry(const std::string &directory, std::string_view digest,
-                       std::string_view wanted, bool deep);
+EntryContent readEntry(const std::string &directory, std::string_view digest, std::string_view wanted, bool deep);
 /// Marks the entry as used now.
 void touchEntry(const std::string &directory);
 
@@ -65,9 +64,8 @@ enum class Published { Ours, Theirs, Replaced };
 /// Puts an entry with these files into `<versionRoot>/<entryName>`, whole or
 /// not at all. Theirs: a good one was there already. The error message is a
 /// reason ("no space left on device").
-Result<Published> publishEntry(
-    const std::string &versionRoot, EntryRecord record,
-    const std::vector<std::pair<std::string, std::string_view>> &files);
+Result<Published> publishEntry(const std::string &versionRoot, EntryRecord record,
+                               const std::vector<std::pair<std::string, std::string_view>> &files);
 /// Takes an entry away, at once for readers.
 void removeEntry(const std::string &versionRoot, const std::string &name);
 

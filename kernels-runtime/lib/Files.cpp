@@ -28,8 +28,7 @@ Fd attn::rt::openDirectory(const std::string &path) {
   return Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
-std::optional<std::string> attn::rt::readFileAt(int directory,
-                                                const char *name) {
+std::optional<std::string> attn::rt::readFileAt(int directory, const char *name) {
   // O_NONBLOCK: a FIFO of that name must not make us wait.
   Fd fd(::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info;
@@ -48,19 +47,14 @@ std::optional<std::string> attn::rt::readFileAt(int directory,
   return bytes;
 }
 
-std::optional<std::string> attn::rt::readFile(const std::string &path) {
-  return readFileAt(AT_FDCWD, path.c_str());
-}
+std::optional<std::string> attn::rt::readFile(const std::string &path) { return readFileAt(AT_FDCWD, path.c_str()); }
 
 /// Some file systems have nothing to sync to and say so.
 static int syncResult(int result) {
-  return result == 0 || errno == EINVAL || errno == ENOTSUP || errno == ENOSYS
-             ? 0
-             : errno;
+  return result == 0 || errno == EINVAL || errno == ENOTSUP || errno == ENOSYS ? 0 : errno;
 }
 
-int attn::rt::writeNewFile(const std::string &path, std::string_view bytes,
-                           bool sync) {
+int attn::rt::writeNewFile(const std::string &path, std::string_view bytes, bool sync) {
   Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!fd)
     return errno;
@@ -116,12 +110,10 @@ static const std::string &place() {
   return name;
 }
 
-int attn::rt::makeTempDirectory(const std::string &parent,
-                                std::string_view prefix, std::string &path) {
+int attn::rt::makeTempDirectory(const std::string &parent, std::string_view prefix, std::string &path) {
   if (int failed = makeDirectories(parent))
     return failed;
-  path = fmt::format("{}/{}{}-{}-{}", parent, prefix, ::getpid(), place(),
-                     randomName());
+  path = fmt::format("{}/{}{}-{}-{}", parent, prefix, ::getpid(), place(), randomName());
   return ::mkdir(path.c_str(), 0777) == 0 ? 0 : errno;
 }
 
@@ -130,26 +122,23 @@ void attn::rt::removeTree(const std::string &path) {
   std::filesystem::remove_all(path, ignored);
 }
 
-void attn::rt::sweepTemporaries(const std::string &parent,
-                                std::string_view prefix) {
+void attn::rt::sweepTemporaries(const std::string &parent, std::string_view prefix) {
   for (const std::string &name : namesIn(parent)) {
     std::string_view rest = name;
     if (rest.substr(0, prefix.size()) != prefix)
       continue;
     rest.remove_prefix(prefix.size());
     long pid = 0;
-    auto [end, failed] =
-        std::from_chars(rest.data(), rest.data() + rest.size(), pid);
+    auto [end, failed] = std::from_chars(rest.data(), rest.data() + rest.size(), pid);
     rest.remove_prefix(static_cast<size_t>(end - rest.data()));
     std::string path = parent + "/" + name;
     struct stat info;
-    if (failed != std::errc() || pid <= 0 || rest.size() < 10 ||
-        rest[0] != '-' || ::lstat(path.c_str(), &info) != 0 ||
+    if (failed != std::errc() || pid <= 0 || rest.size() < 10 || rest[0] != '-' || ::lstat(path.c_str(), &info) != 0 ||
         !S_ISDIR(info.st_mode))
       continue;
     bool here = rest.substr(1, 8) == place();
-    bool dead = here ? ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH
-                     : ::time(nullptr) - info.st_mtime > 86400;
+    bool dead =
+        here ? ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH : ::time(nullptr) - info.st_mtime > 86400;
     if (dead && info.st_uid == ::geteuid())
       removeTree(path);
   }
@@ -173,8 +162,7 @@ std::string attn::rt::fileIdentity(const std::string &path) {
   struct stat info;
   if (path.empty() || ::stat(path.c_str(), &info) != 0)
     return {};
-  return fmt::format("{} {} {}.{}", info.st_size, info.st_ino,
-                     info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+  return fmt::format("{} {} {}.{}", info.st_size, info.st_ino, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
 }
 
 std::vector<std::string> attn::rt::temporaryPlaces() {
@@ -189,8 +177,8 @@ std::vector<std::string> attn::rt::temporaryPlaces() {
 std::string attn::rt::safeName(std::string_view name) {
   std::string safe(name.substr(0, 80));
   for (char &c : safe)
-    if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') &&
-        !(c >= '0' && c <= '9') && c != '_' && c != '-' && c != '.')
+    if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && c != '_' && c != '-' &&
+        c != '.')
       c = '_';
   if (safe.empty() || safe[0] == '.')
     safe = "_" + safe;

@@ -45,8 +45,7 @@ std::optional<std::string> readFile(const std::string &path);
 
 /// Creates the file, which must not exist, and writes all of it; on disk when
 /// it returns if `sync`.
-int writeNewFile(const std::string &path, std::string_view bytes,
-                 bool sync = true);
+int writeNewFile(const std::string &path, std::string_view bytes, bool sync = true);
 /// Makes renames and new names in the directory durable; file systems that
 /// can't sync directories are fine.
 int syncDirectory(const std::string &path);
@@ -54,8 +53,7 @@ int syncDirectory(const std::string &path);
 int makeDirectories(const std::string &path);
 /// A new directory `<parent>/<prefix><pid>-<where>-<random>`; `path` gets its
 /// name.
-int makeTempDirectory(const std::string &parent, std::string_view prefix,
-                      std::string &path);
+int makeTempDirectory(const std::string &parent, std::string_view prefix, std::string &path);
 /// rm -rf, silently.
 void removeTree(const std::string &path);
 /// Removes what dead processes made by makeTempDirectory with this prefix.

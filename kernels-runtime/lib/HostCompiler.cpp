@@ -25,8 +25,7 @@ static constexpr const char *temporaryPrefix = "attnc-build-";
 namespace {
 class HostCompiler final : public Compiler {
 public:
-  explicit HostCompiler(std::vector<std::string> extraFlags)
-      : extraFlags(std::move(extraFlags)) {}
+  explicit HostCompiler(std::vector<std::string> extraFlags) : extraFlags(std::move(extraFlags)) {}
 
   std::string_view kind() const override { return "host"; }
   std::string_view sourceFile() const override { return "kernel.cpp"; }
@@ -45,8 +44,7 @@ private:
   /// Program and leading arguments; empty when there is no compiler.
   const std::vector<std::string> &command() const;
   Error noCompiler() const;
-  Result<CompileOutput> compileIn(const std::string &directory,
-                                  const Artifact &artifact) const;
+  Result<CompileOutput> compileIn(const std::string &directory, const Artifact &artifact) const;
 
   std::vector<std::string> extraFlags;
   mutable std::once_flag looked;
@@ -59,8 +57,7 @@ const std::vector<std::string> &HostCompiler::command() const {
     const char *given = std::getenv("ATTN_CXX");
     if (!given || !*given) {
       for (const char *name : {"c++", "g++", "clang++"})
-        if (std::string path = findProgram(name);
-            !path.empty() && found.empty())
+        if (std::string path = findProgram(name); !path.empty() && found.empty())
           found = {path};
       return;
     }
@@ -71,8 +68,7 @@ const std::vector<std::string> &HostCompiler::command() const {
         found.emplace_back(rest.substr(0, space));
       rest = space == std::string_view::npos ? "" : rest.substr(space + 1);
     }
-    if (std::string path = found.empty() ? "" : findProgram(found[0]);
-        !path.empty())
+    if (std::string path = found.empty() ? "" : findProgram(found[0]); !path.empty())
       found[0] = path;
     else
       found.clear();
@@ -104,12 +100,8 @@ Result<std::string> HostCompiler::version() const {
     if (!answer)
       return answer.error();
     if (answer->exitCode != 0)
-      return Error{fmt::format("`{} {}` failed with status {}", argv[0],
-                               question, answer->exitCode),
-                   answer->text,
-                   {}};
-    text += (text.empty() ? "" : " ") +
-            answer->text.substr(0, answer->text.find('\n'));
+      return Error{fmt::format("`{} {}` failed with status {}", argv[0], question, answer->exitCode), answer->text, {}};
+    text += (text.empty() ? "" : " ") + answer->text.substr(0, answer->text.find('\n'));
   }
   return text;
 }
@@ -122,9 +114,7 @@ std::string HostCompiler::machine() const {
     std::string text(16384, '\0'), kept;
     Fd fd(::open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC));
     size_t at = 0;
-    for (ssize_t got;
-         fd && at < text.size() &&
-         (got = ::read(fd.get(), text.data() + at, text.size() - at)) > 0;) {
+    for (ssize_t got; fd && at < text.size() && (got = ::read(fd.get(), text.data() + at, text.size() - at)) > 0;) {
       at += static_cast<size_t>(got);
       if (text.find("\n\n") < at)
         break;
@@ -135,8 +125,7 @@ std::string HostCompiler::machine() const {
       std::string_view line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(rest.size(), line.size() + 1));
       std::string_view name = line.substr(0, line.find_first_of("\t :"));
-      for (std::string_view wanted : {"vendor_id", "model", "cpu", "flags",
-                                      "Features", "CPU", "isa", "uarch"})
+      for (std::string_view wanted : {"vendor_id", "model", "cpu", "flags", "Features", "CPU", "isa", "uarch"})
         if (name == wanted && line.find("MHz") == std::string_view::npos)
           kept.append(line).push_back('\n');
     }
@@ -161,23 +150,17 @@ std::vector<std::string> HostCompiler::flags(std::string_view) const {
   return all;
 }
 
-Result<CompileOutput> HostCompiler::compileIn(const std::string &directory,
-                                              const Artifact &artifact) const {
+Result<CompileOutput> HostCompiler::compileIn(const std::string &directory, const Artifact &artifact) const {
   auto unwritable = [&](const std::string &path, int code) {
-    return Error{
-        fmt::format("cannot write `{}`: {}", path, std::strerror(code)),
-        {},
-        {}};
+    return Error{fmt::format("cannot write `{}`: {}", path, std::strerror(code)), {}, {}};
   };
   if (int failed = makeDirectories(directory + "/attn"))
     return unwritable(directory + "/attn", failed);
-  for (const EmbeddedHeader *header = hostHeaderSet.headers; header->name;
-       ++header)
+  for (const EmbeddedHeader *header = hostHeaderSet.headers; header->name; ++header)
     if (int failed = writeNewFile(directory + "/" + header->name, header->text,
                                   /*sync=*/false))
       return unwritable(directory + "/" + header->name, failed);
-  std::string source = directory + "/kernel.cpp",
-              object = directory + "/kernel.so";
+  std::string source = directory + "/kernel.cpp", object = directory + "/kernel.so";
   if (int failed = writeNewFile(source, artifact.source, /*sync=*/false))
     return unwritable(source, failed);
 
@@ -185,8 +168,7 @@ Result<CompileOutput> HostCompiler::compileIn(const std::string &directory,
   for (std::string &flag : flags(artifact.target))
     argv.push_back(std::move(flag));
   argv.insert(argv.end(), {"-I" + directory, source, "-o", object});
-  Result<ProcessOutput> run =
-      runProcess(argv, {"TMPDIR=" + directory, "LC_ALL=C"});
+  Result<ProcessOutput> run = runProcess(argv, {"TMPDIR=" + directory, "LC_ALL=C"});
   if (!run)
     return run.error();
   CompileOutput output;
@@ -194,8 +176,7 @@ Result<CompileOutput> HostCompiler::compileIn(const std::string &directory,
   std::optional<std::string> binary = readFile(object);
   if (run->exitCode != 0 || !binary || binary->empty())
     return Error{
-        fmt::format("`{}` failed to compile `{}` for `cpu` with status {}",
-                    argv[0], artifact.entry, run->exitCode),
+        fmt::format("`{}` failed to compile `{}` for `cpu` with status {}", argv[0], artifact.entry, run->exitCode),
         std::move(output.log),
         {}};
   output.binary = std::move(*binary);
@@ -213,12 +194,10 @@ Result<CompileOutput> HostCompiler::compile(const Artifact &artifact) const {
     // one.
     std::error_code unknown;
     fs::space_info space = fs::space(place, unknown);
-    int failed = !unknown && space.available < (4u << 20)
-                     ? ENOSPC
-                     : makeTempDirectory(place, temporaryPrefix, directory);
+    int failed =
+        !unknown && space.available < (4u << 20) ? ENOSPC : makeTempDirectory(place, temporaryPrefix, directory);
     if (failed) {
-      failures += fmt::format("{}`{}`: {}", failures.empty() ? "" : "; ", place,
-                              std::strerror(failed));
+      failures += fmt::format("{}`{}`: {}", failures.empty() ? "" : "; ", place, std::strerror(failed));
       continue;
     }
     Result<CompileOutput> output = compileIn(directory, artifact);
@@ -231,8 +210,7 @@ Result<CompileOutput> HostCompiler::compile(const Artifact &artifact) const {
   return Error{"no directory for temporary files: " + failures, {}, {}};
 }
 
-std::unique_ptr<Compiler>
-attn::rt::createHostCompiler(std::vector<std::string> extraFlags) {
+std::unique_ptr<Compiler> attn::rt::createHostCompiler(std::vector<std::string> extraFlags) {
   return std::make_unique<HostCompiler>(std::move(extraFlags));
 }
 

@@ -30,12 +30,10 @@ static int writeAll(int fd, const std::string &bytes) {
 /// dlopen of bytes. `fd` stays open as long as the object is loaded: the loader
 /// knows objects by name, and the name is the number of the descriptor, so a
 /// reused number would silently give the old object.
-static void *openBytes(const std::string &bytes, const std::string &name,
-                       int &fd, std::string &reason) {
+static void *openBytes(const std::string &bytes, const std::string &name, int &fd, std::string &reason) {
   fd = ::memfd_create(name.substr(0, 200).c_str(), MFD_CLOEXEC);
   if (fd >= 0 && writeAll(fd, bytes) == 0)
-    if (void *handle = ::dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(),
-                                RTLD_NOW | RTLD_LOCAL))
+    if (void *handle = ::dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(), RTLD_NOW | RTLD_LOCAL))
       return handle;
   reason = fd < 0 ? std::strerror(errno) : "";
   if (const char *text = fd >= 0 ? ::dlerror() : nullptr)
@@ -45,11 +43,9 @@ static void *openBytes(const std::string &bytes, const std::string &name,
   fd = -1;
   // No memfd or no /proc here: a file that is gone as soon as it is loaded.
   for (const std::string &place : temporaryPlaces()) {
-    std::string path =
-        fmt::format("{}/attnc-{}-{}.so", place, ::getpid(), randomName());
-    void *handle = writeNewFile(path, bytes, /*sync=*/false) == 0
-                       ? ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)
-                       : nullptr;
+    std::string path = fmt::format("{}/attnc-{}-{}.so", place, ::getpid(), randomName());
+    void *handle =
+        writeNewFile(path, bytes, /*sync=*/false) == 0 ? ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
     ::unlink(path.c_str());
     if (handle)
       return handle;
@@ -57,30 +53,20 @@ static void *openBytes(const std::string &bytes, const std::string &name,
   return nullptr;
 }
 
-Result<std::shared_ptr<HostModule>>
-HostModule::load(std::shared_ptr<const CompiledKernel> kernel) {
+Result<std::shared_ptr<HostModule>> HostModule::load(std::shared_ptr<const CompiledKernel> kernel) {
   const Artifact &artifact = kernel->artifact;
   if (!artifact.isHost())
     return Error{
-        fmt::format("expected a kernel for target `cpu`, got: `{}` for `{}`",
-                    artifact.name, artifact.target),
-        {},
-        {}};
+        fmt::format("expected a kernel for target `cpu`, got: `{}` for `{}`", artifact.name, artifact.target), {}, {}};
   std::shared_ptr<HostModule> module(new HostModule);
   std::string reason;
-  module->handle =
-      openBytes(kernel->binary, artifact.entry, module->fd, reason);
+  module->handle = openBytes(kernel->binary, artifact.entry, module->fd, reason);
   if (!module->handle)
-    return Error{fmt::format("cannot load `{}`: {}", artifact.name, reason),
-                 {},
-                 kernel->directory};
+    return Error{fmt::format("cannot load `{}`: {}", artifact.name, reason), {}, kernel->directory};
   std::string symbol = artifact.entry + "_block";
-  module->function =
-      reinterpret_cast<BlockFunction>(::dlsym(module->handle, symbol.c_str()));
+  module->function = reinterpret_cast<BlockFunction>(::dlsym(module->handle, symbol.c_str()));
   if (!module->function)
-    return Error{fmt::format("`{}` has no symbol `{}`", artifact.name, symbol),
-                 {},
-                 kernel->directory};
+    return Error{fmt::format("`{}` has no symbol `{}`", artifact.name, symbol), {}, kernel->directory};
   module->kernel = std::move(kernel);
   return module;
 }
@@ -93,23 +79,17 @@ HostModule::~HostModule() {
     return;
   // Some objects can't be unloaded (unique symbols); their descriptor must keep
   // its number, see openBytes.
-  if (void *still = ::dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(),
-                             RTLD_LAZY | RTLD_NOLOAD))
+  if (void *still = ::dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(), RTLD_LAZY | RTLD_NOLOAD))
     ::dlclose(still);
   else
     ::close(fd);
 }
 
-Status attn::rt::run(HostModule &module, ThreadPool &pool, void *const *args,
-                     int64_t blocks) {
+Status attn::rt::run(HostModule &module, ThreadPool &pool, void *const *args, int64_t blocks) {
   if (blocks > std::numeric_limits<int>::max())
     return Error{
-        fmt::format("`{}` needs {} blocks, a launch has at most 2147483647",
-                    module.artifact().name, blocks),
-        {},
-        {}};
+        fmt::format("`{}` needs {} blocks, a launch has at most 2147483647", module.artifact().name, blocks), {}, {}};
   HostModule::BlockFunction block = module.block();
-  pool.forEach(blocks,
-               [block, args](int64_t i) { block(args, static_cast<int>(i)); });
+  pool.forEach(blocks, [block, args](int64_t i) { block(args, static_cast<int>(i)); });
   return {};
 }

@@ -41,14 +41,9 @@ Module::~Module() {
   cu.cuCtxSetCurrent(before);
 }
 
-Result<std::shared_ptr<Module>>
-Module::load(std::shared_ptr<const CompiledKernel> kernel) {
+Result<std::shared_ptr<Module>> Module::load(std::shared_ptr<const CompiledKernel> kernel) {
   if (kernel->artifact.isHost())
-    return Error{
-        fmt::format("expected a GPU kernel, got: `{}` for target `cpu`",
-                    kernel->artifact.name),
-        {},
-        {}};
+    return Error{fmt::format("expected a GPU kernel, got: `{}` for target `cpu`", kernel->artifact.name), {}, {}};
   Result<const Driver *> driver = Driver::get();
   if (!driver)
     return driver.error();
@@ -65,15 +60,13 @@ Module::load(std::shared_ptr<const CompiledKernel> kernel) {
 
 Status Module::prepare() { return function().status(); }
 
-static Result<std::pair<void *, void *>>
-loadInto(const Driver &driver, const CompiledKernel &kernel) {
+static Result<std::pair<void *, void *>> loadInto(const Driver &driver, const CompiledKernel &kernel) {
   const DriverTable &cu = driver.table();
   const Artifact &artifact = kernel.artifact;
   Result<int> device = driver.currentDevice();
   if (!device)
     return device.error();
-  Result<int> arch = driver.arch(*device),
-              most = driver.maxSharedMemory(*device);
+  Result<int> arch = driver.arch(*device), most = driver.maxSharedMemory(*device);
   if (!arch || !most)
     return arch ? most.error() : arch.error();
   if (artifact.smemBytes > *most)
@@ -87,15 +80,13 @@ loadInto(const Driver &driver, const CompiledKernel &kernel) {
     Error error = driver.error("cuModuleLoadData", code);
     if (code == cuda::errorNoBinary)
       error.message =
-          fmt::format("`{}` was compiled for `{}`, the device is sm_{}",
-                      artifact.name, artifact.target, *arch);
+          fmt::format("`{}` was compiled for `{}`, the device is sm_{}", artifact.name, artifact.target, *arch);
     return error;
   }
   int code = cu.cuModuleGetFunction(&function, module, artifact.entry.c_str());
   const char *name = "cuModuleGetFunction";
   if (!code && artifact.smemBytes > 48 * 1024) {
-    code = cu.cuFuncSetAttribute(function, cuda::maxDynamicSharedSize,
-                                 artifact.smemBytes);
+    code = cu.cuFuncSetAttribute(function, cuda::maxDynamicSharedSize, artifact.smemBytes);
     name = "cuFuncSetAttribute";
   }
   if (code) {
@@ -131,38 +122,27 @@ Result<int> Module::occupancy() {
   if (!f)
     return f.error();
   int blocks = 0;
-  if (int code =
-          impl->driver->table().cuOccupancyMaxActiveBlocksPerMultiprocessor(
-              &blocks, *f, artifact().threads,
-              static_cast<size_t>(artifact().smemBytes)))
-    return impl->driver->error("cuOccupancyMaxActiveBlocksPerMultiprocessor",
-                               code);
+  if (int code = impl->driver->table().cuOccupancyMaxActiveBlocksPerMultiprocessor(
+          &blocks, *f, artifact().threads, static_cast<size_t>(artifact().smemBytes)))
+    return impl->driver->error("cuOccupancyMaxActiveBlocksPerMultiprocessor", code);
   return blocks;
 }
 
-Status attn::rt::launch(Module &module, void *const *args, int64_t blocks,
-                        Stream stream) {
+Status attn::rt::launch(Module &module, void *const *args, int64_t blocks, Stream stream) {
   if (blocks <= 0)
     return {};
   const Artifact &artifact = module.artifact();
   if (artifact.clusters > 1)
-    blocks = (blocks + artifact.clusters - 1) / artifact.clusters *
-             artifact.clusters;
+    blocks = (blocks + artifact.clusters - 1) / artifact.clusters * artifact.clusters;
   if (blocks > std::numeric_limits<int32_t>::max())
-    return Error{
-        fmt::format("`{}` needs {} blocks, a launch has at most 2147483647",
-                    artifact.name, blocks),
-        {},
-        {}};
+    return Error{fmt::format("`{}` needs {} blocks, a launch has at most 2147483647", artifact.name, blocks), {}, {}};
   Result<void *> function = module.function();
   if (!function)
     return function.error();
   Result<const Driver *> driver = Driver::get();
   if (int code = (*driver)->table().cuLaunchKernel(
-          *function, static_cast<unsigned>(blocks), 1, 1,
-          static_cast<unsigned>(artifact.threads), 1, 1,
-          static_cast<unsigned>(artifact.smemBytes), stream,
-          const_cast<void **>(args), nullptr))
+          *function, static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(artifact.threads), 1, 1,
+          static_cast<unsigned>(artifact.smemBytes), stream, const_cast<void **>(args), nullptr))
     return (*driver)->error("cuLaunchKernel", code);
   return {};
 }

@@ -16,8 +16,7 @@ using namespace attn::rt;
 namespace {
 class NvrtcCompiler final : public Compiler {
 public:
-  explicit NvrtcCompiler(std::vector<std::string> extraFlags)
-      : extraFlags(std::move(extraFlags)) {}
+  explicit NvrtcCompiler(std::vector<std::string> extraFlags) : extraFlags(std::move(extraFlags)) {}
 
   std::string_view kind() const override { return "nvrtc"; }
   std::string_view sourceFile() const override { return "kernel.cu"; }
@@ -39,13 +38,11 @@ public:
     // them apart.
     struct stat info;
     bool known = !path.empty() && ::stat(path.c_str(), &info) == 0;
-    return fmt::format("{}.{} ({} bytes)", major, minor,
-                       known ? static_cast<long long>(info.st_size) : 0);
+    return fmt::format("{}.{} ({} bytes)", major, minor, known ? static_cast<long long>(info.st_size) : 0);
   }
 
   std::vector<std::string> flags(std::string_view target) const override {
-    std::vector<std::string> all = {fmt::format("-arch={}", target),
-                                    "-std=c++17", "--ptxas-options=-v"};
+    std::vector<std::string> all = {fmt::format("-arch={}", target), "-std=c++17", "--ptxas-options=-v"};
     if (Switches::get().lineInfo)
       all.push_back("-lineinfo");
     all.insert(all.end(), extraFlags.begin(), extraFlags.end());
@@ -74,8 +71,7 @@ Result<CompileOutput> NvrtcCompiler::compile(const Artifact &artifact) const {
   const NvrtcLibrary &nvrtc = **opened;
 
   std::vector<const char *> texts, names, options;
-  for (const EmbeddedHeader *header = deviceHeaderSet.headers; header->name;
-       ++header) {
+  for (const EmbeddedHeader *header = deviceHeaderSet.headers; header->name; ++header) {
     names.push_back(header->name);
     texts.push_back(header->text);
   }
@@ -84,17 +80,15 @@ Result<CompileOutput> NvrtcCompiler::compile(const Artifact &artifact) const {
     options.push_back(option.c_str());
 
   auto failure = [&](const char *what, int code, std::string log) {
-    return Error{fmt::format("NVRTC failed to {} `{}` for `{}`: {}", what,
-                             artifact.entry, artifact.target,
+    return Error{fmt::format("NVRTC failed to {} `{}` for `{}`: {}", what, artifact.entry, artifact.target,
                              nvrtc.errorString(code)),
                  std::move(log),
                  {}};
   };
   void *program = nullptr;
   std::string file = artifact.name + ".cu";
-  if (int code = nvrtc.createProgram(
-          &program, artifact.source.c_str(), file.c_str(),
-          static_cast<int>(names.size()), texts.data(), names.data()))
+  if (int code = nvrtc.createProgram(&program, artifact.source.c_str(), file.c_str(), static_cast<int>(names.size()),
+                                     texts.data(), names.data()))
     return failure("read", code, {});
   struct Destroy {
     const NvrtcLibrary &nvrtc;
@@ -103,8 +97,7 @@ Result<CompileOutput> NvrtcCompiler::compile(const Artifact &artifact) const {
   } destroy{nvrtc, program};
 
   CompileOutput output;
-  int code = nvrtc.compileProgram(program, static_cast<int>(options.size()),
-                                  options.data());
+  int code = nvrtc.compileProgram(program, static_cast<int>(options.size()), options.data());
   size_t size = 0;
   if (nvrtc.logSize(program, &size) == 0 && size > 1) {
     output.log.resize(size);
@@ -125,7 +118,6 @@ Result<CompileOutput> NvrtcCompiler::compile(const Artifact &artifact) const {
   return output;
 }
 
-std::unique_ptr<Compiler>
-attn::rt::createNvrtcCompiler(std::vector<std::string> extraFlags) {
+std::unique_ptr<Compiler> attn::rt::createNvrtcCompiler(std::vector<std::string> extraFlags) {
   return std::make_unique<NvrtcCompiler>(std::move(extraFlags));
 }

@@ -17,8 +17,7 @@
 using namespace attn::rt;
 namespace fs = std::filesystem;
 
-static constexpr const char *sonames[] = {"libnvrtc.so.13", "libnvrtc.so.12",
-                                          "libnvrtc.so"};
+static constexpr const char *sonames[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 
 namespace {
 /// Looks into one place after the other until a library turns up.
@@ -47,8 +46,7 @@ struct Search {
     if (!found.empty())
       return;
     searched.push_back(nvidia + "/*/lib");
-    for (const char *soname :
-         sonames) // newest first, whatever its folder is called
+    for (const char *soname : sonames) // newest first, whatever its folder is called
       for (const std::string &name : namesIn(nvidia)) {
         std::string file = fmt::format("{}/{}/lib/{}", nvidia, name, soname);
         if (found.empty() && ::access(file.c_str(), R_OK) == 0)
@@ -97,9 +95,7 @@ std::string attn::rt::findNvrtc(std::vector<std::string> &searched) {
   // site-packages/nvidia.
   Dl_info self;
   if (::dladdr(reinterpret_cast<void *>(&findNvrtc), &self) && self.dli_fname)
-    search.wheels(
-        fs::path(self.dli_fname).parent_path().parent_path().string() +
-        "/nvidia");
+    search.wheels(fs::path(self.dli_fname).parent_path().parent_path().string() + "/nvidia");
 
   search.toolkit("/usr/local/cuda");
   std::vector<std::string> names = namesIn("/usr/local");
@@ -107,8 +103,7 @@ std::string attn::rt::findNvrtc(std::vector<std::string> &searched) {
     if (name->rfind("cuda-", 0) == 0)
       search.toolkit("/usr/local/" + *name);
 
-  if (std::string python = findProgram("python3");
-      !python.empty() && search.found.empty()) {
+  if (std::string python = findProgram("python3"); !python.empty() && search.found.empty()) {
     std::error_code failed;
     fs::path real = fs::canonical(python, failed);
     if (!failed)
@@ -119,8 +114,7 @@ std::string attn::rt::findNvrtc(std::vector<std::string> &searched) {
   return search.found;
 }
 
-static Result<NvrtcLibrary> openNow(const std::string &path,
-                                    const std::vector<std::string> &searched) {
+static Result<NvrtcLibrary> openNow(const std::string &path, const std::vector<std::string> &searched) {
   void *handle = nullptr;
   std::string reason;
   if (!path.empty()) {
@@ -139,22 +133,19 @@ static Result<NvrtcLibrary> openNow(const std::string &path,
         handle = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL);
   }
   if (!handle && path.empty())
-    return Error{
-        fmt::format("NVRTC was not found; set `ATTN_NVRTC` to libnvrtc.so or "
-                    "`CUDA_HOME` to a CUDA Toolkit. Searched: {}, and the "
-                    "loader's path for {}",
-                    fmt::join(searched, ", "), fmt::join(sonames, ", ")),
-        {},
-        {}};
+    return Error{fmt::format("NVRTC was not found; set `ATTN_NVRTC` to libnvrtc.so or "
+                             "`CUDA_HOME` to a CUDA Toolkit. Searched: {}, and the "
+                             "loader's path for {}",
+                             fmt::join(searched, ", "), fmt::join(sonames, ", ")),
+                 {},
+                 {}};
   if (!handle)
-    return Error{
-        fmt::format("cannot open NVRTC `{}`: {}", path, reason), {}, {}};
+    return Error{fmt::format("cannot open NVRTC `{}`: {}", path, reason), {}, {}};
 
   NvrtcLibrary lib = {};
   const char *missing = nullptr;
   auto bind = [&](auto &function, const char *name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
-        ::dlsym(handle, name));
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(handle, name));
     if (!function && !missing)
       missing = name;
   };
@@ -168,20 +159,13 @@ static Result<NvrtcLibrary> openNow(const std::string &path,
   bind(lib.cubinSize, "nvrtcGetCUBINSize");
   bind(lib.cubin, "nvrtcGetCUBIN");
   if (missing)
-    return Error{
-        fmt::format("NVRTC `{}` has no `{}`; version 11.8 or later is needed",
-                    path, missing),
-        {},
-        {}};
+    return Error{fmt::format("NVRTC `{}` has no `{}`; version 11.8 or later is needed", path, missing), {}, {}};
   return lib;
 }
 
-Result<const NvrtcLibrary *>
-NvrtcLibrary::open(const std::string &path,
-                   const std::vector<std::string> &searched) {
+Result<const NvrtcLibrary *> NvrtcLibrary::open(const std::string &path, const std::vector<std::string> &searched) {
   static std::mutex mutex;
-  static std::map<std::string, NvrtcLibrary>
-      libraries; // node-based: addresses stay
+  static std::map<std::string, NvrtcLibrary> libraries; // node-based: addresses stay
   std::lock_guard lock(mutex);
   auto known = libraries.find(path);
   if (known == libraries.end()) {

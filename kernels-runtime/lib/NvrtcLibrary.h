@@ -17,12 +17,10 @@ namespace attn::rt {
 struct NvrtcLibrary {
   int (*version)(int *major, int *minor);
   const char *(*errorString)(int);
-  int (*createProgram)(void **program, const char *source, const char *name,
-                       int numHeaders, const char *const *headers,
+  int (*createProgram)(void **program, const char *source, const char *name, int numHeaders, const char *const *headers,
                        const char *const *includeNames);
   int (*destroyProgram)(void **program);
-  int (*compileProgram)(void *program, int numOptions,
-                        const char *const *options);
+  int (*compileProgram)(void *program, int numOptions, const char *const *options);
   int (*logSize)(void *program, size_t *size);
   int (*log)(void *program, char *text);
   int (*cubinSize)(void *program, size_t *size);
@@ -30,8 +28,7 @@ struct NvrtcLibrary {
 
   /// Opens the library; "" is what the loader finds under libnvrtc.so.13, .12,
   /// .so. Opened once per path and never closed.
-  static Result<const NvrtcLibrary *>
-  open(const std::string &path, const std::vector<std::string> &searched);
+  static Result<const NvrtcLibrary *> open(const std::string &path, const std::vector<std::string> &searched);
 };
 
 /// Path of libnvrtc, or "" if none of the places has one (the loader may still

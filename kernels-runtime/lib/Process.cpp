@@ -26,15 +26,11 @@ static std::vector<char *> pointers(const std::vector<std::string> &strings) {
   return result;
 }
 
-Result<ProcessOutput>
-attn::rt::runProcess(const std::vector<std::string> &argv,
-                     const std::vector<std::string> &environment) {
+Result<ProcessOutput> attn::rt::runProcess(const std::vector<std::string> &argv,
+                                           const std::vector<std::string> &environment) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
-    return Error{
-        fmt::format("cannot run `{}`: {}", argv[0], std::strerror(errno)),
-        {},
-        {}};
+    return Error{fmt::format("cannot run `{}`: {}", argv[0], std::strerror(errno)), {}, {}};
   Fd readEnd(ends[0]), writeEnd(ends[1]);
 
   std::vector<std::string> strings = environment;
@@ -54,14 +50,11 @@ attn::rt::runProcess(const std::vector<std::string> &argv,
   posix_spawn_file_actions_adddup2(&actions, writeEnd.get(), 1);
   posix_spawn_file_actions_adddup2(&actions, writeEnd.get(), 2);
   pid_t pid = 0;
-  int failed = ::posix_spawnp(&pid, argv[0].c_str(), &actions, nullptr,
-                              pointers(argv).data(), pointers(strings).data());
+  int failed =
+      ::posix_spawnp(&pid, argv[0].c_str(), &actions, nullptr, pointers(argv).data(), pointers(strings).data());
   posix_spawn_file_actions_destroy(&actions);
   if (failed)
-    return Error{
-        fmt::format("cannot run `{}`: {}", argv[0], std::strerror(failed)),
-        {},
-        {}};
+    return Error{fmt::format("cannot run `{}`: {}", argv[0], std::strerror(failed)), {}, {}};
   ::close(writeEnd.release());
 
   ProcessOutput output;
@@ -80,15 +73,13 @@ attn::rt::runProcess(const std::vector<std::string> &argv,
     waited = ::waitpid(pid, &status, 0);
   while (waited < 0 && errno == EINTR);
   if (waited == pid)
-    output.exitCode =
-        WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    output.exitCode = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return output;
 }
 
 static bool isProgram(const std::string &path) {
   struct stat info;
-  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-         ::access(path.c_str(), X_OK) == 0;
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && ::access(path.c_str(), X_OK) == 0;
 }
 
 std::string attn::rt::findProgram(const std::string &name) {

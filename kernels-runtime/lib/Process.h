@@ -17,9 +17,8 @@ struct ProcessOutput {
 
 /// Runs a program (looked for in $PATH) to its end, stdin empty; `environment`
 /// is added to ours. Fails when it can't be started.
-Result<ProcessOutput>
-runProcess(const std::vector<std::string> &argv,
-           const std::vector<std::string> &environment = {});
+Result<ProcessOutput> runProcess(const std::vector<std::string> &argv,
+                                 const std::vector<std::string> &environment = {});
 
 /// Full path of a program as the shell would find it; empty if there is none.
 std::string findProgram(const std::string &name);

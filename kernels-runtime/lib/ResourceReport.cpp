@@ -20,8 +20,7 @@ static int numberBefore(std::string_view text, std::string_view what) {
   return value;
 }
 
-ResourceReport ResourceReport::parse(std::string_view log,
-                                     std::string_view entry) {
+ResourceReport ResourceReport::parse(std::string_view log, std::string_view entry) {
   // ptxas info    : Compiling entry function 'name' for 'sm_80'
   // ptxas info    : Function properties for name
   //     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
@@ -39,8 +38,7 @@ ResourceReport ResourceReport::parse(std::string_view log,
   report.spillStores = numberBefore(part, " bytes spill stores");
   report.spillLoads = numberBefore(part, " bytes spill loads");
   // Not printed when there is none.
-  report.smem =
-      report.known() ? std::max(0, numberBefore(part, " bytes smem")) : -1;
+  report.smem = report.known() ? std::max(0, numberBefore(part, " bytes smem")) : -1;
   return report;
 }
 

@@ -21,9 +21,8 @@ static int defaultThreads() {
       return std::min(n, 1024);
   cpu_set_t set;
   CPU_ZERO(&set);
-  int usable = ::sched_getaffinity(0, sizeof(set), &set) == 0
-                   ? CPU_COUNT(&set)
-                   : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  int usable = ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
+                                                              : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   return std::max(1, usable);
 }
 
@@ -73,9 +72,7 @@ struct ThreadPool::State {
     pthread_attr_setstacksize(&attributes, stackBytes);
     for (int i = 0; i < count; ++i) {
       pthread_t thread;
-      auto main = [](void *self) -> void * {
-        return static_cast<State *>(self)->loop(), nullptr;
-      };
+      auto main = [](void *self) -> void * { return static_cast<State *>(self)->loop(), nullptr; };
       if (::pthread_create(&thread, &attributes, main, this) != 0)
         break; // with fewer, then
       threads.push_back(thread);
@@ -84,8 +81,7 @@ struct ThreadPool::State {
   }
 };
 
-ThreadPool::ThreadPool(int threads)
-    : count(threads > 0 ? threads : defaultThreads()) {}
+ThreadPool::ThreadPool(int threads) : count(threads > 0 ? threads : defaultThreads()) {}
 
 ThreadPool::~ThreadPool() {
   State *s = state.load();
@@ -132,8 +128,7 @@ void ThreadPool::forEach(int64_t n, const std::function<void(int64_t)> &body) {
   std::unique_lock lock(s->mutex);
   s->body = &body;
   s->n = n;
-  s->chunk =
-      std::max<int64_t>(1, n / (64 * static_cast<int64_t>(s->threads.size())));
+  s->chunk = std::max<int64_t>(1, n / (64 * static_cast<int64_t>(s->threads.size())));
   s->next.store(0, std::memory_order_relaxed);
   s->busy = static_cast<int>(s->threads.size());
   ++s->generation;

@@ -43,14 +43,10 @@ const char *attnLastError(void) { return lastError.c_str(); }
 int attnCompile(const char *mlir, const char *name, const char *targetText, attnKernel **kernel) {
   if (!mlir || !kernel)
     return fail({"expected a module's text and where to put the kernel, got: NULL"});
-  Target target = Target::preferred();
-  if (targetText) {
-    rt::Result<Target> parsed = Target::parse(targetText);
-    if (!parsed)
-      return fail(parsed.error());
-    target = *parsed;
-  }
-  auto created = Kernel::create(mlir, name ? name : "", target);
+  rt::Result<Target> target = Target::parse(targetText ? targetText : "");
+  if (!target)
+    return fail(target.error());
+  auto created = Kernel::create(mlir, name ? name : "", *target);
   if (!created)
     return fail(created.error());
   *kernel = new attnKernel{*created, (*created)->getCompiled().report.str()};
@@ -96,8 +92,6 @@ int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, void *, void
 
 int64_t attnCompileCount(void) { return processCache().stats().compiles; }
 
-const char *attnSource(const attnKernel *kernel) {
-  return kernel ? kernel->kernel->getArtifact().source.c_str() : "";
-}
+const char *attnSource(const attnKernel *kernel) { return kernel ? kernel->kernel->getArtifact().source.c_str() : ""; }
 
 const char *attnResources(const attnKernel *kernel) { return kernel ? kernel->resources.c_str() : ""; }

@@ -14,6 +14,8 @@ using namespace mlir;
 using namespace attn;
 
 rt::Result<Target> Target::parse(StringRef text) {
+  if (text.empty())
+    return preferred();
   auto [family, chip] = text.split(':');
   Target target{family.str(), 0};
   rt::Error error{fmt::format("expected target `cpu`, `sm_80` or `sm_80:<chip>` with chip 80, 86, 87, 89, 90, 100 or "

@@ -21,7 +21,8 @@ static rt::ThreadPool &processThreads() {
 static rt::Result<Program> compileProgram(llvm::StringRef text, llvm::StringRef problem, const Target &target,
                                           int fallback) {
   static std::mutex mutex;
-  static Compilation *compilation = new Compilation; // lives as long as the process: no order of destruction to get wrong
+  static Compilation *compilation =
+      new Compilation; // lives as long as the process: no order of destruction to get wrong
   std::lock_guard<std::mutex> lock(mutex);
   return compilation->compile(text, problem, target, fallback);
 }

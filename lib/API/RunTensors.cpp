@@ -40,10 +40,14 @@ private:
 
 static Dtype dtypeOf(const Tensor &tensor) {
   switch (tensor.dtype()) {
-  case reference::Dtype::BF16: return Dtype::BF16;
-  case reference::Dtype::F16: return Dtype::F16;
-  case reference::Dtype::I32: return Dtype::I32;
-  default: return Dtype::F32;
+  case reference::Dtype::BF16:
+    return Dtype::BF16;
+  case reference::Dtype::F16:
+    return Dtype::F16;
+  case reference::Dtype::I32:
+    return Dtype::I32;
+  default:
+    return Dtype::F32;
   }
 }
 

@@ -81,7 +81,8 @@ rt::Result<Sizes> Signature::check(llvm::ArrayRef<TensorView> views) const {
     spec.learn(view.shape, sizes);
     llvm::SmallVector<int64_t, 4> expected = spec.shape(fixed, sizes);
     if (llvm::ArrayRef<int64_t>(expected) != view.shape)
-      return bad(spec, llvm::is_contained(expected, -1) ? "batch + 1 entries" : "shape " + list(expected), list(view.shape));
+      return bad(spec, llvm::is_contained(expected, -1) ? "batch + 1 entries" : "shape " + list(expected),
+                 list(view.shape));
     int64_t elements = 1;
     for (int64_t extent : view.shape)
       elements *= extent;

@@ -25,10 +25,10 @@ namespace {
 class ForwardKernel {
 public:
   ForwardKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config)
-      : problem(problem), config(config), b(OpBuilder::atBlockEnd(&kernel.getBody().front())),
-        loc(problem.getLoc()), math(b, loc) {
-    for (auto [name, arg] : llvm::zip(kernel.getArgNames().getAsValueRange<StringAttr>(),
-                                      kernel.getBody().getArguments()))
+      : problem(problem), config(config), b(OpBuilder::atBlockEnd(&kernel.getBody().front())), loc(problem.getLoc()),
+        math(b, loc) {
+    for (auto [name, arg] :
+         llvm::zip(kernel.getArgNames().getAsValueRange<StringAttr>(), kernel.getBody().getArguments()))
       args[name] = arg;
   }
 
@@ -277,9 +277,7 @@ private:
   Value wide(Index a) { return arith::ExtSIOp::create(b, loc, b.getI64Type(), math.value(a)); }
   Value mul(Value a, Value c) { return arith::MulIOp::create(b, loc, a, c); }
   Value add(Value a, Value c) { return arith::AddIOp::create(b, loc, a, c); }
-  Index load(Value array, Index at) {
-    return Value(LoadOp::create(b, loc, array, math.value(at), /*uniform=*/true));
-  }
+  Index load(Value array, Index at) { return Value(LoadOp::create(b, loc, array, math.value(at), /*uniform=*/true)); }
   Index lengthIn(StringRef prefixSums) {
     return math.sub(load(args[prefixSums], math.add(batch, 1)), load(args[prefixSums], batch));
   }
@@ -310,10 +308,10 @@ private:
   llvm::StringMap<Value> args;
   Value Q, K, V, s, acc, row, held;
   Index batch = 0, h = 0, kvHead = 0;
-  Index q0 = 0;              ///< the tile's first row in its sequence
-  Index first = 0;           ///< the same as a row of the tensor
-  Index rows = 0;            ///< rows to compute
-  Index writeRows = 0;       ///< rows to write
+  Index q0 = 0;        ///< the tile's first row in its sequence
+  Index first = 0;     ///< the same as a row of the tensor
+  Index rows = 0;      ///< rows to compute
+  Index writeRows = 0; ///< rows to write
   Index lenQ = 0, firstKey = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "attn/Conversion/AttnToTile.h"
 #include "KeyWalk.h"
+#include "attn/Conversion/AttnToTile.h"
 
 using namespace attn;
 

@@ -25,7 +25,9 @@ Interval KeyWalk::row(IndexMath &math, Index q) {
   for (Conjunct &c : intervals) {
     // Its ends need not be cut off: `hi` starts at lenK, and keys are never negative.
     Interval i = c.mask.rowIntervals(math, c.scope.uncut(), q)->front();
-    row = {row.lo.is(0) ? i.lo : i.lo.is(0) ? row.lo : math.max(row.lo, i.lo),
+    row = {row.lo.is(0) ? i.lo
+           : i.lo.is(0) ? row.lo
+                        : math.max(row.lo, i.lo),
            i.hi == scope.lenK ? row.hi : math.min(i.hi, row.hi)};
   }
   return row;

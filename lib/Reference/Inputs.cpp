@@ -16,8 +16,8 @@ static llvm::Error checkSize(llvm::StringRef name, llvm::ArrayRef<int64_t> shape
   int64_t elements = 1;
   for (int64_t extent : shape)
     if (extent && elements > maxElements / extent)
-      return llvm::createStringError("expected at most 2^31 made-up values for `" + name + "`, got shape: " +
-                                     shapeText(shape));
+      return llvm::createStringError("expected at most 2^31 made-up values for `" + name +
+                                     "`, got shape: " + shapeText(shape));
     else
       elements *= extent;
   return llvm::Error::success();
@@ -62,8 +62,7 @@ struct PackedSide {
     auto gap = [&] { return padding ? int64_t(rng() % (padding + 1)) : 0; };
     if (!tensors.count(offsetsName)) {
       int64_t at = gap();
-      tensors[offsetsName] =
-          intTensor({batch + 1}, [&](int64_t i) { return i ? at += lengths[i - 1] + gap() : at; });
+      tensors[offsetsName] = intTensor({batch + 1}, [&](int64_t i) { return i ? at += lengths[i - 1] + gap() : at; });
     }
     const Tensor &offsets = tensors[offsetsName];
     rows = int64_t(offsets.load(offsets.numElements() - 1)) + padding;
@@ -130,7 +129,7 @@ llvm::Error reference::addMissingInputs(ProblemOp problem, InputSizes sizes, uin
     if (llvm::Error error = checkGiven(*side, tensors))
       return error;
     side->lengths.resize(side->lengths.empty() || tensors.count("cu_seqlens_" + side->side) ? sizes.batch
-                                                                                           : side->lengths.size());
+                                                                                            : side->lengths.size());
     made.batch = side->lengths.size();
     side->addArrays(tensors);
     *rows = side->rows;

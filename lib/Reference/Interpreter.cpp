@@ -81,9 +81,9 @@ static double dot(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
 
 Interpreter::Interpreter(ProblemOp problem, const Tensors &inputs, const Sizes &sizes)
     : inputs(inputs), sizes(sizes), mask(problem.getMask()), qLayout(problem.getQLayout()),
-      kLayout(problem.getKLayout()), vLayout(problem.getVLayout()),
-      oLayout(problem.getOLayout()), heads(problem.getHeads()), kvHeads(problem.getKvHeads()),
-      dimQk(problem.getDimQk()), dimV(problem.getDimV()), scale(problem.scaleOrDefault()) {
+      kLayout(problem.getKLayout()), vLayout(problem.getVLayout()), oLayout(problem.getOLayout()),
+      heads(problem.getHeads()), kvHeads(problem.getKvHeads()), dimQk(problem.getDimQk()), dimV(problem.getDimV()),
+      scale(problem.scaleOrDefault()) {
   for (const MaskOperand &operand : mask.operands())
     maskArrays.emplace_back(&input(operand.name), operand.shape);
   for (const ProblemTensor &tensor : tensorsOf(problem))

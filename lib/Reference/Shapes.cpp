@@ -7,9 +7,7 @@ using namespace attn::reference;
 using Axis = ProblemTensor::Axis;
 using llvm::Twine;
 
-static llvm::Error error(const Twine &what) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), what);
-}
+static llvm::Error error(const Twine &what) { return llvm::createStringError(llvm::inconvertibleErrorCode(), what); }
 
 //===--------------------------------------------------------------------===//
 // Shapes agree
@@ -59,11 +57,10 @@ attn::reference::deduceShapes(ProblemOp problem,
 // Contents are sane
 //===--------------------------------------------------------------------===//
 
-llvm::Error
-attn::reference::checkArrays(ProblemOp problem, const Sizes &sizes,
-                             llvm::function_ref<llvm::ArrayRef<int32_t>(llvm::StringRef name)> array) {
-  for (auto [side, layout, rows] : {std::tuple("q", problem.getQLayout(), sizes.rowsQ),
-                                    std::tuple("kv", problem.getKLayout(), sizes.rowsKv)}) {
+llvm::Error attn::reference::checkArrays(ProblemOp problem, const Sizes &sizes,
+                                         llvm::function_ref<llvm::ArrayRef<int32_t>(llvm::StringRef name)> array) {
+  for (auto [side, layout, rows] :
+       {std::tuple("q", problem.getQLayout(), sizes.rowsQ), std::tuple("kv", problem.getKLayout(), sizes.rowsKv)}) {
     if (!layout.isPacked())
       continue;
     llvm::ArrayRef<int32_t> offsets;

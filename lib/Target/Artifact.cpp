@@ -22,7 +22,8 @@ std::optional<rt::Artifact> attn::toArtifact(KernelOp kernel) {
   artifact.name = kernel.getSymName().str();
   artifact.entry = entryOf(kernel);
   artifact.target = kernel.getTarget().str();
-  for (auto [arg, name] : llvm::zip(kernel.getBody().getArguments(), kernel.getArgNames().getAsValueRange<StringAttr>()))
+  for (auto [arg, name] :
+       llvm::zip(kernel.getBody().getArguments(), kernel.getArgNames().getAsValueRange<StringAttr>()))
     artifact.params.push_back({name.str(), kindOf(arg.getType())});
   ConfigAttr config = kernel.getConfig();
   artifact.threads = config.getWarps() * 32;

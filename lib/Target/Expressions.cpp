@@ -36,8 +36,7 @@ bool Printer::isInlined(Operation *op) {
     return false;
   Value value = op->getResult(0);
   // A value that a loop uses but does not define is worth a line before it.
-  return value.hasOneUse() && Names::wishOf(value).empty() &&
-         op->getBlock() == (*value.user_begin())->getBlock();
+  return value.hasOneUse() && Names::wishOf(value).empty() && op->getBlock() == (*value.user_begin())->getBlock();
 }
 
 std::string Printer::expr(Value value, Precedence context) {
@@ -88,13 +87,21 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       })
       .Case([&](arith::CmpIOp cmp) {
         switch (cmp.getPredicate()) {
-        case arith::CmpIPredicate::eq: return binary(" == ", P::Equality);
-        case arith::CmpIPredicate::ne: return binary(" != ", P::Equality);
-        case arith::CmpIPredicate::slt: return binary(" < ", P::Relational);
-        case arith::CmpIPredicate::sle: return binary(" <= ", P::Relational);
-        case arith::CmpIPredicate::sgt: return binary(" > ", P::Relational);
-        case arith::CmpIPredicate::sge: return binary(" >= ", P::Relational);
-        default: complain(op); return Spelled("<<UNSUPPORTED arith.cmpi>>", P::Primary);
+        case arith::CmpIPredicate::eq:
+          return binary(" == ", P::Equality);
+        case arith::CmpIPredicate::ne:
+          return binary(" != ", P::Equality);
+        case arith::CmpIPredicate::slt:
+          return binary(" < ", P::Relational);
+        case arith::CmpIPredicate::sle:
+          return binary(" <= ", P::Relational);
+        case arith::CmpIPredicate::sgt:
+          return binary(" > ", P::Relational);
+        case arith::CmpIPredicate::sge:
+          return binary(" >= ", P::Relational);
+        default:
+          complain(op);
+          return Spelled("<<UNSUPPORTED arith.cmpi>>", P::Primary);
         }
       })
       .Case([&](arith::SelectOp s) {

@@ -125,8 +125,8 @@ void Printer::print(KeepOp op) {
   names.define(body.getArgument(0), "query");
   names.define(body.getArgument(1), "key");
   std::string row = names.of(body.getArgument(0)).str(), key = names.of(body.getArgument(1)).str();
-  line() << "attn::keep(" << names.of(op.getS()) << ", " << expr(op.getQ0()) << ", " << expr(op.getK0())
-         << ", [=](int " << row << ", int " << key << ") {\n";
+  line() << "attn::keep(" << names.of(op.getS()) << ", " << expr(op.getQ0()) << ", " << expr(op.getK0()) << ", [=](int "
+         << row << ", int " << key << ") {\n";
   printBlock(body);
   indent += 2;
   std::string kept;
@@ -215,7 +215,8 @@ void Printer::printSignature(KernelOp kernel) {
   os << "ATTN_KERNEL(" << entryOf(kernel) << ", /*threads=*/" << kernel.getConfig().getWarps() * 32
      << ", /*blocks per multiprocessor=*/" << kernel.getConfig().getBlocks() << ")\n(";
   unsigned column = 1;
-  for (auto [arg, name] : llvm::zip(kernel.getBody().getArguments(), kernel.getArgNames().getAsValueRange<StringAttr>())) {
+  for (auto [arg, name] :
+       llvm::zip(kernel.getBody().getArguments(), kernel.getArgNames().getAsValueRange<StringAttr>())) {
     names.define(arg, name);
     bool pointer = isa<PtrType>(arg.getType());
     std::string text = (pointer && !isResult(name) ? "const " : "") + typeOf(arg.getType()) + (pointer ? "" : " ") +
@@ -245,7 +246,8 @@ void Printer::printHostEntry(KernelOp kernel) {
 }
 
 void Printer::print(KernelOp kernel) {
-  os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << ", " << kernel.getConfig() << "\n#include \"attn/tile.h\"\n\n";
+  os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << ", " << kernel.getConfig()
+     << "\n#include \"attn/tile.h\"\n\n";
   printSignature(kernel);
   printBlock(kernel.getBody().front());
   os << "}\n";

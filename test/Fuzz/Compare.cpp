@@ -145,10 +145,10 @@ private:
     const Tensor &ours = made.results.find("o")->second;
     const ProblemTensor &o = spec("o");
     // lse has the same rows, with axes of its own.
-    ProblemTensor statistics("lse", ProblemTensor::Result, ProblemTensor::Float32,
-                             llvm::ArrayRef<ProblemTensor::Axis>{ProblemTensor::Batch, ProblemTensor::Heads,
-                                                                 ProblemTensor::RowsQ}
-                                 .drop_front(o.batchAxis < 0));
+    ProblemTensor statistics(
+        "lse", ProblemTensor::Result, ProblemTensor::Float32,
+        llvm::ArrayRef<ProblemTensor::Axis>{ProblemTensor::Batch, ProblemTensor::Heads, ProblemTensor::RowsQ}
+            .drop_front(o.batchAxis < 0));
     double squaresOurs = 0, squaresB = 0, squaresWeighted = 0, fourthPowers = 0;
     int64_t terms = 0;
     ours.forEachIndex([&](llvm::ArrayRef<int64_t> index) {

@@ -8,8 +8,8 @@ namespace attn::fuzz {
 
 /// Ratios are error by bound: 1 is the limit.
 struct Verdict {
-  std::string failure;    ///< empty: all is well
-  double normRatio = 0;   ///< ||ours - A|| / ||B - A||, at most 2; 0 where there are too few elements
+  std::string failure;  ///< empty: all is well
+  double normRatio = 0; ///< ||ours - A|| / ||B - A||, at most 2; 0 where there are too few elements
   double elementRatio = 0;
   double lseRatio = 0;
   int64_t compared = 0; ///< elements of o

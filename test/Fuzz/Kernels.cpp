@@ -10,21 +10,40 @@ using namespace attn::fuzz;
 //===--------------------------------------------------------------------===//
 
 enum MaskClass {
-  Full, CausalTopLeft, CausalBottomRight, Band, BandBottomRight, BandLeft, BandLeftBottomRight, BandRight,
-  BandRightBottomRight, BandNegativeLeft, BandNegativeRight, BandNegativeBottomRight, PrefixConstant, PrefixArray,
+  Full,
+  CausalTopLeft,
+  CausalBottomRight,
+  Band,
+  BandBottomRight,
+  BandLeft,
+  BandLeftBottomRight,
+  BandRight,
+  BandRightBottomRight,
+  BandNegativeLeft,
+  BandNegativeRight,
+  BandNegativeBottomRight,
+  PrefixConstant,
+  PrefixArray,
   Document, // the last leaf
-  AndOfTwo, OrOfTwo, PrefixLm, DocumentAnd, AnyDepth2, AnyDepth3, AnyDepth3Again
+  AndOfTwo,
+  OrOfTwo,
+  PrefixLm,
+  DocumentAnd,
+  AnyDepth2,
+  AnyDepth3,
+  AnyDepth3Again
 };
 static constexpr int maskClasses = 22, layoutClasses = 9;
 static const char *const maskNames[maskClasses] = {
-    "full", "causal", "causal/br", "band", "band/br", "band left", "band left/br", "band right", "band right/br",
-    "band left<0", "band right<0", "band <0/br", "prefix", "prefix array", "document", "and", "or", "prefix-lm",
-    "document and", "depth 2", "depth 3", "depth 3"};
+    "full",         "causal",       "causal/br",     "band",        "band/br",      "band left",
+    "band left/br", "band right",   "band right/br", "band left<0", "band right<0", "band <0/br",
+    "prefix",       "prefix array", "document",      "and",         "or",           "prefix-lm",
+    "document and", "depth 2",      "depth 3",       "depth 3"};
 
 /// How far a band reaches: next to the diagonal, about a tile, beyond it all.
 static int64_t reach(Random &random) {
-  return random.pick<int64_t>({0, 1, random.between(2, 20), random.between(50, 80), 63, 64, random.between(100, 200),
-                               1 << 30});
+  return random.pick<int64_t>(
+      {0, 1, random.between(2, 20), random.between(50, 80), 63, 64, random.between(100, 200), 1 << 30});
 }
 
 static std::string leaf(Random &random, int maskClass) {

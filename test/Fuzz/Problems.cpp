@@ -50,7 +50,8 @@ static std::pair<Lengths, Lengths> lengths(Random &random, int64_t sizeClass) {
   case 5:
     return many(random.between(1, 2), anyEdge, constant(1));
   case 6:
-    return many(1, [&] { return random.between(65, 260); }, [&](int64_t rows) { return random.between(1, rows - 1); });
+    return many(
+        1, [&] { return random.between(65, 260); }, [&](int64_t rows) { return random.between(1, rows - 1); });
   case 7:
     return many(1, upTo(130), [&](int64_t rows) { return rows + random.between(1, 200); });
   case 8:
@@ -60,7 +61,8 @@ static std::pair<Lengths, Lengths> lengths(Random &random, int64_t sizeClass) {
   case 10:
     return many(random.between(2, 5), anyEdge, anyEdge);
   case 11: // many tiles
-    return many(1, [&] { return random.between(300, 700); }, [&](int64_t) { return random.between(300, 900); });
+    return many(
+        1, [&] { return random.between(300, 700); }, [&](int64_t) { return random.between(300, 900); });
   default:
     return many(random.between(1, 4), upTo(150), upTo(150));
   }
@@ -172,7 +174,8 @@ static void fillValues(Random &random, Tensor &tensor, const ProblemTensor &spec
   double factor = kind < 7 ? random.magnitude(-4, 4) : 1, offset = kind == 7 ? random.magnitude(-1, 2) : 0;
   if (kind == 9) // nothing but zeros, or one value
     factor = 0, offset = random.oneIn(2);
-  int64_t dominant = kind == 8 && tensor.shape()[spec.rowAxis] ? random.between(0, tensor.shape()[spec.rowAxis] - 1) : -1;
+  int64_t dominant =
+      kind == 8 && tensor.shape()[spec.rowAxis] ? random.between(0, tensor.shape()[spec.rowAxis] - 1) : -1;
   os << spec.name << " * " << factor << " + " << offset << (dominant >= 0 ? ", one row * 40" : "") << "; ";
   tensor.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
     int64_t at = tensor.offset(index);

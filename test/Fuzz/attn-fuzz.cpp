@@ -67,7 +67,8 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
   KernelCase kernelCase = makeKernel(kernelSeed);
   Compilation compilation;
   auto module = compilation.parse(kernelCase.text, "fuzz");
-  auto kernel = module ? Kernel::create(kernelCase.text, "", target) : rt::Result<std::shared_ptr<Kernel>>(module.error());
+  auto kernel =
+      module ? Kernel::create(kernelCase.text, "", target) : rt::Result<std::shared_ptr<Kernel>>(module.error());
   if (!kernel) {
     std::lock_guard<std::mutex> lock(summary.mutex);
     return summary.fail(kernelCase, kernelSeed, 0, "", kernel.error().str());
@@ -94,9 +95,9 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
     if (!verdict.failure.empty())
       summary.fail(kernelCase, kernelSeed, number, made.description, verdict.failure);
     else if (verbose)
-      llvm::outs() << "ok --kernel-seed=" << kernelSeed << " --problem-seed=" << number << ": norm " << verdict.normRatio
-                   << " element " << verdict.elementRatio << " lse " << verdict.lseRatio << " | " << kernelCase.text
-                   << " | " << made.description << "\n";
+      llvm::outs() << "ok --kernel-seed=" << kernelSeed << " --problem-seed=" << number << ": norm "
+                   << verdict.normRatio << " element " << verdict.elementRatio << " lse " << verdict.lseRatio << " | "
+                   << kernelCase.text << " | " << made.description << "\n";
   }
 }
 
@@ -126,15 +127,12 @@ static nlohmann::ordered_json toJson(const Summary &summary, const Target &targe
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "random kernels and problems against the reference\n");
-  Target target = Target::preferred();
-  if (!targetText.empty()) {
-    rt::Result<Target> parsed = Target::parse(targetText);
-    if (!parsed) {
-      llvm::errs() << "error: " << parsed.error().str() << "\n";
-      return 1;
-    }
-    target = *parsed;
+  rt::Result<Target> parsed = Target::parse(targetText);
+  if (!parsed) {
+    llvm::errs() << "error: " << parsed.error().str() << "\n";
+    return 1;
   }
+  const Target &target = *parsed;
   auto start = std::chrono::steady_clock::now();
   Summary summary;
   // Runs of different seeds share no kernel seed.

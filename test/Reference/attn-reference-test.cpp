@@ -8,8 +8,8 @@
 #include "attn/Reference/Npy.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/ADT/APFloat.h"
+#include "llvm/Support/CommandLine.h"
 #include <cmath>
 
 using namespace attn;
@@ -112,9 +112,8 @@ static llvm::Error run() {
   std::vector<ProblemTensor> list = tensorsOf(problem);
   for (const std::string &arg : args) {
     auto [name, path] = llvm::StringRef(arg).split('=');
-    bool isArray = llvm::any_of(list, [&, name = name](const ProblemTensor &t) {
-      return t.name == name && t.role == ProblemTensor::Array;
-    });
+    bool isArray = llvm::any_of(
+        list, [&, name = name](const ProblemTensor &t) { return t.name == name && t.role == ProblemTensor::Array; });
     llvm::Expected<Tensor> tensor = readNpy(path, isArray ? Dtype::I32 : Dtype::F32);
     if (!tensor)
       return tensor.takeError();

@@ -14,8 +14,7 @@ using namespace attn::rt;
 
 using Clock = std::chrono::steady_clock;
 static double ms(Clock::time_point since) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - since)
-      .count();
+  return std::chrono::duration<double, std::milli>(Clock::now() - since).count();
 }
 
 /// Runs a function in a child; its wait status.
@@ -39,9 +38,7 @@ static std::string entryOf(const std::string &root) {
   return "";
 }
 
-static bool noTemporaries(const std::string &root) {
-  return namesIn(root + "/v1/.tmp").empty();
-}
+static bool noTemporaries(const std::string &root) { return namesIn(root + "/v1/.tmp").empty(); }
 
 static CacheOptions at(const std::string &root) {
   CacheOptions options;
@@ -56,8 +53,7 @@ static void basics(const std::string &root) {
   Artifact artifact = someArtifact();
   EXPECT(expectRight(root, compiler, artifact).compiles == 1);
   EXPECT(expectRight(root, compiler, artifact).diskHits == 1);
-  for (const char *file : {"kernel.cu", "kernel.cubin", "artifact.json",
-                           "build.log", "entry.json"})
+  for (const char *file : {"kernel.cu", "kernel.cubin", "artifact.json", "build.log", "entry.json"})
     EXPECT(readFile(entryOf(root) + "/" + file).has_value(), "{}", file);
 
   Cache cache(at(root));
@@ -78,18 +74,13 @@ static void basics(const std::string &root) {
   EXPECT(expectRight(root, compiler, artifact).compiles == 1);
   CacheOptions other = at(root);
   other.libraryBuild = "another";
-  EXPECT(Cache(other).get(compiler, artifact).ok() &&
-         Cache(other).list().size() == 6);
+  EXPECT(Cache(other).get(compiler, artifact).ok() && Cache(other).list().size() == 6);
   // The launch's side of an artifact is the caller's even if the code is
   // shared.
   artifact.smemBytes = 1024;
   EXPECT((*cache.get(compiler, artifact))->artifact.smemBytes == 1024);
-  EXPECT(expectRight(
-             root, compiler,
-             someArtifact("x", "../../weird name/\n" + std::string(300, 'x')))
-             .compiles == 1);
-  EXPECT(Cache(at(root)).list(/*deep=*/true).size() == 7 &&
-         Cache(at(root)).removeBad() == 0);
+  EXPECT(expectRight(root, compiler, someArtifact("x", "../../weird name/\n" + std::string(300, 'x'))).compiles == 1);
+  EXPECT(Cache(at(root)).list(/*deep=*/true).size() == 7 && Cache(at(root)).removeBad() == 0);
 }
 
 /// Two processes build one entry fifty times over, with threads of their own.
@@ -107,14 +98,11 @@ static void race(const std::string &root) {
         for (std::thread &thread : threads)
           thread = std::thread([&] {
             auto kernel = cache.get(compiler, someArtifact());
-            EXPECT(kernel.ok() &&
-                   (*kernel)->binary ==
-                       FakeCompiler::right(someArtifact().source));
+            EXPECT(kernel.ok() && (*kernel)->binary == FakeCompiler::right(someArtifact().source));
           });
         for (std::thread &thread : threads)
           thread.join();
-        EXPECT(cache.stats().compiles <= 1 && cache.stats().unpublished == 0 &&
-               cache.stats().repairs == 0);
+        EXPECT(cache.stats().compiles <= 1 && cache.stats().unpublished == 0 && cache.stats().repairs == 0);
         ::_exit(0);
       }
     for (pid_t child : children) {
@@ -123,8 +111,7 @@ static void race(const std::string &root) {
       EXPECT(status == 0, "round {}", round);
     }
     EXPECT(expectRight(dir, compiler, someArtifact()).diskHits == 1);
-    EXPECT(noTemporaries(dir) &&
-           Cache(at(dir)).list(/*deep=*/true).size() == 1);
+    EXPECT(noTemporaries(dir) && Cache(at(dir)).list(/*deep=*/true).size() == 1);
   }
 }
 
@@ -134,8 +121,7 @@ static void race(const std::string &root) {
 static void killed(const std::string &root) {
   FakeCompiler killedIn, compiler;
   killedIn.during = [] { ::kill(::getpid(), SIGKILL); };
-  EXPECT(WIFSIGNALED(
-      inChild([&] { expectRight(root + "/c", killedIn, someArtifact()); })));
+  EXPECT(WIFSIGNALED(inChild([&] { expectRight(root + "/c", killedIn, someArtifact()); })));
   EXPECT(expectRight(root + "/c", compiler, someArtifact()).compiles == 1);
 
   for (bool damaged : {false, true}) {
@@ -156,8 +142,7 @@ static void killed(const std::string &root) {
       // What is under its final name is whole, whenever we died.
       CacheStats next = expectRight(dir, compiler, someArtifact());
       EXPECT(damaged || next.repairs == 0, "step {}", step);
-      EXPECT(expectRight(dir, compiler, someArtifact()).diskHits == 1,
-             "step {}", step);
+      EXPECT(expectRight(dir, compiler, someArtifact()).diskHits == 1, "step {}", step);
       Cache(at(dir)).removeBad();
       EXPECT(noTemporaries(dir), "step {}", step);
     }
@@ -179,13 +164,11 @@ static void full(const std::string &root) {
         EXPECT(stats.compiles == 1);
         ::_exit(fault.seen > step ? 7 : 0);
       });
-      EXPECT(WIFEXITED(status) &&
-             (WEXITSTATUS(status) == 7 || WEXITSTATUS(status) == 0));
+      EXPECT(WIFEXITED(status) && (WEXITSTATUS(status) == 7 || WEXITSTATUS(status) == 0));
       hit = WEXITSTATUS(status) == 7;
       // A failed write leaves nothing, rather than something bad.
       EXPECT(expectRight(dir, compiler, someArtifact()).repairs == 0);
-      EXPECT(expectRight(dir, compiler, someArtifact()).diskHits == 1,
-             "errno {} step {}", error, step);
+      EXPECT(expectRight(dir, compiler, someArtifact()).diskHits == 1, "errno {} step {}", error, step);
     }
   }
 }
@@ -199,27 +182,22 @@ static void damage(const std::string &root) {
   std::string entry = entryOf(root);
   auto rebuilt = [&](const char *what, const std::string &file, bool needed) {
     CacheStats stats = expectRight(root, compiler, artifact);
-    EXPECT(!needed || (stats.repairs == 1 && stats.compiles == 1), "{} {}",
-           what, file);
+    EXPECT(!needed || (stats.repairs == 1 && stats.compiles == 1), "{} {}", what, file);
     Cache cache(at(root));
-    EXPECT(needed || cache.list(/*deep=*/true)[0].problem != "", "{} {}", what,
-           file);
+    EXPECT(needed || cache.list(/*deep=*/true)[0].problem != "", "{} {}", what, file);
     if (!needed)
       EXPECT(cache.removeBad() == 1);
     expectRight(root, compiler, artifact);
-    EXPECT(expectRight(root, compiler, artifact).diskHits == 1 &&
-           Cache(at(root)).list(true)[0].problem == "");
+    EXPECT(expectRight(root, compiler, artifact).diskHits == 1 && Cache(at(root)).list(true)[0].problem == "");
   };
-  for (std::string name : {"entry.json", "kernel.cubin", "kernel.cu",
-                           "artifact.json", "build.log"}) {
+  for (std::string name : {"entry.json", "kernel.cubin", "kernel.cu", "artifact.json", "build.log"}) {
     bool needed = name == "entry.json" || name == "kernel.cubin";
     std::string file = entry + "/" + name;
     ::unlink(file.c_str());
     rebuilt("missing", file, needed);
     EXPECT(::truncate(file.c_str(), 0) == 0);
     rebuilt("empty", file, needed);
-    EXPECT(::truncate(file.c_str(),
-                      static_cast<off_t>(readFile(file)->size() / 2)) == 0);
+    EXPECT(::truncate(file.c_str(), static_cast<off_t>(readFile(file)->size() / 2)) == 0);
     rebuilt("truncated", file, needed);
     ::unlink(file.c_str());
     ::mkdir(file.c_str(), 0777);
@@ -265,18 +243,14 @@ static void useless(const std::string &root) {
   FakeCompiler compiler;
   Cache cache(at(root));
   for (int i = 0; i < 3; ++i) { // three kernels, one warning
-    auto kernel =
-        cache.get(compiler, someArtifact(fmt::format("source {}", i)));
-    EXPECT(kernel.ok() &&
-           (*kernel)->binary ==
-               FakeCompiler::right(fmt::format("source {}", i)) &&
+    auto kernel = cache.get(compiler, someArtifact(fmt::format("source {}", i)));
+    EXPECT(kernel.ok() && (*kernel)->binary == FakeCompiler::right(fmt::format("source {}", i)) &&
            (*kernel)->directory.empty());
   }
   EXPECT(cache.stats().unpublished == 3);
   compiler.fails = true;
   auto failed = cache.get(compiler, someArtifact("bad"));
-  EXPECT(!failed && readFile(failed.error().path + "/kernel.cu") == "bad", "{}",
-         failed.error().path);
+  EXPECT(!failed && readFile(failed.error().path + "/kernel.cu") == "bad", "{}", failed.error().path);
 }
 
 /// A directory that can be read: hits are hits, what is bad or missing is
@@ -296,8 +270,7 @@ static void versions(const std::string &root) {
   makeDirectories(root + "/v2");
   EXPECT(::rename(entryOf(root).c_str(), (root + "/v2/" + name).c_str()) == 0);
   EXPECT(expectRight(root, compiler, someArtifact()).compiles == 1);
-  EXPECT(Cache(at(root)).prune(0) == 1 &&
-         readFile(root + "/v2/" + name + "/kernel.cubin"));
+  EXPECT(Cache(at(root)).prune(0) == 1 && readFile(root + "/v2/" + name + "/kernel.cubin"));
 }
 
 /// Least recently used goes first; a hit counts as use; what was just built
@@ -307,25 +280,20 @@ static void bound(const std::string &root) {
   CacheOptions options = at(root);
   options.maxBytes = 200000; // three entries
   auto age = [&](const std::string &directory, int seconds) {
-    timespec times[2] = {{::time(nullptr) - seconds, 0},
-                         {::time(nullptr) - seconds, 0}};
+    timespec times[2] = {{::time(nullptr) - seconds, 0}, {::time(nullptr) - seconds, 0}};
     ::utimensat(AT_FDCWD, (directory + "/entry.json").c_str(), times, 0);
   };
   std::vector<std::string> directories;
   for (int i = 0; i < 3; ++i) {
     Cache cache(options);
-    directories.push_back(
-        (*cache.get(compiler, someArtifact(fmt::format("{}", i))))->directory);
+    directories.push_back((*cache.get(compiler, someArtifact(fmt::format("{}", i))))->directory);
     age(directories.back(), 1000 - 100 * i);
   }
   EXPECT(expectRight(root, compiler, someArtifact("0")).diskHits == 1);
   Cache cache(options);
-  EXPECT(cache.get(compiler, someArtifact("3")).ok() &&
-         cache.stats().evicted == 1);
-  EXPECT(readFile(directories[0] + "/kernel.cu") &&
-         !readFile(directories[1] + "/kernel.cu"));
-  EXPECT(Cache(options).prune(0) == 3 && Cache(options).list().empty() &&
-         noTemporaries(root));
+  EXPECT(cache.get(compiler, someArtifact("3")).ok() && cache.stats().evicted == 1);
+  EXPECT(readFile(directories[0] + "/kernel.cu") && !readFile(directories[1] + "/kernel.cu"));
+  EXPECT(Cache(options).prune(0) == 3 && Cache(options).list().empty() && noTemporaries(root));
 }
 
 /// Why was this recompiled; and the reproducer of a failure, with the caller's
@@ -337,23 +305,18 @@ static void explain(const std::string &root) {
   EXPECT(cache.get(compiler, someArtifact()).ok());
   fmt::print("{}", *cache.explain(compiler, someArtifact()));
   compiler.name = "1.1";
-  fmt::print("{}",
-             *cache.explain(compiler,
-                            someArtifact("void k() {} // a kernel\nint x;\n")));
-  EXPECT(cache.get(compiler, someArtifact("void k() {} // a kernel\nint x;\n"))
-             .ok());
+  fmt::print("{}", *cache.explain(compiler, someArtifact("void k() {} // a kernel\nint x;\n")));
+  EXPECT(cache.get(compiler, someArtifact("void k() {} // a kernel\nint x;\n")).ok());
 
   compiler.fails = true;
   for (int i = 0; i < 2; ++i) { // not remembered, not in the way of itself
     auto failed = cache.get(compiler, someArtifact("int main("), [] {
-      return std::vector<std::pair<std::string, std::string>>{
-          {"problem.mlir", "attn.kernel\n"}};
+      return std::vector<std::pair<std::string, std::string>>{{"problem.mlir", "attn.kernel\n"}};
     });
     EXPECT(!failed);
     fmt::print("{}\n", failed.error().str());
     EXPECT(readFile(failed.error().path + "/problem.mlir") == "attn.kernel\n");
-    EXPECT(readFile(failed.error().path + "/build.log")->find("error: no") !=
-           std::string::npos);
+    EXPECT(readFile(failed.error().path + "/build.log")->find("error: no") != std::string::npos);
   }
   compiler.fails = false;
   EXPECT(cache.get(compiler, someArtifact("int main(")).ok());
@@ -380,10 +343,9 @@ static void recover(const std::string &root) {
 
 int attn::rt::cacheTest(const std::string &name, const std::string &root) {
   const std::pair<const char *, void (*)(const std::string &)> tests[] = {
-      {"basics", basics},     {"race", race},         {"killed", killed},
-      {"full", full},         {"damage", damage},     {"useless", useless},
-      {"readonly", readonly}, {"versions", versions}, {"bound", bound},
-      {"explain", explain},   {"torture", torture},   {"recover", recover}};
+      {"basics", basics}, {"race", race},       {"killed", killed},     {"full", full},
+      {"damage", damage}, {"useless", useless}, {"readonly", readonly}, {"versions", versions},
+      {"bound", bound},   {"explain", explain}, {"torture", torture},   {"recover", recover}};
   for (const auto &[test, body] : tests)
     if (name == test) {
       EXPECT(!root.empty(), "give a directory");

@@ -13,34 +13,29 @@ using namespace attn::rt;
 
 using Clock = std::chrono::steady_clock;
 static double ms(Clock::time_point since) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - since)
-      .count();
+  return std::chrono::duration<double, std::milli>(Clock::now() - since).count();
 }
 
 static Artifact saxpy(const char *target) {
   Artifact artifact = someArtifact("", "saxpy");
   artifact.target = target;
-  artifact.params = {{"x", Param::Kind::Pointer},
-                     {"y", Param::Kind::Pointer},
-                     {"a", Param::Kind::F32},
-                     {"n", Param::Kind::I32}};
+  artifact.params = {
+      {"x", Param::Kind::Pointer}, {"y", Param::Kind::Pointer}, {"a", Param::Kind::F32}, {"n", Param::Kind::I32}};
   if (artifact.isHost())
-    artifact.source =
-        "extern \"C\" void saxpy_block(void *const *args, int block) {\n"
-        "  const float *x = *(const float **)args[0]; float *y = *(float "
-        "**)args[1];\n"
-        "  float a = *(const float *)args[2]; int n = *(const int *)args[3];\n"
-        "  volatile char deep[9 << 20]; deep[0] = 1;\n" // the stack is 16 MB
-        "  for (int i = block * 128; i < n && i < block * 128 + 128; ++i) y[i] "
-        "+= a * x[i];\n}\n";
+    artifact.source = "extern \"C\" void saxpy_block(void *const *args, int block) {\n"
+                      "  const float *x = *(const float **)args[0]; float *y = *(float "
+                      "**)args[1];\n"
+                      "  float a = *(const float *)args[2]; int n = *(const int *)args[3];\n"
+                      "  volatile char deep[9 << 20]; deep[0] = 1;\n" // the stack is 16 MB
+                      "  for (int i = block * 128; i < n && i < block * 128 + 128; ++i) y[i] "
+                      "+= a * x[i];\n}\n";
   else
-    artifact.source =
-        "extern \"C\" __global__ void __launch_bounds__(128) saxpy(const float "
-        "*x, float *y, float a, int n) {\n"
-        "  __shared__ float tile[128];\n  int i = blockIdx.x * 128 + "
-        "threadIdx.x;\n"
-        "  tile[threadIdx.x] = i < n ? x[i] : 0; __syncthreads();\n"
-        "  if (i < n) y[i] += a * tile[threadIdx.x ^ 1];\n}\n";
+    artifact.source = "extern \"C\" __global__ void __launch_bounds__(128) saxpy(const float "
+                      "*x, float *y, float a, int n) {\n"
+                      "  __shared__ float tile[128];\n  int i = blockIdx.x * 128 + "
+                      "threadIdx.x;\n"
+                      "  tile[threadIdx.x] = i < n ? x[i] : 0; __syncthreads();\n"
+                      "  if (i < n) y[i] += a * tile[threadIdx.x ^ 1];\n}\n";
   return artifact;
 }
 
@@ -50,17 +45,14 @@ static void artifact() {
   a.notes = {{"mask", "causal \"x\"\n"}};
   Result<Artifact> b = Artifact::fromJson(a.toJson());
   EXPECT(b.ok(), "{}", b.error().str());
-  EXPECT(b->toJson() == a.toJson() && b->source == a.source &&
-         b->params[2].kind == Param::Kind::F32 && b->grid.packed);
-  EXPECT(!Artifact::fromJson("{") && !Artifact::fromJson("[]") &&
-         !Artifact::fromJson("{\"abi_version\": 1}"));
+  EXPECT(b->toJson() == a.toJson() && b->source == a.source && b->params[2].kind == Param::Kind::F32 && b->grid.packed);
+  EXPECT(!Artifact::fromJson("{") && !Artifact::fromJson("[]") && !Artifact::fromJson("{\"abi_version\": 1}"));
   fmt::print("{}\n", Artifact::fromJson("{\"abi_version\": 99}").error().str());
   EXPECT((GridRule{false, 128, 16}.blocks(4, 1000) == 16 * 4 * 8) &&
          (GridRule{true, 128, 2}.blocks(3, 1000) == 2 * (7 + 3 + 2)));
   EXPECT((GridRule{false, 128, 16}.blocks(0, 1000) == 0));
-  EXPECT(parseSize("64K") == 65536 && parseSize("1G") == 1u << 30 &&
-         !parseSize("") && !parseSize("1T") && !parseSize("-1") &&
-         parseSize("7") == 7u);
+  EXPECT(parseSize("64K") == 65536 && parseSize("1G") == 1u << 30 && !parseSize("") && !parseSize("1T") &&
+         !parseSize("-1") && parseSize("7") == 7u);
 }
 
 static void nvrtc() {
@@ -70,13 +62,11 @@ static void nvrtc() {
   for (const char *target : {"sm_80", "sm_90a", "sm_100a"}) {
     Result<CompileOutput> output = compiler->compile(saxpy(target));
     EXPECT(output.ok(), "{}", output.error().str());
-    EXPECT(output->binary.substr(1, 3) == "ELF" &&
-           output->report.registers > 0 && output->report.stack == 0);
+    EXPECT(output->binary.substr(1, 3) == "ELF" && output->report.registers > 0 && output->report.stack == 0);
     fmt::print("{}: {}\n", target, output->report.str());
   }
   Artifact header = saxpy("sm_80");
-  header.source = "#include \"attn/tile.h\"\n" +
-                  header.source; // from memory, there is no include path
+  header.source = "#include \"attn/tile.h\"\n" + header.source; // from memory, there is no include path
   Result<CompileOutput> output = compiler->compile(header);
   EXPECT(output.ok(), "{}", output.error().str());
   header.source = "#error oh no\n";
@@ -99,18 +89,14 @@ static void host(const std::string &root) {
   ThreadPool pool(3);
   for (bool warm : {false, true}) {
     Cache cache(options);
-    std::unique_ptr<Compiler> fresh =
-        createCompiler("cpu"); // as in a new process
+    std::unique_ptr<Compiler> fresh = createCompiler("cpu"); // as in a new process
     Clock::time_point begin = Clock::now();
     auto kernel = cache.get(*fresh, art);
     EXPECT(kernel.ok(), "{}", kernel.error().str());
     auto module = HostModule::load(*kernel);
     EXPECT(module.ok(), "{}", module.error().str());
-    EXPECT(!warm || (ms(begin) < 50 &&
-                     (*kernel)->origin == CompiledKernel::Origin::Disk),
-           "{} ms", ms(begin));
-    fmt::print(stderr, "{}: {:.2f} ms to a loaded module\n",
-               warm ? "warm" : "cold", ms(begin));
+    EXPECT(!warm || (ms(begin) < 50 && (*kernel)->origin == CompiledKernel::Origin::Disk), "{} ms", ms(begin));
+    fmt::print(stderr, "{}: {:.2f} ms to a loaded module\n", warm ? "warm" : "cold", ms(begin));
     std::vector<float> x(100000, 2), y(100000, 1);
     float *px = x.data(), *py = y.data(), a = 3;
     int n = 100000;
@@ -181,8 +167,7 @@ static void driver() {
   auto kernel = std::make_shared<CompiledKernel>();
   kernel->artifact = saxpy("sm_80");
   EXPECT(driver.ok() || !Module::load(kernel));
-  EXPECT(targetOf(90, true) == "sm_90a" && targetOf(90, false) == "sm_90" &&
-         targetOf(86, true) == "sm_86");
+  EXPECT(targetOf(90, true) == "sm_90a" && targetOf(90, false) == "sm_90" && targetOf(86, true) == "sm_86");
 }
 
 /// On a GPU: saxpy through compile, cache, module, launch and a captured graph.
@@ -204,20 +189,16 @@ static void gpu(const std::string &root) {
   float a = 3;
   std::vector<float> x(1000, 2), y(1000, 1);
   DevicePtr dx = *cuda.alloc(4000), dy = *cuda.alloc(4000);
-  EXPECT(cuda.copyToDevice(dx, x.data(), 4000).ok() &&
-         cuda.copyToDevice(dy, y.data(), 4000).ok());
+  EXPECT(cuda.copyToDevice(dx, x.data(), 4000).ok() && cuda.copyToDevice(dy, y.data(), 4000).ok());
   Stream stream = *cuda.createStream();
   void *args[] = {&dx, &dy, &a, &n};
-  auto go = [&] {
-    EXPECT(launch(**module, args, (n + 127) / 128, stream).ok());
-  };
+  auto go = [&] { EXPECT(launch(**module, args, (n + 127) / 128, stream).ok()); };
   go();
   EXPECT(cuda.beginCapture(stream).ok());
   go();
   Result<GraphExec> graph = cuda.endCapture(stream);
   EXPECT(graph.ok(), "{}", graph.error().str());
-  EXPECT(cuda.launchGraph(*graph, stream).ok() &&
-         cuda.synchronize(stream).ok());
+  EXPECT(cuda.launchGraph(*graph, stream).ok() && cuda.synchronize(stream).ok());
   EXPECT(cuda.copyToHost(y.data(), dy, 4000).ok());
   for (float v : y)
     EXPECT(v == 13, "got {}", v);
@@ -228,22 +209,19 @@ static void gpu(const std::string &root) {
     go();
   double host = ms(t);
   EXPECT(cuda.record(end, stream).ok() && cuda.synchronizeEvent(end).ok());
-  fmt::print("{}: launch {:.2f} us host, {:.2f} us device, occupancy {}\n",
-             target, host * 2, *cuda.elapsedMs(begin, end) * 2,
-             *(*module)->occupancy());
+  fmt::print("{}: launch {:.2f} us host, {:.2f} us device, occupancy {}\n", target, host * 2,
+             *cuda.elapsedMs(begin, end) * 2, *(*module)->occupancy());
 }
 
-int attn::rt::compilerTest(const std::string &name,
-                           const std::string &argument) {
-  const std::pair<const char *, std::function<void()>> tests[] = {
-      {"artifact", artifact},
-      {"nvrtc", nvrtc},
-      {"nvrtc-missing", nvrtcMissing},
-      {"host", [&] { host(argument); }},
-      {"host-missing", hostMissing},
-      {"pool", pool},
-      {"driver", driver},
-      {"gpu", [&] { gpu(argument); }}};
+int attn::rt::compilerTest(const std::string &name, const std::string &argument) {
+  const std::pair<const char *, std::function<void()>> tests[] = {{"artifact", artifact},
+                                                                  {"nvrtc", nvrtc},
+                                                                  {"nvrtc-missing", nvrtcMissing},
+                                                                  {"host", [&] { host(argument); }},
+                                                                  {"host-missing", hostMissing},
+                                                                  {"pool", pool},
+                                                                  {"driver", driver},
+                                                                  {"gpu", [&] { gpu(argument); }}};
   for (const auto &[test, body] : tests)
     if (name == test) {
       body();

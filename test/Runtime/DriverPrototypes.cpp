@@ -16,12 +16,10 @@
 extern "C" CUresult CUDAAPI cuEventElapsedTime(float *, CUevent, CUevent);
 
 template <typename A, typename B>
-constexpr bool sameAbi = std::is_pointer_v<A> == std::is_pointer_v<B> &&
-                         sizeof(A) == sizeof(B);
+constexpr bool sameAbi = std::is_pointer_v<A> == std::is_pointer_v<B> && sizeof(A) == sizeof(B);
 
 template <typename A, typename B> struct SameFunction : std::false_type {};
-template <typename... As, typename... Bs>
-struct SameFunction<int (*)(As...), CUresult (*)(Bs...)> {
+template <typename... As, typename... Bs> struct SameFunction<int (*)(As...), CUresult (*)(Bs...)> {
   static constexpr bool compare() {
     if constexpr (sizeof...(As) == sizeof...(Bs))
       return (sameAbi<As, Bs> && ...);
@@ -32,22 +30,16 @@ struct SameFunction<int (*)(As...), CUresult (*)(Bs...)> {
 
 // The macros of <cuda.h> map `cuMemAlloc` to `cuMemAlloc_v2`, which is
 // declared, so exported names can be used as they stand.
-#define SAME(name, parameters)                                                 \
-  static_assert(SameFunction<decltype(attn::rt::DriverTable::name),            \
-                             decltype(&::name)>::value,                        \
-                #name);
+#define SAME(name, parameters)                                                                                         \
+  static_assert(SameFunction<decltype(attn::rt::DriverTable::name), decltype(&::name)>::value, #name);
 ATTN_DRIVER_FUNCTIONS(SAME)
 
 using namespace attn::rt::cuda;
 static_assert(multiprocessorCount == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-static_assert(computeCapabilityMajor ==
-              CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-static_assert(computeCapabilityMinor ==
-              CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-static_assert(maxSharedMemoryOptin ==
-              CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-static_assert(maxDynamicSharedSize ==
-              CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+static_assert(computeCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+static_assert(computeCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+static_assert(maxSharedMemoryOptin == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+static_assert(maxDynamicSharedSize == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 static_assert(streamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(captureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 static_assert(errorNoBinary == CUDA_ERROR_NO_BINARY_FOR_GPU);

@@ -28,19 +28,15 @@ static bool strikes() {
   return true;
 }
 
-template <typename F> static F *real(const char *name) {
-  return reinterpret_cast<F *>(::dlsym(RTLD_NEXT, name));
-}
+template <typename F> static F *real(const char *name) { return reinterpret_cast<F *>(::dlsym(RTLD_NEXT, name)); }
 
 extern "C" {
 ssize_t write(int fd, const void *bytes, size_t n) {
   static auto *next = real<ssize_t(int, const void *, size_t)>("write");
   if (fd > 2 && strikes()) {
     // A disk that fills up takes a part first.
-    return n > 1 && !attn::rt::fault.once &&
-                   attn::rt::fault.seen == attn::rt::fault.after + 1
-               ? next(fd, bytes, n / 2)
-               : -1;
+    return n > 1 && !attn::rt::fault.once && attn::rt::fault.seen == attn::rt::fault.after + 1 ? next(fd, bytes, n / 2)
+                                                                                               : -1;
   }
   return next(fd, bytes, n);
 }
@@ -52,10 +48,8 @@ int rename(const char *from, const char *to) noexcept {
   static auto *next = real<int(const char *, const char *)>("rename");
   return strikes() ? -1 : next(from, to);
 }
-int renameat2(int fromDir, const char *from, int toDir, const char *to,
-              unsigned flags) noexcept {
-  static auto *next =
-      real<int(int, const char *, int, const char *, unsigned)>("renameat2");
+int renameat2(int fromDir, const char *from, int toDir, const char *to, unsigned flags) noexcept {
+  static auto *next = real<int(int, const char *, int, const char *, unsigned)>("renameat2");
   return strikes() ? -1 : next(fromDir, from, toDir, to, flags);
 }
 int mkdir(const char *path, mode_t mode) noexcept {

@@ -19,16 +19,15 @@
 
 namespace attn::rt {
 
-#define EXPECT(condition, ...)                                                 \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
-      fmt::print(stderr, "{}:{}: expected {}", __FILE__, __LINE__,             \
-                 #condition);                                                  \
-      fmt::print(stderr, "  " __VA_ARGS__);                                    \
-      fmt::print(stderr, "\n");                                                \
-      std::fflush(nullptr);                                                    \
-      ::_exit(1);                                                              \
-    }                                                                          \
+#define EXPECT(condition, ...)                                                                                         \
+  do {                                                                                                                 \
+    if (!(condition)) {                                                                                                \
+      fmt::print(stderr, "{}:{}: expected {}", __FILE__, __LINE__, #condition);                                        \
+      fmt::print(stderr, "  " __VA_ARGS__);                                                                            \
+      fmt::print(stderr, "\n");                                                                                        \
+      std::fflush(nullptr);                                                                                            \
+      ::_exit(1);                                                                                                      \
+    }                                                                                                                  \
   } while (false)
 
 /// "Compiles" a text to 60 KB made of it. `during` runs in the middle of a
@@ -43,9 +42,7 @@ struct FakeCompiler : Compiler {
   Result<std::string> version() const override { return name; }
   std::string toolPath() const override { return ""; }
   std::string headerDigest() const override { return "h1"; }
-  std::vector<std::string> flags(std::string_view) const override {
-    return options;
-  }
+  std::vector<std::string> flags(std::string_view) const override { return options; }
   std::string_view sourceFile() const override { return "kernel.cu"; }
   std::string_view binaryFile() const override { return "kernel.cubin"; }
   static std::string right(const std::string &source) {
@@ -59,13 +56,11 @@ struct FakeCompiler : Compiler {
       during();
     if (fails)
       return Error{"the fake compiler failed", "kernel.cu(1): error: no\n", {}};
-    return CompileOutput{
-        right(artifact.source), "made it\n", {168, 0, 0, 0, 0}};
+    return CompileOutput{right(artifact.source), "made it\n", {168, 0, 0, 0, 0}};
   }
 };
 
-inline Artifact someArtifact(std::string source = "void k() {} // a kernel\n",
-                             std::string name = "dense_causal") {
+inline Artifact someArtifact(std::string source = "void k() {} // a kernel\n", std::string name = "dense_causal") {
   Artifact artifact;
   artifact.name = std::move(name);
   artifact.entry = artifact.name;
@@ -80,8 +75,7 @@ inline Artifact someArtifact(std::string source = "void k() {} // a kernel\n",
 
 /// A fresh Cache (an empty process, so to speak) must give the right binary;
 /// says what it took.
-inline CacheStats expectRight(const std::string &root, const Compiler &compiler,
-                              const Artifact &artifact) {
+inline CacheStats expectRight(const std::string &root, const Compiler &compiler, const Artifact &artifact) {
   CacheOptions options;
   options.root = root;
   Cache cache(options);

@@ -9,8 +9,7 @@
 using namespace attn::rt;
 
 int main(int argc, char **argv) {
-  std::string test = argc > 1 ? argv[1] : "",
-              argument = argc > 2 ? argv[2] : "";
+  std::string test = argc > 1 ? argv[1] : "", argument = argc > 2 ? argv[2] : "";
   int done = cacheTest(test, argument);
   if (done < 0)
     done = compilerTest(test, argument);

@@ -76,10 +76,14 @@ public:
               .Case([&](arith::CmpIOp cmp) {
                 int64_t a = in(0), b = in(1);
                 switch (cmp.getPredicate()) {
-                case arith::CmpIPredicate::slt: return int64_t(a < b);
-                case arith::CmpIPredicate::sle: return int64_t(a <= b);
-                case arith::CmpIPredicate::eq: return int64_t(a == b);
-                default: llvm_unreachable("predicate not emitted by IndexMath");
+                case arith::CmpIPredicate::slt:
+                  return int64_t(a < b);
+                case arith::CmpIPredicate::sle:
+                  return int64_t(a <= b);
+                case arith::CmpIPredicate::eq:
+                  return int64_t(a == b);
+                default:
+                  llvm_unreachable("predicate not emitted by IndexMath");
                 }
               })
               .Default([&](Operation *load) {
@@ -131,8 +135,7 @@ private:
                           << ", lenK = " << lenK << ", x = " << x << ", y = " << y;
   }
 
-  template <typename List>
-  std::optional<Set> setOf(Emitted &ir, const List &list, int64_t extent) {
+  template <typename List> std::optional<Set> setOf(Emitted &ir, const List &list, int64_t extent) {
     Set set(extent, false);
     int64_t last = 0;
     for (const Interval &i : list) {
@@ -147,8 +150,8 @@ private:
     return set;
   }
 
-  LogicalResult checkRanges(StringRef name, Emitted &ir, TileRanges &ranges, bool exact, int64_t lines,
-                            int64_t extent, const Arrays &arrays, llvm::function_ref<bool(int64_t, int64_t)> kept) {
+  LogicalResult checkRanges(StringRef name, Emitted &ir, TileRanges &ranges, bool exact, int64_t lines, int64_t extent,
+                            const Arrays &arrays, llvm::function_ref<bool(int64_t, int64_t)> kept) {
     for (int64_t a = 0; a < lines; ++a) {
       Set some(extent, false), all(extent, true);
       for (int64_t b = a + 1; b <= lines; ++b) {
@@ -173,8 +176,8 @@ private:
     return success();
   }
 
-  LogicalResult checkLine(StringRef name, Emitted &ir, std::optional<IntervalList> &list, int64_t lines,
-                          int64_t extent, const Arrays &arrays, llvm::function_ref<bool(int64_t, int64_t)> kept) {
+  LogicalResult checkLine(StringRef name, Emitted &ir, std::optional<IntervalList> &list, int64_t lines, int64_t extent,
+                          const Arrays &arrays, llvm::function_ref<bool(int64_t, int64_t)> kept) {
     if (!list)
       return success();
     for (int64_t a = 0; a < lines; ++a) {

@@ -32,8 +32,15 @@ std::vector<Case> attn::allCases() {
   auto add = [&](Case c) { cases.push_back(std::move(c)); };
   auto dense = [&](std::string suite, int64_t dim, int64_t batch, int64_t seqlen, std::string what, std::string mask) {
     int64_t heads = 2048 / dim;
-    add({suite, fmt::format("d{} b{} h{} s{} {}", dim, batch, heads, seqlen, what), mask, heads, heads, dim, batch,
-         seqlen, {}});
+    add({suite,
+         fmt::format("d{} b{} h{} s{} {}", dim, batch, heads, seqlen, what),
+         mask,
+         heads,
+         heads,
+         dim,
+         batch,
+         seqlen,
+         {}});
   };
   for (int64_t dim : {64, 128, 256})
     for (int64_t seqlen : {1024, 4096, 16384}) {

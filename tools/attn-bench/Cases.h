@@ -16,8 +16,8 @@ struct Case {
   std::string name;
   std::string mask;
   int64_t heads = 1, kvHeads = 1, dim = 128;
-  int64_t batch = 1, seqlen = 0;   ///< dense
-  std::vector<int64_t> lengths;    ///< packed, if not empty
+  int64_t batch = 1, seqlen = 0; ///< dense
+  std::vector<int64_t> lengths;  ///< packed, if not empty
 
   /// The problem's text, called @bench; `config` may override the tile sizes.
   std::string problem(const std::string &config) const;

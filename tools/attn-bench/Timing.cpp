@@ -65,8 +65,8 @@ static std::vector<char> randomBytes(int64_t elements, reference::Dtype dtype, u
   return bytes;
 }
 
-static rt::Status fill(Buffers &buffers, const Kernel &kernel, ProblemOp problem,
-                       const reference::InputSizes &wanted, Timing &timing) {
+static rt::Status fill(Buffers &buffers, const Kernel &kernel, ProblemOp problem, const reference::InputSizes &wanted,
+                       Timing &timing) {
   Sizes sizes{wanted.batch, wanted.seqlenQ, wanted.seqlenKv};
   auto total = [](const std::vector<int64_t> &lengths) {
     int64_t sum = 0;
@@ -171,8 +171,8 @@ rt::Result<Timing> bench::timeKernel(const Kernel &kernel, ProblemOp problem, co
   }
   if (rt::Status s = fill(buffers, kernel, problem, sizes, timing); !s)
     return s.error();
-  rt::Status status = kernel.isHost() ? timeHost(kernel, buffers, budgetMs, timing)
-                                      : timeDevice(kernel, buffers, budgetMs, timing);
+  rt::Status status =
+      kernel.isHost() ? timeHost(kernel, buffers, budgetMs, timing) : timeDevice(kernel, buffers, budgetMs, timing);
   if (!status)
     return status.error();
   return timing;

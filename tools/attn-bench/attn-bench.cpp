@@ -69,7 +69,9 @@ static rt::Result<Json> runCase(const Case &c, const Target &target) {
   double flops = 4.0 * visiblePairs(problem->getMask(), lengths) * c.heads * c.dim;
   const rt::CompiledKernel &compiled = (*kernel)->getCompiled();
   bool cold = compiled.origin == rt::CompiledKernel::Origin::Compiled;
-  Json line = {{"peer", "attnc"}, {"case", c.name}, {"fwd_ms", rounded(timing->medianMs)},
+  Json line = {{"peer", "attnc"},
+               {"case", c.name},
+               {"fwd_ms", rounded(timing->medianMs)},
                {"fwd_tf", rounded(flops / timing->medianMs / 1e9, target.isHost() ? 1e4 : 10)},
                {"gb_s", rounded(timing->bytes / timing->medianMs / 1e6, 10)},
                {cold ? "compile_cold_ms" : "compile_warm_ms", rounded(createMs, 10)}};
@@ -83,15 +85,12 @@ static rt::Result<Json> runCase(const Case &c, const Target &target) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "times attention kernels\n");
-  Target target = Target::preferred();
-  if (!targetText.empty()) {
-    rt::Result<Target> parsed = Target::parse(targetText);
-    if (!parsed) {
-      llvm::errs() << "error: " << parsed.error().str() << "\n";
-      return 1;
-    }
-    target = *parsed;
+  rt::Result<Target> parsed = Target::parse(targetText);
+  if (!parsed) {
+    llvm::errs() << "error: " << parsed.error().str() << "\n";
+    return 1;
   }
+  const Target &target = *parsed;
   std::vector<std::string> wanted(suites.begin(), suites.end());
   if (wanted.empty())
     wanted = target.isHost() ? std::vector<std::string>{"cpu"} : std::vector<std::string>{"dense", "masks", "packed"};
@@ -113,7 +112,8 @@ int main(int argc, char **argv) {
     if (c.suite != "cpu" || !target.isHost())
       continue;
     double ms = bench::timeNaiveLoop(c.batch * c.heads, c.seqlen, c.dim, c.mask == "#attn.causal");
-    llvm::outs() << Json{{"peer", "plain -O2 loop, all CPUs"}, {"case", c.name}, {"fwd_ms", rounded(ms)}}.dump() << "\n";
+    llvm::outs() << Json{{"peer", "plain -O2 loop, all CPUs"}, {"case", c.name}, {"fwd_ms", rounded(ms)}}.dump()
+                 << "\n";
   }
   return status;
 }

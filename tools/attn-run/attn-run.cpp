@@ -8,10 +8,10 @@
 #include "attn/Reference/Difference.h"
 #include "attn/Reference/Inputs.h"
 #include "attn/Reference/Npy.h"
-#include "llvm/Support/CommandLine.h"
-#include "llvm/Support/InitLLVM.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
@@ -20,8 +20,9 @@ namespace cl = llvm::cl;
 
 static cl::opt<std::string> inputFile(cl::Positional, cl::desc("<problem.mlir>"), cl::Required);
 static cl::opt<std::string> problemName("problem", cl::desc("which problem, if the file has several"));
-static cl::opt<std::string> targetText("target", cl::desc("`cpu`, `sm_80` or `sm_80:<chip>`; default: the GPU if there is "
-                                                          "one, else cpu"));
+static cl::opt<std::string> targetText("target",
+                                       cl::desc("`cpu`, `sm_80` or `sm_80:<chip>`; default: the GPU if there is "
+                                                "one, else cpu"));
 static cl::list<std::string> argFiles("arg", cl::desc("an input: NAME=FILE.npy, float32 or int32"));
 static cl::list<std::string> resultFiles("result", cl::desc("where a result goes: NAME=FILE.npy"));
 static cl::opt<uint64_t> seed("seed", cl::desc("of inputs that no file gives"), cl::init(1));
@@ -49,9 +50,8 @@ static llvm::Error loadInputs(ProblemOp problem, reference::Tensors &tensors) {
   std::vector<ProblemTensor> list = tensorsOf(problem);
   for (const std::string &text : argFiles) {
     auto [name, file] = nameAndFile(text);
-    auto tensor = llvm::find_if(list, [&, name = name](auto &t) {
-      return t.name == name && t.role != ProblemTensor::Result;
-    });
+    auto tensor =
+        llvm::find_if(list, [&, name = name](auto &t) { return t.name == name && t.role != ProblemTensor::Result; });
     if (tensor == list.end() || file.empty())
       return llvm::createStringError("expected --arg=NAME=FILE with an input of @" + problem.getSymName() +
                                      ", got: " + text);
@@ -70,7 +70,8 @@ static std::optional<rt::Error> checkResultFiles(ProblemOp problem, const refere
   for (const std::string &text : resultFiles) {
     auto [name, path] = nameAndFile(text);
     if (!results.count(name) || path.empty())
-      return rt::Error{"expected --result=NAME=FILE with a result of @" + problem.getSymName().str() + ", got: " + text};
+      return rt::Error{"expected --result=NAME=FILE with a result of @" + problem.getSymName().str() +
+                       ", got: " + text};
     if (!paths.insert(path).second)
       return rt::Error{"expected a file of its own for each result, got twice: " + path.str()};
     llvm::StringRef folder = llvm::sys::path::parent_path(path);
@@ -98,13 +99,10 @@ static reference::InputSizes sizesAsked() {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "runs an attention problem\n");
-  Target target = Target::preferred();
-  if (!targetText.empty()) {
-    rt::Result<Target> parsed = Target::parse(targetText);
-    if (!parsed)
-      return fail(parsed.error());
-    target = *parsed;
-  }
+  rt::Result<Target> parsed = Target::parse(targetText);
+  if (!parsed)
+    return fail(parsed.error());
+  const Target &target = *parsed;
   std::vector<int64_t> given = {batch, seqlenQ, padding};
   if (seqlenKv.getNumOccurrences())
     given.push_back(seqlenKv);

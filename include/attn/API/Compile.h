@@ -24,7 +24,8 @@ struct Target {
   int arch = 0;
 
   bool isHost() const { return family == "cpu"; }
-  /// `cpu`, `sm_80`, or `sm_80:90` for a family on another chip. An error names the legal forms.
+  /// `cpu`, `sm_80`, or `sm_80:90` for a family on another chip; empty: `preferred`.
+  /// An error names the legal forms.
   static rt::Result<Target> parse(llvm::StringRef text);
   /// The family that runs on the current device, or the CPU if there is none.
   static Target preferred();

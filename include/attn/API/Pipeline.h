@@ -18,8 +18,8 @@ void registerPasses();
 struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
   Option<std::string> target{*this, "target", llvm::cl::desc("`cpu` or `sm_80`"), llvm::cl::init("sm_80")};
   Option<int64_t> arch{*this, "arch", llvm::cl::desc("compute capability times ten"), llvm::cl::init(80)};
-  Option<int64_t> fallback{*this, "fallback", llvm::cl::desc("which fallback of the heuristic's sizes to take, 0: none"),
-                           llvm::cl::init(0)};
+  Option<int64_t> fallback{
+      *this, "fallback", llvm::cl::desc("which fallback of the heuristic's sizes to take, 0: none"), llvm::cl::init(0)};
 };
 
 /// convert-attn-to-tile, tile-pipeline-kv (not on a CPU: its copies are plain

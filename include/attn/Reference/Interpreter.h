@@ -34,8 +34,7 @@ struct Outputs {
 llvm::Expected<Outputs> interpret(ProblemOp problem, const Tensors &inputs);
 
 /// The same for some rows, where a problem is too big to evaluate all of them.
-llvm::Expected<Outputs> interpret(ProblemOp problem, const Tensors &inputs,
-                                  std::function<bool(const Row &)> wanted);
+llvm::Expected<Outputs> interpret(ProblemOp problem, const Tensors &inputs, std::function<bool(const Row &)> wanted);
 
 /// About one row in n (>= 1), other rows in other heads and sequences.
 std::function<bool(const Row &)> oneRowIn(int64_t n);

@@ -46,18 +46,16 @@ struct GridRule {
   /// `queries` is seqlen_q of a dense problem, total_q (rows in the buffer) of
   /// a packed one.
   int64_t blocks(int64_t batch, int64_t queries) const {
-    int64_t tiles = packed ? queries / qTile + batch + 2
-                           : batch * ((queries + qTile - 1) / qTile);
+    int64_t tiles = packed ? queries / qTile + batch + 2 : batch * ((queries + qTile - 1) / qTile);
     return heads * tiles;
   }
 };
 
 struct Artifact {
   int abiVersion = kAbiVersion;
-  std::string name; ///< of the problem; names the cache entry, so keep it short
-                    ///< and readable
-  std::string
-      entry; ///< symbol: the kernel on a GPU, `<entry>_block` in a host object
+  std::string name;   ///< of the problem; names the cache entry, so keep it short
+                      ///< and readable
+  std::string entry;  ///< symbol: the kernel on a GPU, `<entry>_block` in a host object
   std::string target; ///< "cpu", "sm_80", "sm_90a", "sm_100a"
   std::string source; ///< what the printer printed
   std::vector<Param> params;

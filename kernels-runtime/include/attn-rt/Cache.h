@@ -44,11 +44,10 @@
 namespace attn::rt {
 
 struct CacheOptions {
-  std::string
-      root; ///< absolute or relative directory; empty: no disk, memory only
+  std::string root;               ///< absolute or relative directory; empty: no disk, memory only
   uint64_t maxBytes = 1ull << 30; ///< of all entries together; least recently
                                   ///< used go first. 0: no disk
-  std::string libraryBuild; ///< part of the key; empty: the build id of attn_rt
+  std::string libraryBuild;       ///< part of the key; empty: the build id of attn_rt
 
   /// Root: $ATTN_CACHE_DIR, else $XDG_CACHE_HOME/attnc, else ~/.cache/attnc.
   /// Bound: $ATTN_CACHE_SIZE (bytes, or with K, M, G).
@@ -106,21 +105,18 @@ public:
 
   /// Adds files to the reproducer of a failed compile: name and text, e.g.
   /// {"problem.mlir", ...}. Called only on failure.
-  using Reproducer =
-      std::function<std::vector<std::pair<std::string, std::string>>()>;
+  using Reproducer = std::function<std::vector<std::pair<std::string, std::string>>()>;
 
   /// The compiled artifact, from memory, disk or the compiler. Safe from
   /// several threads; those that want the same kernel wait for one compile.
   /// Fails only when the compiler does; the error then has the log and the path
   /// of a reproducer directory.
-  Result<std::shared_ptr<const CompiledKernel>>
-  get(const Compiler &compiler, const Artifact &artifact,
-      const Reproducer &extra = {});
+  Result<std::shared_ptr<const CompiledKernel>> get(const Compiler &compiler, const Artifact &artifact,
+                                                    const Reproducer &extra = {});
 
   /// Why `get` would compile (or wouldn't): the fields in which the key differs
   /// from the nearest entry of the same kernel name.
-  Result<std::string> explain(const Compiler &compiler,
-                              const Artifact &artifact) const;
+  Result<std::string> explain(const Compiler &compiler, const Artifact &artifact) const;
 
   CacheStats stats() const;
   const std::string &root() const;
@@ -135,8 +131,7 @@ public:
   int prune(uint64_t maxBytes);
   /// Tells how an entry's key differs from the nearest other entry of its
   /// kernel; one line per field, empty when alone.
-  std::string compare(const EntryInfo &entry,
-                      const std::vector<EntryInfo> &all) const;
+  std::string compare(const EntryInfo &entry, const std::vector<EntryInfo> &all) const;
 
 private:
   struct Impl;

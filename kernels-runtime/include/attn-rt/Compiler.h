@@ -81,15 +81,13 @@ public:
 /// its nvidia/ folder), $VIRTUAL_ENV, the build's .venv, the site-packages this
 /// library lies in; /usr/local/cuda, /usr/local/cuda-*; python3 of $PATH and of
 /// ~/.local; what the loader finds. The error lists every place.
-std::unique_ptr<Compiler>
-createNvrtcCompiler(std::vector<std::string> extraFlags = {});
+std::unique_ptr<Compiler> createNvrtcCompiler(std::vector<std::string> extraFlags = {});
 
 /// C++17 to a shared object with the system's compiler: $ATTN_CXX, else the
 /// first of c++, g++, clang++ in $PATH. Host headers are written to a temporary
 /// directory ($TMPDIR, /tmp, /var/tmp, /dev/shm: the first that takes them),
 /// gone afterwards.
-std::unique_ptr<Compiler>
-createHostCompiler(std::vector<std::string> extraFlags = {});
+std::unique_ptr<Compiler> createHostCompiler(std::vector<std::string> extraFlags = {});
 
 /// The compiler of a target: host for "cpu", NVRTC for "sm_*".
 std::unique_ptr<Compiler> createCompiler(std::string_view target);

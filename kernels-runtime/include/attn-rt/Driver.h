@@ -52,18 +52,14 @@ public:
   /// Most dynamic shared memory a block can ask for, in bytes.
   Result<int> maxSharedMemory(int device) const;
 
-  Result<DevicePtr>
-  alloc(size_t bytes) const; ///< 0 bytes give a valid pointer too
+  Result<DevicePtr> alloc(size_t bytes) const; ///< 0 bytes give a valid pointer too
   Status free(DevicePtr ptr) const;
   Status copyToDevice(DevicePtr dst, const void *src,
                       size_t bytes) const;                         ///< blocks
   Status copyToHost(void *dst, DevicePtr src, size_t bytes) const; ///< blocks
-  Status copyOnDevice(DevicePtr dst, DevicePtr src, size_t bytes,
-                      Stream stream) const;
-  Status copyToDeviceAsync(DevicePtr dst, const void *src, size_t bytes,
-                           Stream stream) const;
-  Status fill(DevicePtr dst, uint8_t value, size_t bytes,
-              Stream stream = nullptr) const;
+  Status copyOnDevice(DevicePtr dst, DevicePtr src, size_t bytes, Stream stream) const;
+  Status copyToDeviceAsync(DevicePtr dst, const void *src, size_t bytes, Stream stream) const;
+  Status fill(DevicePtr dst, uint8_t value, size_t bytes, Stream stream = nullptr) const;
 
   Result<Stream> createStream() const; ///< non-blocking
   Status destroyStream(Stream stream) const;

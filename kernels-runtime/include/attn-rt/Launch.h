@@ -47,8 +47,7 @@ private:
 };
 
 /// Runs all blocks of a host kernel and waits for them.
-Status run(HostModule &module, ThreadPool &pool, void *const *args,
-           int64_t blocks);
+Status run(HostModule &module, ThreadPool &pool, void *const *args, int64_t blocks);
 
 } // namespace attn::rt
 

@@ -23,8 +23,7 @@ namespace attn::rt {
 /// Module serves all GPUs of a process. Safe from several threads.
 class Module {
 public:
-  static Result<std::shared_ptr<Module>>
-  load(std::shared_ptr<const CompiledKernel> kernel);
+  static Result<std::shared_ptr<Module>> load(std::shared_ptr<const CompiledKernel> kernel);
   ~Module();
 
   const Artifact &artifact() const { return kernel->artifact; }
@@ -51,8 +50,7 @@ class HostModule {
 public:
   using BlockFunction = void (*)(void *const *args, int block);
 
-  static Result<std::shared_ptr<HostModule>>
-  load(std::shared_ptr<const CompiledKernel> kernel);
+  static Result<std::shared_ptr<HostModule>> load(std::shared_ptr<const CompiledKernel> kernel);
   ~HostModule();
 
   const Artifact &artifact() const { return kernel->artifact; }

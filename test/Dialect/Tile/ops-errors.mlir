@@ -202,3 +202,15 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_til
   // expected-error @below {{'tile.softmax_step' op expected a positive scale, got: 0}}
   tile.softmax_step %s, %row, %s scale 0.0 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
 }
+
+// -----
+// kernel C2
+// expected-error @below {{'tile.kernel' op expected target "cpu" or "sm_80", got: "banana"}}
+tile.kernel @k() target("banana") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+}
+
+// -----
+// kernel C3
+// expected-error @below {{'tile.kernel' op expected at least one head in its grid, got: 0}}
+tile.kernel @k() target("cpu") grid(dense heads 0) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+}

@@ -138,3 +138,8 @@ module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps =
 // C3
 // expected-error @below {{expected blocks from 1 to 16, got: 17}}
 module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 17>} {}
+
+// -----
+// ptr C1
+// expected-error @below {{expected a pointer to bf16, f16, f32 or i32, got: 'f64'}}
+module attributes {tile.type = !tile.ptr<f64>} {}

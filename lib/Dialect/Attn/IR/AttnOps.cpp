@@ -97,8 +97,19 @@ static bool isIdentifier(StringRef name) {
 static LogicalResult verifyNames(ProblemOp problem) {
   if (!isIdentifier(problem.getSymName()))
     return problem.emitOpError("expected an identifier as its name, got: \"") << problem.getSymName() << "\"";
-  llvm::StringSet<> taken = {"q", "k", "v", "o", "lse", "batch", "seqlen_q", "seqlen_kv", "total_q", "cu_seqlens_q",
-                             "cu_seqlens_kv", "padded_offsets_q", "padded_offsets_kv"};
+  llvm::StringSet<> taken = {"q",
+                             "k",
+                             "v",
+                             "o",
+                             "lse",
+                             "batch",
+                             "seqlen_q",
+                             "seqlen_kv",
+                             "total_q",
+                             "cu_seqlens_q",
+                             "cu_seqlens_kv",
+                             "padded_offsets_q",
+                             "padded_offsets_kv"};
   for (const char *tensor : {"q", "k", "v", "o", "lse"})
     for (const char *stride : {"_batch", "_row", "_head"})
       taken.insert((Twine(tensor) + stride).str());

@@ -81,11 +81,10 @@ static llvm::SmallVector<Axis, 4> axesOf(LayoutAttr layout, Axis rows, Axis head
 std::vector<ProblemTensor> attn::tensorsOf(ProblemOp problem) {
   using T = ProblemTensor;
   LayoutAttr q = problem.getQLayout(), kv = problem.getKLayout();
-  std::vector<T> list = {
-      {"q", T::Operand, T::Data, axesOf(q, T::RowsQ, T::Heads, T::DimQk)},
-      {"k", T::Operand, T::Data, axesOf(kv, T::RowsKv, T::KvHeads, T::DimQk)},
-      {"v", T::Operand, T::Data, axesOf(problem.getVLayout(), T::RowsKv, T::KvHeads, T::DimV)},
-      {"o", T::Result, T::Data, axesOf(problem.getOLayout(), T::RowsQ, T::Heads, T::DimV)}};
+  std::vector<T> list = {{"q", T::Operand, T::Data, axesOf(q, T::RowsQ, T::Heads, T::DimQk)},
+                         {"k", T::Operand, T::Data, axesOf(kv, T::RowsKv, T::KvHeads, T::DimQk)},
+                         {"v", T::Operand, T::Data, axesOf(problem.getVLayout(), T::RowsKv, T::KvHeads, T::DimV)},
+                         {"o", T::Result, T::Data, axesOf(problem.getOLayout(), T::RowsQ, T::Heads, T::DimV)}};
   llvm::SmallVector<Axis, 4> statistics = {T::Batch, T::Heads, T::RowsQ};
   if (problem.hasLse())
     list.emplace_back("lse", T::Result, T::Float32, llvm::ArrayRef(statistics).drop_front(q.isPacked()));

@@ -33,7 +33,8 @@ static TileRanges shortened(IndexMath &math, TileRanges ranges, Index extent) {
     Interval hull = {extent, 0};
     for (const Interval &i : ranges.some) {
       Cond empty = math.le(i.hi, i.lo);
-      hull = {math.select(empty, hull.lo, math.min(hull.lo, i.lo)), math.select(empty, hull.hi, math.max(hull.hi, i.hi))};
+      hull = {math.select(empty, hull.lo, math.min(hull.lo, i.lo)),
+              math.select(empty, hull.hi, math.max(hull.hi, i.hi))};
     }
     hull.lo = math.min(hull.lo, hull.hi); // nothing at all: empty
     ranges.some = {hull};
@@ -43,8 +44,8 @@ static TileRanges shortened(IndexMath &math, TileRanges ranges, Index extent) {
 
 /// Folds the ranges of all masks, `some` and `all` alike, with one operation.
 template <typename Composite, typename Ranges>
-static TileRanges foldRanges(Index extent, Composite composite, IndexMath &math, const MaskScope &scope, Combine combine,
-                             Ranges ranges) {
+static TileRanges foldRanges(Index extent, Composite composite, IndexMath &math, const MaskScope &scope,
+                             Combine combine, Ranges ranges) {
   std::optional<TileRanges> result;
   forEach(composite, scope, [&](MaskInterface mask, const MaskScope &child) {
     TileRanges r = ranges(mask, child);
@@ -67,8 +68,7 @@ static Lists foldLines(Composite composite, const MaskScope &scope, LinesOf line
 }
 
 template <typename Composite, typename Join>
-static Cond foldKeep(Composite composite, IndexMath &math, const MaskScope &scope, Index q, Index k,
-                     Join join) {
+static Cond foldKeep(Composite composite, IndexMath &math, const MaskScope &scope, Index q, Index k, Join join) {
   std::optional<Cond> result;
   forEach(composite, scope, [&](MaskInterface mask, const MaskScope &child) {
     Cond keep = mask.emitKeep(math, child, q, k);
@@ -99,8 +99,7 @@ static MaskPoint pointOf(const MaskPoint &point, unsigned first) {
 }
 
 /// Is there a mask that keeps the point (`wanted`), or drops it (not `wanted`)?
-template <typename Composite>
-static bool anyKeeps(Composite composite, const MaskPoint &point, bool wanted) {
+template <typename Composite> static bool anyKeeps(Composite composite, const MaskPoint &point, bool wanted) {
   ArrayRef<unsigned> first = composite.getFirstArray();
   for (auto [i, mask] : llvm::enumerate(composite.getMasks())) {
     bool ownArrays = first[i] > 0 && first[i + 1] > first[i];
@@ -127,8 +126,7 @@ static LogicalResult verifyMasks(function_ref<InFlightDiagnostic()> emitError, S
   return success();
 }
 
-template <typename Composite>
-static Attribute parseMasks(AsmParser &parser) {
+template <typename Composite> static Attribute parseMasks(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<MaskInterface> masks;
   auto parseMask = [&]() -> ParseResult {
@@ -157,9 +155,7 @@ static void printMasks(AsmPrinter &printer, ArrayRef<MaskInterface> masks) {
 // and
 //===--------------------------------------------------------------------===//
 
-bool AndMaskAttr::keeps(const MaskPoint &point) const {
-  return !anyKeeps(*this, point, false);
-}
+bool AndMaskAttr::keeps(const MaskPoint &point) const { return !anyKeeps(*this, point, false); }
 
 /// The intersection of two lines of one interval each (known-empty ones are
 /// kept: every line of a mask has the same number of intervals).
@@ -223,9 +219,7 @@ void AndMaskAttr::print(AsmPrinter &printer) const { printMasks(printer, getMask
 // or
 //===--------------------------------------------------------------------===//
 
-bool OrMaskAttr::keeps(const MaskPoint &point) const {
-  return anyKeeps(*this, point, true);
-}
+bool OrMaskAttr::keeps(const MaskPoint &point) const { return anyKeeps(*this, point, true); }
 
 /// The union of two lines as one interval, where both start at 0, as a prefix and
 /// a causal row do. Other unions may have a hole, and intervals that merge from
@@ -281,7 +275,7 @@ bool OrMaskAttr::worksPacked() const {
 }
 
 LogicalResult OrMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MaskInterface> masks,
-                                  ArrayRef<unsigned>) {
+                                 ArrayRef<unsigned>) {
   return verifyMasks(emitError, "or", masks);
 }
 

@@ -32,8 +32,8 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   result.addAttribute(getHeadsAttrName(result.name), builder.getI64IntegerAttr(heads));
 
   ConfigAttr config;
-  if (parser.parseKeyword("config") || parser.parseLParen() ||
-      parser.parseCustomAttributeWithFallback(config) || parser.parseRParen())
+  if (parser.parseKeyword("config") || parser.parseLParen() || parser.parseCustomAttributeWithFallback(config) ||
+      parser.parseRParen())
     return failure();
   result.addAttribute(getConfigAttrName(result.name), config);
   if (succeeded(parser.parseOptionalKeyword("shared"))) {

@@ -96,8 +96,8 @@ LogicalResult KvLoopOp::verify() {
   auto yield = dyn_cast<YieldOp>(body.getTerminator());
   if (!yield || yield.getValues().getTypes() != getResultTypes() || getCarried().getTypes() != getResultTypes()) // C2
     return emitOpError("expected carried, yielded and returned tokens of the same types, got: ")
-           << getCarried().getTypes() << ", " << TypeRange(yield ? ValueRange(yield.getValues()) : ValueRange()) << " and "
-           << getResultTypes();
+           << getCarried().getTypes() << ", " << TypeRange(yield ? ValueRange(yield.getValues()) : ValueRange())
+           << " and " << getResultTypes();
   int64_t conjuncts = 0;
   for (auto keep : body.getOps<KeepOp>())
     conjuncts = cast<YieldOp>(keep.getBody().front().getTerminator()).getValues().size();
@@ -105,8 +105,8 @@ LogicalResult KvLoopOp::verify() {
     for (ArrayRef<int64_t> tests : run.tests)
       for (int64_t test : tests)
         if (test < 0 || test >= conjuncts) // C3
-          return emitOpError("expected tests among the ") << conjuncts << " conjuncts of the body's `tile.keep`, got: "
-                                                          << test;
+          return emitOpError("expected tests among the ")
+                 << conjuncts << " conjuncts of the body's `tile.keep`, got: " << test;
   return success();
 }
 

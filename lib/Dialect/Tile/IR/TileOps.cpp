@@ -97,7 +97,7 @@ LogicalResult MmaPvOp::verify() {
   SharedType v = getV().getType();
   if (acc.getRows() != p.getRows() || acc.getWarps() != p.getWarps() || p.getCols() != v.getRows() ||
       acc.getCols() != v.getCols()) // C1
-    return emitOpError("expected acc to be p's rows by V's columns over V's rows, got: ") << acc << " += " << p << " x "
-                                                                                         << v;
+    return emitOpError("expected acc to be p's rows by V's columns over V's rows, got: ")
+           << acc << " += " << p << " x " << v;
   return success();
 }

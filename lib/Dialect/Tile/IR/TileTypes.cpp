@@ -71,8 +71,8 @@ Type FragType::parse(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<int64_t> extents;
   int64_t warps = 0;
-  if (parser.parseLess() || parseExtents(parser, extents, false) || parser.parseComma() ||
-      parser.parseInteger(warps) || parser.parseGreater())
+  if (parser.parseLess() || parseExtents(parser, extents, false) || parser.parseComma() || parser.parseInteger(warps) ||
+      parser.parseGreater())
     return {};
   return parser.getChecked<FragType>(loc, parser.getContext(), extents[0], extents[1], warps);
 }
@@ -107,8 +107,9 @@ void TokenType::print(AsmPrinter &printer) const { printer << "<" << stringifyTo
 LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
                                  int64_t warps, int64_t blocks, bool, bool) {
   if (!llvm::is_contained({1, 2, 4, 8}, warps) || qTile <= 0 || qTile > 256 || qTile % (16 * warps)) // C1
-    return emitError() << "expected 1, 2, 4 or 8 warps and a q_tile in multiples of 16 * warps up to 256, got: q_tile = "
-                       << qTile << ", warps = " << warps;
+    return emitError()
+           << "expected 1, 2, 4 or 8 warps and a q_tile in multiples of 16 * warps up to 256, got: q_tile = " << qTile
+           << ", warps = " << warps;
   if (kvTile < 16 || kvTile > 256 || kvTile % 16) // C2
     return emitError() << "expected a kv_tile in multiples of 16 from 16 to 256, got: " << kvTile;
   if (blocks < 1 || blocks > 16) // C3

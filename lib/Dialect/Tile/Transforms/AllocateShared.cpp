@@ -26,8 +26,8 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
     });
     kernel.setSharedBytes(bytes);
     if (bytes > limit) {
-      kernel.emitError("expected at most ") << limit.getValue() << " bytes of shared memory, got: " << bytes
-                                            << " with " << kernel.getConfig();
+      kernel.emitError("expected at most ")
+          << limit.getValue() << " bytes of shared memory, got: " << bytes << " with " << kernel.getConfig();
       signalPassFailure();
     }
   }

@@ -21,9 +21,7 @@ struct Body {
 };
 } // namespace
 
-static WaitOp soleWait(Value token) {
-  return token.hasOneUse() ? dyn_cast<WaitOp>(*token.user_begin()) : WaitOp();
-}
+static WaitOp soleWait(Value token) { return token.hasOneUse() ? dyn_cast<WaitOp>(*token.user_begin()) : WaitOp(); }
 
 static std::optional<Body> match(KvLoopOp loop) {
   Body b;
@@ -119,8 +117,8 @@ static void pipeline(KvLoopOp loop, Body body) {
 
   // The loop itself, with one more token going around.
   b.setInsertionPoint(loop);
-  auto pipelined = KvLoopOp::create(b, loop.getLoc(), TypeRange(firstToken.getType()), loop.getBounds(), firstToken,
-                                    loop.getRuns());
+  auto pipelined =
+      KvLoopOp::create(b, loop.getLoc(), TypeRange(firstToken.getType()), loop.getBounds(), firstToken, loop.getRuns());
   pipelined.getBody().takeBody(loop.getBody());
   // Nothing is in flight behind it: a copy for "no next tile" was never started.
   b.setInsertionPointAfter(pipelined);

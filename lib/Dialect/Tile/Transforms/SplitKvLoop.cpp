@@ -57,9 +57,7 @@ static Value constant(OpBuilder &b, Location loc, int64_t value) {
   return arith::ConstantIntOp::create(b, loc, value, 32);
 }
 
-static Location named(OpBuilder &b, Location loc, StringRef name) {
-  return NameLoc::get(b.getStringAttr(name), loc);
-}
+static Location named(OpBuilder &b, Location loc, StringRef name) { return NameLoc::get(b.getStringAttr(name), loc); }
 
 /// One run: a loop for each segment.
 static SmallVector<Value> splitRun(KvLoopOp loop, const KvLoopOp::Run &run, OpBuilder &b) {
@@ -88,8 +86,12 @@ struct RunBounds {
 static RunBounds boundsOf(const KvLoopOp::Run &run) {
   const auto *full = llvm::find_if(run.tests, [](ArrayRef<int64_t> tests) { return tests.empty(); });
   size_t at = full - run.tests.begin(), last = run.bounds.size() - 1;
-  return {run.bounds.front(), run.bounds[std::min(at, last)], run.bounds[std::min(at + 1, last)], run.bounds.back(),
-          Value(), Value()};
+  return {run.bounds.front(),
+          run.bounds[std::min(at, last)],
+          run.bounds[std::min(at + 1, last)],
+          run.bounds.back(),
+          Value(),
+          Value()};
 }
 
 /// One loop over a run, with one copy of the body, which asks whether its tile is
@@ -132,14 +134,14 @@ static SmallVector<Value> nestRuns(KvLoopOp loop, ArrayRef<KvLoopOp::Run> runs, 
     bounds[i].next = arith::SelectOp::create(b, loc, any, bounds[i + 1].begin, bounds[i + 1].next);
     bounds[i].more = arith::OrIOp::create(b, loc, any, bounds[i + 1].more);
   }
-  scf::ForOp outer =
-      emptyFor(b, loc, zero, constant(b, loc, runs.size()), constant(b, loc, 1), loop.getCarried());
+  scf::ForOp outer = emptyFor(b, loc, zero, constant(b, loc, runs.size()), constant(b, loc, 1), loop.getCarried());
   OpBuilder o = OpBuilder::atBlockEnd(outer.getBody());
   // The value that belongs to the run at hand.
   auto ofRun = [&](StringRef name, Value RunBounds::*member) {
     Value chosen = bounds.back().*member;
     for (size_t i = runs.size() - 1; i-- > 0;) {
-      Value here = arith::CmpIOp::create(o, loc, arith::CmpIPredicate::eq, outer.getInductionVar(), constant(o, loc, i));
+      Value here =
+          arith::CmpIOp::create(o, loc, arith::CmpIPredicate::eq, outer.getInductionVar(), constant(o, loc, i));
       chosen = arith::SelectOp::create(o, named(b, loc, name), here, bounds[i].*member, chosen);
     }
     return chosen;
@@ -168,6 +170,8 @@ static void split(KvLoopOp loop) {
 namespace {
 struct SplitKvLoopPass : attn::tile::impl::SplitKvLoopBase<SplitKvLoopPass> {
   using Base::Base;
-  void runOnOperation() final { getOperation().walk([](KvLoopOp loop) { split(loop); }); }
+  void runOnOperation() final {
+    getOperation().walk([](KvLoopOp loop) { split(loop); });
+  }
 };
 } // namespace

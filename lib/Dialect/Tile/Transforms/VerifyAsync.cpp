@@ -25,9 +25,9 @@ struct Flight {
 };
 
 struct State {
-  DenseMap<Value, Flight> into;                 ///< place -> what is in flight into it
-  DenseMap<Value, Operation *> readers;         ///< shared place -> who may still be reading it
-  DenseMap<Value, Value> place;                 ///< token -> its destination
+  DenseMap<Value, Flight> into;         ///< place -> what is in flight into it
+  DenseMap<Value, Operation *> readers; ///< shared place -> who may still be reading it
+  DenseMap<Value, Value> place;         ///< token -> its destination
 };
 
 class Checker {
@@ -125,8 +125,12 @@ private:
                             "which other warps may still be reading here: no wait for a copy lies between");
           return start(op, copy.getToken(), copy.getDst(), {}, state);
         })
-        .Case([&](MmaQkOp mma) { return start(op, mma.getToken(), mma.getS(), {mma.getQ(), mma.getK()}, state); })
-        .Case([&](MmaPvOp mma) { return start(op, mma.getToken(), mma.getAcc(), {mma.getP(), mma.getV()}, state); })
+        .Case([&](MmaQkOp mma) {
+          return start(op, mma.getToken(), mma.getS(), {mma.getQ(), mma.getK()}, state);
+        })
+        .Case([&](MmaPvOp mma) {
+          return start(op, mma.getToken(), mma.getAcc(), {mma.getP(), mma.getV()}, state);
+        })
         .Case([&](WaitOp w) { return wait(w, state); })
         .Case([&](KvLoopOp l) {
           return loop(l.getBody().front(), l.getCarried(), l.getBody().getArguments().drop_front(3),

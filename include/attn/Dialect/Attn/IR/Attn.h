@@ -6,11 +6,11 @@
 #define ATTN_DIALECT_ATTN_IR_ATTN_H
 
 #include "attn/Dialect/Attn/IR/MaskScope.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
-#include "mlir/Bytecode/BytecodeOpInterface.h"
 
 namespace attn {
 class MaskInterface;

@@ -33,9 +33,7 @@ public:
   int64_t getNumber() const { return number; }
   mlir::Value getValue() const { return value; }
   /// Known to be the same.
-  bool operator==(const Index &o) const {
-    return value ? value == o.value : isConstant() && o.is(number);
-  }
+  bool operator==(const Index &o) const { return value ? value == o.value : isConstant() && o.is(number); }
 
 private:
   int64_t number = 0;
@@ -46,9 +44,21 @@ private:
 /// A truth value, likewise; SSA values are of type i1.
 class Cond {
 public:
-  static Cond of(bool constant) { Cond c; c.number = constant; return c; }
-  static Cond of(mlir::Value value) { Cond c; c.value = value; return c; }
-  static Cond runtime(bool number) { Cond c = of(number); c.isRuntime = true; return c; }
+  static Cond of(bool constant) {
+    Cond c;
+    c.number = constant;
+    return c;
+  }
+  static Cond of(mlir::Value value) {
+    Cond c;
+    c.value = value;
+    return c;
+  }
+  static Cond runtime(bool number) {
+    Cond c = of(number);
+    c.isRuntime = true;
+    return c;
+  }
   bool isConstant() const { return !value && !isRuntime; }
   bool isNumber() const { return !value; }
   bool getNumber() const { return number; }

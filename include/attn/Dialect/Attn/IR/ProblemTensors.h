@@ -59,8 +59,8 @@ std::vector<ProblemTensor> tensorsOf(ProblemOp problem);
 /// in its tensors: `cuSeqlens` starts at 0, ascends and ends within the rows;
 /// `paddedOffsets` (empty: the layout has none) start at 0 or later, ascend,
 /// leave each sequence a slot at least as long as it is, and end within the rows.
-llvm::Error checkOffsets(llvm::StringRef side, llvm::ArrayRef<int32_t> cuSeqlens,
-                         llvm::ArrayRef<int32_t> paddedOffsets, int64_t rows);
+llvm::Error checkOffsets(llvm::StringRef side, llvm::ArrayRef<int32_t> cuSeqlens, llvm::ArrayRef<int32_t> paddedOffsets,
+                         int64_t rows);
 
 } // namespace attn
 
