@@ -76,7 +76,7 @@ def fuzz_page():
     for path in sorted(glob.glob(os.path.join(root, "docs/results/*-fuzz-*.jsonl"))):
         for line in read(path):
             rows.append([f"[{os.path.basename(path)}](results/{os.path.basename(path)})"] +
-                        [line.get(k, "") for k in ("target", "gpu", "problems", "distinct_kernels", "failures")])
+                        [line.get(k, "") for k in ("target", "gpu", "problems", "kernels", "failures")])
     if not rows:
         return []
     return ["## Fuzzing", "", "Random masks, layouts, head counts, dims and lengths against the reference in double "
