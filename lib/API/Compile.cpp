@@ -95,7 +95,7 @@ rt::Status Compilation::lower(ModuleOp module, const Target &target, int fallbac
   return {};
 }
 
-rt::Result<rt::Artifact> Compilation::print(tile::KernelOp kernel, const Target &target) {
+rt::Status Compilation::check(tile::KernelOp kernel, const Target &target) {
   diagnostics.clear();
   if (kernel.getTarget() != target.family)
     return rt::Error{fmt::format("expected @{} to be a kernel for `{}`, got: one for `{}`", kernel.getSymName().str(),
@@ -104,6 +104,11 @@ rt::Result<rt::Artifact> Compilation::print(tile::KernelOp kernel, const Target 
   check.addPass(tile::createVerifyAsync());
   if (failed(check.run(kernel)))
     return takeDiagnostics(fmt::format("@{} is not safe to run", kernel.getSymName().str()));
+  return {};
+}
+
+rt::Result<rt::Artifact> Compilation::print(tile::KernelOp kernel, const Target &target) {
+  diagnostics.clear();
   std::optional<rt::Artifact> artifact = toArtifact(kernel);
   if (!artifact)
     return takeDiagnostics("printing for " + target.str() + " failed");
@@ -145,6 +150,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef problemName, 
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)
     return lowered.error();
   tile::KernelOp kernel = *(*module)->getOps<tile::KernelOp>().begin();
+  program.kvTile = kernel.getConfig().getKvTile();
   program.hasFallback = !target.isHost() && !givenConfig && attn::fallbackOf(kernel.getConfig());
   rt::Result<rt::Artifact> artifact = print(kernel, target);
   if (!artifact)

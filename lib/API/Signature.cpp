@@ -41,7 +41,8 @@ static std::string list(llvm::ArrayRef<int64_t> values) {
 
 /// Strides in 16-byte units, and rows that start at such a unit: what wide
 /// loads and stores need.
-static rt::Status checkMemory(const TensorSpec &spec, const TensorView &view, int64_t elements) {
+static rt::Status checkMemory(const TensorSpec &spec, const TensorView &view) {
+  bool elements = !llvm::is_contained(view.shape, 0);
   if (!view.data && elements)
     return bad(spec, "memory", "a null pointer");
   bool operand = spec.element == ProblemTensor::Data;
@@ -83,13 +84,10 @@ rt::Result<Sizes> Signature::check(llvm::ArrayRef<TensorView> views) const {
     if (llvm::ArrayRef<int64_t>(expected) != view.shape)
       return bad(spec, llvm::is_contained(expected, -1) ? "batch + 1 entries" : "shape " + list(expected),
                  list(view.shape));
-    int64_t elements = 1;
-    for (int64_t extent : view.shape)
-      elements *= extent;
     for (int64_t extent : view.shape)
       if (extent < 0 || extent > int64_t(1) << 30)
         return bad(spec, "extents from 0 to 2^30", list(view.shape));
-    if (rt::Status memory = checkMemory(spec, view, elements); !memory)
+    if (rt::Status memory = checkMemory(spec, view); !memory)
       return memory.error();
   }
   return sizes;

@@ -39,11 +39,7 @@ int64_t KeyWalk::keysOf(int64_t q) {
   MaskScope probe;
   probe.lenQ = probe.lenK = Index::runtime(probeLength);
   probe.load = [](unsigned, Index) { return Index::runtime(1); };
-  IndexMath math;
-  int64_t keys = 0;
-  for (const Interval &i : mask.keyRanges(math, probe, {Index::runtime(q), Index::runtime(q + 1)}).some)
-    keys += std::max<int64_t>(0, i.hi.getNumber() - i.lo.getNumber());
-  return keys;
+  return countKeys(mask, probe, q);
 }
 
 bool KeyWalk::growsWithRows() { return keysOf(probeLength - 1) > keysOf(probeLength / 2) * 5 / 4; }

@@ -23,10 +23,7 @@ static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const T
   std::vector<int64_t> lensK = lengths("kv", problem.getKLayout(), sizes.rowsKv);
   std::vector<MaskOperand> operands;
   llvm::append_range(operands, problem.getMask().operands());
-  int64_t kvTile = 64;
-  for (auto &[key, value] : kernel.getArtifact().notes)
-    if (auto at = llvm::StringRef(value).find("kv_tile = "); key == "tile.config" && at != llvm::StringRef::npos)
-      llvm::StringRef(value).substr(at + 10).consumeInteger(10, kvTile);
+  int64_t kvTile = kernel.getKvTile();
   ClassCounts counts;
   for (int64_t b = 0; b < sizes.batch; ++b) {
     MaskScope scope;

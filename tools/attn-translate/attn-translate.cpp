@@ -54,6 +54,8 @@ static rt::Result<std::vector<rt::Artifact>> translate(Compilation &compilation,
     }
   }
   for (auto kernel : module.getOps<tile::KernelOp>()) {
+    if (rt::Status good = compilation.check(kernel, target); !good)
+      return good.error();
     rt::Result<rt::Artifact> artifact = compilation.print(kernel, target);
     if (!artifact)
       return artifact.error();

@@ -40,6 +40,7 @@ inline const rt::ResourceReport &reportOf(const std::shared_ptr<const rt::Compil
 struct Program {
   rt::Artifact artifact;
   Signature signature;
+  int64_t kvTile = 0;       ///< keys of a tile; `artifact.grid` has the rows
   bool hasFallback = false; ///< there are less demanding sizes to try
 };
 
@@ -54,6 +55,9 @@ public:
   rt::Result<mlir::OwningOpRef<mlir::ModuleOp>> parse(llvm::StringRef text, llvm::StringRef name);
   /// Lowers the problems of the module to kernels, in place.
   rt::Status lower(mlir::ModuleOp module, const Target &target, int fallback = 0);
+  /// Holds a kernel that did not come from `lower` to the same rules: it is for this
+  /// target and touches nothing in flight.
+  rt::Status check(tile::KernelOp kernel, const Target &target);
   /// Prints a kernel's source; its artifact is ready for the target's compiler.
   rt::Result<rt::Artifact> print(tile::KernelOp kernel, const Target &target);
   /// Lowers one problem (the only one if `problem` is empty) and prints it, with

@@ -26,6 +26,7 @@ public:
 
   const Signature &getSignature() const { return program.signature; }
   const rt::Artifact &getArtifact() const { return program.artifact; }
+  int64_t getKvTile() const { return program.kvTile; }
   const rt::CompiledKernel &getCompiled() const { return *compiled; }
   bool isHost() const { return host != nullptr; }
 

@@ -53,6 +53,14 @@ TileClass attn::classify(MaskInterface mask, const MaskScope &scope, Interval qu
   return meets(missing, keys) ? TileClass::Partial : TileClass::Full;
 }
 
+int64_t attn::countKeys(MaskInterface mask, const MaskScope &scope, int64_t q) {
+  IndexMath math;
+  int64_t keys = 0;
+  for (const Interval &i : mask.keyRanges(math, scope, {Index::runtime(q), Index::runtime(q + 1)}).some)
+    keys += std::max<int64_t>(0, i.hi.getNumber() - i.lo.getNumber());
+  return keys;
+}
+
 llvm::SmallVector<MaskOperand> attn::distinctOperands(MaskInterface mask) {
   llvm::SmallVector<MaskOperand> distinct;
   for (MaskOperand &operand : mask.operands())

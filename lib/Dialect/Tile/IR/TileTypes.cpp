@@ -44,6 +44,16 @@ LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError, i
   return success();
 }
 
+/// Held tiles and fragments alike (C1).
+static LogicalResult verifySplit(function_ref<InFlightDiagnostic()> emitError, const char *what, int64_t rows,
+                                 int64_t cols, int64_t warps) {
+  if (warps <= 0 || rows <= 0 || rows % (16 * warps) || cols <= 0 || cols % 16)
+    return emitError() << "expected rows of a " << what
+                       << " in multiples of 16 * warps and columns of 16, got: " << rows << "x" << cols << " over "
+                       << warps << " warps";
+  return success();
+}
+
 Type HeldType::parse(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<int64_t> extents;
@@ -61,10 +71,7 @@ void HeldType::print(AsmPrinter &printer) const {
 
 LogicalResult HeldType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols, Type,
                                int64_t warps) {
-  if (warps <= 0 || rows <= 0 || rows % (16 * warps) || cols <= 0 || cols % 16) // C1
-    return emitError() << "expected rows of a held tile in multiples of 16 * warps and columns of 16, got: " << rows
-                       << "x" << cols << " over " << warps << " warps";
-  return success();
+  return verifySplit(emitError, "held tile", rows, cols, warps);
 }
 
 Type FragType::parse(AsmParser &parser) {
@@ -83,10 +90,7 @@ void FragType::print(AsmPrinter &printer) const {
 
 LogicalResult FragType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols,
                                int64_t warps) {
-  if (warps <= 0 || rows <= 0 || rows % (16 * warps) || cols <= 0 || cols % 16) // C1
-    return emitError() << "expected rows of a fragment in multiples of 16 * warps and columns of 16, got: " << rows
-                       << "x" << cols << " over " << warps << " warps";
-  return success();
+  return verifySplit(emitError, "fragment", rows, cols, warps);
 }
 
 Type TokenType::parse(AsmParser &parser) {

@@ -44,6 +44,10 @@ namespace attn {
 /// The class of the tile `queries` x `keys`; all numbers, no SSA values.
 TileClass classify(MaskInterface mask, const MaskScope &scope, Interval queries, Interval keys);
 
+/// How many keys row `q` sees (at most: as many as `keyRanges` cannot rule out); all
+/// numbers, no SSA values.
+int64_t countKeys(MaskInterface mask, const MaskScope &scope, int64_t q);
+
 /// The distinct arrays that the whole expression reads, each once, in order.
 llvm::SmallVector<MaskOperand> distinctOperands(MaskInterface mask);
 } // namespace attn
