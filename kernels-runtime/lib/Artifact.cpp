@@ -19,12 +19,17 @@ std::string_view attn::rt::toString(Param::Kind kind) {
     return "i64";
   case Param::Kind::F32:
     return "f32";
+  case Param::Kind::TensorMap:
+    return "tensor_map";
+  case Param::Kind::Queue:
+    return "queue";
   }
   return "?";
 }
 
 static std::optional<Param::Kind> kindOf(std::string_view text) {
-  for (auto kind : {Param::Kind::Pointer, Param::Kind::I32, Param::Kind::I64, Param::Kind::F32})
+  for (auto kind : {Param::Kind::Pointer, Param::Kind::I32, Param::Kind::I64, Param::Kind::F32, Param::Kind::TensorMap,
+                    Param::Kind::Queue})
     if (toString(kind) == text)
       return kind;
   return std::nullopt;
@@ -33,13 +38,20 @@ static std::optional<Param::Kind> kindOf(std::string_view text) {
 std::string Artifact::toJson(bool withSource) const {
   Json json = {{"abi_version", abiVersion}, {"name", name}, {"entry", entry}, {"target", target}};
   json["params"] = Json::array();
-  for (const Param &param : params)
-    json["params"].push_back({{"name", param.name}, {"kind", toString(param.kind)}});
+  for (const Param &param : params) {
+    Json item = {{"name", param.name}, {"kind", toString(param.kind)}};
+    if (param.kind == Param::Kind::TensorMap) {
+      item["box_rows"] = param.boxRows;
+      item["box_cols"] = param.boxCols;
+    }
+    json["params"].push_back(std::move(item));
+  }
   json["threads"] = threads;
   json["smem_bytes"] = smemBytes;
   json["min_blocks"] = minBlocks;
   json["clusters"] = clusters;
-  json["grid"] = {{"packed", grid.packed}, {"q_tile", grid.qTile}, {"heads", grid.heads}};
+  json["grid"] = {
+      {"packed", grid.packed}, {"q_tile", grid.qTile}, {"heads", grid.heads}, {"persistent", grid.persistent}};
   json["notes"] = Json::array();
   for (const auto &[key, value] : notes)
     json["notes"].push_back({key, value});
@@ -105,6 +117,7 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
     reader.read(*grid, "packed", a.grid.packed);
     reader.read(*grid, "q_tile", a.grid.qTile);
     reader.read(*grid, "heads", a.grid.heads);
+    reader.read(*grid, "persistent", a.grid.persistent);
   }
   if (const Json *params = reader.field(json, "params"); params && params->is_array()) {
     for (const Json &item : *params) {
@@ -114,6 +127,10 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
       reader.read(item, "kind", kind);
       auto known = kindOf(kind);
       known ? param.kind = *known, void() : reader.fail("kind");
+      if (param.kind == Param::Kind::TensorMap) {
+        reader.read(item, "box_rows", param.boxRows);
+        reader.read(item, "box_cols", param.boxCols);
+      }
       a.params.push_back(std::move(param));
     }
   } else {
@@ -129,5 +146,20 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
     return Error{fmt::format("artifact field `{}` is missing or has the wrong type", reader.bad), {}, {}};
   if (a.grid.qTile == 0)
     return Error{"expected artifact field `q_tile` to be positive, got: 0", {}, {}};
+  for (const Param &param : a.params) {
+    if (param.kind != Param::Kind::TensorMap)
+      continue;
+    // What a tensor map with 128-byte swizzle can have; a launch is too late to find out.
+    if (param.boxRows < 1 || param.boxRows > 256)
+      return Error{
+          fmt::format("expected `box_rows` from 1 to 256 for parameter `{}`, got: {}", param.name, param.boxRows),
+          {},
+          {}};
+    if (param.boxCols < 8 || param.boxCols > 64 || param.boxCols % 8)
+      return Error{fmt::format("expected `box_cols` to be a multiple of 8 up to 64 for parameter `{}`, got: {}",
+                               param.name, param.boxCols),
+                   {},
+                   {}};
+  }
   return a;
 }

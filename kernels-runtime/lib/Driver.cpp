@@ -20,6 +20,9 @@ static Result<DriverTable> openTable() {
     missing = #name;
   ATTN_DRIVER_FUNCTIONS(ATTN_DRIVER_BIND)
 #undef ATTN_DRIVER_BIND
+#define ATTN_DRIVER_BIND(name, parameters) table.name = reinterpret_cast<decltype(table.name)>(::dlsym(handle, #name));
+  ATTN_OPTIONAL_DRIVER_FUNCTIONS(ATTN_DRIVER_BIND)
+#undef ATTN_DRIVER_BIND
   if (missing)
     return Error{fmt::format("the NVIDIA driver has no `{}`; one for CUDA 11.8 "
                              "or later is needed",

@@ -4,7 +4,7 @@
 // exports (what <cuda.h> hides behind macros: the _v2 is part of the symbol).
 // `int` is CUresult and CUdevice, handles are `void *`. test/Runtime compares
 // the prototypes with <cuda.h> where there is one. All are in CUDA 11.8 and
-// later.
+// later, but for the optional ones: null where the driver is older than they are.
 //
 #ifndef ATTN_RT_LIB_DRIVERTABLE_H
 #define ATTN_RT_LIB_DRIVERTABLE_H
@@ -38,6 +38,7 @@
   X(cuStreamSynchronize, (void *stream))                                                                               \
   X(cuStreamBeginCapture_v2, (void *stream, int mode))                                                                 \
   X(cuStreamEndCapture, (void *stream, void **graph))                                                                  \
+  X(cuStreamIsCapturing, (void *stream, int *status))                                                                  \
   X(cuGraphInstantiateWithFlags, (void **exec, void *graph, unsigned long long flags))                                 \
   X(cuGraphLaunch, (void *exec, void *stream))                                                                         \
   X(cuGraphDestroy, (void *graph))                                                                                     \
@@ -50,16 +51,25 @@
   X(cuModuleLoadData, (void **module, const void *image))                                                              \
   X(cuModuleUnload, (void *module))                                                                                    \
   X(cuModuleGetFunction, (void **function, void *module, const char *name))                                            \
+  X(cuModuleGetGlobal_v2, (uint64_t * ptr, size_t * bytes, void *module, const char *name))                            \
   X(cuFuncSetAttribute, (void *function, int attribute, int value))                                                    \
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, void *function, int blockSize, size_t smem))            \
   X(cuLaunchKernel, (void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, \
                      unsigned blockZ, unsigned smem, void *stream, void **params, void **extra))
+
+// Both since CUDA 12.0.
+#define ATTN_OPTIONAL_DRIVER_FUNCTIONS(X)                                                                              \
+  X(cuStreamGetId, (void *stream, unsigned long long *id))                                                             \
+  X(cuTensorMapEncodeTiled,                                                                                            \
+    (void *map, int dtype, uint32_t rank, void *address, const uint64_t *extents, const uint64_t *strides,             \
+     const uint32_t *box, const uint32_t *elementStrides, int interleave, int swizzle, int l2Promotion, int oobFill))
 
 namespace attn::rt {
 
 struct DriverTable {
 #define ATTN_DRIVER_FIELD(name, parameters) int(*name) parameters;
   ATTN_DRIVER_FUNCTIONS(ATTN_DRIVER_FIELD)
+  ATTN_OPTIONAL_DRIVER_FUNCTIONS(ATTN_DRIVER_FIELD)
 #undef ATTN_DRIVER_FIELD
 };
 
@@ -72,6 +82,13 @@ inline constexpr int maxSharedMemoryOptin = 97;   // CU_DEVICE_ATTRIBUTE_MAX_SHA
 inline constexpr int maxDynamicSharedSize = 8;    // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr unsigned streamNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
 inline constexpr int captureThreadLocal = 1;      // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+inline constexpr int captureNone = 0;             // CU_STREAM_CAPTURE_STATUS_NONE
+inline constexpr int tensorMapFloat16 = 6;        // CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+inline constexpr int tensorMapBfloat16 = 9;       // CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+inline constexpr int tensorMapInterleaveNone = 0; // CU_TENSOR_MAP_INTERLEAVE_NONE
+inline constexpr int tensorMapSwizzle128B = 3;    // CU_TENSOR_MAP_SWIZZLE_128B
+inline constexpr int tensorMapPromotion256B = 3;  // CU_TENSOR_MAP_L2_PROMOTION_L2_256B
+inline constexpr int tensorMapFillZeros = 0;      // CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE
 inline constexpr int errorNoBinary = 209;         // CUDA_ERROR_NO_BINARY_FOR_GPU
 inline constexpr int errorNoDevice = 100;         // CUDA_ERROR_NO_DEVICE
 } // namespace cuda

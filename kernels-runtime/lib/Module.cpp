@@ -1,30 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn-rt/Module.h"
 #include "DriverTable.h"
+#include "TileQueue.h"
 #include "attn-rt/Launch.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <deque>
 #include <limits>
 #include <mutex>
-#include <vector>
+#include <optional>
 
 using namespace attn::rt;
 
+/// The kernel in one context.
+struct Module::Loaded {
+  Context context = nullptr;
+  void *module = nullptr;
+  void *function = nullptr;
+  int multiprocessors = 0;
+  std::unique_ptr<TileQueue> queue; ///< null: the kernel has no Queue
+};
+
 struct Module::Impl {
-  struct Loaded {
-    Context context;
-    void *module;
-    void *function;
-  };
   const Driver *driver = nullptr;
   Context home = nullptr; ///< context of load(), for threads that have none
+  size_t queueParam = 0;  ///< position of the Queue among the parameters, if there is one
   std::mutex mutex;
-  std::vector<Loaded> loaded;
+  std::deque<Loaded> loaded; ///< only grows, and launches use entries without the mutex
 };
 
 Module::Module(std::shared_ptr<const CompiledKernel> kernel)
-    : kernel(std::move(kernel)), impl(std::make_unique<Impl>()) {}
+    : kernel(std::move(kernel)), impl(std::make_unique<Impl>()) {
+  const std::vector<Param> &params = artifact().params;
+  impl->queueParam = static_cast<size_t>(
+      std::find_if(params.begin(), params.end(), [](const Param &p) { return p.kind == Param::Kind::Queue; }) -
+      params.begin());
+}
 
 Module::~Module() {
   if (!impl->driver)
@@ -35,7 +48,7 @@ Module::~Module() {
   // nothing to unload.
   if (impl->loaded.empty() || cu.cuCtxGetCurrent(&before) != 0)
     return;
-  for (const Impl::Loaded &one : impl->loaded)
+  for (const Loaded &one : impl->loaded)
     if (cu.cuCtxSetCurrent(one.context) == 0)
       cu.cuModuleUnload(one.module);
   cu.cuCtxSetCurrent(before);
@@ -60,43 +73,55 @@ Result<std::shared_ptr<Module>> Module::load(std::shared_ptr<const CompiledKerne
 
 Status Module::prepare() { return function().status(); }
 
-static Result<std::pair<void *, void *>> loadInto(const Driver &driver, const CompiledKernel &kernel) {
+Result<Module::Loaded> Module::loadInto(Context context) const {
+  const Driver &driver = *impl->driver;
   const DriverTable &cu = driver.table();
-  const Artifact &artifact = kernel.artifact;
+  const Artifact &artifact = kernel->artifact;
+  Loaded made;
+  made.context = context;
   Result<int> device = driver.currentDevice();
   if (!device)
     return device.error();
   Result<int> arch = driver.arch(*device), most = driver.maxSharedMemory(*device);
-  if (!arch || !most)
-    return arch ? most.error() : arch.error();
+  Result<int> multiprocessors = driver.multiprocessors(*device);
+  for (const Result<int> *asked : {&arch, &most, &multiprocessors})
+    if (!*asked)
+      return asked->error();
+  made.multiprocessors = *multiprocessors;
   if (artifact.smemBytes > *most)
     return Error{fmt::format("`{}` needs {} bytes of shared memory per block, "
                              "the device (sm_{}) has {}",
                              artifact.name, artifact.smemBytes, *arch, *most),
                  {},
                  {}};
-  void *module = nullptr, *function = nullptr;
-  if (int code = cu.cuModuleLoadData(&module, kernel.binary.data())) {
+  if (int code = cu.cuModuleLoadData(&made.module, kernel->binary.data())) {
     Error error = driver.error("cuModuleLoadData", code);
     if (code == cuda::errorNoBinary)
       error.message =
           fmt::format("`{}` was compiled for `{}`, the device is sm_{}", artifact.name, artifact.target, *arch);
     return error;
   }
-  int code = cu.cuModuleGetFunction(&function, module, artifact.entry.c_str());
+  int code = cu.cuModuleGetFunction(&made.function, made.module, artifact.entry.c_str());
   const char *name = "cuModuleGetFunction";
   if (!code && artifact.smemBytes > 48 * 1024) {
-    code = cu.cuFuncSetAttribute(function, cuda::maxDynamicSharedSize, artifact.smemBytes);
+    code = cu.cuFuncSetAttribute(made.function, cuda::maxDynamicSharedSize, artifact.smemBytes);
     name = "cuFuncSetAttribute";
   }
+  if (!code && impl->queueParam < artifact.params.size()) {
+    DevicePtr counters = 0;
+    size_t bytes = 0;
+    code = cu.cuModuleGetGlobal_v2(&counters, &bytes, made.module, "attn_queue");
+    name = "cuModuleGetGlobal` of `attn_queue";
+    made.queue = std::make_unique<TileQueue>(counters, bytes / sizeof(uint32_t));
+  }
   if (code) {
-    cu.cuModuleUnload(module);
+    cu.cuModuleUnload(made.module);
     return driver.error(name, code);
   }
-  return std::pair(module, function);
+  return made;
 }
 
-Result<void *> Module::function() {
+Result<Module::Loaded *> Module::loaded() {
   const DriverTable &cu = impl->driver->table();
   Context context = nullptr;
   if (int code = cu.cuCtxGetCurrent(&context))
@@ -107,14 +132,20 @@ Result<void *> Module::function() {
       return impl->driver->error("cuCtxSetCurrent", code);
   }
   std::lock_guard lock(impl->mutex);
-  for (const Impl::Loaded &one : impl->loaded)
+  for (Loaded &one : impl->loaded)
     if (one.context == context)
-      return one.function;
-  Result<std::pair<void *, void *>> made = loadInto(*impl->driver, *kernel);
+      return &one;
+  Result<Loaded> made = loadInto(context);
   if (!made)
     return made.error();
-  impl->loaded.push_back({context, made->first, made->second});
-  return made->second;
+  return &impl->loaded.emplace_back(*std::move(made));
+}
+
+Result<void *> Module::function() {
+  Result<Loaded *> here = loaded();
+  if (!here)
+    return here.error();
+  return (*here)->function;
 }
 
 Result<int> Module::occupancy() {
@@ -128,21 +159,44 @@ Result<int> Module::occupancy() {
   return blocks;
 }
 
+/// The counter for a launch on `stream`; 0 if all are in use.
+static Result<DevicePtr> counterFor(const Driver &driver, TileQueue &queue, Stream stream) {
+  const DriverTable &cu = driver.table();
+  int capture = cuda::captureNone;
+  if (int code = cu.cuStreamIsCapturing(stream, &capture))
+    return driver.error("cuStreamIsCapturing", code);
+  if (capture != cuda::captureNone)
+    return queue.forCapture();
+  std::optional<uint64_t> id;
+  if (unsigned long long answer = 0; cu.cuStreamGetId) {
+    if (int code = cu.cuStreamGetId(stream, &answer))
+      return driver.error("cuStreamGetId", code);
+    id = answer;
+  }
+  return queue.forStream(StreamKey::of(stream, id));
+}
+
 Status attn::rt::launch(Module &module, void *const *args, int64_t blocks, Stream stream) {
   if (blocks <= 0)
     return {};
   const Artifact &artifact = module.artifact();
-  if (artifact.clusters > 1)
-    blocks = (blocks + artifact.clusters - 1) / artifact.clusters * artifact.clusters;
-  if (blocks > std::numeric_limits<int32_t>::max())
-    return Error{fmt::format("`{}` needs {} blocks, a launch has at most 2147483647", artifact.name, blocks), {}, {}};
-  Result<void *> function = module.function();
-  if (!function)
-    return function.error();
-  Result<const Driver *> driver = Driver::get();
-  if (int code = (*driver)->table().cuLaunchKernel(
-          *function, static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(artifact.threads), 1, 1,
+  Result<Module::Loaded *> loaded = module.loaded();
+  if (!loaded)
+    return loaded.error();
+  const Module::Loaded &here = **loaded;
+  const Driver &driver = *module.impl->driver;
+  int64_t started = artifact.blocksToStart(blocks, here.multiprocessors);
+  if (int64_t most = std::max(blocks, started); most > std::numeric_limits<int32_t>::max())
+    return Error{fmt::format("`{}` needs {} blocks, a launch has at most 2147483647", artifact.name, most), {}, {}};
+  if (here.queue) {
+    Result<DevicePtr> counter = counterFor(driver, *here.queue, stream);
+    if (!counter)
+      return counter.error();
+    *static_cast<DevicePtr *>(args[module.impl->queueParam]) = *counter;
+  }
+  if (int code = driver.table().cuLaunchKernel(
+          here.function, static_cast<unsigned>(started), 1, 1, static_cast<unsigned>(artifact.threads), 1, 1,
           static_cast<unsigned>(artifact.smemBytes), stream, const_cast<void **>(args), nullptr))
-    return (*driver)->error("cuLaunchKernel", code);
+    return driver.error("cuLaunchKernel", code);
   return {};
 }

@@ -18,11 +18,14 @@ rt::Result<Target> Target::parse(StringRef text) {
     return preferred();
   auto [family, chip] = text.split(':');
   Target target{family.str(), 0};
-  rt::Error error{fmt::format("expected target `cpu`, `sm_80` or `sm_80:<chip>` with chip 80, 86, 87, 89, 90, 100 or "
-                              "120, got: {}",
-                              text.str())};
+  rt::Error error{
+      fmt::format("expected target `cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>` with chip 80, 86, 87, 89, 90, "
+                  "100 or 120, got: {}",
+                  text.str())};
   if (family == "cpu" && chip.empty())
     return target;
+  if (family == "sm_90a" && !text.contains(':'))
+    return Target{"sm_90a", 90};
   if (family != "sm_80" || (chip.empty() && text.contains(':')))
     return error;
   if (chip.empty())
@@ -40,10 +43,12 @@ Target Target::preferred() {
   rt::Result<int> arch = (*driver)->arch(device ? *device : 0);
   if (!arch || *arch < 80)
     return {};
-  return {"sm_80", *arch};
+  return {*arch == 90 ? "sm_90a" : "sm_80", *arch};
 }
 
-std::string Target::str() const { return isHost() || arch == 80 ? family : fmt::format("{}:{}", family, arch); }
+std::string Target::str() const {
+  return family != "sm_80" || arch == 80 ? family : fmt::format("{}:{}", family, arch);
+}
 
 static DialectRegistry dialects() {
   DialectRegistry registry;

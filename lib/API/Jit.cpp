@@ -74,6 +74,9 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> tensors, rt::Stream stream)
   if (asked || host) // host memory costs nothing to look at
     if (rt::Status status = checkArrays(tensors, *sizes); !status)
       return status;
+  if (gpu) // tensor maps are encoded for a context, which a new thread has not
+    if (rt::Status status = gpu->prepare(); !status)
+      return status;
   Binding binding;
   if (rt::Status status = bind(program.artifact, program.signature, tensors, *sizes, binding); !status)
     return status;

@@ -21,11 +21,16 @@ void attn::registerPasses() {
 void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createConvertAttnToTile({options.target, options.arch, options.fallback}));
   OpPassManager &kernel = pm.nest<tile::KernelOp>();
-  if (options.target != "cpu")
+  if (options.target == "sm_80")
     kernel.addPass(tile::createPipelineKv());
+  if (options.target == "sm_90a") {
+    kernel.addPass(tile::createPersist());
+    kernel.addPass(tile::createAssignRoles());
+    kernel.addPass(tile::createOverlapProducts());
+  }
   kernel.addPass(tile::createSplitKvLoop());
   kernel.addPass(createCanonicalizerPass());
   kernel.addPass(createCSEPass());
-  kernel.addPass(tile::createAllocateShared({sharedMemoryLimit(options.target == "cpu" ? 0 : options.arch)}));
+  kernel.addPass(tile::createAllocateShared({sharedMemoryLimit(options.target, options.arch)}));
   kernel.addPass(tile::createVerifyAsync());
 }

@@ -99,15 +99,67 @@ static int64_t strideOf(const TensorSpec &spec, const TensorView &view, llvm::St
   return view.strides.empty() ? contiguousStrides(view.shape)[position] : view.strides[position];
 }
 
+rt::Result<rt::TensorMapSpec> attn::mapOf(const rt::Param &param, const TensorSpec &spec, const TensorView &view) {
+  if (spec.element != ProblemTensor::Data || spec.rowAxis < 0 || spec.headAxis < 0)
+    return bad(spec, "rows and heads of 2-byte elements (of which there can be a tensor map)",
+               toString(spec.dtype).str());
+  rt::TensorMapSpec map;
+  map.boxRows = param.boxRows;
+  map.boxCols = param.boxCols;
+  map.bf16 = spec.dtype == Dtype::BF16;
+  bool elements = !llvm::is_contained(view.shape, 0);
+  // Nothing is copied from a tensor without elements, but its map has to be one.
+  map.address = elements ? reinterpret_cast<rt::DevicePtr>(view.data) : 4096;
+  map.extents[0] = std::max<int64_t>(view.shape.back(), 1);
+  const int64_t unused = llvm::alignTo(map.extents[0], 8); // for strides that nobody takes, any legal one
+  llvm::SmallVector<int64_t, 4> dense;
+  if (view.strides.empty())
+    dense = contiguousStrides(view.shape);
+  llvm::ArrayRef<int64_t> strides = view.strides.empty() ? llvm::ArrayRef<int64_t>(dense) : view.strides;
+  const int axes[] = {spec.rowAxis, spec.headAxis, spec.batchAxis};
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    map.extents[i + 1] = axis < 0 ? 1 : std::max<int64_t>(view.shape[axis], 1);
+    map.strides[i] = elements && map.extents[i + 1] > 1 ? strides[axis] : unused;
+    if (map.strides[i] < 0 || map.strides[i] >= rt::kTensorMapStrideLimit)
+      return bad(spec, "strides from 0 to below 2^39 elements (a tensor map has no others)", list(strides));
+  }
+  return map;
+}
+
 rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, llvm::ArrayRef<TensorView> views,
-                      const Sizes &sizes, Binding &binding) {
+                      const Sizes &sizes, Binding &binding,
+                      rt::Result<rt::TensorMap> (*encode)(const rt::TensorMapSpec &)) {
+  using Kind = rt::Param::Kind;
+  auto foreign = [](const rt::Param &param) {
+    return rt::Error{fmt::format("kernel argument `{}` belongs to no tensor", param.name)};
+  };
+  binding.blocks = artifact.grid.blocks(sizes.batch, sizes.rowsQ);
+  if (binding.blocks > INT32_MAX)
+    return rt::Error{fmt::format("expected at most 2^31 - 1 blocks, got: {}", binding.blocks)};
   binding.values.clear();
-  size_t tensor = 0;
+  size_t tensor = 0, maps = 0;
   for (const rt::Param &param : artifact.params) {
     llvm::StringRef name = param.name;
     int64_t value = 0;
-    if (param.kind == rt::Param::Kind::Pointer) {
+    if (param.kind == Kind::Pointer) {
       value = reinterpret_cast<int64_t>(views[tensor++].data);
+    } else if (param.kind == Kind::TensorMap) {
+      const TensorSpec *spec = name.consume_back("_map") ? signature.find(name) : nullptr;
+      if (!spec)
+        return foreign(param);
+      if (maps == binding.maps.size())
+        return rt::Error{fmt::format("expected at most {} tensor maps, got: `{}` as well", maps, param.name)};
+      rt::Result<rt::TensorMapSpec> map = mapOf(param, *spec, views[spec - signature.tensors.begin()]);
+      if (!map)
+        return map.error();
+      rt::Result<rt::TensorMap> encoded = encode(*map);
+      if (!encoded)
+        return rt::Error{fmt::format("kernel argument `{}`: {}", param.name, encoded.error().message)};
+      binding.maps[maps++] = *encoded;
+    } else if (param.kind == Kind::Queue) {
+      // launch knows the counters
+    } else if (name == "blocks") {
+      value = binding.blocks;
     } else if (name == "batch") {
       value = sizes.batch;
     } else if (name == "seqlen_q" || name == "total_q") {
@@ -118,16 +170,16 @@ rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, 
       auto [owner, axis] = name.split('_');
       const TensorSpec *spec = signature.find(owner);
       if (!spec)
-        return rt::Error{fmt::format("kernel argument `{}` belongs to no tensor", param.name)};
+        return foreign(param);
       value = strideOf(*spec, views[spec - signature.tensors.begin()], axis);
     }
     binding.values.push_back(value);
   }
   binding.pointers.clear();
-  for (int64_t &value : binding.values)
-    binding.pointers.push_back(&value); // little-endian: an i32 reads the low half
-  binding.blocks = artifact.grid.blocks(sizes.batch, sizes.rowsQ);
-  if (binding.blocks > INT32_MAX)
-    return rt::Error{fmt::format("expected at most 2^31 - 1 blocks, got: {}", binding.blocks)};
+  rt::TensorMap *map = binding.maps.data();
+  for (auto [param, value] : llvm::zip_equal(artifact.params, binding.values)) {
+    void *place = &value; // little-endian: an i32 reads the low half
+    binding.pointers.push_back(param.kind == Kind::TensorMap ? map++ : place);
+  }
   return {};
 }

@@ -25,8 +25,8 @@ namespace {
 class ForwardKernel {
 public:
   ForwardKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config)
-      : problem(problem), config(config), b(OpBuilder::atBlockEnd(&kernel.getBody().front())), loc(problem.getLoc()),
-        math(b, loc) {
+      : problem(problem), config(config), boxes(kernel.isPersistent()),
+        b(OpBuilder::atBlockEnd(&kernel.getBody().front())), loc(problem.getLoc()), math(b, loc) {
     for (auto [name, arg] :
          llvm::zip(kernel.getArgNames().getAsValueRange<StringAttr>(), kernel.getBody().getArguments()))
       args[name] = arg;
@@ -36,10 +36,12 @@ public:
     declarePlaces();
     if (!problem.getQLayout().isPacked()) {
       findDenseTile();
+      findKeys();
       attend(b);
       return;
     }
     findPackedTile();
+    findKeys();
     // Slots that stand for padding compute nothing but write their rows.
     Value live = math.value(math.lt(0, rows));
     auto branch = scf::IfOp::create(b, loc, live, /*withElseRegion=*/true);
@@ -57,9 +59,10 @@ private:
     Type dtype = problem.getDtype();
     int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
     // Rows one 16-byte unit longer than their columns: an odd number of units,
-    // so eight consecutive rows start in eight different groups of banks.
+    // so eight consecutive rows start in eight different groups of banks. Boxes
+    // are swizzled to the same end.
     auto shared = [&](const char *name, int64_t rows, int64_t cols) {
-      return place(name, SharedType::get(b.getContext(), rows, cols, dtype, cols + 8));
+      return place(name, SharedType::get(b.getContext(), rows, cols, dtype, boxes ? SharedType::swizzled : cols + 8));
     };
     auto frag = [&](const char *name, int64_t cols) {
       return place(name, FragType::get(b.getContext(), config.getQTile(), cols, config.getWarps()));
@@ -74,7 +77,7 @@ private:
     row = place("row", RowsType::get(b.getContext(), config.getQTile(), config.getWarps()));
   }
 
-  Value place(const char *name, Type type) { return PlaceOp::create(b, loc, type, name, IntegerAttr()); }
+  Value place(const char *name, Type type) { return PlaceOp::create(b, loc, type, name); }
 
   /// Blocks that run at the same time should read the same keys. Where all tiles
   /// cost the same, the tiles of a head follow each other. Where later rows see
@@ -140,35 +143,44 @@ private:
 
   void attend(OpBuilder &at) {
     b.setInsertionPoint(at.getInsertionBlock(), at.getInsertionPoint());
-    MaskScope scope = findKeys();
+    findArrays();
     KeyWalk walk(problem.getMask(), scope);
 
-    Value src = rowPointer("q", first, batch, h);
-    Value copied = CopyAsyncOp::create(b, loc, Q, src, args["q_row"], math.value(rows), problem.getDimQk(), Value());
+    Value src = rowPointer("q", first, batch, h), copied;
+    if (boxes)
+      copied = copyBox(Q, "q", first, h);
+    else
+      copied = CopyAsyncOp::create(b, loc, Q, src, args["q_row"], math.value(rows), problem.getDimQk(), Value());
     ClearOp::create(b, loc, acc);
     ClearOp::create(b, loc, row);
     WaitOp::create(b, loc, copied);
-    if (problem.scaleOrDefault() < 0)
+    if (problem.scaleOrDefault() < 0 && !boxes)
       NegateOp::create(b, loc, Q);
     if (held)
       HoldOp::create(b, loc, held, Q);
 
     Value keys = rowPointer("k", firstKey, batch, kvHead), values = rowPointer("v", firstKey, batch, kvHead);
     Interval queries = {q0, math.add(q0, rows)};
-    buildLoop(walk, scope, walk.runs(math, queries, config.getKvTile()), keys, values);
+    buildLoop(walk, walk.runs(math, queries, config.getKvTile()), keys, values);
 
     NormalizeOp::create(b, loc, acc, row);
-    StoreOp::create(b, loc, rowPointer("o", first, batch, h), args["o_row"], acc, math.value(rows),
-                    math.value(writeRows), problem.getDimV());
-    if (problem.hasLse())
-      StoreLseOp::create(b, loc, lsePointer(), row, math.value(rows), math.value(writeRows));
+    Value dst = rowPointer("o", first, batch, h), lse = problem.hasLse() ? lsePointer() : Value();
+    StoreOp::create(b, loc, dst, args["o_row"], acc, math.value(rows), math.value(writeRows), problem.getDimV());
+    if (lse)
+      StoreLseOp::create(b, loc, lse, row, math.value(rows), math.value(writeRows));
+    if (boxes && walk.hidesKeys()) {
+      auto repair = RepairOp::create(b, loc, acc, math.value(q0), math.value(rows), math.value(scope.lenK), src,
+                                     args["q_row"], keys, args["k_row"], values, args["v_row"], dst, args["o_row"], lse,
+                                     problem.getDimQkAttr(), problem.getDimVAttr(),
+                                     b.getF64FloatAttr(std::copysign(scaleOfProducts(), problem.scaleOrDefault())));
+      buildTests(walk, repair.getBody());
+    }
   }
 
-  /// Where this block's keys lie and how many there are; what masks ask about.
-  MaskScope findKeys() {
+  /// Where this block's keys lie and how many there are.
+  void findKeys() {
     int64_t group = problem.getHeads() / problem.getKvHeads();
     kvHead = math.named(math.floorDiv(h, group), "kv_head");
-    MaskScope scope;
     if (problem.getQLayout().isPacked())
       lenQ = math.named(lengthIn("cu_seqlens_q"), "len_q");
     if (problem.getKLayout().isPacked()) {
@@ -182,6 +194,10 @@ private:
     scope.lenQ = lenQ;
     scope.batch = batch;
     scope.head = h;
+  }
+
+  /// The run-time arrays that masks ask about.
+  void findArrays() {
     // Rows of the arrays that belong to this sequence; positions in them are 32 bits.
     llvm::StringMap<Value> arrays;
     for (const MaskOperand &array : distinctOperands(problem.getMask())) {
@@ -197,14 +213,13 @@ private:
       position = math.min(position, math.sub(extentOf(array), 1)); // tiles reach over the end
       return Index(Value(LoadOp::create(b, loc, arrays.lookup(array.name), math.value(position), /*uniform=*/false)));
     };
-    return scope;
   }
 
   Index extentOf(const MaskOperand &array) {
     return arg(array.shape == OperandShape::PerQuery ? "seqlen_q" : "seqlen_kv");
   }
 
-  void buildLoop(KeyWalk &walk, const MaskScope &scope, ArrayRef<KeyRun> runs, Value keys, Value values) {
+  void buildLoop(KeyWalk &walk, ArrayRef<KeyRun> runs, Value keys, Value values) {
     SmallVector<Value> bounds;
     SmallVector<Attribute> segments;
     for (const KeyRun &run : runs) {
@@ -217,35 +232,54 @@ private:
     }
     if (segments.empty())
       return; // no row sees any key
-    auto loop = KvLoopOp::create(b, loc, TypeRange(), bounds, ValueRange(), b.getArrayAttr(segments));
+    auto loop =
+        KvLoopOp::create(b, loc, TypeRange(), bounds, ValueRange(), b.getArrayAttr(segments), /*one_body=*/false);
     Block &body = loop.getBody().emplaceBlock();
     body.addArguments({b.getI32Type(), b.getI32Type(), b.getI1Type()}, {loc, loc, loc});
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&body);
 
     Index k0 = math.named(math.mul(Index(body.getArgument(0)), config.getKvTile()), "k0");
-    auto copy = [&](Value place, Value base, StringRef stride, int64_t dim) -> Value {
-      Value src = AdvanceOp::create(b, loc, base, mul(wide(k0), args[stride]));
-      Value left = math.value(math.sub(scope.lenK, k0));
-      return CopyAsyncOp::create(b, loc, place, src, args[stride], left, dim, Value());
+    auto left = [&] { return math.value(math.sub(scope.lenK, k0)); };
+    auto copy = [&](Value place, StringRef tensor, Value base, int64_t dim) -> Value {
+      if (boxes)
+        return copyBox(place, tensor, math.add(firstKey, k0), kvHead);
+      Value stride = args[(tensor + "_row").str()];
+      Value src = AdvanceOp::create(b, loc, base, mul(wide(k0), stride));
+      return CopyAsyncOp::create(b, loc, place, src, stride, left(), dim, Value());
     };
     auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
 
-    wait(copy(K, keys, "k_row", problem.getDimQk()));
-    wait(MmaQkOp::create(b, loc, s, held ? held : Q, K).getToken());
+    wait(copy(K, "k", keys, problem.getDimQk()));
+    bool negated = boxes && problem.scaleOrDefault() < 0;
+    wait(MmaQkOp::create(b, loc, s, held ? held : Q, K, negated).getToken());
     auto keep = KeepOp::create(b, loc, s, math.value(q0), math.value(k0));
     SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scaleOfProducts()));
-    wait(copy(V, values, "v_row", problem.getDimV()));
-    wait(MmaPvOp::create(b, loc, acc, s, V, /*guarded=*/true, Value()).getToken());
+    wait(copy(V, "v", values, problem.getDimV()));
+    if (boxes && problem.getKLayout().isPacked())
+      ZeroRowsOp::create(b, loc, V, left()); // what lies behind a packed sequence is somebody else's
+    wait(MmaPvOp::create(b, loc, acc, s, V, /*guarded=*/!boxes, Value()).getToken());
     YieldOp::create(b, loc, ValueRange());
+    buildTests(walk, keep.getBody());
+  }
 
-    Block &test = keep.getBody().emplaceBlock();
+  /// The region of an element test: the conditions that `walk` numbers.
+  void buildTests(KeyWalk &walk, Region &region) {
+    OpBuilder::InsertionGuard guard(b);
+    Block &test = region.emplaceBlock();
     test.addArguments({b.getI32Type(), b.getI32Type()}, {loc, loc});
     b.setInsertionPointToStart(&test);
     SmallVector<Value> kept;
     for (Cond cond : walk.tests(math, Index(test.getArgument(0)), Index(test.getArgument(1))))
       kept.push_back(math.value(cond));
     YieldOp::create(b, loc, kept);
+  }
+
+  /// The place's rows of a head, from `row` (of the sequence, or of all tokens when packed) on.
+  Value copyBox(Value place, StringRef tensor, Index row, Index head) {
+    Index sequence = args.contains((tensor + "_batch").str()) ? batch : Index(0);
+    return CopyBoxOp::create(b, loc, place, args[(tensor + "_map").str()], math.value(row), math.value(head),
+                             math.value(sequence));
   }
 
   /// Positive: the sign is in Q by now. A scale of 0 makes every product 0, and
@@ -278,8 +312,10 @@ private:
   Value mul(Value a, Value c) { return arith::MulIOp::create(b, loc, a, c); }
   Value add(Value a, Value c) { return arith::AddIOp::create(b, loc, a, c); }
   Index load(Value array, Index at) { return Value(LoadOp::create(b, loc, array, math.value(at), /*uniform=*/true)); }
+  /// NOTE: a batch of 0 has slots too (its padding), but one prefix sum only.
   Index lengthIn(StringRef prefixSums) {
-    return math.sub(load(args[prefixSums], math.add(batch, 1)), load(args[prefixSums], batch));
+    Index behind = math.min(math.add(batch, 1), arg("batch"));
+    return math.sub(load(args[prefixSums], behind), load(args[prefixSums], batch));
   }
 
   /// The row `row` (of the sequence, or of all tokens when packed) of a head.
@@ -302,6 +338,7 @@ private:
 
   ProblemOp problem;
   ConfigAttr config;
+  bool boxes; ///< tiles are copied as boxes of tensors, by their maps
   OpBuilder b;
   Location loc;
   IndexMath math;
@@ -313,17 +350,18 @@ private:
   Index rows = 0;      ///< rows to compute
   Index writeRows = 0; ///< rows to write
   Index lenQ = 0, firstKey = 0;
+  MaskScope scope;
 };
 
 struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTilePass> {
   using Base::Base;
 
   void runOnOperation() final {
-    if (target != "cpu" && target != "sm_80") {
-      getOperation().emitError("expected target `cpu` or `sm_80`, got: ") << target.getValue();
+    if (!llvm::is_contained({"cpu", "sm_80", "sm_90a"}, target.getValue())) {
+      getOperation().emitError("expected target `cpu`, `sm_80` or `sm_90a`, got: ") << target.getValue();
       return signalPassFailure();
     }
-    if (target != "cpu" && !llvm::is_contained({80, 86, 87, 89, 90, 100, 120}, arch.getValue())) {
+    if (target == "sm_80" && !llvm::is_contained({80, 86, 87, 89, 90, 100, 120}, arch.getValue())) {
       getOperation().emitError("expected arch 80, 86, 87, 89, 90, 100 or 120, got: ") << arch.getValue();
       return signalPassFailure();
     }
@@ -337,7 +375,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
   }
 
   LogicalResult convert(ProblemOp problem) {
-    ConfigAttr config = chooseConfig(problem, target == "cpu" ? 0 : arch.getValue());
+    ConfigAttr config = chooseConfig(problem, target, arch);
     for (int64_t i = 0; i < fallback; ++i)
       if (ConfigAttr next = attn::fallbackOf(config))
         config = next;
@@ -348,9 +386,11 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     }
     if (target == "cpu" && config.getHoldQ()) // a CPU has no registers to hold Q in
       config = ConfigAttr::get(config.getContext(), config.getQTile(), config.getKvTile(), config.getWarps(),
-                               config.getBlocks(), false, config.getOneBody());
+                               config.getBlocks(), false, config.getOneBody(), config.getStages(), config.getQStages());
+    if (failed(checkConfig(problem, config)))
+      return failure();
     OpBuilder b(problem);
-    KernelArguments arguments(problem);
+    KernelArguments arguments(problem, target == "sm_90a" ? config : ConfigAttr());
     SmallVector<Attribute> names;
     SmallVector<Type> types;
     for (auto &[name, type] : arguments.list) {
@@ -363,6 +403,23 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     body.addArguments(types, SmallVector<Location>(types.size(), problem.getLoc()));
     ForwardKernel(problem, kernel, config).build();
     problem.erase();
+    return success();
+  }
+
+  /// What a target makes of a config that was given by hand.
+  LogicalResult checkConfig(ProblemOp problem, ConfigAttr config) {
+    if (target != "sm_90a") {
+      if (config.getWarps() == 12)
+        return problem.emitOpError("expected 1, 2, 4 or 8 warps for target `") << target << "`, got: 12";
+      if (config.getStages() != 2 || config.getQStages() != 1)
+        return problem.emitOpError("expected the default stages and q_stages for target `")
+               << target << "`, which has no rings, got: " << config;
+      return success();
+    }
+    if (config.getWarps() % 4 || config.getQTile() != 16 * config.getWarps())
+      return problem.emitOpError("expected 4, 8 or 12 warps of 16 rows each for target `sm_90a`, got: ") << config;
+    if (config.getBlocks() != 1 || config.getHoldQ())
+      return problem.emitOpError("expected blocks = 1 and no hold_q for target `sm_90a`, got: ") << config;
     return success();
   }
 };

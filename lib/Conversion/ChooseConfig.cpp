@@ -4,12 +4,14 @@
 
 using namespace attn;
 
-int64_t attn::sharedMemoryLimit(int64_t arch) {
+int64_t attn::sharedMemoryLimit(llvm::StringRef target, int64_t arch) {
+  if (target == "cpu")
+    return int64_t(1) << 30; // a CPU's places are arrays
+  if (target == "sm_90a")
+    return 227 * 1024;
   // CUDA C++ Programming Guide, technical specifications per compute
   // capability: maximum amount of shared memory per thread block, in KB.
   switch (arch) {
-  case 0:
-    return int64_t(1) << 30; // a CPU's places are arrays
   case 80:
   case 87:
     return 163 * 1024;
@@ -20,6 +22,19 @@ int64_t attn::sharedMemoryLimit(int64_t arch) {
   default:
     return 227 * 1024; // 90, 100
   }
+}
+
+static tile::ConfigAttr chooseHopper(ProblemOp problem) {
+  auto config = [&](int64_t warps, int64_t kvTile) {
+    return tile::ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, /*blocks=*/1, /*hold_q=*/false,
+                                 /*one_body=*/false, /*stages=*/2, /*q_stages=*/1);
+  };
+  int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
+  if (dim <= 64)
+    return config(12, 128);
+  if (dim <= 128)
+    return config(8, 128);
+  return dim <= 192 ? config(8, 96) : config(8, 80);
 }
 
 // Measured on an H200 (docs/results). A thread has 255 registers, and the output
@@ -34,13 +49,15 @@ int64_t attn::sharedMemoryLimit(int64_t arch) {
 // A loop per segment is the faster code where it fits: 5 % over one loop that asks,
 // for most. Not at wide heads with three segments, whose bodies take 1.5 s to
 // compile, nor around 128 under a full mask, where ptxas runs out of registers.
-tile::ConfigAttr attn::chooseConfig(ProblemOp problem, int64_t arch) {
+tile::ConfigAttr attn::chooseConfig(ProblemOp problem, llvm::StringRef target, int64_t arch) {
+  if (target == "sm_90a")
+    return chooseHopper(problem);
   auto config = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool holdQ, bool oneBody) {
-    return tile::ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, holdQ, oneBody);
+    return tile::ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, holdQ, oneBody, 2, 1);
   };
-  if (arch == 0)
+  if (target == "cpu")
     return config(64, 64, 1, 1, false, false);
-  int64_t dimQk = problem.getDimQk(), dimV = problem.getDimV(), limit = sharedMemoryLimit(arch);
+  int64_t dimQk = problem.getDimQk(), dimV = problem.getDimV(), limit = sharedMemoryLimit(target, arch);
   KeyWalk walk(problem.getMask(), MaskScope());
   bool local = walk.isLocal(), small = dimQk <= 64 && dimV <= 64;
   if (small || (local && dimQk <= 128 && dimV <= 128)) // four small blocks, or two of the usual size
@@ -56,5 +73,6 @@ tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config) {
     return {};
   int64_t less = !config.getOneBody() ? 0 : config.getKvTile() >= 64 ? 32 : 16;
   return tile::ConfigAttr::get(config.getContext(), config.getQTile(), config.getKvTile() - less, config.getWarps(),
-                               config.getBlocks(), config.getHoldQ(), /*one_body=*/true);
+                               config.getBlocks(), config.getHoldQ(), /*one_body=*/true, config.getStages(),
+                               config.getQStages());
 }

@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace attn;
 
-KernelArguments::KernelArguments(ProblemOp problem) {
+KernelArguments::KernelArguments(ProblemOp problem, tile::ConfigAttr boxes) {
   Builder b(problem.getContext());
   std::vector<ProblemTensor> tensors = tensorsOf(problem);
 
@@ -30,4 +30,12 @@ KernelArguments::KernelArguments(ProblemOp problem) {
     if (tensor.headAxis >= 0)
       add(tensor.name + "_head", b.getI64Type());
   }
+
+  if (!boxes)
+    return;
+  for (auto [name, rows] : {std::pair("q_map", boxes.getQTile()), std::pair("k_map", boxes.getKvTile()),
+                            std::pair("v_map", boxes.getKvTile())})
+    add(name, tile::MapType::get(problem.getContext(), rows, problem.getDtype()));
+  add("blocks", b.getI32Type());
+  add("queue", tile::QueueType::get(problem.getContext()));
 }

@@ -16,6 +16,7 @@ KeyWalk::KeyWalk(MaskInterface mask, MaskScope scope) : mask(mask), scope(scope)
     bool single = rows && rows->size() == 1;
     (single ? intervals : others).push_back({conjunct, scope.ofChild(first)});
     lower |= single && !rows->front().lo.is(0);
+    hides |= !isa<FullMaskAttr>(conjunct);
     first += conjunct.operands().size();
   }
 }

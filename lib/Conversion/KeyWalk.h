@@ -30,6 +30,9 @@ public:
   /// three segments and not two.
   bool hasLowerTest() const { return lower; }
 
+  /// Is there a key that some row of its sequence may not see?
+  bool hidesKeys() const { return hides; }
+
   /// Do rows see a small part of a long sequence, as under a window? Then a query
   /// tile has few key tiles, and starting and ending it counts.
   bool isLocal();
@@ -54,7 +57,7 @@ private:
   MaskInterface mask;
   MaskScope scope;
   llvm::SmallVector<Conjunct> intervals, others;
-  bool lower = false;
+  bool lower = false, hides = false;
 };
 
 } // namespace attn

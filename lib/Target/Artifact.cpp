@@ -9,6 +9,10 @@ using namespace attn::tile;
 static rt::Param::Kind kindOf(Type type) {
   if (isa<PtrType>(type))
     return rt::Param::Kind::Pointer;
+  if (isa<MapType>(type))
+    return rt::Param::Kind::TensorMap;
+  if (isa<QueueType>(type))
+    return rt::Param::Kind::Queue;
   if (type.isInteger(64))
     return rt::Param::Kind::I64;
   return type.isInteger(32) ? rt::Param::Kind::I32 : rt::Param::Kind::F32;
@@ -23,13 +27,19 @@ std::optional<rt::Artifact> attn::toArtifact(KernelOp kernel) {
   artifact.entry = entryOf(kernel);
   artifact.target = kernel.getTarget().str();
   for (auto [arg, name] :
-       llvm::zip(kernel.getBody().getArguments(), kernel.getArgNames().getAsValueRange<StringAttr>()))
-    artifact.params.push_back({name.str(), kindOf(arg.getType())});
+       llvm::zip(kernel.getBody().getArguments(), kernel.getArgNames().getAsValueRange<StringAttr>())) {
+    rt::Param param{name.str(), kindOf(arg.getType())};
+    if (auto map = dyn_cast<MapType>(arg.getType())) {
+      param.boxRows = map.getRows();
+      param.boxCols = 64; // a chunk: 128 bytes, what is swizzled at once
+    }
+    artifact.params.push_back(std::move(param));
+  }
   ConfigAttr config = kernel.getConfig();
-  artifact.threads = config.getWarps() * 32;
+  artifact.threads = kernel.getThreads();
   artifact.smemBytes = kernel.getSharedBytes().value_or(0);
   artifact.minBlocks = config.getBlocks();
-  artifact.grid = {kernel.getPacked(), int(config.getQTile()), int(kernel.getHeads())};
+  artifact.grid = {kernel.getPacked(), int(config.getQTile()), int(kernel.getHeads()), kernel.isPersistent()};
   std::string text;
   llvm::raw_string_ostream(text) << config;
   artifact.notes.emplace_back("tile.config", text);

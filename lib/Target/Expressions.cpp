@@ -14,6 +14,10 @@ using namespace attn::tile;
 std::string Printer::typeOf(Type type) {
   if (auto ptr = dyn_cast<PtrType>(type))
     return typeOf(ptr.getElement()) + " *";
+  if (isa<MapType>(type))
+    return "const __grid_constant__ attn::TensorMap";
+  if (isa<QueueType>(type))
+    return "unsigned *";
   if (type.isInteger(1))
     return "bool";
   if (type.isInteger(32))

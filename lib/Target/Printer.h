@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The printer: statements (Statements.cpp), expressions with their precedence
-// (Expressions.cpp), names (Names.cpp).
+// The printer: statements (Statements.cpp), those of Hopper's roles (Roles.cpp),
+// expressions with their precedence (Expressions.cpp), names (Names.cpp).
 //
 #ifndef ATTN_LIB_TARGET_PRINTER_H
 #define ATTN_LIB_TARGET_PRINTER_H
@@ -59,12 +59,26 @@ private:
   void print(tile::WaitOp op);
   void print(tile::KeepOp op);
   void print(tile::SoftmaxStepOp op);
+  void print(tile::SoftmaxOp op);
+  void print(tile::MmaQkOp op);
   void print(tile::MmaPvOp op);
   void print(tile::StoreOp op);
   void print(tile::StoreLseOp op);
   void print(tile::StorePaddingOp op);
+  void print(tile::RepairOp op);
+  void print(tile::RolesOp op);
+  void print(tile::PersistOp op);
+  void print(tile::SendOp op);
+  void print(tile::FillOp op);
+  void print(tile::TakeOp op);
   void print(mlir::scf::ForOp op);
   void print(mlir::scf::IfOp op);
+  /// A mask's test over `body`'s two arguments as a C++ lambda, from `[&]` to `}`.
+  void printTest(mlir::Block &body);
+  /// Products run on past their op: how many later ones may, once this wait is over?
+  void printProductWait(tile::WaitOp op);
+  static std::string literal(double value);
+  static std::string base2(double scale);
   void printSignature(tile::KernelOp kernel);
   void printHostEntry(tile::KernelOp kernel);
   llvm::raw_ostream &line();
@@ -79,6 +93,7 @@ private:
   Names names;
   double scale = 0; ///< of the softmax step, for the LSE
   int indent = 0;
+  bool hopper = false; ///< kernels with roles, whose products run asynchronously
   bool unsupported = false;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One op, one line: the verb of the same name in `attn/tile.h`, places first.
-// Tokens leave no trace: copies complete in order at `wait`, and products do
-// where they are issued on the targets printed here.
+// Tokens leave no trace where copies complete in order at `wait`, and products
+// where they are issued; only Hopper's products (Roles.cpp) run on.
 //
 #include "Printer.h"
 #include "attn/Target/Source.h"
@@ -29,7 +29,7 @@ void Printer::printBlock(Block &block) {
   for (Operation &op : block)
     printOp(&op);
   indent -= 2;
-  if (!isa<KeepOp>(block.getParentOp())) // its result is yet to be printed
+  if (!isa<KeepOp, RepairOp>(block.getParentOp())) // its result is yet to be printed
     names.close(mark);
 }
 
@@ -50,11 +50,15 @@ void Printer::printScalar(Operation *op) {
 void Printer::printOp(Operation *op) {
   auto name = [&](Value v) { return names.of(v); };
   llvm::TypeSwitch<Operation *>(op)
-      .Case<PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, KeepOp, SoftmaxStepOp, MmaPvOp, StoreOp, StoreLseOp,
-            StorePaddingOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
+      .Case<PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, KeepOp, SoftmaxStepOp, SoftmaxOp, MmaQkOp, MmaPvOp, StoreOp,
+            StoreLseOp, StorePaddingOp, RepairOp, RolesOp, PersistOp, SendOp, FillOp, TakeOp, scf::ForOp, scf::IfOp>(
+          [&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
-      .Case([&](MmaQkOp o) {
-        line() << "attn::mma_qk(" << name(o.getS()) << ", " << name(o.getQ()) << ", " << name(o.getK()) << ");\n";
+      .Case([&](ReleaseOp o) { line() << "attn::release(" << name(o.getRing()) << ");\n"; })
+      .Case([&](RescaleOp o) { line() << "attn::rescale(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n"; })
+      .Case([&](RoundOp o) { line() << "attn::round(" << name(o.getP()) << ", " << name(o.getS()) << ");\n"; })
+      .Case([&](ZeroRowsOp o) {
+        line() << "attn::zero_rows(" << name(o.getPlace()) << ", " << expr(o.getFirst()) << ");\n";
       })
       .Case([&](HoldOp o) { line() << "attn::hold(" << name(o.getHeld()) << ", " << name(o.getSrc()) << ");\n"; })
       .Case([&](NegateOp o) { line() << "attn::negate(" << name(o.getPlace()) << ");\n"; })
@@ -78,6 +82,16 @@ void Printer::print(PlaceOp op) {
       .Case([&](SharedType t) {
         text << "attn::Smem<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
              << t.getPitch() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
+      })
+      .Case([&](RingType t) {
+        SharedType tile = t.getTile();
+        text << "attn::Ring<" << typeOf(tile.getElement()) << ", " << tile.getRows() << ", " << tile.getCols() << ", "
+             << t.getStages() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ", "
+             << op.getBarriers().value_or(0) << ")";
+      })
+      .Case([&](FeedType t) {
+        text << "attn::Feed<" << t.getWords() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0)
+             << ")";
       })
       .Case([&](HeldType t) {
         text << "attn::Held<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
@@ -117,16 +131,26 @@ void Printer::print(CopyAsyncOp op) {
 void Printer::print(WaitOp op) {
   if (cast<TokenType>(op.getTokens().front().getType()).getKind() == TokenKind::copy)
     line() << "attn::wait();\n";
+  else if (hopper)
+    printProductWait(op);
+}
+
+void Printer::print(MmaQkOp op) {
+  line() << "attn::mma_qk" << (op.getNegated() ? "<true>(" : "(") << names.of(op.getS()) << ", " << names.of(op.getQ())
+         << ", " << names.of(op.getK()) << ");\n";
 }
 
 void Printer::print(KeepOp op) {
-  Block &body = op.getBody().front();
+  line() << "attn::keep(" << names.of(op.getS()) << ", " << expr(op.getQ0()) << ", " << expr(op.getK0()) << ", ";
+  printTest(op.getBody().front());
+}
+
+void Printer::printTest(Block &body) {
   size_t mark = names.mark();
   names.define(body.getArgument(0), "query");
   names.define(body.getArgument(1), "key");
   std::string row = names.of(body.getArgument(0)).str(), key = names.of(body.getArgument(1)).str();
-  line() << "attn::keep(" << names.of(op.getS()) << ", " << expr(op.getQ0()) << ", " << expr(op.getK0()) << ", [=](int "
-         << row << ", int " << key << ") {\n";
+  os << "[=](int " << row << ", int " << key << ") {\n";
   printBlock(body);
   indent += 2;
   std::string kept;
@@ -139,16 +163,23 @@ void Printer::print(KeepOp op) {
   names.close(mark);
 }
 
-static std::string literal(double value) {
+std::string Printer::literal(double value) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%.9ef", value);
   return text;
 }
 
+std::string Printer::base2(double scale) { return literal(scale * std::log2(std::exp(1.0))); }
+
 void Printer::print(SoftmaxStepOp op) {
   scale = op.getScale().convertToDouble();
   line() << "attn::softmax_step(" << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", "
-         << names.of(op.getAcc()) << ", " << literal(scale * std::log2(std::exp(1.0))) << ");\n";
+         << names.of(op.getAcc()) << ", " << base2(scale) << ");\n";
+}
+
+void Printer::print(SoftmaxOp op) {
+  scale = op.getScale().convertToDouble();
+  line() << "attn::softmax(" << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", " << base2(scale) << ");\n";
 }
 
 void Printer::print(MmaPvOp op) {
@@ -212,15 +243,15 @@ std::string attn::entryOf(KernelOp kernel) {
 }
 
 void Printer::printSignature(KernelOp kernel) {
-  os << "ATTN_KERNEL(" << entryOf(kernel) << ", /*threads=*/" << kernel.getConfig().getWarps() * 32
+  os << "ATTN_KERNEL(" << entryOf(kernel) << ", /*threads=*/" << kernel.getThreads()
      << ", /*blocks per multiprocessor=*/" << kernel.getConfig().getBlocks() << ")\n(";
   unsigned column = 1;
   for (auto [arg, name] :
        llvm::zip(kernel.getBody().getArguments(), kernel.getArgNames().getAsValueRange<StringAttr>())) {
     names.define(arg, name);
     bool pointer = isa<PtrType>(arg.getType());
-    std::string text = (pointer && !isResult(name) ? "const " : "") + typeOf(arg.getType()) + (pointer ? "" : " ") +
-                       names.of(arg).str();
+    std::string text = (pointer && !isResult(name) ? "const " : "") + typeOf(arg.getType()) +
+                       (pointer || isa<QueueType>(arg.getType()) ? "" : " ") + names.of(arg).str();
     if (arg.getArgNumber())
       os << ",";
     if (column + text.size() > 110) {
@@ -246,8 +277,9 @@ void Printer::printHostEntry(KernelOp kernel) {
 }
 
 void Printer::print(KernelOp kernel) {
-  os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << ", " << kernel.getConfig()
-     << "\n#include \"attn/tile.h\"\n\n";
+  hopper = kernel.isPersistent();
+  os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << ", " << kernel.getConfig() << "\n#include \""
+     << (hopper ? "attn/hopper.h" : "attn/tile.h") << "\"\n\n";
   printSignature(kernel);
   printBlock(kernel.getBody().front());
   os << "}\n";

@@ -4,7 +4,7 @@
 //
 // RUN: attn-opt %s -convert-attn-to-tile -split-input-file -verify-diagnostics
 // RUN: not attn-opt %s -convert-attn-to-tile="target=sm_90" 2>&1 | FileCheck %s --check-prefix=TARGET
-// TARGET: error: expected target `cpu` or `sm_80`, got: sm_90
+// TARGET: error: expected target `cpu`, `sm_80` or `sm_90a`, got: sm_90
 
 // Too much shared memory for one chip, not for another.
 // RUN: not attn-opt %S/Inputs/large.mlir --attn-pipeline="arch=86" 2>&1 | FileCheck %s --check-prefix=LIMIT

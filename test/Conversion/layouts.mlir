@@ -18,9 +18,9 @@ attn.problem @dense mask(#attn.causal) layout(sbhd, bhsd, bshd, bhsd) heads(8) d
 // CHECK-SAME: %lse: !tile.ptr<f32>, %cu_seqlens_q: !tile.ptr<i32>, %cu_seqlens_kv: !tile.ptr<i32>, %batch: i32, %total_q: i32, %q_row: i64, %q_head: i64, %k_row: i64, %k_head: i64, %v_row: i64, %v_head: i64, %o_row: i64, %o_head: i64, %lse_head: i64)
 // CHECK-SAME: grid(packed heads 8)
 // CHECK: %b, %q0, %first, %rows, %write_rows = tile.find_sequence %{{.*}} in %cu_seqlens_q, %cu_seqlens_q, %batch, %total_q
+// CHECK: tile.load uniform %cu_seqlens_kv[%b]
 // CHECK: %[[LIVE:.*]] = arith.cmpi slt, %{{.*}}, %rows
 // CHECK: scf.if %[[LIVE]] {
-// CHECK: tile.load uniform %cu_seqlens_kv[%b]
 // CHECK: tile.copy_async %Q, %{{.*}} stride(%q_row) rows(%rows)
 // CHECK: tile.kv_loop
 // CHECK: tile.store %{{.*}} rows(%rows, %write_rows)

@@ -14,7 +14,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 DIMS = (64, 80, 96, 128, 192, 256)
-CHIPS = ("sm_80", "sm_80:90", "sm_80:100")
+CHIPS = ("sm_90a", "sm_80", "sm_80:90", "sm_80:100")
 SMALL_CHIP = "sm_80:86"  # 99 KB of shared memory instead of 163 or 227
 MASKS = {
     "full": "#attn.full",
@@ -34,7 +34,7 @@ def cases():
         chosen |= {(chip, mask, "bshd", d, d, "bf16") for chip in CHIPS for mask in MASKS}
         chosen |= {(chip, "causal", "thd padded", d, d, "bf16") for chip in (*CHIPS, SMALL_CHIP)}
         chosen |= {(SMALL_CHIP, mask, "bshd", d, d, "bf16") for mask in ("causal", "sink_window")}
-        chosen |= {("sm_80:90", mask, "bshd", d, d, "f16") for mask in ("causal", "document")}
+        chosen |= {(chip, mask, "bshd", d, d, "f16") for chip in ("sm_90a", "sm_80:90") for mask in ("causal", "document")}
     for chip in (*CHIPS, SMALL_CHIP):
         chosen.add((chip, "causal", "bshd", 192, 128, "bf16"))
         chosen.add((chip, "window", "thd", 64, 64, "f16"))

@@ -41,12 +41,34 @@ static Artifact saxpy(const char *target) {
 
 static void artifact() {
   Artifact a = saxpy("cpu");
-  a.grid = {true, 128, 16};
+  a.grid = {true, 128, 16, true};
+  a.params.push_back({"q_map", Param::Kind::TensorMap, 128, 64});
+  a.params.push_back({"queue", Param::Kind::Queue});
   a.notes = {{"mask", "causal \"x\"\n"}};
   Result<Artifact> b = Artifact::fromJson(a.toJson());
   EXPECT(b.ok(), "{}", b.error().str());
   EXPECT(b->toJson() == a.toJson() && b->source == a.source && b->params[2].kind == Param::Kind::F32 && b->grid.packed);
-  EXPECT(!Artifact::fromJson("{") && !Artifact::fromJson("[]") && !Artifact::fromJson("{\"abi_version\": 1}"));
+  EXPECT(b->grid.persistent && b->params[4].boxRows == 128 && b->params[4].boxCols == 64 &&
+         b->params[5].kind == Param::Kind::Queue);
+  // Boxes belong to tensor maps, and nothing but a box's numbers is one.
+  EXPECT(saxpy("cpu").toJson().find("box") == std::string::npos);
+  auto refused = [&](const std::string &from, const std::string &to) {
+    std::string json = a.toJson();
+    size_t at = json.find(from);
+    EXPECT(at != std::string::npos, "{}", from);
+    Result<Artifact> parsed = Artifact::fromJson(json.replace(at, from.size(), to));
+    EXPECT(!parsed, "{}", to);
+    fmt::print("{}\n", parsed.error().str());
+  };
+  refused("\"box_rows\": 128,", "");
+  refused("\"box_rows\": 128", "\"box_rows\": 257");
+  refused("\"box_cols\": 64", "\"box_cols\": \"64\"");
+  refused("\"box_cols\": 64", "\"box_cols\": 128");
+  refused("\"box_cols\": 64", "\"box_cols\": 12");
+  refused("\"persistent\": true", "\"persistent\": 1");
+  refused(",\n    \"persistent\": true", "");
+  refused("\"queue\"\n", "\"queues\"\n");
+  EXPECT(!Artifact::fromJson("{") && !Artifact::fromJson("[]") && !Artifact::fromJson("{\"abi_version\": 2}"));
   fmt::print("{}\n", Artifact::fromJson("{\"abi_version\": 99}").error().str());
   EXPECT((GridRule{false, 128, 16}.blocks(4, 1000) == 16 * 4 * 8) &&
          (GridRule{true, 128, 2}.blocks(3, 1000) == 2 * (7 + 3 + 2)));

@@ -5,6 +5,7 @@
 // and the same numbers for enums.
 //
 #include "DriverTable.h"
+#include "attn-rt/TensorMap.h"
 
 #include <cuda.h>
 
@@ -35,6 +36,17 @@ template <typename... As, typename... Bs> struct SameFunction<int (*)(As...), CU
 ATTN_DRIVER_FUNCTIONS(SAME)
 
 using namespace attn::rt::cuda;
+#if CUDA_VERSION >= 12000
+ATTN_OPTIONAL_DRIVER_FUNCTIONS(SAME)
+// Headers from CUDA 13 on align it to 128 bytes; the driver asks for 64.
+static_assert(sizeof(attn::rt::TensorMap) == sizeof(CUtensorMap) && alignof(attn::rt::TensorMap) == 64);
+static_assert(tensorMapFloat16 == CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
+static_assert(tensorMapBfloat16 == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+static_assert(tensorMapInterleaveNone == CU_TENSOR_MAP_INTERLEAVE_NONE);
+static_assert(tensorMapSwizzle128B == CU_TENSOR_MAP_SWIZZLE_128B);
+static_assert(tensorMapPromotion256B == CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+static_assert(tensorMapFillZeros == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+#endif
 static_assert(multiprocessorCount == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 static_assert(computeCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(computeCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
@@ -42,5 +54,6 @@ static_assert(maxSharedMemoryOptin == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_
 static_assert(maxDynamicSharedSize == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 static_assert(streamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(captureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+static_assert(captureNone == CU_STREAM_CAPTURE_STATUS_NONE);
 static_assert(errorNoBinary == CUDA_ERROR_NO_BINARY_FOR_GPU);
 static_assert(errorNoDevice == CUDA_ERROR_NO_DEVICE);

@@ -101,6 +101,7 @@ extern Fault fault;
 
 int cacheTest(const std::string &name, const std::string &root);
 int compilerTest(const std::string &name, const std::string &argument);
+int launchTest(const std::string &name);
 
 } // namespace attn::rt
 

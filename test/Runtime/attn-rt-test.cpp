@@ -13,6 +13,8 @@ int main(int argc, char **argv) {
   int done = cacheTest(test, argument);
   if (done < 0)
     done = compilerTest(test, argument);
+  if (done < 0)
+    done = launchTest(test);
   if (done < 0) {
     fmt::print(stderr, "attn-rt-test: no test `{}`\n", test);
     return 2;

@@ -25,10 +25,10 @@
 
 // CHECK-NEXT: const int block = attn::block_index();
 // CHECK: const auto [b, q0, first, rows, write_rows] = attn::find_sequence<[[#QT]]>({{.*}}, cu_seqlens_q, padded_offsets_q, batch, total_q);
-// CHECK: if (rows > 0) {
-// CHECK-NEXT: const int kv_head = h / 4;
+// CHECK: const int kv_head = h / 4;
 // CHECK-NEXT: const int first_key = attn::uniform(padded_offsets_kv[b]);
-// CHECK-NEXT: const int len_kv = attn::uniform(cu_seqlens_kv[b + 1]) - attn::uniform(cu_seqlens_kv[b]);
+// CHECK-NEXT: const int len_kv = attn::uniform(cu_seqlens_kv[attn::min(b + 1, batch)]) - attn::uniform(cu_seqlens_kv[b]);
+// CHECK-NEXT: if (rows > 0) {
 // CHECK: attn::copy_async<64>(Q, q_rows, q_row, rows);
 // CHECK: attn::wait();
 

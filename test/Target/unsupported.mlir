@@ -18,7 +18,7 @@
 // MALFORMED: error: `{{.*}}malformed.mlir` is not a valid module
 // MALFORMED: {{.*}}malformed.mlir:2:55: error: custom op 'attn.problem' expected layout `bshd`, `sbhd`, `bhsd` or `thd`, got: dense
 // MISSING: error: cannot read `{{.*}}nowhere.mlir`: No such file or directory
-// TARGET: error: expected target `cpu`, `sm_80` or `sm_80:<chip>` with chip 80, 86, 87, 89, 90, 100 or 120, got: sm_90
+// TARGET: error: expected target `cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>` with chip 80, 86, 87, 89, 90, 100 or 120, got: sm_90
 
 // WALK: error: printing for sm_80 failed
 // WALK: {{.*}}walk.mlir:10:3: error: 'tile.kv_loop' op cannot be printed as source

@@ -21,7 +21,7 @@ namespace cl = llvm::cl;
 static cl::opt<std::string> inputFile(cl::Positional, cl::desc("<problem.mlir>"), cl::Required);
 static cl::opt<std::string> problemName("problem", cl::desc("which problem, if the file has several"));
 static cl::opt<std::string> targetText("target",
-                                       cl::desc("`cpu`, `sm_80` or `sm_80:<chip>`; default: the GPU if there is "
+                                       cl::desc("`cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>`; default: the GPU if there is "
                                                 "one, else cpu"));
 static cl::list<std::string> argFiles("arg", cl::desc("an input: NAME=FILE.npy, float32 or int32"));
 static cl::list<std::string> resultFiles("result", cl::desc("where a result goes: NAME=FILE.npy"));

@@ -14,7 +14,7 @@ using namespace attn;
 namespace cl = llvm::cl;
 
 static cl::opt<std::string> inputFile(cl::Positional, cl::desc("<problem.mlir>"), cl::init("-"));
-static cl::opt<std::string> targetText("target", cl::desc("`cpu`, `sm_80` or `sm_80:<chip>`"), cl::init("sm_80"));
+static cl::opt<std::string> targetText("target", cl::desc("`cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>`"), cl::init("sm_80"));
 static cl::opt<bool> compile("compile", cl::desc("compile too, and print the resource report"));
 static cl::opt<bool> quiet("quiet", cl::desc("do not print the source"));
 

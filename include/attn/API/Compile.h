@@ -17,14 +17,14 @@
 
 namespace attn {
 
-/// What to compile for. `family` is the schedule (`cpu`, `sm_80`), `arch` the
+/// What to compile for. `family` is the schedule (`cpu`, `sm_80`, `sm_90a`), `arch` the
 /// chip's compute capability times ten (ignored on a CPU).
 struct Target {
   std::string family = "cpu";
   int arch = 0;
 
   bool isHost() const { return family == "cpu"; }
-  /// `cpu`, `sm_80`, or `sm_80:90` for a family on another chip; empty: `preferred`.
+  /// `cpu`, `sm_90a`, `sm_80`, or `sm_80:90` for a family on another chip; empty: `preferred`.
   /// An error names the legal forms.
   static rt::Result<Target> parse(llvm::StringRef text);
   /// The family that runs on the current device, or the CPU if there is none.

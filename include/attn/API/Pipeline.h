@@ -16,14 +16,15 @@ void registerDialects(mlir::DialectRegistry &registry);
 void registerPasses();
 
 struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
-  Option<std::string> target{*this, "target", llvm::cl::desc("`cpu` or `sm_80`"), llvm::cl::init("sm_80")};
+  Option<std::string> target{*this, "target", llvm::cl::desc("`cpu`, `sm_80` or `sm_90a`"), llvm::cl::init("sm_80")};
   Option<int64_t> arch{*this, "arch", llvm::cl::desc("compute capability times ten"), llvm::cl::init(80)};
   Option<int64_t> fallback{
       *this, "fallback", llvm::cl::desc("which fallback of the heuristic's sizes to take, 0: none"), llvm::cl::init(0)};
 };
 
-/// convert-attn-to-tile, tile-pipeline-kv (not on a CPU: its copies are plain
-/// loops), tile-split-kv-loop, canonicalize and cse, tile-allocate-shared,
+/// convert-attn-to-tile; for sm_80 tile-pipeline-kv (a CPU's copies are plain
+/// loops); for sm_90a tile-persist, tile-assign-roles and tile-overlap-products;
+/// then tile-split-kv-loop, canonicalize and cse, tile-allocate-shared,
 /// tile-verify-async. As a command: `attn-opt --attn-pipeline="target=... arch=..."`.
 void buildPipeline(mlir::OpPassManager &pm, const PipelineOptions &options);
 

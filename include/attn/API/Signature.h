@@ -8,7 +8,9 @@
 #define ATTN_API_SIGNATURE_H
 
 #include "attn-rt/Artifact.h"
+#include "attn-rt/TensorMap.h"
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
+#include <array>
 
 namespace attn {
 
@@ -43,15 +45,28 @@ struct Signature {
 };
 
 /// Values of a kernel's arguments, and pointers to them as a launch wants them.
+/// Stays where it is filled: the pointers lead into it.
 struct Binding {
-  llvm::SmallVector<int64_t, 40> values; ///< i32 arguments lie in the low half
+  Binding() = default;
+  Binding(const Binding &) = delete;
+  Binding &operator=(const Binding &) = delete;
+
+  llvm::SmallVector<int64_t, 40> values; ///< i32 arguments lie in the low half; a queue's is the launch's to fill in
+  std::array<rt::TensorMap, 3> maps;     ///< of q, k and v, in the order of their arguments
   llvm::SmallVector<void *, 40> pointers;
   int64_t blocks = 0;
 };
 
-/// Fills `binding` for a launch of `artifact`'s kernel with checked tensors.
+/// What the argument `<tensor>_map` shows of that tensor. An error if the tensor's
+/// strides cannot be a map's.
+rt::Result<rt::TensorMapSpec> mapOf(const rt::Param &param, const TensorSpec &spec, const TensorView &view);
+
+/// Fills `binding` for a launch of `artifact`'s kernel with checked tensors. A
+/// kernel with tensor maps wants a current context for `encode`; tests give one
+/// that needs no driver.
 rt::Status bind(const rt::Artifact &artifact, const Signature &signature, llvm::ArrayRef<TensorView> views,
-                const Sizes &sizes, Binding &binding);
+                const Sizes &sizes, Binding &binding,
+                rt::Result<rt::TensorMap> (*encode)(const rt::TensorMapSpec &) = rt::encodeTensorMap);
 
 /// Strides of a contiguous tensor.
 llvm::SmallVector<int64_t, 4> contiguousStrides(llvm::ArrayRef<int64_t> shape);

@@ -11,17 +11,17 @@ namespace attn {
 #define GEN_PASS_REGISTRATION
 #include "attn/Conversion/Passes.h.inc"
 
-/// Tile sizes for a problem on a chip: a measured table, see ChooseConfig.cpp.
-/// `arch` is the compute capability times ten, 0 for a CPU. The problem's own
-/// config, if it has one, is not looked at.
-tile::ConfigAttr chooseConfig(ProblemOp problem, int64_t arch);
+/// Tile sizes for a problem: a measured table, see ChooseConfig.cpp. `target` is
+/// the schedule (`cpu`, `sm_80`, `sm_90a`), `arch` the chip's compute capability
+/// times ten. The problem's own config, if it has one, is not looked at.
+tile::ConfigAttr chooseConfig(ProblemOp problem, llvm::StringRef target, int64_t arch);
 
 /// What to try next for a kernel that does not fit its registers: one copy of the
 /// walk's body, then narrower key tiles. Null at the end.
 tile::ConfigAttr fallbackOf(tile::ConfigAttr config);
 
 /// Bytes of shared memory that one block of a chip may use.
-int64_t sharedMemoryLimit(int64_t arch);
+int64_t sharedMemoryLimit(llvm::StringRef target, int64_t arch);
 } // namespace attn
 
 #endif // ATTN_CONVERSION_ATTNTOTILE_H

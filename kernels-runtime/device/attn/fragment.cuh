@@ -13,7 +13,7 @@
 
 namespace attn {
 
-extern __shared__ __align__(128) unsigned char shared_memory[];
+extern __shared__ __align__(1024) unsigned char shared_memory[];
 
 // A tile in dynamic shared memory, at a byte offset. Pitch is the distance of two rows in elements; an odd multiple of 16 bytes lets eight rows' 16
 // byte pieces (what ldmatrix reads at a time) fall into different banks, and keeps every address "one register + constant", which a
@@ -57,6 +57,8 @@ template <class Element, int RowCount, int ColCount, int WarpCount> struct Held 
 // normalize() adds the quad's four: rescaling treats all shares alike.
 template <int RowCount, int WarpCount> struct Rows : RowShape<RowCount, WarpCount> {
   float max[RowCount / WarpCount / 8], sum[RowCount / WarpCount / 8];
+  float shrink[RowCount / WarpCount / 8];  // what the last step multiplied the sums by, if any row grew
+  bool grew;
 };
 
 template <int R, int C, int W> ATTN_INLINE void clear(Frag<R, C, W> &f) {

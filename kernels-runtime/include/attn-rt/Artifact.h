@@ -9,6 +9,7 @@
 
 #include "attn-rt/Result.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,16 +21,24 @@ namespace attn::rt {
 /// Raised whenever the meaning of a field below or of the kernel's argument
 /// list changes. Artifacts of another version are refused, cache entries of
 /// another version are not seen.
-inline constexpr int kAbiVersion = 1;
+inline constexpr int kAbiVersion = 2;
 
 /// One argument of the kernel, in the order of its C signature. Launching takes
 /// `void *const *args`; `args[i]` points at a value of this kind (as
 /// `cuLaunchKernel` has it), on the host for Pointer too: `args[i]` is the
 /// address of a device pointer.
+///
+/// TensorMap: a CUtensorMap by value (`const __grid_constant__`), called
+/// `<tensor>_map`; what it shows is in TensorMap.h. Queue: a pointer to a counter
+/// in device memory, from which a persistent kernel draws its tiles; the caller
+/// gives 8 bytes that `launch` fills in. An I32 called `blocks` is what
+/// `GridRule::blocks` gives.
 struct Param {
-  enum class Kind { Pointer, I32, I64, F32 };
+  enum class Kind { Pointer, I32, I64, F32, TensorMap, Queue };
   std::string name;
   Kind kind = Kind::Pointer;
+  int boxRows = 0; ///< of a TensorMap: rows that one copy brings, up to 256
+  int boxCols = 0; ///< and its columns, of 2 bytes: up to 64 in multiples of 8
 };
 
 /// How many blocks a launch has: one per query tile and query head.
@@ -38,10 +47,14 @@ struct Param {
 ///   sequences, their padding, and the padding before and
 ///           after them, an upper bound that needs only static sizes
 ///           (contract/verbs.md, `find_sequence`).
+///
+/// A persistent kernel has as many blocks of work; fewer blocks of threads
+/// (`Artifact::blocksToStart`) share them.
 struct GridRule {
   bool packed = false;
   int qTile = 0;
   int heads = 0;
+  bool persistent = false;
 
   /// `queries` is seqlen_q of a dense problem, total_q (rows in the buffer) of
   /// a packed one.
@@ -71,6 +84,16 @@ struct Artifact {
 
   bool isHost() const { return target == "cpu"; }
 
+  /// Blocks of threads that a launch starts for `blocks` of the grid: whole
+  /// clusters, and of a persistent kernel no more than run at once, since each of
+  /// them stays until all work is dealt out.
+  int64_t blocksToStart(int64_t blocks, int multiprocessors) const {
+    int64_t cluster = std::max(clusters, 1);
+    int64_t all = (blocks + cluster - 1) / cluster * cluster;
+    int64_t resident = static_cast<int64_t>(multiprocessors) * minBlocks / cluster * cluster;
+    return grid.persistent ? std::min(all, std::max(resident, cluster)) : all;
+  }
+
   /// JSON text, two-space indented. Without `withSource` the source is left out
   /// (a cache entry holds it as a file of its own).
   std::string toJson(bool withSource = true) const;
@@ -79,7 +102,7 @@ struct Artifact {
   static Result<Artifact> fromJson(std::string_view text);
 };
 
-/// "pointer", "i32", "i64", "f32".
+/// "pointer", "i32", "i64", "f32", "tensor_map", "queue".
 std::string_view toString(Param::Kind kind);
 
 } // namespace attn::rt

@@ -19,7 +19,11 @@ namespace attn::rt {
 
 /// Puts the kernel on `stream` and returns: a few microseconds, no allocation,
 /// no synchronisation, so it can be captured. Threads and shared memory are the
-/// artifact's; `blocks` usually is `artifact().grid.blocks(...)`.
+/// artifact's; `blocks` is `artifact().grid.blocks(...)`, of which a persistent
+/// kernel's launch starts only as many as run at once.
+///
+/// A Queue's value is written here: the address of this stream's counter, or of
+/// one of its own if the launch is captured (kernels-runtime/lib/TileQueue.h).
 Status launch(Module &module, void *const *args, int64_t blocks, Stream stream);
 
 /// Threads that stay, for host kernels. Workers have 16 MB of stack (kernels

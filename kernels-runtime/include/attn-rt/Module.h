@@ -36,8 +36,12 @@ public:
   Result<int> occupancy();
 
 private:
+  friend Status launch(Module &module, void *const *args, int64_t blocks, Stream stream);
   struct Impl;
+  struct Loaded;
   Module(std::shared_ptr<const CompiledKernel> kernel);
+  Result<Loaded> loadInto(Context context) const; ///< which is the current one
+  Result<Loaded *> loaded();                      ///< of the current context, as `function`; stays where it is
   std::shared_ptr<const CompiledKernel> kernel;
   std::unique_ptr<Impl> impl;
 };

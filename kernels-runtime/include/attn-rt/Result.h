@@ -59,7 +59,8 @@ private:
 /// are only for that case, `error()` for the other.
 template <typename T> class [[nodiscard]] Result {
 public:
-  Result(T value) : held(std::move(value)) {}
+  Result(T &&value) : held(std::move(value)) {}
+  Result(const T &value) : held(value) {} // not by value: GCC remarks on over-aligned types
   Result(Error error) : failure(std::move(error)) {}
 
   explicit operator bool() const { return held.has_value(); }

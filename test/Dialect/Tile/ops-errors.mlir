@@ -179,7 +179,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) config(<q_tile = 64,
 
 tile.kernel @k() target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   // A place is a tile, a fragment or row states.
-  // expected-error @below {{op result #0 must be a place: a tile in shared memory or a place: a tile of operands}}
+  // expected-error @below {{op result #0 must be a place: a tile in shared memory or a place: tiles in shared memory}}
   %s = tile.place "s" : i32
 }
 
@@ -205,7 +205,7 @@ tile.kernel @k() target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_til
 
 // -----
 // kernel C2
-// expected-error @below {{'tile.kernel' op expected target "cpu" or "sm_80", got: "banana"}}
+// expected-error @below {{'tile.kernel' op expected target "cpu", "sm_80" or "sm_90a", got: "banana"}}
 tile.kernel @k() target("banana") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
 }
 

@@ -88,7 +88,7 @@ module attributes {tile.type = !tile.token<barrier>} {}
 // -----
 
 // #tile.config C1: warps is 1, 2, 4 or 8, and q_tile a multiple of 16 * warps, at most 256.
-// expected-error @below {{expected 1, 2, 4 or 8 warps and a q_tile in multiples of 16 * warps up to 256, got: q_tile = 96, warps = 3}}
+// expected-error @below {{expected 1, 2, 4, 8 or 12 warps and a q_tile in multiples of 16 * warps up to 256, got: q_tile = 96, warps = 3}}
 module attributes {tile.config = #tile.config<q_tile = 96, kv_tile = 64, warps = 3, blocks = 1>} {}
 
 // -----

@@ -116,7 +116,7 @@ def packed():
 
 
 def flags():
-    forms = "error: expected target `cpu`, `sm_80` or `sm_80:<chip>` with chip 80, 86, 87, 89, 90, 100 or 120, got: "
+    forms = "error: expected target `cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>` with chip 80, 86, 87, 89, 90, 100 or 120, got: "
     for target in ("sm_90", "gpu", "cpu:1", "sm_80:", "sm_80:91", "sm_80:x"):
         expect(forms + target, target=target)
     thd = PACKED.format(layout="thd")

@@ -68,11 +68,18 @@ LogicalResult KernelOp::verify() {
   if (getArgNames().size() != getBody().getNumArguments()) // C1
     return emitOpError("expected as many argument names as arguments, got: ")
            << getArgNames().size() << " and " << getBody().getNumArguments();
-  if (getTarget() != "cpu" && getTarget() != "sm_80") // C2
-    return emitOpError("expected target \"cpu\" or \"sm_80\", got: ") << getTargetAttr();
+  if (!llvm::is_contained({"cpu", "sm_80", "sm_90a"}, getTarget())) // C2
+    return emitOpError("expected target \"cpu\", \"sm_80\" or \"sm_90a\", got: ") << getTargetAttr();
   if (int64_t(getHeads()) < 1) // C3
     return emitOpError("expected at least one head in its grid, got: ") << int64_t(getHeads());
   return success();
+}
+
+Value KernelOp::getArg(StringRef name) {
+  for (auto [arg, argName] : llvm::zip(getBody().getArguments(), getArgNames().getAsValueRange<StringAttr>()))
+    if (argName == name)
+      return arg;
+  return {};
 }
 
 void KernelOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {

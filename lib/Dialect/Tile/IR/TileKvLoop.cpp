@@ -43,6 +43,8 @@ ParseResult KvLoopOp::parse(OpAsmParser &parser, OperationState &result) {
   result.addTypes(types);
   result.addAttribute(getRunsAttrName(result.name), builder.getArrayAttr(runs));
   result.getOrAddProperties<Properties>().operandSegmentSizes = {int(bounds.size()), int(carried.size())};
+  if (succeeded(parser.parseOptionalKeyword("one_body")))
+    result.addAttribute(getOneBodyAttrName(result.name), builder.getUnitAttr());
   return parser.parseRegion(*result.addRegion());
 }
 
@@ -60,6 +62,8 @@ void KvLoopOp::print(OpAsmPrinter &printer) {
   printer << " carry(";
   llvm::interleaveComma(getCarried(), printer, [&](Value v) { printer << v << " : " << v.getType(); });
   printer << ") ";
+  if (getOneBody())
+    printer << "one_body ";
   printer.printRegion(getBody());
 }
 

@@ -17,25 +17,87 @@ void BlockIndexOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getR
 void PlaceOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), getName()); }
 
 void FindSequenceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  const char *names[] = {"b", "q0", "first", "rows", "write_rows"};
-  for (auto [result, name] : llvm::zip(getResults(), names))
-    setName(result, name);
+  for (OpResult result : getResults())
+    setName(result, nameOf(result));
 }
 
-void KeepOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+StringRef FindSequenceOp::nameOf(OpResult result) {
+  const char *names[] = {"b", "q0", "first", "rows", "write_rows"};
+  return names[result.getResultNumber()];
+}
+
+static void nameTestArguments(Region &region, OpAsmSetValueNameFn setName) {
   if (region.getNumArguments() == 2) {
     setName(region.getArgument(0), "q");
     setName(region.getArgument(1), "k");
   }
 }
 
-LogicalResult KeepOp::verify() {
-  Type i32 = IntegerType::get(getContext(), 32);
-  if (getBody().getArgumentTypes() != TypeRange({i32, i32}))
-    return emitOpError("expected a region over (query row i32, key i32), got: ") << getBody().getArgumentTypes();
-  for (Value kept : cast<YieldOp>(getBody().front().getTerminator()).getValues())
+/// A region over a pair that yields whether it is visible.
+static LogicalResult verifyTest(Operation *op, Region &body) {
+  Type i32 = IntegerType::get(op->getContext(), 32);
+  if (body.getArgumentTypes() != TypeRange({i32, i32}))
+    return op->emitOpError("expected a region over (query row i32, key i32), got: ") << body.getArgumentTypes();
+  for (Value kept : cast<YieldOp>(body.front().getTerminator()).getValues())
     if (!kept.getType().isInteger(1))
-      return emitOpError("expected to yield conditions of type i1, got: ") << kept.getType();
+      return op->emitOpError("expected to yield conditions of type i1, got: ") << kept.getType();
+  return success();
+}
+
+void KeepOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  nameTestArguments(region, setName);
+}
+
+LogicalResult KeepOp::verify() { return verifyTest(*this, getBody()); }
+
+void RepairOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  nameTestArguments(region, setName);
+}
+
+LogicalResult RepairOp::verify() { return verifyTest(*this, getBody()); }
+
+void TakeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  if (auto place = getRing().getDefiningOp<PlaceOp>())
+    setName(getTile(), (place.getName() + "_tile").str());
+}
+
+void PersistOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  for (BlockArgument arg : region.getArguments()) {
+    auto named = dyn_cast<NameLoc>(arg.getLoc());
+    setName(arg, arg.getArgNumber() == 0 ? "block" : named ? named.getName().getValue() : "word");
+  }
+}
+
+LogicalResult PersistOp::verify() {
+  if (getBody().getNumArguments() < 1 ||
+      !llvm::all_of(getBody().getArgumentTypes(), [](Type type) { return type.isInteger(32); }))
+    return emitOpError("expected a region over (block i32, further words i32), got: ") << getBody().getArgumentTypes();
+  return success();
+}
+
+LogicalResult SendOp::verify() {
+  if (int64_t(getWords().size()) != getFeed().getType().getWords()) // C1
+    return emitOpError("expected ") << getFeed().getType().getWords() << " words, got: " << getWords().size();
+  return success();
+}
+
+/// Does a box of the map fill the tile?
+static LogicalResult verifyBox(Operation *op, SharedType tile, MapType map) {
+  if (!tile.isSwizzled() || tile.getRows() != map.getRows() || tile.getElement() != map.getElement()) // C1
+    return op->emitOpError("expected a swizzled tile of the map's rows and element type, got: ")
+           << tile << " and " << map;
+  return success();
+}
+
+LogicalResult CopyBoxOp::verify() { return verifyBox(*this, getDst().getType(), getMap().getType()); }
+
+LogicalResult FillOp::verify() { return verifyBox(*this, getRing().getType().getTile(), getMap().getType()); }
+
+LogicalResult RoundOp::verify() {
+  HeldType p = getP().getType();
+  FragType s = getS().getType();
+  if (p.getRows() != s.getRows() || p.getCols() != s.getCols() || p.getWarps() != s.getWarps()) // C1
+    return emitOpError("expected the same rows, columns and warps, got: ") << p << " and " << s;
   return success();
 }
 
@@ -77,11 +139,15 @@ LogicalResult HoldOp::verify() {
   return success();
 }
 
-LogicalResult SoftmaxStepOp::verify() {
-  if (!(getScale().convertToDouble() > 0)) // C1
-    return emitOpError("expected a positive scale, got: ") << getScale().convertToDouble();
+static LogicalResult verifyScale(Operation *op, const APFloat &scale) {
+  if (!(scale.convertToDouble() > 0)) // C1
+    return op->emitOpError("expected a positive scale, got: ") << scale.convertToDouble();
   return success();
 }
+
+LogicalResult SoftmaxStepOp::verify() { return verifyScale(*this, getScale()); }
+
+LogicalResult SoftmaxOp::verify() { return verifyScale(*this, getScale()); }
 
 LogicalResult MmaQkOp::verify() {
   FragType s = getS().getType();
@@ -93,10 +159,14 @@ LogicalResult MmaQkOp::verify() {
 }
 
 LogicalResult MmaPvOp::verify() {
-  FragType acc = getAcc().getType(), p = getP().getType();
+  FragType acc = getAcc().getType();
   SharedType v = getV().getType();
-  if (acc.getRows() != p.getRows() || acc.getWarps() != p.getWarps() || p.getCols() != v.getRows() ||
-      acc.getCols() != v.getCols()) // C1
+  auto fits = [&](auto p) {
+    return acc.getRows() == p.getRows() && acc.getWarps() == p.getWarps() && p.getCols() == v.getRows() &&
+           acc.getCols() == v.getCols();
+  };
+  Type p = getP().getType();
+  if (!(isa<HeldType>(p) ? fits(cast<HeldType>(p)) : fits(cast<FragType>(p)))) // C1
     return emitOpError("expected acc to be p's rows by V's columns over V's rows, got: ")
            << acc << " += " << p << " x " << v;
   return success();

@@ -25,22 +25,68 @@ Type SharedType::parse(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<int64_t> extents;
   Type element;
-  int64_t pitch = 0;
-  if (parser.parseLess() || parseExtents(parser, extents, true) || parser.parseType(element) || parser.parseComma() ||
-      parser.parseInteger(pitch) || parser.parseGreater())
+  int64_t pitch = SharedType::swizzled;
+  if (parser.parseLess() || parseExtents(parser, extents, true) || parser.parseType(element) || parser.parseComma())
+    return {};
+  if (failed(parser.parseOptionalKeyword("swizzled"))) {
+    SMLoc at = parser.getCurrentLocation();
+    if (parser.parseInteger(pitch))
+      return {};
+    if (pitch == SharedType::swizzled) {
+      parser.emitError(at, "expected a positive pitch or `swizzled`, got: 0");
+      return {};
+    }
+  }
+  if (parser.parseGreater())
     return {};
   return parser.getChecked<SharedType>(loc, parser.getContext(), extents[0], extents[1], element, pitch);
 }
 
 void SharedType::print(AsmPrinter &printer) const {
-  printer << "<" << getRows() << "x" << getCols() << "x" << getElement() << ", " << getPitch() << ">";
+  printer << "<" << getRows() << "x" << getCols() << "x" << getElement() << ", ";
+  isSwizzled() ? printer << "swizzled" : printer << getPitch();
+  printer << ">";
 }
 
 LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols, Type,
                                  int64_t pitch) {
-  if (rows <= 0 || rows % 16 || cols <= 0 || cols % 16 || pitch < cols) // C1
+  if (rows <= 0 || rows % 16 || cols <= 0 || cols % 16 || (pitch < cols && pitch != swizzled)) // C1
     return emitError() << "expected rows and columns of a shared tile in multiples of 16 and pitch >= columns, got: "
                        << rows << "x" << cols << ", pitch " << pitch;
+  return success();
+}
+
+Type MapType::parse(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<int64_t> rows;
+  Type element;
+  if (parser.parseLess() || parser.parseDimensionList(rows, /*allowDynamic=*/false, /*withTrailingX=*/true) ||
+      parser.parseType(element) || parser.parseGreater())
+    return {};
+  if (rows.size() != 1) {
+    parser.emitError(loc, "expected the rows of a box, got: ") << rows.size() << " extents";
+    return {};
+  }
+  return parser.getChecked<MapType>(loc, parser.getContext(), rows[0], element);
+}
+
+void MapType::print(AsmPrinter &printer) const { printer << "<" << getRows() << "x" << getElement() << ">"; }
+
+LogicalResult MapType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, Type element) {
+  if (rows < 16 || rows > 256 || !(element.isBF16() || element.isF16())) // C1
+    return emitError() << "expected boxes of 16 to 256 rows of bf16 or f16, got: " << rows << " of " << element;
+  return success();
+}
+
+LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages, SharedType tile) {
+  if (stages < 1 || stages > 8 || !tile.isSwizzled()) // C1
+    return emitError() << "expected 1 to 8 stages of a swizzled tile, got: " << stages << " of " << tile;
+  return success();
+}
+
+LogicalResult FeedType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t words) {
+  if (words < 1 || words > 32) // C1
+    return emitError() << "expected 1 to 32 words, got: " << words;
   return success();
 }
 
@@ -109,14 +155,17 @@ Type TokenType::parse(AsmParser &parser) {
 void TokenType::print(AsmPrinter &printer) const { printer << "<" << stringifyTokenKind(getKind()) << ">"; }
 
 LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
-                                 int64_t warps, int64_t blocks, bool, bool) {
-  if (!llvm::is_contained({1, 2, 4, 8}, warps) || qTile <= 0 || qTile > 256 || qTile % (16 * warps)) // C1
+                                 int64_t warps, int64_t blocks, bool, bool, int64_t stages, int64_t qStages) {
+  if (!llvm::is_contained({1, 2, 4, 8, 12}, warps) || qTile <= 0 || qTile > 256 || qTile % (16 * warps)) // C1
     return emitError()
-           << "expected 1, 2, 4 or 8 warps and a q_tile in multiples of 16 * warps up to 256, got: q_tile = " << qTile
-           << ", warps = " << warps;
+           << "expected 1, 2, 4, 8 or 12 warps and a q_tile in multiples of 16 * warps up to 256, got: q_tile = "
+           << qTile << ", warps = " << warps;
   if (kvTile < 16 || kvTile > 256 || kvTile % 16) // C2
     return emitError() << "expected a kv_tile in multiples of 16 from 16 to 256, got: " << kvTile;
   if (blocks < 1 || blocks > 16) // C3
     return emitError() << "expected blocks from 1 to 16, got: " << blocks;
+  if (stages < 2 || stages > 8 || qStages < 1 || qStages > 2) // C4
+    return emitError() << "expected stages from 2 to 8 and q_stages 1 or 2, got: stages = " << stages
+                       << ", q_stages = " << qStages;
   return success();
 }

@@ -17,13 +17,31 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
   void runOnOperation() final {
     KernelOp kernel = getOperation();
     int64_t bytes = 0;
-    kernel.walk([&](PlaceOp place) {
-      auto type = dyn_cast<SharedType>(place.getType());
-      if (!type)
-        return;
+    // What bulk copies and wide loads want, or what a swizzle of address bits does.
+    auto allocate = [&](PlaceOp place, int64_t size, int64_t alignment) {
+      bytes = llvm::alignTo(bytes, alignment);
       place.setOffset(bytes);
-      bytes = llvm::alignTo(bytes + type.getBytes(), 128); // what bulk copies and wide loads want
+      bytes += size;
+    };
+    SmallVector<PlaceOp> rings;
+    kernel.walk([&](PlaceOp place) {
+      if (isa<RingType>(place.getType()))
+        rings.push_back(place);
     });
+    for (PlaceOp place : rings)
+      allocate(place, cast<RingType>(place.getType()).getBytes(), 1024);
+    for (PlaceOp place : rings) {
+      place.setBarriers(bytes);
+      bytes += cast<RingType>(place.getType()).getBarrierBytes();
+    }
+    kernel.walk([&](PlaceOp place) {
+      if (auto type = dyn_cast<SharedType>(place.getType()))
+        allocate(place, type.getBytes(), type.isSwizzled() ? 1024 : 128);
+      if (auto type = dyn_cast<FeedType>(place.getType()))
+        allocate(place, type.getBytes(), 16);
+    });
+    if (rings.empty())
+      bytes = llvm::alignTo(bytes, 128);
     kernel.setSharedBytes(bytes);
     if (bytes > limit) {
       kernel.emitError("expected at most ")

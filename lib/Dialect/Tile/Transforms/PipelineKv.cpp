@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "TileWalk.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace attn::tile {
@@ -20,8 +20,6 @@ struct Body {
   WaitOp waitQk;
 };
 } // namespace
-
-static WaitOp soleWait(Value token) { return token.hasOneUse() ? dyn_cast<WaitOp>(*token.user_begin()) : WaitOp(); }
 
 static std::optional<Body> match(KvLoopOp loop) {
   Body b;
@@ -50,38 +48,15 @@ static std::optional<Body> match(KvLoopOp loop) {
   return b;
 }
 
-/// What `copy` needs from inside the loop, in order, itself last.
-static SetVector<Operation *> sliceOf(CopyAsyncOp copy, KvLoopOp loop) {
-  SetVector<Operation *> slice;
-  BackwardSliceOptions options;
-  options.filter = [&](Operation *op) { return op->getBlock() == &loop.getBody().front(); };
-  options.inclusive = true;
-  (void)getBackwardSlice(copy.getOperation(), &slice, options);
-  return slice;
-}
-
 /// A copy like `copy`, but for tile `tile`, where `when` holds; returns its token.
 static Value copyOf(CopyAsyncOp copy, KvLoopOp loop, OpBuilder &b, Value tile, Value when) {
   IRMapping map;
   map.map(loop.getTile(), tile);
-  for (Operation *op : sliceOf(copy, loop))
+  for (Operation *op : sliceOf(copy))
     b.clone(*op, map);
   auto clone = cast<CopyAsyncOp>(map.lookup(copy.getToken()).getDefiningOp());
   clone.getWhenMutable().assign(when);
   return clone.getToken();
-}
-
-/// The first tile of the walk and whether there is one.
-static std::pair<Value, Value> firstTile(KvLoopOp loop, OpBuilder &b) {
-  Value first, any;
-  auto runs = loop.getRunList();
-  for (auto &run : llvm::reverse(runs)) {
-    Value begin = run.bounds.front();
-    Value some = arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::slt, begin, run.bounds.back());
-    first = first ? arith::SelectOp::create(b, loop.getLoc(), some, begin, first) : begin;
-    any = any ? arith::OrIOp::create(b, loop.getLoc(), some, any) : some;
-  }
-  return {first, any};
 }
 
 static void pipeline(KvLoopOp loop, Body body) {
@@ -100,7 +75,7 @@ static void pipeline(KvLoopOp loop, Body body) {
   Block &block = loop.getBody().front();
   body.waitK->moveBefore(&block, block.begin());
   Operation *after = body.waitK;
-  for (Operation *op : sliceOf(body.copyV, loop)) {
+  for (Operation *op : sliceOf(body.copyV)) {
     op->moveAfter(after);
     after = op;
   }

@@ -4,7 +4,8 @@
 // it, if any, and whether some warp may still be reading it. For every carried
 // token: what it stands for. Loops are run twice, which reaches their fixpoint:
 // a state is a finite set of facts and the second run starts from all that the
-// first one leaves behind.
+// first one leaves behind. Roles are looked at one by one: what they share are
+// rings, and what a role may do with a ring's tile depends on itself alone.
 //
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -28,6 +29,8 @@ struct State {
   DenseMap<Value, Flight> into;         ///< place -> what is in flight into it
   DenseMap<Value, Operation *> readers; ///< shared place -> who may still be reading it
   DenseMap<Value, Value> place;         ///< token -> its destination
+  DenseMap<Value, TakeOp> taken;        ///< ring -> what was taken from it and not yet released
+  DenseMap<Value, Value> gone;          ///< tile -> ring, once it is released
 };
 
 class Checker {
@@ -39,9 +42,28 @@ public:
     return success();
   }
 
-  LogicalResult checkDone(KernelOp kernel, const State &state) {
+  LogicalResult checkDone(const State &state) {
     for (auto &[place, flight] : state.into)
       return flight.op->emitOpError("is never waited for");
+    for (auto &[ring, take] : state.taken)
+      return take->emitOpError("is never followed by a release");
+    return success();
+  }
+
+  /// Both sides of every ring are there.
+  LogicalResult checkRings(KernelOp kernel) {
+    for (auto place : kernel.getBody().getOps<PlaceOp>()) {
+      if (!isa<RingType>(place.getType()))
+        continue;
+      bool filled = false, taken = false;
+      for (Operation *user : place->getUsers()) {
+        filled |= isa<FillOp>(user);
+        taken |= isa<TakeOp>(user);
+      }
+      if (filled != taken)
+        return place.emitOpError("expected a ring that is both filled and taken from, got: one that is only ")
+               << (filled ? "filled" : "taken from");
+    }
     return success();
   }
 
@@ -56,6 +78,8 @@ private:
   }
 
   LogicalResult touch(Operation *op, Value place, State &state, bool write) {
+    if (state.gone.contains(place))
+      return op->emitOpError("reads a tile of a ring that it has released");
     if (auto it = state.into.find(place); it != state.into.end())
       return complain(op, place, write ? "writes" : "reads", it->second.op, "while this is in flight into it");
     if (write)
@@ -89,6 +113,27 @@ private:
     }
     if (cast<TokenType>(op.getTokens().front().getType()).getKind() == TokenKind::copy)
       state.readers.clear();
+    return success();
+  }
+
+  LogicalResult take(TakeOp op, State &state) {
+    if (auto it = state.taken.find(op.getRing()); it != state.taken.end())
+      return complain(op, op.getRing(), "takes from", it->second, "of which this tile is not released");
+    state.taken[op.getRing()] = op;
+    state.gone.erase(op.getTile());
+    return success();
+  }
+
+  LogicalResult release(ReleaseOp op, State &state) {
+    auto it = state.taken.find(op.getRing());
+    if (it == state.taken.end())
+      return op.emitOpError("releases a ring from which nothing is taken");
+    Value tile = it->second.getTile();
+    for (auto &[other, flight] : state.into)
+      if (llvm::is_contained(flight.reads, tile))
+        return complain(op, op.getRing(), "releases", flight.op, "while this is in flight and reads it");
+    state.taken.erase(it);
+    state.gone[tile] = op.getRing();
     return success();
   }
 
@@ -132,6 +177,21 @@ private:
           return start(op, mma.getToken(), mma.getAcc(), {mma.getP(), mma.getV()}, state);
         })
         .Case([&](WaitOp w) { return wait(w, state); })
+        .Case([&](TakeOp o) { return take(o, state); })
+        .Case([&](ReleaseOp o) { return release(o, state); })
+        .Case([&](CopyBoxOp copy) { return start(op, copy.getToken(), copy.getDst(), {}, state); })
+        .Case([&](RolesOp roles) -> LogicalResult {
+          for (Region *role : {&roles.getProducer(), &roles.getConsumer()}) {
+            State own;
+            if (failed(check(role->front(), own)) || failed(checkDone(own)))
+              return failure();
+          }
+          return success();
+        })
+        .Case([&](PersistOp persist) -> LogicalResult {
+          Block &body = persist.getBody().front();
+          return failure(failed(check(body, state)) || failed(check(body, state)));
+        })
         .Case([&](KvLoopOp l) {
           return loop(l.getBody().front(), l.getCarried(), l.getBody().getArguments().drop_front(3),
                       l.getBody().front().getTerminator()->getOperands(), l.getResults(), state);
@@ -150,6 +210,10 @@ private:
             state.into.insert(entry);
           for (auto &entry : other.readers)
             state.readers.insert(entry);
+          for (auto &entry : other.taken)
+            state.taken.insert(entry);
+          for (auto &entry : other.gone)
+            state.gone.insert(entry);
           return success();
         })
         .Case([&](HoldOp hold) -> LogicalResult {
@@ -166,14 +230,19 @@ private:
           state.readers.clear(); // it ends with a barrier
           return result;
         })
-        .Case<KeepOp, SoftmaxStepOp, NormalizeOp, ClearOp>([&](Operation *) -> LogicalResult {
+        .Case([&](RoundOp o) {
+          return failure(failed(touch(op, o.getS(), state, /*write=*/false)) ||
+                         failed(touch(op, o.getP(), state, /*write=*/true)));
+        })
+        .Case([&](ZeroRowsOp o) { return touch(op, o.getPlace(), state, /*write=*/true); })
+        .Case<KeepOp, SoftmaxStepOp, SoftmaxOp, RescaleOp, NormalizeOp, ClearOp>([&](Operation *) -> LogicalResult {
           for (Value operand : op->getOperands())
             if (isa<FragType, RowsType, HeldType>(operand.getType()) &&
                 failed(touch(op, operand, state, /*write=*/true)))
               return failure();
           return success();
         })
-        .Case<StoreOp, StoreLseOp>([&](Operation *) -> LogicalResult {
+        .Case<StoreOp, StoreLseOp, RepairOp>([&](Operation *) -> LogicalResult {
           for (Value operand : op->getOperands())
             if (isa<FragType, RowsType>(operand.getType()) && failed(touch(op, operand, state, /*write=*/false)))
               return failure();
@@ -190,7 +259,8 @@ struct VerifyAsyncPass : attn::tile::impl::VerifyAsyncBase<VerifyAsyncPass> {
     KernelOp kernel = getOperation();
     State state;
     Checker checker;
-    if (failed(checker.check(kernel.getBody().front(), state)) || failed(checker.checkDone(kernel, state)))
+    if (failed(checker.check(kernel.getBody().front(), state)) || failed(checker.checkDone(state)) ||
+        failed(checker.checkRings(kernel)))
       signalPassFailure();
   }
 };

@@ -18,10 +18,16 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     keys is one loop that asks which tiles need a test, and not a loop for each
     segment: half the code to compile.
 
+    Where a role of its own brings the tiles (sm_90a), `warps` counts those that
+    compute, `stages` is how many key tiles (and value tiles) and `q_stages` how
+    many query tiles shared memory holds. Other targets refuse another number
+    than the defaults.
+
     Constraints:
-    - C1: warps is 1, 2, 4 or 8, and q_tile a multiple of 16 * warps, at most 256.
+    - C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256.
     - C2: kv_tile is a multiple of 16 from 16 to 256.
     - C3: blocks is from 1 to 16.
+    - C4: stages is from 2 to 8, q_stages 1 or 2.
 
     ```mlir
     #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>
@@ -29,7 +35,9 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
   }];
   let parameters = (ins "int64_t":$q_tile, "int64_t":$kv_tile, "int64_t":$warps, "int64_t":$blocks,
                         DefaultValuedParameter<"bool", "false">:$hold_q,
-                        DefaultValuedParameter<"bool", "false">:$one_body);
+                        DefaultValuedParameter<"bool", "false">:$one_body,
+                        DefaultValuedParameter<"int64_t", "2">:$stages,
+                        DefaultValuedParameter<"int64_t", "1">:$q_stages);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -28,7 +28,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
 
     Constraints:
     - C1: as many argument names as arguments.
-    - C2: target is "cpu" or "sm_80".
+    - C2: target is "cpu", "sm_80" or "sm_90a".
     - C3: the grid has at least one head.
 
     ```mlir
@@ -43,6 +43,14 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The argument of this name, or null.
+    ::mlir::Value getArg(::llvm::StringRef name);
+    /// Is a launch as wide as the chip, with roles inside, and not as the grid?
+    bool isPersistent() { return getTarget() == "sm_90a"; }
+    /// Threads of a block: a role that loads is a warpgroup of its own.
+    int64_t getThreads() { return getConfig().getWarps() * 32 + (isPersistent() ? 128 : 0); }
+  }];
 }
 
 def Tile_BlockIndexOp : Tile_Op<"block_index", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
@@ -80,6 +88,9 @@ def Tile_FindSequenceOp : Tile_Op<"find_sequence", [Pure, DeclareOpInterfaceMeth
   let results = (outs I32:$b, I32:$q0, I32:$first, I32:$rows, I32:$write_rows);
   let assemblyFormat = [{
     $slot `in` $cu_seqlens `,` $offsets `,` $batch `,` $total `tile` $q_tile attr-dict `:` qualified(type($cu_seqlens)) `,` qualified(type($offsets))
+  }];
+  let extraClassDeclaration = [{
+    static ::llvm::StringRef nameOf(::mlir::OpResult result);
   }];
 }
 
@@ -119,18 +130,22 @@ def Tile_AdvanceOp : Tile_Op<"advance", [Pure, AllTypesMatch<["base", "result"]>
 def Tile_PlaceOp : Tile_Op<"place", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "declares a place";
   let description = [{
-    A tile in shared memory, a fragment in registers or the state of query rows,
-    with its name. `offset` (bytes into the block's shared memory, a multiple of
-    128) is given to shared places by `tile-allocate-shared`.
+    A tile in shared memory, a ring of them, a fragment in registers or the state
+    of query rows, with its name. `offset` (bytes into the block's shared memory,
+    a multiple of 128, of 1024 for rings) is given to places in shared memory by
+    `tile-allocate-shared`, and so is that of a ring's `barriers`.
 
     ```mlir
     %Q = tile.place "Q" : !tile.shared<128x128xbf16, 136>
     %s = tile.place "s" : !tile.frag<128x64, 4>
     ```
   }];
-  let arguments = (ins StrAttr:$name, OptionalAttr<I64Attr>:$offset);
+  let arguments = (ins StrAttr:$name, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$barriers);
   let results = (outs Tile_AnyPlace:$result);
-  let assemblyFormat = "$name (`at` $offset^)? attr-dict `:` qualified(type($result))";
+  let assemblyFormat = "$name (`at` $offset^)? (`barriers` $barriers^)? attr-dict `:` qualified(type($result))";
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::llvm::StringRef":$name), [{
+    build($_builder, $_state, type, $_builder.getStringAttr(name), ::mlir::IntegerAttr(), ::mlir::IntegerAttr());
+  }]>];
 }
 
 def Tile_ClearOp : Tile_Op<"clear"> {
@@ -202,6 +217,28 @@ def Tile_CopyAsyncOp : Tile_Op<"copy_async"> {
   let hasVerifier = 1;
 }
 
+def Tile_CopyBoxOp : Tile_Op<"copy_box"> {
+  let summary = "starts copying a box of a tensor into shared memory";
+  let description = [{
+    The place's rows from `row` on, of one head of one sequence; what lies out of
+    the tensor's bounds becomes 0. What lies behind a sequence but within the
+    tensor (packed layouts) comes along.
+
+    Constraints:
+    - C1: the place is swizzled and has the map's rows and element type.
+
+    ```mlir
+    %t = tile.copy_box %K, %k_map at(%row, %head, %b) : !tile.shared<128x128xbf16, swizzled>, !tile.map<128xbf16>
+    ```
+  }];
+  let arguments = (ins Tile_Shared:$dst, Tile_Map:$map, I32:$row, I32:$head, I32:$batch);
+  let results = (outs Tile_CopyToken:$token);
+  let assemblyFormat = [{
+    $dst `,` $map `at` `(` $row `,` $head `,` $batch `)` attr-dict `:` qualified(type($dst)) `,` qualified(type($map))
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_WaitOp : Tile_Op<"wait"> {
   let summary = "waits for copies or products";
   let description = [{
@@ -228,11 +265,13 @@ def Tile_MmaQkOp : Tile_Op<"mma_qk"> {
     - C1: s has Q's rows and as many columns as K has rows; Q (in shared memory, or held in registers) and K
       have equal columns and element types.
 
+    `negated`: -Q K^T, where a scale is negative and Q cannot be rewritten.
+
     ```mlir
     %t = tile.mma_qk %s, %Q, %K : !tile.frag<128x64, 4>, !tile.shared<128x128xbf16, 136>, !tile.shared<64x128xbf16, 136>
     ```
   }];
-  let arguments = (ins Tile_Frag:$s, AnyTypeOf<[Tile_Shared, Tile_Held]>:$q, Tile_Shared:$k);
+  let arguments = (ins Tile_Frag:$s, AnyTypeOf<[Tile_Shared, Tile_Held]>:$q, Tile_Shared:$k, UnitAttr:$negated);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat = [{ $s `,` $q `,` $k attr-dict `:` qualified(type($s)) `,` qualified(type($q)) `,` qualified(type($k)) }];
   let hasVerifier = 1;
@@ -241,7 +280,8 @@ def Tile_MmaQkOp : Tile_Op<"mma_qk"> {
 def Tile_MmaPvOp : Tile_Op<"mma_pv"> {
   let summary = "starts acc += P V";
   let description = [{
-    P is the fragment `p`, rounded to V's element type. `guarded`: some rows of
+    P is the fragment `p`, rounded to V's element type, or held in registers
+    after `tile.round`. `guarded`: some rows of
     the tile may not see some of its keys, and a NaN or Inf in V must not reach
     them through 0 * NaN. With `when`, that is only so if the condition holds.
 
@@ -252,7 +292,8 @@ def Tile_MmaPvOp : Tile_Op<"mma_pv"> {
     %t = tile.mma_pv %acc, %s, %V {guarded} : !tile.frag<128x128, 4>, !tile.frag<128x64, 4>, !tile.shared<64x128xbf16, 136>
     ```
   }];
-  let arguments = (ins Tile_Frag:$acc, Tile_Frag:$p, Tile_Shared:$v, UnitAttr:$guarded, Optional<I1>:$when);
+  let arguments = (ins Tile_Frag:$acc, AnyTypeOf<[Tile_Frag, Tile_Held]>:$p, Tile_Shared:$v, UnitAttr:$guarded,
+                       Optional<I1>:$when);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat = [{ $acc `,` $p `,` $v (`when` `(` $when^ `)`)? attr-dict `:` qualified(type($acc)) `,` qualified(type($p)) `,` qualified(type($v)) }];
   let hasVerifier = 1;
@@ -302,6 +343,100 @@ def Tile_SoftmaxStepOp : Tile_Op<"softmax_step"> {
   let hasVerifier = 1;
   let arguments = (ins Tile_Frag:$s, Tile_Rows:$row, Tile_Frag:$acc, F64Attr:$scale);
   let assemblyFormat = [{ $s `,` $row `,` $acc `scale` $scale attr-dict `:` qualified(type($s)) `,` qualified(type($row)) `,` qualified(type($acc)) }];
+}
+
+def Tile_SoftmaxOp : Tile_Op<"softmax"> {
+  let summary = "the first half of `tile.softmax_step`: everything but the accumulator";
+  let description = [{
+    So that a product into the accumulator may be under way meanwhile. By how much
+    the accumulator is to shrink stays with the row states, for `tile.rescale`.
+
+    Constraints:
+    - C1: scale is positive.
+
+    ```mlir
+    tile.softmax %s, %row scale 8.838835e-02 : !tile.frag<128x128, 8>, !tile.rows<128, 8>
+    ```
+  }];
+  let hasVerifier = 1;
+  let arguments = (ins Tile_Frag:$s, Tile_Rows:$row, F64Attr:$scale);
+  let assemblyFormat = [{ $s `,` $row `scale` $scale attr-dict `:` qualified(type($s)) `,` qualified(type($row)) }];
+}
+
+def Tile_RescaleOp : Tile_Op<"rescale"> {
+  let summary = "the second half of `tile.softmax_step`: the accumulator follows the maxima";
+  let description = [{
+    ```mlir
+    tile.rescale %acc, %row : !tile.frag<128x128, 8>, !tile.rows<128, 8>
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$acc, Tile_Rows:$row);
+  let assemblyFormat = "$acc `,` $row attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
+}
+
+def Tile_RoundOp : Tile_Op<"round"> {
+  let summary = "rounds probabilities and holds them as the left operand of a product";
+  let description = [{
+    Constraints:
+    - C1: both have the same rows, columns and warps.
+
+    ```mlir
+    tile.round %p, %s : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>
+    ```
+  }];
+  let arguments = (ins Tile_Held:$p, Tile_Frag:$s);
+  let assemblyFormat = "$p `,` $s attr-dict `:` qualified(type($p)) `,` qualified(type($s))";
+  let hasVerifier = 1;
+}
+
+def Tile_ZeroRowsOp : Tile_Op<"zero_rows"> {
+  let summary = "clears the rows of a tile that lie behind its sequence";
+  let description = [{
+    Rows from `first` on; nothing if there are none. A box of a packed tensor
+    reaches into the next sequence or into padding, and 0 * NaN is NaN.
+
+    ```mlir
+    tile.zero_rows %V from(%left) : !tile.shared<128x128xbf16, swizzled>
+    ```
+  }];
+  let arguments = (ins Tile_Shared:$place, I32:$first);
+  let assemblyFormat = "$place `from` `(` $first `)` attr-dict `:` qualified(type($place))";
+}
+
+def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">, AllTypesMatch<["q", "k", "v", "o"]>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "computes rows anew whose result is NaN";
+  let description = [{
+    A product with P cannot tell "may not see" from a weight of 0, and 0 * NaN is
+    NaN: a NaN or Inf in a key's V reaches rows that the mask keeps from it. It
+    cannot do so without making their results NaN, so rows with a NaN, and only
+    those, are computed once more, one by one, from visible keys alone, and
+    written again; a row that may see the NaN gets it again. After `tile.store`.
+
+    `q`, `o` and `lse` point at the tile's first row, `k` and `v` at the
+    sequence's first key; rows are `..._row` elements apart; `keys` is the
+    sequence's length. The region gets (query row, key) and yields the mask's
+    conditions, all of which have to hold.
+
+    ```mlir
+    tile.repair %acc at(%q0) rows(%rows) keys(%keys) from(%q, %q_row, %k, %k_row, %v, %v_row) into(%o, %o_row) lse(%lse)
+        dims(128, 128) scale 8.838835e-02 : !tile.frag<128x128, 8>, !tile.ptr<bf16> {
+    ^bb0(%query: i32, %key: i32):
+      %below = arith.cmpi sle, %key, %query : i32
+      tile.yield %below : i1
+    }
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$acc, I32:$q0, I32:$rows, I32:$keys, Tile_Ptr:$q, I64:$q_row, Tile_Ptr:$k, I64:$k_row,
+                       Tile_Ptr:$v, I64:$v_row, Tile_Ptr:$o, I64:$o_row, Optional<Tile_FloatPtr>:$lse, I64Attr:$dim_qk,
+                       I64Attr:$dim_v, F64Attr:$scale);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $acc `at` `(` $q0 `)` `rows` `(` $rows `)` `keys` `(` $keys `)` `from` `(` $q `,` $q_row `,` $k `,` $k_row `,` $v `,` $v_row `)`
+    `into` `(` $o `,` $o_row `)` (`lse` `(` $lse^ `)`)? `dims` `(` $dim_qk `,` $dim_v `)` `scale` $scale
+    `:` qualified(type($acc)) `,` qualified(type($q)) $body attr-dict
+  }];
+  let hasVerifier = 1;
 }
 
 def Tile_NormalizeOp : Tile_Op<"normalize"> {
@@ -377,6 +512,9 @@ def Tile_KvLoopOp : Tile_Op<"kv_loop", [SingleBlock, AttrSizedOperandSegments,
     The body gets the tile number `j`, whether there are `more` tiles to come,
     the number of the `next` one (undefined if not), and the carried tokens.
 
+    `one_body`: to be split into one loop that asks which tiles need a test,
+    whatever the config says.
+
     Made by `convert-attn-to-tile`, gone after `tile-split-kv-loop`.
 
     Constraints:
@@ -396,7 +534,7 @@ def Tile_KvLoopOp : Tile_Op<"kv_loop", [SingleBlock, AttrSizedOperandSegments,
     }
     ```
   }];
-  let arguments = (ins Variadic<I32>:$bounds, Variadic<Tile_Token>:$carried, ArrayAttr:$runs);
+  let arguments = (ins Variadic<I32>:$bounds, Variadic<Tile_Token>:$carried, ArrayAttr:$runs, UnitAttr:$one_body);
   let results = (outs Variadic<Tile_Token>:$results);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
@@ -413,6 +551,112 @@ def Tile_KvLoopOp : Tile_Op<"kv_loop", [SingleBlock, AttrSizedOperandSegments,
     ::mlir::Value getMore() { return getBody().getArgument(2); }
   }];
   let extraClassDefinition = "";
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+def Tile_PersistOp : Tile_Op<"persist", [SingleBlock, NoTerminator, AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "runs its body for one block number after the other";
+  let description = [{
+    A launch has as many blocks as the chip holds; each takes the next number
+    that nobody has taken yet, in order, until `blocks` are done.
+
+    With roles, only the one that loads asks (`queue`); it tells the others with
+    `tile.send`, and their loop's region has an argument for each word sent, the
+    block number first.
+
+    ```mlir
+    tile.persist %blocks, %queue {
+    ^bb0(%block: i32):
+    }
+    ```
+  }];
+  let arguments = (ins I32:$blocks, Optional<Tile_Queue>:$queue, Optional<Tile_Feed>:$feed);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{ $blocks (`,` $queue^)? (`feed` `(` $feed^ `:` qualified(type($feed)) `)`)? $body attr-dict }];
+  let hasVerifier = 1;
+}
+
+def Tile_SendOp : Tile_Op<"send"> {
+  let summary = "tells the roles that compute what they are to compute next";
+  let description = [{
+    Constraints:
+    - C1: as many words as the feed has.
+
+    ```mlir
+    tile.send %feed(%block, %b) : !tile.feed<2>
+    ```
+  }];
+  let arguments = (ins Tile_Feed:$feed, Variadic<I32>:$words);
+  let assemblyFormat = "$feed `(` $words `)` attr-dict `:` qualified(type($feed))";
+  let hasVerifier = 1;
+}
+
+def Tile_RolesOp : Tile_Op<"roles", [SingleBlock, NoTerminator]> {
+  let summary = "splits a block's warps: one part brings tiles, the rest computes";
+  let description = [{
+    The `producer` is one warp (of a warpgroup that gives most of its registers
+    away); the `consumer` region is run by all warps of the config, each on its
+    16 rows. They meet in rings and in the feed only. `registers` are a thread's,
+    of either role.
+
+    ```mlir
+    tile.roles registers(40, 232) producer {
+    } consumer {
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$producer_registers, I64Attr:$consumer_registers);
+  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer);
+  let assemblyFormat = [{
+    `registers` `(` $producer_registers `,` $consumer_registers `)` `producer` $producer `consumer` $consumer attr-dict
+  }];
+}
+
+def Tile_FillOp : Tile_Op<"fill"> {
+  let summary = "waits for the ring's next slot to be empty and starts copying a box into it";
+  let description = [{
+    Constraints:
+    - C1: the ring's tile has the map's rows and element type.
+
+    ```mlir
+    tile.fill %K, %k_map at(%row, %head, %b) : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>, !tile.map<128xbf16>
+    ```
+  }];
+  let arguments = (ins Tile_Ring:$ring, Tile_Map:$map, I32:$row, I32:$head, I32:$batch);
+  let assemblyFormat = [{
+    $ring `,` $map `at` `(` $row `,` $head `,` $batch `)` attr-dict `:` qualified(type($ring)) `,` qualified(type($map))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_TakeOp : Tile_Op<"take", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
+    TypesMatchWith<"the ring's tile", "ring", "tile", "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
+  let summary = "waits for the ring's next tile";
+  let description = [{
+    The tile may be read until `tile.release`, of the same ring.
+
+    ```mlir
+    %K_tile = tile.take %K : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>
+    ```
+  }];
+  let arguments = (ins Tile_Ring:$ring);
+  let results = (outs Tile_Shared:$tile);
+  let assemblyFormat = "$ring attr-dict `:` qualified(type($ring))";
+}
+
+def Tile_ReleaseOp : Tile_Op<"release"> {
+  let summary = "gives the slot of the tile taken last back to be filled";
+  let description = [{
+    ```mlir
+    tile.release %K : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>
+    ```
+  }];
+  let arguments = (ins Tile_Ring:$ring);
+  let assemblyFormat = "$ring attr-dict `:` qualified(type($ring))";
 }
 
 def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator]> {

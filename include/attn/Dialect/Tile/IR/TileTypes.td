@@ -21,22 +21,99 @@ def Tile_Ptr : Tile_Type<"Ptr", "ptr"> {
   let genVerifyDecl = 1;
 }
 
+/// Of float32, as LSE is.
+def Tile_FloatPtr : Type<
+    And<[Tile_Ptr.predicate, CPred<"::llvm::cast<::attn::tile::PtrType>($_self).getElement().isF32()">]>,
+    "pointer to f32", "::attn::tile::PtrType">,
+  BuildableType<"::attn::tile::PtrType::get($_builder.getContext(), $_builder.getF32Type())">;
+
 def Tile_Shared : Tile_Type<"Shared", "shared"> {
   let summary = "a place: a tile in shared memory";
   let description = [{
     rows x cols elements; `pitch` is the distance of rows in elements, chosen so
-    that the eight rows a matrix load reads fall into different banks.
+    that the eight rows a matrix load reads fall into different banks. A
+    `swizzled` tile is as TMA writes it and wgmma reads it: chunks of 64 columns
+    one after the other, a row of a chunk in 128 bytes, their 16-byte units
+    exchanged by the row's number. (PTX ISA, "Swizzling modes", 128B.)
 
     Constraints:
-    - C1: rows and cols are positive multiples of 16, pitch >= cols.
+    - C1: rows and cols are positive multiples of 16, pitch >= cols unless swizzled.
 
-    Example: `!tile.shared<64x128xbf16, 136>`.
+    Example: `!tile.shared<64x128xbf16, 136>`, `!tile.shared<128x128xbf16, swizzled>`.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$cols, "::mlir::Type":$element, "int64_t":$pitch);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    int64_t getBytes() const { return getRows() * getPitch() * 2; }
+    /// The pitch that stands for a swizzled tile, which has none.
+    static constexpr int64_t swizzled = 0;
+    bool isSwizzled() const { return getPitch() == swizzled; }
+    int64_t getBytes() const { return isSwizzled() ? (getCols() + 63) / 64 * getRows() * 128 : getRows() * getPitch() * 2; }
+  }];
+}
+
+def Tile_Map : Tile_Type<"Map", "map"> {
+  let summary = "a tensor map: what the TMA unit has to know of a tensor in global memory";
+  let description = [{
+    Of a tensor with the dimensions (column, row, head, batch), made by the
+    launcher from its address and strides; one copy brings a box of `rows` rows
+    and 64 columns of one head. What lies out of bounds reads as 0. An argument
+    of kernels only. (CUDA driver API, `cuTensorMapEncodeTiled`.)
+
+    Constraints:
+    - C1: rows is from 16 to 256, elements are bf16 or f16.
+
+    Example: `!tile.map<128xbf16>`.
+  }];
+  let parameters = (ins "int64_t":$rows, "::mlir::Type":$element);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Tile_Queue : Tile_Type<"Queue", "queue"> {
+  let summary = "the counter that a persistent kernel's blocks share to deal out tiles";
+  let description = [{
+    An argument of kernels only; may be null, then tiles are dealt out in turn.
+
+    Example: `!tile.queue`.
+  }];
+}
+
+def Tile_Ring : Tile_Type<"Ring", "ring"> {
+  let summary = "a place: tiles in shared memory that one role fills and another takes, in order";
+  let description = [{
+    `stages` swizzled tiles with two barriers each: one completes when a tile has
+    landed, the other when all warps that take it have released it.
+
+    Constraints:
+    - C1: stages is from 1 to 8, and the tile is swizzled.
+
+    Example: `!tile.ring<2, !tile.shared<128x128xbf16, swizzled>>`.
+  }];
+  let parameters = (ins "int64_t":$stages, "::attn::tile::SharedType":$tile);
+  let assemblyFormat = "`<` $stages `,` $tile `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getBytes() const { return getStages() * getTile().getBytes(); }
+    int64_t getBarrierBytes() const { return getStages() * 2 * 8; }
+  }];
+}
+
+def Tile_Feed : Tile_Type<"Feed", "feed"> {
+  let summary = "a place: messages from the role that loads to those that compute, one a query tile";
+  let description = [{
+    Two slots of `words` 32-bit words with two barriers each.
+
+    Constraints:
+    - C1: words is from 1 to 32.
+
+    Example: `!tile.feed<6>`.
+  }];
+  let parameters = (ins "int64_t":$words);
+  let assemblyFormat = "`<` $words `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getBytes() const { return 2 * (2 * 8 + getWords() * 4); }
   }];
 }
 
@@ -101,6 +178,6 @@ class Tile_TokenOf<string kind> : Type<
 def Tile_CopyToken : Tile_TokenOf<"copy">;
 def Tile_ProductToken : Tile_TokenOf<"product">;
 
-def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Held, Tile_Frag, Tile_Rows]>;
+def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows]>;
 
 #endif // TILE_TYPES

@@ -15,6 +15,40 @@ def PipelineKv : Pass<"tile-pipeline-kv", "::attn::tile::KernelOp"> {
   }];
 }
 
+def Persist : Pass<"tile-persist", "::attn::tile::KernelOp"> {
+  let summary = "a launch as wide as the chip, and not as the grid";
+  let description = [{
+    Wraps the program (all but its places) into `tile.persist`, whose block
+    number takes the place of `tile.block_index`. What a block does at the
+    beginning and at the end of a query tile can then run beside what it does for
+    the one before or after. (`test/Dialect/Tile/Transforms/persist.mlir`)
+  }];
+}
+
+def AssignRoles : Pass<"tile-assign-roles", "::attn::tile::KernelOp"> {
+  let summary = "one warp brings tiles, the others compute";
+  let description = [{
+    Splits `tile.persist` into `tile.roles`. The producer keeps scalars, loops and
+    copies; a place that was copied into becomes a ring that it fills as far ahead
+    as there are stages. The consumer takes a tile where it used to wait for a
+    copy, and releases it behind the last product that reads it. Scalars that are
+    read from memory are sent along, so that consumers wait for none.
+    (`test/Dialect/Tile/Transforms/assign-roles.mlir`)
+  }];
+}
+
+def OverlapProducts : Pass<"tile-overlap-products", "::attn::tile::KernelOp"> {
+  let summary = "softmax of one key tile under the product with V of the one before";
+  let description = [{
+    Turns the consumer's `tile.kv_loop` by half an iteration: the product with
+    K(j) and that of P(j-1) with V(j-1) are started together; the scores of tile j
+    are tested and exponentiated while the second runs. The first tile's scores
+    come before the loop, the last tile's product with V behind it.
+    (`test/Dialect/Tile/Transforms/overlap-products.mlir`)
+  }];
+  let dependentDialects = ["::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
+}
+
 def SplitKvLoop : Pass<"tile-split-kv-loop", "::attn::tile::KernelOp"> {
   let summary = "one loop for each segment of a walk over keys";
   let description = [{
@@ -31,7 +65,8 @@ def SplitKvLoop : Pass<"tile-split-kv-loop", "::attn::tile::KernelOp"> {
 def AllocateShared : Pass<"tile-allocate-shared", "::attn::tile::KernelOp"> {
   let summary = "give places in shared memory their offsets";
   let description = [{
-    Places follow each other at multiples of 128 bytes; the kernel's
+    Places follow each other at multiples of 128 bytes, rings, whose tiles are
+    swizzled by address bits, of 1024; barriers of rings come last. The kernel's
     `shared_bytes` is their sum. An error names the kernel when it exceeds
     what the chip has. (`test/Dialect/Tile/Transforms/allocate-shared.mlir`)
   }];
@@ -45,7 +80,10 @@ def VerifyAsync : Pass<"tile-verify-async", "::attn::tile::KernelOp"> {
     - a place that is read or written while a copy or product into it is in flight,
     - a copy into a place that some warp may still be reading (no wait for a
       copy, which is the block's barrier, since it was last read),
-    - a token that is waited for twice, or never.
+    - a token that is waited for twice, or never,
+    - a tile of a ring that is read after its release, released while a product
+      reads it, taken while the one before is not released, or never released;
+    - a ring that is filled and not taken, or taken and not filled.
     (`test/Dialect/Tile/Transforms/verify-async-errors.mlir`)
   }];
 }

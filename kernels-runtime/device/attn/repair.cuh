@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What to do about NaN and Inf where no row may see them: tiles that lie behind a sequence, and rows that the mask keeps from a key.
+#pragma once
+#include "attn/ring.cuh"
+#include "attn/softmax.cuh"
+
+namespace attn {
+
+// Rows from `first` on become 0. Each warpgroup does it for itself, before its own product reads them: all write the same zeros.
+template <class T, int R, int C> ATTN_INLINE void zero_rows(const Swizzled<T, R, C> &V, int first) {
+  if (first >= R) return;
+  for (int chunk = 0; chunk < V.Chunks; ++chunk)
+    for (int r = first + threadIdx.x % 128 / 8; r < R; r += 16) chunk_at(V.address + chunk * V.ChunkBytes + r * 128 + threadIdx.x % 8 * 16) = {0, 0, 0, 0};
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  asm volatile("bar.sync %0, 128;" ::"r"(1 + warp_index() / 4) : "memory");
+}
+
+// acc += P V cannot tell "may not see" from a weight of 0, and 0 * NaN is NaN: a NaN or Inf in V reaches rows that the mask keeps from it. Not without
+// making their results NaN, though, so rows with a NaN are computed once more, one by one, a lane for every 32nd column, from visible keys alone, and
+// written again (`lse` may be null). Only broken data pay for it; comes after the stores, when no accumulator is in the way.
+template <int DimQk, int DimV, class T, int R, int C, int W, class F>
+ATTN_INLINE void repair(const Frag<R, C, W> &acc, int q0, int rows, int keys, const T *q, long long q_row, const T *k, long long k_row, const T *v,
+                        long long v_row, T *o, long long o_row, float *lse, float scale, F keep) {
+  const int lane = lane_index();
+  unsigned bad[2];  // a bit for each lane whose part of its row has a NaN, or the product of Inf and 0
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float sum = 0;
+#pragma unroll
+    for (int n = 0; n < acc.Pieces; ++n) sum = fmaf(acc.v[0][n][2 * half], 0, fmaf(acc.v[0][n][2 * half + 1], 0, sum));
+    bad[half] = __ballot_sync(~0u, sum != 0 && acc.row(half) < rows);
+  }
+#pragma unroll 1
+  while (bad[0] | bad[1]) {
+    const int half = bad[0] ? 0 : 1, quad = (__ffs(half ? bad[1] : bad[0]) - 1) / 4, r = warp_index() * 16 + half * 8 + quad;
+    (half ? bad[1] : bad[0]) &= ~(15u << quad * 4);
+    constexpr int Own = (DimV + 31) / 32;
+    float top = -kLargest, sum = 0, out[Own] = {};
+#pragma unroll 1
+    for (int key = 0; key < keys; ++key) {
+      if (!keep(q0 + r, key)) continue;
+      float score = 0;
+#pragma unroll 1
+      for (int d = lane; d < DimQk; d += 32) score = fmaf(to_float(q[r * q_row + d]), to_float(k[key * k_row + d]), score);
+#pragma unroll
+      for (int bit = 16; bit; bit /= 2) score += __shfl_xor_sync(~0u, score, bit);
+      score *= scale;
+      const float now = max(top, score), shrink = exp2(top - now), p = exp2(score - now);
+      top = now, sum = sum * shrink + p;
+#pragma unroll
+      for (int i = 0; i < Own; ++i)
+        if (lane + i * 32 < DimV) out[i] = fmaf(p, to_float(v[key * v_row + lane + i * 32]), out[i] * shrink);
+    }
+    const float factor = sum == 0 ? 0 : reciprocal(sum);
+#pragma unroll
+    for (int i = 0; i < Own; ++i)
+      if (lane + i * 32 < DimV) o[r * o_row + lane + i * 32] = {(unsigned short)pack<T>(out[i] * factor, 0)};
+    if (lse && lane == 0) lse[r] = sum == 0 ? -infinity() : (top + log2(sum)) * 0.693147180559945f;
+  }
+}
+
+}  // namespace attn

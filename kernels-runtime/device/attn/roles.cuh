@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A persistent block and its roles: who brings tiles, who multiplies, and which query tile comes next.
+#pragma once
+#include "attn/ring.cuh"
+
+namespace attn {
+
+// What the producer tells the consumers of each query tile: its number and the scalars that cost a look into memory, through two slots of shared memory.
+// A tile's loads are under way while consumers still write the one before.
+template <int WordCount> struct Message { int words[WordCount]; };
+template <int WordCount> struct Feed {
+  unsigned barriers;  // full[2], empty[2], words[2][WordCount]
+  int slot = 0;
+  unsigned parity = 0;
+  ATTN_INLINE explicit Feed(int at) { barriers = unsigned(__cvta_generic_to_shared(shared_memory)) + at; }
+  ATTN_INLINE unsigned full() const { return barriers + slot * 8; }
+  ATTN_INLINE unsigned empty() const { return barriers + 16 + slot * 8; }
+  ATTN_INLINE volatile int *words() const { return (int *)__cvta_shared_to_generic(barriers + 32 + slot * WordCount * 4); }
+  ATTN_INLINE void step() { slot ^= 1, parity ^= slot == 0; }
+  ATTN_INLINE void init(int consumers) const {
+    for (int i = 0; i < 2; ++i) barrier_init(barriers + i * 8, 1), barrier_init(barriers + 16 + i * 8, consumers);
+  }
+};
+
+// Producer.
+template <int N, class... Word> ATTN_INLINE void send(Feed<N> &feed, Word... words) {
+  static_assert(sizeof...(Word) <= N);
+  if (lane_index() == 0) {
+    barrier_wait(feed.empty(), feed.parity ^ 1);
+    int i = 0;
+    ((feed.words()[i++] = words), ...);
+    barrier_arrive(feed.full());
+  }
+  feed.step();
+}
+template <int N> ATTN_INLINE void send_end(Feed<N> &feed) { send(feed, -1); }
+// Consumer: the next message, or none any more.
+template <int N> ATTN_INLINE bool receive(Feed<N> &feed, Message<N> &message) {
+  barrier_wait(feed.full(), feed.parity);
+#pragma unroll
+  for (int i = 0; i < N; ++i) message.words[i] = feed.words()[i];
+  __syncwarp();
+  if (lane_index() == 0) barrier_arrive(feed.empty());
+  feed.step();
+  return message.words[0] >= 0;
+}
+
+// Before roles part: barriers get their counts, and everybody sees them, the TMA unit too.
+template <class... Place> ATTN_INLINE void begin_roles(const Place &...places) {
+  if (threadIdx.x == 0) {
+    (places.init(consumer_warps()), ...);
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+}
+
+template <int Kernel = 0> ATTN_INLINE bool is_idle() { return warp_index() > consumer_warps<Kernel>(); }
+
+// Registers from warps that only copy to those that compute.
+template <int Count> ATTN_INLINE void keep_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Count)); }
+template <int Count> ATTN_INLINE void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Count)); }
+
+// Query tiles are dealt out one by one, in the order of the grid: a block starts with the one of its own number; each further one is the next that nobody
+// has yet. The counter is 0 before a launch and after it: blocks ask until they are told that nothing is left, so it ends at exactly `blocks`, and who
+// sees that puts it back. Without a counter tiles are dealt out in turn.
+}  // namespace attn
+extern "C" { __device__ unsigned attn_queue[4096]; }
+namespace attn {
+ATTN_INLINE int next_block(unsigned *counter, int block, int blocks) {
+  if (lane_index() == 0) {
+    if (counter) {
+      block = atomicAdd(counter, 1);
+      if (block == blocks - 1) *counter = 0;
+    }
+    block += gridDim.x;
+  }
+  return __shfl_sync(~0u, block, 0);
+}
+
+}  // namespace attn

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Tensor maps: how the copy engine of sm_90 and later (TMA) sees a tensor. A
+// kernel names a box by the position of its corner; what of the box lies outside
+// the tensor arrives as zeros. Ours have four dimensions whatever the tensor's
+// layout is, so kernels are the same for all layouts: columns (contiguous, 2
+// bytes each), rows, heads, batch. A packed tensor has a batch of 1.
+//
+#ifndef ATTN_RT_TENSORMAP_H
+#define ATTN_RT_TENSORMAP_H
+
+#include "attn-rt/Driver.h"
+#include "attn-rt/Result.h"
+
+#include <cstdint>
+
+namespace attn::rt {
+
+/// CUtensorMap: opaque, passed to a kernel by value.
+struct TensorMap {
+  alignas(64) uint64_t opaque[16];
+};
+
+/// What a map shows. Plain data: making one needs no driver.
+struct TensorMapSpec {
+  DevicePtr address = 0;             ///< in multiples of 16 bytes
+  int64_t extents[4] = {1, 1, 1, 1}; ///< columns, rows, heads, batch; at least 1
+  int64_t strides[3] = {0, 0, 0};    ///< rows, heads, batch; in elements, multiples
+                                     ///< of 8 below `kTensorMapStrideLimit`
+  int boxRows = 0, boxCols = 0;      ///< of one copy; the box is of one head and sequence
+  bool bf16 = false;                 ///< else f16
+};
+
+/// Strides of a map are below 2^40 bytes.
+inline constexpr int64_t kTensorMapStrideLimit = int64_t(1) << 39;
+
+/// The map, with 128-byte swizzle. Under a microsecond; it reads no memory, and
+/// an address that nobody copies from need not be one. Needs a current context
+/// (`Module::prepare` makes one current) and a driver for CUDA 12.0 or later.
+Result<TensorMap> encodeTensorMap(const TensorMapSpec &spec);
+
+} // namespace attn::rt
+
+#endif // ATTN_RT_TENSORMAP_H

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn-rt/TensorMap.h"
+#include "DriverTable.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+using namespace attn::rt;
+
+Result<TensorMap> attn::rt::encodeTensorMap(const TensorMapSpec &spec) {
+  Result<const Driver *> opened = Driver::get();
+  if (!opened)
+    return opened.error();
+  const Driver &driver = **opened;
+  auto *encode = driver.table().cuTensorMapEncodeTiled;
+  if (!encode)
+    return Error{fmt::format("a tensor map needs a driver for CUDA 12.0 or later, got: one for CUDA {}.{}",
+                             driver.version() / 1000, driver.version() % 1000 / 10),
+                 {},
+                 {}};
+  uint64_t extents[4], strides[3];
+  for (int i = 0; i < 4; ++i)
+    extents[i] = static_cast<uint64_t>(spec.extents[i]);
+  for (int i = 0; i < 3; ++i)
+    strides[i] = static_cast<uint64_t>(spec.strides[i]) * 2;
+  const uint32_t box[4] = {static_cast<uint32_t>(spec.boxCols), static_cast<uint32_t>(spec.boxRows), 1, 1};
+  const uint32_t steps[4] = {1, 1, 1, 1};
+  TensorMap map;
+  if (int code =
+          encode(&map, spec.bf16 ? cuda::tensorMapBfloat16 : cuda::tensorMapFloat16, 4,
+                 reinterpret_cast<void *>(spec.address), extents, strides, box, steps, cuda::tensorMapInterleaveNone,
+                 cuda::tensorMapSwizzle128B, cuda::tensorMapPromotion256B, cuda::tensorMapFillZeros)) {
+    Error error = driver.error("cuTensorMapEncodeTiled", code);
+    error.message +=
+        fmt::format(" for {} of extents [{}], strides [{}] and box [{}] at {:#x}", spec.bf16 ? "bf16" : "f16",
+                    fmt::join(spec.extents, ", "), fmt::join(spec.strides, ", "), fmt::join(box, ", "), spec.address);
+    return error;
+  }
+  return map;
+}

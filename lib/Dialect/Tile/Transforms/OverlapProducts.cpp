@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The loop is turned by half an iteration: where it computed s(j), P(j) and
+// acc += P(j) V(j), it now starts s(j) and acc += P(j - 1) V(j - 1) together, and the
+// softmax of s(j) runs under the second product. Before it the first tile's
+// scores are computed alone, behind it the last tile's product.
+//
+#include "TileWalk.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_OVERLAPPRODUCTS
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+namespace {
+/// The body as roles leave it: take K, s = Q K^T, wait, release, keep, softmax,
+/// take V, (zero rows,) acc += P V, wait, release.
+struct Body {
+  SmallVector<Operation *> scores; ///< take K to its release, with what they need
+  SmallVector<Operation *> tests;  ///< keep
+  SmallVector<Operation *> values; ///< take V to its release
+  MmaQkOp qk;
+  MmaPvOp pv;
+  SoftmaxStepOp softmax;
+};
+} // namespace
+
+static std::optional<Body> match(KvLoopOp loop) {
+  Body body;
+  for (Operation &op : loop.getBody().front()) {
+    if (auto qk = dyn_cast<MmaQkOp>(op))
+      body.qk = qk;
+    if (auto pv = dyn_cast<MmaPvOp>(op))
+      body.pv = pv;
+    if (auto softmax = dyn_cast<SoftmaxStepOp>(op))
+      body.softmax = softmax;
+  }
+  if (!body.qk || !body.pv || !body.softmax || !loop.getCarried().empty() || !isa<FragType>(body.pv.getP().getType()) ||
+      !body.qk->isBeforeInBlock(body.softmax) || !body.softmax->isBeforeInBlock(body.pv))
+    return std::nullopt;
+  auto takeOf = [](Value tile) { return tile.getDefiningOp<TakeOp>(); };
+  TakeOp takeV = takeOf(body.pv.getV());
+  if (!takeOf(body.qk.getK()) || !takeV || !soleWait(body.qk.getToken()) || !soleWait(body.pv.getToken()))
+    return std::nullopt;
+  for (Operation &op : loop.getBody().front().without_terminator()) {
+    if (isa<KeepOp>(op))
+      body.tests.push_back(&op);
+    else if (&op == body.softmax || isMemoryEffectFree(&op))
+      continue; // scalars are cloned where they are needed
+    else if (op.isBeforeInBlock(takeV))
+      body.scores.push_back(&op);
+    else
+      body.values.push_back(&op);
+  }
+  return body;
+}
+
+namespace {
+/// Writes the turned loop.
+class Overlap {
+public:
+  Overlap(KvLoopOp loop, Body body) : loop(loop), body(body), loc(loop.getLoc()), b(loop) {}
+
+  void write() {
+    auto roles = loop->getParentOfType<RolesOp>();
+    FragType s = body.qk.getS().getType();
+    OpBuilder top(&roles.getConsumer().front(), roles.getConsumer().front().begin());
+    Type element = cast<SharedType>(body.pv.getV().getType()).getElement();
+    p = PlaceOp::create(top, loc, HeldType::get(b.getContext(), s.getRows(), s.getCols(), element, s.getWarps()), "p");
+
+    TileOfWalk first = firstTile(loop, b), last = lastTile(loop, b);
+    Value behindFirst =
+        arith::AddIOp::create(b, loc, first.tile, arith::ConstantIntOp::create(b, loc, 1, 32).getResult());
+    // No bound of a run that is not empty lies before the first tile, and an empty run's bounds stay equal.
+    auto limited = [&](auto limit) {
+      SmallVector<Value> bounds;
+      for (Value bound : loop.getBounds())
+        bounds.push_back(limit(bound));
+      return bounds;
+    };
+    SmallVector<Value> before =
+        limited([&](Value bound) { return arith::MinSIOp::create(b, loc, bound, behindFirst).getResult(); });
+    SmallVector<Value> after =
+        limited([&](Value bound) { return arith::MaxSIOp::create(b, loc, bound, behindFirst).getResult(); });
+
+    writeLoop(before, /*oneBody=*/true, [&] {
+      clone(body.scores);
+      clone(body.tests);
+      SoftmaxOp::create(b, loc, body.softmax.getS(), body.softmax.getRow(), body.softmax.getScaleAttr());
+      RoundOp::create(b, loc, p, body.softmax.getS());
+    });
+    writeLoop(after, loop.getOneBody(), [&] {
+      // Both products under way, then everything of the first, then the rest of the second.
+      auto afterProduct = [](ArrayRef<Operation *> ops, Operation *product) {
+        return llvm::find(ops, product) - ops.begin() + 1;
+      };
+      size_t qk = afterProduct(body.scores, body.qk), pv = afterProduct(body.values, body.pv);
+      clone(ArrayRef(body.scores).take_front(qk));
+      cloneValues(ArrayRef(body.values).take_front(pv), /*last=*/false);
+      clone(ArrayRef(body.scores).drop_front(qk));
+      clone(body.tests);
+      SoftmaxOp::create(b, loc, body.softmax.getS(), body.softmax.getRow(), body.softmax.getScaleAttr());
+      clone(ArrayRef(body.values).drop_front(pv));
+      RescaleOp::create(b, loc, body.softmax.getAcc(), body.softmax.getRow());
+      RoundOp::create(b, loc, p, body.softmax.getS());
+    });
+
+    // Q is done with once the loop is; what releases it stands there already.
+    Operation *behind = loop->getNextNode();
+    while (isa_and_nonnull<ReleaseOp>(behind))
+      behind = behind->getNextNode();
+    behind ? b.setInsertionPoint(behind) : b.setInsertionPointToEnd(loop->getBlock());
+    auto some = scf::IfOp::create(b, loc, last.any, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(some.thenBlock());
+    map = IRMapping();
+    map.map(loop.getTile(), last.tile);
+    cloneValues(body.values, /*last=*/true);
+    loop.erase();
+  }
+
+private:
+  template <typename Write> void writeLoop(ArrayRef<Value> bounds, bool oneBody, Write write) {
+    auto turned = KvLoopOp::create(b, loc, TypeRange(), bounds, ValueRange(), loop.getRunsAttr(), oneBody);
+    Block &block = turned.getBody().emplaceBlock();
+    block.addArguments(loop.getBody().getArgumentTypes(), SmallVector<Location>(3, loc));
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&block);
+    map = IRMapping();
+    map.map(loop.getBody().getArguments(), block.getArguments());
+    write();
+    YieldOp::create(b, loc, ValueRange());
+  }
+
+  /// Copies of ops of the body, with the scalars they need.
+  void clone(ArrayRef<Operation *> ops) {
+    for (Operation *op : ops) {
+      auto need = [&](Operation *user) {
+        for (Operation *scalar : sliceOf(user))
+          if (scalar != op && isMemoryEffectFree(scalar) && !map.contains(scalar))
+            b.clone(*scalar, map);
+      };
+      need(op);
+      op->walk([&](Operation *inner) { // a test's region uses scalars too
+        for (Value operand : inner->getOperands())
+          if (Operation *scalar = operand.getDefiningOp();
+              scalar && scalar->getBlock() == op->getBlock() && isMemoryEffectFree(scalar) && !map.contains(scalar)) {
+            need(scalar);
+            if (!map.contains(scalar))
+              b.clone(*scalar, map);
+          }
+      });
+      b.clone(*op, map);
+    }
+  }
+
+  /// Of the product with V, P being in `p`. Bounds rise, so only the walk's last tile
+  /// reaches over the sequence's end.
+  void cloneValues(ArrayRef<Operation *> ops, bool last) {
+    for (Operation *op : ops) {
+      if (isa<ZeroRowsOp>(op) && !last)
+        continue;
+      clone(op);
+      if (op == body.pv)
+        cast<MmaPvOp>(map.lookup(body.pv.getToken()).getDefiningOp()).getPMutable().assign(p);
+    }
+  }
+
+  KvLoopOp loop;
+  Body body;
+  Location loc;
+  OpBuilder b;
+  IRMapping map;
+  Value p;
+};
+
+struct OverlapProductsPass : attn::tile::impl::OverlapProductsBase<OverlapProductsPass> {
+  using Base::Base;
+
+  void runOnOperation() final {
+    SmallVector<KvLoopOp> loops;
+    getOperation().walk(
+        [&](RolesOp roles) { roles.getConsumer().walk([&](KvLoopOp loop) { loops.push_back(loop); }); });
+    for (KvLoopOp loop : loops) {
+      std::optional<Body> body = match(loop);
+      if (!body) {
+        loop.emitError("expected one product with K and one with V, each behind what takes its tile");
+        return signalPassFailure();
+      }
+      Overlap(loop, *body).write();
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_PERSIST
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+namespace {
+struct PersistPass : attn::tile::impl::PersistBase<PersistPass> {
+  using Base::Base;
+
+  void runOnOperation() final {
+    KernelOp kernel = getOperation();
+    Value blocks = kernel.getArg("blocks"), queue = kernel.getArg("queue");
+    if (!blocks || !queue) {
+      kernel.emitError("expected arguments `blocks` and `queue` of a kernel that is to be persistent");
+      return signalPassFailure();
+    }
+    SmallVector<Operation *> program;
+    for (Operation &op : kernel.getBody().front())
+      if (!isa<PlaceOp>(op))
+        program.push_back(&op);
+    OpBuilder b = OpBuilder::atBlockEnd(&kernel.getBody().front());
+    auto persist = PersistOp::create(b, kernel.getLoc(), blocks, queue, Value());
+    Block &body = persist.getBody().emplaceBlock();
+    Value block = body.addArgument(b.getI32Type(), kernel.getLoc());
+    for (Operation *op : program) {
+      op->moveBefore(&body, body.end());
+      if (auto index = dyn_cast<BlockIndexOp>(op)) {
+        index.replaceAllUsesWith(block);
+        index.erase();
+      }
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What several passes ask of a `tile.kv_loop` and its body.
+//
+#ifndef ATTN_LIB_TILE_TRANSFORMS_TILEWALK_H
+#define ATTN_LIB_TILE_TRANSFORMS_TILEWALK_H
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace attn::tile {
+
+/// The wait for a token, if that is all that happens to it.
+WaitOp soleWait(mlir::Value token);
+
+/// What `op` needs from its own block, in order, itself last.
+llvm::SetVector<mlir::Operation *> sliceOf(mlir::Operation *op);
+
+/// A tile of the walk, and whether there is one.
+struct TileOfWalk {
+  mlir::Value tile, any;
+};
+TileOfWalk firstTile(KvLoopOp loop, mlir::OpBuilder &b);
+TileOfWalk lastTile(KvLoopOp loop, mlir::OpBuilder &b);
+
+} // namespace attn::tile
+
+#endif // ATTN_LIB_TILE_TRANSFORMS_TILEWALK_H

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What is printed for Hopper only: roles, rings, and waits for products.
+//
+#include "Printer.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+void Printer::print(RolesOp op) {
+  std::string shared;
+  for (auto place : op->getParentOfType<KernelOp>().getBody().getOps<PlaceOp>())
+    if (isa<RingType, FeedType>(place.getType()))
+      shared += (shared.empty() ? "" : ", ") + names.of(place.getResult()).str();
+  line() << "attn::begin_roles(" << shared << ");\n";
+  line() << "if (attn::is_producer()) {\n";
+  indent += 2;
+  line() << "attn::keep_registers<" << op.getProducerRegisters() << ">();\n";
+  line() << "if (attn::is_idle()) return;  // one warp of the four is enough\n";
+  indent -= 2;
+  printBlock(op.getProducer().front());
+  line() << "} else {\n";
+  indent += 2;
+  line() << "attn::take_registers<" << op.getConsumerRegisters() << ">();\n";
+  indent -= 2;
+  printBlock(op.getConsumer().front());
+  line() << "}\n";
+}
+
+void Printer::print(PersistOp op) {
+  Block &body = op.getBody().front();
+  size_t mark = names.mark();
+  if (op.getQueue()) {
+    names.define(body.getArgument(0), "block");
+    std::string block = names.of(body.getArgument(0)).str(), blocks = expr(op.getBlocks());
+    line() << "for (int " << block << " = attn::block_index(); " << block << " < " << blocks << "; " << block
+           << " = attn::next_block(" << names.of(op.getQueue()) << ", " << block << ", " << blocks << ")) {\n";
+    printBlock(body);
+    line() << "}\n";
+    line() << "attn::send_end(" << names.of(op.getFeed()) << ");\n";
+    names.close(mark);
+    return;
+  }
+  std::string feed = names.of(op.getFeed()).str();
+  line() << "for (attn::Message<" << body.getNumArguments() << "> message; attn::receive(" << feed
+         << ", message);) {\n";
+  indent += 2;
+  for (BlockArgument word : body.getArguments()) {
+    auto named = dyn_cast<NameLoc>(word.getLoc());
+    names.define(word, word.getArgNumber() == 0 ? "block" : named ? named.getName().getValue() : "word");
+    if (!word.use_empty())
+      line() << "const int " << names.of(word) << " = message.words[" << word.getArgNumber() << "];\n";
+  }
+  indent -= 2;
+  printBlock(body);
+  line() << "}\n";
+  names.close(mark);
+}
+
+void Printer::print(SendOp op) {
+  line() << "attn::send(" << names.of(op.getFeed());
+  for (Value word : op.getWords())
+    os << ", " << expr(word);
+  os << ");\n";
+}
+
+void Printer::print(FillOp op) {
+  line() << "attn::fill(" << names.of(op.getRing()) << ", " << names.of(op.getMap()) << ", " << expr(op.getRow())
+         << ", " << expr(op.getHead()) << ", " << expr(op.getBatch()) << ");\n";
+}
+
+void Printer::print(TakeOp op) {
+  names.define(op.getTile(), (names.of(op.getRing()) + "_tile").str());
+  line() << "const auto " << names.of(op.getTile()) << " = attn::take(" << names.of(op.getRing()) << ");\n";
+}
+
+void Printer::printProductWait(WaitOp op) {
+  Operation *product = op.getTokens().front().getDefiningOp();
+  if (op.getTokens().size() != 1 || !product || product->getBlock() != op->getBlock())
+    return complain(op);
+  int later = 0;
+  for (Operation *other = product->getNextNode(); other != op; other = other->getNextNode())
+    if (isa<MmaQkOp, MmaPvOp>(other))
+      later += llvm::none_of(other->getResult(0).getUsers(), [&](Operation *user) {
+        return user->getBlock() == op->getBlock() && user->isBeforeInBlock(op);
+      });
+  line() << "attn::wait_products<" << later << ">(" << names.of(product->getOperand(0)) << ");\n";
+}
+
+void Printer::print(RepairOp op) {
+  line() << "attn::repair<" << op.getDimQk() << ", " << op.getDimV() << ">(" << names.of(op.getAcc());
+  for (Value value : op.getOperands().drop_front(1))
+    os << ", " << expr(value);
+  os << (op.getLse() ? ", " : ", nullptr, ") << base2(op.getScale().convertToDouble()) << ", ";
+  printTest(op.getBody().front());
+}

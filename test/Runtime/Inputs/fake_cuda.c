@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A libcuda.so.1 for machines without one: a device of 132 multiprocessors whose
+// launches only say what they were given. With -DOLD it is one of CUDA 11.8.
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define FINE(name, parameters)                                                                                         \
+  int name parameters { return 0; }
+
+struct {
+  unsigned blocks;
+  uint64_t firstArg, secondArg;
+} fake_launch;
+
+static __thread void *current;
+
+FINE(cuInit, (unsigned flags))
+int cuDriverGetVersion(int *version) {
+#ifdef OLD
+  return *version = 11080, 0;
+#else
+  return *version = 12040, 0;
+#endif
+}
+int cuGetErrorName(int error, const char **text) { return *text = error == 500 ? "NOT_FOUND" : "INVALID", 0; }
+int cuGetErrorString(int error, const char **text) { return *text = error == 201 ? "no context" : "fake error", 0; }
+int cuDeviceGetCount(int *count) { return *count = 1, 0; }
+int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
+FINE(cuDeviceGetName, (char *name, int length, int device))
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+  return *value = attribute == 16 ? 132 : attribute == 75 ? 9 : attribute == 76 ? 0 : 232448, 0;
+}
+int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = &fake_launch, 0; }
+int cuCtxGetCurrent(void **context) { return *context = current, 0; }
+int cuCtxSetCurrent(void *context) { return current = context, 0; }
+int cuCtxGetDevice(int *device) { return *device = 0, 0; }
+FINE(cuCtxSynchronize, (void))
+FINE(cuMemAlloc_v2, (uint64_t * ptr, size_t bytes))
+FINE(cuMemFree_v2, (uint64_t ptr))
+FINE(cuMemcpyHtoD_v2, (uint64_t dst, const void *src, size_t bytes))
+FINE(cuMemcpyDtoH_v2, (void *dst, uint64_t src, size_t bytes))
+FINE(cuMemcpyHtoDAsync_v2, (uint64_t dst, const void *src, size_t bytes, void *stream))
+FINE(cuMemcpyDtoDAsync_v2, (uint64_t dst, uint64_t src, size_t bytes, void *stream))
+FINE(cuMemsetD8Async, (uint64_t dst, unsigned char value, size_t bytes, void *stream))
+FINE(cuStreamCreate, (void **stream, unsigned flags))
+FINE(cuStreamDestroy_v2, (void *stream))
+FINE(cuStreamSynchronize, (void *stream))
+FINE(cuStreamBeginCapture_v2, (void *stream, int mode))
+FINE(cuStreamEndCapture, (void *stream, void **graph))
+// Streams from 0x9000 on are being captured.
+int cuStreamIsCapturing(void *stream, int *status) { return *status = (uintptr_t)stream >= 0x9000, 0; }
+FINE(cuGraphInstantiateWithFlags, (void **exec, void *graph, unsigned long long flags))
+FINE(cuGraphLaunch, (void *exec, void *stream))
+FINE(cuGraphDestroy, (void *graph))
+FINE(cuGraphExecDestroy, (void *exec))
+FINE(cuEventCreate, (void **event, unsigned flags))
+FINE(cuEventDestroy_v2, (void *event))
+FINE(cuEventRecord, (void *event, void *stream))
+FINE(cuEventSynchronize, (void *event))
+FINE(cuEventElapsedTime, (float *ms, void *begin, void *end))
+int cuModuleLoadData(void **module, const void *image) { return *module = (void *)image, 0; }
+FINE(cuModuleUnload, (void *module))
+int cuModuleGetFunction(void **function, void *module, const char *name) { return *function = module, 0; }
+// Eight counters, where the "code" says that there are some.
+int cuModuleGetGlobal_v2(uint64_t *ptr, size_t *bytes, void *module, const char *name) {
+  if (strcmp(module, name))
+    return 500;
+  return *ptr = 0x10000, *bytes = 32, 0;
+}
+FINE(cuFuncSetAttribute, (void *function, int attribute, int value))
+FINE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, void *function, int blockSize, size_t smem))
+int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,
+                   unsigned blockZ, unsigned smem, void *stream, void **params, void **extra) {
+  fake_launch.blocks = gridX;
+  fake_launch.firstArg = *(uint64_t *)params[0];
+  fake_launch.secondArg = *(uint64_t *)params[1];
+  return 0;
+}
+#ifndef OLD
+int cuStreamGetId(void *stream, unsigned long long *id) { return *id = (uintptr_t)stream + 1000, 0; }
+int cuTensorMapEncodeTiled(void *map, int dtype, uint32_t rank, void *address, const uint64_t *extents,
+                           const uint64_t *strides, const uint32_t *box, const uint32_t *elementStrides, int interleave,
+                           int swizzle, int l2Promotion, int oobFill) {
+  uint64_t said[16] = {dtype,      rank,       (uintptr_t)address, extents[0], extents[1], extents[2],
+                       extents[3], strides[0], strides[1],         strides[2], box[0],     box[1]};
+  for (int i = 0; i < 3; ++i)
+    if (strides[i] >> 40)
+      return 1;
+  if (!current)
+    return 201;
+  memcpy(map, said, sizeof said);
+  return (uintptr_t)map % 64 || box[2] != 1 || box[3] != 1 || elementStrides[0] * elementStrides[3] != 1;
+}
+#endif

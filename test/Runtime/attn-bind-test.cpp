@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// attn-bind-test: prints what `bind` says of tensors that it must refuse, then
+// `ok`, or says what was expected and exits 1.
+//
+#include "TestHelpers.h"
+#include "attn/API/Compile.h"
+
+#include <chrono>
+#include <cstring>
+
+using namespace attn;
+using Kind = rt::Param::Kind;
+using Extents = std::array<int64_t, 4>;
+using Strides = std::array<int64_t, 3>;
+
+/// A map that holds its spec.
+static rt::Result<rt::TensorMap> keep(const rt::TensorMapSpec &spec) {
+  static_assert(sizeof(spec) <= sizeof(rt::TensorMap));
+  rt::TensorMap map = {};
+  std::memcpy(map.opaque, &spec, sizeof(spec));
+  return map;
+}
+
+static char memory[64]; // nobody reads it, only its address is looked at
+
+/// A problem, tensors for it, and a kernel that wants everything.
+struct Case {
+  Signature signature;
+  Sizes sizes;
+  std::vector<llvm::SmallVector<int64_t, 4>> shapes, strides;
+  rt::Artifact artifact;
+  Binding binding;
+
+  Case(llvm::StringRef layout, Sizes sizes, llvm::StringRef heads = "4, 2", llvm::StringRef dtype = "bf16")
+      : sizes(sizes) {
+    static Compilation compilation;
+    std::string text = fmt::format("attn.problem @p mask(#attn.causal) layout({}) heads({}) dims(96, 64) dtype({})",
+                                   layout.str(), heads.str(), dtype.str());
+    auto module = compilation.parse(text, "problem");
+    EXPECT(module.ok(), "{}: {}", text, module.error().str());
+    signature = Signature::of(*findProblem(**module, ""));
+    artifact.grid = {false, 128, 4, true};
+    for (const TensorSpec &spec : signature.tensors) {
+      shapes.push_back(spec.shape(signature.fixed, sizes));
+      artifact.params.push_back({spec.name, Kind::Pointer});
+    }
+    strides.resize(shapes.size());
+    for (const char *name : {"q_row", "o_head"})
+      artifact.params.push_back({name, Kind::I64});
+    artifact.params.push_back({"queue", Kind::Queue});
+    artifact.params.push_back({"v_map", Kind::TensorMap, 176, 64});
+    artifact.params.push_back({"q_map", Kind::TensorMap, 128, 64});
+    artifact.params.push_back({"blocks", Kind::I32});
+    artifact.params.push_back({"k_map", Kind::TensorMap, 176, 32});
+  }
+
+  llvm::SmallVector<int64_t, 4> &stridesOf(llvm::StringRef name) {
+    return strides[signature.find(name) - signature.tensors.begin()];
+  }
+  llvm::SmallVector<TensorView, 8> views() const {
+    llvm::SmallVector<TensorView, 8> views;
+    for (auto [spec, shape, stride] : llvm::zip(signature.tensors, shapes, strides))
+      views.push_back({llvm::is_contained(shape, 0) ? nullptr : memory + 16, spec.dtype, shape, stride});
+    return views;
+  }
+  rt::Status bind(rt::Result<rt::TensorMap> (*encode)(const rt::TensorMapSpec &) = keep) {
+    return attn::bind(artifact, signature, views(), sizes, binding, encode);
+  }
+  void mustBind() {
+    rt::Result<Sizes> checked = signature.check(views());
+    EXPECT(checked.ok(), "{}", checked.error().str());
+    rt::Status status = bind();
+    EXPECT(status.ok(), "{}", status.error().str());
+  }
+  void mustFail(const char *what) {
+    rt::Status status = bind();
+    EXPECT(!status, "{}", what);
+    fmt::print("{}: {}\n", what, status.error().str());
+  }
+
+  void *place(llvm::StringRef name) const {
+    size_t i = 0;
+    while (artifact.params[i].name != name)
+      ++i;
+    return binding.pointers[i];
+  }
+  rt::TensorMapSpec map(llvm::StringRef name) const {
+    rt::TensorMapSpec spec;
+    std::memcpy(&spec, place(name), sizeof(spec));
+    return spec;
+  }
+  void expectMap(llvm::StringRef name, Extents extents, Strides strides) const {
+    rt::TensorMapSpec spec = map(name);
+    EXPECT(std::equal(extents.begin(), extents.end(), spec.extents), "{}: {}", name.str(),
+           fmt::join(spec.extents, ", "));
+    EXPECT(std::equal(strides.begin(), strides.end(), spec.strides), "{}: {}", name.str(),
+           fmt::join(spec.strides, ", "));
+  }
+};
+
+/// Maps have the same axes for all layouts.
+static void layouts() {
+  for (const char *dtype : {"bf16", "f16"}) {
+    Case c("bshd, bhsd, sbhd, bshd", {3, 200, 50}, "4, 2", dtype);
+    c.mustBind();
+    c.expectMap("q_map", {96, 200, 4, 3}, {4 * 96, 96, 200 * 4 * 96});
+    c.expectMap("k_map", {96, 50, 2, 3}, {96, 50 * 96, 2 * 50 * 96});
+    c.expectMap("v_map", {64, 50, 2, 3}, {3 * 2 * 64, 64, 2 * 64});
+    rt::TensorMapSpec q = c.map("q_map"), k = c.map("k_map"), v = c.map("v_map");
+    EXPECT(q.boxRows == 128 && q.boxCols == 64 && k.boxRows == 176 && k.boxCols == 32 && v.boxRows == 176);
+    EXPECT(q.address == reinterpret_cast<uintptr_t>(memory + 16) && q.bf16 == (dtype[0] == 'b'));
+  }
+  Case given("bshd", {3, 200, 50});
+  given.stridesOf("q") = {1 << 20, 4096, 128, 1};
+  given.stridesOf("k") = {0, 768, 192, 1}; // one sequence for all; whether a map can, the driver says
+  given.mustBind();
+  given.expectMap("q_map", {96, 200, 4, 3}, {4096, 128, 1 << 20});
+  given.expectMap("k_map", {96, 50, 2, 3}, {768, 192, 0});
+
+  Case packed("thd", {3, 200, 50});
+  packed.mustBind();
+  packed.expectMap("q_map", {96, 200, 4, 1}, {4 * 96, 96, 96});
+  packed.expectMap("v_map", {64, 50, 2, 1}, {2 * 64, 64, 64});
+}
+
+/// Strides that nobody takes a step of may be anything; the map's are legal.
+static void unused() {
+  Case one("bshd", {1, 1, 50}, "4, 1");
+  one.stridesOf("q") = {-8, int64_t(1) << 50, 96, 1};
+  one.stridesOf("k") = {0, 96, 3, 1};
+  one.mustBind();
+  one.expectMap("q_map", {96, 1, 4, 1}, {96, 96, 96});
+  one.expectMap("k_map", {96, 50, 1, 1}, {96, 96, 96});
+
+  for (Sizes sizes : {Sizes{3, 200, 0}, Sizes{0, 200, 50}, Sizes{3, 0, 50}}) {
+    Case empty("bshd", sizes);
+    empty.stridesOf("k") =
+        sizes.rowsQ && sizes.batch ? llvm::SmallVector<int64_t, 4>{0, 0, -1, 0} : llvm::SmallVector<int64_t, 4>{};
+    empty.mustBind();
+    for (const char *name : {"q_map", "k_map", "v_map"}) {
+      rt::TensorMapSpec map = empty.map(name);
+      EXPECT(map.address && map.address % 16 == 0);
+      for (int64_t extent : map.extents)
+        EXPECT(extent >= 1);
+      for (int64_t stride : map.strides)
+        EXPECT(stride > 0 && stride % 8 == 0 && stride < rt::kTensorMapStrideLimit);
+    }
+  }
+}
+
+static void refusals() {
+  Case c("bshd", {3, 200, 50});
+  c.stridesOf("k") = {-3072, 768, 192, 1};
+  EXPECT(c.signature.check(c.views()).ok());
+  c.mustFail("negative");
+  c.stridesOf("k")[0] = rt::kTensorMapStrideLimit;
+  EXPECT(c.signature.check(c.views()).ok());
+  c.mustFail("far");
+  rt::Param last = c.artifact.params.back(); // a kernel without that map takes them
+  c.artifact.params.pop_back();
+  c.mustBind();
+  c.stridesOf("k")[0] = -3072;
+  c.mustBind();
+  c.artifact.params.push_back(last);
+  c.stridesOf("k")[0] = rt::kTensorMapStrideLimit - 8;
+  c.mustBind();
+
+  c.artifact.params.back().name = "x_map";
+  c.mustFail("no tensor");
+  c.artifact.params.back().name = "k_map";
+  c.artifact.params.push_back({"q_map", Kind::TensorMap, 128, 64});
+  c.mustFail("four");
+  c.artifact.params.pop_back();
+  c.artifact.params.back().name = "lse_map";
+  c.mustFail("no 2-byte elements");
+  c.artifact.params.back() = {"q_map", Kind::TensorMap, 128, 64};
+  c.artifact.params.resize(c.signature.tensors.size());
+  c.artifact.params.push_back({"q_map", Kind::TensorMap, 128, 64});
+  rt::Status failed = c.bind([](const rt::TensorMapSpec &) {
+    return rt::Result<rt::TensorMap>(rt::Error{"no more maps", {}, {}});
+  });
+  EXPECT(!failed);
+  fmt::print("encoder: {}\n", failed.error().str());
+
+  Case many("bshd", {1 << 20, 128 * 512, 50});
+  many.mustFail("blocks");
+}
+
+/// What isn't a map: pointers in order, strides, the number of blocks, the
+/// queue's place. All lie in the binding.
+static void arguments() {
+  Case c("bshd", {3, 200, 50});
+  c.mustBind();
+  EXPECT(c.binding.blocks == 4 * 3 * 2 && *static_cast<int32_t *>(c.place("blocks")) == 24);
+  EXPECT(*static_cast<int64_t *>(c.place("q_row")) == 4 * 96 && *static_cast<int64_t *>(c.place("o_head")) == 64);
+  EXPECT(*static_cast<void **>(c.place("lse")) == memory + 16);
+  EXPECT(*static_cast<uint64_t *>(c.place("queue")) == 0);
+  for (auto [param, pointer] : llvm::zip(c.artifact.params, c.binding.pointers)) {
+    EXPECT(pointer >= static_cast<void *>(&c.binding) && pointer < static_cast<void *>(&c.binding + 1));
+    EXPECT(param.kind != Kind::TensorMap || reinterpret_cast<uintptr_t>(pointer) % 64 == 0);
+  }
+  auto views = c.views();
+  double best = 1e9;
+  for (int round = 0; round < 20; ++round) {
+    auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < 1000; ++i)
+      EXPECT(attn::bind(c.artifact, c.signature, views, c.sizes, c.binding, keep).ok());
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / 1000);
+  }
+  fmt::print(stderr, "bind: {:.0f} ns\n", best * 1e9);
+  EXPECT(best < 2e-6, "{:.0f} ns", best * 1e9);
+
+  if (!rt::Driver::get()) { // the encoder that launches use
+    rt::Status status = attn::bind(c.artifact, c.signature, views, c.sizes, c.binding);
+    EXPECT(!status && status.error().message == "kernel argument `v_map`: " + rt::Driver::get().error().message);
+  }
+}
+
+int main() {
+  layouts();
+  unused();
+  refusals();
+  arguments();
+  fmt::print("ok\n");
+}
