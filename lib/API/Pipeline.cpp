@@ -8,7 +8,7 @@
 using namespace mlir;
 
 void attn::registerDialects(DialectRegistry &registry) {
-  registry.insert<AttnDialect, tile::TileDialect, arith::ArithDialect, scf::SCFDialect>();
+  registry.insert<AttnDialect, tile::TileDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect>();
 }
 
 void attn::registerPasses() {
@@ -26,6 +26,7 @@ void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   if (options.target == "sm_90a") {
     kernel.addPass(tile::createPersist());
     kernel.addPass(tile::createAssignRoles());
+    kernel.addPass(tile::createWalkByWarpgroup());
     kernel.addPass(tile::createOverlapProducts());
   }
   kernel.addPass(tile::createSplitKvLoop());

@@ -146,11 +146,17 @@ private:
     findArrays();
     KeyWalk walk(problem.getMask(), scope);
 
-    Value src = rowPointer("q", first, batch, h), copied;
-    if (boxes)
-      copied = copyBox(Q, "q", first, h);
-    else
-      copied = CopyAsyncOp::create(b, loc, Q, src, args["q_row"], math.value(rows), problem.getDimQk(), Value());
+    // Before the loops: behind them, the compiler would write what follows a loop once for each.
+    Value queryRows, keys, values;
+    bool repairs = boxes && walk.hidesKeys();
+    if (repairs || !boxes) {
+      queryRows = rowPointer("q", first, batch, h);
+      keys = keyPointer("k");
+      values = keyPointer("v");
+    }
+    Value copied =
+        boxes ? copyBox(Q, "q", first, h)
+              : CopyAsyncOp::create(b, loc, Q, queryRows, args["q_row"], math.value(rows), problem.getDimQk(), Value());
     ClearOp::create(b, loc, acc);
     ClearOp::create(b, loc, row);
     WaitOp::create(b, loc, copied);
@@ -159,8 +165,11 @@ private:
     if (held)
       HoldOp::create(b, loc, held, Q);
 
-    Value keys = rowPointer("k", firstKey, batch, kvHead), values = rowPointer("v", firstKey, batch, kvHead);
     Interval queries = {q0, math.add(q0, rows)};
+    if (config.getNarrow()) {
+      auto own = QueryRowsOp::create(b, loc, math.value(q0), math.value(rows));
+      queries = {own.getFirst(), own.getBehind()};
+    }
     buildLoop(walk, walk.runs(math, queries, config.getKvTile()), keys, values);
 
     NormalizeOp::create(b, loc, acc, row);
@@ -168,12 +177,23 @@ private:
     StoreOp::create(b, loc, dst, args["o_row"], acc, math.value(rows), math.value(writeRows), problem.getDimV());
     if (lse)
       StoreLseOp::create(b, loc, lse, row, math.value(rows), math.value(writeRows));
-    if (boxes && walk.hidesKeys()) {
-      auto repair = RepairOp::create(b, loc, acc, math.value(q0), math.value(rows), math.value(scope.lenK), src,
+    if (repairs) {
+      auto repair = RepairOp::create(b, loc, acc, math.value(q0), math.value(rows), math.value(scope.lenK), queryRows,
                                      args["q_row"], keys, args["k_row"], values, args["v_row"], dst, args["o_row"], lse,
                                      problem.getDimQkAttr(), problem.getDimVAttr(),
                                      b.getF64FloatAttr(std::copysign(scaleOfProducts(), problem.scaleOrDefault())));
       buildTests(walk, repair.getBody());
+      if (auto modifiers = problem.getModifiers(); !modifiers.empty()) {
+        OpBuilder before(repair);
+        repair.setScale(
+            APFloat(writeScore(repair.getModify(), before, scaleOfProducts(), [&](ScoreScope &scope, Score score) {
+              if (problem.scaleOrDefault() < 0)
+                score.value = scope.each.neg(score.value);
+              for (ScoreModifierInterface modifier : modifiers)
+                score = modifier.emitScore(scope, score);
+              return score;
+            })));
+      }
     }
   }
 
@@ -253,14 +273,56 @@ private:
     wait(copy(K, "k", keys, problem.getDimQk()));
     bool negated = boxes && problem.scaleOrDefault() < 0;
     wait(MmaQkOp::create(b, loc, s, held ? held : Q, K, negated).getToken());
+    double scale = modifyScores(loop, k0);
     auto keep = KeepOp::create(b, loc, s, math.value(q0), math.value(k0));
-    SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scaleOfProducts()));
+    SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale));
     wait(copy(V, "v", values, problem.getDimV()));
     if (boxes && problem.getKLayout().isPacked())
       ZeroRowsOp::create(b, loc, V, left()); // what lies behind a packed sequence is somebody else's
     wait(MmaPvOp::create(b, loc, acc, s, V, /*guarded=*/!boxes, Value()).getToken());
     YieldOp::create(b, loc, ValueRange());
     buildTests(walk, keep.getBody());
+  }
+
+  /// An op for each score modifier; returns by what scores are still to be multiplied.
+  double modifyScores(KvLoopOp loop, Index k0) {
+    double factor = scaleOfProducts();
+    OpBuilder before(loop);
+    for (ScoreModifierInterface modifier : problem.getModifiers()) {
+      double within = modifier.smallBelow(factor);
+      auto op = ModifyOp::create(b, loc, s, math.value(q0), math.value(k0),
+                                 within > 0 ? b.getF64FloatAttr(within) : FloatAttr());
+      if (within > 0)
+        writeScore(op.getSmall(), before, factor,
+                   [&](ScoreScope &scope, Score score) { return modifier.emitSmallScore(scope, score); });
+      factor = writeScore(op.getBody(), before, factor,
+                          [&](ScoreScope &scope, Score score) { return modifier.emitScore(scope, score); });
+    }
+    return factor;
+  }
+
+  /// The region of a score: what `emit` makes of the product, which is to be multiplied
+  /// by `factor`. Returns by what the result is.
+  double writeScore(Region &region, OpBuilder &before, double factor,
+                    llvm::function_ref<Score(ScoreScope &, Score)> emit) {
+    Block &block = region.emplaceBlock();
+    Type i32 = b.getI32Type(), f32 = b.getF32Type();
+    block.addArguments({f32, i32, i32, i32, f32}, SmallVector<Location>(5, loc));
+    OpBuilder inside = OpBuilder::atBlockEnd(&block);
+    ScoreScope score = {scope,
+                        int64_t(problem.getHeads()),
+                        FloatMath(before, loc),
+                        FloatMath(inside, loc),
+                        Index(block.getArgument(1)),
+                        Index(block.getArgument(2)),
+                        Index(block.getArgument(3)),
+                        block.getArgument(4),
+                        [&](const ScoreOperand &operand) -> Value { // per head
+                          return LoadOp::create(before, loc, b.getF32Type(), args[operand.name], math.value(h), false);
+                        }};
+    Score result = emit(score, {block.getArgument(0), factor});
+    YieldOp::create(inside, loc, result.value);
+    return result.factor;
   }
 
   /// The region of an element test: the conditions that `walk` numbers.
@@ -329,6 +391,9 @@ private:
     return AdvanceOp::create(b, named, args[tensor], offset);
   }
 
+  /// The first key of the sequence.
+  Value keyPointer(StringRef tensor) { return rowPointer(tensor, firstKey, batch, kvHead); }
+
   Value lsePointer() {
     Value offset = add(mul(wide(h), args["lse_head"]), wide(first));
     if (Value stride = args.lookup("lse_batch"))
@@ -386,7 +451,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     }
     if (target == "cpu" && config.getHoldQ()) // a CPU has no registers to hold Q in
       config = ConfigAttr::get(config.getContext(), config.getQTile(), config.getKvTile(), config.getWarps(),
-                               config.getBlocks(), false, config.getOneBody(), config.getStages(), config.getQStages());
+                               config.getBlocks(), false, config.getOneBody(), config.getStages(), config.getQStages(),
+                               config.getTurns(), config.getNarrow());
     if (failed(checkConfig(problem, config)))
       return failure();
     OpBuilder b(problem);
@@ -411,15 +477,16 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (target != "sm_90a") {
       if (config.getWarps() == 12)
         return problem.emitOpError("expected 1, 2, 4 or 8 warps for target `") << target << "`, got: 12";
-      if (config.getStages() != 2 || config.getQStages() != 1)
-        return problem.emitOpError("expected the default stages and q_stages for target `")
-               << target << "`, which has no rings, got: " << config;
+      if (config.getStages() != 2 || config.getQStages() != 1 || config.getTurns() || config.getNarrow())
+        return problem.emitOpError("expected the default stages, q_stages, turns and narrow for target `")
+               << target << "`, which has no roles, got: " << config;
       return success();
     }
     if (config.getWarps() % 4 || config.getQTile() != 16 * config.getWarps())
       return problem.emitOpError("expected 4, 8 or 12 warps of 16 rows each for target `sm_90a`, got: ") << config;
-    if (config.getBlocks() != 1 || config.getHoldQ())
-      return problem.emitOpError("expected blocks = 1 and no hold_q for target `sm_90a`, got: ") << config;
+    if (config.getWarps() * config.getBlocks() > 12 || config.getHoldQ())
+      return problem.emitOpError("expected at most 12 warps a multiprocessor and no hold_q for target `sm_90a`, got: ")
+             << config;
     return success();
   }
 };

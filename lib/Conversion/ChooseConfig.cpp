@@ -24,17 +24,26 @@ int64_t attn::sharedMemoryLimit(llvm::StringRef target, int64_t arch) {
   }
 }
 
+// Measured on an H200 (docs/Schedules/hopper-forward.md). Three warpgroups of 64 rows
+// hide each other's exponents, which at 64 columns take as long as the products; at
+// 128 they have registers for 80 keys only, which pays from about 8192 keys on, and
+// under a causal mask if they take turns. At 64, where the query tile is longer than
+// the key tile, rows of one tile differ in the tiles they need: walking by warpgroup
+// pays where walks are short.
 static tile::ConfigAttr chooseHopper(ProblemOp problem) {
-  auto config = [&](int64_t warps, int64_t kvTile) {
+  KeyWalk walk(problem.getMask(), MaskScope());
+  int64_t typical = problem.getTypical().value_or(4096);
+  bool isShort = typical <= 2048 || walk.isLocal() || problem.getKLayout().isPacked();
+  auto config = [&](int64_t warps, int64_t kvTile, bool turns, bool narrow) {
     return tile::ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, /*blocks=*/1, /*hold_q=*/false,
-                                 /*one_body=*/false, /*stages=*/2, /*q_stages=*/1);
+                                 /*one_body=*/false, /*stages=*/2, /*q_stages=*/1, turns, narrow);
   };
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
   if (dim <= 64)
-    return config(12, 128);
-  if (dim <= 128)
-    return config(8, 128);
-  return dim <= 192 ? config(8, 96) : config(8, 80);
+    return config(12, 128, false, /*narrow=*/isShort && walk.hidesKeys());
+  if (dim <= 128 && typical >= 8192 && !isShort)
+    return config(12, 80, /*turns=*/walk.growsWithRows(), false);
+  return config(8, dim <= 128 ? 128 : dim <= 192 ? 96 : 80, false, false);
 }
 
 // Measured on an H200 (docs/results). A thread has 255 registers, and the output
@@ -53,7 +62,8 @@ tile::ConfigAttr attn::chooseConfig(ProblemOp problem, llvm::StringRef target, i
   if (target == "sm_90a")
     return chooseHopper(problem);
   auto config = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool holdQ, bool oneBody) {
-    return tile::ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, holdQ, oneBody, 2, 1);
+    return tile::ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, holdQ, oneBody, 2, 1, false,
+                                 false);
   };
   if (target == "cpu")
     return config(64, 64, 1, 1, false, false);
@@ -74,5 +84,5 @@ tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config) {
   int64_t less = !config.getOneBody() ? 0 : config.getKvTile() >= 64 ? 32 : 16;
   return tile::ConfigAttr::get(config.getContext(), config.getQTile(), config.getKvTile() - less, config.getWarps(),
                                config.getBlocks(), config.getHoldQ(), /*one_body=*/true, config.getStages(),
-                               config.getQStages());
+                               config.getQStages(), config.getTurns(), config.getNarrow());
 }

@@ -140,6 +140,12 @@ llvm::Error reference::addMissingInputs(ProblemOp problem, InputSizes sizes, uin
     Shape shape = spec.shape(problem, made);
     if (llvm::Error error = checkSize(spec.name, shape))
       return error;
+    if (spec.role == ProblemTensor::Array && spec.element == ProblemTensor::Float32) {
+      Tensor array(Dtype::F32, shape);
+      array.fillNormal(seed * 1000003 + i);
+      tensors[spec.name] = std::move(array);
+      continue;
+    }
     if (spec.role == ProblemTensor::Array) {
       // Documents of random lengths with some padding (0), in rising order; prefixes of any length.
       int64_t id = 1, extent = shape.size() == 2 ? std::max<int64_t>(shape[1], 1) : 1;

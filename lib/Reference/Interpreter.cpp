@@ -30,12 +30,13 @@ public:
 private:
   const Tensor &input(llvm::StringRef name) const { return inputs.find(name)->second; }
   Span spanOf(llvm::StringRef side, LayoutAttr layout, int64_t rows, int64_t sequence) const;
-  MaskPoint pointOf(const Row &row) const;
+  ScorePoint pointOf(const Row &row) const;
   void evaluate(const Row &row, Outputs &outputs) const;
 
   const Tensors &inputs;
   Sizes sizes;
   MaskInterface mask;
+  llvm::SmallVector<ScoreModifierInterface> modifiers;
   std::vector<std::pair<const Tensor *, OperandShape>> maskArrays; ///< as `point.load` counts
   LayoutAttr qLayout, kLayout, vLayout, oLayout;
   int64_t heads, kvHeads, dimQk, dimV;
@@ -80,10 +81,10 @@ static double dot(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
 }
 
 Interpreter::Interpreter(ProblemOp problem, const Tensors &inputs, const Sizes &sizes)
-    : inputs(inputs), sizes(sizes), mask(problem.getMask()), qLayout(problem.getQLayout()),
-      kLayout(problem.getKLayout()), vLayout(problem.getVLayout()), oLayout(problem.getOLayout()),
-      heads(problem.getHeads()), kvHeads(problem.getKvHeads()), dimQk(problem.getDimQk()), dimV(problem.getDimV()),
-      scale(problem.scaleOrDefault()) {
+    : inputs(inputs), sizes(sizes), mask(problem.getMask()), modifiers(problem.getModifiers()),
+      qLayout(problem.getQLayout()), kLayout(problem.getKLayout()), vLayout(problem.getVLayout()),
+      oLayout(problem.getOLayout()), heads(problem.getHeads()), kvHeads(problem.getKvHeads()),
+      dimQk(problem.getDimQk()), dimV(problem.getDimV()), scale(problem.scaleOrDefault()) {
   for (const MaskOperand &operand : mask.operands())
     maskArrays.emplace_back(&input(operand.name), operand.shape);
   for (const ProblemTensor &tensor : tensorsOf(problem))
@@ -106,13 +107,15 @@ Span Interpreter::spanOf(llvm::StringRef side, LayoutAttr layout, int64_t rows, 
   return {start, length};
 }
 
-MaskPoint Interpreter::pointOf(const Row &row) const {
-  MaskPoint point;
+ScorePoint Interpreter::pointOf(const Row &row) const {
+  ScorePoint point;
   point.q = row.row;
   point.lenQ = queries[row.sequence].length;
   point.lenK = keys[row.sequence].length;
   point.batch = row.sequence;
   point.head = row.head;
+  point.heads = heads;
+  point.entry = [this, row](const ScoreOperand &operand) { return input(operand.name).load(row.head); };
   point.load = [this, row](unsigned operand, int64_t position) -> int64_t {
     auto [array, shape] = maskArrays[operand];
     return array->data<int32_t>()[shape == OperandShape::PerSequence ? array->offset({row.sequence})
@@ -129,17 +132,20 @@ void Interpreter::evaluate(const Row &row, Outputs &outputs) const {
     return offsetOf(tensor, layout, row.sequence, kvHead, rowsOfKv.start + key);
   };
 
-  // s[k] = scale * dot(Q, K[k]) of the visible keys.
+  // s[k] = modifiers(scale * dot(Q, K[k])) of the visible keys.
   std::vector<double> query =
       loadVector(q, offsetOf(q, qLayout, row.sequence, row.head, rowsOfQ.start + row.row), dimQk);
   std::vector<int64_t> visible;
   std::vector<double> scores;
-  MaskPoint point = pointOf(row);
+  ScorePoint point = pointOf(row);
   for (point.k = 0; point.k < point.lenK; ++point.k) {
     if (!mask.keeps(point))
       continue;
     visible.push_back(point.k);
-    scores.push_back(scale * dot(query, loadVector(k, keyOffset(k, kLayout, point.k), dimQk)));
+    double score = scale * dot(query, loadVector(k, keyOffset(k, kLayout, point.k), dimQk));
+    for (ScoreModifierInterface modifier : modifiers)
+      score = modifier.modify(point, score);
+    scores.push_back(score);
   }
 
   // LSE = ln(sum of exp(s[k])), with the largest score taken out; a NaN stays.

@@ -74,19 +74,25 @@ llvm::Error attn::reference::checkArrays(ProblemOp problem, const Sizes &sizes,
 
 llvm::Expected<Sizes> attn::reference::checkTensors(ProblemOp problem, const Tensors &tensors) {
   std::vector<ProblemTensor> list = tensorsOf(problem);
-  llvm::StringMap<ProblemTensor::Role> roles;
+  llvm::StringMap<const ProblemTensor *> specs;
   for (const ProblemTensor &tensor : list)
-    roles[tensor.name] = tensor.role;
+    specs[tensor.name] = &tensor;
   for (const auto &[name, tensor] : tensors) {
-    auto role = roles.find(name);
-    if (role == roles.end())
+    const ProblemTensor *spec = specs.lookup(name);
+    if (!spec)
       return error("expected one of `" +
                    llvm::join(llvm::map_range(list, [](const ProblemTensor &t) { return t.name; }), "`, `") +
                    "`, got: `" + name + "`");
-    bool isArray = role->second == ProblemTensor::Array;
-    if (isArray != (tensor.dtype() == Dtype::I32) || (isArray && !tensor.isContiguous()))
-      return error("expected " + Twine(isArray ? "a contiguous i32 array" : "a floating-point tensor") + " for `" +
-                   name + "`, got: " + toString(tensor.dtype()));
+    bool isArray = spec->role == ProblemTensor::Array, isInt = spec->element == ProblemTensor::Int32;
+    bool fits = isInt ? tensor.dtype() == Dtype::I32 : tensor.dtype() != Dtype::I32;
+    if (isArray && !isInt)
+      fits = tensor.dtype() == Dtype::F32;
+    if (!fits || (isArray && !tensor.isContiguous()))
+      return error("expected " +
+                   Twine(isInt     ? "a contiguous i32 array"
+                         : isArray ? "a contiguous f32 array"
+                                   : "a floating-point tensor") +
+                   " for `" + name + "`, got: " + toString(tensor.dtype()));
   }
   llvm::Expected<Sizes> sizes = deduceShapes(problem, [&](llvm::StringRef name) -> std::optional<Shape> {
     auto tensor = tensors.find(name);

@@ -59,11 +59,15 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
     return Spelled(expr(op->getOperand(0), p) + symbol + expr(op->getOperand(1), P(int(p) + 1)), p);
   };
   auto call = [&](const char *function) {
-    return Spelled(std::string(function) + "(" + expr(op->getOperand(0)) + ", " + expr(op->getOperand(1)) + ")",
-                   P::Primary);
+    std::string arguments;
+    for (Value operand : op->getOperands())
+      arguments += (arguments.empty() ? "" : ", ") + expr(operand);
+    return Spelled(std::string(function) + "(" + arguments + ")", P::Primary);
   };
   return llvm::TypeSwitch<Operation *, Spelled>(op)
       .Case([&](arith::ConstantOp c) {
+        if (auto number = dyn_cast<FloatAttr>(c.getValue()); number && number.getType().isF32())
+          return Spelled(literal(number.getValueAsDouble()), number.getValue().isNegative() ? P::Unary : P::Primary);
         auto value = dyn_cast<IntegerAttr>(c.getValue());
         if (!value) {
           complain(op);
@@ -73,9 +77,15 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
           return Spelled(value.getValue().isZero() ? "false" : "true", P::Primary);
         return Spelled(std::to_string(value.getInt()), value.getInt() < 0 ? P::Unary : P::Primary);
       })
-      .Case<arith::AddIOp>([&](auto) { return binary(" + ", P::Additive); })
-      .Case<arith::SubIOp>([&](auto) { return binary(" - ", P::Additive); })
-      .Case<arith::MulIOp>([&](auto) { return binary(" * ", P::Multiplicative); })
+      .Case<arith::AddIOp, arith::AddFOp>([&](auto) { return binary(" + ", P::Additive); })
+      .Case<arith::SubIOp, arith::SubFOp>([&](auto) { return binary(" - ", P::Additive); })
+      .Case<arith::MulIOp, arith::MulFOp>([&](auto) { return binary(" * ", P::Multiplicative); })
+      .Case([&](arith::NegFOp n) { return Spelled("-" + expr(n.getOperand(), P::Primary), P::Unary); })
+      .Case<math::FmaOp>([&](auto) { return call("attn::fma"); })
+      .Case<math::AbsFOp>([&](auto) { return call("attn::abs"); })
+      .Case<math::TanhOp>([&](auto) { return call("attn::tanh"); })
+      .Case<math::Exp2Op>([&](auto) { return call("attn::exp2"); })
+      .Case([&](arith::SIToFPOp c) { return Spelled("(float)" + expr(c.getIn(), P::Unary), P::Unary); })
       .Case<arith::DivUIOp, arith::DivSIOp>([&](auto) { return binary(" / ", P::Multiplicative); })
       .Case<arith::RemUIOp, arith::RemSIOp>([&](auto) { return binary(" % ", P::Multiplicative); })
       .Case<arith::MinSIOp>([&](auto) { return call("attn::min"); })
@@ -114,6 +124,7 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
                        P::Conditional);
       })
       .Case([&](arith::ExtSIOp e) { return Spelled("(long long)" + expr(e.getIn(), P::Unary), P::Unary); })
+      .Case<WarpgroupOp>([&](auto) { return Spelled("attn::warpgroup_index()", P::Primary); })
       .Case<BlockIndexOp>([&](auto) { return Spelled("attn::block_index()", P::Primary); })
       .Case([&](LoadOp l) {
         std::string element = expr(l.getArray(), P::Primary) + "[" + expr(l.getIndex()) + "]";

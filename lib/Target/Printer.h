@@ -57,6 +57,7 @@ private:
   void print(tile::FindSequenceOp op);
   void print(tile::CopyAsyncOp op);
   void print(tile::WaitOp op);
+  void print(tile::ModifyOp op);
   void print(tile::KeepOp op);
   void print(tile::SoftmaxStepOp op);
   void print(tile::SoftmaxOp op);
@@ -73,8 +74,8 @@ private:
   void print(tile::TakeOp op);
   void print(mlir::scf::ForOp op);
   void print(mlir::scf::IfOp op);
-  /// A mask's test over `body`'s two arguments as a C++ lambda, from `[&]` to `}`.
-  void printTest(mlir::Block &body);
+  /// A region over a pair (a mask's test) or a score as a C++ lambda; `end` starts with its `}`.
+  void printLambda(mlir::Block &body, llvm::StringRef end);
   /// Products run on past their op: how many later ones may, once this wait is over?
   void printProductWait(tile::WaitOp op);
   static std::string literal(double value);

@@ -14,21 +14,25 @@ void Printer::print(RolesOp op) {
     if (isa<RingType, FeedType>(place.getType()))
       shared += (shared.empty() ? "" : ", ") + names.of(place.getResult()).str();
   line() << "attn::begin_roles(" << shared << ");\n";
-  line() << "if (attn::is_producer()) {\n";
+  line() << "if (attn::is_consumer()) {\n";
+  indent += 2;
+  line() << "attn::take_registers<" << op.getConsumerRegisters() << ">();\n";
+  if (op->getParentOfType<KernelOp>().getConfig().getTurns())
+    line() << "attn::begin_turns();\n";
+  indent -= 2;
+  printBlock(op.getConsumer().front());
+  line() << "} else {\n";
   indent += 2;
   line() << "attn::keep_registers<" << op.getProducerRegisters() << ">();\n";
   line() << "if (attn::is_idle()) return;  // one warp of the four is enough\n";
   indent -= 2;
   printBlock(op.getProducer().front());
-  line() << "} else {\n";
-  indent += 2;
-  line() << "attn::take_registers<" << op.getConsumerRegisters() << ">();\n";
-  indent -= 2;
-  printBlock(op.getConsumer().front());
   line() << "}\n";
 }
 
 void Printer::print(PersistOp op) {
+  if (!op.getFeed()) // not yet split into roles
+    return complain(op);
   Block &body = op.getBody().front();
   size_t mark = names.mark();
   if (op.getQueue()) {
@@ -93,5 +97,7 @@ void Printer::print(RepairOp op) {
   for (Value value : op.getOperands().drop_front(1))
     os << ", " << expr(value);
   os << (op.getLse() ? ", " : ", nullptr, ") << base2(op.getScale().convertToDouble()) << ", ";
-  printTest(op.getBody().front());
+  printLambda(op.getBody().front(), op.getModify().empty() ? "});\n" : "}, ");
+  if (!op.getModify().empty())
+    printLambda(op.getModify().front(), "});\n");
 }

@@ -29,7 +29,7 @@ void Printer::printBlock(Block &block) {
   for (Operation &op : block)
     printOp(&op);
   indent -= 2;
-  if (!isa<KeepOp, RepairOp>(block.getParentOp())) // its result is yet to be printed
+  if (!isa<ModifyOp, KeepOp, RepairOp>(block.getParentOp())) // its result is yet to be printed
     names.close(mark);
 }
 
@@ -50,10 +50,12 @@ void Printer::printScalar(Operation *op) {
 void Printer::printOp(Operation *op) {
   auto name = [&](Value v) { return names.of(v); };
   llvm::TypeSwitch<Operation *>(op)
-      .Case<PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, KeepOp, SoftmaxStepOp, SoftmaxOp, MmaQkOp, MmaPvOp, StoreOp,
-            StoreLseOp, StorePaddingOp, RepairOp, RolesOp, PersistOp, SendOp, FillOp, TakeOp, scf::ForOp, scf::IfOp>(
-          [&](auto o) { print(o); })
+      .Case<PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, MmaQkOp, MmaPvOp,
+            StoreOp, StoreLseOp, StorePaddingOp, RepairOp, RolesOp, PersistOp, SendOp, FillOp, TakeOp, scf::ForOp,
+            scf::IfOp>([&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
+      .Case([&](TakeTurnOp) { line() << "attn::take_turn();\n"; })
+      .Case([&](PassTurnOp) { line() << "attn::pass_turn();\n"; })
       .Case([&](ReleaseOp o) { line() << "attn::release(" << name(o.getRing()) << ");\n"; })
       .Case([&](RescaleOp o) { line() << "attn::rescale(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n"; })
       .Case([&](RoundOp o) { line() << "attn::round(" << name(o.getP()) << ", " << name(o.getS()) << ");\n"; })
@@ -140,17 +142,32 @@ void Printer::print(MmaQkOp op) {
          << ", " << names.of(op.getK()) << ");\n";
 }
 
-void Printer::print(KeepOp op) {
-  line() << "attn::keep(" << names.of(op.getS()) << ", " << expr(op.getQ0()) << ", " << expr(op.getK0()) << ", ";
-  printTest(op.getBody().front());
+void Printer::print(ModifyOp op) {
+  line() << "attn::modify(" << names.of(op.getS()) << ", " << expr(op.getQ0()) << ", " << expr(op.getK0()) << ", ";
+  if (op.getWithin()) {
+    os << literal(op.getWithin()->convertToDouble()) << ", ";
+    printLambda(op.getSmall().front(), "}, ");
+  }
+  printLambda(op.getBody().front(), "});\n");
 }
 
-void Printer::printTest(Block &body) {
+void Printer::print(KeepOp op) {
+  line() << "attn::keep(" << names.of(op.getS()) << ", " << expr(op.getQ0()) << ", " << expr(op.getK0()) << ", ";
+  printLambda(op.getBody().front(), "});\n");
+}
+
+void Printer::printLambda(Block &body, StringRef end) {
   size_t mark = names.mark();
-  names.define(body.getArgument(0), "query");
-  names.define(body.getArgument(1), "key");
-  std::string row = names.of(body.getArgument(0)).str(), key = names.of(body.getArgument(1)).str();
-  os << "[=](int " << row << ", int " << key << ") {\n";
+  const char *test[] = {"query", "key"}, *score[] = {"score", "query", "key", "base", "ahead"};
+  bool tests = body.getNumArguments() == std::size(test);
+  os << "[=](";
+  for (BlockArgument arg : body.getArguments()) {
+    names.define(arg, (tests ? test : score)[arg.getArgNumber()]);
+    os << (arg.getArgNumber() ? ", " : "") << typeOf(arg.getType());
+    if (tests || !arg.use_empty())
+      os << " " << names.of(arg);
+  }
+  os << ") {\n";
   printBlock(body);
   indent += 2;
   std::string kept;
@@ -159,7 +176,7 @@ void Printer::printTest(Block &body) {
     kept += (kept.empty() ? "" : " & ") + expr(value, values.size() > 1 ? Precedence::And : Precedence::Conditional);
   line() << "return " << (kept.empty() ? "true" : kept) << ";\n";
   indent -= 2;
-  line() << "});\n";
+  line() << end;
   names.close(mark);
 }
 
@@ -216,6 +233,8 @@ void Printer::print(scf::ForOp op) {
   size_t mark = names.mark();
   names.define(op.getInductionVar(), "j");
   std::string j = names.of(op.getInductionVar()).str();
+  if (hopper) // a turn is thousands of instructions, or a wait
+    os << "#pragma unroll 1\n";
   std::string step = isConstantIntValue(op.getStep(), 1) ? "++" + j : j + " += " + expr(op.getStep());
   line() << "for (int " << j << " = " << expr(op.getLowerBound()) << "; " << j << " < "
          << expr(op.getUpperBound(), Precedence::Additive) << "; " << step << ") {\n";

@@ -78,6 +78,15 @@ public:
     largestScore = std::fabs(problem.scaleOrDefault()) * largestNorm(made.inputs.find("q")->second, spec("q")) *
                    largestNorm(made.inputs.find("k")->second, spec("k"));
     scoreError = 0x1p-21 * largestScore;
+    double size = largestScore;
+    for (ScoreModifierInterface modifier : problem.getModifiers())
+      if (auto softcap = llvm::dyn_cast<SoftcapAttr>(modifier)) {
+        size = std::min(size, softcap.getCap().convertToDouble());
+        scoreError += 0x1p-17 * size; // the polynomial's
+      } else {
+        size += made.sizes.rowsQ + made.sizes.rowsKv; // no slope is above 1
+        scoreError += 0x1p-21 * size;
+      }
     const Tensor &v = made.inputs.find("v")->second;
     v.forEachOffset([&](int64_t at) {
       double value = std::fabs(v.load(at));

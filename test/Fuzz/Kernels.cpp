@@ -178,10 +178,30 @@ KernelCase attn::fuzz::makeKernel(uint64_t seed) {
     scale = " scale(0.0)";
     break;
   }
+  // From numbers of their own: the seeds' kernels are otherwise what they were before.
+  Random modifiers(seed, 1);
+  std::string softcap = fmt::format("#attn.softcap<{:.6e}>", modifiers.magnitude(-1, 3.5));
+  std::string alibi = modifiers.pick<const char *>(
+      {"#attn.alibi", "#attn.alibi<bottom_right>", "#attn.alibi<\"slopes\">", "#attn.alibi<\"slopes\", bottom_right>"});
+  std::string score, scoreName = "no modifier";
+  switch ((seed / maskClasses * 3 + seed) % 8) {
+  case 0:
+    score = softcap, scoreName = "softcap";
+    break;
+  case 2:
+    score = alibi, scoreName = "alibi";
+    break;
+  case 5:
+    score = modifiers.oneIn(2) ? softcap + ", " + alibi : alibi + ", " + softcap, scoreName = "both";
+    break;
+  }
+  if (!score.empty())
+    score = " score([" + score + "])";
+
   const char *outputs = seed / 5 % 4 == 0 ? " outputs(o)" : "";
   const char *headNames[] = {"mha", "gqa", "mqa"};
-  std::string text = fmt::format("attn.problem @fuzz mask({}) layout({}) heads({}, {}) dims({}, {}) dtype({}){}{}",
+  std::string text = fmt::format("attn.problem @fuzz mask({}) layout({}) heads({}, {}) dims({}, {}) dtype({}){}{}{}",
                                  mask(random, maskClass, layoutClass < 4), layouts, heads, kvHeads, dimQk, dimV, dtype,
-                                 scale, outputs);
-  return {text, maskNames[maskClass], layoutName, headNames[headClass]};
+                                 scale, score, outputs);
+  return {text, maskNames[maskClass], layoutName, headNames[headClass], scoreName};
 }

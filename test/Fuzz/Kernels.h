@@ -9,13 +9,14 @@ namespace attn::fuzz {
 
 /// A problem's text, and the classes it stands for.
 struct KernelCase {
-  std::string text, mask, layout, heads;
+  std::string text, mask, layout, heads, score;
 };
 
 /// A function of the seed alone. Any 198 seeds in a row hold every mask class
 /// (the leaves with each kind of bound, and expressions) with every layout class
 /// (but documents only with dense ones), and every mask and layout class with
-/// MHA, GQA, MQA and both types; any 32 hold every head dim.
+/// MHA, GQA, MQA and both types; any 32 hold every head dim; three in eight modify
+/// their scores.
 KernelCase makeKernel(uint64_t seed);
 
 } // namespace attn::fuzz

@@ -229,8 +229,14 @@ Problem attn::fuzz::makeProblem(ProblemOp problem, uint64_t kernelSeed, uint64_t
   for (const ProblemTensor &spec : tensorsOf(problem)) {
     Shape shape = spec.shape(problem, made.sizes);
     if (spec.role == ProblemTensor::Array) {
-      if (!made.exact.count(spec.name))
+      if (!made.exact.count(spec.name) && spec.element == ProblemTensor::Float32) {
+        Tensor slopes(Dtype::F32, shape);
+        for (int64_t i = 0; i < slopes.numElements(); ++i)
+          slopes.store(i, random.pick<double>({0, 1, random.magnitude(-4, 0), -random.magnitude(-4, -1)}));
+        made.exact[spec.name] = std::move(slopes);
+      } else if (!made.exact.count(spec.name)) {
         made.exact[spec.name] = maskArray(random, shape, made.sizes.rowsKv);
+      }
       made.inputs[spec.name] = made.exact[spec.name];
       continue;
     }

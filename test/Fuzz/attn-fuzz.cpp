@@ -49,7 +49,7 @@ struct Worst {
 struct Summary {
   std::mutex mutex;
   std::set<std::string> digests;
-  std::map<std::string, int64_t> classes; ///< problems by mask, layout and heads
+  std::map<std::string, int64_t> classes; ///< problems by mask, layout, heads and score
   int64_t problems = 0, failures = 0, elements = 0;
   Worst norm, element, lse;
 
@@ -86,7 +86,7 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
     std::lock_guard<std::mutex> lock(summary.mutex);
     ++summary.problems;
     summary.digests.insert((*kernel)->getCompiled().digest);
-    for (const std::string &name : {kernelCase.mask, kernelCase.layout, kernelCase.heads})
+    for (const std::string &name : {kernelCase.mask, kernelCase.layout, kernelCase.heads, kernelCase.score})
       ++summary.classes[name];
     summary.elements += verdict.compared;
     summary.norm.take(verdict.normRatio, kernelSeed, number);
@@ -98,6 +98,7 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
       llvm::outs() << "ok --kernel-seed=" << kernelSeed << " --problem-seed=" << number << ": norm "
                    << verdict.normRatio << " element " << verdict.elementRatio << " lse " << verdict.lseRatio << " | "
                    << kernelCase.text << " | " << made.description << "\n";
+    llvm::outs().flush();
   }
 }
 

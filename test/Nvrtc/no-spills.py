@@ -5,7 +5,8 @@
 
 Compiles each kernel with `attn-translate --compile`, two at a time, and prints
 the offenders. The matrix: every mask with every head dim on three chips; packed
-layouts, float16, d_qk != d_v and a chip with little shared memory in samples.
+layouts, float16, d_qk != d_v, a chip with little shared memory and, on two chips,
+score modifiers in samples.
 """
 import os
 import re
@@ -25,6 +26,11 @@ MASKS = {
     "prefix_lm": '#attn.or<#attn.prefix<"prefix_lengths">, #attn.causal>',
     "document": "#attn.and<#attn.document, #attn.causal>",
 }
+MODIFIED = {  # masks with something done to scores
+    "softcap": ("causal", "#attn.softcap<30.0>"),
+    "alibi": ("causal", "#attn.alibi"),
+    "softcap_alibi": ("full", "#attn.softcap<50.0>, #attn.alibi<bottom_right>"),
+}
 
 
 def cases():
@@ -35,6 +41,7 @@ def cases():
         chosen |= {(chip, "causal", "thd padded", d, d, "bf16") for chip in (*CHIPS, SMALL_CHIP)}
         chosen |= {(SMALL_CHIP, mask, "bshd", d, d, "bf16") for mask in ("causal", "sink_window")}
         chosen |= {(chip, mask, "bshd", d, d, "f16") for chip in ("sm_90a", "sm_80:90") for mask in ("causal", "document")}
+        chosen |= {(chip, mask, "bshd", d, d, "bf16") for chip in ("sm_90a", "sm_80:90") for mask in MODIFIED}
     for chip in (*CHIPS, SMALL_CHIP):
         chosen.add((chip, "causal", "bshd", 192, 128, "bf16"))
         chosen.add((chip, "window", "thd", 64, 64, "f16"))
@@ -51,9 +58,10 @@ def compile_one(folder, case):
     """What is wrong with the kernel of this case, or None."""
     chip, mask, layout, d, e, dtype = case
     path = os.path.join(folder, name_of(case) + ".mlir")
+    mask, modifiers = MODIFIED.get(mask, (mask, ""))
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"attn.problem @{name_of(case)} mask({MASKS[mask]}) layout({layout}) heads(16, 4) "
-                   f"dims({d}, {e}) dtype({dtype})\n")
+                   f"dims({d}, {e}) dtype({dtype}) score([{modifiers}])\n")
     run = subprocess.run(["attn-translate", "--compile", "--quiet", "--target", chip, path], capture_output=True,
                          text=True, check=False)
     if run.returncode:

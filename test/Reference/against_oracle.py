@@ -98,7 +98,12 @@ def random_case(r):
     for side in ("q", "kv"):
         c["gaps_" + side] = [r.choice([0, 0, 1, 3]) for _ in range(batch + 1)]
         c["tail_" + side] = r.randint(0, 2)
+    modifiers = [["softcap", r.choice([0.5, 5.0, 100.0])], ["alibi", r.choice(["top_left", "bottom_right"])]]
+    c["score"] = r.choice([[], [], modifiers[:1], modifiers[1:], modifiers, modifiers[::-1]])
     c["arrays"] = arrays_of(r, c["mask"], batch, c["len_q"][0], c["len_kv"][0])
+    if any(m[0] == "alibi" for m in c["score"]) and r.randint(0, 1):
+        c["score"] = [m + ["slopes"] if m[0] == "alibi" else m for m in c["score"]]
+        c["arrays"]["slopes"] = [r.randint(-8, 16) / 16 for _ in range(c["heads"])]
     return c
 
 

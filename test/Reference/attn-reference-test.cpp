@@ -112,9 +112,9 @@ static llvm::Error run() {
   std::vector<ProblemTensor> list = tensorsOf(problem);
   for (const std::string &arg : args) {
     auto [name, path] = llvm::StringRef(arg).split('=');
-    bool isArray = llvm::any_of(
-        list, [&, name = name](const ProblemTensor &t) { return t.name == name && t.role == ProblemTensor::Array; });
-    llvm::Expected<Tensor> tensor = readNpy(path, isArray ? Dtype::I32 : Dtype::F32);
+    bool isInt = llvm::any_of(
+        list, [&, name = name](const ProblemTensor &t) { return t.name == name && t.element == ProblemTensor::Int32; });
+    llvm::Expected<Tensor> tensor = readNpy(path, isInt ? Dtype::I32 : Dtype::F32);
     if (!tensor)
       return tensor.takeError();
     inputs[name] = std::move(*tensor);

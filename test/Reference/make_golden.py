@@ -64,6 +64,14 @@ def by_mask(c, mask_of_batch):
     return o, lse
 
 
+def by_bias(c, score):
+    """Dense bhsd, no mask, from all scores at once: `score` gets them as [batch, head, row, key]."""
+    x, group = inputs(c), c["heads"] // c["kv_heads"]
+    k, v = x["k"].repeat(group, axis=1), x["v"].repeat(group, axis=1)
+    p = np.exp(score(np.einsum("bhqd,bhkd->bhqk", x["q"], k) * c["scale"]))
+    return np.einsum("bhqk,bhkd->bhqd", p, v) / p.sum(-1, keepdims=True), np.log(p.sum(-1))
+
+
 def dense(c, o, lse):
     """What by_smallseq returns, in the case's layout of o."""
     b, s, h = len(c["len_q"]), c["len_q"][0], c["heads"]
@@ -123,6 +131,27 @@ def all_cases():
     c = case("prefix by sequence", ["prefix", "prefix_lengths"], "bshd", [4] * 3, [6] * 3,
              arrays={"prefix_lengths": prefixes})
     yield c, lambda: by_mask(c, lambda b: np.tile(np.arange(6) < prefixes[b], (4, 1)))
+    yield from modified_cases()
+
+
+def modified_cases():
+    """Slopes and distances are written out here as they stand in the papers' examples."""
+    level = lambda s, cap: cap * (1 - 2 / (np.exp(2 * s / cap) + 1))
+    slopes = {2: [1 / 16, 1 / 256], 3: [1 / 16, 1 / 256, 1 / 4], 8: [2.0 ** -n for n in range(1, 9)],
+              12: [2.0 ** -n for n in range(1, 9)] + [2.0 ** -n for n in (0.5, 1.5, 2.5, 3.5)]}
+    bias = lambda heads, lq, lk, shift: -np.array(slopes[heads])[None, :, None, None] * np.abs(
+        np.arange(lk)[None, :] - np.arange(lq)[:, None] - shift)
+    for cap in (0.5, 30.0):
+        c = case(f"softcap {cap}", ["full"], "bhsd", [3, 3], [5, 5], score=[["softcap", cap]])
+        yield c, lambda: by_bias(c, lambda s: level(s, cap))
+    for heads in slopes:
+        c = case(f"alibi, {heads} heads", ["full"], "bhsd", [3], [4], heads=heads, score=[["alibi", "top_left"]])
+        yield c, lambda: by_bias(c, lambda s: s + bias(heads, 3, 4, 0))
+    both = [["softcap", 2.0], ["alibi", "bottom_right"]]
+    c = case("softcap, then alibi", ["full"], "bhsd", [3], [7], score=both)
+    yield c, lambda: by_bias(c, lambda s: level(s, 2.0) + bias(2, 3, 7, 4))
+    c = case("alibi, then softcap", ["full"], "bhsd", [5], [3], score=both[::-1])
+    yield c, lambda: by_bias(c, lambda s: level(s + bias(2, 5, 3, -2), 2.0))
 
 
 def main():
@@ -134,7 +163,7 @@ def main():
         c["lse"] = [None if x == -np.inf else round(x, 8) for x in np.ravel(lse).tolist()]
         result.append(c)
     provenance = ("Written by make_golden.py from the specification oracles smallseq_oracle.forward and "
-                  "thd_oracle.{varlen_kernel, dense_mask, attn_dense}; inputs: problems.inputs. lse: null is -inf. "
+                  "thd_oracle.{varlen_kernel, dense_mask, attn_dense}, score modifiers by_bias; inputs: problems.inputs. lse: null is -inf. "
                   "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
     cases = ",\n".join(json.dumps(c, separators=(",", ":")) for c in result)
     print(f'{{"provenance": {json.dumps(provenance)},\n"cases": [\n{cases}\n]}}')

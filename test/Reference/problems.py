@@ -7,6 +7,7 @@ A case is plain data (JSON):
             ["document"] ["and", mask...] ["or", mask...]; D is "top_left" or "bottom_right"
   layouts   of q, k, v, o: "bshd" "sbhd" "bhsd" "thd" "thd padded"
   heads, kv_heads, dim_qk, dim_v, scale
+  score     (optional) modifiers in order: ["softcap", cap] ["alibi", D] ["alibi", D, name]
   len_q, len_kv          lengths of the sequences; dense: all the same
   gaps_q, gaps_kv        "thd padded": padding rows before each sequence, and after the last
   tail_q, tail_kv        "thd": rows after the last sequence
@@ -35,10 +36,16 @@ def mask_text(m):
     return f"#attn.{m[0]}<{', '.join(map(mask_text, m[1:]))}>"
 
 
+def score_text(c):
+    alibi = lambda d, name=None: f'#attn.alibi<"{name}", {d}>' if name else f"#attn.alibi<{d}>"
+    modifiers = [f"#attn.softcap<{float(m[1])!r}>" if m[0] == "softcap" else alibi(*m[1:]) for m in c.get("score", [])]
+    return f" score([{', '.join(modifiers)}])" if modifiers else ""
+
+
 def problem_text(c, name="p"):
     return (f"attn.problem @{name} mask({mask_text(c['mask'])}) layout({', '.join(c['layouts'])}) "
             f"heads({c['heads']}, {c['kv_heads']}) "
-            f"dims({c['dim_qk']}, {c['dim_v']}) dtype(bf16) scale({float(c['scale'])!r})\n")
+            f"dims({c['dim_qk']}, {c['dim_v']}) dtype(bf16) scale({float(c['scale'])!r}){score_text(c)}\n")
 
 
 def visible(m, lq, lk, b, arrays):
@@ -62,6 +69,26 @@ def visible(m, lq, lk, b, arrays):
     if right is not None:
         everything &= from_diagonal <= right
     return everything
+
+
+def slopes(heads):
+    """ALiBi's, as the paper's code has them."""
+    def of_power(n):
+        start = 2 ** (-8 / n)
+        return [start ** (i + 1) for i in range(n)]
+    power = 2 ** int(np.floor(np.log2(heads)))
+    return of_power(power) + of_power(2 * power)[0::2][:heads - power]
+
+
+def modified(c, s, h, i, keys, lq, lk):
+    """The scores s of row i and these keys, after the modifiers."""
+    for m in c.get("score", []):
+        if m[0] == "softcap":
+            s = m[1] * np.tanh(s / m[1])
+        else:
+            slope = c["arrays"][m[2]] if len(m) > 2 else slopes(c["heads"])
+            s = s - slope[h] * np.abs(i + (lk - lq if m[1] == "bottom_right" else 0) - keys)
+    return s
 
 
 class Side:
@@ -106,7 +133,7 @@ def inputs(c):
               "k": values(kv.shape(c["layouts"][1], c["kv_heads"], c["dim_qk"]), c["salt"] + 1),
               "v": values(kv.shape(c["layouts"][2], c["kv_heads"], c["dim_v"]), c["salt"] + 2)}
     for name, x in {**q.arrays, **kv.arrays, **c["arrays"]}.items():
-        result[name] = np.array(x, np.int32)
+        result[name] = np.array(x, np.float32 if isinstance(x[0], float) else np.int32)
     return result
 
 
@@ -125,7 +152,7 @@ def attention(c, x):
             g = h * c["kv_heads"] // c["heads"]
             for i in range(len(Q)):
                 keys = np.flatnonzero(sees[i])
-                s = c["scale"] * (K[keys, g] @ Q[i, h])
+                s = modified(c, c["scale"] * (K[keys, g] @ Q[i, h]), h, i, keys, len(Q), len(K))
                 if len(keys) == 0 or np.all(s == -np.inf):
                     continue
                 p = np.exp(s - np.max(s))  # np.max keeps NaN

@@ -9,6 +9,7 @@
 // RUN: test ! -s %t/walk.out
 // RUN: not attn-translate %t/scalar.mlir 2>&1 | FileCheck %s --check-prefix=SCALAR
 // RUN: not attn-translate %t/compare.mlir 2>&1 | FileCheck %s --check-prefix=COMPARE
+// RUN: not attn-translate %t/persist.mlir --target=sm_90a 2>&1 | FileCheck %s --check-prefix=PERSIST
 // RUN: not attn-translate %t/walk.mlir --compile --quiet 2>&1 | FileCheck %s --check-prefix=WALK
 
 // Other things that end a translation, with the file and the place.
@@ -25,6 +26,8 @@
 // WALK-NOT: error
 // SCALAR: {{.*}}scalar.mlir:3:8: error: 'arith.shli' op cannot be printed as source
 // COMPARE: {{.*}}compare.mlir:3:8: error: 'arith.cmpi' op cannot be printed as source
+// PERSIST: error: printing for sm_90a failed
+// PERSIST: {{.*}}persist.mlir:4:3: error: 'tile.persist' op cannot be printed as source
 
 //--- walk.mlir
 tile.kernel @good(%n: i32) target("sm_80") grid(dense heads 1)
@@ -50,6 +53,14 @@ tile.kernel @shift(%n: i32) target("sm_80") grid(dense heads 1)
 tile.kernel @unsigned(%n: i32) target("sm_80") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %x = arith.cmpi ult, %n, %n : i32
+}
+//--- persist.mlir
+// Without roles nobody tells the block's number.
+tile.kernel @no_roles(%blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  tile.persist %blocks, %queue {
+  ^bb0(%block: i32):
+  }
 }
 //--- malformed.mlir
 // two lines

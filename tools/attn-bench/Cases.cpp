@@ -10,8 +10,9 @@ using namespace attn;
 std::string Case::problem(const std::string &config) const {
   std::string layout = lengths.empty() ? "bshd" : "thd";
   std::string given = config.empty() ? "" : fmt::format(" config({})", config);
-  return fmt::format("attn.problem @bench mask({}) layout({}) heads({}, {}) dims({}) dtype(bf16){}\n", mask, layout,
-                     heads, kvHeads, dim, given);
+  std::string modifiers = score.empty() ? "" : fmt::format(" score([{}])", score);
+  return fmt::format("attn.problem @bench mask({}) layout({}) heads({}, {}) dims({}) dtype(bf16){}{}\n", mask, layout,
+                     heads, kvHeads, dim, modifiers, given);
 }
 
 /// `count` documents that fill `tokens`, cut at random places; the same on every machine.
@@ -54,6 +55,11 @@ std::vector<Case> attn::allCases() {
     dense("masks", dim, 1, 16384, "causal window1024", window);
   dense("masks", 128, 1, 16384, "window1024 or 64 sinks", "#attn.or<#attn.prefix<64>, " + window + ">");
   dense("masks", 128, 1, 16384, "prefix4096", "#attn.or<#attn.prefix<4096>, #attn.causal>");
+
+  dense("masks", 128, 1, 16384, "causal softcap", "#attn.causal");
+  cases.back().score = "#attn.softcap<30.0>";
+  dense("masks", 128, 1, 16384, "causal alibi", "#attn.causal");
+  cases.back().score = "#attn.alibi";
 
   const std::vector<int64_t> uneven = {4096, 3072, 2560, 2048, 1536, 1024, 896, 512, 384, 256};
   auto packed = [&](int64_t dim, std::string what, std::vector<int64_t> lengths, std::string mask) {

@@ -18,13 +18,14 @@ struct Case {
   int64_t heads = 1, kvHeads = 1, dim = 128;
   int64_t batch = 1, seqlen = 0; ///< dense
   std::vector<int64_t> lengths;  ///< packed, if not empty
+  std::string score;             ///< score modifiers, if any
 
   /// The problem's text, called @bench; `config` may override the tile sizes.
   std::string problem(const std::string &config) const;
 };
 
 /// dense: d 64/128/256 x s 1024/4096/16384 x full/causal, 16384 tokens, h = 2048/d.
-/// masks: at d 128, h 16. packed: documents of uneven length. cpu: small ones.
+/// masks: at d 128, h 16, and with score modifiers. packed: documents of uneven length. cpu: small ones.
 std::vector<Case> allCases();
 
 } // namespace attn

@@ -56,7 +56,8 @@ static llvm::Error loadInputs(ProblemOp problem, reference::Tensors &tensors) {
       return llvm::createStringError("expected --arg=NAME=FILE with an input of @" + problem.getSymName() +
                                      ", got: " + text);
     bool array = tensor->role == ProblemTensor::Array;
-    auto values = reference::readNpy(file, array ? reference::Dtype::I32 : reference::Dtype::F32);
+    bool integers = tensor->element == ProblemTensor::Int32;
+    auto values = reference::readNpy(file, integers ? reference::Dtype::I32 : reference::Dtype::F32);
     if (!values)
       return values.takeError();
     tensors[name] = array ? std::move(*values) : values->to(reference::dtypeOf(problem));

@@ -16,7 +16,8 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     Option<"target", "target", "std::string", "\"sm_80\"", "`cpu`, `sm_80` or `sm_90a`">,
     Option<"arch", "arch", "int64_t", "80", "compute capability of the chip, times ten (sizes depend on it)">,
     Option<"fallback", "fallback", "int64_t", "0", "which fallback of the heuristic's choice to take, 0: none">];
-  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::scf::SCFDialect"];
 }
 
 #endif // ATTN_CONVERSION_PASSES

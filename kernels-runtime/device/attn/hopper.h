@@ -7,6 +7,7 @@
 #include "attn/ring.cuh"
 #include "attn/roles.cuh"
 #include "attn/wgmma.cuh"
+#include "attn/modify.cuh"
 #include "attn/mask.cuh"
 #include "attn/overlap.cuh"
 #include "attn/repair.cuh"

@@ -24,6 +24,9 @@ ATTN_INLINE int block_index() { return blockIdx.x; }
 ATTN_INLINE int lane_index() { return threadIdx.x & 31; }
 ATTN_INLINE int warp_index() { return threadIdx.x >> 5; }
 
+// The same value in all lanes, and known to the compiler to be: addresses made of it are then computed once a warp, in uniform registers.
+ATTN_INLINE int uniform(int x) { return __reduce_or_sync(~0u, x); }
+
 template <class T> ATTN_INLINE constexpr T min(T a, T b) { return b < a ? b : a; }
 template <class T> ATTN_INLINE constexpr T max(T a, T b) { return a < b ? b : a; }
 ATTN_INLINE float min(float a, float b) { return fminf(a, b); }

@@ -2,6 +2,7 @@
 //
 // What to do about NaN and Inf where no row may see them: tiles that lie behind a sequence, and rows that the mask keeps from a key.
 #pragma once
+#include "attn/modify.cuh"
 #include "attn/ring.cuh"
 #include "attn/softmax.cuh"
 
@@ -19,9 +20,12 @@ template <class T, int R, int C> ATTN_INLINE void zero_rows(const Swizzled<T, R,
 // acc += P V cannot tell "may not see" from a weight of 0, and 0 * NaN is NaN: a NaN or Inf in V reaches rows that the mask keeps from it. Not without
 // making their results NaN, though, so rows with a NaN are computed once more, one by one, a lane for every 32nd column, from visible keys alone, and
 // written again (`lse` may be null). Only broken data pay for it; comes after the stores, when no accumulator is in the way.
-template <int DimQk, int DimV, class T, int R, int C, int W, class F>
+struct Unmodified {
+  ATTN_INLINE float operator()(float score, int, int, int, float) const { return score; }
+};
+template <int DimQk, int DimV, class T, int R, int C, int W, class F, class G = Unmodified>
 ATTN_INLINE void repair(const Frag<R, C, W> &acc, int q0, int rows, int keys, const T *q, long long q_row, const T *k, long long k_row, const T *v,
-                        long long v_row, T *o, long long o_row, float *lse, float scale, F keep) {
+                        long long v_row, T *o, long long o_row, float *lse, float scale, F keep, G modified = {}) {
   const int lane = lane_index();
   unsigned bad[2];  // a bit for each lane whose part of its row has a NaN, or the product of Inf and 0
 #pragma unroll
@@ -45,7 +49,7 @@ ATTN_INLINE void repair(const Frag<R, C, W> &acc, int q0, int rows, int keys, co
       for (int d = lane; d < DimQk; d += 32) score = fmaf(to_float(q[r * q_row + d]), to_float(k[key * k_row + d]), score);
 #pragma unroll
       for (int bit = 16; bit; bit /= 2) score += __shfl_xor_sync(~0u, score, bit);
-      score *= scale;
+      score = modified(score, q0 + r, key, key, 0) * scale;
       const float now = max(top, score), shrink = exp2(top - now), p = exp2(score - now);
       top = now, sum = sum * shrink + p;
 #pragma unroll

@@ -14,7 +14,9 @@ struct alignas(64) TensorMap { unsigned long long opaque[16]; };
 
 // The last warpgroup brings tiles, all before it multiply.
 template <int Kernel = 0> ATTN_INLINE constexpr int consumer_warps() { return Block<Kernel>::threads / 32 - 4; }
-template <int Kernel = 0> ATTN_INLINE bool is_producer() { return warp_index() >= consumer_warps<Kernel>(); }
+template <int Kernel = 0> ATTN_INLINE bool is_consumer() { return warp_index() < consumer_warps<Kernel>(); }
+
+ATTN_INLINE int warpgroup_index() { return uniform(threadIdx.x / 128); }
 
 ATTN_INLINE void barrier_init(unsigned barrier, int arrivals) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory"); }
 ATTN_INLINE void barrier_arrive(unsigned barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }

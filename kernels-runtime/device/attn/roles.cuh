@@ -6,17 +6,18 @@
 
 namespace attn {
 
-// What the producer tells the consumers of each query tile: its number and the scalars that cost a look into memory, through two slots of shared memory.
+// What the producer tells the consumers of each query tile: its number and the scalars that follow from it, through two slots of shared memory.
 // A tile's loads are under way while consumers still write the one before.
 template <int WordCount> struct Message { int words[WordCount]; };
 template <int WordCount> struct Feed {
-  unsigned barriers;  // full[2], empty[2], words[2][WordCount]
+  static constexpr int Words = (WordCount + 3) / 4 * 4;
+  unsigned barriers;  // full[2], empty[2], words[2][Words]
   int slot = 0;
   unsigned parity = 0;
   ATTN_INLINE explicit Feed(int at) { barriers = unsigned(__cvta_generic_to_shared(shared_memory)) + at; }
   ATTN_INLINE unsigned full() const { return barriers + slot * 8; }
   ATTN_INLINE unsigned empty() const { return barriers + 16 + slot * 8; }
-  ATTN_INLINE volatile int *words() const { return (int *)__cvta_shared_to_generic(barriers + 32 + slot * WordCount * 4); }
+  ATTN_INLINE unsigned words() const { return barriers + 32 + slot * Words * 4; }
   ATTN_INLINE void step() { slot ^= 1, parity ^= slot == 0; }
   ATTN_INLINE void init(int consumers) const {
     for (int i = 0; i < 2; ++i) barrier_init(barriers + i * 8, 1), barrier_init(barriers + 16 + i * 8, consumers);
@@ -28,8 +29,8 @@ template <int N, class... Word> ATTN_INLINE void send(Feed<N> &feed, Word... wor
   static_assert(sizeof...(Word) <= N);
   if (lane_index() == 0) {
     barrier_wait(feed.empty(), feed.parity ^ 1);
-    int i = 0;
-    ((feed.words()[i++] = words), ...);
+    unsigned at = feed.words();
+    ((*(volatile int *)__cvta_shared_to_generic(at) = words, at += 4), ...);
     barrier_arrive(feed.full());
   }
   feed.step();
@@ -39,7 +40,13 @@ template <int N> ATTN_INLINE void send_end(Feed<N> &feed) { send(feed, -1); }
 template <int N> ATTN_INLINE bool receive(Feed<N> &feed, Message<N> &message) {
   barrier_wait(feed.full(), feed.parity);
 #pragma unroll
-  for (int i = 0; i < N; ++i) message.words[i] = feed.words()[i];
+  for (int i = 0; i < N; i += 4) {
+    int x[4];
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(feed.words() + i * 4));
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      if (i + j < N) message.words[i + j] = x[j];
+  }
   __syncwarp();
   if (lane_index() == 0) barrier_arrive(feed.empty());
   feed.step();
@@ -60,6 +67,17 @@ template <int Kernel = 0> ATTN_INLINE bool is_idle() { return warp_index() > con
 // Registers from warps that only copy to those that compute.
 template <int Count> ATTN_INLINE void keep_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Count)); }
 template <int Count> ATTN_INLINE void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Count)); }
+
+// Warpgroups begin products in turn: one multiplies while another is at its exponents. Named barriers 4, 5, ...: a warpgroup waits at its own until the one
+// before has passed; the first does not wait the first time.
+template <int Kernel = 0> ATTN_INLINE void pass_turn() {
+  const int next = warpgroup_index() + 1;
+  asm volatile("bar.arrive %0, 256;" ::"r"(next == consumer_warps<Kernel>() / 4 ? 4 : 4 + next) : "memory");
+}
+ATTN_INLINE void take_turn() { asm volatile("bar.sync %0, 256;" ::"r"(4 + warpgroup_index()) : "memory"); }
+template <int Kernel = 0> ATTN_INLINE void begin_turns() {
+  if (warpgroup_index() == consumer_warps<Kernel>() / 4 - 1) pass_turn();
+}
 
 // Query tiles are dealt out one by one, in the order of the grid: a block starts with the one of its own number; each further one is the next that nobody
 // has yet. The counter is 0 before a launch and after it: blocks ask until they are told that nothing is left, so it ends at exactly `blocks`, and who

@@ -18,9 +18,6 @@ struct Sequence {
   int write_rows;  // rows of the buffer that the tile must write, queries and padding
 };
 
-// The same value in all lanes, and known to the compiler to be: addresses made of it are then computed once a warp, in uniform registers.
-ATTN_INLINE int uniform(int x) { return __reduce_or_sync(~0u, x); }
-
 // A warp searches 32 ways: one round of loads up to 31 sequences, two up to 1023. Every warp of the block repeats it and none waits for another.
 template <int QTile> ATTN_INLINE Sequence find_sequence(int slot, const int *cu, const int *offsets, int batch, int total) {
   int low = 0;  // sequences [0, low) start at or before slot

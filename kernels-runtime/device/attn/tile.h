@@ -7,12 +7,13 @@
 //   fragment.cuh   places: Smem, Frag, Held, Rows            mma.cuh        matrix products on fragments
 //   mask.cuh       keep                                      softmax.cuh    online softmax, final division
 //   guarded.cuh    P V where V may hold garbage              epilogue.cuh   results to global memory
-//   sequence.cuh   which rows of a packed batch a block has
+//   sequence.cuh   which rows of a packed batch a block has  modify.cuh     functions of scores
 #pragma once
 #include "attn/prelude.cuh"
 #include "attn/fragment.cuh"
 #include "attn/copy.cuh"
 #include "attn/mma.cuh"
+#include "attn/modify.cuh"
 #include "attn/mask.cuh"
 #include "attn/softmax.cuh"
 #include "attn/guarded.cuh"

@@ -77,13 +77,15 @@ namespace attn {
 #define ATTN_D32(d) ATTN_D31(d), ATTN_PIECE(d, 31)
 
 template <class T, int N> struct Wgmma;
-// qk: a and b in shared memory, both with their depth contiguous. Negate turns the sign of a. pv: a in registers, b with its columns contiguous.
+// qk: a and b in shared memory, both with their depth contiguous. Negate turns the sign of a, which lies OffsetA 16 byte units behind where its descriptor
+// says. pv: a in registers, b with its columns contiguous.
 #define ATTN_WGMMA(T, name, n, pieces, r0, r1, r2, r3, r4)                                                                                         \
   template <> struct Wgmma<T, n> {                                                                                                                 \
-    template <int Negate> static ATTN_INLINE void qk(float (&d)[pieces][4], unsigned long long a, unsigned long long b, int accumulate) {          \
-      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " r2 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16.f32." name "." name                    \
-                   " {" ATTN_R##pieces "}, " r0 ", " r1 ", p, " r3 ", 1, 0, 0;\n}"                                                                 \
-                   : ATTN_D##pieces(d) : "l"(a), "l"(b), "r"(accumulate), "n"(Negate ? -1 : 1));                                                   \
+    template <int Negate, int OffsetA>                                                                                                             \
+    static ATTN_INLINE void qk(float (&d)[pieces][4], unsigned long long a, unsigned long long b, int accumulate) {                                \
+      asm volatile("{\n.reg .pred p;\n.reg .b64 a;\nadd.s64 a, " r0 ", " r4 ";\nsetp.ne.b32 p, " r2 ", 0;\n"                                       \
+                   "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." name "." name " {" ATTN_R##pieces "}, a, " r1 ", p, " r3 ", 1, 0, 0;\n}"      \
+                   : ATTN_D##pieces(d) : "l"(a), "l"(b), "r"(accumulate), "n"(Negate ? -1 : 1), "n"(OffsetA));                                     \
     }                                                                                                                                              \
     static ATTN_INLINE void pv(float (&d)[pieces][4], const unsigned (&a)[4], unsigned long long b) {                                              \
       asm volatile("{\n.reg .pred p;\nsetp.eq.b32 p, 0, 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16.f32." name "." name                         \
@@ -91,7 +93,7 @@ template <class T, int N> struct Wgmma;
                    : ATTN_D##pieces(d) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                                                      \
     }                                                                                                                                              \
   };
-#define ATTN_WGMMAS(n, pieces, r0, r1, r2, r3, r4) ATTN_WGMMA(bf16, "bf16", n, pieces, r0, r1, r2, r3, r4) ATTN_WGMMA(fp16, "f16", n, pieces, r0, r1, r2, r3, r4)
+#define ATTN_WGMMAS(n, pieces, ...) ATTN_WGMMA(bf16, "bf16", n, pieces, __VA_ARGS__) ATTN_WGMMA(fp16, "f16", n, pieces, __VA_ARGS__)
 ATTN_WGMMAS(16, 2, "%8", "%9", "%10", "%11", "%12")
 ATTN_WGMMAS(32, 4, "%16", "%17", "%18", "%19", "%20")
 ATTN_WGMMAS(48, 6, "%24", "%25", "%26", "%27", "%28")
@@ -129,26 +131,35 @@ template <int R, int C, int W> ATTN_INLINE void settle(Frag<R, C, W> &f) {
 ATTN_INLINE void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 ATTN_INLINE void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
+// Steps of a product from Step on, 16 of the depth each; constants all the way down, as offsets have to be. The compiler likes to keep the sums of Q's
+// descriptor and all offsets in registers from tile to tile, which is well where there is room: beyond a depth of 128 they are added where they are used.
+template <bool Negate, int Step, class T, int R, int N, int C, int Pieces>
+ATTN_INLINE void qk_steps(float (&s)[Pieces][4], unsigned long long q, unsigned long long k) {
+  constexpr int chunk = Step / 4, within = Step % 4 * 2, at = chunk * Swizzled<T, R, C>::ChunkBytes / 16 + within, late = C > 128 ? at : 0;
+  Wgmma<T, N>::template qk<Negate, late>(s, q + (at - late), k + (chunk * Swizzled<T, N, C>::ChunkBytes / 16 + within), Step != 0);
+  if constexpr (Step + 1 < C / 16) qk_steps<Negate, Step + 1, T, R, N, C>(s, q, k);
+}
+template <int Step, class T, int N, int C, int Pieces>
+ATTN_INLINE void pv_steps(float (&acc)[Pieces][4], const unsigned (&p)[N / 16][4], unsigned long long v) {
+  Wgmma<T, C>::pv(acc, p[Step], v + Step * 128);
+  if constexpr (Step + 1 < N / 16) pv_steps<Step + 1, T, N, C>(acc, p, v);
+}
+
 // s = Q K^T, or -Q K^T: for each warpgroup its 64 rows.
 template <bool Negate = false, class T, int R, int N, int C, int W>
 ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Swizzled<T, R, C> &Q, const Swizzled<T, N, C> &K) {
   static_assert(R == 16 * W && W % 4 == 0);
-  const unsigned long long q = describe(Q.address + warp_index() / 4 * 64 * 128, 16), k = describe(K.address, 16);
   settle(s);
   begin_products();
-#pragma unroll
-  for (int d = 0; d < C; d += 16)
-    Wgmma<T, N>::template qk<Negate>(s.v[0], q + (d / 64 * Q.ChunkBytes + d % 64 * 2) / 16, k + (d / 64 * K.ChunkBytes + d % 64 * 2) / 16, d != 0);
+  qk_steps<Negate, 0, T, R, N, C>(s.v[0], describe(Q.address + warp_index() / 4 * 64 * 128, 16), describe(K.address, 16));
   end_products();
 }
 
 // acc += P V.
 template <class T, int R, int N, int C, int W> ATTN_INLINE void mma_pv(Frag<R, C, W> &acc, const Held<T, R, N, W> &p, const Swizzled<T, N, C> &V) {
-  const unsigned long long v = describe(V.address, V.ChunkBytes);
   settle(acc);
   begin_products();
-#pragma unroll
-  for (int k = 0; k < N; k += 16) Wgmma<T, C>::pv(acc.v[0], p.v[0][k / 16], v + k * 128 / 16);
+  pv_steps<0, T, N, C>(acc.v[0], p.v[0], describe(V.address, V.ChunkBytes));
   end_products();
 }
 

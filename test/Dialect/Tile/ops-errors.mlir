@@ -214,3 +214,187 @@ tile.kernel @k() target("banana") grid(dense heads 1) config(<q_tile = 64, kv_ti
 // expected-error @below {{'tile.kernel' op expected at least one head in its grid, got: 0}}
 tile.kernel @k() target("cpu") grid(dense heads 0) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
 }
+
+// -----
+
+tile.kernel @k(%map: !tile.map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
+  // tile.copy_box C1: the place is swizzled
+  // expected-error @below {{'tile.copy_box' op expected a swizzled tile of the map's rows and element type, got: '!tile.shared<64x64xbf16, 72>' and '!tile.map<64xbf16>'}}
+  %t = tile.copy_box %K, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, 72>, !tile.map<64xbf16>
+}
+
+// -----
+
+tile.kernel @k(%map: !tile.map<128xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_box C1: and has the map's rows
+  // expected-error @below {{expected a swizzled tile of the map's rows and element type, got: }}
+  %t = tile.copy_box %K, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<128xbf16>
+}
+
+// -----
+
+tile.kernel @k(%map: !tile.map<64xf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_box C1: and element type
+  // expected-error @below {{expected a swizzled tile of the map's rows and element type, got: }}
+  %t = tile.copy_box %K, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xf16>
+}
+
+// -----
+
+tile.kernel @k(%map: !tile.map<128xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  // tile.fill C1: the ring's tile has the map's rows
+  // expected-error @below {{'tile.fill' op expected a swizzled tile of the map's rows and element type, got: '!tile.shared<64x64xbf16, swizzled>' and '!tile.map<128xbf16>'}}
+  tile.fill %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<128xbf16>
+}
+
+// -----
+
+tile.kernel @k(%map: !tile.map<64xf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  // tile.fill C1: and element type
+  // expected-error @below {{'tile.fill' op expected a swizzled tile of the map's rows and element type, got: }}
+  tile.fill %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xf16>
+}
+
+// -----
+
+tile.kernel @k() target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  // expected-error @below {{'tile.take' op failed to verify that the ring's tile}}
+  %t = "tile.take"(%K) : (!tile.ring<2, !tile.shared<64x64xbf16, swizzled>>) -> !tile.shared<64x32xbf16, swizzled>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %feed = tile.place "feed" : !tile.feed<2>
+  // tile.send C1: as many words as the feed has
+  // expected-error @below {{'tile.send' op expected 2 words, got: 1}}
+  tile.send %feed(%n) : !tile.feed<2>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  // expected-error @below {{'tile.persist' op expected a region over (block i32, further words i32), got: }}
+  tile.persist %n {
+  }
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  // expected-error @below {{'tile.persist' op expected a region over (block i32, further words i32), got: 'i32', 'i64'}}
+  tile.persist %n {
+  ^bb0(%block: i32, %word: i64):
+  }
+}
+
+// -----
+
+tile.kernel @k() target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %p = tile.place "p" : !tile.held<64x64xbf16, 4>
+  %s = tile.place "s" : !tile.frag<64x64, 2>
+  // tile.round C1: both have the same warps
+  // expected-error @below {{'tile.round' op expected the same rows, columns and warps, got: '!tile.held<64x64xbf16, 4>' and '!tile.frag<64x64, 2>'}}
+  tile.round %p, %s : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 2>
+}
+
+// -----
+
+tile.kernel @k() target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %p = tile.place "p" : !tile.held<64x32xbf16, 4>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  // tile.round C1: both have the same columns
+  // expected-error @below {{expected the same rows, columns and warps, got: '!tile.held<64x32xbf16, 4>'}}
+  tile.round %p, %s : !tile.held<64x32xbf16, 4>, !tile.frag<64x64, 4>
+}
+
+// -----
+
+tile.kernel @k() target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %p = tile.place "p" : !tile.held<128x64xbf16, 4>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  // tile.round C1: both have the same rows
+  // expected-error @below {{expected the same rows, columns and warps, got: '!tile.held<128x64xbf16, 4>'}}
+  tile.round %p, %s : !tile.held<128x64xbf16, 4>, !tile.frag<64x64, 4>
+}
+
+// -----
+
+tile.kernel @k() target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // tile.softmax C1: scale is positive
+  // expected-error @below {{'tile.softmax' op expected a positive scale, got: -5.000000e-01}}
+  tile.softmax %s, %row scale -0.5 : !tile.frag<64x64, 4>, !tile.rows<64, 4>
+}
+
+// -----
+
+tile.kernel @k() target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %V = tile.place "V" : !tile.shared<64x64xbf16, swizzled>
+  %p = tile.place "p" : !tile.held<64x32xbf16, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  // tile.mma_pv C1, of a P that is held
+  // expected-error @below {{expected acc to be p's rows by V's columns over V's rows, got: '!tile.frag<64x64, 4>' += '!tile.held<64x32xbf16, 4>' x '!tile.shared<64x64xbf16, swizzled>'}}
+  %t = tile.mma_pv %acc, %p, %V : !tile.frag<64x64, 4>, !tile.held<64x32xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+}
+
+// -----
+
+tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  // expected-error @below {{'tile.repair' op expected a region over (query row i32, key i32), got: 'i32'}}
+  tile.repair %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
+      : !tile.frag<64x64, 4>, !tile.ptr<bf16> {
+  ^bb0(%a: i32):
+    tile.yield
+  }
+}
+
+// -----
+
+tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  // expected-error @below {{'tile.repair' op expected to yield conditions of type i1, got: 'i32'}}
+  tile.repair %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
+      : !tile.frag<64x64, 4>, !tile.ptr<bf16> {
+  ^bb0(%a: i32, %b: i32):
+    tile.yield %a : i32
+  }
+}
+
+// -----
+
+// expected-note @below {{prior use here}}
+tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  // LSE is float32.
+  // expected-error @below {{use of value '%q' expects different type than prior uses: '!tile.ptr<f32>' vs '!tile.ptr<bf16>'}}
+  tile.repair %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) lse(%q) dims(64, 64) scale 0.5
+      : !tile.frag<64x64, 4>, !tile.ptr<bf16> {
+  ^bb0(%a: i32, %b: i32):
+  }
+}

@@ -143,4 +143,112 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
 tile.kernel @empty() target("cpu") grid(dense heads 1)
     config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, hold_q = true>) {
 }
+// What sm_90a adds: boxes by tensor maps, roles that meet in rings and a feed, halves of
+// `tile.softmax_step`, and the repair of rows.
+// CHECK: tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_map: !tile.map<64xbf16>, %blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3, q_stages = 2>) {
+tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_map: !tile.map<64xbf16>, %blocks: i32,
+                    %queue: !tile.queue) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3, q_stages = 2>) {
+  %zero = arith.constant 0 : i32
+  // CHECK: %Q = tile.place "Q" at 1024 : !tile.shared<64x80xbf16, swizzled>
+  %0 = tile.place "Q" at 1024 : !tile.shared<64x80xbf16, swizzled>
+  // CHECK: %K = tile.place "K" at 0 barriers 16384 : !tile.ring<2, <64x80xbf16, swizzled>>
+  // GENERIC: "tile.place"() <{barriers = 16384 : i64, name = "K", offset = 0 : i64}> : () -> !tile.ring<2, <64x80xbf16, swizzled>>
+  %1 = tile.place "K" at 0 barriers 16384 : !tile.ring<2, !tile.shared<64x80xbf16, swizzled>>
+  // CHECK: %feed = tile.place "feed" : !tile.feed<2>
+  // GENERIC: "tile.place"() <{name = "feed"}> : () -> !tile.feed<2>
+  %2 = tile.place "feed" : !tile.feed<2>
+
+  // CHECK: %[[T:.*]] = tile.copy_box %Q, %k_map at(%c0_i32, %blocks, %c0_i32) : !tile.shared<64x80xbf16, swizzled>, !tile.map<64xbf16>
+  // GENERIC: "tile.copy_box"({{.*}}) : (!tile.shared<64x80xbf16, swizzled>, !tile.map<64xbf16>, i32, i32, i32) -> !tile.token<copy>
+  %t = tile.copy_box %0, %k_map at(%zero, %blocks, %zero) : !tile.shared<64x80xbf16, swizzled>, !tile.map<64xbf16>
+  // CHECK: tile.wait %[[T]] : !tile.token<copy>
+  tile.wait %t : !tile.token<copy>
+
+  // A loop over block numbers, without and with a counter that deals them out.
+  // CHECK: tile.persist %blocks {
+  // CHECK-NEXT: ^bb0(%block: i32):
+  // GENERIC: "tile.persist"({{.*}}) <{operandSegmentSizes = array<i32: 1, 0, 0>}>
+  tile.persist %blocks {
+  ^bb0(%b: i32):
+  }
+
+  // CHECK: tile.roles registers(40, 232) producer {
+  // GENERIC: "tile.roles"() <{consumer_registers = 232 : i64, producer_registers = 40 : i64}> ({
+  tile.roles registers(40, 232) producer {
+    // CHECK-NEXT: tile.persist %blocks, %queue feed(%feed : !tile.feed<2>) {
+    // CHECK-NEXT: ^bb0(%[[BLOCK:.*]]: i32):
+    // GENERIC: "tile.persist"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1>}>
+    tile.persist %blocks, %queue feed(%2 : !tile.feed<2>) {
+    ^bb0(%b: i32):
+      // CHECK-NEXT: tile.send %feed(%[[BLOCK]], %c0_i32) : !tile.feed<2>
+      // GENERIC: "tile.send"({{.*}}) : (!tile.feed<2>, i32, i32) -> ()
+      tile.send %2(%b, %zero) : !tile.feed<2>
+      // CHECK-NEXT: tile.fill %K, %k_map at(%[[BLOCK]], %c0_i32, %blocks) : !tile.ring<2, <64x80xbf16, swizzled>>, !tile.map<64xbf16>
+      // GENERIC: "tile.fill"({{.*}}) : (!tile.ring<2, <64x80xbf16, swizzled>>, !tile.map<64xbf16>, i32, i32, i32) -> ()
+      tile.fill %1, %k_map at(%b, %zero, %blocks) : !tile.ring<2, !tile.shared<64x80xbf16, swizzled>>, !tile.map<64xbf16>
+    }
+  // CHECK: } consumer {
+  } consumer {
+    %s = tile.place "s" : !tile.frag<64x64, 4>
+    %acc = tile.place "acc" : !tile.frag<64x80, 4>
+    %state = tile.place "state" : !tile.rows<64, 4>
+    %p = tile.place "p" : !tile.held<64x64xbf16, 4>
+    // An argument for each word.
+    // CHECK: tile.persist %blocks feed(%feed : !tile.feed<2>) {
+    // CHECK-NEXT: ^bb0(%block: i32, %word: i32):
+    tile.persist %blocks feed(%2 : !tile.feed<2>) {
+    ^bb0(%b: i32, %more: i32):
+    }
+    // A tile is called after its ring.
+    // CHECK: %K_tile = tile.take %K : !tile.ring<2, <64x80xbf16, swizzled>>
+    // GENERIC: "tile.take"({{.*}}) : (!tile.ring<2, <64x80xbf16, swizzled>>) -> !tile.shared<64x80xbf16, swizzled>
+    %k = tile.take %1 : !tile.ring<2, !tile.shared<64x80xbf16, swizzled>>
+    // CHECK: tile.mma_qk %s, %Q, %K_tile {negated} : !tile.frag<64x64, 4>, !tile.shared<64x80xbf16, swizzled>, !tile.shared<64x80xbf16, swizzled>
+    // GENERIC: "tile.mma_qk"({{.*}}) <{negated}>
+    %qk = tile.mma_qk %s, %0, %k {negated} : !tile.frag<64x64, 4>, !tile.shared<64x80xbf16, swizzled>, !tile.shared<64x80xbf16, swizzled>
+    tile.wait %qk : !tile.token<product>
+    // CHECK: tile.softmax %s, %state scale 5.000000e-01 : !tile.frag<64x64, 4>, !tile.rows<64, 4>
+    // GENERIC: "tile.softmax"({{.*}}) <{scale = 5.000000e-01 : f64}>
+    tile.softmax %s, %state scale 0.5 : !tile.frag<64x64, 4>, !tile.rows<64, 4>
+    // CHECK: tile.rescale %acc, %state : !tile.frag<64x80, 4>, !tile.rows<64, 4>
+    // GENERIC: "tile.rescale"
+    tile.rescale %acc, %state : !tile.frag<64x80, 4>, !tile.rows<64, 4>
+    // CHECK: tile.round %p, %s : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>
+    // GENERIC: "tile.round"
+    tile.round %p, %s : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>
+    // CHECK: tile.zero_rows %K_tile from(%blocks) : !tile.shared<64x80xbf16, swizzled>
+    // GENERIC: "tile.zero_rows"
+    tile.zero_rows %k from(%blocks) : !tile.shared<64x80xbf16, swizzled>
+    // P as it is held after `tile.round`.
+    // CHECK: tile.mma_pv %acc, %p, %K_tile : !tile.frag<64x80, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x80xbf16, swizzled>
+    %pv = tile.mma_pv %acc, %p, %k : !tile.frag<64x80, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x80xbf16, swizzled>
+    tile.wait %pv : !tile.token<product>
+    // CHECK: tile.release %K : !tile.ring<2, <64x80xbf16, swizzled>>
+    // GENERIC: "tile.release"({{.*}}) : (!tile.ring<2, <64x80xbf16, swizzled>>) -> ()
+    tile.release %1 : !tile.ring<2, !tile.shared<64x80xbf16, swizzled>>
+    // CHECK: tile.kv_loop [%c0_i32, %blocks] tests {{\[\[}}]] carry() one_body {
+    // GENERIC: "tile.kv_loop"({{.*}}) <{one_body, operandSegmentSizes = array<i32: 2, 0>, runs = {{\[\[}}array<i64>]]}>
+    tile.kv_loop [%zero, %blocks] tests [[]] carry() one_body {
+    ^bb0(%j: i32, %next: i32, %more: i1):
+      tile.yield
+    }
+    // CHECK: tile.repair %acc at(%c0_i32) rows(%blocks) keys(%c0_i32) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row) lse(%lse) dims(72, 80) scale -5.000000e-01 : !tile.frag<64x80, 4>, !tile.ptr<bf16> {
+    // CHECK-NEXT: ^bb0(%[[ROW:.*]]: i32, %[[KEY:.*]]: i32):
+    // CHECK-NEXT: arith.cmpi sle, %[[KEY]], %[[ROW]]
+    // GENERIC: "tile.repair"({{.*}}) <{dim_qk = 72 : i64, dim_v = 80 : i64, scale = -5.000000e-01 : f64}>
+    tile.repair %acc at(%zero) rows(%blocks) keys(%zero) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row)
+        lse(%lse) dims(72, 80) scale -0.5 : !tile.frag<64x80, 4>, !tile.ptr<bf16> {
+    ^bb0(%query: i32, %key: i32):
+      %below = arith.cmpi sle, %key, %query : i32
+      tile.yield %below : i1
+    }
+    // Without `lse`, and with a region that yields nothing, whose terminator goes without saying.
+    // CHECK: tile.repair {{.*}} into(%q, %q_row) dims(72, 80) scale 5.000000e-01
+    tile.repair %acc at(%zero) rows(%blocks) keys(%zero) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row)
+        dims(72, 80) scale 0.5 : !tile.frag<64x80, 4>, !tile.ptr<bf16> {
+    ^bb0(%query: i32, %key: i32):
+    }
+  }
+}
 }

@@ -87,7 +87,7 @@ module attributes {tile.type = !tile.token<barrier>} {}
 
 // -----
 
-// #tile.config C1: warps is 1, 2, 4 or 8, and q_tile a multiple of 16 * warps, at most 256.
+// #tile.config C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256.
 // expected-error @below {{expected 1, 2, 4, 8 or 12 warps and a q_tile in multiples of 16 * warps up to 256, got: q_tile = 96, warps = 3}}
 module attributes {tile.config = #tile.config<q_tile = 96, kv_tile = 64, warps = 3, blocks = 1>} {}
 
@@ -143,3 +143,87 @@ module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps =
 // ptr C1
 // expected-error @below {{expected a pointer to bf16, f16, f32 or i32, got: 'f64'}}
 module attributes {tile.type = !tile.ptr<f64>} {}
+
+// -----
+
+// !tile.shared C1 holds for swizzled tiles too.
+// expected-error @below {{got: 64x72, pitch 0}}
+module attributes {tile.type = !tile.shared<64x72xbf16, swizzled>} {}
+
+// -----
+
+// A pitch of 0 is what `swizzled` is kept as; it cannot be written.
+// expected-error @below {{expected a positive pitch or `swizzled`, got: 0}}
+module attributes {tile.type = !tile.shared<64x64xbf16, 0>} {}
+
+// -----
+
+// !tile.map C1: rows is from 16 to 256, elements are bf16 or f16.
+// expected-error @below {{expected boxes of 16 to 256 rows of bf16 or f16, got: 15 of 'bf16'}}
+module attributes {tile.type = !tile.map<15xbf16>} {}
+
+// -----
+
+// expected-error @below {{got: 257 of 'bf16'}}
+module attributes {tile.type = !tile.map<257xbf16>} {}
+
+// -----
+
+// expected-error @below {{got: 64 of 'f32'}}
+module attributes {tile.type = !tile.map<64xf32>} {}
+
+// -----
+
+// expected-error @below {{expected the rows of a box, got: 2 extents}}
+module attributes {tile.type = !tile.map<64x64xbf16>} {}
+
+// -----
+
+// !tile.ring C1: stages is from 1 to 8, and the tile is swizzled.
+// expected-error @below {{expected 1 to 8 stages of a swizzled tile, got: 0 of '!tile.shared<64x64xbf16, swizzled>'}}
+module attributes {tile.type = !tile.ring<0, !tile.shared<64x64xbf16, swizzled>>} {}
+
+// -----
+
+// expected-error @below {{expected 1 to 8 stages of a swizzled tile, got: 9 of}}
+module attributes {tile.type = !tile.ring<9, !tile.shared<64x64xbf16, swizzled>>} {}
+
+// -----
+
+// expected-error @below {{expected 1 to 8 stages of a swizzled tile, got: 2 of '!tile.shared<64x64xbf16, 72>'}}
+module attributes {tile.type = !tile.ring<2, !tile.shared<64x64xbf16, 72>>} {}
+
+// -----
+
+// !tile.feed C1: words is from 1 to 32.
+// expected-error @below {{expected 1 to 32 words, got: 0}}
+module attributes {tile.type = !tile.feed<0>} {}
+
+// -----
+
+// expected-error @below {{expected 1 to 32 words, got: 33}}
+module attributes {tile.type = !tile.feed<33>} {}
+
+// -----
+
+// #tile.config C4: stages is from 2 to 8, q_stages 1 or 2.
+// expected-error @below {{expected stages from 2 to 8 and q_stages 1 or 2, got: stages = 1, q_stages = 1}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 1>} {}
+
+// -----
+
+// C4
+// expected-error @below {{got: stages = 9, q_stages = 1}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 9>} {}
+
+// -----
+
+// C4
+// expected-error @below {{got: stages = 2, q_stages = 0}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, q_stages = 0>} {}
+
+// -----
+
+// C4
+// expected-error @below {{got: stages = 2, q_stages = 3}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, q_stages = 3>} {}

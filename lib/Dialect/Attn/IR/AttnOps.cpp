@@ -89,7 +89,40 @@ double ProblemOp::scaleOrDefault() {
   return getScale() ? getScale()->convertToDouble() : 1.0 / std::sqrt(double(getDimQk()));
 }
 
-static bool isIdentifier(StringRef name) {
+SmallVector<ScoreModifierInterface> ProblemOp::getModifiers() {
+  SmallVector<ScoreModifierInterface> modifiers;
+  if (getScore())
+    llvm::append_range(modifiers, getScore()->getAsRange<ScoreModifierInterface>());
+  return modifiers;
+}
+
+SmallVector<ScoreOperand> attn::scoreOperands(ProblemOp problem) {
+  SmallVector<ScoreOperand> distinct;
+  for (ScoreModifierInterface modifier : problem.getModifiers())
+    for (ScoreOperand &operand : modifier.operands())
+      if (!llvm::is_contained(distinct, operand))
+        distinct.push_back(std::move(operand));
+  return distinct;
+}
+
+static LogicalResult verifyModifiers(ProblemOp problem) {
+  if (problem.getTypical() && int64_t(*problem.getTypical()) < 1) // C10
+    return problem.emitOpError("expected a positive typical length, got: ") << int64_t(*problem.getTypical());
+  std::optional<ArrayAttr> score = problem.getScore();
+  if (score && score->size() > 8)
+    return problem.emitOpError("expected at most 8 score modifiers, got: ") << score->size();
+  llvm::SmallDenseSet<TypeID> kinds;
+  for (Attribute attr : score ? *score : ArrayAttr::get(problem.getContext(), {})) {
+    auto modifier = dyn_cast<ScoreModifierInterface>(attr);
+    if (!modifier)
+      return problem.emitOpError("expected score modifiers such as #attn.softcap<30.0> or #attn.alibi, got: ") << attr;
+    if (!modifier.mayRepeat() && !kinds.insert(attr.getTypeID()).second)
+      return problem.emitOpError("expected at most one score modifier of this kind, got: ") << attr << " once more";
+  }
+  return success();
+}
+
+bool attn::isIdentifier(StringRef name) {
   return !name.empty() && !llvm::isDigit(name.front()) &&
          llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
@@ -116,6 +149,11 @@ static LogicalResult verifyNames(ProblemOp problem) {
   for (const MaskOperand &array : distinctOperands(problem.getMask()))
     if (!taken.insert(array.name).second)
       return problem.emitOpError("expected a name for the mask's array that nothing else of the problem has, got: \"")
+             << array.name << "\"";
+  for (const ScoreOperand &array : scoreOperands(problem))
+    if (!taken.insert(array.name).second)
+      return problem.emitOpError(
+                 "expected a name for the modifier's array that nothing else of the problem has, got: \"")
              << array.name << "\"";
   return success();
 }
@@ -146,5 +184,7 @@ LogicalResult ProblemOp::verify() {
   double size = std::abs(scaleOrDefault());
   if (!(size == 0 || (size >= 0x1p-100 && size <= 0x1p100))) // C7
     return emitOpError("expected a scale that is 0 or has a size from 2^-100 to 2^100, got: ") << scaleOrDefault();
+  if (failed(verifyModifiers(*this))) // C9
+    return failure();
   return verifyNames(*this); // C8
 }

@@ -104,6 +104,8 @@ std::vector<ProblemTensor> attn::tensorsOf(ProblemOp problem) {
     else
       array(operand.name, {T::Batch, operand.shape == OperandShape::PerQuery ? T::RowsQ : T::RowsKv});
   }
+  for (const ScoreOperand &operand : scoreOperands(problem))
+    list.emplace_back(operand.name, T::Array, T::Float32, T::Heads);
   return list;
 }
 

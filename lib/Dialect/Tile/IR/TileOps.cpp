@@ -14,6 +14,13 @@ OpFoldResult AdvanceOp::fold(FoldAdaptor adaptor) {
 
 void BlockIndexOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "block"); }
 
+void WarpgroupOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "warpgroup"); }
+
+void QueryRowsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getFirst(), "first_query");
+  setName(getBehind(), "behind_query");
+}
+
 void PlaceOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), getName()); }
 
 void FindSequenceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
@@ -44,6 +51,36 @@ static LogicalResult verifyTest(Operation *op, Region &body) {
   return success();
 }
 
+/// A region that turns a score into another.
+static LogicalResult verifyModifier(Operation *op, Region &body) {
+  Type i32 = IntegerType::get(op->getContext(), 32), f32 = Float32Type::get(op->getContext());
+  if (body.getArgumentTypes() != TypeRange({f32, i32, i32, i32, f32}))
+    return op->emitOpError("expected a region over (score f32, query row i32, key i32, base i32, ahead f32), got: ")
+           << body.getArgumentTypes();
+  auto yield = dyn_cast<YieldOp>(body.front().getTerminator());
+  if (!yield || yield.getValues().getTypes() != TypeRange(f32))
+    return op->emitOpError("expected to yield one score of type f32");
+  return success();
+}
+
+static void nameModifierArguments(Region &region, OpAsmSetValueNameFn setName) {
+  const char *names[] = {"score", "q", "k", "base", "ahead"};
+  for (auto [arg, name] : llvm::zip(region.getArguments(), names))
+    setName(arg, name);
+}
+
+void ModifyOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  nameModifierArguments(region, setName);
+}
+
+LogicalResult ModifyOp::verify() {
+  if (getWithin().has_value() == getSmall().empty() || (getWithin() && !(getWithin()->convertToDouble() > 0))) // C1
+    return emitOpError("expected a positive bound `within` and a region for smaller scores, or neither");
+  if (getWithin() && failed(verifyModifier(*this, getSmall())))
+    return failure();
+  return verifyModifier(*this, getBody());
+}
+
 void KeepOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   nameTestArguments(region, setName);
 }
@@ -51,10 +88,14 @@ void KeepOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setNam
 LogicalResult KeepOp::verify() { return verifyTest(*this, getBody()); }
 
 void RepairOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
-  nameTestArguments(region, setName);
+  &region == &getModify() ? nameModifierArguments(region, setName) : nameTestArguments(region, setName);
 }
 
-LogicalResult RepairOp::verify() { return verifyTest(*this, getBody()); }
+LogicalResult RepairOp::verify() {
+  if (!getModify().empty() && failed(verifyModifier(*this, getModify())))
+    return failure();
+  return verifyTest(*this, getBody());
+}
 
 void TakeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   if (auto place = getRing().getDefiningOp<PlaceOp>())
@@ -98,6 +139,12 @@ LogicalResult RoundOp::verify() {
   FragType s = getS().getType();
   if (p.getRows() != s.getRows() || p.getCols() != s.getCols() || p.getWarps() != s.getWarps()) // C1
     return emitOpError("expected the same rows, columns and warps, got: ") << p << " and " << s;
+  return success();
+}
+
+LogicalResult LoadOp::verify() {
+  if (getUniform() && !getType().isInteger(32)) // C1
+    return emitOpError("expected i32 elements in a uniform load, got: ") << getType();
   return success();
 }
 

@@ -155,7 +155,8 @@ Type TokenType::parse(AsmParser &parser) {
 void TokenType::print(AsmPrinter &printer) const { printer << "<" << stringifyTokenKind(getKind()) << ">"; }
 
 LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
-                                 int64_t warps, int64_t blocks, bool, bool, int64_t stages, int64_t qStages) {
+                                 int64_t warps, int64_t blocks, bool, bool, int64_t stages, int64_t qStages, bool turns,
+                                 bool narrow) {
   if (!llvm::is_contained({1, 2, 4, 8, 12}, warps) || qTile <= 0 || qTile > 256 || qTile % (16 * warps)) // C1
     return emitError()
            << "expected 1, 2, 4, 8 or 12 warps and a q_tile in multiples of 16 * warps up to 256, got: q_tile = "
@@ -167,5 +168,7 @@ LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, i
   if (stages < 2 || stages > 8 || qStages < 1 || qStages > 2) // C4
     return emitError() << "expected stages from 2 to 8 and q_stages 1 or 2, got: stages = " << stages
                        << ", q_stages = " << qStages;
+  if (turns && narrow) // C5
+    return emitError() << "expected one of turns and narrow, got: both";
   return success();
 }

@@ -18,6 +18,17 @@ namespace attn::tile {
 using namespace mlir;
 using namespace attn::tile;
 
+/// Can a ring stand for the place that is copied into? Its tile is waited for beside
+/// the copy, and read behind that only.
+static bool fitsRing(CopyBoxOp copy) {
+  WaitOp wait = soleWait(copy.getToken());
+  return wait && wait->getBlock() == copy->getBlock() && copy.getDst().getDefiningOp<PlaceOp>() &&
+         llvm::all_of(copy.getDst().getUsers(), [&](Operation *user) {
+           Operation *here = wait->getBlock()->findAncestorOpInBlock(*user);
+           return user == copy || (here && wait->isBeforeInBlock(here));
+         });
+}
+
 /// A ring for every place that is copied into.
 static DenseMap<Value, Value> makeRings(PersistOp persist, ConfigAttr config) {
   DenseMap<Value, Value> rings;
@@ -52,7 +63,7 @@ static void mergeSegments(KvLoopOp loop) {
 static void produce(PersistOp persist, const DenseMap<Value, Value> &rings) {
   SmallVector<Operation *> gone;
   persist.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa<KeepOp, RepairOp>(op)) {
+    if (isa<ModifyOp, KeepOp, RepairOp>(op)) {
       gone.push_back(op);
       return WalkResult::skip();
     }
@@ -77,10 +88,7 @@ static void produce(PersistOp persist, const DenseMap<Value, Value> &rings) {
 
 /// When is `user` done with the tiles it reads?
 static Operation *endOf(Operation *user) {
-  if (isa<MmaQkOp, MmaPvOp>(user))
-    if (WaitOp wait = soleWait(user->getResult(0)))
-      return wait;
-  return user;
+  return isa<MmaQkOp, MmaPvOp>(user) && user->hasOneUse() ? *user->user_begin() : user;
 }
 
 /// Takes the place's tile where it was waited for, and releases it behind its last reader.
@@ -109,54 +117,71 @@ static void consume(CopyBoxOp copy, Value ring) {
 // What consumers need not find out again
 //===----------------------------------------------------------------------===//
 
-/// Scalars that come from memory, such as a sequence's length: the producer is
-/// ahead and sends them, so that no consumer waits for memory before it can begin.
-static void sendScalars(PersistOp producer, PersistOp consumer, const IRMapping &inProducer) {
-  Block &body = consumer.getBody().front();
-  SetVector<Value> loaded;
+/// The scalars of a program that follow from its block number alone, and that
+/// something else uses. Not the bounds of walks: those a consumer may narrow.
+static SmallVector<Value> scalarsToSend(PersistOp program) {
+  Block &body = program.getBody().front();
+  SetVector<Value> scalars, bounds;
+  scalars.insert(body.getArgument(0));
   for (Operation &op : body) {
-    bool scalar = llvm::all_of(op.getResultTypes(), [](Type type) { return type.isInteger(32); });
-    bool source = isa<FindSequenceOp>(op) || (isa<LoadOp>(op) && cast<LoadOp>(op).getUniform());
-    bool follows = scalar && op.getNumRegions() == 0 && isMemoryEffectFree(&op) && !isa<LoadOp>(op) &&
-                   llvm::any_of(op.getOperands(), [&](Value v) { return loaded.contains(v); });
-    if (source || follows)
-      loaded.insert(op.result_begin(), op.result_end());
+    bool integers =
+        op.getNumResults() && llvm::all_of(op.getResultTypes(), [](Type type) { return type.isInteger(32); });
+    auto among = [&](const SetVector<Value> &values) {
+      return llvm::any_of(op.getOperands(), [&](Value v) { return values.contains(v); });
+    };
+    if (!integers || op.getNumRegions() || !isMemoryEffectFree(&op))
+      continue;
+    if (isa<QueryRowsOp>(op) || among(bounds))
+      bounds.insert(op.result_begin(), op.result_end());
+    else if (among(scalars))
+      scalars.insert(op.result_begin(), op.result_end());
   }
   SmallVector<Value> sent;
-  for (Value value : loaded)
+  for (Value value : ArrayRef(scalars.getArrayRef()).drop_front())
     if (llvm::any_of(value.getUsers(), [&](Operation *user) {
-          return user->getNumResults() == 0 || !loaded.contains(user->getResult(0));
+          return user->getNumResults() == 0 || !scalars.contains(user->getResult(0));
         }))
       sent.push_back(value);
+  // A feed has 32 words, one of them the block's number. What does not fit (bounds of
+  // many runs) each role computes for itself.
+  sent.resize(std::min<size_t>(sent.size(), 31));
+  return sent;
+}
 
-  OpBuilder b(producer.getContext());
-  Location loc = producer.getLoc();
-  SmallVector<Value> words = {producer.getBody().getArgument(0)};
-  b.setInsertionPointToStart(&producer.getBody().front());
+/// The producer sends these scalars once it knows them; the consumer gets them with
+/// the block's number, which so waits for no memory and divides no integers.
+static void sendScalars(PersistOp producer, PersistOp consumer, const IRMapping &inProducer) {
+  SmallVector<Value> sent = scalarsToSend(consumer), words = {producer.getBody().getArgument(0)};
+  OpBuilder b(producer->getParentOfType<RolesOp>());
+  Value feed = PlaceOp::create(b, producer.getLoc(), FeedType::get(b.getContext(), sent.size() + 1), "feed");
+  // Sent before anything is brought: a producer that waits for a free slot with the
+  // message in hand waits for consumers who wait for the message.
+  Operation *work = &*llvm::find_if(producer.getBody().front(),
+                                    [](Operation &op) { return op.getNumRegions() || !isMemoryEffectFree(&op); });
   for (Value value : sent) {
-    Value here = inProducer.lookup(value);
-    words.push_back(here);
-    b.setInsertionPointAfterValue(here);
+    words.push_back(inProducer.lookup(value));
+    for (Operation *scalar : sliceOf(words.back().getDefiningOp()))
+      if (!scalar->isBeforeInBlock(work))
+        scalar->moveBefore(work);
     Location named = value.getLoc();
     if (auto find = value.getDefiningOp<FindSequenceOp>())
-      named = NameLoc::get(b.getStringAttr(find.nameOf(cast<OpResult>(value))), loc);
-    value.replaceAllUsesWith(body.addArgument(b.getI32Type(), named));
+      named = NameLoc::get(b.getStringAttr(find.nameOf(cast<OpResult>(value))), consumer.getLoc());
+    value.replaceAllUsesWith(consumer.getBody().front().addArgument(value.getType(), named));
   }
-  auto feedType = FeedType::get(b.getContext(), words.size());
-  OpBuilder top(producer->getParentOfType<RolesOp>());
-  Value feed = PlaceOp::create(top, loc, feedType, "feed");
-  SendOp::create(b, loc, feed, words);
+  b.setInsertionPoint(work);
+  SendOp::create(b, producer.getLoc(), feed, words);
   producer.getFeedMutable().assign(feed);
   consumer.getFeedMutable().assign(feed);
   consumer.getQueueMutable().clear();
 }
 
-/// Registers of a thread of either role: what a multiprocessor has, shared out in
-/// eights. The producer needs some once it deals out tiles.
+/// Registers of a thread, of the roles that do not compute and of the one that
+/// does: what a multiprocessor has, shared out in eights.
 static std::pair<int64_t, int64_t> registersOf(ConfigAttr config) {
-  if (config.getWarps() == 12)
-    return {32, 160};
-  return {40, 232};
+  constexpr int64_t multiprocessor = 64 * 1024, warpgroup = 128, most = 240;
+  int64_t few = config.getWarps() * config.getBlocks() >= 12 ? 32 : 40;
+  int64_t many = (multiprocessor / config.getBlocks() / warpgroup - few) / (config.getWarps() / 4);
+  return {few, std::min(many / 8 * 8, most)};
 }
 
 namespace {
@@ -171,13 +196,17 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
       return signalPassFailure();
     }
     PersistOp consumer = *found.begin();
-    WalkResult copies = consumer.walk([](CopyBoxOp copy) {
-      if (soleWait(copy.getToken()))
+    WalkResult tokens = consumer.walk([](Operation *op) {
+      auto copy = dyn_cast<CopyBoxOp>(op);
+      if (copy && !fitsRing(copy))
+        copy.emitOpError("expected a place filled by it alone, one wait beside it, and readers behind that");
+      else if (isa<MmaQkOp, MmaPvOp>(op) && !llvm::all_of(op->getUsers(), llvm::IsaPred<WaitOp>))
+        op->emitOpError("expected its token to be waited for and not to be carried around a loop");
+      else
         return WalkResult::advance();
-      copy.emitOpError("expected one wait for it");
       return WalkResult::interrupt();
     });
-    if (copies.wasInterrupted())
+    if (tokens.wasInterrupted())
       return signalPassFailure();
 
     DenseMap<Value, Value> rings = makeRings(consumer, kernel.getConfig());

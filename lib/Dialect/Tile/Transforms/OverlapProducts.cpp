@@ -18,11 +18,11 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-/// The body as roles leave it: take K, s = Q K^T, wait, release, keep, softmax,
+/// The body as roles leave it: take K, s = Q K^T, wait, release, modify, keep, softmax,
 /// take V, (zero rows,) acc += P V, wait, release.
 struct Body {
   SmallVector<Operation *> scores; ///< take K to its release, with what they need
-  SmallVector<Operation *> tests;  ///< keep
+  SmallVector<Operation *> tests;  ///< modify, keep
   SmallVector<Operation *> values; ///< take V to its release
   MmaQkOp qk;
   MmaPvOp pv;
@@ -32,23 +32,24 @@ struct Body {
 
 static std::optional<Body> match(KvLoopOp loop) {
   Body body;
-  for (Operation &op : loop.getBody().front()) {
-    if (auto qk = dyn_cast<MmaQkOp>(op))
-      body.qk = qk;
-    if (auto pv = dyn_cast<MmaPvOp>(op))
-      body.pv = pv;
-    if (auto softmax = dyn_cast<SoftmaxStepOp>(op))
-      body.softmax = softmax;
-  }
-  if (!body.qk || !body.pv || !body.softmax || !loop.getCarried().empty() || !isa<FragType>(body.pv.getP().getType()) ||
-      !body.qk->isBeforeInBlock(body.softmax) || !body.softmax->isBeforeInBlock(body.pv))
+  Block &block = loop.getBody().front();
+  auto only = [&]<typename Op>(Op &found) {
+    auto ops = block.getOps<Op>();
+    found = llvm::hasSingleElement(ops) ? *ops.begin() : Op();
+    return bool(found);
+  };
+  if (!only(body.qk) || !only(body.pv) || !only(body.softmax) || !loop.getCarried().empty())
     return std::nullopt;
-  auto takeOf = [](Value tile) { return tile.getDefiningOp<TakeOp>(); };
-  TakeOp takeV = takeOf(body.pv.getV());
-  if (!takeOf(body.qk.getK()) || !takeV || !soleWait(body.qk.getToken()) || !soleWait(body.pv.getToken()))
+  TakeOp takeK = body.qk.getK().getDefiningOp<TakeOp>(), takeV = body.pv.getV().getDefiningOp<TakeOp>();
+  WaitOp waitQk = soleWait(body.qk.getToken()), waitPv = soleWait(body.pv.getToken());
+  Operation *order[] = {takeK, body.qk, waitQk, body.softmax, takeV, body.pv, waitPv};
+  if (!llvm::all_of(order, [&](Operation *op) { return op && op->getBlock() == &block; }) ||
+      !llvm::is_sorted(order, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); }) ||
+      body.qk.getS() != body.softmax.getS() || body.pv.getP() != body.softmax.getS() ||
+      body.pv.getAcc() != body.softmax.getAcc())
     return std::nullopt;
-  for (Operation &op : loop.getBody().front().without_terminator()) {
-    if (isa<KeepOp>(op))
+  for (Operation &op : block.without_terminator()) {
+    if (isa<ModifyOp, KeepOp>(op))
       body.tests.push_back(&op);
     else if (&op == body.softmax || isMemoryEffectFree(&op))
       continue; // scalars are cloned where they are needed
@@ -100,8 +101,13 @@ public:
         return llvm::find(ops, product) - ops.begin() + 1;
       };
       size_t qk = afterProduct(body.scores, body.qk), pv = afterProduct(body.values, body.pv);
+      bool turns = loop->getParentOfType<KernelOp>().getConfig().getTurns();
+      if (turns)
+        TakeTurnOp::create(b, loc);
       clone(ArrayRef(body.scores).take_front(qk));
       cloneValues(ArrayRef(body.values).take_front(pv), /*last=*/false);
+      if (turns)
+        PassTurnOp::create(b, loc);
       clone(ArrayRef(body.scores).drop_front(qk));
       clone(body.tests);
       SoftmaxOp::create(b, loc, body.softmax.getS(), body.softmax.getRow(), body.softmax.getScaleAttr());

@@ -28,13 +28,12 @@ struct PersistPass : attn::tile::impl::PersistBase<PersistPass> {
     auto persist = PersistOp::create(b, kernel.getLoc(), blocks, queue, Value());
     Block &body = persist.getBody().emplaceBlock();
     Value block = body.addArgument(b.getI32Type(), kernel.getLoc());
-    for (Operation *op : program) {
+    for (Operation *op : program)
       op->moveBefore(&body, body.end());
-      if (auto index = dyn_cast<BlockIndexOp>(op)) {
-        index.replaceAllUsesWith(block);
-        index.erase();
-      }
-    }
+    persist.walk([&](BlockIndexOp index) {
+      index.replaceAllUsesWith(block);
+      index.erase();
+    });
   }
 };
 } // namespace

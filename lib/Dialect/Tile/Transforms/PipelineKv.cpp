@@ -92,8 +92,8 @@ static void pipeline(KvLoopOp loop, Body body) {
 
   // The loop itself, with one more token going around.
   b.setInsertionPoint(loop);
-  auto pipelined =
-      KvLoopOp::create(b, loop.getLoc(), TypeRange(firstToken.getType()), loop.getBounds(), firstToken, loop.getRuns());
+  auto pipelined = KvLoopOp::create(b, loop.getLoc(), TypeRange(firstToken.getType()), loop.getBounds(), firstToken,
+                                    loop.getRuns(), loop.getOneBody());
   pipelined.getBody().takeBody(loop.getBody());
   // Nothing is in flight behind it: a copy for "no next tile" was never started.
   b.setInsertionPointAfter(pipelined);

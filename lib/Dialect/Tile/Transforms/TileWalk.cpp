@@ -6,7 +6,8 @@ using namespace mlir;
 using namespace attn::tile;
 
 WaitOp attn::tile::soleWait(Value token) {
-  return token.hasOneUse() ? dyn_cast<WaitOp>(*token.user_begin()) : WaitOp();
+  auto wait = token.hasOneUse() ? dyn_cast<WaitOp>(*token.user_begin()) : WaitOp();
+  return wait && wait.getTokens().size() == 1 ? wait : WaitOp();
 }
 
 SetVector<Operation *> attn::tile::sliceOf(Operation *op) {

@@ -10,7 +10,7 @@
 
 namespace attn::tile {
 
-/// The wait for a token, if that is all that happens to it.
+/// The wait for a token, if that is all that happens to it and it waits for nothing else.
 WaitOp soleWait(mlir::Value token);
 
 /// What `op` needs from its own block, in order, itself last.

@@ -181,9 +181,9 @@ private:
         .Case([&](ReleaseOp o) { return release(o, state); })
         .Case([&](CopyBoxOp copy) { return start(op, copy.getToken(), copy.getDst(), {}, state); })
         .Case([&](RolesOp roles) -> LogicalResult {
-          for (Region *role : {&roles.getProducer(), &roles.getConsumer()}) {
+          for (Region &role : roles->getRegions()) {
             State own;
-            if (failed(check(role->front(), own)) || failed(checkDone(own)))
+            if (failed(check(role.front(), own)) || failed(checkDone(own)))
               return failure();
           }
           return success();
@@ -206,12 +206,15 @@ private:
             return failure();
           if (!branch.getElseRegion().empty() && failed(check(branch.getElseRegion().front(), other)))
             return failure();
+          auto leavesAlike = [](const State &one, const State &two) {
+            return llvm::all_of(one.taken, [&](auto &entry) { return two.taken.contains(entry.first); });
+          };
+          if (!leavesAlike(state, other) || !leavesAlike(other, state))
+            return branch.emitOpError("takes from a ring or releases it in one branch and not in the other");
           for (auto &entry : other.into)
             state.into.insert(entry);
           for (auto &entry : other.readers)
             state.readers.insert(entry);
-          for (auto &entry : other.taken)
-            state.taken.insert(entry);
           for (auto &entry : other.gone)
             state.gone.insert(entry);
           return success();
@@ -235,13 +238,14 @@ private:
                          failed(touch(op, o.getP(), state, /*write=*/true)));
         })
         .Case([&](ZeroRowsOp o) { return touch(op, o.getPlace(), state, /*write=*/true); })
-        .Case<KeepOp, SoftmaxStepOp, SoftmaxOp, RescaleOp, NormalizeOp, ClearOp>([&](Operation *) -> LogicalResult {
-          for (Value operand : op->getOperands())
-            if (isa<FragType, RowsType, HeldType>(operand.getType()) &&
-                failed(touch(op, operand, state, /*write=*/true)))
-              return failure();
-          return success();
-        })
+        .Case<ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, RescaleOp, NormalizeOp, ClearOp>(
+            [&](Operation *) -> LogicalResult {
+              for (Value operand : op->getOperands())
+                if (isa<FragType, RowsType, HeldType>(operand.getType()) &&
+                    failed(touch(op, operand, state, /*write=*/true)))
+                  return failure();
+              return success();
+            })
         .Case<StoreOp, StoreLseOp, RepairOp>([&](Operation *) -> LogicalResult {
           for (Value operand : op->getOperands())
             if (isa<FragType, RowsType>(operand.getType()) && failed(touch(op, operand, state, /*write=*/false)))

@@ -80,7 +80,8 @@ tile.kernel @one_run(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid:
 // CHECK: %[[SOME:.*]] = arith.ori %[[IN1]], %[[IN2]] : i1
 // CHECK: arith.muli %[[TILE]], %n
 // CHECK: tile.copy_async %K, %{{.*}} when(%[[SOME]])
-// CHECK: tile.kv_loop [%lo, %n] tests {{\[\[}}0]], [%mid, %hi] tests {{\[\[}}1]] carry(
+// A walk that is to stay one body says so still.
+// CHECK: tile.kv_loop [%lo, %n] tests {{\[\[}}0]], [%mid, %hi] tests {{\[\[}}1]] carry(%{{.*}}) one_body {
 tile.kernel @two_runs(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid: i32, %hi: i32) target("sm_80")
     grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
@@ -89,7 +90,7 @@ tile.kernel @two_runs(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid
   %s = tile.place "s" : !tile.frag<64x64, 4>
   %acc = tile.place "acc" : !tile.frag<64x64, 4>
   %row = tile.place "row" : !tile.rows<64, 4>
-  tile.kv_loop [%lo, %n] tests [[0]], [%mid, %hi] tests [[1]] carry() {
+  tile.kv_loop [%lo, %n] tests [[0]], [%mid, %hi] tests [[1]] carry() one_body {
   ^bb0(%j: i32, %next: i32, %more: i1):
     %k0 = arith.muli %j, %n : i32
     %wide = arith.extsi %k0 : i32 to i64

@@ -96,3 +96,62 @@ tile.kernel @branches(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32, %mid
   %b = tile.copy_async %V, %q stride(%stride) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
   tile.wait %a, %b : !tile.token<copy>, !tile.token<copy>
 }
+
+// Rings: a tile is read until its release, around loops and in branches that both leave
+// it as they found it; two rings at a time; the same ring after its release.
+// CHECK-LABEL: tile.kernel @rings
+tile.kernel @rings(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blocks: i32, %queue: !tile.queue)
+    target("sm_90a") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %nobody = tile.place "nobody" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %feed = tile.place "feed" : !tile.feed<1>
+  tile.roles registers(40, 232) producer {
+    tile.persist %blocks, %queue feed(%feed : !tile.feed<1>) {
+    ^bb0(%block: i32):
+      tile.send %feed(%block) : !tile.feed<1>
+      tile.fill %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
+      tile.fill %V, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
+    }
+  } consumer {
+    %s = tile.place "s" : !tile.frag<64x64, 4>
+    %acc = tile.place "acc" : !tile.frag<64x64, 4>
+    %row = tile.place "row" : !tile.rows<64, 4>
+    %held = tile.place "held" : !tile.held<64x64xbf16, 4>
+    %p = tile.place "p" : !tile.held<64x64xbf16, 4>
+    %one = arith.constant 1 : i32
+    %some = arith.cmpi slt, %lo, %hi : i32
+    tile.persist %blocks feed(%feed : !tile.feed<1>) {
+    ^bb0(%block: i32):
+      // Taken before the loop, given back and taken anew in each iteration.
+      %first = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      scf.for %j = %lo to %hi step %one : i32 {
+        tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+        %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+        %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+        tile.zero_rows %v from(%j) : !tile.shared<64x64xbf16, swizzled>
+        %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+        %ta = tile.mma_pv %acc, %p, %v : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+        tile.wait %ts : !tile.token<product>
+        tile.softmax %s, %row scale 0.5 : !tile.frag<64x64, 4>, !tile.rows<64, 4>
+        tile.wait %ta : !tile.token<product>
+        tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+        tile.rescale %acc, %row : !tile.frag<64x64, 4>, !tile.rows<64, 4>
+        tile.round %p, %s : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>
+      }
+      scf.if %some {
+        tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+        %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+        tile.hold %held, %v : !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+        tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      } else {
+        tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      }
+      scf.if %some {
+        %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+        tile.hold %held, %k : !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+        tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      }
+    }
+  }
+}

@@ -5,7 +5,7 @@
 #ifndef ATTN_DIALECT_ATTN_IR_ATTN_H
 #define ATTN_DIALECT_ATTN_IR_ATTN_H
 
-#include "attn/Dialect/Attn/IR/MaskScope.h"
+#include "attn/Dialect/Attn/IR/ScoreScope.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Dialect.h"
@@ -48,8 +48,13 @@ TileClass classify(MaskInterface mask, const MaskScope &scope, Interval queries,
 /// numbers, no SSA values.
 int64_t countKeys(MaskInterface mask, const MaskScope &scope, int64_t q);
 
+/// Letters, digits and `_`, no digit first.
+bool isIdentifier(llvm::StringRef name);
+
 /// The distinct arrays that the whole expression reads, each once, in order.
 llvm::SmallVector<MaskOperand> distinctOperands(MaskInterface mask);
+/// The same of a problem's score modifiers.
+llvm::SmallVector<ScoreOperand> scoreOperands(ProblemOp problem);
 } // namespace attn
 
 #endif // ATTN_DIALECT_ATTN_IR_ATTN_H

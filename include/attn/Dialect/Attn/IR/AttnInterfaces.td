@@ -75,4 +75,39 @@ def Attn_MaskInterface : AttrInterface<"MaskInterface"> {
   ];
 }
 
+def Attn_ScoreModifierInterface : AttrInterface<"ScoreModifierInterface"> {
+  let cppNamespace = "::attn";
+  let description = [{
+    Something that is done to the scores, `scale * dot(q, k)`, before the softmax:
+    a function of the score, its row, key, head and sequence. Masks know nothing of
+    it and it nothing of masks; what it makes of an invisible pair does not matter.
+
+    `modify` is the definition. `emitScore` is the same as IR on f32. Scores that
+    are small, as almost all are, may have a cheaper formula: `smallBelow` and
+    `emitSmallScore`.
+  }];
+  let methods = [
+    InterfaceMethod<"The definition: what becomes of a score, in natural units, in double.",
+      "double", "modify", (ins "const ::attn::ScorePoint &":$point, "double":$score)>,
+
+    InterfaceMethod<[{What becomes of any score, as IR. A NaN stays one; an error is at most
+      some of float32's own, of the largest score.}],
+      "::attn::Score", "emitScore", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score)>,
+
+    InterfaceMethod<[{`emitSmallScore` may be used where |value| is below this, for values of the
+      given factor. 0: there is no such formula.}],
+      "double", "smallBelow", (ins "double":$factor), "", [{ return 0; }]>,
+
+    InterfaceMethod<"As `emitScore`, for small scores only; leaves the same factor.",
+      "::attn::Score", "emitSmallScore", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score), "",
+      [{ return $_attr.emitScore(scope, score); }]>,
+
+    InterfaceMethod<"The run-time float32 arrays it reads. None for most modifiers.",
+      "::llvm::SmallVector<::attn::ScoreOperand>", "operands", (ins), "", [{ return {}; }]>,
+
+    InterfaceMethod<"May a problem have several of this kind?",
+      "bool", "mayRepeat", (ins), "", [{ return false; }]>
+  ];
+}
+
 #endif // ATTN_INTERFACES

@@ -52,7 +52,7 @@ struct ProblemTensor {
 /// The extent of an axis; -1: not known yet.
 int64_t extentOf(ProblemTensor::Axis axis, const FixedSizes &fixed, const Sizes &sizes);
 
-/// q, k, v, o, lse if asked for, the layouts' arrays, the mask's arrays.
+/// q, k, v, o, lse if asked for, the layouts' arrays, the mask's, the score modifiers'.
 std::vector<ProblemTensor> tensorsOf(ProblemOp problem);
 
 /// The contents of the arrays of a packed side (`q` or `kv`), with `rows` rows

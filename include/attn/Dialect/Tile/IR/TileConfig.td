@@ -20,14 +20,17 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
 
     Where a role of its own brings the tiles (sm_90a), `warps` counts those that
     compute, `stages` is how many key tiles (and value tiles) and `q_stages` how
-    many query tiles shared memory holds. Other targets refuse another number
-    than the defaults.
+    many query tiles shared memory holds; with `turns`, warpgroups begin their
+    products in turn, so that one multiplies while another is at its exponents;
+    with `narrow`, each warpgroup walks the key tiles of its own rows. Other targets
+    refuse anything but the defaults.
 
     Constraints:
     - C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256.
     - C2: kv_tile is a multiple of 16 from 16 to 256.
     - C3: blocks is from 1 to 16.
     - C4: stages is from 2 to 8, q_stages 1 or 2.
+    - C5: not both turns and narrow: warpgroups have to take as many turns as each other.
 
     ```mlir
     #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>
@@ -37,7 +40,9 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
                         DefaultValuedParameter<"bool", "false">:$hold_q,
                         DefaultValuedParameter<"bool", "false">:$one_body,
                         DefaultValuedParameter<"int64_t", "2">:$stages,
-                        DefaultValuedParameter<"int64_t", "1">:$q_stages);
+                        DefaultValuedParameter<"int64_t", "1">:$q_stages,
+                        DefaultValuedParameter<"bool", "false">:$turns,
+                        DefaultValuedParameter<"bool", "false">:$narrow);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -27,7 +27,7 @@ def Tile_Dialect : Dialect {
     dumps: `tile-pipeline-kv` moves copies ahead, `tile-split-kv-loop` makes one
     loop per segment and drops the tests it does not need.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
 }

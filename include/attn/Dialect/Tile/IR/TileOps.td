@@ -94,19 +94,50 @@ def Tile_FindSequenceOp : Tile_Op<"find_sequence", [Pure, DeclareOpInterfaceMeth
   }];
 }
 
-def Tile_LoadOp : Tile_Op<"load", [Pure]> {
-  let summary = "one int32 from a run-time array";
+def Tile_QueryRowsOp : Tile_Op<"query_rows", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "the queries for which a walk over keys is";
+  let description = [{
+    The `rows` rows from `q0` on, as [first, behind). What follows from them may be
+    worked out for a part of the rows as well: `tile-walk-by-warpgroup` does.
+
+    ```mlir
+    %first, %behind = tile.query_rows %q0, %rows
+    ```
+  }];
+  let arguments = (ins I32:$q0, I32:$rows);
+  let results = (outs I32:$first, I32:$behind);
+  let assemblyFormat = "$q0 `,` $rows attr-dict";
+}
+
+def Tile_WarpgroupOp : Tile_Op<"warpgroup", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "the number of this warpgroup among those that compute";
+  let description = [{
+    ```mlir
+    %warpgroup = tile.warpgroup
+    ```
+  }];
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_LoadOp : Tile_Op<"load", [Pure,
+    TypesMatchWith<"the array's element", "array", "result", "::llvm::cast<::attn::tile::PtrType>($_self).getElement()">]> {
+  let summary = "one element of a run-time array";
   let description = [{
     Arrays are constant while a kernel runs, so a load is pure. `index` is i32 or
     i64. `uniform`: all threads of the block load the same element, so addresses
     made of it are computed once a warp.
+
+    Constraints:
+    - C1: the array's elements are i32 or f32; those of a uniform load are i32.
 
     ```mlir
     %len = tile.load %cu_seqlens_kv[%b] : i32 from !tile.ptr<i32>
     ```
   }];
   let arguments = (ins Tile_Ptr:$array, AnyTypeOf<[I32, I64]>:$index, UnitAttr:$uniform);
-  let results = (outs I32:$result);
+  let results = (outs AnyTypeOf<[I32, F32]>:$result);
+  let hasVerifier = 1;
   let assemblyFormat = "(`uniform` $uniform^)? $array `[` $index `]` attr-dict `:` type($index)  `from` qualified(type($array))";
 }
 
@@ -303,6 +334,42 @@ def Tile_MmaPvOp : Tile_Op<"mma_pv"> {
 // On fragments
 //===----------------------------------------------------------------------===//
 
+def Tile_ModifyOp : Tile_Op<"modify", [SingleBlock,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "a function of each score, its row and its key";
+  let description = [{
+    What an `attn.problem` asks to be done to scores before the softmax, one op for
+    each score modifier, in their order, behind the product and before `tile.keep`
+    (masked scores have to stay -inf). Full tiles need it like all others.
+
+    The region gets a score, its query row and its key, (`q0`, `k0`) being those of
+    the tile's first, and the key once more as `base + ahead`, where `ahead` is a
+    constant after unrolling: turning an integer into a float is dear. It yields
+    the new score. Scores are products as `tile.mma_qk` leaves them, or what the
+    op before left; constants in the region know by what they are multiplied later.
+
+    `within`: where all scores of a warp are smaller than that in size, the first
+    region is taken, which need not be right for others.
+
+    Constraints:
+    - C1: `within` is positive and goes with a second region.
+
+    ```mlir
+    tile.modify %s at(%q0, %k0) : !tile.frag<128x64, 4> {
+    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+      %capped = math.tanh %score : f32
+      tile.yield %capped : f32
+    }
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$s, I32:$q0, I32:$k0, OptionalAttr<F64Attr>:$within);
+  let regions = (region AnyRegion:$small, SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $s `at` `(` $q0 `,` $k0 `)` `:` qualified(type($s)) (`within` $within^ $small `else`)? $body attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_KeepOp : Tile_Op<"keep", [SingleBlockImplicitTerminator<"YieldOp">,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "element test: scores of invisible pairs become -inf";
@@ -416,7 +483,8 @@ def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">,
     `q`, `o` and `lse` point at the tile's first row, `k` and `v` at the
     sequence's first key; rows are `..._row` elements apart; `keys` is the
     sequence's length. The region gets (query row, key) and yields the mask's
-    conditions, all of which have to hold.
+    conditions, all of which have to hold; the second one, if any, is that of
+    `tile.modify` for all of the problem's score modifiers together.
 
     ```mlir
     tile.repair %acc at(%q0) rows(%rows) keys(%keys) from(%q, %q_row, %k, %k_row, %v, %v_row) into(%o, %o_row) lse(%lse)
@@ -430,11 +498,11 @@ def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">,
   let arguments = (ins Tile_Frag:$acc, I32:$q0, I32:$rows, I32:$keys, Tile_Ptr:$q, I64:$q_row, Tile_Ptr:$k, I64:$k_row,
                        Tile_Ptr:$v, I64:$v_row, Tile_Ptr:$o, I64:$o_row, Optional<Tile_FloatPtr>:$lse, I64Attr:$dim_qk,
                        I64Attr:$dim_v, F64Attr:$scale);
-  let regions = (region SizedRegion<1>:$body);
+  let regions = (region SizedRegion<1>:$body, AnyRegion:$modify);
   let assemblyFormat = [{
     $acc `at` `(` $q0 `)` `rows` `(` $rows `)` `keys` `(` $keys `)` `from` `(` $q `,` $q_row `,` $k `,` $k_row `,` $v `,` $v_row `)`
     `into` `(` $o `,` $o_row `)` (`lse` `(` $lse^ `)`)? `dims` `(` $dim_qk `,` $dim_v `)` `scale` $scale
-    `:` qualified(type($acc)) `,` qualified(type($q)) $body attr-dict
+    `:` qualified(type($acc)) `,` qualified(type($q)) $body (`modify` $modify^)? attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -659,8 +727,32 @@ def Tile_ReleaseOp : Tile_Op<"release"> {
   let assemblyFormat = "$ring attr-dict `:` qualified(type($ring))";
 }
 
+def Tile_TakeTurnOp : Tile_Op<"take_turn"> {
+  let summary = "waits until it is this warpgroup's turn to begin products";
+  let description = [{
+    Left to themselves, warpgroups may fall into step, and tensor cores and exp2
+    units wait for each other. Every warpgroup has to take and pass as many turns
+    as the others.
+
+    ```mlir
+    tile.take_turn
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_PassTurnOp : Tile_Op<"pass_turn"> {
+  let summary = "lets the next warpgroup begin its products";
+  let description = [{
+    ```mlir
+    tile.pass_turn
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator]> {
-  let summary = "ends the body of `tile.kv_loop` or `tile.keep`";
+  let summary = "ends the body of `tile.kv_loop`, `tile.modify` or `tile.keep`";
   let description = [{
     ```mlir
     tile.yield %below : i1

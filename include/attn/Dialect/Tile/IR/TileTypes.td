@@ -100,7 +100,7 @@ def Tile_Ring : Tile_Type<"Ring", "ring"> {
 }
 
 def Tile_Feed : Tile_Type<"Feed", "feed"> {
-  let summary = "a place: messages from the role that loads to those that compute, one a query tile";
+  let summary = "a place: messages of the role that loads to those that compute, one a query tile";
   let description = [{
     Two slots of `words` 32-bit words with two barriers each.
 
@@ -113,7 +113,7 @@ def Tile_Feed : Tile_Type<"Feed", "feed"> {
   let assemblyFormat = "`<` $words `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    int64_t getBytes() const { return 2 * (2 * 8 + getWords() * 4); }
+    int64_t getBytes() const { return 2 * (2 * 8 + (getWords() + 3) / 4 * 16); }
   }];
 }
 

@@ -31,10 +31,26 @@ def AssignRoles : Pass<"tile-assign-roles", "::attn::tile::KernelOp"> {
     Splits `tile.persist` into `tile.roles`. The producer keeps scalars, loops and
     copies; a place that was copied into becomes a ring that it fills as far ahead
     as there are stages. The consumer takes a tile where it used to wait for a
-    copy, and releases it behind the last product that reads it. Scalars that are
-    read from memory are sent along, so that consumers wait for none.
+    copy, and releases it behind the last product that reads it. Scalars that
+    follow from a block's number are worked out by the producer, which is ahead,
+    and sent: consumers wait for no memory and divide no integers.
     (`test/Dialect/Tile/Transforms/assign-roles.mlir`)
   }];
+}
+
+def WalkByWarpgroup : Pass<"tile-walk-by-warpgroup", "::attn::tile::KernelOp"> {
+  let summary = "each warpgroup computes the key tiles of its own rows only";
+  let description = [{
+    Where the config says `narrow`. A query tile's walk is that of all its rows. A warpgroup has 64 of them: under
+    a causal mask or a window it needs fewer tiles, and tests fewer, and behind
+    the end of a sequence it may have no row at all. In the consumer,
+    `tile.query_rows` becomes the warpgroup's own rows, and the bounds of the
+    `tile.kv_loop` follow. Tiles that the producer brings for the others are
+    taken and released unread: those before its own ahead of the loop, those
+    behind them at the very end, under the others' products. Walks of several
+    runs stay common. (`test/Dialect/Tile/Transforms/walk-by-warpgroup.mlir`)
+  }];
+  let dependentDialects = ["::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
 }
 
 def OverlapProducts : Pass<"tile-overlap-products", "::attn::tile::KernelOp"> {
@@ -82,7 +98,8 @@ def VerifyAsync : Pass<"tile-verify-async", "::attn::tile::KernelOp"> {
       copy, which is the block's barrier, since it was last read),
     - a token that is waited for twice, or never,
     - a tile of a ring that is read after its release, released while a product
-      reads it, taken while the one before is not released, or never released;
+      reads it, taken while the one before is not released, never released, or
+      taken or released in one of two branches only;
     - a ring that is filled and not taken, or taken and not filled.
     (`test/Dialect/Tile/Transforms/verify-async-errors.mlir`)
   }];

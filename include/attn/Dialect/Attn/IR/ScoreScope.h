@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a score modifier may ask about its surroundings, in the two worlds it
+// lives in: one score of the reference (`ScorePoint`) and a kernel (`ScoreScope`).
+//
+#ifndef ATTN_DIALECT_ATTN_IR_SCORESCOPE_H
+#define ATTN_DIALECT_ATTN_IR_SCORESCOPE_H
+
+#include "attn/Dialect/Attn/IR/MaskScope.h"
+
+namespace attn {
+
+/// Emits arithmetic on f32.
+class FloatMath {
+public:
+  FloatMath(mlir::OpBuilder &builder, mlir::Location loc) : builder(builder), loc(loc) {}
+
+  mlir::Value constant(double number); ///< beyond f32: its largest
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value sub(mlir::Value a, mlir::Value b);
+  mlir::Value mul(mlir::Value a, mlir::Value b);
+  mlir::Value fma(mlir::Value a, mlir::Value b, mlir::Value c); ///< a * b + c
+  mlir::Value neg(mlir::Value a);
+  mlir::Value abs(mlir::Value a);
+  mlir::Value tanh(mlir::Value a);
+  mlir::Value exp2(mlir::Value a);
+  mlir::Value convert(Index a); ///< i32 to f32
+  /// Gives the value a name that printed code and dumps use.
+  mlir::Value named(mlir::Value a, llvm::StringRef name);
+  /// For positions and lengths, at the same place.
+  IndexMath indices() { return IndexMath(builder, loc); }
+
+private:
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+};
+
+/// A score in a kernel: `value * factor` in natural units. The first value is what
+/// the product leaves, the first factor the problem's scale; the last factor costs
+/// nothing, since softmax multiplies by a constant anyway. So a modifier is free to
+/// move constants into the factor. It stays positive: a sign is in the value.
+struct Score {
+  mlir::Value value;
+  double factor;
+};
+
+/// A run-time float32 array that a modifier reads.
+struct ScoreOperand {
+  std::string name;
+  enum Shape { PerHead } shape; ///< [heads]: an entry for each query head
+  bool operator==(const ScoreOperand &) const = default;
+};
+
+/// One score of one sequence and head, for the definition.
+struct ScorePoint : MaskPoint {
+  int64_t heads = 0;
+  /// The entry of an operand that belongs to this score.
+  std::function<double(const ScoreOperand &)> entry;
+};
+
+/// The same in a kernel.
+struct ScoreScope {
+  const MaskScope &sequence; ///< lengths, batch, head: SSA values
+  int64_t heads;
+  FloatMath once; ///< emits once a query tile, before the walk over keys
+  FloatMath each; ///< emits what is done to each score
+  Index q, k;     ///< the score's row and key
+  /// The key once more: k == base + ahead, where `ahead` is a constant after
+  /// unrolling and `base` the same for all keys of a row that a thread has.
+  /// (Turning an integer into a float costs as much as an exponential, an FMA with
+  /// a constant as much as any other.)
+  Index base;
+  mlir::Value ahead; ///< f32
+  /// Loads the entry of an operand that belongs to this score.
+  std::function<mlir::Value(const ScoreOperand &)> entry;
+};
+
+/// The same score with a factor that is far from f32's ends, so that other numbers
+/// may be divided by it.
+Score moderate(FloatMath &math, Score score);
+
+} // namespace attn
+
+#endif // ATTN_DIALECT_ATTN_IR_SCORESCOPE_H

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Dialect/Attn/IR/ScoreScope.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include <algorithm>
+#include <limits>
+
+using namespace mlir;
+using namespace attn;
+
+Value FloatMath::constant(double number) {
+  constexpr double largest = std::numeric_limits<float>::max();
+  return arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(std::clamp(number, -largest, largest)));
+}
+
+Value FloatMath::add(Value a, Value b) { return arith::AddFOp::create(builder, loc, a, b); }
+Value FloatMath::sub(Value a, Value b) { return arith::SubFOp::create(builder, loc, a, b); }
+Value FloatMath::mul(Value a, Value b) { return arith::MulFOp::create(builder, loc, a, b); }
+Value FloatMath::fma(Value a, Value b, Value c) { return math::FmaOp::create(builder, loc, a, b, c); }
+Value FloatMath::neg(Value a) { return arith::NegFOp::create(builder, loc, a); }
+Value FloatMath::abs(Value a) { return math::AbsFOp::create(builder, loc, a); }
+Value FloatMath::tanh(Value a) { return math::TanhOp::create(builder, loc, a); }
+Value FloatMath::exp2(Value a) { return math::Exp2Op::create(builder, loc, a); }
+
+Value FloatMath::convert(Index a) {
+  return arith::SIToFPOp::create(builder, loc, builder.getF32Type(), indices().value(a));
+}
+
+Value FloatMath::named(Value a, llvm::StringRef name) {
+  a.getDefiningOp()->setLoc(NameLoc::get(builder.getStringAttr(name), loc));
+  return a;
+}
+
+Score attn::moderate(FloatMath &math, Score score) {
+  if (score.factor >= 0x1p-60 && score.factor <= 0x1p60)
+    return score;
+  return {math.mul(score.value, math.constant(score.factor)), 1};
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Configs given by hand that a target cannot do anything with.
+//
+// RUN: rm -rf %t && split-file %s %t
+// RUN: attn-opt %t/hopper.mlir -convert-attn-to-tile="target=sm_90a" -split-input-file -verify-diagnostics
+// RUN: attn-opt %t/others.mlir -convert-attn-to-tile -split-input-file -verify-diagnostics
+// RUN: not attn-opt %t/others.mlir -convert-attn-to-tile="target=cpu" -split-input-file 2>&1 | FileCheck %s --check-prefix=CPU
+// CPU-COUNT-3: error: 'attn.problem' op expected {{.*}} for target `cpu`
+
+// Rings of as many stages as a config wants may need more than a multiprocessor has.
+// RUN: not attn-opt %t/large.mlir --attn-pipeline="target=sm_90a" 2>&1 | FileCheck %s --check-prefix=LARGE
+// LARGE: large.mlir:1:1: error: expected at most 232448 bytes of shared memory, got: {{[0-9]+}} with #tile.config<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, stages = 8>
+
+//--- hopper.mlir
+// Not whole warpgroups.
+// expected-error @below {{'attn.problem' op expected 4, 8 or 12 warps of 16 rows each for target `sm_90a`, got: #tile.config<q_tile = 32, kv_tile = 64, warps = 2, blocks = 1>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 32, kv_tile = 64, warps = 2, blocks = 1>)
+
+// -----
+
+// Two products of 64 rows for each warpgroup.
+// expected-error @below {{expected 4, 8 or 12 warps of 16 rows each for target `sm_90a`, got: #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 1>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 1>)
+
+// -----
+
+// More threads than have registers.
+// expected-error @below {{for target `sm_90a`, got: #tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 2>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 2>)
+
+// -----
+
+// wgmma reads Q from shared memory.
+// expected-error @below {{and no hold_q for target `sm_90a`, got: #tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, hold_q = true>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, hold_q = true>)
+
+//--- others.mlir
+// What only sm_90a can do.
+// expected-error @below {{'attn.problem' op expected 1, 2, 4 or 8 warps for target `sm_80`, got: 12}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1>)
+
+// -----
+
+// expected-error @below {{'attn.problem' op expected the default stages, q_stages, turns and narrow for target `sm_80`, which has no roles, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3>)
+
+// -----
+
+// expected-error @below {{for target `sm_80`, which has no rings, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, q_stages = 2>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, q_stages = 2>)
+
+//--- large.mlir
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(128) dtype(bf16)
+  config(#tile.config<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, stages = 8>)

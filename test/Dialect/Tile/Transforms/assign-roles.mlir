@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `tile-assign-roles`: a persistent program becomes two, for the warp that brings tiles and
+// for those that compute.
+//
+// RUN: attn-opt %s -tile-assign-roles | FileCheck %s
+// RUN: attn-opt %s -tile-assign-roles -mlir-print-op-generic -mlir-print-debuginfo | attn-opt - | FileCheck %s
+// RUN: attn-opt %s -tile-assign-roles -tile-verify-async
+
+// A ring for each place that is copied into, of `stages` tiles in the loop and of
+// `q_stages` outside; they and the feed are what roles share.
+// CHECK-LABEL: tile.kernel @one_run
+// CHECK-NEXT: %Q = tile.place "Q" : !tile.ring<2, <64x64xbf16, swizzled>>
+// CHECK-NEXT: %K = tile.place "K" : !tile.ring<3, <64x64xbf16, swizzled>>
+// CHECK-NEXT: %V = tile.place "V" : !tile.ring<3, <64x64xbf16, swizzled>>
+// CHECK-NEXT: %feed = tile.place "feed" : !tile.feed<4>
+// CHECK-NEXT: tile.roles registers({{[0-9]+}}, {{[0-9]+}}) producer {
+
+// The producer asks for numbers and sends what follows from them and is used: loads and
+// divisions, not what only leads to them, nor what is the same for all blocks.
+// CHECK-NEXT: tile.persist %blocks, %queue feed(%feed : !tile.feed<4>) {
+// CHECK-NEXT: ^bb0(%[[BLOCK:.*]]: i32):
+// CHECK-NEXT: %[[EIGHT:.*]] = arith.constant 8
+// CHECK-NEXT: %h = arith.remui %[[BLOCK]], %[[EIGHT]]
+// CHECK-NEXT: %[[B:.*]] = arith.divui %[[BLOCK]], %[[EIGHT]]
+// CHECK-NEXT: %len = tile.load uniform %lens[%[[B]]]
+// CHECK-NEXT: %end = arith.divui %len, %[[EIGHT]]
+// CHECK-NEXT: tile.send %feed(%[[BLOCK]], %h, %len, %end) : !tile.feed<4>
+
+// It fills as often as there was a copy, and does not care about tests: the walk is one
+// segment.
+// CHECK-NEXT: tile.fill %Q, %map at(%n, %h, %n)
+// CHECK-NEXT: %[[ZERO:.*]] = arith.constant 0
+// CHECK-NEXT: tile.kv_loop [%[[ZERO]], %end] tests {{\[\[}}]] carry() {
+// CHECK-NEXT: ^bb0(%[[J:.*]]: i32, %{{.*}}: i32, %{{.*}}: i1):
+// CHECK-NEXT: tile.fill %K, %map at(%[[J]], %h, %n)
+// CHECK-NEXT: tile.fill %V, %map at(%[[J]], %n, %h)
+// CHECK-NEXT: tile.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+
+// The consumer has the registers. It takes where it waited for a copy, and releases
+// behind the product's wait, or the loop, that is the last to read.
+// CHECK-NEXT: } consumer {
+// CHECK-NEXT: %s = tile.place "s"
+// CHECK-NEXT: %acc = tile.place "acc"
+// CHECK-NEXT: %row = tile.place "row"
+// CHECK-NEXT: tile.persist %blocks feed(%feed : !tile.feed<4>) {
+// CHECK-NEXT: ^bb0(%{{.*}}: i32, %h: i32, %len: i32, %end: i32):
+// CHECK-NEXT: %[[SAME:.*]] = arith.addi %n, %n
+// CHECK-NEXT: tile.clear %acc
+// CHECK-NEXT: tile.clear %row
+// CHECK-NEXT: %Q_tile = tile.take %Q
+// CHECK-NEXT: %[[ZERO:.*]] = arith.constant 0
+// CHECK-NEXT: tile.kv_loop [%[[ZERO]], %len, %end] tests {{\[\[}}], [0]] carry() {
+// CHECK-NEXT: ^bb0(%[[J:.*]]: i32, %{{.*}}: i32, %{{.*}}: i1):
+// CHECK-NEXT: %K_tile = tile.take %K
+// CHECK-NEXT: %[[QK:.*]] = tile.mma_qk %s, %Q_tile, %K_tile
+// CHECK-NEXT: tile.wait %[[QK]]
+// CHECK-NEXT: tile.release %K
+// CHECK-NEXT: tile.keep %s at(%[[SAME]], %[[J]])
+// CHECK: tile.softmax_step
+// CHECK-NEXT: %V_tile = tile.take %V
+// CHECK-NEXT: tile.zero_rows %V_tile from(%len)
+// CHECK-NEXT: %[[PV:.*]] = tile.mma_pv %acc, %s, %V_tile
+// CHECK-NEXT: tile.wait %[[PV]]
+// CHECK-NEXT: tile.release %V
+// CHECK-NEXT: tile.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: tile.release %Q
+// CHECK-NEXT: tile.normalize %acc, %row
+// CHECK-NEXT: tile.store %o stride(%o_row), %acc rows(%len, %n)
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+tile.kernel @one_run(%map: !tile.map<64xbf16>, %lens: !tile.ptr<i32>, %o: !tile.ptr<bf16>, %o_row: i64, %n: i32,
+                     %blocks: i32, %queue: !tile.queue) target("sm_90a")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3, q_stages = 2>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, swizzled>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
+  %V = tile.place "V" : !tile.shared<64x64xbf16, swizzled>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  tile.persist %blocks, %queue {
+  ^bb0(%block: i32):
+    %eight = arith.constant 8 : i32
+    %same = arith.addi %n, %n : i32
+    %h = arith.remui %block, %eight : i32 loc("h")
+    %b = arith.divui %block, %eight : i32
+    %len = tile.load uniform %lens[%b] : i32 from !tile.ptr<i32> loc("len")
+    %end = arith.divui %len, %eight : i32 loc("end")
+    %tq = tile.copy_box %Q, %map at(%n, %h, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
+    tile.clear %acc : !tile.frag<64x64, 4>
+    tile.clear %row : !tile.rows<64, 4>
+    tile.wait %tq : !tile.token<copy>
+    %zero = arith.constant 0 : i32
+    tile.kv_loop [%zero, %len, %end] tests [[], [0]] carry() {
+    ^bb0(%j: i32, %next: i32, %more: i1):
+      %tk = tile.copy_box %K, %map at(%j, %h, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
+      tile.wait %tk : !tile.token<copy>
+      %ts = tile.mma_qk %s, %Q, %K : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>, !tile.shared<64x64xbf16, swizzled>
+      tile.wait %ts : !tile.token<product>
+      tile.keep %s at(%same, %j) : !tile.frag<64x64, 4> {
+      ^bb0(%query: i32, %key: i32):
+        %below = arith.cmpi sle, %key, %query : i32
+        tile.yield %below : i1
+      }
+      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
+      %tv = tile.copy_box %V, %map at(%j, %n, %h) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
+      tile.wait %tv : !tile.token<copy>
+      tile.zero_rows %V from(%len) : !tile.shared<64x64xbf16, swizzled>
+      %ta = tile.mma_pv %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.wait %ta : !tile.token<product>
+      tile.yield
+    }
+    tile.normalize %acc, %row : !tile.frag<64x64, 4>, !tile.rows<64, 4>
+    tile.store %o stride(%o_row), %acc rows(%len, %n) dim 64 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
+  }
+}
+
+// Several runs stay several; what is in a branch is filled and taken in that branch; a
+// search's results keep their names.
+// CHECK-LABEL: tile.kernel @branches
+// CHECK: %feed = tile.place "feed" : !tile.feed<3>
+// CHECK: tile.find_sequence %[[BLOCK:.*]] in
+// CHECK-NEXT: tile.send %feed(%[[BLOCK]], %q0, %rows)
+// CHECK-NEXT: %[[LIVE:.*]] = arith.cmpi slt, %n, %rows
+// CHECK-NEXT: scf.if %[[LIVE]] {
+// CHECK-NEXT: tile.kv_loop [%n, %q0] tests {{\[\[}}]], [%q0, %rows] tests {{\[\[}}]] carry() {
+// CHECK: tile.fill %K
+// CHECK-NEXT: tile.yield
+// CHECK-NOT: tile.store_padding
+// CHECK: } consumer {
+// CHECK: scf.if
+// CHECK-NEXT: tile.kv_loop [%n, %n, %q0] tests {{\[\[}}0], []], [%q0, %n, %n, %rows] tests {{\[\[}}0], [], [0]] carry() {
+// CHECK: tile.take %K
+// Two products read K, and the first to be started is the last to be waited for.
+// CHECK-NEXT: %[[A:.*]] = tile.mma_qk %s
+// CHECK-NEXT: %[[B:.*]] = tile.mma_qk %t
+// CHECK-NEXT: tile.wait %[[B]]
+// CHECK-NEXT: tile.wait %[[A]]
+// CHECK-NEXT: tile.release %K
+// CHECK: } else {
+// CHECK-NEXT: tile.store_padding %o stride(%o_row) rows(%q0)
+tile.kernel @branches(%map: !tile.map<64xbf16>, %cu: !tile.ptr<i32>, %o: !tile.ptr<bf16>, %o_row: i64, %n: i32,
+                      %blocks: i32, %queue: !tile.queue) target("sm_90a")
+    grid(packed heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
+  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %t = tile.place "t" : !tile.frag<64x64, 4>
+  tile.persist %blocks, %queue {
+  ^bb0(%block: i32):
+    %b, %q0, %first, %rows, %write_rows = tile.find_sequence %block in %cu, %cu, %n, %n tile 64 : !tile.ptr<i32>, !tile.ptr<i32>
+    %live = arith.cmpi slt, %n, %rows : i32
+    scf.if %live {
+      tile.kv_loop [%n, %n, %q0] tests [[0], []], [%q0, %n, %n, %rows] tests [[0], [], [0]] carry() {
+      ^bb0(%j: i32, %next: i32, %more: i1):
+        %tk = tile.copy_box %K, %map at(%j, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
+        tile.wait %tk : !tile.token<copy>
+        %ts = tile.mma_qk %s, %held, %K : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+        %tt = tile.mma_qk %t, %held, %K : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+        tile.wait %tt : !tile.token<product>
+        tile.wait %ts : !tile.token<product>
+        tile.keep %s at(%q0, %j) : !tile.frag<64x64, 4> {
+        ^bb0(%query: i32, %key: i32):
+          %below = arith.cmpi sle, %key, %query : i32
+          tile.yield %below : i1
+        }
+        tile.yield
+      }
+    } else {
+      tile.store_padding %o stride(%o_row) rows(%q0) dim 64 : !tile.ptr<bf16>
+    }
+  }
+}
+
+// Nothing but the block's number to be sent, and a tile that nobody reads. Registers
+// are shared out by how many warps compute.
+// CHECK-LABEL: tile.kernel @unread
+// CHECK: %feed = tile.place "feed" : !tile.feed<1>
+// CHECK-NEXT: tile.roles registers(32, 160) producer {
+// CHECK: tile.send %feed(%{{.*}}) : !tile.feed<1>
+// CHECK: tile.fill %Q
+// CHECK: consumer {
+// CHECK: %Q_tile = tile.take %Q
+// CHECK-NEXT: tile.release %Q
+// CHECK-NEXT: }
+tile.kernel @unread(%map: !tile.map<192xbf16>, %n: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
+    grid(dense heads 1) config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<192x64xbf16, swizzled>
+  tile.persist %blocks, %queue {
+  ^bb0(%block: i32):
+    %tq = tile.copy_box %Q, %map at(%n, %n, %n) : !tile.shared<192x64xbf16, swizzled>, !tile.map<192xbf16>
+    tile.wait %tq : !tile.token<copy>
+  }
+}
+
+// A feed has 32 words. What does not fit the consumer finds out for itself.
+// CHECK-LABEL: tile.kernel @many
+// CHECK: %feed = tile.place "feed" : !tile.feed<32>
+// CHECK: tile.send
+// CHECK: consumer {
+// CHECK: ^bb0(%[[BLOCK:[a-z0-9_]+]]: i32, {{.*}}, %[[LAST:[a-z0-9_]+]]: i32):
+// CHECK-NEXT: %[[A:.*]] = arith.addi %[[BLOCK]], %n
+// CHECK-NEXT: %[[B:.*]] = arith.addi %[[BLOCK]], %n
+// CHECK-NEXT: %[[C:.*]] = arith.addi %[[BLOCK]], %n
+// CHECK-COUNT-15: tile.store_lse
+// CHECK-NEXT: tile.store_lse %lse, %row rows(%[[LAST]], %[[A]])
+// CHECK-NEXT: tile.store_lse %lse, %row rows(%[[B]], %[[C]])
+tile.kernel @many(%lse: !tile.ptr<f32>, %n: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %row = tile.place "row" : !tile.rows<64, 4>
+  tile.persist %blocks, %queue {
+  ^bb0(%block: i32):
+    %0 = arith.addi %block, %n : i32
+    %1 = arith.addi %block, %n : i32
+    %2 = arith.addi %block, %n : i32
+    %3 = arith.addi %block, %n : i32
+    %4 = arith.addi %block, %n : i32
+    %5 = arith.addi %block, %n : i32
+    %6 = arith.addi %block, %n : i32
+    %7 = arith.addi %block, %n : i32
+    %8 = arith.addi %block, %n : i32
+    %9 = arith.addi %block, %n : i32
+    %10 = arith.addi %block, %n : i32
+    %11 = arith.addi %block, %n : i32
+    %12 = arith.addi %block, %n : i32
+    %13 = arith.addi %block, %n : i32
+    %14 = arith.addi %block, %n : i32
+    %15 = arith.addi %block, %n : i32
+    %16 = arith.addi %block, %n : i32
+    %17 = arith.addi %block, %n : i32
+    %18 = arith.addi %block, %n : i32
+    %19 = arith.addi %block, %n : i32
+    %20 = arith.addi %block, %n : i32
+    %21 = arith.addi %block, %n : i32
+    %22 = arith.addi %block, %n : i32
+    %23 = arith.addi %block, %n : i32
+    %24 = arith.addi %block, %n : i32
+    %25 = arith.addi %block, %n : i32
+    %26 = arith.addi %block, %n : i32
+    %27 = arith.addi %block, %n : i32
+    %28 = arith.addi %block, %n : i32
+    %29 = arith.addi %block, %n : i32
+    %30 = arith.addi %block, %n : i32
+    %31 = arith.addi %block, %n : i32
+    %32 = arith.addi %block, %n : i32
+    %33 = arith.addi %block, %n : i32
+    tile.store_lse %lse, %row rows(%0, %1) : !tile.ptr<f32>, !tile.rows<64, 4>
+    tile.store_lse %lse, %row rows(%2, %3) : !tile.ptr<f32>, !tile.rows<64, 4>
+    tile.store_lse %lse, %row rows(%4, %5) : !tile.ptr<f32>, !tile.rows<64, 4>
+    tile.store_lse %lse, %row rows(%6, %7) : !tile.ptr<f32>, !tile.rows<64, 4>
+    tile.store_lse %lse, %row rows(%8, %9) : !tile.ptr<f32>, !tile.rows<64, 4>
+    tile.store_lse %lse, %row rows(%10, %11) : !tile.ptr<f32>, !tile.rows<64, 4>
+    tile.store_lse %lse, %row rows(%12, %13) : !tile.ptr<f32>, !tile.rows<64, 4>
+    tile.store_lse %lse, %row rows(%14, %15) : !tile.ptr<f32>, !tile.rows<64, 4>
+    tile.store_lse %lse, %row rows(%16, %17) : !tile.ptr<f32>, !tile.rows<64, 4>
+    tile.store_lse %lse, %row rows(%18, %19) : !tile.ptr<f32>, !tile.rows<64, 4>
+    tile.store_lse %lse, %row rows(%20, %21) : !tile.ptr<f32>, !tile.rows<64, 4>
+    tile.store_lse %lse, %row rows(%22, %23) : !tile.ptr<f32>, !tile.rows<64, 4>
+    tile.store_lse %lse, %row rows(%24, %25) : !tile.ptr<f32>, !tile.rows<64, 4>
+    tile.store_lse %lse, %row rows(%26, %27) : !tile.ptr<f32>, !tile.rows<64, 4>
+    tile.store_lse %lse, %row rows(%28, %29) : !tile.ptr<f32>, !tile.rows<64, 4>
+    tile.store_lse %lse, %row rows(%30, %31) : !tile.ptr<f32>, !tile.rows<64, 4>
+    tile.store_lse %lse, %row rows(%32, %33) : !tile.ptr<f32>, !tile.rows<64, 4>
+  }
+}

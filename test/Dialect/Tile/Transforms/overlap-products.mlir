@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `tile-overlap-products`: the consumer's loop is turned by half an iteration. The
+// product with K(j) and that of P(j - 1) with V(j - 1) are under way together.
+//
+// RUN: attn-opt %s -tile-overlap-products | FileCheck %s
+// RUN: attn-opt %s -tile-overlap-products -mlir-print-op-generic | attn-opt | FileCheck %s
+// RUN: attn-opt %s -tile-verify-async -tile-overlap-products -tile-verify-async -tile-split-kv-loop -tile-verify-async -canonicalize -cse -tile-verify-async
+
+// CHECK-LABEL: tile.kernel @one_run
+// CHECK: consumer {
+// CHECK-NEXT: %p = tile.place "p" : !tile.held<64x64xbf16, 4>
+// CHECK: %[[Q:.*]] = tile.take %Q
+
+// The last tile, and whether there is one; no bound lies before the first tile, so
+// bounds cut off at the one behind it are the walk's first tile, and the rest.
+// CHECK: %[[LAST:.*]] = arith.subi %hi, %{{.*}} : i32
+// CHECK-NEXT: %[[ANY:.*]] = arith.cmpi slt, %lo, %hi : i32
+// CHECK: %[[SECOND:.*]] = arith.addi %lo, %{{.*}} : i32
+// CHECK-NEXT: %[[F0:.*]] = arith.minsi %lo, %[[SECOND]]
+// CHECK-NEXT: %[[F1:.*]] = arith.minsi %mid, %[[SECOND]]
+// CHECK-NEXT: %[[F2:.*]] = arith.minsi %hi, %[[SECOND]]
+// CHECK-NEXT: %[[R0:.*]] = arith.maxsi %lo, %[[SECOND]]
+// CHECK-NEXT: %[[R1:.*]] = arith.maxsi %mid, %[[SECOND]]
+// CHECK-NEXT: %[[R2:.*]] = arith.maxsi %hi, %[[SECOND]]
+
+// The first tile's scores alone. It runs once at most, so it is one body.
+// CHECK-NEXT: tile.kv_loop [%[[F0]], %[[F1]], %[[F2]]] tests {{\[\[}}0], []] carry() one_body {
+// CHECK-NEXT: ^bb0(%[[J:.*]]: i32, %{{.*}}: i32, %{{.*}}: i1):
+// CHECK-NEXT: %[[K:.*]] = tile.take %K
+// CHECK-NEXT: %[[QK:.*]] = tile.mma_qk %s, %[[Q]], %[[K]] {negated}
+// CHECK-NEXT: tile.wait %[[QK]]
+// CHECK-NEXT: tile.release %K
+// CHECK-NEXT: %[[K0:.*]] = arith.muli %[[J]], %n
+// CHECK-NEXT: tile.keep %s at(%n, %[[K0]])
+// CHECK: tile.softmax %s, %row scale 1.250000e-01
+// CHECK-NEXT: tile.round %p, %s
+// CHECK-NEXT: tile.yield
+
+// The rest: both products are started, then comes all of the first, then the rest of
+// the second. The accumulator follows the maxima when nothing is in flight into it,
+// and P is made anew when nothing reads it.
+// CHECK: tile.kv_loop [%[[R0]], %[[R1]], %[[R2]]] tests {{\[\[}}0], []] carry() {
+// CHECK-NEXT: ^bb0(%[[J:.*]]: i32, %{{.*}}: i32, %{{.*}}: i1):
+// CHECK-NEXT: %[[K:.*]] = tile.take %K
+// CHECK-NEXT: %[[QK:.*]] = tile.mma_qk %s, %[[Q]], %[[K]] {negated}
+// CHECK-NEXT: %[[V:.*]] = tile.take %V
+// CHECK-NEXT: %[[PV:.*]] = tile.mma_pv %acc, %p, %[[V]]
+// CHECK-NEXT: tile.wait %[[QK]]
+// CHECK-NEXT: tile.release %K
+// CHECK-NEXT: %[[K0:.*]] = arith.muli %[[J]], %n
+// CHECK-NEXT: tile.keep %s at(%n, %[[K0]])
+// CHECK: tile.softmax %s, %row scale 1.250000e-01
+// CHECK-NEXT: tile.wait %[[PV]]
+// CHECK-NEXT: tile.release %V
+// CHECK-NEXT: tile.rescale %acc, %row
+// CHECK-NEXT: tile.round %p, %s
+// CHECK-NEXT: tile.yield
+
+// Q is given back before the last product with V, of which nothing is left to overlap.
+// Only the last tile reaches behind its sequence, so rows are cleared here alone.
+// CHECK: }
+// CHECK-NEXT: tile.release %Q
+// CHECK-NEXT: scf.if %[[ANY]] {
+// CHECK-NEXT: %[[V:.*]] = tile.take %V
+// CHECK-NEXT: %[[K0:.*]] = arith.muli %[[LAST]], %n
+// CHECK-NEXT: %[[LEFT:.*]] = arith.subi %n, %[[K0]]
+// CHECK-NEXT: tile.zero_rows %[[V]] from(%[[LEFT]])
+// CHECK-NEXT: %[[PV:.*]] = tile.mma_pv %acc, %p, %[[V]]
+// CHECK-NEXT: tile.wait %[[PV]]
+// CHECK-NEXT: tile.release %V
+// CHECK-NEXT: }
+// CHECK-NEXT: tile.normalize %acc, %row
+tile.kernel @one_run(%n: i32, %lo: i32, %mid: i32, %hi: i32, %map: !tile.map<64xbf16>) target("sm_90a")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
+  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  tile.roles registers(40, 240) producer {
+    tile.fill %Q, %map at(%n, %n, %n) : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
+    tile.fill %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
+    tile.fill %V, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
+  } consumer {
+    %s = tile.place "s" : !tile.frag<64x64, 4>
+    %acc = tile.place "acc" : !tile.frag<64x64, 4>
+    %row = tile.place "row" : !tile.rows<64, 4>
+    %q = tile.take %Q : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
+    tile.kv_loop [%lo, %mid, %hi] tests [[0], []] carry() {
+    ^bb0(%j: i32, %next: i32, %more: i1):
+      %k0 = arith.muli %j, %n : i32
+      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_qk %s, %q, %k {negated} : !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>, !tile.shared<64x64xbf16, swizzled>
+      tile.wait %ts : !tile.token<product>
+      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.keep %s at(%n, %k0) : !tile.frag<64x64, 4> {
+      ^bb0(%query: i32, %key: i32):
+        %below = arith.cmpi sle, %key, %query : i32
+        tile.yield %below : i1
+      }
+      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
+      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %left = arith.subi %n, %k0 : i32
+      tile.zero_rows %v from(%left) : !tile.shared<64x64xbf16, swizzled>
+      %ta = tile.mma_pv %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.wait %ta : !tile.token<product>
+      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.yield
+    }
+    tile.release %Q : !tile.ring<1, !tile.shared<64x64xbf16, swizzled>>
+    tile.normalize %acc, %row : !tile.frag<64x64, 4>, !tile.rows<64, 4>
+  }
+}
+
+// Of several runs the first tile is that of the first that has one, the last that of the last that has one.
+// CHECK-LABEL: tile.kernel @two_runs
+// CHECK: %[[IN2:.*]] = arith.cmpi slt, %mid, %hi : i32
+// CHECK-NEXT: %[[IN1:.*]] = arith.cmpi slt, %lo, %n : i32
+// CHECK-NEXT: %[[FIRST:.*]] = arith.select %[[IN1]], %lo, %mid : i32
+// CHECK: %[[LAST1:.*]] = arith.subi %n, %{{.*}} : i32
+// CHECK-NEXT: %[[ANY1:.*]] = arith.cmpi slt, %lo, %n : i32
+// CHECK-NEXT: %[[LAST2:.*]] = arith.subi %hi, %{{.*}} : i32
+// CHECK-NEXT: %[[ANY2:.*]] = arith.cmpi slt, %mid, %hi : i32
+// CHECK-NEXT: %[[LAST:.*]] = arith.select %[[ANY2]], %[[LAST2]], %[[LAST1]] : i32
+// CHECK-NEXT: %[[ANY:.*]] = arith.ori %[[ANY2]], %[[ANY1]] : i1
+// CHECK: %[[SECOND:.*]] = arith.addi %[[FIRST]], %
+// CHECK-NEXT: %[[F0:.*]] = arith.minsi %lo, %[[SECOND]]
+// CHECK-NEXT: %[[F1:.*]] = arith.minsi %n, %[[SECOND]]
+// CHECK-NEXT: %[[F2:.*]] = arith.minsi %mid, %[[SECOND]]
+// CHECK-NEXT: %[[F3:.*]] = arith.minsi %hi, %[[SECOND]]
+// CHECK-NEXT: %[[R0:.*]] = arith.maxsi %lo, %[[SECOND]]
+// CHECK-NEXT: %[[R1:.*]] = arith.maxsi %n, %[[SECOND]]
+// CHECK-NEXT: %[[R2:.*]] = arith.maxsi %mid, %[[SECOND]]
+// CHECK-NEXT: %[[R3:.*]] = arith.maxsi %hi, %[[SECOND]]
+// A walk that was one body stays one.
+// CHECK-NEXT: tile.kv_loop [%[[F0]], %[[F1]]] tests {{\[\[}}]], [%[[F2]], %[[F3]]] tests {{\[\[}}]] carry() one_body {
+// CHECK: tile.kv_loop [%[[R0]], %[[R1]]] tests {{\[\[}}]], [%[[R2]], %[[R3]]] tests {{\[\[}}]] carry() one_body {
+// Nothing stands behind the loop.
+// CHECK: tile.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: scf.if %[[ANY]] {
+// CHECK: tile.zero_rows %{{.*}} from(%[[LAST]])
+tile.kernel @two_runs(%n: i32, %lo: i32, %mid: i32, %hi: i32, %map: !tile.map<64xbf16>) target("sm_90a")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.place "held" : !tile.held<64x64xbf16, 4>
+  tile.roles registers(40, 240) producer {
+    tile.fill %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
+    tile.fill %V, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
+  } consumer {
+    %s = tile.place "s" : !tile.frag<64x64, 4>
+    %acc = tile.place "acc" : !tile.frag<64x64, 4>
+    %row = tile.place "row" : !tile.rows<64, 4>
+    tile.kv_loop [%lo, %n] tests [[]], [%mid, %hi] tests [[]] carry() one_body {
+    ^bb0(%j: i32, %next: i32, %more: i1):
+      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.wait %ts : !tile.token<product>
+      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
+      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.zero_rows %v from(%j) : !tile.shared<64x64xbf16, swizzled>
+      %ta = tile.mma_pv %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      tile.wait %ta : !tile.token<product>
+      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.yield
+    }
+  }
+}
+
+// A block without a walk, and loops of no consumer, are left alone.
+// CHECK-LABEL: tile.kernel @no_walk
+// CHECK-NOT: tile.place "p"
+// CHECK: producer {
+// CHECK-NEXT: tile.kv_loop [%lo, %hi] tests {{\[\[}}]] carry() {
+// CHECK-NOT: tile.kv_loop
+tile.kernel @no_walk(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  tile.roles registers(40, 240) producer {
+    tile.kv_loop [%lo, %hi] tests [[]] carry() {
+    ^bb0(%j: i32, %next: i32, %more: i1):
+      tile.yield
+    }
+  } consumer {
+    %acc = tile.place "acc" : !tile.frag<64x64, 4>
+    tile.clear %acc : !tile.frag<64x64, 4>
+  }
+}

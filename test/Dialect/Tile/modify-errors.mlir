@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What `tile.modify` and the second region of `tile.repair` refuse.
+//
+// RUN: attn-opt %s -split-input-file -verify-diagnostics
+
+tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  // C1: `within` is positive.
+  // expected-error @below {{'tile.modify' op expected a positive bound `within` and a region for smaller scores, or neither}}
+  tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 0.0 {
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %score : f32
+  } else {
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %score : f32
+  }
+}
+
+// -----
+
+tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  // The region's arguments.
+  // expected-error @below {{'tile.modify' op expected a region over (score f32, query row i32, key i32, base i32, ahead f32), got: 'i32', 'i32'}}
+  tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> {
+  ^bb0(%row: i32, %key: i32):
+    tile.yield %row : i32
+  }
+}
+
+// -----
+
+tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  // Those of the region for small scores.
+  // expected-error @below {{expected a region over (score f32, query row i32, key i32, base i32, ahead f32), got: 'f32'}}
+  tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 1.0 {
+  ^bb0(%score: f32):
+    tile.yield %score : f32
+  } else {
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %score : f32
+  }
+}
+
+// -----
+
+tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  // What it yields.
+  // expected-error @below {{'tile.modify' op expected to yield one score of type f32}}
+  tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> {
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %row : i32
+  }
+}
+
+// -----
+
+tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  // expected-error @below {{'tile.modify' op expected to yield one score of type f32}}
+  tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> {
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %score, %score : f32, f32
+  }
+}
+
+// -----
+
+tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  // The same of a repair.
+  // expected-error @below {{'tile.repair' op expected to yield one score of type f32}}
+  tile.repair %s at(%q0) rows(%q0) keys(%q0) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row) dims(64, 64)
+      scale 1.0 : !tile.frag<64x64, 4>, !tile.ptr<bf16> {
+  ^bb0(%row: i32, %key: i32):
+  } modify {
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %key : i32
+  }
+}
+
+// -----
+
+tile.kernel @k(%Q: !tile.ptr<bf16>, %q0: i32) target("cpu") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  // C1: a bound goes with a second region.
+  // expected-error @below {{'tile.modify' op expected a positive bound `within` and a region for smaller scores, or neither}}
+  "tile.modify"(%s, %q0, %q0) <{within = 1.0 : f64}> ({
+  }, {
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %score : f32
+  }) : (!tile.frag<64x64, 4>, i32, i32) -> ()
+}
+
+// -----
+
+tile.kernel @k(%slopes: !tile.ptr<f32>, %h: i32) target("cpu") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  // C1 of `tile.load`: f32 elements are not loaded for all threads at once.
+  // expected-error @below {{'tile.load' op expected i32 elements in a uniform load, got: 'f32'}}
+  %slope = tile.load uniform %slopes[%h] : i32 from !tile.ptr<f32>
+}

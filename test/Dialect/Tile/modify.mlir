@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `tile.modify`, and `tile.repair` where scores are modified.
+//
+// RUN: attn-opt %s | FileCheck %s
+// RUN: attn-opt %s | attn-opt | FileCheck %s
+// RUN: attn-opt %s -mlir-print-op-generic | attn-opt | FileCheck %s
+
+tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32, %slope: f32) target("sm_80") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+
+  // CHECK: tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> {
+  // CHECK-NEXT: ^bb0(%score: f32, %q_0: i32, %k: i32, %base: i32, %ahead: f32):
+  // CHECK-NEXT: math.fma %ahead, %slope, %score : f32
+  // CHECK-NEXT: tile.yield %{{.*}} : f32
+  tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> {
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+    %sum = math.fma %ahead, %slope, %score : f32
+    tile.yield %sum : f32
+  }
+
+  // CHECK: tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 3.000000e+01 {
+  // CHECK-NEXT: ^bb0(%score: f32, {{.*}}, %ahead: f32):
+  // CHECK-NEXT: tile.yield %score : f32
+  // CHECK-NEXT: } else {
+  // CHECK-NEXT: ^bb0(%score: f32, {{.*}}, %ahead: f32):
+  // CHECK-NEXT: math.tanh %score : f32
+  tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 30.0 {
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %score : f32
+  } else {
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+    %tanh = math.tanh %score : f32
+    tile.yield %tanh : f32
+  }
+
+  // CHECK: tile.repair %s
+  // CHECK: tile.yield %{{.*}} : i1
+  // CHECK-NEXT: } modify {
+  // CHECK-NEXT: ^bb0(%score: f32, %q_0: i32, %k: i32, %base: i32, %ahead: f32):
+  // CHECK-NEXT: math.absf %score : f32
+  tile.repair %s at(%q0) rows(%q0) keys(%q0) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row) dims(64, 64)
+      scale 1.0 : !tile.frag<64x64, 4>, !tile.ptr<bf16> {
+  ^bb0(%row: i32, %key: i32):
+    %below = arith.cmpi sle, %key, %row : i32
+    tile.yield %below : i1
+  } modify {
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+    %size = math.absf %score : f32
+    tile.yield %size : f32
+  }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The tour's problem as CUDA C++ for Hopper: a line for each op, names as in the IR. What
+// the two roles do is looked at one by one; which of them is printed first does not matter.
+//
+// RUN: attn-translate %attn_source/docs/tour/packed_causal.mlir --target=sm_90a > %t.cu
+// RUN: FileCheck %s --input-file=%t.cu
+// RUN: FileCheck %s --check-prefix=PRODUCER --input-file=%t.cu
+// RUN: FileCheck %s --check-prefix=CONSUMER --input-file=%t.cu
+// RUN: attn-opt %attn_source/docs/tour/packed_causal.mlir --attn-pipeline="target=sm_90a" -mlir-print-debuginfo | attn-translate --target=sm_90a | diff %t.cu -
+// RUN: attn-translate %s --target=sm_90a | FileCheck %s --check-prefix=WINDOW
+
+// CHECK: // packed_causal for sm_90a, #tile.config<q_tile = [[#QT:]], kv_tile = [[#KT:]], warps = [[#WARPS:]], blocks = [[#BLOCKS:]]{{.*}}>
+// CHECK-NEXT: #include "attn/hopper.h"
+// A warpgroup more than those that compute.
+// CHECK: ATTN_KERNEL(packed_causal, /*threads=*/[[#mul(WARPS,32)+128]], /*blocks per multiprocessor=*/[[#BLOCKS]])
+// CHECK-NEXT: (const attn::bf16 *q, const attn::bf16 *k, const attn::bf16 *v, attn::bf16 *o, float *lse,
+// CHECK: long long lse_head,
+// Tensor maps are passed by value, where the TMA unit finds them.
+// CHECK-NEXT: const __grid_constant__ attn::TensorMap q_map, const __grid_constant__ attn::TensorMap k_map,
+// CHECK-NEXT: const __grid_constant__ attn::TensorMap v_map, int blocks, unsigned *queue) {
+
+// What roles share: rings (tiles, then barriers) and the feed.
+// CHECK-NEXT: attn::Ring<attn::bf16, [[#QT]], 64, 1> Q(0, [[#BARRIERS:]]);
+// CHECK-NEXT: attn::Ring<attn::bf16, [[#KT]], 64, 2> K([[#mul(QT,128)]], [[#BARRIERS+16]]);
+// CHECK-NEXT: attn::Ring<attn::bf16, [[#KT]], 64, 2> V([[#mul(QT,128)+mul(KT,256)]], [[#BARRIERS+48]]);
+// CHECK-NEXT: attn::Feed<[[#WORDS:]]> feed([[#BARRIERS+80]]);
+// CHECK-NEXT: attn::begin_roles(Q, K, V, feed);
+// CHECK-NEXT: if (attn::is_{{producer|consumer}}()) {
+// CHECK-NOT: <<UNSUPPORTED
+
+// The producer takes block numbers, finds out what they stand for, tells the others and
+// brings tiles: Q once, then K and V of all tiles, whatever their tests.
+// PRODUCER: attn::keep_registers<{{[0-9]+}}>();
+// PRODUCER: for (int block = attn::block_index(); block < blocks; block = attn::next_block(queue, block, blocks)) {
+// PRODUCER: const auto [b, q0, first, rows, write_rows] = attn::find_sequence<[[#QT:]]>({{.*}}, cu_seqlens_q, padded_offsets_q, batch, total_q);
+// PRODUCER: const int first_key = attn::uniform(padded_offsets_kv[b]);
+// PRODUCER: const int len_kv = attn::uniform(cu_seqlens_kv[attn::min(b + 1, batch)]) - attn::uniform(cu_seqlens_kv[b]);
+// PRODUCER-NEXT: attn::send(feed, block, {{.*}}q0, rows, {{.*}}len_kv);
+// PRODUCER-NEXT: if (rows > 0) {
+// PRODUCER-NEXT: attn::fill(Q, q_map, row0, h, 0);
+// PRODUCER: const int end = (attn::min(q0 + rows, len_kv) + [[#LESS:]]) / {{[0-9]+}};
+// PRODUCER-NEXT: for (int j = 0; j < end; ++j) {
+// PRODUCER-NEXT: const int k0 = j * [[#LESS+1]];
+// PRODUCER-NEXT: const int [[X:x[_0-9]*]] = first_key + k0;
+// PRODUCER-NEXT: attn::fill(K, k_map, [[X]], kv_head, 0);
+// PRODUCER-NEXT: attn::fill(V, v_map, [[X]], kv_head, 0);
+// PRODUCER-NEXT: }
+// PRODUCER-NEXT: }
+// PRODUCER-NEXT: }
+// PRODUCER-NEXT: attn::send_end(feed);
+// PRODUCER-NEXT: }
+
+// Consumers have their own registers, and scalars from messages: no search, no load.
+// CONSUMER: attn::take_registers<{{[0-9]+}}>();
+// CONSUMER-NEXT: attn::Held<attn::bf16, [[#QT:]], [[#KT:]], [[#WARPS:]]> p;
+// CONSUMER-NEXT: attn::Frag<[[#QT]], [[#KT]], [[#WARPS]]> s;
+// CONSUMER-NEXT: attn::Frag<[[#QT]], 64, [[#WARPS]]> acc;
+// CONSUMER-NEXT: attn::Rows<[[#QT]], [[#WARPS]]> row;
+// CONSUMER-NEXT: for (attn::Message<[[#WORDS:]]> message; attn::receive(feed, message);) {
+// CONSUMER-DAG: const int q0 = message.words[{{[0-9]+}}];
+// CONSUMER-DAG: const int rows = message.words[{{[0-9]+}}];
+// CONSUMER-DAG: const int len_kv = message.words[{{[0-9]+}}];
+// CONSUMER-NOT: find_sequence
+// CONSUMER-NOT: uniform
+// CONSUMER: if (rows > 0) {
+// CONSUMER: attn::clear(acc);
+// CONSUMER-NEXT: attn::clear(row);
+// CONSUMER-NEXT: const auto Q_tile = attn::take(Q);
+
+// The first tile's scores.
+// CONSUMER: for (int j = 0; j < attn::min([[END:.*]], 1); ++j) {
+// CONSUMER-NEXT: const bool partial =
+// CONSUMER-NEXT: const auto K_tile = attn::take(K);
+// CONSUMER-NEXT: attn::mma_qk(s, Q_tile, K_tile);
+// CONSUMER-NEXT: attn::wait_products<0>(s);
+// CONSUMER-NEXT: attn::release(K);
+// CONSUMER: if (partial) {
+// CONSUMER-NEXT: attn::keep(s, q0, k0, [=](int query, int key) {
+// CONSUMER-NEXT: return key < attn::min(query + 1, len_kv);
+// CONSUMER-NEXT: });
+// CONSUMER-NEXT: }
+// CONSUMER-NEXT: attn::softmax(s, row, 1.803368801e-01f);
+// CONSUMER-NEXT: attn::round(p, s);
+// CONSUMER-NEXT: }
+
+// Two products under way; one may still be when the scores are there, none at the end.
+// CONSUMER-NEXT: for (int j = 1; j < [[SEEN:.*]]; ++j) {
+// CONSUMER-NEXT: const auto K_tile = attn::take(K);
+// CONSUMER-NEXT: attn::mma_qk(s, Q_tile, K_tile);
+// CONSUMER-NEXT: const auto V_tile = attn::take(V);
+// CONSUMER-NEXT: attn::mma_pv(acc, p, V_tile);
+// CONSUMER-NEXT: attn::wait_products<1>(s);
+// CONSUMER-NEXT: attn::release(K);
+// CONSUMER-NEXT: attn::softmax(s, row, 1.803368801e-01f);
+// CONSUMER-NEXT: attn::wait_products<0>(acc);
+// CONSUMER-NEXT: attn::release(V);
+// CONSUMER-NEXT: attn::rescale(acc, row);
+// CONSUMER-NEXT: attn::round(p, s);
+// CONSUMER-NEXT: }
+// On the diagonal.
+// CONSUMER-NEXT: for (int j = [[SEEN]]; j < attn::max([[END]], 1); ++j) {
+// CONSUMER: attn::mma_pv(acc, p, V_tile);
+// CONSUMER-NEXT: attn::wait_products<1>(s);
+// CONSUMER-NEXT: attn::release(K);
+// CONSUMER-NEXT: const int k0 = j * [[#KT]];
+// CONSUMER-NEXT: attn::keep(s, q0, k0, [=](int query, int key) {
+// CONSUMER: attn::wait_products<0>(acc);
+// CONSUMER: }
+// CONSUMER-NEXT: attn::release(Q);
+// The last tile's product; what lies behind the sequence is somebody else's.
+// CONSUMER-NEXT: if ([[END]] > 0) {
+// CONSUMER-NEXT: const auto V_tile = attn::take(V);
+// CONSUMER-NEXT: const int k0 = {{.*}} * [[#KT]];
+// CONSUMER-NEXT: attn::zero_rows(V_tile, len_kv - k0);
+// CONSUMER-NEXT: attn::mma_pv(acc, p, V_tile);
+// CONSUMER-NEXT: attn::wait_products<0>(acc);
+// CONSUMER-NEXT: attn::release(V);
+// CONSUMER-NEXT: }
+// CONSUMER-NEXT: attn::normalize(acc, row);
+// CONSUMER: attn::store<64>(o_rows, o_row, acc, rows, write_rows);
+// CONSUMER-NEXT: attn::store_lse([[LSE:.*]], row, 1.250000000e-01f, rows, write_rows);
+// CONSUMER: attn::repair<64, 64>(acc, q0, rows, len_kv, q_rows, q_row, k_rows, k_row, v_rows, v_row, o_rows, o_row, [[LSE]], 1.803368801e-01f, [=](int query, int key) {
+// CONSUMER-NEXT: return key < attn::min(query + 1, len_kv);
+// CONSUMER-NEXT: });
+// CONSUMER: } else {
+// Padding is written by those who compute.
+// CONSUMER: attn::store_zero<64, [[#QT]], [[#mul(WARPS,32)]]>(o_rows, o_row, write_rows);
+// CONSUMER-NEXT: attn::store_minus_inf<[[#QT]], [[#mul(WARPS,32)]]>(
+
+// A window: a loop for each segment, of which the first and last are tested; a negative
+// scale, which is in the product and in the repair; no LSE.
+// WINDOW: attn::mma_qk<true>(s, Q_tile, K_tile);
+// WINDOW: if (partial) {
+// WINDOW-NEXT: attn::keep(
+// WINDOW-NEXT: return query - 511 <= key & key < attn::min(query + 1, seqlen_kv);
+// WINDOW: attn::softmax(s, row, 1.803368801e-01f);
+// WINDOW: for (int j = attn::max([[FIRST:.*]], [[SECOND:.*]]); j < [[BEGIN:.*]]; ++j) {
+// WINDOW: attn::mma_qk<true>(s, Q_tile, K_tile);
+// WINDOW: attn::mma_pv(acc, p, V_tile);
+// WINDOW: attn::keep(
+// WINDOW-NEXT: return query - 511 <= key & key < attn::min(query + 1, seqlen_kv);
+// WINDOW: for (int j = [[BEGIN]]; j < [[END:.*]]; ++j) {
+// WINDOW-NOT: attn::keep(
+// WINDOW: for (int j = [[END]]; j < attn::max([[LAST:.*]], [[SECOND]]); ++j) {
+// WINDOW: attn::keep(
+// WINDOW-NEXT: return key < attn::min(query + 1, seqlen_kv);
+// WINDOW: attn::release(Q);
+// WINDOW-NEXT: if ([[FIRST]] < [[LAST]]) {
+// WINDOW-NEXT: const auto V_tile = attn::take(V);
+// WINDOW-NEXT: attn::mma_pv(acc, p, V_tile);
+// WINDOW: attn::repair<128, 128>({{.*}}, nullptr, -1.803368801e-01f, [=](int query, int key) {
+// WINDOW-NEXT: return query - 511 <= key & key < attn::min(query + 1, seqlen_kv);
+attn.problem @window mask(#attn.band<left = 511, right = 0>) layout(bshd) heads(8) dims(128) dtype(bf16) scale(-0.125)
+  outputs(o)
