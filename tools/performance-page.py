@@ -1,12 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes docs/Performance.md from the recorded runs in docs/results. `--check` only compares."""
+"""Writes docs/Performance.md, docs/plots/hopper-forward.svg and the README's table from the recorded runs in
+docs/results. `--check` only compares; `--root DIR` takes another folder for the repository's."""
+import argparse
 import glob
 import json
 import os
 import sys
 
-root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+tools = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, tools)
+sys.dont_write_bytecode = True
+import hopper_figures  # noqa: E402
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--check", action="store_true")
+parser.add_argument("--root", default=os.path.dirname(tools))
+args = parser.parse_args()
+root = args.root
+BEGIN, END = "<!-- hopper table -->", "<!-- end of hopper table -->"
 
 
 def read(path):
@@ -100,12 +112,44 @@ def cpu_page():
             *table(["case", "attnc", "plain loop", "faster by"], rows), ""]
 
 
-page = "\n".join(["# Performance", "",
-                  "Written by `tools/performance-page.py` from the recorded runs in [results/](results); do not edit.", "",
-                  *gpu_page(), *device_page(), *fuzz_page(), *cpu_page()]).rstrip() + "\n"
-path = os.path.join(root, "docs/Performance.md")
-if "--check" in sys.argv:
-    if open(path).read() != page:
-        sys.exit("docs/Performance.md is stale: run tools/performance-page.py")
-else:
-    open(path, "w").write(page)
+def hopper_run():
+    """The newest run of sm_90a, its file's name, and FlashAttention-3's figures; None without one."""
+    path = newest("h200-sm90a")
+    if not path:
+        return None
+    with open(os.path.join(root, "docs/results/fa3-to-cudnn.json")) as f:
+        fa3 = json.load(f)
+    return hopper_figures.Run(read(path), fa3), os.path.basename(path), fa3
+
+
+def contents():
+    """Path in the repository -> what it should hold; None: it should not be there."""
+    hopper = hopper_run()
+    page = ["# Performance", "",
+            "Written by `tools/performance-page.py` from the recorded runs in [results/](results); do not edit.", "",
+            *(hopper_figures.page(*hopper, table) if hopper else []),
+            *gpu_page(), *device_page(), *fuzz_page(), *cpu_page()]
+    yield "docs/Performance.md", "\n".join(page).rstrip() + "\n"
+    yield "docs/plots/hopper-forward.svg", hopper_figures.plot(hopper[0]) if hopper else None
+    with open(os.path.join(root, "README.md")) as f:
+        before, begin, rest = f.read().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        sys.exit(f"expected `{BEGIN}` and `{END}` in README.md, got: {'one' if begin else 'none'} of them")
+    short = "\n".join(hopper_figures.readme(hopper[0], table)) if hopper else ""
+    yield "README.md", f"{before}{BEGIN}\n{short}{END}{after}"
+
+
+for name, text in contents():
+    path = os.path.join(root, name)
+    held = open(path).read() if os.path.exists(path) else None
+    if held == text:
+        continue
+    if args.check:
+        sys.exit(f"{name} is stale: run tools/performance-page.py")
+    if text is None:
+        os.remove(path)
+        continue
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as f:
+        f.write(text)

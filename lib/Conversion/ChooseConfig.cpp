@@ -29,7 +29,8 @@ int64_t attn::sharedMemoryLimit(llvm::StringRef target, int64_t arch) {
 // 128 they have registers for 80 keys only, which pays from about 8192 keys on, and
 // under a causal mask if they take turns. At 64, where the query tile is longer than
 // the key tile, rows of one tile differ in the tiles they need: walking by warpgroup
-// pays where walks are short.
+// pays where walks are short. Where all sequences are, two small blocks hide each
+// other's beginning and end.
 static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   KeyWalk walk(problem.getMask(), MaskScope());
   int64_t typical = problem.getTypical().value_or(4096);
@@ -41,6 +42,9 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
   if (dim <= 64)
     return config(12, 128, false, /*narrow=*/isShort && walk.hidesKeys());
+  if (dim <= 128 && typical <= 384 && problem.getKLayout().isPacked())
+    return tile::ConfigAttr::get(problem.getContext(), 64, 64, /*warps=*/4, /*blocks=*/2, false, false, 2,
+                                 /*q_stages=*/2, false, false);
   if (dim <= 128 && typical >= 8192 && !isShort)
     return config(12, 80, /*turns=*/walk.growsWithRows(), false);
   return config(8, dim <= 128 ? 128 : dim <= 192 ? 96 : 80, false, false);

@@ -6,7 +6,7 @@
 // RUN: attn-opt %t/hopper.mlir -convert-attn-to-tile="target=sm_90a" -split-input-file -verify-diagnostics
 // RUN: attn-opt %t/others.mlir -convert-attn-to-tile -split-input-file -verify-diagnostics
 // RUN: not attn-opt %t/others.mlir -convert-attn-to-tile="target=cpu" -split-input-file 2>&1 | FileCheck %s --check-prefix=CPU
-// CPU-COUNT-3: error: 'attn.problem' op expected {{.*}} for target `cpu`
+// CPU-COUNT-5: error: 'attn.problem' op expected {{.*}} for target `cpu`
 
 // Rings of as many stages as a config wants may need more than a multiprocessor has.
 // RUN: not attn-opt %t/large.mlir --attn-pipeline="target=sm_90a" 2>&1 | FileCheck %s --check-prefix=LARGE
@@ -53,9 +53,21 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
 
-// expected-error @below {{for target `sm_80`, which has no rings, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, q_stages = 2>}}
+// expected-error @below {{for target `sm_80`, which has no roles, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, q_stages = 2>}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
   config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, q_stages = 2>)
+
+// -----
+
+// expected-error @below {{for target `sm_80`, which has no roles, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, turns = true>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, turns = true>)
+
+// -----
+
+// expected-error @below {{for target `sm_80`, which has no roles, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, narrow = true>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, narrow = true>)
 
 //--- large.mlir
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(128) dtype(bf16)

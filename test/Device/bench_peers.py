@@ -2,21 +2,29 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """attnc beside FlashAttention-2 and cuDNN (through torch SDPA and varlen) in one run, the same timer for all.
 
-  bench_peers.py BUILD [--out FILE.jsonl] [--commit HASH] [--target T] [--config CONFIG] [--quick]
+  bench_peers.py BUILD [--out FILE.jsonl] [--commit HASH] [--target T] [--config CONFIG] [--filter TEXT] [--quick]
 
-One JSON line a case and peer, with the keys of attn-bench; TFLOP/s on visible pairs."""
+One JSON line a case and peer, with the keys of attn-bench; TFLOP/s on visible pairs. All kernels are compiled
+first, on many threads (`compile_ms` is of that crowd: nearly nothing where another case has the same kernel). Then
+the peers of a case take turns: a sample is some launches, about 4 ms, between two CUDA events, and a figure the
+median of the rounds, since a GPU's clocks drift by a tenth over a run."""
 import argparse
+import contextlib
+import ctypes
+import dataclasses
 import json
 import math
 import os
+import statistics
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+began = time.perf_counter()
 os.environ.setdefault("ATTN_CACHE_DIR", tempfile.mkdtemp(prefix="attnc-cache-"))
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
-import triton  # noqa: E402
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -28,8 +36,10 @@ parser.add_argument("--out")
 parser.add_argument("--commit", default="unknown")
 parser.add_argument("--target")
 parser.add_argument("--config")
-parser.add_argument("--quick", action="store_true")
+parser.add_argument("--filter", default="", help="only cases whose name contains this")
+parser.add_argument("--quick", action="store_true", help="2 rounds in place of 5")
 args = parser.parse_args()
+SAMPLE_MS, ROUNDS = 4, 2 if args.quick else 5
 library = attnc.Library(os.path.join(args.build, "lib", "libattnc.so"))
 out = open(args.out, "w") if args.out else None
 torch.manual_seed(0)
@@ -45,77 +55,12 @@ def emit(**line):
         rows.setdefault(line["case"], {})[line["peer"]] = line["fwd_tf"]
 
 
-def timed(peer, case, run, flops, **facts):
-    try:
-        run()
-        torch.cuda.synchronize()
-        ms = triton.testing.do_bench(run, warmup=10, rep=25 if args.quick else 60, return_mode="median")
-        emit(peer=peer, case=case, fwd_ms=round(ms, 4), fwd_tf=round(flops / ms / 1e9, 1), **facts)
-    except Exception as e:
-        emit(peer=peer, case=case, error=(str(e).splitlines() or [repr(e)])[0][:200])
+def short(error):
+    return (str(error).splitlines() or [repr(error)])[0][:300]
 
 
-def randn(*shape):
-    return torch.randn(*shape, device="cuda", dtype=torch.bfloat16)
-
-
-def ours(text, case, flops, expected=None, **tensors):
-    if args.config:
-        text += f" config({args.config})"
-    try:
-        t = time.perf_counter()
-        kernel = library.compile(text, args.target)
-        compile_ms = (time.perf_counter() - t) * 1e3
-        bound = kernel.bind(**tensors)
-        stream = torch.cuda.current_stream().cuda_stream
-        tensors["o"].fill_(math.nan)
-        kernel.launch(bound, stream)
-        torch.cuda.synchronize()
-        facts = {"compile_ms": round(compile_ms, 1)}
-        if expected is not None:
-            facts["rel_err_vs_peer"] = round(((tensors["o"].float() - expected.float()).norm() /
-                                              expected.float().norm()).item(), 5)
-        timed("attnc", case, lambda: kernel.launch(bound, stream), flops, **facts)
-    except Exception as e:
-        emit(peer="attnc", case=case, error=str(e)[:300])
-
-
-def dense(d, s, mask_name, mask, visible, causal=None, h=None):
-    b, h = max(1, 16384 // s), h or 2048 // d
-    case = f"d{d} b{b} h{h} s{s} {mask_name}"
-    flops = 4 * b * visible * h * d
-    q, k, v = randn(b, s, h, d), randn(b, s, h, d), randn(b, s, h, d)
-    o, lse = torch.empty_like(q), torch.empty(b, h, s, device="cuda")
-    expected = None
-    if causal is not None:
-        qt, kt, vt = (x.transpose(1, 2) for x in (q, k, v))
-        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
-            expected = F.scaled_dot_product_attention(qt, kt, vt, is_causal=causal).transpose(1, 2)
-    ours(f"attn.problem @d mask({mask}) layout(bshd) heads({h}) dims({d}) dtype(bf16)", case, flops, expected,
-         q=q, k=k, v=v, o=o, lse=lse)
-    if causal is None:
-        return
-    for peer, backend in (("fa2", SDPBackend.FLASH_ATTENTION), ("cudnn", SDPBackend.CUDNN_ATTENTION)):
-        with sdpa_kernel(backend):
-            timed(peer, case, lambda: F.scaled_dot_product_attention(qt, kt, vt, is_causal=causal), flops)
-
-
-def packed(d, name, lengths, mask, visible, peer_window=None):
-    h, tokens = 2048 // d, sum(lengths)
-    case = f"d{d} h{h} {name}"
-    flops = 4 * sum(visible(n) for n in lengths) * h * d
-    q, k, v = randn(tokens, h, d), randn(tokens, h, d), randn(tokens, h, d)
-    o, lse = torch.empty_like(q), torch.empty(h, tokens, device="cuda")
-    cu = torch.tensor([0] + list(torch.tensor(lengths).cumsum(0)), device="cuda", dtype=torch.int32)
-    ours(f"attn.problem @p mask({mask}) layout(thd) heads({h}) dims({d}) dtype(bf16)", case, flops,
-         q=q, k=k, v=v, o=o, lse=lse, cu_seqlens_q=cu, cu_seqlens_kv=cu)
-    if peer_window is not None:
-        try:
-            from torch.nn.attention.varlen import varlen_attn
-            timed("varlen", case, lambda: varlen_attn(q, k, v, cu, cu, max(lengths), max(lengths),
-                                                      window_size=peer_window), flops)
-        except ImportError as e:
-            emit(peer="varlen", case=case, error=str(e)[:200])
+def randn(*shape, dtype=torch.bfloat16):
+    return torch.randn(*shape, device="cuda", dtype=dtype)
 
 
 def triangle(n):
@@ -126,34 +71,251 @@ def band(n, window):
     return triangle(min(n, window)) + max(0, n - window) * window
 
 
-emit(peer="env", commit=args.commit, gpu=torch.cuda.get_device_name(), torch=torch.__version__,
-     cudnn=torch.backends.cudnn.version(), cuda=torch.version.cuda, date=time.strftime("%Y-%m-%d"))
-a, b_ = randn(8192, 8192), randn(8192, 8192)
-ms = triton.testing.do_bench(lambda: a @ b_, warmup=20, rep=100, return_mode="median")
-emit(peer="cublas", case="matmul8192", tf=round(2 * 8192 ** 3 / ms / 1e9, 1))
+# What there is to time.
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    mask: str
+    visible: object  # pairs of a sequence of n
+    heads: int
+    kv_heads: int
+    dim: int
+    dim_v: int
+    batch: int = 1
+    seqlen: int = 0
+    lengths: tuple = ()  # of packed sequences; empty: dense
+    score: str = ""
+    dtype: str = "bf16"
+    causal: object = None  # dense: what SDPA is told; None: it has no such mask
+    varlen: bool = False   # packed: time varlen_attn too
+
+    def text(self):
+        typical = round(sum(self.lengths) / len(self.lengths)) if self.lengths else self.seqlen
+        return (f"attn.problem @bench mask({self.mask}) layout({'thd' if self.lengths else 'bshd'}) "
+                f"heads({self.heads}, {self.kv_heads}) dims({self.dim}, {self.dim_v}) dtype({self.dtype})" +
+                (f" score([{self.score}])" if self.score else "") + f" typical({typical})" +
+                (f" config({args.config})" if args.config else ""))
+
+    def flops(self):
+        pairs = sum(map(self.visible, self.lengths or (self.seqlen,) * self.batch))
+        return 2 * pairs * self.heads * (self.dim + self.dim_v)
+
+
+CAUSAL, WINDOW = "#attn.causal", "#attn.band<left = 1023, right = 0>"
+cases = []
+
+
+def dense(d, s, what, mask, visible, causal=None, h=None, g=None, dv=None, score="", dtype="bf16"):
+    b, h = max(1, 16384 // s), h or 2048 // d
+    dims, heads = f"d{d}/{dv}" if dv else f"d{d}", f"h{h}/{g}" if g else f"h{h}"
+    prefix = ("gqa " if g else "") + ("f16 " if dtype == "f16" else "")
+    cases.append(Case(f"{prefix}{dims} b{b} {heads} s{s} {what}", mask, visible, h, g or h, d, dv or d, b, s,
+                      score=score, dtype=dtype, causal=causal))
+
+
+def packed(d, what, lengths, mask, visible, varlen=False):
+    h = 2048 // d
+    cases.append(Case(f"d{d} h{h} {what}", mask, visible, h, h, d, d, lengths=tuple(lengths), varlen=varlen))
+
+
 for d in (64, 128, 256):
     for s in (1024, 4096, 16384):
-        dense(d, s, "full", "#attn.full", s * s, False)
-        dense(d, s, "causal", "#attn.causal", triangle(s), True)
-    dense(d, 2048, "causal", "#attn.causal", triangle(2048), True)  # as many visible pairs as the window below
-    dense(d, 16384, "causal window1024", "#attn.band<left = 1023, right = 0>", band(16384, 1024))
+        dense(d, s, "full", "#attn.full", lambda n: n * n, False)
+        dense(d, s, "causal", CAUSAL, triangle, True)
+    dense(d, 2048, "causal", CAUSAL, triangle, True)  # as many visible pairs as the window below
+    dense(d, 16384, "causal window1024", WINDOW, lambda n: band(n, 1024))
     for n in (256, 1024, 4096, 16384):
         packed(d, f"docs {16384 // n}x{n} full", [n] * (16384 // n), "#attn.full", lambda n: n * n)
-        packed(d, f"docs {16384 // n}x{n} causal", [n] * (16384 // n), "#attn.causal", triangle)
-    packed(d, "docs uneven10 causal", [4096, 3072, 2560, 2048, 1536, 1024, 896, 512, 384, 256], "#attn.causal", triangle,
-           (-1, 0))
-s = 16384
-dense(128, s, "window1024 or 64 sinks", "#attn.or<#attn.prefix<64>, #attn.band<left = 1023, right = 0>>",
-      band(s, 1024) + sum(min(64, max(0, i - 1023)) for i in range(s)))
-dense(128, s, "prefix4096 or causal", "#attn.or<#attn.prefix<4096>, #attn.causal>",
-      sum(max(4096, i + 1) for i in range(s)))
+        packed(d, f"docs {16384 // n}x{n} causal", [n] * (16384 // n), CAUSAL, triangle)
+    packed(d, "docs uneven10 causal", [4096, 3072, 2560, 2048, 1536, 1024, 896, 512, 384, 256], CAUSAL, triangle, True)
+dense(128, 16384, "window1024 or 64 sinks", f"#attn.or<#attn.prefix<64>, {WINDOW}>",
+      lambda n: band(n, 1024) + sum(min(64, max(0, i - 1023)) for i in range(n)))
+dense(128, 16384, "prefix4096 or causal", "#attn.or<#attn.prefix<4096>, #attn.causal>",
+      lambda n: sum(max(4096, i + 1) for i in range(n)))
+dense(128, 16384, "causal softcap", CAUSAL, triangle, score="#attn.softcap<30.0>")
+dense(128, 16384, "causal alibi", CAUSAL, triangle, score="#attn.alibi")
+for s in (4096, 16384):
+    dense(128, s, "causal", CAUSAL, triangle, True, h=32, g=8)
+dense(96, 4096, "causal", CAUSAL, triangle, True, h=16)
+dense(192, 4096, "causal", CAUSAL, triangle, True, h=16, dv=128)
+dense(128, 4096, "causal", CAUSAL, triangle, True, dtype="f16")
 for n in (8, 32, 128):
     g = torch.Generator().manual_seed(n)
     cuts = [0] + sorted((torch.randperm(32767, generator=g)[: n - 1] + 1).tolist()) + [32768]
-    packed(128, f"T32768 docs{n} causal", [hi - lo for lo, hi in zip(cuts, cuts[1:])], "#attn.causal", triangle, (-1, 0))
+    packed(128, f"T32768 docs{n} causal", [hi - lo for lo, hi in zip(cuts, cuts[1:])], CAUSAL, triangle, True)
+cases = [case for case in cases if args.filter in case.name]
 
-print(f"{'case':44} {'attnc':>7} {'fa2':>7} {'cudnn':>7} {'varlen':>7} {'/fa2':>6}")
-for case, peers in rows.items():
-    ratio = peers["attnc"] / peers["fa2"] if {"attnc", "fa2"} <= peers.keys() else float("nan")
-    print(f"{case:44} " + " ".join(f"{peers.get(p, float('nan')):7.1f}" for p in ("attnc", "fa2", "cudnn", "varlen")) +
-          f" {ratio:6.2f}")
+
+# Timing.
+
+def elapsed_ms(call, count):
+    """Per call. One more goes ahead, so that the device is busy while the host catches up."""
+    start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    call()
+    start.record()
+    for _ in range(count):
+        call()
+    stop.record()
+    stop.synchronize()
+    return start.elapsed_time(stop) / count
+
+
+def timed(case, flops, runs):
+    """`runs`: peer -> (context, call, facts). Rounds in which each peer has its turn."""
+    counts, samples = {}, {}
+    for peer, (context, call, _) in runs.items():
+        try:
+            with context():
+                call()
+                torch.cuda.synchronize()
+                counts[peer] = max(1, round(SAMPLE_MS / max(elapsed_ms(call, 2), 0.005)))
+        except Exception as e:
+            emit(peer=peer, case=case, error=short(e))
+    for _ in range(ROUNDS):
+        for peer, count in counts.items():
+            with runs[peer][0]():
+                samples.setdefault(peer, []).append(elapsed_ms(runs[peer][1], count))
+    for peer, times in samples.items():
+        ms = statistics.median(times)
+        emit(peer=peer, case=case, fwd_ms=round(ms, 4), fwd_tf=round(flops / ms / 1e9, 1), **runs[peer][2])
+
+
+def compile_case(case):
+    start = time.perf_counter()
+    try:
+        return library.compile(case.text(), args.target), (time.perf_counter() - start) * 1e3
+    except Exception as e:
+        return e, 0
+
+
+def dense_tensors(case):
+    dtype = {"bf16": torch.bfloat16, "f16": torch.float16}[case.dtype]
+    b, s = case.batch, case.seqlen
+    q, k = randn(b, s, case.heads, case.dim, dtype=dtype), randn(b, s, case.kv_heads, case.dim, dtype=dtype)
+    v = randn(b, s, case.kv_heads, case.dim_v, dtype=dtype)
+    o, lse = randn(b, s, case.heads, case.dim_v, dtype=dtype), torch.empty(b, case.heads, s, device="cuda")
+    return dict(q=q, k=k, v=v, o=o, lse=lse)
+
+
+def sdpa(case, t):
+    q, k, v = (t[x].transpose(1, 2) for x in "qkv")
+    gqa = {"enable_gqa": True} if case.heads != case.kv_heads else {}
+    call = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=case.causal, **gqa)  # noqa: E731
+    return {peer: (lambda backend=backend: sdpa_kernel(backend), call, {})
+            for peer, backend in (("fa2", SDPBackend.FLASH_ATTENTION), ("cudnn", SDPBackend.CUDNN_ATTENTION))}
+
+
+def packed_tensors(case):
+    tokens, h = sum(case.lengths), case.heads
+    q, k, v, o = (randn(tokens, h, case.dim) for _ in "qkvo")
+    cu = torch.tensor([0] + list(torch.tensor(case.lengths).cumsum(0)), device="cuda", dtype=torch.int32)
+    return dict(q=q, k=k, v=v, o=o, lse=torch.empty(h, tokens, device="cuda"), cu_seqlens_q=cu, cu_seqlens_kv=cu)
+
+
+def varlen(case, t):
+    def call():
+        from torch.nn.attention.varlen import varlen_attn
+        cu, longest = t["cu_seqlens_q"], max(case.lengths)
+        return varlen_attn(t["q"], t["k"], t["v"], cu, cu, longest, longest, window_size=(-1, 0))
+    return {"varlen": (contextlib.nullcontext, call, {})}
+
+
+def first_result(peers, shape):
+    """What the first peer that can do it computes, as [b, s, h, d]."""
+    for context, call, _ in peers.values():
+        with contextlib.suppress(Exception), context():
+            result = call()
+            result = result.transpose(1, 2) if result.dim() == 4 else result
+            if result.shape == shape:
+                return result.float()
+    return None
+
+
+def ours(case, compiled, tensors, expected):
+    kernel, compile_ms = compiled
+    if isinstance(kernel, Exception):
+        raise kernel
+    bound, stream = kernel.bind(**tensors), torch.cuda.current_stream().cuda_stream
+    tensors["o"].fill_(math.nan)
+    kernel.launch(bound, stream)
+    torch.cuda.synchronize()
+    facts = {"compile_ms": round(compile_ms, 1)}
+    if expected is not None:
+        error = ((tensors["o"].float() - expected).norm() / expected.norm()).item()
+        facts["rel_err_vs_peer"] = round(error, 5) if math.isfinite(error) else repr(error)
+    return {"attnc": (contextlib.nullcontext, lambda: kernel.launch(bound, stream), facts)}
+
+
+def run_case(case, compiled):
+    tensors = packed_tensors(case) if case.lengths else dense_tensors(case)
+    peers = varlen(case, tensors) if case.varlen else sdpa(case, tensors) if case.causal is not None else {}
+    runs = {}
+    try:
+        runs = ours(case, compiled, tensors, first_result(peers, tensors["o"].shape))
+    except Exception as e:
+        emit(peer="attnc", case=case.name, error=short(e))
+    timed(case.name, case.flops(), {**runs, **peers})
+
+
+def launches():
+    """Host time of a launch, and the same launches replayed from a graph."""
+    case = Case("d128 b1 h16 s1024 causal", CAUSAL, triangle, 16, 16, 128, 128, 1, 1024)
+    count, tensors, stream = 20, dense_tensors(case), torch.cuda.current_stream().cuda_stream
+    kernel, _ = compile_case(case)
+    if isinstance(kernel, Exception):
+        raise kernel
+    bound = kernel.bind(**tensors)
+    launch, handle, array, pointer = library.c.attnLaunch, kernel.handle, bound[0], ctypes.c_void_p(stream)
+    samples = []
+    for _ in range(30):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(100):
+            launch(handle, array, None, pointer)
+        samples.append((time.perf_counter() - start) / 100 * 1e6)
+    torch.cuda.synchronize()
+    emit(peer="attnc", case="host time of a launch (ctypes included)", us=round(statistics.median(samples), 2))
+
+    expected = tensors["o"].clone()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(count):
+            kernel.launch(bound, torch.cuda.current_stream().cuda_stream)
+    tensors["o"].fill_(math.nan)
+    graph.replay()
+    torch.cuda.synchronize()
+    timed(f"{case.name}, {count} launches", count * case.flops(), {
+        "attnc": (contextlib.nullcontext, lambda: [kernel.launch(bound, stream) for _ in range(count)], {}),
+        "graph": (contextlib.nullcontext, graph.replay, {"same_bits": torch.equal(tensors["o"], expected)})})
+
+
+emit(peer="env", commit=args.commit, gpu=torch.cuda.get_device_name(), torch=torch.__version__,
+     cudnn=torch.backends.cudnn.version(), cuda=torch.version.cuda, date=time.strftime("%Y-%m-%d"),
+     target=args.target or "the device's own")
+threads = min(14, os.cpu_count())
+with ThreadPoolExecutor(threads) as pool:
+    kernels = list(pool.map(compile_case, cases))
+emit(peer="attnc", case="compile all", kernels=library.c.attnCompileCount(), threads=threads,
+     s=round(time.perf_counter() - began, 1))
+a, b_ = randn(8192, 8192), randn(8192, 8192)
+elapsed_ms(lambda: a @ b_, 20)  # the clocks come up
+emit(peer="cublas", case="matmul8192", tf=round(2 * 8192 ** 3 / elapsed_ms(lambda: a @ b_, 50) / 1e9, 1))
+del a, b_
+for case, compiled in zip(cases, kernels):
+    try:
+        run_case(case, compiled)
+    except Exception as e:  # out of memory, or a context that is lost: the rest may still run
+        emit(peer="any", case=case.name, error=short(e))
+try:
+    launches()
+except Exception as e:
+    emit(peer="attnc", case="host time of a launch (ctypes included)", error=short(e))
+emit(peer="end", s=round(time.perf_counter() - began, 1))
+
+PEERS = ("attnc", "fa2", "cudnn", "varlen", "graph")
+print(f"{'case':44} " + " ".join(f"{peer:>7}" for peer in PEERS) + "  /best")
+for case, by_peer in rows.items():
+    best = max((tf for peer, tf in by_peer.items() if peer != "attnc"), default=math.nan)
+    print(f"{case:44} " + " ".join(f"{by_peer.get(peer, math.nan):7.1f}" for peer in PEERS) +
+          f" {by_peer.get('attnc', math.nan) / best:6.2f}")

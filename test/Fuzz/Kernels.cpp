@@ -198,7 +198,10 @@ KernelCase attn::fuzz::makeKernel(uint64_t seed) {
   if (!score.empty())
     score = " score([" + score + "])";
 
-  const char *outputs = seed / 5 % 4 == 0 ? " outputs(o)" : "";
+  // Other tile sizes on targets that look at it.
+  std::string outputs = seed / 5 % 4 == 0 ? " outputs(o)" : "";
+  // Other tile sizes, on targets that look at it.
+  outputs += modifiers.pick<const char *>({"", "", " typical(256)", " typical(16384)"});
   const char *headNames[] = {"mha", "gqa", "mqa"};
   std::string text = fmt::format("attn.problem @fuzz mask({}) layout({}) heads({}, {}) dims({}, {}) dtype({}){}{}{}",
                                  mask(random, maskClass, layoutClass < 4), layouts, heads, kvHeads, dimQk, dimV, dtype,

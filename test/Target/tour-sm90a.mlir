@@ -40,6 +40,7 @@
 // PRODUCER-NEXT: if (rows > 0) {
 // PRODUCER-NEXT: attn::fill(Q, q_map, row0, h, 0);
 // PRODUCER: const int end = (attn::min(q0 + rows, len_kv) + [[#LESS:]]) / {{[0-9]+}};
+// PRODUCER-NEXT: #pragma unroll 1
 // PRODUCER-NEXT: for (int j = 0; j < end; ++j) {
 // PRODUCER-NEXT: const int k0 = j * [[#LESS+1]];
 // PRODUCER-NEXT: const int [[X:x[_0-9]*]] = first_key + k0;
@@ -85,6 +86,7 @@
 // CONSUMER-NEXT: }
 
 // Two products under way; one may still be when the scores are there, none at the end.
+// CONSUMER-NEXT: #pragma unroll 1
 // CONSUMER-NEXT: for (int j = 1; j < [[SEEN:.*]]; ++j) {
 // CONSUMER-NEXT: const auto K_tile = attn::take(K);
 // CONSUMER-NEXT: attn::mma_qk(s, Q_tile, K_tile);
@@ -99,6 +101,7 @@
 // CONSUMER-NEXT: attn::round(p, s);
 // CONSUMER-NEXT: }
 // On the diagonal.
+// CONSUMER-NEXT: #pragma unroll 1
 // CONSUMER-NEXT: for (int j = [[SEEN]]; j < attn::max([[END]], 1); ++j) {
 // CONSUMER: attn::mma_pv(acc, p, V_tile);
 // CONSUMER-NEXT: attn::wait_products<1>(s);

@@ -179,3 +179,13 @@ attn.problem @p mask(#attn.and<#attn.prefix<"segment_ids_q">, #attn.document>) l
 // C7
 // expected-error @below {{expected a scale that is 0 or has a size from 2^-100 to 2^100, got: 1.000000e+300}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(1.0e300)
+
+// -----
+// C10: typical is positive.
+// expected-error @below {{'attn.problem' op expected a positive typical length, got: 0}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) typical(0)
+
+// -----
+// C10
+// expected-error @below {{expected a positive typical length, got: -4096}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) typical(-4096)

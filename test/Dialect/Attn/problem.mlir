@@ -31,6 +31,12 @@ attn.problem @widest mask(#attn.full) layout(bshd) heads(65536, 1) dims(256, 8) 
 // CHECK: attn.problem @by_hand mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) config(#tile.config<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>)
 attn.problem @by_hand mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16)
   config(#tile.config<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>)
+// How long sequences usually are comes before the config, and may be as long as it likes.
+// CHECK: attn.problem @usual mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) outputs(o) typical(1){{ *$}}
+attn.problem @usual mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) outputs(o) typical(1)
+// CHECK: attn.problem @long mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) typical(4294967296) config(#tile.config<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>)
+attn.problem @long mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) typical(4294967296)
+  config(#tile.config<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>)
 // CHECK: dtype(bf16) {note = "why"}
 attn.problem @with_note mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) {note = "why"}
 
@@ -42,3 +48,4 @@ attn.problem @with_note mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf
 // GENERIC-SAME: no_lse, o_layout = #attn.layout<thd padded>
 // GENERIC-SAME: scale = 1.250000e-01 : f64, sym_name = "mqa"
 // GENERIC: config = #tile.config<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>
+// GENERIC: typical = 1 : i64

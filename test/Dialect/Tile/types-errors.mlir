@@ -227,3 +227,9 @@ module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps =
 // C4
 // expected-error @below {{got: stages = 2, q_stages = 3}}
 module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, q_stages = 3>} {}
+
+// -----
+
+// C5: not both turns and narrow.
+// expected-error @below {{expected one of turns and narrow, got: both}}
+module attributes {tile.config = #tile.config<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, turns = true, narrow = true>} {}

@@ -124,8 +124,10 @@ tile.kernel @one_run(%map: !tile.map<64xbf16>, %lens: !tile.ptr<i32>, %o: !tile.
 // CHECK-LABEL: tile.kernel @branches
 // CHECK: %feed = tile.place "feed" : !tile.feed<3>
 // CHECK: tile.find_sequence %[[BLOCK:.*]] in
-// CHECK-NEXT: tile.send %feed(%[[BLOCK]], %q0, %rows)
 // CHECK-NEXT: %[[LIVE:.*]] = arith.cmpi slt, %n, %rows
+// Sent before the branch that brings tiles: behind a fill that waits for a slot, it would
+// come too late for those who are to empty it.
+// CHECK-NEXT: tile.send %feed(%[[BLOCK]], %q0, %rows)
 // CHECK-NEXT: scf.if %[[LIVE]] {
 // CHECK-NEXT: tile.kv_loop [%n, %q0] tests {{\[\[}}]], [%q0, %rows] tests {{\[\[}}]] carry() {
 // CHECK: tile.fill %K

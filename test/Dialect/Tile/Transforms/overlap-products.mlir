@@ -168,6 +168,52 @@ tile.kernel @two_runs(%n: i32, %lo: i32, %mid: i32, %hi: i32, %map: !tile.map<64
   }
 }
 
+// With `turns`, both products are begun in this warpgroup's turn and neither is waited for
+// within it. The first tile's scores and the last product take none: each warpgroup has as
+// many turns as the walk has further tiles, which is the same for all.
+// CHECK-LABEL: tile.kernel @turns
+// CHECK-NOT: tile.take_turn
+// CHECK: tile.round %p, %s
+// CHECK: tile.kv_loop
+// CHECK-NEXT: ^bb0(
+// CHECK-NEXT: tile.take_turn
+// CHECK-NEXT: tile.take %K
+// CHECK-NEXT: %[[QK:.*]] = tile.mma_qk
+// CHECK-NEXT: tile.take %V
+// CHECK-NEXT: %[[PV:.*]] = tile.mma_pv
+// CHECK-NEXT: tile.pass_turn
+// CHECK-NEXT: tile.wait %[[QK]]
+// CHECK: tile.wait %[[PV]]
+// CHECK-NOT: tile.take_turn
+// CHECK-NOT: tile.pass_turn
+tile.kernel @turns(%n: i32, %lo: i32, %hi: i32, %map: !tile.map<64xbf16>) target("sm_90a")
+    grid(dense heads 1) config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, turns = true>) {
+  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.place "held" : !tile.held<128x64xbf16, 8>
+  tile.roles registers(40, 232) producer {
+    tile.fill %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
+    tile.fill %V, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
+  } consumer {
+    %s = tile.place "s" : !tile.frag<128x64, 8>
+    %acc = tile.place "acc" : !tile.frag<128x64, 8>
+    %row = tile.place "row" : !tile.rows<128, 8>
+    tile.kv_loop [%lo, %hi] tests [[]] carry() {
+    ^bb0(%j: i32, %next: i32, %more: i1):
+      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_qk %s, %held, %k : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.shared<64x64xbf16, swizzled>
+      tile.wait %ts : !tile.token<product>
+      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<128x64, 8>, !tile.rows<128, 8>, !tile.frag<128x64, 8>
+      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ta = tile.mma_pv %acc, %s, %v : !tile.frag<128x64, 8>, !tile.frag<128x64, 8>, !tile.shared<64x64xbf16, swizzled>
+      tile.wait %ta : !tile.token<product>
+      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.yield
+    }
+  }
+}
+
 // A block without a walk, and loops of no consumer, are left alone.
 // CHECK-LABEL: tile.kernel @no_walk
 // CHECK-NOT: tile.place "p"
