@@ -37,9 +37,9 @@ parser.add_argument("--commit", default="unknown")
 parser.add_argument("--target")
 parser.add_argument("--config")
 parser.add_argument("--filter", default="", help="only cases whose name contains this")
-parser.add_argument("--quick", action="store_true", help="2 rounds in place of 5")
+parser.add_argument("--quick", action="store_true", help="2 rounds in place of 9")
 args = parser.parse_args()
-SAMPLE_MS, ROUNDS = 4, 2 if args.quick else 5
+SAMPLE_MS, ROUNDS = 4, 2 if args.quick else 9
 library = attnc.Library(os.path.join(args.build, "lib", "libattnc.so"))
 out = open(args.out, "w") if args.out else None
 torch.manual_seed(0)
@@ -86,6 +86,7 @@ class Case:
     seqlen: int = 0
     lengths: tuple = ()  # of packed sequences; empty: dense
     score: str = ""
+    scale: object = None
     dtype: str = "bf16"
     causal: object = None  # dense: what SDPA is told; None: it has no such mask
     varlen: bool = False   # packed: time varlen_attn too
@@ -94,6 +95,7 @@ class Case:
         typical = round(sum(self.lengths) / len(self.lengths)) if self.lengths else self.seqlen
         return (f"attn.problem @bench mask({self.mask}) layout({'thd' if self.lengths else 'bshd'}) "
                 f"heads({self.heads}, {self.kv_heads}) dims({self.dim}, {self.dim_v}) dtype({self.dtype})" +
+                (f" scale({self.scale:f})" if self.scale else "") +
                 (f" score([{self.score}])" if self.score else "") + f" typical({typical})" +
                 (f" config({args.config})" if args.config else ""))
 
@@ -298,6 +300,11 @@ with ThreadPoolExecutor(threads) as pool:
     kernels = list(pool.map(compile_case, cases))
 emit(peer="attnc", case="compile all", kernels=library.c.attnCompileCount(), threads=threads,
      s=round(time.perf_counter() - began, 1))
+for d in () if args.quick else (64, 128, 256):  # one at a time; the scale makes them kernels that are not there yet
+    case = Case(f"cold compile, d{d} causal", CAUSAL, triangle, 16, 16, d, d, 1, 4096, scale=0.0625 + d / 2 ** 20)
+    kernel, compile_ms = compile_case(case)
+    emit(peer="attnc", case=case.name, compile_ms=round(compile_ms, 1),
+         **({"error": short(kernel)} if isinstance(kernel, Exception) else {"resources": kernel.resources()}))
 a, b_ = randn(8192, 8192), randn(8192, 8192)
 elapsed_ms(lambda: a @ b_, 20)  # the clocks come up
 emit(peer="cublas", case="matmul8192", tf=round(2 * 8192 ** 3 / elapsed_ms(lambda: a @ b_, 50) / 1e9, 1))

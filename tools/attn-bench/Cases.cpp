@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <numeric>
 #include <random>
 
 using namespace attn;
@@ -11,8 +12,18 @@ std::string Case::problem(const std::string &config) const {
   std::string layout = lengths.empty() ? "bshd" : "thd";
   std::string given = config.empty() ? "" : fmt::format(" config({})", config);
   std::string modifiers = score.empty() ? "" : fmt::format(" score([{}])", score);
-  return fmt::format("attn.problem @bench mask({}) layout({}) heads({}, {}) dims({}) dtype(bf16){}{}\n", mask, layout,
-                     heads, kvHeads, dim, modifiers, given);
+  int64_t typical =
+      lengths.empty() ? seqlen : std::accumulate(lengths.begin(), lengths.end(), int64_t(0)) / lengths.size();
+  return fmt::format("attn.problem @bench mask({}) layout({}) heads({}, {}) dims({}) dtype(bf16){} typical({}){}\n",
+                     mask, layout, heads, kvHeads, dim, modifiers, typical, given);
+}
+
+reference::InputSizes Case::sizes() const {
+  reference::InputSizes sizes;
+  sizes.batch = batch, sizes.seqlenQ = sizes.seqlenKv = seqlen;
+  sizes.lengthsQ = sizes.lengthsKv = lengths;
+  sizes.padding = 0;
+  return sizes;
 }
 
 /// `count` documents that fill `tokens`, cut at random places; the same on every machine.

@@ -5,6 +5,7 @@
 #ifndef ATTN_TOOLS_ATTN_BENCH_CASES_H
 #define ATTN_TOOLS_ATTN_BENCH_CASES_H
 
+#include "attn/Reference/Inputs.h"
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct Case {
 
   /// The problem's text, called @bench; `config` may override the tile sizes.
   std::string problem(const std::string &config) const;
+  reference::InputSizes sizes() const;
 };
 
 /// dense: d 64/128/256 x s 1024/4096/16384 x full/causal, 16384 tokens, h = 2048/d.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Timing.h"
 #include "attn-rt/Compiler.h"
-#include "attn-rt/Driver.h"
 #include <ctime>
 #include <fstream>
 #include <thread>
@@ -9,105 +8,17 @@
 using namespace attn;
 using namespace attn::bench;
 
-namespace {
-/// A launch's tensors in the memory of the kernel's device.
-struct Buffers {
-  const rt::Driver *driver = nullptr;
-  std::vector<rt::DevicePtr> device;
-  std::vector<std::vector<char>> host;
-  std::vector<llvm::SmallVector<int64_t, 4>> shapes;
-  llvm::SmallVector<TensorView> views;
-
-  ~Buffers() {
-    for (rt::DevicePtr ptr : device)
-      (void)driver->free(ptr);
-  }
-
-  rt::Status add(const TensorSpec &spec, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<char> bytes) {
-    void *data = nullptr;
-    if (driver) {
-      auto ptr = driver->alloc(bytes.size());
-      if (!ptr)
-        return ptr.status();
-      device.push_back(*ptr);
-      if (rt::Status s = driver->copyToDevice(*ptr, bytes.data(), bytes.size()); !s)
-        return s;
-      data = reinterpret_cast<void *>(*ptr);
-    } else {
-      host.emplace_back(bytes.begin(), bytes.end());
-      data = host.back().data();
-    }
-    shapes.emplace_back(shape);
-    views.push_back({data, spec.dtype, {}, {}});
-    return {};
-  }
-
-  void link() {
-    for (auto [view, shape] : llvm::zip(views, shapes))
-      view.shape = shape;
-  }
-};
-} // namespace
-
-static double median(std::vector<double> values) {
+double bench::median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
   return values[values.size() / 2];
 }
 
-/// `elements` bf16 values that look random: a block of normal ones, repeated (a
-/// prime length, so that rows differ).
-static std::vector<char> randomBytes(int64_t elements, reference::Dtype dtype, uint64_t seed) {
-  reference::Tensor block(dtype, {std::min<int64_t>(elements, 1048573)});
-  block.fillNormal(seed);
-  std::vector<char> bytes(elements * 2);
-  for (size_t at = 0; at < bytes.size(); at += block.bytes().size())
-    std::copy_n(block.bytes().data(), std::min(block.bytes().size(), bytes.size() - at), bytes.data() + at);
-  return bytes;
-}
-
-static rt::Status fill(Buffers &buffers, const Kernel &kernel, ProblemOp problem, const reference::InputSizes &wanted,
-                       Timing &timing) {
-  Sizes sizes{wanted.batch, wanted.seqlenQ, wanted.seqlenKv};
-  auto total = [](const std::vector<int64_t> &lengths) {
-    int64_t sum = 0;
-    for (int64_t length : lengths)
-      sum += length;
-    return sum;
-  };
-  if (problem.getQLayout().isPacked())
-    sizes = {int64_t(wanted.lengthsQ.size()), total(wanted.lengthsQ), total(wanted.lengthsKv)};
-  uint64_t seed = 1;
-  for (const TensorSpec &spec : kernel.getSignature().tensors) {
-    llvm::SmallVector<int64_t, 4> shape = spec.shape(problem, sizes);
-    int64_t elements = 1;
-    for (int64_t extent : shape)
-      elements *= extent;
-    std::vector<char> bytes;
-    if (spec.dtype == Dtype::I32) {
-      std::vector<int32_t> sums(elements, 0);
-      const auto &lengths = llvm::StringRef(spec.name).ends_with("_q") ? wanted.lengthsQ : wanted.lengthsKv;
-      for (size_t i = 1; i < sums.size(); ++i)
-        sums[i] = sums[i - 1] + lengths[i - 1];
-      bytes.assign(reinterpret_cast<char *>(sums.data()), reinterpret_cast<char *>(sums.data() + sums.size()));
-    } else if (spec.dtype == Dtype::F32) {
-      bytes.assign(elements * 4, 0);
-    } else {
-      bytes = randomBytes(elements, reference::dtypeOf(problem), seed++);
-    }
-    timing.bytes += bytes.size();
-    if (rt::Status s = buffers.add(spec, shape, bytes); !s)
-      return s;
-  }
-  buffers.link();
-  return {};
-}
-
 /// Times one launch after another on the wall clock.
-static rt::Status timeHost(const Kernel &kernel, Buffers &buffers, double budgetMs, Timing &timing) {
+static rt::Status timeHost(const Kernel &kernel, const Workload &work, double budgetMs, Timing &timing) {
   std::vector<double> samples;
   for (Clock total; samples.size() < 5 || total.ms() < budgetMs;) {
     Clock clock;
-    if (rt::Status s = kernel.launch(buffers.views, nullptr); !s)
+    if (rt::Status s = kernel.launch(work.getViews(), nullptr); !s)
       return s;
     samples.push_back(clock.ms());
   }
@@ -115,8 +26,8 @@ static rt::Status timeHost(const Kernel &kernel, Buffers &buffers, double budget
   return {};
 }
 
-static rt::Status timeDevice(const Kernel &kernel, Buffers &buffers, double budgetMs, Timing &timing) {
-  const rt::Driver &driver = *buffers.driver;
+static rt::Status timeDevice(const Kernel &kernel, const Workload &work, double budgetMs, Timing &timing) {
+  const rt::Driver &driver = *work.getDriver();
   auto stream = driver.createStream();
   auto begin = driver.createEvent(), end = driver.createEvent();
   if (!stream || !begin || !end)
@@ -125,7 +36,7 @@ static rt::Status timeDevice(const Kernel &kernel, Buffers &buffers, double budg
     if (rt::Status s = driver.record(*begin, *stream); !s)
       return s;
     Clock clock;
-    if (rt::Status s = kernel.launch(buffers.views, *stream); !s)
+    if (rt::Status s = kernel.launch(work.getViews(), *stream); !s)
       return s;
     us = clock.ms() * 1e3;
     if (rt::Status s = driver.record(*end, *stream); !s)
@@ -161,21 +72,51 @@ static rt::Status timeDevice(const Kernel &kernel, Buffers &buffers, double budg
 
 rt::Result<Timing> bench::timeKernel(const Kernel &kernel, ProblemOp problem, const reference::InputSizes &sizes,
                                      double budgetMs) {
+  auto work = Workload::create(kernel, problem, sizes);
+  if (!work)
+    return work.error();
   Timing timing;
-  Buffers buffers;
-  if (!kernel.isHost()) {
-    auto driver = rt::Driver::get();
-    if (!driver)
-      return driver.error();
-    buffers.driver = *driver;
-  }
-  if (rt::Status s = fill(buffers, kernel, problem, sizes, timing); !s)
-    return s.error();
+  timing.bytes = (*work)->getBytes();
   rt::Status status =
-      kernel.isHost() ? timeHost(kernel, buffers, budgetMs, timing) : timeDevice(kernel, buffers, budgetMs, timing);
+      kernel.isHost() ? timeHost(kernel, **work, budgetMs, timing) : timeDevice(kernel, **work, budgetMs, timing);
   if (!status)
     return status.error();
   return timing;
+}
+
+rt::Result<Turns> Turns::create(const Workload &work) {
+  Turns turns(work);
+  const rt::Driver *driver = work.getDriver();
+  if (!driver)
+    return turns;
+  auto stream = driver->createStream();
+  auto begin = driver->createEvent(), end = driver->createEvent();
+  if (!stream || !begin || !end)
+    return !stream ? stream.error() : !begin ? begin.error() : end.error();
+  turns.stream = *stream, turns.begin = *begin, turns.end = *end;
+  return turns;
+}
+
+rt::Result<double> Turns::msOf(const Kernel &kernel, int64_t launches) const {
+  const rt::Driver *driver = work->getDriver();
+  rt::Status status = kernel.launch(work->getViews(), stream); // the host is ahead from here on
+  if (status && driver)
+    status = driver->record(begin, stream);
+  Clock clock;
+  for (int64_t i = 0; status && i < launches; ++i)
+    status = kernel.launch(work->getViews(), stream);
+  if (status && driver)
+    status = driver->record(end, stream);
+  if (status && driver)
+    status = driver->synchronizeEvent(end);
+  if (!status)
+    return status.error();
+  if (!driver)
+    return clock.ms() / launches;
+  rt::Result<float> elapsed = driver->elapsedMs(begin, end);
+  if (!elapsed)
+    return elapsed.error();
+  return *elapsed / launches;
 }
 
 /// What the kernel calls the first CPU.

@@ -2,8 +2,7 @@
 #ifndef ATTN_TOOLS_ATTN_BENCH_TIMING_H
 #define ATTN_TOOLS_ATTN_BENCH_TIMING_H
 
-#include "attn/API/Jit.h"
-#include "attn/Reference/Inputs.h"
+#include "Workload.h"
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -19,6 +18,25 @@ struct Timing {
 /// timed ones as `budgetMs` allows (at least 5).
 rt::Result<Timing> timeKernel(const Kernel &kernel, ProblemOp problem, const reference::InputSizes &sizes,
                               double budgetMs);
+
+/// For kernels that take turns on one workload: a device's clocks drift by a tenth
+/// over a run, so that only neighbouring samples can be compared.
+class Turns {
+public:
+  static rt::Result<Turns> create(const Workload &work); ///< its stream and events live as long as the process
+
+  /// Milliseconds of a launch, from a sample of several.
+  rt::Result<double> msOf(const Kernel &kernel, int64_t launches) const;
+
+private:
+  explicit Turns(const Workload &work) : work(&work) {}
+
+  const Workload *work;
+  rt::Stream stream = nullptr;
+  rt::Event begin = nullptr, end = nullptr;
+};
+
+double median(std::vector<double> values);
 
 /// GPU, driver, NVRTC, date; or the CPU.
 nlohmann::ordered_json describeMachine(const Target &target);

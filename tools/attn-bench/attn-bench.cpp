@@ -2,16 +2,16 @@
 //
 // Times kernels and prints JSON lines: what machine and commit, then one line a
 // case, with the keys of recorded runs of peers. On a GPU: medians of CUDA-event
-// timings. TFLOP/s count visible pairs.
+// timings. TFLOP/s count visible pairs. With --tune: all configurations of one
+// problem.
 //
 #include "Cases.h"
 #include "NaiveLoop.h"
 #include "Timing.h"
-#include "attn/API/Jit.h"
-#include "attn/Reference/Inputs.h"
+#include "Tune.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -22,23 +22,34 @@ using Json = nlohmann::ordered_json;
 static cl::list<std::string> suites("suite", cl::CommaSeparated,
                                     cl::desc("dense, masks, packed, cpu; default: what suits the target"));
 static cl::opt<std::string> filter("filter", cl::desc("only cases whose name contains this"));
-static cl::opt<std::string> targetText("target", cl::desc("default: the GPU if there is one, else cpu"));
+static cl::opt<std::string> targetText("target",
+                                       cl::desc("`cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>`; default: the GPU if "
+                                                "there is one, else cpu"));
 static cl::opt<std::string> config("config", cl::desc("a #tile.config in place of the heuristic's"));
 static cl::opt<std::string> commit("commit", cl::desc("recorded in the first line"), cl::init("unknown"));
 static cl::opt<double> budgetMs("budget-ms", cl::desc("time to spend on a case"), cl::init(150));
 
-static double rounded(double x, double unit = 1e4) { return std::round(x * unit) / unit; }
+static cl::OptionCategory tuning("--tune: all configurations of one problem, the fastest first");
+static cl::opt<bool> tune("tune", cl::cat(tuning),
+                          cl::desc("compile and time the configurations of a problem; without its GPU only compile"));
+static cl::opt<std::string> inputFile(cl::Positional, cl::cat(tuning), cl::desc("[problem.mlir]"));
+static cl::opt<std::string> problemName("problem", cl::cat(tuning), cl::desc("which one, if the file has several"));
+static cl::opt<std::string>
+    caseName("case", cl::cat(tuning),
+             cl::desc("a case of the suites in place of a file: its name, or what only it contains"));
+static cl::opt<std::string>
+    match("match", cl::cat(tuning),
+          cl::desc("only configurations in which this regular expression is found, e.g. `warps = 12.*stages = 2`"));
+static cl::opt<bool> json("json", cl::cat(tuning), cl::desc("JSON lines in place of a table"));
+static cl::opt<int64_t> batch("batch", cl::cat(tuning),
+                              cl::desc("of a file's dense problem; default: for 16384 tokens"));
+static cl::opt<int64_t> seqlen("seqlen", cl::cat(tuning),
+                               cl::desc("of a file's dense problem; default: its typical length, or 4096"));
+static cl::list<int64_t>
+    lengthsAsked("lengths", cl::CommaSeparated, cl::cat(tuning),
+                 cl::desc("of a file's packed sequences; default: 16384 tokens of the typical length"));
 
-/// Visible pairs of one head, summed over sequences: what each row alone sees.
-static double visiblePairs(MaskInterface mask, const std::vector<int64_t> &lengths) {
-  double pairs = 0;
-  for (int64_t length : lengths) {
-    MaskScope scope{Index::runtime(length), Index::runtime(length), 0, 0, {}};
-    for (int64_t q = 0; q < length; ++q)
-      pairs += countKeys(mask, scope, q);
-  }
-  return pairs;
-}
+static double rounded(double x, double unit = 1e4) { return std::round(x * unit) / unit; }
 
 static rt::Result<Json> runCase(const Case &c, const Target &target) {
   Compilation compilation;
@@ -55,16 +66,11 @@ static rt::Result<Json> runCase(const Case &c, const Target &target) {
   if (!kernel)
     return kernel.error();
   double createMs = clock.ms();
-  reference::InputSizes sizes;
-  sizes.batch = c.batch, sizes.seqlenQ = sizes.seqlenKv = c.seqlen;
-  sizes.lengthsQ = sizes.lengthsKv = c.lengths;
-  sizes.padding = 0;
-  rt::Result<bench::Timing> timing = bench::timeKernel(**kernel, *problem, sizes, budgetMs);
+  rt::Result<bench::Timing> timing = bench::timeKernel(**kernel, *problem, c.sizes(), budgetMs);
   if (!timing)
     return timing.error();
 
-  std::vector<int64_t> lengths = c.lengths.empty() ? std::vector<int64_t>(c.batch, c.seqlen) : c.lengths;
-  double flops = 4.0 * visiblePairs(problem->getMask(), lengths) * c.heads * c.dim;
+  double flops = bench::flopsOf(*problem, c.sizes()).value_or(0);
   const rt::CompiledKernel &compiled = (*kernel)->getCompiled();
   bool cold = compiled.origin == rt::CompiledKernel::Origin::Compiled;
   Json line = {{"peer", "attnc"},
@@ -80,15 +86,93 @@ static rt::Result<Json> runCase(const Case &c, const Target &target) {
   return line;
 }
 
+static int fail(const rt::Error &error) {
+  llvm::errs() << "error: " << error.str() << "\n";
+  return 1;
+}
+
+/// The case of this name, or the only one that contains it.
+static rt::Result<Case> findCase(llvm::StringRef name) {
+  std::vector<Case> found;
+  for (Case &c : allCases()) {
+    if (c.name == name)
+      return c;
+    if (llvm::StringRef(c.name).contains(name))
+      found.push_back(c);
+  }
+  if (found.size() == 1)
+    return found.front();
+  std::string names;
+  for (const Case &c : found.empty() ? allCases() : found)
+    names += "\n  " + c.name;
+  return rt::Error{"expected --case to be (or to be contained in) the name of one case, got: " + name.str() +
+                   (found.empty() ? "; there are:" : "; it is in:") + names};
+}
+
+static rt::Result<bench::TuneRequest> requestFromFile() {
+  auto file = llvm::MemoryBuffer::getFileOrSTDIN(inputFile);
+  if (!file)
+    return rt::Error{"cannot read `" + inputFile + "`: " + file.getError().message()};
+  bench::TuneRequest request{inputFile, (*file)->getBuffer().str(), problemName, {}, match, json};
+  Compilation compilation;
+  auto module = compilation.parse(request.text, inputFile);
+  if (!module)
+    return module.error();
+  auto problem = findProblem(**module, problemName);
+  if (!problem)
+    return problem.error();
+  for (int64_t size : llvm::concat<const int64_t>(std::vector{batch.getValue(), seqlen.getValue()}, lengthsAsked))
+    if (size < 0 || size > 1 << 24)
+      return rt::Error{"expected sizes from 0 to 2^24, got: " + std::to_string(size)};
+  int64_t typical = seqlen ? seqlen.getValue() : int64_t(problem->getTypical().value_or(4096));
+  reference::InputSizes &sizes = request.sizes;
+  sizes.seqlenQ = sizes.seqlenKv = typical;
+  int64_t count = std::max<int64_t>(1, 16384 / typical);
+  sizes.lengthsQ = sizes.lengthsKv = lengthsAsked.empty()
+                                         ? std::vector<int64_t>(count, typical)
+                                         : std::vector<int64_t>(lengthsAsked.begin(), lengthsAsked.end());
+  sizes.batch = batch ? batch.getValue() : count;
+  sizes.padding = 0;
+  return request;
+}
+
+static rt::Status runTune(const Target &target) {
+  if (inputFile.empty() == caseName.empty())
+    return rt::Error{"expected --tune with either a file or --case, got: " +
+                     std::string(inputFile.empty() ? "neither" : "both")};
+  bench::TuneRequest request;
+  if (!inputFile.empty()) {
+    auto fromFile = requestFromFile();
+    if (!fromFile)
+      return fromFile.error();
+    request = std::move(*fromFile);
+  } else {
+    auto found = findCase(caseName);
+    if (!found)
+      return found.error();
+    request = {found->name, found->problem(""), "", found->sizes(), match, json};
+  }
+  if (json) {
+    Json machine = bench::describeMachine(target);
+    machine["commit"] = commit.getValue();
+    llvm::outs() << machine.dump() << "\n";
+  }
+  return bench::tune(request, target, llvm::outs());
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "times attention kernels\n");
   rt::Result<Target> parsed = Target::parse(targetText);
-  if (!parsed) {
-    llvm::errs() << "error: " << parsed.error().str() << "\n";
-    return 1;
-  }
+  if (!parsed)
+    return fail(parsed.error());
   const Target &target = *parsed;
+  if (tune) {
+    rt::Status status = runTune(target);
+    return status ? 0 : fail(status.error());
+  }
+  if (!inputFile.empty() || !caseName.empty())
+    return fail({"expected --tune beside a file or --case"});
   std::vector<std::string> wanted(suites.begin(), suites.end());
   if (wanted.empty())
     wanted = target.isHost() ? std::vector<std::string>{"cpu"} : std::vector<std::string>{"dense", "masks", "packed"};

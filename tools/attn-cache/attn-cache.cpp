@@ -38,7 +38,7 @@ static cl::list<std::string> warmFiles(cl::Positional, cl::OneOrMore,
                                        cl::sub(warmCommand));
 static cl::list<std::string> warmTargets(
     "target", cl::CommaSeparated,
-    cl::desc("cpu, sm_80, sm_80:<chip>; default: what runs here"),
+    cl::desc("cpu, sm_90a, sm_80, sm_80:<chip>; default: what runs here"),
     cl::sub(warmCommand));
 
 static cl::opt<std::string> directory(

@@ -37,8 +37,8 @@ static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const T
     for (int64_t q = 0; q < lensQ[b]; q += grid.qTile)
       for (int64_t k = 0; k < lensK[b]; k += kvTile) {
         auto edge = [](int64_t at, int64_t tile, int64_t end) { return Index::runtime(std::min(at + tile, end)); };
-        TileClass c = classify(problem.getMask(), scope, {Index::runtime(q), edge(q, grid.qTile, lensQ[b])},
-                               {Index::runtime(k), edge(k, kvTile, lensK[b])});
+        TileClass c = problem.getMask().classify(scope, {Index::runtime(q), edge(q, grid.qTile, lensQ[b])},
+                                                 {Index::runtime(k), edge(k, kvTile, lensK[b])});
         ++(c == TileClass::Empty ? counts.empty : c == TileClass::Full ? counts.full : counts.partial);
       }
   }

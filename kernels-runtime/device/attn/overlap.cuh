@@ -25,8 +25,9 @@ template <int R, int N, int W> ATTN_INLINE void softmax(Frag<R, N, W> &s, Rows<R
   if (row.grew) {
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
-      const float before = row.max[i];
-      row.max[i] = max(before, quad_max(top[i]));
+      // A row moves only if it grew itself: its bits depend on no other row of the warp, such as one behind its sequence's end.
+      const float before = row.max[i], now = quad_max(top[i]);
+      row.max[i] = now > before + kSlack ? now : before;
       row.shrink[i] = exp2(before - row.max[i]);
       row.sum[i] *= row.shrink[i];
     }

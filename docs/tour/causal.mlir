@@ -1,0 +1,2 @@
+// Dense, causal, heads of 128: the problem that docs/Schedules/hopper-forward.md follows.
+attn.problem @causal mask(#attn.causal) layout(bshd) heads(16) dims(128) dtype(bf16)

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Configs.h"
+#include <fmt/format.h>
+
+using namespace attn;
+using namespace attn::bench;
+using tile::ConfigAttr;
+
+/// Registers a thread needs at least: O, S as scores and (rounded) as weights, and a few to count with.
+static int64_t registersFor(ProblemOp problem, int64_t qTile, int64_t kvTile, int64_t warps, bool holdQ) {
+  int64_t rows = qTile / warps; // of a warp; in 32 threads
+  return rows * (2 * problem.getDimV() + 3 * kvTile + (holdQ ? problem.getDimQk() : 0)) / 64 + 8;
+}
+
+static std::vector<int64_t> multiplesOf16(int64_t from, int64_t to) {
+  std::vector<int64_t> list;
+  for (int64_t n = from; n <= to; n += 16)
+    list.push_back(n);
+  return list;
+}
+
+static std::vector<ConfigAttr> hopperConfigs(ProblemOp problem) {
+  std::vector<ConfigAttr> configs;
+  auto add = [&](auto... parameters) { configs.push_back(ConfigAttr::get(problem.getContext(), parameters...)); };
+  for (auto [warps, blocks] : {std::pair(4, 1), {4, 2}, {4, 3}, {8, 1}, {12, 1}}) {
+    // An instruction with all of O as its operand: ptxas wants room for it before roles share registers out anew.
+    if (int64_t(problem.getDimV()) / 2 + 30 > 2048 / (blocks * (warps + 4)))
+      continue;
+    for (int64_t kvTile : multiplesOf16(32, 256)) {
+      // What AssignRoles has to give: the multiprocessor's registers, less the producer's.
+      int64_t most = std::min<int64_t>(240, (512 / blocks - 32) / (warps / 4));
+      if (registersFor(problem, 16 * warps, kvTile, warps, false) > most)
+        break;
+      for (int64_t stages : {2, 3, 4})
+        for (int64_t qStages : {1, 2})
+          for (auto [turns, narrow] : {std::pair(false, false), {true, false}, {false, true}})
+            if (warps > 4 || (!turns && !narrow)) // one warpgroup has nobody to differ from
+              add(16 * warps, kvTile, warps, blocks, false, false, stages, qStages, turns, narrow);
+    }
+  }
+  return configs;
+}
+
+static std::vector<ConfigAttr> ampereConfigs(ProblemOp problem) {
+  std::vector<ConfigAttr> configs;
+  for (int64_t warps : {2, 4, 8})
+    for (int64_t qTile : {16 * warps, 32 * warps})
+      for (int64_t blocks : {1, 2, 3, 4})
+        for (bool holdQ : {false, true})
+          for (int64_t kvTile : {32, 48, 64, 80, 96, 128}) {
+            int64_t most = std::min<int64_t>(255, 2048 / (warps * blocks));
+            if (qTile > 256 || registersFor(problem, qTile, kvTile, warps, holdQ) > most)
+              continue;
+            for (bool oneBody : {false, true})
+              configs.push_back(ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, holdQ, oneBody, 2,
+                                                1, false, false));
+          }
+  return configs;
+}
+
+std::vector<ConfigAttr> bench::configsOf(ProblemOp problem, const Target &target) {
+  if (target.family == "sm_90a")
+    return hopperConfigs(problem);
+  if (!target.isHost())
+    return ampereConfigs(problem);
+  std::vector<ConfigAttr> configs;
+  for (int64_t qTile : {16, 32, 64, 128})
+    for (int64_t kvTile : {16, 32, 64, 128})
+      configs.push_back(ConfigAttr::get(problem.getContext(), qTile, kvTile, 1, 1, false, false, 2, 1, false, false));
+  return configs;
+}
+
+std::string bench::textOf(ConfigAttr config) {
+  std::string text;
+  llvm::raw_string_ostream(text) << config;
+  llvm::StringRef inside = llvm::StringRef(text).split('<').second;
+  return inside.drop_back().str();
+}
+
+std::string bench::fullTextOf(ConfigAttr config) {
+  return fmt::format("q_tile = {}, kv_tile = {}, warps = {}, blocks = {}, hold_q = {}, one_body = {}, stages = {}, "
+                     "q_stages = {}, turns = {}, narrow = {}",
+                     config.getQTile(), config.getKvTile(), config.getWarps(), config.getBlocks(), config.getHoldQ(),
+                     config.getOneBody(), config.getStages(), config.getQStages(), config.getTurns(),
+                     config.getNarrow());
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Workload.h"
+#include <cmath>
+#include <numeric>
+
+using namespace attn;
+using namespace attn::bench;
+
+static int64_t total(const std::vector<int64_t> &lengths) {
+  return std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
+}
+
+std::optional<double> bench::flopsOf(ProblemOp problem, const reference::InputSizes &sizes) {
+  MaskInterface mask = problem.getMask();
+  if (!distinctOperands(mask).empty())
+    return std::nullopt;
+  bool packedQ = problem.getQLayout().isPacked(), packedKv = problem.getKLayout().isPacked();
+  int64_t batch = packedQ ? sizes.lengthsQ.size() : packedKv ? sizes.lengthsKv.size() : sizes.batch;
+  double pairs = 0, before = 0;
+  for (int64_t b = 0, lastQ = -1, lastKv = -1; b < batch; ++b, pairs += before) {
+    int64_t lenQ = packedQ ? sizes.lengthsQ[b] : sizes.seqlenQ, lenKv = packedKv ? sizes.lengthsKv[b] : sizes.seqlenKv;
+    if (lenQ == lastQ && lenKv == lastKv)
+      continue;
+    MaskScope scope{Index::runtime(lenQ), Index::runtime(lenKv), 0, 0, {}};
+    before = 0, lastQ = lenQ, lastKv = lenKv;
+    for (int64_t q = 0; q < lenQ; ++q)
+      before += countKeys(mask, scope, q);
+  }
+  return 2 * pairs * problem.getHeads() * (problem.getDimQk() + problem.getDimV());
+}
+
+/// bf16 or f16 values that look random: a block of normal ones, repeated (a prime
+/// length, so that rows differ).
+static reference::Tensor randomTensor(reference::Dtype dtype, llvm::ArrayRef<int64_t> shape, uint64_t seed) {
+  reference::Tensor tensor(dtype, shape), block(dtype, {std::min<int64_t>(tensor.numElements(), 1048573)});
+  block.fillNormal(seed);
+  auto bytes = tensor.bytes();
+  for (size_t at = 0; at < bytes.size(); at += block.bytes().size())
+    std::copy_n(block.bytes().data(), std::min(block.bytes().size(), bytes.size() - at), bytes.data() + at);
+  return tensor;
+}
+
+static rt::Error asError(llvm::Error error) { return {llvm::toString(std::move(error))}; }
+
+rt::Result<std::unique_ptr<Workload>> Workload::create(const Kernel &kernel, ProblemOp problem,
+                                                       const reference::InputSizes &wanted) {
+  std::unique_ptr<Workload> work(new Workload);
+  if (!kernel.isHost()) {
+    auto driver = rt::Driver::get();
+    if (!driver)
+      return driver.error();
+    work->driver = *driver;
+  }
+  LayoutAttr q = problem.getQLayout(), k = problem.getKLayout();
+  Sizes sizes{wanted.batch, wanted.seqlenQ, wanted.seqlenKv};
+  for (auto [layout, lengths, rows] :
+       {std::tuple(q, &wanted.lengthsQ, &sizes.rowsQ), std::tuple(k, &wanted.lengthsKv, &sizes.rowsKv)})
+    if (layout.isPacked())
+      sizes.batch = lengths->size(), *rows = total(*lengths);
+  reference::Tensors tensors;
+  uint64_t seed = 1;
+  for (const TensorSpec &spec : kernel.getSignature().tensors) // where padding lies is not known yet
+    if (spec.role == ProblemTensor::Operand && !(spec.name == "q" ? q : k).getPadded())
+      tensors[spec.name] = randomTensor(reference::dtypeOf(problem), spec.shape(problem, sizes), seed++);
+  if (llvm::Error error = reference::addMissingInputs(problem, wanted, seed, tensors))
+    return asError(std::move(error));
+  auto made = reference::checkTensors(problem, tensors);
+  if (!made)
+    return asError(made.takeError());
+  for (auto &result : reference::poisonedResults(problem, *made))
+    tensors[result.getKey()] = std::move(result.getValue());
+  for (const TensorSpec &spec : kernel.getSignature().tensors) {
+    if (spec.name == "o")
+      work->output = tensors[spec.name], work->outputIndex = work->shapes.size();
+    if (rt::Status s = work->add(spec, tensors[spec.name]); !s)
+      return s.error();
+  }
+  for (auto [view, shape] : llvm::zip(work->views, work->shapes))
+    view.shape = shape;
+  return work;
+}
+
+Workload::~Workload() {
+  for (rt::DevicePtr ptr : device)
+    (void)driver->free(ptr);
+}
+
+rt::Status Workload::add(const TensorSpec &spec, const reference::Tensor &tensor) {
+  llvm::ArrayRef<char> from = tensor.bytes();
+  void *data = nullptr;
+  if (driver) {
+    auto ptr = driver->alloc(from.size());
+    if (!ptr)
+      return ptr.status();
+    device.push_back(*ptr);
+    if (rt::Status s = driver->copyToDevice(*ptr, from.data(), from.size()); !s)
+      return s;
+    data = reinterpret_cast<void *>(*ptr);
+  } else {
+    host.emplace_back(from.begin(), from.end());
+    data = host.back().data();
+  }
+  bytes += from.size();
+  shapes.emplace_back(tensor.shape());
+  views.push_back({data, spec.dtype, {}, {}});
+  return {};
+}
+
+rt::Result<reference::Tensor> Workload::outputOf(const Kernel &kernel) const {
+  reference::Tensor tensor = output;
+  llvm::MutableArrayRef<char> bytes = tensor.bytes();
+  if (!driver) {
+    char *data = static_cast<char *>(views[outputIndex].data);
+    llvm::copy(bytes, data);
+    if (rt::Status s = kernel.launch(views, nullptr); !s)
+      return s.error();
+    std::copy_n(data, bytes.size(), bytes.data());
+    return tensor;
+  }
+  rt::DevicePtr data = device[outputIndex];
+  rt::Status status = driver->copyToDevice(data, bytes.data(), bytes.size());
+  if (status)
+    status = kernel.launch(views, nullptr);
+  if (status)
+    status = driver->synchronizeContext();
+  if (status)
+    status = driver->copyToHost(bytes.data(), data, bytes.size());
+  if (!status)
+    return status.error();
+  return tensor;
+}
+
+double bench::distance(const reference::Tensor &actual, const reference::Tensor &expected) {
+  int64_t elements = expected.numElements(), step = (elements >> 18) | 1;
+  double apart = 0, size = 0;
+  for (int64_t i = 0; i < elements; i += step) {
+    double x = actual.load(i), y = expected.load(i);
+    apart += (x - y) * (x - y), size += y * y;
+  }
+  return std::isfinite(apart) ? size ? std::sqrt(apart / size) : apart : INFINITY;
+}

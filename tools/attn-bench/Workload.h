@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a kernel is timed on: a problem's tensors in the memory of its device, and
+// how much there is to compute.
+//
+#ifndef ATTN_TOOLS_ATTN_BENCH_WORKLOAD_H
+#define ATTN_TOOLS_ATTN_BENCH_WORKLOAD_H
+
+#include "attn-rt/Driver.h"
+#include "attn/API/Jit.h"
+#include "attn/Reference/Inputs.h"
+
+namespace attn::bench {
+
+/// Floating point operations of both products on visible pairs, if the mask alone says which those are.
+std::optional<double> flopsOf(ProblemOp problem, const reference::InputSizes &sizes);
+
+/// Inputs that look random and poisoned results.
+class Workload {
+public:
+  static rt::Result<std::unique_ptr<Workload>> create(const Kernel &kernel, ProblemOp problem,
+                                                      const reference::InputSizes &sizes);
+  ~Workload();
+
+  llvm::ArrayRef<TensorView> getViews() const { return views; }
+  double getBytes() const { return bytes; } ///< of q, k, v, o and lse, each once
+  /// Null on a CPU.
+  const rt::Driver *getDriver() const { return driver; }
+
+  /// Poisons o, runs the kernel once and gives back what it wrote.
+  rt::Result<reference::Tensor> outputOf(const Kernel &kernel) const;
+
+private:
+  Workload() = default;
+  rt::Status add(const TensorSpec &spec, const reference::Tensor &tensor);
+
+  const rt::Driver *driver = nullptr;
+  std::vector<rt::DevicePtr> device;
+  std::vector<std::vector<char>> host;
+  std::vector<llvm::SmallVector<int64_t, 4>> shapes;
+  llvm::SmallVector<TensorView> views;
+  reference::Tensor output; ///< o, poisoned
+  size_t outputIndex = 0;
+  double bytes = 0;
+};
+
+/// How far `actual` is from `expected`, relative, in the 2-norm of up to 2^18 elements.
+double distance(const reference::Tensor &actual, const reference::Tensor &expected);
+
+} // namespace attn::bench
+
+#endif // ATTN_TOOLS_ATTN_BENCH_WORKLOAD_H
