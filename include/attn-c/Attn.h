@@ -45,7 +45,7 @@ ATTN_API const char *attnLastError(void);
  * Compiles the problem `name` of the module `mlir` (NULL: its only problem) for
  * `target` ("cpu", "sm_90a", "sm_80", "sm_80:90", ...; NULL: the current GPU, or the CPU if
  * there is none), or finds it in the cache, and loads it. Do this before the
- * launch that matters: a cold compile takes up to a second.
+ * launch that matters: a cold compile takes one to two seconds.
  */
 ATTN_API int attnCompile(const char *mlir, const char *name, const char *target, attnKernel **kernel);
 ATTN_API void attnDestroy(attnKernel *kernel);

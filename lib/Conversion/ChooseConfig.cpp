@@ -29,7 +29,7 @@ int64_t attn::sharedMemoryLimit(llvm::StringRef target, int64_t arch) {
 // 128 they have registers for 80 keys only, which pays from about 8192 keys on, and
 // under a causal mask if they take turns. At 64, where the query tile is longer than
 // the key tile, rows of one tile differ in the tiles they need: walking by warpgroup
-// pays where walks are short. Where all sequences are, two small blocks hide each
+// pays where walks are short, and has registers for 96 keys. Where all sequences are, two small blocks hide each
 // other's beginning and end.
 static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   KeyWalk walk(problem.getMask(), MaskScope());
@@ -41,7 +41,7 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   };
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
   if (dim <= 64)
-    return config(12, 128, false, /*narrow=*/isShort && walk.hidesKeys());
+    return isShort && walk.hidesKeys() ? config(12, 96, false, /*narrow=*/true) : config(12, 128, false, false);
   if (dim <= 128 && typical <= 384 && problem.getKLayout().isPacked())
     return tile::ConfigAttr::get(problem.getContext(), 64, 64, /*warps=*/4, /*blocks=*/2, false, false, 2,
                                  /*q_stages=*/2, false, false);

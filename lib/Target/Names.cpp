@@ -8,26 +8,19 @@ using namespace attn;
 bool attn::isReserved(StringRef name) {
   // What a value or kernel may not be called: C++20's keywords, what CUDA adds,
   // and the one name with a meaning to linkers.
-  static const llvm::StringSet<> words = {"alignas",   "alignof",       "and",          "and_eq",    "asm",
-                                          "attn",      "auto",          "bitand",       "bitor",     "bool",
-                                          "break",     "case",          "catch",        "char",      "char16_t",
-                                          "char32_t",  "char8_t",       "class",        "co_await",  "co_return",
-                                          "co_yield",  "compl",         "concept",      "const",     "const_cast",
-                                          "consteval", "constexpr",     "constinit",    "continue",  "decltype",
-                                          "default",   "delete",        "do",           "double",    "dynamic_cast",
-                                          "else",      "enum",          "explicit",     "export",    "extern",
-                                          "false",     "float",         "for",          "friend",    "goto",
-                                          "if",        "inline",        "int",          "long",      "main",
-                                          "mutable",   "namespace",     "new",          "noexcept",  "not",
-                                          "not_eq",    "nullptr",       "operator",     "or",        "or_eq",
-                                          "private",   "protected",     "public",       "register",  "reinterpret_cast",
-                                          "requires",  "return",        "short",        "signed",    "sizeof",
-                                          "static",    "static_assert", "static_cast",  "struct",    "switch",
-                                          "template",  "this",          "thread_local", "threadIdx", "blockIdx",
-                                          "blockDim",  "gridDim",       "throw",        "true",      "try",
-                                          "typedef",   "typeid",        "typename",     "union",     "unsigned",
-                                          "using",     "virtual",       "void",         "volatile",  "wchar_t",
-                                          "while",     "xor",           "xor_eq"};
+  static const llvm::StringSet<> words = {
+      "alignas", "alignof", "and", "and_eq", "asm", "attn", "auto", "bitand", "bitor", "bool", "break", "case", "catch",
+      "char", "char16_t", "char32_t", "char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept",
+      "const", "const_cast", "consteval", "constexpr", "constinit", "continue", "decltype", "default", "delete", "do",
+      "double", "dynamic_cast", "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend",
+      "goto", "if", "inline", "int", "long", "main", "mutable", "namespace", "new", "noexcept", "not", "not_eq",
+      "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register", "reinterpret_cast",
+      "requires", "return", "short", "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch",
+      "template", "this", "thread_local", "threadIdx", "blockIdx", "blockDim", "gridDim", "throw", "true", "try",
+      "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while",
+      "xor", "xor_eq",
+      // What kernels and their headers call something of their own.
+      "message", "attn_queue", "min", "max", "abs", "tanh", "expf", "printf", "NULL"};
   return words.contains(name);
 }
 

@@ -68,3 +68,43 @@ attn.problem @document mask(#attn.and<#attn.document, #attn.causal>) layout(bshd
 // CHECK-SAME: %lengths: !tile.ptr<i32>, %batch: i32
 attn.problem @shared_array mask(#attn.and<#attn.or<#attn.prefix<"lengths">, #attn.causal>, #attn.prefix<"lengths">>)
   layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// A chunk's rows are intervals too: with causal still two compares.
+// CHECK-LABEL: tile.kernel @chunk
+// CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}0, 1], [], [1]] carry()
+// CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1{{$}}
+attn.problem @chunk mask(#attn.and<#attn.chunk<8192>, #attn.causal>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// Every other key: each tile is tested. A row's remainder does not depend on the key.
+// CHECK-LABEL: tile.kernel @strided
+// CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}0, 1]] carry()
+// CHECK: tile.keep
+// CHECK-NEXT: ^bb0(%[[Q:.*]]: i32, %[[K:.*]]: i32):
+// CHECK-DAG: arith.andi %[[Q]],
+// CHECK-DAG: arith.andi %[[K]],
+// CHECK: arith.cmpi eq
+attn.problem @strided mask(#attn.and<#attn.strided<stride = 2>, #attn.causal>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// What no row sees is not walked at all.
+// CHECK-LABEL: tile.kernel @nothing
+// CHECK-NOT: tile.kv_loop
+// CHECK: tile.normalize
+attn.problem @nothing mask(#attn.not<#attn.full>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// A hole: the keys before it, from full tiles on, and those behind it.
+// CHECK-LABEL: tile.kernel @hole
+// CHECK: tile.kv_loop [%{{[^]]*}}] tests {{\[\[}}], [0, 1]], [%{{[^]]*}}] tests {{\[\[}}0, 1], [], [0, 1]] carry()
+attn.problem @hole mask(#attn.not<#attn.band<left = 127, right = 127>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// Without a prefix and without the keys from the diagonal on: both are ends of rows
+// that are intervals, so two compares and one run. As `and` of `not`s: the same.
+// CHECK-LABEL: tile.kernel @without
+// CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}0, 1], [], [1]] carry()
+// CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1{{$}}
+// CHECK-LABEL: tile.kernel @without_each
+// CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}0, 1], [], [1]] carry()
+// CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1{{$}}
+attn.problem @without mask(#attn.diff<#attn.band<right = 40>, #attn.or<#attn.prefix<4>, #attn.causal>>)
+  layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @without_each mask(#attn.and<#attn.band<right = 40>, #attn.not<#attn.prefix<4>>, #attn.not<#attn.causal>>)
+  layout(bshd) heads(8) dims(64) dtype(bf16)

@@ -117,6 +117,66 @@ static std::string mask(Random &random, int maskClass, bool documents) {
 }
 
 //===--------------------------------------------------------------------===//
+// Masks that came later
+//===--------------------------------------------------------------------===//
+
+// What a seed means stays: seeds below this know the masks above only. From here
+// on each kernel combines the one that its seed has always meant with these.
+static constexpr uint64_t firstLaterSeed = 1'000'000'000; // attn-fuzz --seed=1000
+
+static constexpr int laterKinds = 8;
+static const char *const laterNames[laterKinds] = {"chunk", "strided", "and later", "or later",
+                                                   "not",   "diff",    "diff of",   "any later"};
+
+static std::string laterLeaf(Random &random) {
+  const char *corner = random.oneIn(2) ? ", bottom_right" : "";
+  int64_t size = random.pick<int64_t>(
+      {1, 2, 3, 4, random.between(5, 20), random.between(50, 80), 63, 64, 65, 128, random.between(100, 400), 1 << 29});
+  if (random.oneIn(2))
+    return fmt::format("#attn.chunk<{}{}>", size, corner);
+  return fmt::format("#attn.strided<stride = {}, offset = {}{}>", size,
+                     random.oneIn(2) ? 0 : random.between(0, std::min<int64_t>(size, 500) - 1), corner);
+}
+
+static std::string laterExpression(Random &random, int64_t depth, bool documents) {
+  if (depth == 0)
+    return random.oneIn(2) ? laterLeaf(random) : leaf(random, random.between(Full, documents ? Document : PrefixArray));
+  auto part = [&](bool first) {
+    return laterExpression(random, first ? depth - 1 : random.between(0, depth - 1), documents);
+  };
+  std::string one = part(true);
+  if (random.oneIn(4))
+    return "#attn.not<" + one + ">";
+  const char *connective = random.pick<const char *>({"and", "or", "diff"});
+  return fmt::format("#attn.{}<{}, {}>", connective, one, part(false));
+}
+
+static std::string laterMask(Random &random, int kind, const std::string &mask, bool documents) {
+  switch (kind) {
+  case 0:
+  case 1: {
+    std::string leaf;
+    do
+      leaf = laterLeaf(random);
+    while (leaf.find(laterNames[kind]) == std::string::npos);
+    return random.oneIn(3) ? fmt::format("#attn.and<{}, #attn.causal>", leaf) : leaf;
+  }
+  case 2:
+    return fmt::format("#attn.and<{}, {}>", mask, laterLeaf(random));
+  case 3:
+    return fmt::format("#attn.or<{}, {}>", laterLeaf(random), mask);
+  case 4:
+    return fmt::format("#attn.not<{}>", mask);
+  case 5:
+    return fmt::format("#attn.diff<{}, {}>", mask, laterExpression(random, random.between(0, 1), documents));
+  case 6:
+    return fmt::format("#attn.diff<{}, {}>", laterExpression(random, random.between(0, 1), documents), mask);
+  default:
+    return laterExpression(random, random.between(2, 3), documents);
+  }
+}
+
+//===--------------------------------------------------------------------===//
 // Everything else
 //===--------------------------------------------------------------------===//
 
@@ -202,9 +262,16 @@ KernelCase attn::fuzz::makeKernel(uint64_t seed) {
   std::string outputs = seed / 5 % 4 == 0 ? " outputs(o)" : "";
   // Other tile sizes, on targets that look at it.
   outputs += modifiers.pick<const char *>({"", "", " typical(256)", " typical(16384)"});
+  std::string maskText = mask(random, maskClass, layoutClass < 4);
+  const char *maskName = maskNames[maskClass];
+  if (seed >= firstLaterSeed) {
+    Random later(seed, 2);
+    int kind = (row + maskClass / 2) % laterKinds;
+    maskText = laterMask(later, kind, maskText, layoutClass < 4);
+    maskName = laterNames[kind];
+  }
   const char *headNames[] = {"mha", "gqa", "mqa"};
   std::string text = fmt::format("attn.problem @fuzz mask({}) layout({}) heads({}, {}) dims({}, {}) dtype({}){}{}{}",
-                                 mask(random, maskClass, layoutClass < 4), layouts, heads, kvHeads, dimQk, dimV, dtype,
-                                 scale, score, outputs);
-  return {text, maskNames[maskClass], layoutName, headNames[headClass], scoreName};
+                                 maskText, layouts, heads, kvHeads, dimQk, dimV, dtype, scale, score, outputs);
+  return {text, maskName, layoutName, headNames[headClass], scoreName};
 }

@@ -6,7 +6,7 @@
 Compiles each kernel with `attn-translate --compile`, two at a time, and prints
 the offenders. The matrix: every mask with every head dim on three chips; packed
 layouts, float16, d_qk != d_v, a chip with little shared memory and, on two chips,
-score modifiers in samples.
+score modifiers and the rarer masks in samples.
 """
 import os
 import re
@@ -26,6 +26,12 @@ MASKS = {
     "prefix_lm": '#attn.or<#attn.prefix<"prefix_lengths">, #attn.causal>',
     "document": "#attn.and<#attn.document, #attn.causal>",
 }
+SAMPLED = {  # head dims and chips take turns
+    "chunk": "#attn.and<#attn.chunk<8192>, #attn.causal>",
+    "dilated": "#attn.and<#attn.strided<stride = 6>, #attn.causal>",
+    "far": "#attn.diff<#attn.causal, #attn.or<#attn.prefix<4>, #attn.band<left = 127>>>",
+    "hole": "#attn.not<#attn.band<left = 127, right = 127>>",
+}
 MODIFIED = {  # masks with something done to scores
     "softcap": ("causal", "#attn.softcap<30.0>"),
     "alibi": ("causal", "#attn.alibi"),
@@ -42,6 +48,9 @@ def cases():
         chosen |= {(SMALL_CHIP, mask, "bshd", d, d, "bf16") for mask in ("causal", "sink_window")}
         chosen |= {(chip, mask, "bshd", d, d, "f16") for chip in ("sm_90a", "sm_80:90") for mask in ("causal", "document")}
         chosen |= {(chip, mask, "bshd", d, d, "bf16") for chip in ("sm_90a", "sm_80:90") for mask in MODIFIED}
+    for i, mask in enumerate(SAMPLED):
+        for j, d in enumerate((64, 128, 256)):
+            chosen.add((("sm_90a", "sm_80:90")[(i + j) % 2], mask, "bshd", d, d, "bf16"))
     for chip in (*CHIPS, SMALL_CHIP):
         chosen.add((chip, "causal", "bshd", 192, 128, "bf16"))
         chosen.add((chip, "window", "thd", 64, 64, "f16"))
@@ -60,7 +69,7 @@ def compile_one(folder, case):
     path = os.path.join(folder, name_of(case) + ".mlir")
     mask, modifiers = MODIFIED.get(mask, (mask, ""))
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"attn.problem @{name_of(case)} mask({MASKS[mask]}) layout({layout}) heads(16, 4) "
+        file.write(f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED)[mask]}) layout({layout}) heads(16, 4) "
                    f"dims({d}, {e}) dtype({dtype}) score([{modifiers}])\n")
     run = subprocess.run(["attn-translate", "--compile", "--quiet", "--target", chip, path], capture_output=True,
                          text=True, check=False)

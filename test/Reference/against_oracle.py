@@ -59,21 +59,26 @@ def check_golden(folder):
 
 def random_mask(r, dense, depth=0):
     diagonal = r.choice(["top_left", "bottom_right"])
-    leaves = ["full", "causal", "band", "band", "prefix", "array"] + ["document"] * dense
-    kind = r.choice(leaves + ["and", "or"] * (depth < 2))
-    if kind in ("and", "or"):
-        return [kind] + [random_mask(r, dense, depth + 1) for _ in range(r.randint(2, 3))]
+    leaves = ["full", "causal", "band", "band", "prefix", "array", "chunk", "strided"] + ["document"] * dense
+    kind = r.choice(leaves + ["and", "or", "not", "diff"] * (depth < 2))
+    if kind in ("and", "or", "not", "diff"):
+        count = {"not": 1, "diff": 2}.get(kind) or r.randint(2, 3)
+        return [kind] + [random_mask(r, dense, depth + 1) for _ in range(count)]
+    if kind == "strided":
+        stride = r.randint(1, 6)
+        return [kind, stride, r.randint(0, stride - 1), diagonal]
     if kind == "band":
         left = r.randint(-3, 8)
         return r.choice([["band", left, r.randint(-left, 8), diagonal], ["band", left, None, diagonal],
                          ["band", None, left, diagonal]])
     return {"full": ["full"], "document": ["document"], "causal": ["causal", diagonal],
+            "chunk": ["chunk", r.randint(1, 6), diagonal],
             "prefix": ["prefix", r.randint(0, 9)], "array": ["prefix", "lengths"]}[kind]
 
 
 def arrays_of(r, mask, batch, sq, sk):
     result = {}
-    for m in mask[1:] if mask[0] in ("and", "or") else []:
+    for m in mask[1:] if mask[0] in ("and", "or", "not", "diff") else []:
         result.update(arrays_of(r, m, batch, sq, sk))
     if mask == ["prefix", "lengths"]:
         result["lengths"] = [r.randint(-1, 12) for _ in range(batch)]

@@ -132,6 +132,31 @@ def all_cases():
              arrays={"prefix_lengths": prefixes})
     yield c, lambda: by_mask(c, lambda b: np.tile(np.arange(6) < prefixes[b], (4, 1)))
     yield from modified_cases()
+    yield from pattern_cases()
+
+
+def pattern_cases():
+    """Masks drawn by hand: `x` is visible, rows are queries."""
+    draw = lambda *rows: np.array([[c == "x" for c in row] for row in rows])
+    tl, br = "top_left", "bottom_right"
+    cases = [
+        (["chunk", 3, tl], draw("xxx..", "xxx..", "xxx..", "...xx", "...xx", "...xx", ".....")),
+        (["chunk", 2, br], draw(".....", ".....", "xx...", "xx...", "..xx.", "..xx.", "....x")),
+        (["chunk", 4, br], draw("xxxx..", "xxxx..", "....xx", "....xx")),
+        (["and", ["chunk", 3, tl], ["causal", tl]], draw("x.....", "xx....", "xxx...", "...x..", "...xx.", "...xxx")),
+        (["strided", 3, 0, tl], draw("x..x..x", ".x..x..", "..x..x.", "x..x..x")),
+        (["strided", 3, 1, tl], draw("..x..", "x..x.", ".x..x", "..x..")),
+        (["strided", 2, 1, br], draw("x.x", ".x.", "x.x", ".x.")),
+        (["strided", 4, 3, br], draw(".x...x.", "..x...x", "...x...")),
+        (["not", ["causal", tl]], draw(".xxx", "..xx", "...x", "....")),
+        (["not", ["full"]], draw("...", "...")),
+        (["not", ["band", 1, 1, tl]], draw("..xxx", "...xx", "x...x", "xx...")),
+        (["diff", ["causal", br], ["band", 1, None, br]], draw("x...", "xx..")),
+        (["diff", ["causal", tl], ["or", ["prefix", 1], ["chunk", 2, tl]]], draw("......", "......", ".x....", ".x....", ".xxx..", ".xxx..")),
+    ]
+    for mask, drawn in cases:
+        c = case(f"drawn: {json.dumps(mask)}", mask, "bshd", [drawn.shape[0]], [drawn.shape[1]])
+        yield c, lambda: by_mask(c, lambda b: drawn)
 
 
 def modified_cases():

@@ -4,7 +4,8 @@ from the text of the dialect's reference and not from lib/Reference.
 
 A case is plain data (JSON):
   mask      nested lists: ["full"] ["causal", D] ["band", left, right, D] (null: no bound) ["prefix", P or name]
-            ["document"] ["and", mask...] ["or", mask...]; D is "top_left" or "bottom_right"
+            ["document"] ["chunk", N, D] ["strided", stride, offset, D] ["and", mask...] ["or", mask...] ["not", mask]
+            ["diff", mask, mask]; D is "top_left" or "bottom_right"
   layouts   of q, k, v, o: "bshd" "sbhd" "bhsd" "thd" "thd padded"
   heads, kv_heads, dim_qk, dim_v, scale
   score     (optional) modifiers in order: ["softcap", cap] ["alibi", D] ["alibi", D, name]
@@ -31,6 +32,10 @@ def mask_text(m):
     if m[0] == "band":
         bounds = [f"{n} = {b}" for n, b in (("left", m[1]), ("right", m[2])) if b is not None]
         return f"#attn.band<{', '.join(bounds + diagonal(m[3]))}>"
+    if m[0] == "chunk":
+        return f"#attn.chunk<{', '.join([str(m[1])] + diagonal(m[2]))}>"
+    if m[0] == "strided":
+        return f"#attn.strided<{', '.join([f'stride = {m[1]}', f'offset = {m[2]}'] + diagonal(m[3]))}>"
     if m[0] == "prefix":
         return f"#attn.prefix<{m[1]}>" if isinstance(m[1], int) else f'#attn.prefix<"{m[1]}">'
     return f"#attn.{m[0]}<{', '.join(map(mask_text, m[1:]))}>"
@@ -62,6 +67,14 @@ def visible(m, lq, lk, b, arrays):
     if m[0] in ("and", "or"):
         parts = [visible(x, lq, lk, b, arrays) for x in m[1:]]
         return np.all(parts, axis=0) if m[0] == "and" else np.any(parts, axis=0)
+    if m[0] in ("not", "diff"):
+        *first, last = [visible(x, lq, lk, b, arrays) for x in m[1:]]
+        return np.logical_and.reduce(first + [~last])
+    shifted = q + (lk - lq if m[-1] == "bottom_right" else 0)
+    if m[0] == "chunk":
+        return shifted // m[1] == k // m[1]
+    if m[0] == "strided":
+        return (shifted - k) % m[1] == m[2]
     left, right, d = (None, 0, m[1]) if m[0] == "causal" else m[1:]
     from_diagonal = k - q - (lk - lq if d == "bottom_right" else 0)
     if left is not None:

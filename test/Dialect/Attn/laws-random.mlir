@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Random `and`/`or` expressions over every leaf, each analysis of each against
-// `keeps` on all small shapes. The 11 leaves themselves are checked first.
+// Random expressions over every leaf, each analysis of each against `keeps` on
+// all small shapes. The 18 leaves themselves are checked first.
 //
 // RUN: attn-opt %s --test-mask-laws="random=400 size=5" -o /dev/null | FileCheck %s
 // RUN: attn-opt %s --test-mask-laws="random=100 size=6 seed=2" -o /dev/null | FileCheck %s --check-prefix=SEED2
-// CHECK: mask laws hold for 411 masks
-// SEED2: mask laws hold for 111 masks
+// CHECK: mask laws hold for 418 masks
+// SEED2: mask laws hold for 118 masks
 attn.problem @full mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @causal mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @causal_br mask(#attn.causal<bottom_right>) layout(bshd) heads(8) dims(64) dtype(bf16)
@@ -18,3 +18,10 @@ attn.problem @prefix mask(#attn.prefix<2>) layout(bshd) heads(8) dims(64) dtype(
 attn.problem @nothing mask(#attn.prefix<0>) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @array mask(#attn.prefix<"lengths">) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @document mask(#attn.document) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @chunk mask(#attn.chunk<2>) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @chunk_br mask(#attn.chunk<3, bottom_right>) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @strided mask(#attn.strided<stride = 2, offset = 1>) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @strided_br mask(#attn.strided<stride = 3, bottom_right>) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @every mask(#attn.strided<stride = 1>) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @not mask(#attn.not<#attn.full>) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @not_band mask(#attn.not<#attn.band<left = 0, right = 1>>) layout(bshd) heads(8) dims(64) dtype(bf16)

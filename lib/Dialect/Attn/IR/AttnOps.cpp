@@ -138,6 +138,11 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "batch",
                              "seqlen_q",
                              "seqlen_kv",
+                             "q_map", // of a persistent kernel
+                             "k_map",
+                             "v_map",
+                             "blocks",
+                             "queue",
                              "total_q",
                              "cu_seqlens_q",
                              "cu_seqlens_kv",

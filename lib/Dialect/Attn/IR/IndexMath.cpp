@@ -99,6 +99,16 @@ Index IndexMath::ceilDiv(Index a, int64_t divisor) {
   return divisor == 1 || a.is(0) ? a : floorDiv(add(a, divisor - 1), divisor);
 }
 
+Index IndexMath::rem(Index a, int64_t divisor) {
+  if (divisor == 1)
+    return 0;
+  if (a.isNumber())
+    return compute(a, divisor, [](int64_t x, int64_t y) { return x % y; });
+  if (llvm::isPowerOf2_64(divisor)) // printed code has signed types, whose remainder costs more
+    return Value(arith::AndIOp::create(*builder, *loc, value(a), value(Index(divisor - 1))));
+  return Value(arith::RemUIOp::create(*builder, *loc, value(a), value(Index(divisor))));
+}
+
 Index IndexMath::select(Cond c, Index a, Index b) {
   if (c.isConstant())
     return c.getNumber() ? a : b;

@@ -5,6 +5,7 @@
 // exist are empty. What is known to be empty here is left out.
 //
 #include "attn/Dialect/Attn/IR/IndexMath.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace attn;
 
@@ -60,9 +61,19 @@ IntervalList attn::intersect(IndexMath &math, llvm::ArrayRef<Interval> a, llvm::
 IntervalList attn::complement(IndexMath &math, llvm::ArrayRef<Interval> a, Index extent) {
   IntervalList result;
   Index cursor = 0;
-  for (const Interval &x : a) {
-    append(result, {cursor, math.min(x.lo, extent)});
-    cursor = math.max(cursor, math.select(isEmpty(math, x), cursor, x.hi));
+  for (const auto &[i, x] : llvm::enumerate(a)) {
+    if (i + 1 == a.size() && x.hi == extent) { // behind it lies nothing, empty or not
+      append(result, {cursor, x.lo.is(0) ? x.lo : math.min(x.lo, extent)});
+      return result;
+    }
+    if (x.lo.is(0)) { // before it lies nothing
+      cursor = cursor.is(0) ? math.max(x.hi, 0) : math.max(cursor, x.hi);
+      continue;
+    }
+    // NOTE: empty intervals stand anywhere, so nothing before one may be taken for free.
+    Cond empty = isEmpty(math, x);
+    append(result, {cursor, math.select(empty, cursor, math.min(x.lo, extent))});
+    cursor = math.select(empty, cursor, math.max(cursor, x.hi));
   }
   append(result, {cursor, extent});
   return result;

@@ -44,7 +44,7 @@ static bool meets(const IntervalList &list, Interval box) {
   });
 }
 
-TileClass attn::classify(MaskInterface mask, const MaskScope &scope, Interval queries, Interval keys) {
+TileClass attn::classOfRanges(MaskInterface mask, const MaskScope &scope, Interval queries, Interval keys) {
   IndexMath math;
   TileRanges ranges = mask.keyRanges(math, scope, queries);
   if (!meets(ranges.some, keys))

@@ -6,7 +6,7 @@
 // so both stay on the safe side. Where the rows themselves are known as
 // intervals, these are used, since they are exact.
 //
-#include "attn/Dialect/Attn/IR/Attn.h"
+#include "Composite.h"
 #include "mlir/IR/DialectImplementation.h"
 
 using namespace mlir;
@@ -22,11 +22,9 @@ static void forEach(Composite composite, const MaskScope &scope, Visit visit) {
     visit(mask, scope.ofChild(first));
 }
 
-/// Lists stay short: a list of many intervals is code for every one of them. Past
-/// this many, `some` becomes its hull and `all` its first intervals, both safe.
 constexpr size_t maxIntervals = 4;
 
-static TileRanges shortened(IndexMath &math, TileRanges ranges, Index extent) {
+TileRanges attn::shortened(IndexMath &math, TileRanges ranges, Index extent) {
   if (ranges.all.size() > maxIntervals)
     ranges.all.truncate(maxIntervals);
   if (ranges.some.size() > maxIntervals) {
@@ -116,19 +114,20 @@ static unsigned depthOf(MaskInterface mask) {
   return depth + 1;
 }
 
-static LogicalResult verifyMasks(function_ref<InFlightDiagnostic()> emitError, StringRef name,
-                                 ArrayRef<MaskInterface> masks) {
-  if (masks.size() < 2) // C1
-    return emitError() << "expected at least two masks in `#attn." << name << "`, got: " << masks.size();
+LogicalResult attn::verifyMasks(function_ref<InFlightDiagnostic()> emitError, StringRef name,
+                                ArrayRef<MaskInterface> masks, size_t least, size_t most) {
+  if (masks.size() < least || masks.size() > most) { // C1
+    static const char *const words[] = {"", "one mask", "two masks"};
+    return emitError() << "expected " << (least == most ? "exactly " : "at least ") << words[least] << " in `#attn."
+                       << name << "`, got: " << masks.size();
+  }
   for (MaskInterface mask : masks)
     if (depthOf(mask) >= 32) // C2
       return emitError() << "expected masks nested at most 32 deep, got: " << depthOf(mask) + 1;
   return success();
 }
 
-template <typename Composite> static Attribute parseMasks(AsmParser &parser) {
-  SMLoc loc = parser.getCurrentLocation();
-  SmallVector<MaskInterface> masks;
+ParseResult attn::parseMasks(AsmParser &parser, StringRef name, SmallVectorImpl<MaskInterface> &masks) {
   auto parseMask = [&]() -> ParseResult {
     SMLoc loc = parser.getCurrentLocation();
     Attribute parsed;
@@ -136,19 +135,40 @@ template <typename Composite> static Attribute parseMasks(AsmParser &parser) {
       return failure();
     auto mask = dyn_cast<MaskInterface>(parsed);
     if (!mask)
-      return parser.emitError(loc, "expected a mask in `#attn.") << Composite::getMnemonic() << "`, got: " << parsed;
+      return parser.emitError(loc, "expected a mask in `#attn.") << name << "`, got: " << parsed;
     masks.push_back(mask);
     return success();
   };
-  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseMask))
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseMask);
+}
+
+template <typename Composite> static Attribute parseComposite(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<MaskInterface> masks;
+  if (parseMasks(parser, Composite::getMnemonic(), masks))
     return {};
   return parser.getChecked<Composite>(loc, parser.getContext(), ArrayRef<MaskInterface>(masks));
 }
 
-static void printMasks(AsmPrinter &printer, ArrayRef<MaskInterface> masks) {
+void attn::printMasks(AsmPrinter &printer, ArrayRef<MaskInterface> masks) {
   printer << "<";
   llvm::interleaveComma(masks, printer.getStream(), [&](MaskInterface mask) { printer << mask; });
   printer << ">";
+}
+
+/// One mask of class `decides` decides; if all are of class `agree`, so is the
+/// composite. Else the ranges tell, which know of masks that do not meet.
+template <typename Composite>
+static TileClass classOfParts(Composite composite, const MaskScope &scope, Interval queries, Interval keys,
+                              TileClass decides, TileClass agree) {
+  bool all = true;
+  for (auto [mask, first] : llvm::zip(composite.getMasks(), composite.getFirstArray())) {
+    TileClass part = mask.classify(scope.ofChild(first), queries, keys);
+    if (part == decides)
+      return decides;
+    all &= part == agree;
+  }
+  return all ? agree : classOfRanges(composite, scope, queries, keys);
 }
 
 //===--------------------------------------------------------------------===//
@@ -206,12 +226,16 @@ bool AndMaskAttr::worksPacked() const {
   return llvm::all_of(getMasks(), [](MaskInterface m) { return m.worksPacked(); });
 }
 
-LogicalResult AndMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MaskInterface> masks,
-                                  ArrayRef<unsigned>) {
-  return verifyMasks(emitError, "and", masks);
+TileClass AndMaskAttr::classify(const MaskScope &scope, Interval queries, Interval keys) const {
+  return classOfParts(*this, scope, queries, keys, TileClass::Empty, TileClass::Full);
 }
 
-Attribute AndMaskAttr::parse(AsmParser &parser, Type) { return parseMasks<AndMaskAttr>(parser); }
+LogicalResult AndMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MaskInterface> masks,
+                                  ArrayRef<unsigned>) {
+  return verifyMasks(emitError, "and", masks, 2, SIZE_MAX);
+}
+
+Attribute AndMaskAttr::parse(AsmParser &parser, Type) { return parseComposite<AndMaskAttr>(parser); }
 
 void AndMaskAttr::print(AsmPrinter &printer) const { printMasks(printer, getMasks()); }
 
@@ -274,11 +298,15 @@ bool OrMaskAttr::worksPacked() const {
   return llvm::all_of(getMasks(), [](MaskInterface m) { return m.worksPacked(); });
 }
 
-LogicalResult OrMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MaskInterface> masks,
-                                 ArrayRef<unsigned>) {
-  return verifyMasks(emitError, "or", masks);
+TileClass OrMaskAttr::classify(const MaskScope &scope, Interval queries, Interval keys) const {
+  return classOfParts(*this, scope, queries, keys, TileClass::Full, TileClass::Empty);
 }
 
-Attribute OrMaskAttr::parse(AsmParser &parser, Type) { return parseMasks<OrMaskAttr>(parser); }
+LogicalResult OrMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MaskInterface> masks,
+                                 ArrayRef<unsigned>) {
+  return verifyMasks(emitError, "or", masks, 2, SIZE_MAX);
+}
+
+Attribute OrMaskAttr::parse(AsmParser &parser, Type) { return parseComposite<OrMaskAttr>(parser); }
 
 void OrMaskAttr::print(AsmPrinter &printer) const { printMasks(printer, getMasks()); }

@@ -20,7 +20,11 @@ inline Index diagonalShift(IndexMath &math, const MaskScope &scope, Diagonal dia
 inline IntervalList around(IndexMath &math, Index x, Index shift, Bound before, Bound after, Index extent, bool cut) {
   // What cannot be negative needs no cut at 0.
   auto at = [&](int64_t offset) {
-    Index end = math.add(math.add(x, shift), offset);
+    // Sequences and offsets go up to 2^30, and the rows of the last tile a bit beyond.
+    // Where a sum would not fit 32 bits, the largest number is behind all keys too.
+    constexpr int64_t largest = INT32_MAX, longest = (int64_t(1) << 30) + 512;
+    Index position = math.add(x, shift);
+    Index end = math.add(offset > largest - longest ? math.min(position, largest - offset) : position, offset);
     if (!cut)
       return end;
     return math.min(shift.is(0) && offset >= 0 ? end : math.max(end, 0), extent);

@@ -156,19 +156,19 @@ static void sendScalars(PersistOp producer, PersistOp consumer, const IRMapping 
   Value feed = PlaceOp::create(b, producer.getLoc(), FeedType::get(b.getContext(), sent.size() + 1), "feed");
   // Sent before anything is brought: a producer that waits for a free slot with the
   // message in hand waits for consumers who wait for the message.
-  Operation *work = &*llvm::find_if(producer.getBody().front(),
-                                    [](Operation &op) { return op.getNumRegions() || !isMemoryEffectFree(&op); });
+  Block &program = producer.getBody().front();
+  auto work = llvm::find_if(program, [](Operation &op) { return op.getNumRegions() || !isMemoryEffectFree(&op); });
   for (Value value : sent) {
     words.push_back(inProducer.lookup(value));
     for (Operation *scalar : sliceOf(words.back().getDefiningOp()))
-      if (!scalar->isBeforeInBlock(work))
-        scalar->moveBefore(work);
+      if (work != program.end() && !scalar->isBeforeInBlock(&*work))
+        scalar->moveBefore(&*work);
     Location named = value.getLoc();
     if (auto find = value.getDefiningOp<FindSequenceOp>())
       named = NameLoc::get(b.getStringAttr(find.nameOf(cast<OpResult>(value))), consumer.getLoc());
     value.replaceAllUsesWith(consumer.getBody().front().addArgument(value.getType(), named));
   }
-  b.setInsertionPoint(work);
+  b.setInsertionPoint(&program, work);
   SendOp::create(b, producer.getLoc(), feed, words);
   producer.getFeedMutable().assign(feed);
   consumer.getFeedMutable().assign(feed);

@@ -25,6 +25,9 @@ TileRanges keyRangesOfRows(MaskInterface mask, IndexMath &, const MaskScope &, I
 TileRanges queryRangesOfColumns(MaskInterface mask, IndexMath &, const MaskScope &, Interval keys);
 Cond keepOfRow(MaskInterface mask, IndexMath &, const MaskScope &, Index q, Index k);
 
+/// A tile's class by `keyRanges`; all numbers.
+TileClass classOfRanges(MaskInterface mask, const MaskScope &, Interval queries, Interval keys);
+
 /// Where the arrays of each mask start in the list of all, and their total.
 llvm::SmallVector<unsigned> firstArrays(llvm::ArrayRef<MaskInterface> masks);
 } // namespace attn
@@ -41,8 +44,8 @@ llvm::SmallVector<unsigned> firstArrays(llvm::ArrayRef<MaskInterface> masks);
 #include "attn/Dialect/Attn/IR/AttnOps.h.inc"
 
 namespace attn {
-/// The class of the tile `queries` x `keys`; all numbers, no SSA values.
-TileClass classify(MaskInterface mask, const MaskScope &scope, Interval queries, Interval keys);
+/// Visible where `mask` is not; of a `not`, the mask in it.
+MaskInterface negated(MaskInterface mask);
 
 /// How many keys row `q` sees (at most: as many as `keyRanges` cannot rule out); all
 /// numbers, no SSA values.

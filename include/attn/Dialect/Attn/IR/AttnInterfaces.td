@@ -55,6 +55,12 @@ def Attn_MaskInterface : AttrInterface<"MaskInterface"> {
       (ins "::attn::IndexMath &":$math, "const ::attn::MaskScope &":$scope, "::attn::Index":$q, "::attn::Index":$k), "",
       [{ return ::attn::keepOfRow($_attr, math, scope, q, k); }]>,
 
+    InterfaceMethod<[{The class of the tile `queries` x `keys` (neither is empty); all numbers, no
+      SSA values. For masks that know more of a single tile than fits short lists.}],
+      "::attn::TileClass", "classify",
+      (ins "const ::attn::MaskScope &":$scope, "::attn::Interval":$queries, "::attn::Interval":$keys), "",
+      [{ return ::attn::classOfRanges($_attr, scope, queries, keys); }]>,
+
     InterfaceMethod<[{The run-time int32 arrays the mask reads, in the order `scope.load` and
       `point.load` count them. None for most masks.}],
       "::llvm::SmallVector<::attn::MaskOperand>", "operands", (ins), "",

@@ -80,6 +80,51 @@ def Attn_BandMask : Attn_Mask<"BandMask", "band", ["rowIntervals", "columnInterv
   let genVerifyDecl = 1;
 }
 
+def Attn_ChunkMask : Attn_Mask<"ChunkMask", "chunk", ["rowIntervals", "columnIntervals"]> {
+  let summary = "a row sees the keys of its own chunk";
+  let description = [{
+    Positions are cut into chunks of N, counted from the sequence's start. With
+    D = q (`top_left`, the default) or D = q + lenK - lenQ (`bottom_right`), the
+    pair (q, k) is visible iff floor(k / N) == floor(D / N). A row of negative D
+    sees nothing. Chunked causal attention (as in Llama 4) is
+    `#attn.and<#attn.chunk<8192>, #attn.causal>`.
+
+    Constraints:
+    - C1: N is within [1, 2^29].
+
+    ```mlir
+    #attn.chunk<8192>
+    #attn.and<#attn.chunk<8192, bottom_right>, #attn.causal<bottom_right>>
+    ```
+  }];
+  let parameters = (ins "int64_t":$length, "::attn::Diagonal":$diagonal);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Attn_StridedMask : Attn_Mask<"StridedMask", "strided", ["rowIntervals", "keyRanges", "queryRanges", "emitKeep", "classify"]> {
+  let summary = "a row sees every n-th key, counted from its diagonal (dilated)";
+  let description = [{
+    With D = q (`top_left`, the default) or D = q + lenK - lenQ
+    (`bottom_right`), the pair (q, k) is visible iff (D - k) mod stride ==
+    offset, where mod has results within [0, stride): keys on either side of the
+    diagonal. The offset is 0 if it is not given. A tile that sees anything is
+    walked and every pair of it tested, so what is saved is not time.
+
+    Constraints:
+    - C1: the stride is given, within [1, 2^29].
+    - C2: the offset is within [0, stride).
+
+    ```mlir
+    #attn.strided<stride = 4>
+    #attn.and<#attn.strided<stride = 4, offset = 1, bottom_right>, #attn.causal<bottom_right>>
+    ```
+  }];
+  let parameters = (ins "int64_t":$stride, "int64_t":$offset, "::attn::Diagonal":$diagonal);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 def Attn_PrefixMask : Attn_Mask<"PrefixMask", "prefix", ["rowIntervals", "queryRanges", "operands"]> {
   let summary = "every row sees the first keys";
   let description = [{
@@ -125,7 +170,7 @@ def Attn_DocumentMask : Attn_Mask<"DocumentMask", "document",
 
 class Attn_Composite<string name, string mnem> : Attn_Mask<name, mnem,
     ["rowIntervals", "columnIntervals", "keyRanges", "queryRanges", "emitKeep", "operands",
-     "conjuncts", "children", "worksPacked"]> {
+     "conjuncts", "children", "worksPacked", "classify"]> {
   // Mask i reads arrays number [first_array[i], first_array[i + 1]): follows from
   // the masks, and is kept since definitions ask for it at every pair.
   let parameters = (ins ArrayRefParameter<"MaskInterface">:$masks, ArrayRefParameter<"unsigned", "follows from the masks">:$first_array);
@@ -161,6 +206,40 @@ def Attn_OrMask : Attn_Composite<"OrMask", "or"> {
     #attn.or<#attn.prefix<4>, #attn.band<left = 127, right = 0>>
     ```
   }];
+}
+
+def Attn_NotMask : Attn_Composite<"NotMask", "not"> {
+  let summary = "visible where the mask is not";
+  let description = [{
+    Within the sequence: no mask makes pairs visible that do not exist. What is
+    negated twice is parsed as itself. `#attn.not<#attn.full>` shows nothing.
+
+    Constraints:
+    - C1: exactly one mask.
+    - C2: nested at most 32 deep.
+
+    ```mlir
+    #attn.not<#attn.band<left = 15, right = 15>>
+    ```
+  }];
+}
+
+def Attn_DiffMask : AttrDef<Attn_Dialect, "DiffMask"> {
+  let mnemonic = "diff";
+  let summary = "visible where the first mask is and the second is not";
+  let description = [{
+    A way to write `#attn.and<a, #attn.not<b>>`, which is what it is parsed as: one
+    set, one mask, one kernel. There is no attribute of its own in the IR.
+
+    Constraints:
+    - C1: exactly two masks.
+    - C2: nested at most 32 deep, as `and` of `not`.
+
+    ```mlir
+    #attn.diff<#attn.causal, #attn.band<left = 127>>
+    ```
+  }];
+  let hasCustomAssemblyFormat = 1;
 }
 
 #endif // ATTN_MASKS

@@ -97,6 +97,7 @@ public:
   Index max(Index a, Index b);
   Index floorDiv(Index a, int64_t divisor); ///< a >= 0, divisor > 0
   Index ceilDiv(Index a, int64_t divisor);  ///< a >= 0, divisor > 0
+  Index rem(Index a, int64_t divisor);      ///< a >= 0, divisor > 0
   Index select(Cond c, Index a, Index b);
   Index clamp(Index a, Index lo, Index hi) { return min(max(a, lo), hi); }
 

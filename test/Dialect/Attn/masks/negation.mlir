@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `#attn.not` and `#attn.diff`, which know nothing of the masks they hold.
+//
+// RUN: attn-opt %s -split-input-file -verify-diagnostics | FileCheck %s
+// RUN: attn-opt %s -split-input-file -verify-diagnostics -mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
+// RUN: attn-opt %s -split-input-file -verify-diagnostics --test-mask-laws="size=7" | FileCheck %s --check-prefix=LAWS
+
+// LAWS: mask laws hold for 23 masks
+// CHECK: mask(#attn.not<#attn.band<left = 1, right = 1>>)
+// GENERIC: mask = #attn.not<#attn.band<left = 1, right = 1>>,
+attn.problem @window mask(#attn.not<#attn.band<left = 1, right = 1>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// CHECK: mask(#attn.not<#attn.causal>)
+// GENERIC: mask = #attn.not<#attn.causal>,
+attn.problem @causal mask(#attn.not<#attn.causal>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// No row sees anything.
+// CHECK: mask(#attn.not<#attn.full>)
+attn.problem @nothing mask(#attn.not<#attn.full>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// What is negated twice is itself, however often.
+// CHECK: mask(#attn.causal)
+attn.problem @twice mask(#attn.not<#attn.not<#attn.causal>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// CHECK: mask(#attn.not<#attn.band<left = 1, right = 1>>)
+attn.problem @thrice mask(#attn.not<#attn.not<#attn.not<#attn.band<left = 1, right = 1>>>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// CHECK: mask(#attn.not<#attn.band<left = 2, bottom_right>>)
+attn.problem @left mask(#attn.not<#attn.band<left = 2, bottom_right>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// CHECK: mask(#attn.not<#attn.band<right = -2>>)
+attn.problem @right mask(#attn.not<#attn.band<right = -2>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// CHECK: mask(#attn.not<#attn.prefix<0>>)
+attn.problem @all mask(#attn.not<#attn.prefix<0>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// CHECK: mask(#attn.not<#attn.prefix<"p">>)
+attn.problem @array mask(#attn.not<#attn.prefix<"p">>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// CHECK: mask(#attn.not<#attn.document>)
+attn.problem @document mask(#attn.not<#attn.document>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// CHECK: mask(#attn.not<#attn.chunk<3, bottom_right>>)
+attn.problem @chunk mask(#attn.not<#attn.chunk<3, bottom_right>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// CHECK: mask(#attn.not<#attn.strided<stride = 3, offset = 1>>)
+attn.problem @strided mask(#attn.not<#attn.strided<stride = 3, offset = 1>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// CHECK: mask(#attn.not<#attn.strided<stride = 1>>)
+attn.problem @every mask(#attn.not<#attn.strided<stride = 1>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// The complement of an `or` and of an `and`; arrays keep their order.
+// CHECK: mask(#attn.not<#attn.or<#attn.prefix<1>, #attn.document, #attn.band<left = 1, right = 1>>>)
+attn.problem @de_morgan mask(#attn.not<#attn.or<#attn.prefix<1>, #attn.document, #attn.band<left = 1, right = 1>>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// CHECK: mask(#attn.not<#attn.and<#attn.prefix<"p">, #attn.document, #attn.causal>>)
+attn.problem @de_morgan_and mask(#attn.not<#attn.and<#attn.prefix<"p">, #attn.document, #attn.causal>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// CHECK: mask(#attn.not<#attn.or<#attn.prefix<"p">, #attn.not<#attn.document>>>)
+attn.problem @inside mask(#attn.not<#attn.or<#attn.prefix<"p">, #attn.not<#attn.document>>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// Three intervals a row, so up to four remain.
+// CHECK: mask(#attn.not<#attn.or<#attn.prefix<1>, #attn.band<left = 1, right = 0>, #attn.band<left = -3, right = 4>>>)
+attn.problem @sinks mask(#attn.not<#attn.or<#attn.prefix<1>, #attn.band<left = 1, right = 0>, #attn.band<left = -3, right = 4>>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// `diff` is a way to write `and` with `not`.
+// CHECK: mask(#attn.and<#attn.causal, #attn.not<#attn.band<left = 2>>>)
+attn.problem @diff mask(#attn.diff<#attn.causal, #attn.band<left = 2>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// CHECK: mask(#attn.and<#attn.causal, #attn.band<left = 1, right = 1>>)
+attn.problem @diff_not mask(#attn.diff<#attn.causal, #attn.not<#attn.band<left = 1, right = 1>>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// CHECK: mask(#attn.and<#attn.causal, #attn.not<#attn.or<#attn.prefix<1>, #attn.chunk<2>>>>)
+attn.problem @diff_or mask(#attn.diff<#attn.causal, #attn.or<#attn.prefix<1>, #attn.chunk<2>>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// CHECK: mask(#attn.and<#attn.band<left = 1, right = 1>, #attn.not<#attn.band<left = 1, right = 1>>>)
+attn.problem @diff_itself mask(#attn.diff<#attn.band<left = 1, right = 1>, #attn.band<left = 1, right = 1>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// CHECK: mask(#attn.and<#attn.prefix<"a">, #attn.not<#attn.or<#attn.document, #attn.prefix<"p">>>>)
+attn.problem @diff_arrays mask(#attn.diff<#attn.prefix<"a">, #attn.or<#attn.document, #attn.prefix<"p">>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// C2, its end: `and`, `not`, 29 times `or` and the leaf.
+// CHECK: mask(#attn.and<#attn.full, #attn.not<#attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.causal>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>)
+attn.problem @deep mask(#attn.diff<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.causal>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// C1: exactly one mask.
+// expected-error @below {{expected exactly one mask in `#attn.not`, got: 2}}
+attn.problem @p mask(#attn.not<#attn.causal, #attn.full>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// C1
+// expected-error @below {{expected exactly one mask in `#attn.not`, got: 0}}
+attn.problem @p mask(#attn.not<>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// C2: nested at most 32 deep.
+// expected-error @below {{expected masks nested at most 32 deep, got: 33}}
+attn.problem @p mask(#attn.not<#attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.causal>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// C2, as `and` of `not`.
+// expected-error @below {{expected masks nested at most 32 deep, got: 33}}
+attn.problem @p mask(#attn.diff<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.causal>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// C2
+// expected-error @below {{expected masks nested at most 32 deep, got: 33}}
+attn.problem @p mask(#attn.diff<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.or<#attn.full, #attn.causal>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// C1: exactly two masks.
+// expected-error @below {{expected exactly two masks in `#attn.diff`, got: 1}}
+attn.problem @p mask(#attn.diff<#attn.causal>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// C1
+// expected-error @below {{expected exactly two masks in `#attn.diff`, got: 3}}
+attn.problem @p mask(#attn.diff<#attn.causal, #attn.full, #attn.full>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// Something that is no mask.
+// expected-error @below {{expected a mask in `#attn.not`, got: #attn.layout<bshd>}}
+attn.problem @p mask(#attn.not<#attn.layout<bshd>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// expected-error @below {{expected a mask in `#attn.diff`, got: #attn.layout<bshd>}}
+attn.problem @p mask(#attn.diff<#attn.layout<bshd>, #attn.causal>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// A mask of documents does not work packed, negated or not.
+// expected-error @below {{got: #attn.and<#attn.causal, #attn.not<#attn.document>> with #attn.layout<thd>}}
+attn.problem @p mask(#attn.diff<#attn.causal, #attn.document>) layout(thd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// expected-error @below {{expected '<'}}
+// expected-error @below {{expected exactly two masks in `#attn.diff`, got: 0}}
+attn.problem @p mask(#attn.diff) layout(bshd) heads(8) dims(64) dtype(bf16)
