@@ -93,10 +93,14 @@ rt::Result<Sizes> Signature::check(llvm::ArrayRef<TensorView> views) const {
   return sizes;
 }
 
+static llvm::SmallVector<int64_t, 4> stridesOf(const TensorView &view) {
+  return view.strides.empty() ? contiguousStrides(view.shape) : llvm::SmallVector<int64_t, 4>(view.strides);
+}
+
 /// Value of the argument `<tensor>_<axis>`: a stride of that tensor.
 static int64_t strideOf(const TensorSpec &spec, const TensorView &view, llvm::StringRef axis) {
   int position = axis == "batch" ? spec.batchAxis : axis == "row" ? spec.rowAxis : spec.headAxis;
-  return view.strides.empty() ? contiguousStrides(view.shape)[position] : view.strides[position];
+  return stridesOf(view)[position];
 }
 
 rt::Result<rt::TensorMapSpec> attn::mapOf(const rt::Param &param, const TensorSpec &spec, const TensorView &view) {
@@ -112,10 +116,7 @@ rt::Result<rt::TensorMapSpec> attn::mapOf(const rt::Param &param, const TensorSp
   map.address = elements ? reinterpret_cast<rt::DevicePtr>(view.data) : 4096;
   map.extents[0] = std::max<int64_t>(view.shape.back(), 1);
   const int64_t unused = llvm::alignTo(map.extents[0], 8); // for strides that nobody takes, any legal one
-  llvm::SmallVector<int64_t, 4> dense;
-  if (view.strides.empty())
-    dense = contiguousStrides(view.shape);
-  llvm::ArrayRef<int64_t> strides = view.strides.empty() ? llvm::ArrayRef<int64_t>(dense) : view.strides;
+  llvm::SmallVector<int64_t, 4> strides = stridesOf(view);
   const int axes[] = {spec.rowAxis, spec.headAxis, spec.batchAxis};
   for (auto [i, axis] : llvm::enumerate(axes)) {
     map.extents[i + 1] = axis < 0 ? 1 : std::max<int64_t>(view.shape[axis], 1);

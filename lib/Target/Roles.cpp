@@ -51,8 +51,7 @@ void Printer::print(PersistOp op) {
          << ", message);) {\n";
   indent += 2;
   for (BlockArgument word : body.getArguments()) {
-    auto named = dyn_cast<NameLoc>(word.getLoc());
-    names.define(word, word.getArgNumber() == 0 ? "block" : named ? named.getName().getValue() : "word");
+    names.define(word, PersistOp::nameOf(word));
     if (!word.use_empty())
       line() << "const int " << names.of(word) << " = message.words[" << word.getArgNumber() << "];\n";
   }

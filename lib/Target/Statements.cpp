@@ -113,10 +113,9 @@ void Printer::print(FindSequenceOp op) {
   std::string call = "attn::find_sequence<" + std::to_string(op.getQTile()) + ">(" + expr(op.getSlot()) + ", " +
                      expr(op.getCuSeqlens()) + ", " + expr(op.getOffsets()) + ", " + expr(op.getBatch()) + ", " +
                      expr(op.getTotal()) + ")";
-  const char *wishes[] = {"b", "q0", "first", "rows", "write_rows"};
   line() << "const auto [";
-  for (auto [result, wish] : llvm::zip(op.getResults(), wishes)) {
-    names.define(result, wish);
+  for (OpResult result : op->getResults()) {
+    names.define(result, op.nameOf(result));
     os << (result.getResultNumber() ? ", " : "") << names.of(result);
   }
   os << "] = " << call << ";\n";

@@ -10,7 +10,6 @@ the peers of a case take turns: a sample is some launches, about 4 ms, between t
 median of the rounds, since a GPU's clocks drift by a tenth over a run."""
 import argparse
 import contextlib
-import ctypes
 import dataclasses
 import json
 import math
@@ -268,16 +267,7 @@ def launches():
     if isinstance(kernel, Exception):
         raise kernel
     bound = kernel.bind(**tensors)
-    launch, handle, array, pointer = library.c.attnLaunch, kernel.handle, bound[0], ctypes.c_void_p(stream)
-    samples = []
-    for _ in range(30):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(100):
-            launch(handle, array, None, pointer)
-        samples.append((time.perf_counter() - start) / 100 * 1e6)
-    torch.cuda.synchronize()
-    emit(peer="attnc", case="host time of a launch (ctypes included)", us=round(statistics.median(samples), 2))
+    emit(peer="attnc", case="host time of a launch (ctypes included)", us=round(kernel.launch_us(bound, stream), 2))
 
     expected = tensors["o"].clone()
     graph = torch.cuda.CUDAGraph()

@@ -2,7 +2,7 @@
 //
 // Results to global memory. Rows past write_rows belong to somebody else or to nobody and are never touched.
 #pragma once
-#include "attn/fragment.cuh"
+#include "attn/softmax.cuh"
 
 namespace attn {
 
@@ -52,7 +52,7 @@ template <int R, int W> ATTN_INLINE void store_lse(float *dst, const Rows<R, W> 
   for (int i = 0; i < 2 * row.Blocks; ++i) {
     const int r = row.row(i);
     const bool empty = r >= rows || row.sum[i] == 0;
-    if (r < write_rows) dst[r] = empty ? -infinity() : (row.max[i] + log2(row.sum[i])) * 0.693147180559945f;
+    if (r < write_rows) dst[r] = empty ? -infinity() : log_sum_exp(row.max[i], row.sum[i]);
   }
 }
 

@@ -70,6 +70,12 @@ template <int R, int C, int W> ATTN_INLINE void clear(Frag<R, C, W> &f) {
       for (int i = 0; i < 4; ++i) f.v[m][n][i] = 0;
 }
 
+// The left operand of one depth step, 16 columns of P: two 8 column pieces of an accumulator are it as they stand. P never leaves the registers.
+template <class T, int R, int N, int W> ATTN_INLINE void pack_depth(unsigned (&a)[4], const Frag<R, N, W> &s, int m, int k) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) a[i] = pack<T>(s.v[m][k / 8 + i / 2][i % 2 * 2], s.v[m][k / 8 + i / 2][i % 2 * 2 + 1]);
+}
+
 // NOTE: the maximum starts at the least finite number, not at -inf: exp2(-inf - max) is then 0 for a masked score without a test, and every
 // finite score is still larger.
 template <int R, int W> ATTN_INLINE void clear(Rows<R, W> &row) {

@@ -83,12 +83,6 @@ ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Held<T, R, C, W> &q, const Smem<
     }
 }
 
-// The left operand of one depth step, 16 columns of P: two 8 column pieces of an accumulator are it as they stand. P never leaves the registers.
-template <class T, int R, int N, int W> ATTN_INLINE void pack_depth(unsigned (&a)[4], const Frag<R, N, W> &s, int m, int k) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) a[i] = pack<T>(s.v[m][k / 8 + i / 2][i % 2 * 2], s.v[m][k / 8 + i / 2][i % 2 * 2 + 1]);
-}
-
 // acc += P V for one depth step, keys k to k + 15.
 template <class T, int R, int N, int C, int P, int W>
 ATTN_INLINE void mma_depth(Frag<R, C, W> &acc, const unsigned (&p)[R / W / 16][4], const Smem<T, N, C, P> &V, int k) {

@@ -12,16 +12,7 @@ namespace attn {
 template <int R, int N, int W> ATTN_INLINE void softmax(Frag<R, N, W> &s, Rows<R, W> &row, float scale) {
   constexpr int rows = R / W / 8;
   float top[rows];
-  bool grew = false;
-#pragma unroll
-  for (int i = 0; i < rows; ++i) {
-    top[i] = -infinity();
-#pragma unroll
-    for (int n = 0; n < s.Pieces; ++n) top[i] = max(top[i], max(s.v[i / 2][n][i % 2 * 2], s.v[i / 2][n][i % 2 * 2 + 1]));
-    top[i] *= scale;
-    grew |= top[i] > row.max[i] + kSlack;
-  }
-  row.grew = __any_sync(~0u, grew);
+  row.grew = largest(top, s, row, scale);
   if (row.grew) {
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
@@ -32,16 +23,7 @@ template <int R, int N, int W> ATTN_INLINE void softmax(Frag<R, N, W> &s, Rows<R
       row.sum[i] *= row.shrink[i];
     }
   }
-#pragma unroll
-  for (int n = 0; n < s.Pieces; ++n)
-#pragma unroll
-    for (int m = 0; m < s.Blocks; ++m)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        float &x = s.v[m][n][i];
-        x = exp2(fmaf(x, scale, -row.max[2 * m + i / 2]));
-        row.sum[2 * m + i / 2] += x;
-      }
+  exponentiate(s, row, scale);
 }
 
 // The other half: the accumulator follows the maxima.
@@ -58,9 +40,7 @@ template <int R, int C, int W> ATTN_INLINE void rescale(Frag<R, C, W> &acc, cons
 template <class T, int R, int N, int W> ATTN_INLINE void round(Held<T, R, N, W> &p, Frag<R, N, W> &s) {
   settle(s);
 #pragma unroll
-  for (int k = 0; k < N; k += 16)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) p.v[0][k / 16][i] = pack<T>(s.v[0][k / 8 + i / 2][i % 2 * 2], s.v[0][k / 8 + i / 2][i % 2 * 2 + 1]);
+  for (int k = 0; k < N; k += 16) pack_depth<T>(p.v[0][k / 16], s, 0, k);
 }
 
 }  // namespace attn

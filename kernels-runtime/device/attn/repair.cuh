@@ -60,7 +60,7 @@ ATTN_INLINE void repair(const Frag<R, C, W> &acc, int q0, int rows, int keys, co
 #pragma unroll
     for (int i = 0; i < Own; ++i)
       if (lane + i * 32 < DimV) o[r * o_row + lane + i * 32] = {(unsigned short)pack<T>(out[i] * factor, 0)};
-    if (lse && lane == 0) lse[r] = sum == 0 ? -infinity() : (top + log2(sum)) * 0.693147180559945f;
+    if (lse && lane == 0) lse[r] = sum == 0 ? -infinity() : log_sum_exp(top, sum);
   }
 }
 

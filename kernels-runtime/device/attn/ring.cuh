@@ -63,7 +63,7 @@ template <class Element, int RowCount, int ColCount, int StageCount> struct Ring
 };
 
 // Producer: waits for the next slot to be empty and starts bringing the box at (row, head, batch) into it. Rows and columns out of the tensor's bounds
-// become zeros; they count as bytes that land. Every copy of a query tile's keys is asked for again soon, by tiles of the same head.
+// become zeros; they count as bytes that land.
 template <class T, int R, int C, int S> ATTN_INLINE void fill(Ring<T, R, C, S> &ring, const TensorMap &map, int row, int head, int batch) {
   if (lane_index() == 0) {
     using Tile = typename Ring<T, R, C, S>::Tile;

@@ -4,6 +4,9 @@
 #pragma once
 #include "attn/ring.cuh"
 
+// Counters of next_block(), of which a launch gets one. The launcher finds them by this name.
+extern "C" { __device__ unsigned attn_queue[4096]; }
+
 namespace attn {
 
 // What the producer tells the consumers of each query tile: its number and the scalars that follow from it, through two slots of shared memory.
@@ -82,9 +85,6 @@ template <int Kernel = 0> ATTN_INLINE void begin_turns() {
 // Query tiles are dealt out one by one, in the order of the grid: a block starts with the one of its own number; each further one is the next that nobody
 // has yet. The counter is 0 before a launch and after it: blocks ask until they are told that nothing is left, so it ends at exactly `blocks`, and who
 // sees that puts it back. Without a counter tiles are dealt out in turn.
-}  // namespace attn
-extern "C" { __device__ unsigned attn_queue[4096]; }
-namespace attn {
 ATTN_INLINE int next_block(unsigned *counter, int block, int blocks) {
   if (lane_index() == 0) {
     if (counter) {

@@ -33,32 +33,22 @@ template <class T, int R, int C, int P> ATTN_INLINE void negate(const Smem<T, R,
   __syncthreads();
 }
 
-// Needs scale > 0.
-template <int R, int N, int C, int W>
-ATTN_INLINE void softmax_step(Frag<R, N, W> &s, Rows<R, W> &row, Frag<R, C, W> &acc, float scale) {
-  constexpr int rows = R / W / 8;
-  float top[rows];
+// The lane's share of each row's largest score, scaled (which needs scale > 0). Is one of the warp's by more than the slack above its row's maximum?
+template <int R, int N, int W> ATTN_INLINE bool largest(float (&top)[R / W / 8], const Frag<R, N, W> &s, const Rows<R, W> &row, float scale) {
   bool grew = false;
 #pragma unroll
-  for (int i = 0; i < rows; ++i) {
+  for (int i = 0; i < R / W / 8; ++i) {
     top[i] = -infinity();
 #pragma unroll
-    for (int n = 0; n < s.Pieces; ++n)
-      top[i] = max(top[i], max(s.v[i / 2][n][i % 2 * 2], s.v[i / 2][n][i % 2 * 2 + 1]));
+    for (int n = 0; n < s.Pieces; ++n) top[i] = max(top[i], max(s.v[i / 2][n][i % 2 * 2], s.v[i / 2][n][i % 2 * 2 + 1]));
     top[i] *= scale;
     grew |= top[i] > row.max[i] + kSlack;
   }
-  if (__any_sync(~0u, grew)) {
-#pragma unroll
-    for (int i = 0; i < rows; ++i) {
-      const float before = row.max[i];
-      row.max[i] = max(before, quad_max(top[i]));
-      const float shrink = exp2(before - row.max[i]);
-      row.sum[i] *= shrink;
-#pragma unroll
-      for (int n = 0; n < acc.Pieces; ++n) acc.v[i / 2][n][i % 2 * 2] *= shrink, acc.v[i / 2][n][i % 2 * 2 + 1] *= shrink;
-    }
-  }
+  return __any_sync(~0u, grew);
+}
+
+// Scores become probabilities, relative to their rows' maxima, and join the sums.
+template <int R, int N, int W> ATTN_INLINE void exponentiate(Frag<R, N, W> &s, Rows<R, W> &row, float scale) {
 #pragma unroll
   for (int n = 0; n < s.Pieces; ++n)
 #pragma unroll
@@ -70,6 +60,28 @@ ATTN_INLINE void softmax_step(Frag<R, N, W> &s, Rows<R, W> &row, Frag<R, C, W> &
         row.sum[2 * m + i / 2] += x;
       }
 }
+
+// Needs scale > 0.
+template <int R, int N, int C, int W>
+ATTN_INLINE void softmax_step(Frag<R, N, W> &s, Rows<R, W> &row, Frag<R, C, W> &acc, float scale) {
+  constexpr int rows = R / W / 8;
+  float top[rows];
+  if (largest(top, s, row, scale)) {
+#pragma unroll
+    for (int i = 0; i < rows; ++i) {
+      const float before = row.max[i];
+      row.max[i] = max(before, quad_max(top[i]));
+      const float shrink = exp2(before - row.max[i]);
+      row.sum[i] *= shrink;
+#pragma unroll
+      for (int n = 0; n < acc.Pieces; ++n) acc.v[i / 2][n][i % 2 * 2] *= shrink, acc.v[i / 2][n][i % 2 * 2 + 1] *= shrink;
+    }
+  }
+  exponentiate(s, row, scale);
+}
+
+// ln(sum of exp(score)) of a row that saw a key: `max` is in base 2, `sum` relative to it.
+ATTN_INLINE float log_sum_exp(float max, float sum) { return (max + log2(sum)) * 0.693147180559945f; }
 
 // acc / sum; a row that saw no key has sum 0 and gives 0. Completes row's sums over the quad, which store_lse() relies on.
 template <int R, int C, int W> ATTN_INLINE void normalize(Frag<R, C, W> &acc, Rows<R, W> &row) {

@@ -6,7 +6,7 @@ using namespace mlir;
 using namespace attn;
 
 bool BandMaskAttr::keeps(const MaskPoint &p) const {
-  int64_t diagonal = p.q + (getDiagonal() == Diagonal::bottom_right ? p.lenK - p.lenQ : 0);
+  int64_t diagonal = diagonalOf(p, getDiagonal());
   return (!getLeft() || p.k >= diagonal - *getLeft()) && (!getRight() || p.k <= diagonal + *getRight());
 }
 

@@ -5,9 +5,7 @@
 using namespace mlir;
 using namespace attn;
 
-bool CausalMaskAttr::keeps(const MaskPoint &p) const {
-  return p.k <= p.q + (getDiagonal() == Diagonal::bottom_right ? p.lenK - p.lenQ : 0);
-}
+bool CausalMaskAttr::keeps(const MaskPoint &p) const { return p.k <= diagonalOf(p, getDiagonal()); }
 
 std::optional<IntervalList> CausalMaskAttr::rowIntervals(IndexMath &math, const MaskScope &scope, Index q) const {
   return diagonalRow(math, scope, getDiagonal(), /*left=*/std::nullopt, /*right=*/0, q);

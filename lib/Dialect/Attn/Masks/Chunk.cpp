@@ -6,7 +6,7 @@ using namespace mlir;
 using namespace attn;
 
 bool ChunkMaskAttr::keeps(const MaskPoint &p) const {
-  int64_t position = p.q + (getDiagonal() == Diagonal::bottom_right ? p.lenK - p.lenQ : 0);
+  int64_t position = diagonalOf(p, getDiagonal());
   return position >= 0 && position / getLength() == p.k / getLength();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Shared by the masks around a diagonal, causal and band. Row q meets key
-// q + shift there; an absent bound does not limit.
+// Shared by what counts from a diagonal: masks (causal, band, chunk, strided) and
+// ALiBi. Row q meets key q + shift there; an absent bound does not limit.
 //
 #ifndef ATTN_LIB_MASKS_DIAGONAL_H
 #define ATTN_LIB_MASKS_DIAGONAL_H
@@ -11,6 +11,11 @@
 namespace attn {
 
 using Bound = std::optional<int64_t>;
+
+/// The key where the point's row meets the diagonal.
+inline int64_t diagonalOf(const MaskPoint &p, Diagonal diagonal) {
+  return p.q + (diagonal == Diagonal::bottom_right ? p.lenK - p.lenQ : 0);
+}
 
 inline Index diagonalShift(IndexMath &math, const MaskScope &scope, Diagonal diagonal) {
   return diagonal == Diagonal::bottom_right ? math.sub(scope.lenK, scope.lenQ) : Index(0);

@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace attn;
 
 bool StridedMaskAttr::keeps(const MaskPoint &p) const {
-  int64_t distance = p.q + (getDiagonal() == Diagonal::bottom_right ? p.lenK - p.lenQ : 0) - p.k;
+  int64_t distance = diagonalOf(p, getDiagonal()) - p.k;
   return (distance % getStride() + getStride()) % getStride() == getOffset();
 }
 

@@ -15,7 +15,7 @@ static double slopeOf(const ScorePoint &p) {
 }
 
 double AlibiAttr::modify(const ScorePoint &p, double score) const {
-  int64_t diagonal = p.q + (getDiagonal() == Diagonal::bottom_right ? p.lenK - p.lenQ : 0);
+  int64_t diagonal = diagonalOf(p, getDiagonal());
   double slope = getSlopes().empty() ? slopeOf(p) : p.entry(operands().front());
   return score - slope * std::abs(diagonal - p.k);
 }

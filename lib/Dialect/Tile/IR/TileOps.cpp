@@ -103,10 +103,13 @@ void TakeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 }
 
 void PersistOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
-  for (BlockArgument arg : region.getArguments()) {
-    auto named = dyn_cast<NameLoc>(arg.getLoc());
-    setName(arg, arg.getArgNumber() == 0 ? "block" : named ? named.getName().getValue() : "word");
-  }
+  for (BlockArgument arg : region.getArguments())
+    setName(arg, nameOf(arg));
+}
+
+StringRef PersistOp::nameOf(BlockArgument word) {
+  auto named = dyn_cast<NameLoc>(word.getLoc());
+  return word.getArgNumber() == 0 ? "block" : named ? named.getName().getValue() : "word";
 }
 
 LogicalResult PersistOp::verify() {

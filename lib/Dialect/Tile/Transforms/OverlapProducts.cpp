@@ -145,21 +145,9 @@ private:
   /// Copies of ops of the body, with the scalars they need.
   void clone(ArrayRef<Operation *> ops) {
     for (Operation *op : ops) {
-      auto need = [&](Operation *user) {
-        for (Operation *scalar : sliceOf(user))
-          if (scalar != op && isMemoryEffectFree(scalar) && !map.contains(scalar))
-            b.clone(*scalar, map);
-      };
-      need(op);
-      op->walk([&](Operation *inner) { // a test's region uses scalars too
-        for (Value operand : inner->getOperands())
-          if (Operation *scalar = operand.getDefiningOp();
-              scalar && scalar->getBlock() == op->getBlock() && isMemoryEffectFree(scalar) && !map.contains(scalar)) {
-            need(scalar);
-            if (!map.contains(scalar))
-              b.clone(*scalar, map);
-          }
-      });
+      for (Operation *scalar : sliceOf(op))
+        if (scalar != op && isMemoryEffectFree(scalar) && !map.contains(scalar))
+          b.clone(*scalar, map);
       b.clone(*op, map);
     }
   }

@@ -15,6 +15,7 @@ SetVector<Operation *> attn::tile::sliceOf(Operation *op) {
   BackwardSliceOptions options;
   options.filter = [&](Operation *other) { return other->getBlock() == op->getBlock(); };
   options.inclusive = true;
+  options.omitUsesFromAbove = false; // a test's region uses scalars too
   (void)getBackwardSlice(op, &slice, options);
   return slice;
 }

@@ -32,4 +32,6 @@ def Tile_Dialect : Dialect {
   let useDefaultTypePrinterParser = 1;
 }
 
+class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
+
 #endif // TILE_DIALECT

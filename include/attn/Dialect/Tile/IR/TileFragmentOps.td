@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What is done to scores, probabilities and accumulators between the products.
+#ifndef TILE_FRAGMENT_OPS
+#define TILE_FRAGMENT_OPS
+
+include "attn/Dialect/Tile/IR/TileTypes.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Tile_ModifyOp : Tile_Op<"modify", [SingleBlock,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "a function of each score, its row and its key";
+  let description = [{
+    What an `attn.problem` asks to be done to scores before the softmax, one op for
+    each score modifier, in their order, behind the product and before `tile.keep`
+    (masked scores have to stay -inf). Full tiles need it like all others.
+
+    The region gets a score, its query row and its key, (`q0`, `k0`) being those of
+    the tile's first, and the key once more as `base + ahead`, where `ahead` is a
+    constant after unrolling: turning an integer into a float is dear. It yields
+    the new score. Scores are products as `tile.mma_qk` leaves them, or what the
+    op before left; constants in the region know by what they are multiplied later.
+
+    `within`: where all scores of a warp are smaller than that in size, the first
+    region is taken, which need not be right for others.
+
+    Constraints:
+    - C1: `within` is positive and goes with a second region.
+
+    ```mlir
+    tile.modify %s at(%q0, %k0) : !tile.frag<128x64, 4> {
+    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+      %capped = math.tanh %score : f32
+      tile.yield %capped : f32
+    }
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$s, I32:$q0, I32:$k0, OptionalAttr<F64Attr>:$within);
+  let regions = (region AnyRegion:$small, SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $s `at` `(` $q0 `,` $k0 `)` `:` qualified(type($s)) (`within` $within^ $small `else`)? $body attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_KeepOp : Tile_Op<"keep", [SingleBlockImplicitTerminator<"YieldOp">,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "element test: scores of invisible pairs become -inf";
+  let description = [{
+    The region gets the query row and the key of an element, (`q0`, `k0`) being
+    those of the tile's first, and yields one condition per conjunct of the mask;
+    the element stays if all hold. Inside a `tile.kv_loop` each segment says
+    which conjuncts it needs; `tile-split-kv-loop` leaves only those.
+
+    ```mlir
+    tile.keep %s at(%q0, %k0) : !tile.frag<128x64, 4> {
+    ^bb0(%q: i32, %k: i32):
+      %below = arith.cmpi sle, %k, %q : i32
+      tile.yield %below : i1
+    }
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$s, I32:$q0, I32:$k0);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$s `at` `(` $q0 `,` $k0 `)` `:` qualified(type($s)) $body attr-dict";
+  let hasVerifier = 1;
+}
+
+def Tile_SoftmaxStepOp : Tile_Op<"softmax_step"> {
+  let summary = "one step of the online softmax";
+  let description = [{
+    Raises the running maximum of each row, rescales its sum and `acc`, turns the
+    scores `s` into unnormalised probabilities and adds them to the sum. In base
+    2: scores are multiplied by `scale` * log2(e).
+
+    Constraints:
+    - C1: scale is positive (`tile.negate` takes a sign, the least float stands for 0).
+
+    ```mlir
+    tile.softmax_step %s, %row, %acc scale 8.838835e-02 : !tile.frag<128x64, 4>, !tile.rows<128, 4>, !tile.frag<128x128, 4>
+    ```
+  }];
+  let hasVerifier = 1;
+  let arguments = (ins Tile_Frag:$s, Tile_Rows:$row, Tile_Frag:$acc, F64Attr:$scale);
+  let assemblyFormat = [{ $s `,` $row `,` $acc `scale` $scale attr-dict `:` qualified(type($s)) `,` qualified(type($row)) `,` qualified(type($acc)) }];
+}
+
+def Tile_SoftmaxOp : Tile_Op<"softmax"> {
+  let summary = "the first half of `tile.softmax_step`: everything but the accumulator";
+  let description = [{
+    So that a product into the accumulator may be under way meanwhile. By how much
+    the accumulator is to shrink stays with the row states, for `tile.rescale`.
+
+    Constraints:
+    - C1: scale is positive.
+
+    ```mlir
+    tile.softmax %s, %row scale 8.838835e-02 : !tile.frag<128x128, 8>, !tile.rows<128, 8>
+    ```
+  }];
+  let hasVerifier = 1;
+  let arguments = (ins Tile_Frag:$s, Tile_Rows:$row, F64Attr:$scale);
+  let assemblyFormat = [{ $s `,` $row `scale` $scale attr-dict `:` qualified(type($s)) `,` qualified(type($row)) }];
+}
+
+def Tile_RescaleOp : Tile_Op<"rescale"> {
+  let summary = "the second half of `tile.softmax_step`: the accumulator follows the maxima";
+  let description = [{
+    ```mlir
+    tile.rescale %acc, %row : !tile.frag<128x128, 8>, !tile.rows<128, 8>
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$acc, Tile_Rows:$row);
+  let assemblyFormat = "$acc `,` $row attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
+}
+
+def Tile_RoundOp : Tile_Op<"round"> {
+  let summary = "rounds probabilities and holds them as the left operand of a product";
+  let description = [{
+    Constraints:
+    - C1: both have the same rows, columns and warps.
+
+    ```mlir
+    tile.round %p, %s : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>
+    ```
+  }];
+  let arguments = (ins Tile_Held:$p, Tile_Frag:$s);
+  let assemblyFormat = "$p `,` $s attr-dict `:` qualified(type($p)) `,` qualified(type($s))";
+  let hasVerifier = 1;
+}
+
+def Tile_ZeroRowsOp : Tile_Op<"zero_rows"> {
+  let summary = "clears the rows of a tile that lie behind its sequence";
+  let description = [{
+    Rows from `first` on; nothing if there are none. A box of a packed tensor
+    reaches into the next sequence or into padding, and 0 * NaN is NaN.
+
+    ```mlir
+    tile.zero_rows %V from(%left) : !tile.shared<128x128xbf16, swizzled>
+    ```
+  }];
+  let arguments = (ins Tile_Shared:$place, I32:$first);
+  let assemblyFormat = "$place `from` `(` $first `)` attr-dict `:` qualified(type($place))";
+}
+
+def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">, AllTypesMatch<["q", "k", "v", "o"]>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "computes rows anew whose result is NaN";
+  let description = [{
+    A product with P cannot tell "may not see" from a weight of 0, and 0 * NaN is
+    NaN: a NaN or Inf in a key's V reaches rows that the mask keeps from it. It
+    cannot do so without making their results NaN, so rows with a NaN, and only
+    those, are computed once more, one by one, from visible keys alone, and
+    written again; a row that may see the NaN gets it again. After `tile.store`.
+
+    `q`, `o` and `lse` point at the tile's first row, `k` and `v` at the
+    sequence's first key; rows are `..._row` elements apart; `keys` is the
+    sequence's length. The region gets (query row, key) and yields the mask's
+    conditions, all of which have to hold; the second one, if any, is that of
+    `tile.modify` for all of the problem's score modifiers together.
+
+    ```mlir
+    tile.repair %acc at(%q0) rows(%rows) keys(%keys) from(%q, %q_row, %k, %k_row, %v, %v_row) into(%o, %o_row) lse(%lse)
+        dims(128, 128) scale 8.838835e-02 : !tile.frag<128x128, 8>, !tile.ptr<bf16> {
+    ^bb0(%query: i32, %key: i32):
+      %below = arith.cmpi sle, %key, %query : i32
+      tile.yield %below : i1
+    }
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$acc, I32:$q0, I32:$rows, I32:$keys, Tile_Ptr:$q, I64:$q_row, Tile_Ptr:$k, I64:$k_row,
+                       Tile_Ptr:$v, I64:$v_row, Tile_Ptr:$o, I64:$o_row, Optional<Tile_FloatPtr>:$lse, I64Attr:$dim_qk,
+                       I64Attr:$dim_v, F64Attr:$scale);
+  let regions = (region SizedRegion<1>:$body, AnyRegion:$modify);
+  let assemblyFormat = [{
+    $acc `at` `(` $q0 `)` `rows` `(` $rows `)` `keys` `(` $keys `)` `from` `(` $q `,` $q_row `,` $k `,` $k_row `,` $v `,` $v_row `)`
+    `into` `(` $o `,` $o_row `)` (`lse` `(` $lse^ `)`)? `dims` `(` $dim_qk `,` $dim_v `)` `scale` $scale
+    `:` qualified(type($acc)) `,` qualified(type($q)) $body (`modify` $modify^)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_NormalizeOp : Tile_Op<"normalize"> {
+  let summary = "divides the accumulator by the rows' sums (0 where nothing was seen)";
+  let description = [{
+    ```mlir
+    tile.normalize %acc, %row : !tile.frag<128x128, 4>, !tile.rows<128, 4>
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$acc, Tile_Rows:$row);
+  let assemblyFormat = "$acc `,` $row attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
+}
+
+#endif // TILE_FRAGMENT_OPS

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Persistent blocks and their roles: who brings tiles, who computes, and what they tell each other.
+#ifndef TILE_ROLE_OPS
+#define TILE_ROLE_OPS
+
+include "attn/Dialect/Tile/IR/TileTypes.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Tile_PersistOp : Tile_Op<"persist", [SingleBlock, NoTerminator, AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "runs its body for one block number after the other";
+  let description = [{
+    A launch has as many blocks as the chip holds; each takes the next number
+    that nobody has taken yet, in order, until `blocks` are done.
+
+    With roles, only the one that loads asks (`queue`); it tells the others with
+    `tile.send`, and their loop's region has an argument for each word sent, the
+    block number first.
+
+    ```mlir
+    tile.persist %blocks, %queue {
+    ^bb0(%block: i32):
+    }
+    ```
+  }];
+  let arguments = (ins I32:$blocks, Optional<Tile_Queue>:$queue, Optional<Tile_Feed>:$feed);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{ $blocks (`,` $queue^)? (`feed` `(` $feed^ `:` qualified(type($feed)) `)`)? $body attr-dict }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// What a word is called in IR and kernels: its location's name, if it has one.
+    static ::llvm::StringRef nameOf(::mlir::BlockArgument word);
+  }];
+}
+
+def Tile_SendOp : Tile_Op<"send"> {
+  let summary = "tells the roles that compute what they are to compute next";
+  let description = [{
+    Constraints:
+    - C1: as many words as the feed has.
+
+    ```mlir
+    tile.send %feed(%block, %b) : !tile.feed<2>
+    ```
+  }];
+  let arguments = (ins Tile_Feed:$feed, Variadic<I32>:$words);
+  let assemblyFormat = "$feed `(` $words `)` attr-dict `:` qualified(type($feed))";
+  let hasVerifier = 1;
+}
+
+def Tile_RolesOp : Tile_Op<"roles", [SingleBlock, NoTerminator]> {
+  let summary = "splits a block's warps: one part brings tiles, the rest computes";
+  let description = [{
+    The `producer` is one warp (of a warpgroup that gives most of its registers
+    away); the `consumer` region is run by all warps of the config, each on its
+    16 rows. They meet in rings and in the feed only. `registers` are a thread's,
+    of either role.
+
+    ```mlir
+    tile.roles registers(40, 232) producer {
+    } consumer {
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$producer_registers, I64Attr:$consumer_registers);
+  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer);
+  let assemblyFormat = [{
+    `registers` `(` $producer_registers `,` $consumer_registers `)` `producer` $producer `consumer` $consumer attr-dict
+  }];
+}
+
+def Tile_FillOp : Tile_Op<"fill"> {
+  let summary = "waits for the ring's next slot to be empty and starts copying a box into it";
+  let description = [{
+    Constraints:
+    - C1: the ring's tile has the map's rows and element type.
+
+    ```mlir
+    tile.fill %K, %k_map at(%row, %head, %b) : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>, !tile.map<128xbf16>
+    ```
+  }];
+  let arguments = (ins Tile_Ring:$ring, Tile_Map:$map, I32:$row, I32:$head, I32:$batch);
+  let assemblyFormat = [{
+    $ring `,` $map `at` `(` $row `,` $head `,` $batch `)` attr-dict `:` qualified(type($ring)) `,` qualified(type($map))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_TakeOp : Tile_Op<"take", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
+    TypesMatchWith<"the ring's tile", "ring", "tile", "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
+  let summary = "waits for the ring's next tile";
+  let description = [{
+    The tile may be read until `tile.release`, of the same ring.
+
+    ```mlir
+    %K_tile = tile.take %K : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>
+    ```
+  }];
+  let arguments = (ins Tile_Ring:$ring);
+  let results = (outs Tile_Shared:$tile);
+  let assemblyFormat = "$ring attr-dict `:` qualified(type($ring))";
+}
+
+def Tile_ReleaseOp : Tile_Op<"release"> {
+  let summary = "gives the slot of the tile taken last back to be filled";
+  let description = [{
+    ```mlir
+    tile.release %K : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>
+    ```
+  }];
+  let arguments = (ins Tile_Ring:$ring);
+  let assemblyFormat = "$ring attr-dict `:` qualified(type($ring))";
+}
+
+def Tile_TakeTurnOp : Tile_Op<"take_turn"> {
+  let summary = "waits until it is this warpgroup's turn to begin products";
+  let description = [{
+    Left to themselves, warpgroups may fall into step, and tensor cores and exp2
+    units wait for each other. Every warpgroup has to take and pass as many turns
+    as the others.
+
+    ```mlir
+    tile.take_turn
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_PassTurnOp : Tile_Op<"pass_turn"> {
+  let summary = "lets the next warpgroup begin its products";
+  let description = [{
+    ```mlir
+    tile.pass_turn
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+#endif // TILE_ROLE_OPS
