@@ -50,8 +50,11 @@ std::string Artifact::toJson(bool withSource) const {
   json["smem_bytes"] = smemBytes;
   json["min_blocks"] = minBlocks;
   json["clusters"] = clusters;
-  json["grid"] = {
-      {"packed", grid.packed}, {"q_tile", grid.qTile}, {"heads", grid.heads}, {"persistent", grid.persistent}};
+  json["grid"] = {{"packed", grid.packed},
+                  {"q_tile", grid.qTile},
+                  {"heads", grid.heads},
+                  {"persistent", grid.persistent},
+                  {"rows", grid.rows}};
   json["notes"] = Json::array();
   for (const auto &[key, value] : notes)
     json["notes"].push_back({key, value});
@@ -118,6 +121,7 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
     reader.read(*grid, "q_tile", a.grid.qTile);
     reader.read(*grid, "heads", a.grid.heads);
     reader.read(*grid, "persistent", a.grid.persistent);
+    reader.read(*grid, "rows", a.grid.rows);
   }
   if (const Json *params = reader.field(json, "params"); params && params->is_array()) {
     for (const Json &item : *params) {

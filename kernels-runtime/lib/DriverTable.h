@@ -80,6 +80,7 @@ inline constexpr int computeCapabilityMajor = 75; // CU_DEVICE_ATTRIBUTE_COMPUTE
 inline constexpr int computeCapabilityMinor = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
 inline constexpr int maxSharedMemoryOptin = 97;   // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 inline constexpr int maxDynamicSharedSize = 8;    // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+inline constexpr int nonPortableCluster = 14;     // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 inline constexpr unsigned streamNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
 inline constexpr int captureThreadLocal = 1;      // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 inline constexpr int captureNone = 0;             // CU_STREAM_CAPTURE_STATUS_NONE

@@ -89,6 +89,11 @@ Status attn::rt::run(HostModule &module, ThreadPool &pool, void *const *args, in
   if (blocks > std::numeric_limits<int>::max())
     return Error{
         fmt::format("`{}` needs {} blocks, a launch has at most 2147483647", module.artifact().name, blocks), {}, {}};
+  const std::vector<Param> &params = module.artifact().params;
+  unsigned counter = 0; // a launch of its own has one of its own
+  for (size_t i = 0; i < params.size(); ++i)
+    if (params[i].kind == Param::Kind::Queue)
+      *static_cast<unsigned **>(args[i]) = &counter;
   HostModule::BlockFunction block = module.block();
   pool.forEach(blocks, [block, args](int64_t i) { block(args, static_cast<int>(i)); });
   return {};

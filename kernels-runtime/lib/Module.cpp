@@ -107,6 +107,10 @@ Result<Module::Loaded> Module::loadInto(Context context) const {
     code = cu.cuFuncSetAttribute(made.function, cuda::maxDynamicSharedSize, artifact.smemBytes);
     name = "cuFuncSetAttribute";
   }
+  if (!code && artifact.clusters > 8) { // more than every chip promises
+    code = cu.cuFuncSetAttribute(made.function, cuda::nonPortableCluster, 1);
+    name = "cuFuncSetAttribute";
+  }
   if (!code && impl->queueParam < artifact.params.size()) {
     DevicePtr counters = 0;
     size_t bytes = 0;
@@ -192,6 +196,11 @@ Status attn::rt::launch(Module &module, void *const *args, int64_t blocks, Strea
     Result<DevicePtr> counter = counterFor(driver, *here.queue, stream);
     if (!counter)
       return counter.error();
+    if (!*counter && !artifact.grid.persistent)
+      return Error{
+          fmt::format("`{}` needs a counter for each stream and captured launch, and all are in use", artifact.name),
+          {},
+          {}};
     *static_cast<DevicePtr *>(args[module.impl->queueParam]) = *counter;
   }
   if (int code = driver.table().cuLaunchKernel(

@@ -122,35 +122,50 @@ rt::Result<rt::Artifact> Compilation::print(tile::KernelOp kernel, const Target 
   return std::move(*artifact);
 }
 
-rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
-  SmallVector<ProblemOp> problems(module.getOps<ProblemOp>());
+rt::Result<Operation *> attn::findProgram(ModuleOp module, StringRef name) {
+  SmallVector<Operation *> problems, segments;
   std::string names;
-  for (ProblemOp problem : problems) {
-    if (problem.getSymName() == name)
-      return problem;
-    names += (names.empty() ? "@" : ", @") + problem.getSymName().str();
+  for (Operation &op : *module.getBody()) {
+    if (!isa<ProblemOp, SegmentsOp>(op))
+      continue;
+    StringRef own = SymbolTable::getSymbolName(&op).getValue();
+    if (own == name)
+      return &op;
+    names += (names.empty() ? "@" : ", @") + own.str();
+    (isa<ProblemOp>(op) ? problems : segments).push_back(&op);
   }
-  if (problems.empty())
+  if (names.empty())
     return rt::Error{"expected an `attn.problem` in the module, got: none"};
   if (!name.empty())
     return rt::Error{fmt::format("expected one of the module's problems {}, got: @{}", names, name.str())};
-  if (problems.size() > 1)
+  ArrayRef<Operation *> choice = problems.empty() ? segments : problems;
+  if (choice.size() > 1)
     return rt::Error{fmt::format("expected the name of one of the module's problems, got: {}", names)};
-  return problems.front();
+  return choice.front();
 }
 
-rt::Result<Program> Compilation::compile(StringRef text, StringRef problemName, const Target &target, int fallback,
-                                         StringRef name) {
-  rt::Result<OwningOpRef<ModuleOp>> module = parse(text, name);
+rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
+  rt::Result<Operation *> found = findProgram(module, name);
+  if (!found)
+    return found.error();
+  if (auto problem = dyn_cast<ProblemOp>(*found))
+    return problem;
+  return rt::Error{fmt::format("expected an `attn.problem`, got: `{}`", (*found)->getName().getStringRef().str())};
+}
+
+rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const Target &target, int fallback,
+                                         StringRef file) {
+  rt::Result<OwningOpRef<ModuleOp>> module = parse(text, file);
   if (!module)
     return module.error();
-  rt::Result<ProblemOp> problem = findProblem(**module, problemName);
-  if (!problem)
-    return problem.error();
-  Program program{{}, Signature::of(*problem)};
-  bool givenConfig = bool(problem->getConfigAttr());
-  for (ProblemOp other : llvm::make_early_inc_range((*module)->getOps<ProblemOp>()))
-    if (other != *problem)
+  rt::Result<Operation *> found = findProgram(**module, name);
+  if (!found)
+    return found.error();
+  auto problem = dyn_cast<ProblemOp>(*found);
+  Program program{{}, problem ? Signature::of(problem) : Signature::of(cast<SegmentsOp>(*found))};
+  bool givenConfig = !problem || problem.getConfigAttr();
+  for (Operation &other : llvm::make_early_inc_range(*(*module)->getBody()))
+    if (&other != *found && isa<ProblemOp, SegmentsOp>(other))
       other.erase();
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)
     return lowered.error();

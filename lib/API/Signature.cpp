@@ -26,6 +26,14 @@ Signature Signature::of(ProblemOp problem) {
   return s;
 }
 
+Signature Signature::of(SegmentsOp segments) {
+  Signature s;
+  s.fixed = FixedSizes::of(segments);
+  for (ProblemTensor &tensor : tensorsOf(segments))
+    s.tensors.push_back({std::move(tensor), Dtype::I32});
+  return s;
+}
+
 const TensorSpec *Signature::find(llvm::StringRef name) const {
   const auto *it = llvm::find_if(tensors, [&](const TensorSpec &t) { return t.name == name; });
   return it == tensors.end() ? nullptr : it;
@@ -73,14 +81,19 @@ static rt::Status checkMemory(const TensorSpec &spec, const TensorView &view) {
 rt::Result<Sizes> Signature::check(llvm::ArrayRef<TensorView> views) const {
   if (views.size() != tensors.size())
     return rt::Error{fmt::format("expected {} tensors, got: {}", tensors.size(), views.size())};
-  Sizes sizes{-1, -1, -1};
+  Sizes sizes{-1, -1, -1, {}};
   for (auto [spec, view] : llvm::zip(tensors, views)) {
     if (view.dtype != spec.dtype)
       return bad(spec, toString(spec.dtype).str(), toString(view.dtype).str());
-    if (view.shape.size() != spec.axes.size())
-      return bad(spec, fmt::format("{} axes", spec.axes.size()), list(view.shape));
+    size_t own = spec.axes.size() - spec.isLed(); // and leading dimensions
+    if (spec.isLed() ? view.shape.size() < own : view.shape.size() != own)
+      return bad(spec, fmt::format("{} axes{}", own, spec.isLed() ? " or more" : ""), list(view.shape));
+    size_t leadEnd = view.shape.size() - own;
+    if (spec.isLed() && spec.axes[0] == ProblemTensor::LeadEnd && leadEnd > sizes.lead.size())
+      return bad(spec, fmt::format("at most the {} leading dimensions {} of ids", sizes.lead.size(), list(sizes.lead)),
+                 list(view.shape));
     spec.learn(view.shape, sizes);
-    llvm::SmallVector<int64_t, 4> expected = spec.shape(fixed, sizes);
+    llvm::SmallVector<int64_t, 4> expected = spec.shape(fixed, sizes, leadEnd);
     if (llvm::ArrayRef<int64_t>(expected) != view.shape)
       return bad(spec, llvm::is_contained(expected, -1) ? "batch + 1 entries" : "shape " + list(expected),
                  list(view.shape));
@@ -90,6 +103,12 @@ rt::Result<Sizes> Signature::check(llvm::ArrayRef<TensorView> views) const {
     if (rt::Status memory = checkMemory(spec, view); !memory)
       return memory.error();
   }
+  if (fixed.segments) // offsets are of tokens of all rows
+    for (auto [name, count] : {std::pair("tokens of q", sizes.rowsQ), std::pair("tokens of kv", sizes.rowsKv),
+                               std::pair("segments", fixed.segments)})
+      if (sizes.batch > 0 && count > INT32_MAX / sizes.batch)
+        return rt::Error{
+            fmt::format("expected fewer than 2^31 {} in all rows, got: {} x {}", name, sizes.batch, count)};
   return sizes;
 }
 
@@ -163,6 +182,8 @@ rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, 
       value = binding.blocks;
     } else if (name == "batch") {
       value = sizes.batch;
+    } else if (name == "position_rows_q" || name == "position_rows_kv") {
+      value = name.ends_with("_q") ? sizes.positionRowsQ : sizes.positionRowsKv;
     } else if (name == "seqlen_q" || name == "total_q") {
       value = sizes.rowsQ;
     } else if (name == "seqlen_kv") {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // attn.problem -> tile.kernel: which sizes, which arguments. The program itself is
-// written by ForwardKernel.
+// written by ForwardKernel; that of attn.segments by SegmentsKernel.
 //
 #include "ForwardKernel.h"
 #include "KernelArguments.h"
+#include "SegmentsKernel.h"
 
 namespace attn {
 #define GEN_PASS_DEF_CONVERTATTNTOTILE
@@ -35,6 +36,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     for (ProblemOp problem : llvm::make_early_inc_range(getOperation().getOps<ProblemOp>()))
       if (failed(convert(problem)))
         signalPassFailure();
+    for (SegmentsOp segments : llvm::make_early_inc_range(getOperation().getOps<SegmentsOp>()))
+      writeSegments(segments, target, clusterOf(target));
   }
 
   LogicalResult convert(ProblemOp problem) {
@@ -61,8 +64,9 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       names.push_back(b.getStringAttr(name));
       types.push_back(type);
     }
-    auto kernel = KernelOp::create(b, problem.getLoc(), problem.getSymName(), b.getArrayAttr(names), target,
-                                   problem.getQLayout().isPacked(), problem.getHeads(), config, IntegerAttr());
+    auto kernel =
+        KernelOp::create(b, problem.getLoc(), problem.getSymName(), b.getArrayAttr(names), target,
+                         problem.getQLayout().isPacked(), problem.getHeads(), IntegerAttr(), config, IntegerAttr());
     Block &body = kernel.getBody().emplaceBlock();
     body.addArguments(types, SmallVector<Location>(types.size(), problem.getLoc()));
     writeForward(problem, kernel, config);
@@ -73,8 +77,9 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
   /// What a target makes of a config that was given by hand.
   LogicalResult checkConfig(ProblemOp problem, ConfigAttr config) {
     if (target != "sm_90a") {
-      if (config.getWarps() == 12)
-        return problem.emitOpError("expected 1, 2, 4 or 8 warps for target `") << target << "`, got: 12";
+      if (config.getWarps() > 8)
+        return problem.emitOpError("expected 1, 2, 4 or 8 warps for target `")
+               << target << "`, got: " << config.getWarps();
       if (config.getStages() != 2 || config.getQStages() != 1 || config.getTurns() || config.getNarrow())
         return problem.emitOpError("expected the default stages, q_stages, turns and narrow for target `")
                << target << "`, which has no roles, got: " << config;

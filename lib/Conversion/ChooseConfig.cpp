@@ -4,6 +4,8 @@
 
 using namespace attn;
 
+int64_t attn::clusterOf(llvm::StringRef target) { return target == "sm_90a" ? 16 : 1; }
+
 int64_t attn::sharedMemoryLimit(llvm::StringRef target, int64_t arch) {
   if (target == "cpu")
     return int64_t(1) << 30; // a CPU's places are arrays

@@ -39,7 +39,9 @@ std::optional<rt::Artifact> attn::toArtifact(KernelOp kernel) {
   artifact.threads = kernel.getThreads();
   artifact.smemBytes = kernel.getSharedBytes().value_or(0);
   artifact.minBlocks = config.getBlocks();
-  artifact.grid = {kernel.getPacked(), int(config.getQTile()), int(kernel.getHeads()), kernel.isPersistent()};
+  artifact.clusters = kernel.getCluster().value_or(1);
+  artifact.grid = {kernel.getPacked(), int(config.getQTile()), int(kernel.getHeads()), kernel.isPersistent(),
+                   kernel.hasRows()};
   std::string text;
   llvm::raw_string_ostream(text) << config;
   artifact.notes.emplace_back("tile.config", text);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The printer: statements (Statements.cpp), those of Hopper's roles (Roles.cpp),
-// expressions with their precedence (Expressions.cpp), names (Names.cpp).
+// The printer: statements (Statements.cpp), those of Hopper's roles (Roles.cpp)
+// and of segments (Segments.cpp), expressions with their precedence (Expressions.cpp),
+// names (Names.cpp).
 //
 #ifndef ATTN_LIB_TARGET_PRINTER_H
 #define ATTN_LIB_TARGET_PRINTER_H
@@ -72,6 +73,19 @@ private:
   void print(tile::SendOp op);
   void print(tile::FillOp op);
   void print(tile::TakeOp op);
+  // Segments.
+  void print(tile::TokensOp op);
+  void print(tile::RowIndexOp op);
+  void print(tile::CountSegmentsOp op);
+  void print(tile::BoundSegmentsOp op);
+  void print(tile::SelectSegmentsOp op);
+  void print(tile::CheckSegmentsOp op);
+  void print(tile::WriteSegmentsOp op);
+  void print(tile::PairSegmentsOp op);
+  void print(tile::ListTilesOp op);
+  void printCall(llvm::StringRef verb, mlir::ValueRange operands, llvm::StringRef end);
+  void printNumbers(mlir::Block &body, llvm::ArrayRef<const char *> arguments, llvm::StringRef open,
+                    llvm::StringRef close);
   void print(mlir::scf::ForOp op);
   void print(mlir::scf::IfOp op);
   /// A region over a pair (a mask's test) or a score as a C++ lambda; `end` starts with its `}`.

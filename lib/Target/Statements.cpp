@@ -51,8 +51,9 @@ void Printer::printOp(Operation *op) {
   auto name = [&](Value v) { return names.of(v); };
   llvm::TypeSwitch<Operation *>(op)
       .Case<PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, MmaQkOp, MmaPvOp,
-            StoreOp, StoreLseOp, StorePaddingOp, RepairOp, RolesOp, PersistOp, SendOp, FillOp, TakeOp, scf::ForOp,
-            scf::IfOp>([&](auto o) { print(o); })
+            StoreOp, StoreLseOp, StorePaddingOp, RepairOp, RolesOp, PersistOp, SendOp, FillOp, TakeOp, TokensOp,
+            RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
+            PairSegmentsOp, ListTilesOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
       .Case([&](TakeTurnOp) { line() << "attn::take_turn();\n"; })
       .Case([&](PassTurnOp) { line() << "attn::pass_turn();\n"; })
@@ -94,6 +95,10 @@ void Printer::print(PlaceOp op) {
       .Case([&](FeedType t) {
         text << "attn::Feed<" << t.getWords() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0)
              << ")";
+      })
+      .Case([&](TableType t) {
+        text << "attn::Table<" << t.getSegments() << ", " << t.getCluster() << ", " << t.getBytes() << "> "
+             << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
       })
       .Case([&](HeldType t) {
         text << "attn::Held<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
@@ -252,8 +257,12 @@ void Printer::print(scf::IfOp op) {
   line() << "}\n";
 }
 
-/// Is the argument only read? Results are what `tile.store...` write to.
-static bool isResult(StringRef name) { return name == "o" || name == "lse"; }
+/// Is the argument written to? Results are what `tile.store...` write to, and all that rows do not only read.
+static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
+  if (kernel.hasRows())
+    return !llvm::all_of(arg.getUsers(), [](Operation *user) { return isa<TokensOp>(user); });
+  return name == "o" || name == "lse";
+}
 
 std::string attn::entryOf(KernelOp kernel) {
   std::string name = kernel.getSymName().str();
@@ -261,14 +270,16 @@ std::string attn::entryOf(KernelOp kernel) {
 }
 
 void Printer::printSignature(KernelOp kernel) {
-  os << "ATTN_KERNEL(" << entryOf(kernel) << ", /*threads=*/" << kernel.getThreads()
-     << ", /*blocks per multiprocessor=*/" << kernel.getConfig().getBlocks() << ")\n(";
+  int64_t cluster = kernel.getCluster().value_or(1);
+  os << (cluster > 1 ? "ATTN_CLUSTER_KERNEL(" : "ATTN_KERNEL(") << entryOf(kernel) << ", /*threads=*/"
+     << kernel.getThreads() << (cluster > 1 ? ", /*blocks per cluster=*/" : ", /*blocks per multiprocessor=*/")
+     << (cluster > 1 ? cluster : kernel.getConfig().getBlocks()) << ")\n(";
   unsigned column = 1;
   for (auto [arg, name] :
        llvm::zip(kernel.getBody().getArguments(), kernel.getArgNames().getAsValueRange<StringAttr>())) {
     names.define(arg, name);
     bool pointer = isa<PtrType>(arg.getType());
-    std::string text = (pointer && !isResult(name) ? "const " : "") + typeOf(arg.getType()) +
+    std::string text = (pointer && !isResult(kernel, arg, name) ? "const " : "") + typeOf(arg.getType()) +
                        (pointer || isa<QueueType>(arg.getType()) ? "" : " ") + names.of(arg).str();
     if (arg.getArgNumber())
       os << ",";
@@ -297,7 +308,10 @@ void Printer::printHostEntry(KernelOp kernel) {
 void Printer::print(KernelOp kernel) {
   hopper = kernel.isPersistent();
   os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << ", " << kernel.getConfig() << "\n#include \""
-     << (hopper ? "attn/hopper.h" : "attn/tile.h") << "\"\n\n";
+     << (kernel.hasRows() ? "attn/rows.h"
+         : hopper         ? "attn/hopper.h"
+                          : "attn/tile.h")
+     << "\"\n\n";
   printSignature(kernel);
   printBlock(kernel.getBody().front());
   os << "}\n";

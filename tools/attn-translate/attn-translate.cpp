@@ -14,7 +14,8 @@ using namespace attn;
 namespace cl = llvm::cl;
 
 static cl::opt<std::string> inputFile(cl::Positional, cl::desc("<problem.mlir>"), cl::init("-"));
-static cl::opt<std::string> targetText("target", cl::desc("`cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>`"), cl::init("sm_80"));
+static cl::opt<std::string> targetText("target", cl::desc("`cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>`"),
+                                       cl::init("sm_80"));
 static cl::opt<bool> compile("compile", cl::desc("compile too, and print the resource report"));
 static cl::opt<bool> quiet("quiet", cl::desc("do not print the source"));
 
@@ -35,8 +36,9 @@ static rt::Result<std::vector<rt::Artifact>> translate(Compilation &compilation,
                                                        std::vector<rt::ResourceReport> &reports) {
   std::vector<rt::Artifact> artifacts;
   std::vector<std::string> problems;
-  for (ProblemOp problem : module.getOps<ProblemOp>())
-    problems.push_back(problem.getSymName().str());
+  for (mlir::Operation &op : *module.getBody())
+    if (mlir::isa<ProblemOp, SegmentsOp>(op))
+      problems.push_back(mlir::SymbolTable::getSymbolName(&op).str());
   auto build = [](const rt::Artifact &artifact) { return rt::createCompiler(artifact.target)->compile(artifact); };
   for (const std::string &problem : problems) {
     auto program = [&](int fallback) { return compilation.compile(text, problem, target, fallback, inputFile); };

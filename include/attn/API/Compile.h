@@ -60,10 +60,10 @@ public:
   rt::Status check(tile::KernelOp kernel, const Target &target);
   /// Prints a kernel's source; its artifact is ready for the target's compiler.
   rt::Result<rt::Artifact> print(tile::KernelOp kernel, const Target &target);
-  /// Lowers one problem (the only one if `problem` is empty) and prints it, with
-  /// the heuristic's tile sizes or a fallback of them.
-  rt::Result<Program> compile(llvm::StringRef text, llvm::StringRef problem, const Target &target, int fallback = 0,
-                              llvm::StringRef name = "problem");
+  /// Lowers one program (`findProgram`) and prints it, with the heuristic's tile sizes
+  /// or a fallback of them.
+  rt::Result<Program> compile(llvm::StringRef text, llvm::StringRef name, const Target &target, int fallback = 0,
+                              llvm::StringRef file = "problem");
 
 private:
   rt::Error takeDiagnostics(llvm::StringRef what);
@@ -92,7 +92,10 @@ template <typename MakeProgram, typename Build> auto buildFitting(MakeProgram pr
   }
 }
 
-/// The problem called `name`, or the only one.
+/// The `attn.problem` or `attn.segments` called `name`; without a name the only problem,
+/// or the only op where there is no problem.
+rt::Result<mlir::Operation *> findProgram(mlir::ModuleOp module, llvm::StringRef name);
+/// The same, and it is a problem.
 rt::Result<ProblemOp> findProblem(mlir::ModuleOp module, llvm::StringRef name);
 
 } // namespace attn

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the tensors of a problem have to look like, and how a launch's tensors
+// What the tensors of a program have to look like, and how a launch's tensors
 // become the arguments of its kernel. Plain data: nothing here needs MLIR, so a
 // launch costs microseconds.
 //
@@ -25,18 +25,19 @@ struct TensorView {
   llvm::ArrayRef<int64_t> shape, strides;
 };
 
-/// One tensor of a problem.
+/// One tensor of a program.
 struct TensorSpec : ProblemTensor {
   Dtype dtype;
   bool isResult() const { return role == Result; }
 };
 
-/// All tensors of a problem, in the order of its kernel's pointer arguments.
+/// All tensors of a program, in the order of its kernel's pointer arguments.
 struct Signature {
   llvm::SmallVector<TensorSpec, 12> tensors;
   FixedSizes fixed;
 
   static Signature of(ProblemOp problem);
+  static Signature of(SegmentsOp segments);
   const TensorSpec *find(llvm::StringRef name) const;
 
   /// Checks shapes, dtypes, strides and alignment of all tensors against each

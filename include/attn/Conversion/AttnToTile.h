@@ -20,6 +20,10 @@ tile::ConfigAttr chooseConfig(ProblemOp problem, llvm::StringRef target, int64_t
 /// walk's body, then narrower key tiles. Null at the end.
 tile::ConfigAttr fallbackOf(tile::ConfigAttr config);
 
+/// How many blocks share a row of tokens where there are clusters: as many as there
+/// can be, since one block reads memory at a small part of its bandwidth.
+int64_t clusterOf(llvm::StringRef target);
+
 /// Bytes of shared memory that one block of a chip may use.
 int64_t sharedMemoryLimit(llvm::StringRef target, int64_t arch);
 } // namespace attn

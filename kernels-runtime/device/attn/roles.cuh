@@ -2,10 +2,8 @@
 //
 // A persistent block and its roles: who brings tiles, who multiplies, and which query tile comes next.
 #pragma once
+#include "attn/queue.cuh"
 #include "attn/ring.cuh"
-
-// Counters of next_block(), of which a launch gets one. The launcher finds them by this name.
-extern "C" { __device__ unsigned attn_queue[4096]; }
 
 namespace attn {
 

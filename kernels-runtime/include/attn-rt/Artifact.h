@@ -21,7 +21,7 @@ namespace attn::rt {
 /// Raised whenever the meaning of a field below or of the kernel's argument
 /// list changes. Artifacts of another version are refused, cache entries of
 /// another version are not seen.
-inline constexpr int kAbiVersion = 2;
+inline constexpr int kAbiVersion = 3;
 
 /// One argument of the kernel, in the order of its C signature. Launching takes
 /// `void *const *args`; `args[i]` points at a value of this kind (as
@@ -30,8 +30,9 @@ inline constexpr int kAbiVersion = 2;
 ///
 /// TensorMap: a CUtensorMap by value (`const __grid_constant__`), called
 /// `<tensor>_map`; what it shows is in TensorMap.h. Queue: a pointer to a counter
-/// in device memory, from which a persistent kernel draws its tiles; the caller
-/// gives 8 bytes that `launch` fills in. An I32 called `blocks` is what
+/// that is 0 between launches, from which a persistent kernel draws its tiles, or by
+/// which a kernel of rows knows the last; the caller gives 8 bytes that `launch` (or
+/// `run`) fills in. An I32 called `blocks` is what
 /// `GridRule::blocks` gives.
 struct Param {
   enum class Kind { Pointer, I32, I64, F32, TensorMap, Queue };
@@ -48,6 +49,8 @@ struct Param {
 ///           after them, an upper bound that needs only static sizes
 ///           (contract/verbs.md, `find_sequence`).
 ///
+///   rows:   batch, each a cluster of `Artifact::clusters` blocks
+///
 /// A persistent kernel has as many blocks of work; fewer blocks of threads
 /// (`Artifact::blocksToStart`) share them.
 struct GridRule {
@@ -55,10 +58,13 @@ struct GridRule {
   int qTile = 0;
   int heads = 0;
   bool persistent = false;
+  bool rows = false;
 
   /// `queries` is seqlen_q of a dense problem, total_q (rows in the buffer) of
   /// a packed one.
   int64_t blocks(int64_t batch, int64_t queries) const {
+    if (rows)
+      return batch;
     int64_t tiles = packed ? queries / qTile + batch + 2 : batch * ((queries + qTile - 1) / qTile);
     return heads * tiles;
   }
@@ -89,6 +95,8 @@ struct Artifact {
   /// them stays until all work is dealt out.
   int64_t blocksToStart(int64_t blocks, int multiprocessors) const {
     int64_t cluster = std::max(clusters, 1);
+    if (grid.rows)
+      return blocks * cluster;
     int64_t all = (blocks + cluster - 1) / cluster * cluster;
     int64_t resident = static_cast<int64_t>(multiprocessors) * minBlocks / cluster * cluster;
     return grid.persistent ? std::min(all, std::max(resident, cluster)) : all;

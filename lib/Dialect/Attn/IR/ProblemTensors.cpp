@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
+#include <functional>
+#include <numeric>
 
 using namespace attn;
 using Axis = ProblemTensor::Axis;
@@ -8,6 +10,13 @@ using llvm::Twine;
 FixedSizes FixedSizes::of(ProblemOp problem) {
   return {int64_t(problem.getHeads()), int64_t(problem.getKvHeads()), int64_t(problem.getDimQk()),
           int64_t(problem.getDimV())};
+}
+
+FixedSizes FixedSizes::of(SegmentsOp op) {
+  FixedSizes fixed;
+  fixed.segments = int64_t(op.getSegments());
+  fixed.qTile = int64_t(op.getTiles().value_or(0));
+  return fixed;
 }
 
 ProblemTensor::ProblemTensor(std::string name, Role role, Element element, llvm::ArrayRef<Axis> axes)
@@ -42,17 +51,52 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
     return fixed.dimQk;
   case Axis::DimV:
     return fixed.dimV;
+  case Axis::Segments:
+    return fixed.segments;
+  case Axis::SegmentsPlusOne:
+    return fixed.segments + 1;
+  case Axis::SequencesPlusOne:
+    return sizes.batch * fixed.segments + 1;
+  case Axis::Slots: // as GridRule::blocks has them
+    return sizes.batch * sizes.rowsQ / fixed.qTile + sizes.batch * fixed.segments + 2;
+  case Axis::One:
+    return 1;
+  case Axis::Lead:
+  case Axis::LeadEnd:
+    break;
   }
   llvm_unreachable("covered");
 }
 
-llvm::SmallVector<int64_t, 4> ProblemTensor::shape(const FixedSizes &fixed, const Sizes &sizes) const {
-  return llvm::map_to_vector<4>(axes, [&](Axis axis) { return extentOf(axis, fixed, sizes); });
+llvm::SmallVector<int64_t, 4> ProblemTensor::shape(const FixedSizes &fixed, const Sizes &sizes, size_t leadEnd) const {
+  llvm::SmallVector<int64_t, 4> shape;
+  for (Axis axis : axes) {
+    if (axis == Lead)
+      llvm::append_range(shape, sizes.lead);
+    else if (axis == LeadEnd)
+      llvm::append_range(shape, llvm::ArrayRef(sizes.lead).take_back(leadEnd));
+    else
+      shape.push_back(extentOf(axis, fixed, sizes));
+  }
+  return shape;
 }
 
 void ProblemTensor::learn(llvm::ArrayRef<int64_t> shape, Sizes &sizes) const {
   auto set = [](int64_t &size, int64_t extent) { size = size < 0 ? extent : size; };
-  for (auto [axis, extent] : llvm::zip_equal(axes, shape)) {
+  llvm::ArrayRef<Axis> own = axes;
+  if (isLed()) {
+    own = own.drop_front();
+    llvm::ArrayRef<int64_t> lead = shape.drop_back(own.size());
+    shape = shape.take_back(own.size());
+    int64_t rows = std::accumulate(lead.begin(), lead.end(), int64_t(1), std::multiplies<>());
+    if (axes[0] == LeadEnd) {
+      (own[0] == RowsQ ? sizes.positionRowsQ : sizes.positionRowsKv) = rows;
+    } else if (sizes.batch < 0) {
+      sizes.batch = rows;
+      sizes.lead.assign(lead.begin(), lead.end());
+    }
+  }
+  for (auto [axis, extent] : llvm::zip_equal(own, shape)) {
     if (axis == Batch || axis == BatchPlusOne)
       set(sizes.batch, extent - (axis == BatchPlusOne));
     else if (axis == RowsQ || axis == RowsKv)
@@ -106,6 +150,37 @@ std::vector<ProblemTensor> attn::tensorsOf(ProblemOp problem) {
   }
   for (const ScoreOperand &operand : scoreOperands(problem))
     list.emplace_back(operand.name, T::Array, T::Float32, T::Heads);
+  return list;
+}
+
+std::vector<ProblemTensor> attn::tensorsOf(SegmentsOp op) {
+  using T = ProblemTensor;
+  std::vector<ProblemTensor> list;
+  auto add = [&](const Twine &name, T::Role role, llvm::ArrayRef<Axis> axes) {
+    list.emplace_back(name.str(), role, T::Int32, axes);
+  };
+  const std::pair<const char *, Axis> sides[] = {{"_q", T::RowsQ}, {"_kv", T::RowsKv}};
+  for (auto [side, rows] : sides) {
+    add(Twine("ids") + side, T::Array, {T::Lead, rows});
+    if (op.getRule().hasPositions())
+      add(Twine("positions") + side, T::Array, {T::LeadEnd, rows});
+  }
+  for (auto [side, rows] : sides)
+    add(Twine("seqlens") + side, T::Result, {T::Lead, T::Segments});
+  for (auto [side, rows] : sides)
+    add(Twine("offsets") + side, T::Result, {T::Lead, T::SegmentsPlusOne});
+  add("status", T::Result, T::Lead);
+  if (op.getMaps())
+    for (auto [side, rows] : sides)
+      add(Twine("segments") + side, T::Result, {T::Lead, rows});
+  for (auto [side, rows] : sides) {
+    add(Twine("cu_seqlens") + side, T::Result, T::SequencesPlusOne);
+    add(Twine("padded_offsets") + side, T::Result, T::SequencesPlusOne);
+  }
+  if (op.getTiles()) {
+    add("tiles_q", T::Result, T::Slots);
+    add("tile_count", T::Result, T::One);
+  }
   return list;
 }
 

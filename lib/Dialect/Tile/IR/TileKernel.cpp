@@ -19,15 +19,21 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr target;
   StringRef grid;
   SMLoc loc;
-  int64_t heads = 0, bytes = 0;
+  int64_t heads = 1, cluster = 0, bytes = 0;
   if (parser.parseKeyword("target") || parser.parseLParen() || parser.parseAttribute(target) || parser.parseRParen() ||
       parser.parseKeyword("grid") || parser.parseLParen() || parser.getCurrentLocation(&loc) ||
-      parser.parseKeyword(&grid) || parser.parseKeyword("heads") || parser.parseInteger(heads) || parser.parseRParen())
+      parser.parseKeyword(&grid))
     return failure();
+  bool rows = grid == "rows";
   if (grid == "packed")
     result.addAttribute(getPackedAttrName(result.name), builder.getUnitAttr());
-  else if (grid != "dense")
-    return parser.emitError(loc, "expected grid `dense` or `packed`, got: ") << grid;
+  else if (grid != "dense" && !rows)
+    return parser.emitError(loc, "expected grid `dense`, `packed` or `rows`, got: ") << grid;
+  if (parser.parseKeyword(rows ? "cluster" : "heads") || parser.parseInteger(rows ? cluster : heads) ||
+      parser.parseRParen())
+    return failure();
+  if (rows)
+    result.addAttribute(getClusterAttrName(result.name), builder.getI64IntegerAttr(cluster));
   result.addAttribute(getTargetAttrName(result.name), target);
   result.addAttribute(getHeadsAttrName(result.name), builder.getI64IntegerAttr(heads));
 
@@ -55,8 +61,12 @@ void KernelOp::print(OpAsmPrinter &printer) {
   printer << "(";
   llvm::interleaveComma(getBody().getArguments(), printer,
                         [&](BlockArgument arg) { printer.printRegionArgument(arg); });
-  printer << ") target(" << getTargetAttr() << ") grid(" << (getPacked() ? "packed" : "dense") << " heads "
-          << getHeads() << ") config(";
+  printer << ") target(" << getTargetAttr() << ") grid(";
+  if (hasRows())
+    printer << "rows cluster " << int64_t(*getCluster());
+  else
+    printer << (getPacked() ? "packed" : "dense") << " heads " << getHeads();
+  printer << ") config(";
   printer.printStrippedAttrOrType(getConfig());
   printer << ") ";
   if (getSharedBytes())
@@ -72,6 +82,10 @@ LogicalResult KernelOp::verify() {
     return emitOpError("expected target \"cpu\", \"sm_80\" or \"sm_90a\", got: ") << getTargetAttr();
   if (int64_t(getHeads()) < 1) // C3
     return emitOpError("expected at least one head in its grid, got: ") << int64_t(getHeads());
+  int64_t cluster = getCluster().value_or(1), most = getTarget() == "sm_90a" ? 16 : 1;
+  if (cluster < 1 || cluster > most)
+    return emitOpError("expected clusters of 1 to ")
+           << most << " blocks for target " << getTargetAttr() << ", got: " << cluster;
   return success();
 }
 

@@ -190,6 +190,8 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
 
   void runOnOperation() final {
     KernelOp kernel = getOperation();
+    if (kernel.hasRows())
+      return;
     auto found = kernel.getBody().getOps<PersistOp>();
     if (!llvm::hasSingleElement(found)) {
       kernel.emitError("expected one `tile.persist` around the kernel's program");

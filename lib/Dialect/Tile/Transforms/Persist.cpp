@@ -15,6 +15,8 @@ struct PersistPass : attn::tile::impl::PersistBase<PersistPass> {
 
   void runOnOperation() final {
     KernelOp kernel = getOperation();
+    if (kernel.hasRows()) // each has a cluster of its own
+      return;
     Value blocks = kernel.getArg("blocks"), queue = kernel.getArg("queue");
     if (!blocks || !queue) {
       kernel.emitError("expected arguments `blocks` and `queue` of a kernel that is to be persistent");

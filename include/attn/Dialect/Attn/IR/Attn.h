@@ -40,6 +40,19 @@ llvm::SmallVector<unsigned> firstArrays(llvm::ArrayRef<MaskInterface> masks);
 #define GET_ATTRDEF_CLASSES
 #include "attn/Dialect/Attn/IR/AttnAttrs.h.inc"
 
+namespace attn {
+/// What a mask says of tokens with ids and positions.
+struct SegmentRule {
+  enum Family { Padding, Causal, BottomRight } family = Padding;
+  std::optional<int64_t> left, right; ///< a window's bounds; `right` only of padding
+
+  /// None if the mask cannot be said of positions.
+  static std::optional<SegmentRule> of(MaskInterface mask);
+  /// Do positions count?
+  bool hasPositions() const { return family != Padding || left || right; }
+};
+} // namespace attn
+
 #define GET_OP_CLASSES
 #include "attn/Dialect/Attn/IR/AttnOps.h.inc"
 

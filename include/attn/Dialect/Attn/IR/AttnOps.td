@@ -85,4 +85,67 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
   }];
 }
 
+def Attn_SegmentsOp : Attn_Op<"segments", [Symbol]> {
+  let summary = "lengths and offsets of packed segments, from ids and positions";
+  let description = [{
+    A row of tokens belongs to segments: `ids` says to which, from 1 on, 0 being padding,
+    and `positions` where in its segment a token stands. A query t and a key u see each
+    other if their id is the same and not 0, and, by mask,
+
+        #attn.full:                   always
+        #attn.causal:                 positions_q[t] >= positions_kv[u]
+        #attn.causal<bottom_right>:   run_q - positions_q[t] <= run_kv - positions_kv[u]
+
+    with run the length of the run of equal ids around a token. A window is the band of a
+    mask: `#attn.band<left = L, right = 0>` is a causal mask and
+    `#attn.band<left = L, right = R>` a full one, with a window. It changes no length and
+    no offset. (TransformerEngine, `SequenceDescriptor`; docs/Thd.md.)
+
+    For each row, all i32, with S the number of `segments`:
+
+    - `seqlens_q`, `seqlens_kv` [S]: at s - 1, how many tokens of id s see something, or
+      are seen.
+    - `offsets_q`, `offsets_kv` [S + 1]: where runs of such tokens start, in order; -1
+      behind the last.
+    - `status`: 0, or the sum of 1 (an id below 0 or beyond S), 2 (tokens of a segment that
+      see something, or are seen, are not one run), 4 (the mask of positions is not that of
+      lengths and offsets, as in dual-chunk orders), 8 (a position beyond +-2^29).
+    - with `maps`: `segments_q`, `segments_kv` [tokens]: the id, or 0 for tokens that see
+      nothing and are not seen.
+
+    For all rows together, N = rows * S sequences in the order of their queries, as packed
+    padded layouts take them: `cu_seqlens_q`, `padded_offsets_q`, `cu_seqlens_kv`,
+    `padded_offsets_kv` [N + 1]; those behind the last segment are empty. A segment that
+    gave its row a status of 2 or 4 is not among them: its rows get zeros, not wrong
+    results. With `tiles(M)` also `tiles_q` [rows * tokens / M + N + 2], the query tiles of M
+    rows that have something to write, the longest first, and `tile_count` [1].
+
+    Rows are the leading dimensions of ids, any number of them, equal on both sides.
+    `positions` have the same, or the last of them only: then they are taken again for
+    each of the others. Positions of padding may be anything. A full mask without a window
+    has no positions.
+
+    Constraints:
+    - C1: the mask is one of those above; windows are not negative and below 2^29.
+    - C2: segments is from 1 to 2048.
+    - C3: tiles is a multiple of 16 from 16 to 256.
+    - C4: the name is an identifier.
+
+    ```mlir
+    attn.segments @rows mask(#attn.causal) segments(64)
+    attn.segments @window mask(#attn.band<left = 1023, right = 0, bottom_right>) segments(256) maps tiles(128)
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Attn_MaskInterface:$mask, I64Attr:$segments, UnitAttr:$maps,
+    OptionalAttr<I64Attr>:$tiles);
+  let assemblyFormat = [{
+    $sym_name `mask` `(` $mask `)` `segments` `(` $segments `)` (`maps` $maps^)? (`tiles` `(` $tiles^ `)`)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Of the mask; it has one.
+    ::attn::SegmentRule getRule() { return *::attn::SegmentRule::of(getMask()); }
+  }];
+}
+
 #endif // ATTN_OPS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which tensors a problem has and what their axes are. Said once, here: kernels
+// Which tensors a program has and what their axes are. Said once, here: kernels
 // take their arguments from it, launches and the reference check shapes by it.
 // Plain data that outlives the problem.
 //
@@ -17,18 +17,41 @@ struct Sizes {
   int64_t batch = 0;
   int64_t rowsQ = 0;  ///< seqlen_q, or tokens of packed q and o
   int64_t rowsKv = 0; ///< seqlen_kv, or tokens of packed k and v
+  /// Of segments: the leading dimensions, whose product is `batch`, and how many of
+  /// these rows have positions of their own.
+  llvm::SmallVector<int64_t, 4> lead;
+  int64_t positionRowsQ = 1, positionRowsKv = 1;
 };
 
 /// The extents that the problem decides.
 struct FixedSizes {
   int64_t heads = 0, kvHeads = 0, dimQk = 0, dimV = 0;
+  int64_t segments = 0, qTile = 0; ///< of segments: ids, and rows of a listed tile
   static FixedSizes of(ProblemOp problem);
+  static FixedSizes of(SegmentsOp segments);
 };
 
 struct ProblemTensor {
   enum Role { Operand, Result, Array };
   enum Element { Data, Float32, Int32 }; ///< Data: the problem's dtype
-  enum Axis { Batch, BatchPlusOne, RowsQ, RowsKv, Heads, KvHeads, DimQk, DimV };
+  /// Lead: any number of axes. LeadEnd: the last of them, or none. Sequences: batch * segments.
+  enum Axis {
+    Batch,
+    BatchPlusOne,
+    RowsQ,
+    RowsKv,
+    Heads,
+    KvHeads,
+    DimQk,
+    DimV,
+    Lead,
+    LeadEnd,
+    Segments,
+    SegmentsPlusOne,
+    SequencesPlusOne,
+    Slots,
+    One
+  };
 
   ProblemTensor(std::string name, Role role, Element element, llvm::ArrayRef<Axis> axes);
 
@@ -39,13 +62,15 @@ struct ProblemTensor {
   /// Positions of batch, row and head among the axes, or -1; -1 for arrays.
   int batchAxis = -1, rowAxis = -1, headAxis = -1;
 
-  /// -1 where an extent is not known yet.
-  llvm::SmallVector<int64_t, 4> shape(const FixedSizes &fixed, const Sizes &sizes) const;
+  /// Has it leading dimensions, first of its axes?
+  bool isLed() const { return !axes.empty() && (axes[0] == Lead || axes[0] == LeadEnd); }
+  /// -1 where an extent is not known yet. `leadEnd`: how many leading dimensions a LeadEnd has.
+  llvm::SmallVector<int64_t, 4> shape(const FixedSizes &fixed, const Sizes &sizes, size_t leadEnd = 0) const;
   llvm::SmallVector<int64_t, 4> shape(ProblemOp problem, const Sizes &sizes) const {
     return shape(FixedSizes::of(problem), sizes);
   }
-  /// Sets the sizes that are still -1 from a tensor's shape, which has its rank:
-  /// the first tensor that has an axis says how long it is.
+  /// Sets the sizes that are still -1 from a tensor's shape, which has its rank (or
+  /// more, where it is led): the first tensor that has an axis says how long it is.
   void learn(llvm::ArrayRef<int64_t> shape, Sizes &sizes) const;
 };
 
@@ -54,6 +79,9 @@ int64_t extentOf(ProblemTensor::Axis axis, const FixedSizes &fixed, const Sizes 
 
 /// q, k, v, o, lse if asked for, the layouts' arrays, the mask's, the score modifiers'.
 std::vector<ProblemTensor> tensorsOf(ProblemOp problem);
+
+/// ids and positions, then results in the order of the op's description.
+std::vector<ProblemTensor> tensorsOf(SegmentsOp segments);
 
 /// The contents of the arrays of a packed side (`q` or `kv`), with `rows` rows
 /// in its tensors: `cuSeqlens` starts at 0, ascends and ends within the rows;

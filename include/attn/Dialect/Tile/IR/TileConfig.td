@@ -26,7 +26,8 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     refuse anything but the defaults.
 
     Constraints:
-    - C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256.
+    - C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256; or warps is 32, in
+      kernels that compute no tiles, and q_tile a multiple of 16 from 16 to 256.
     - C2: kv_tile is a multiple of 16 from 16 to 256.
     - C3: blocks is from 1 to 16.
     - C4: stages is from 2 to 8, q_stages 1 or 2.

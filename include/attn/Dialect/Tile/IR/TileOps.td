@@ -8,6 +8,7 @@
 include "attn/Dialect/Tile/IR/TileConfig.td"
 include "attn/Dialect/Tile/IR/TileFragmentOps.td"
 include "attn/Dialect/Tile/IR/TileRoleOps.td"
+include "attn/Dialect/Tile/IR/TileSegmentOps.td"
 include "attn/Dialect/Tile/IR/TileTypes.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/RegionKindInterface.td"
@@ -26,13 +27,15 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     Made by `convert-attn-to-tile` from an `attn.problem`, translated to source
     at the end. The names of its arguments are the contract with the launcher:
     tensors (`q`, `k`, `v`, `o`, `lse`), run-time arrays (`cu_seqlens_q`, ...),
-    sizes (`batch`, `seqlen_q`, `total_q`, ...) and strides in elements
-    (`q_row`, `k_head`, ...). `grid` says how many blocks a launch has.
+    sizes (`batch`, `seqlen_q`, `total_q`, ...), and strides in elements
+    (`q_row`, `k_head`, ...). `grid` says how many blocks a launch has: `dense` and
+    `packed`, one for each query tile and head; `rows cluster N`, a cluster of N blocks
+    for each row of the batch (made of `attn.segments`).
 
     Constraints:
     - C1: as many argument names as arguments.
     - C2: target is "cpu", "sm_80" or "sm_90a".
-    - C3: the grid has at least one head.
+    - C3: the grid has at least one head, or clusters of 1 to 16 blocks (of 1, but for sm_90a).
 
     ```mlir
     tile.kernel @copy(%q: !tile.ptr<bf16>, %batch: i32) target("cpu") grid(dense heads 4)
@@ -42,7 +45,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$arg_names, StrAttr:$target, UnitAttr:$packed,
-    I64Attr:$heads, Tile_Config:$config, OptionalAttr<I64Attr>:$shared_bytes);
+    I64Attr:$heads, OptionalAttr<I64Attr>:$cluster, Tile_Config:$config,
+    OptionalAttr<I64Attr>:$shared_bytes);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -50,7 +54,9 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     /// The argument of this name, or null.
     ::mlir::Value getArg(::llvm::StringRef name);
     /// Is a launch as wide as the chip, with roles inside, and not as the grid?
-    bool isPersistent() { return getTarget() == "sm_90a"; }
+    bool isPersistent() { return getTarget() == "sm_90a" && !hasRows(); }
+    /// Is a cluster for each row of the batch?
+    bool hasRows() { return getCluster().has_value(); }
     /// Threads of a block: a role that loads is a warpgroup of its own.
     int64_t getThreads() { return getConfig().getWarps() * 32 + (isPersistent() ? 128 : 0); }
   }];

@@ -27,6 +27,12 @@ def Tile_FloatPtr : Type<
     "pointer to f32", "::attn::tile::PtrType">,
   BuildableType<"::attn::tile::PtrType::get($_builder.getContext(), $_builder.getF32Type())">;
 
+/// Of int32, as lengths and offsets are.
+def Tile_IntPtr : Type<
+    And<[Tile_Ptr.predicate, CPred<"::llvm::cast<::attn::tile::PtrType>($_self).getElement().isInteger(32)">]>,
+    "pointer to i32", "::attn::tile::PtrType">,
+  BuildableType<"::attn::tile::PtrType::get($_builder.getContext(), $_builder.getI32Type())">;
+
 def Tile_Shared : Tile_Type<"Shared", "shared"> {
   let summary = "a place: a tile in shared memory";
   let description = [{
@@ -71,9 +77,10 @@ def Tile_Map : Tile_Type<"Map", "map"> {
 }
 
 def Tile_Queue : Tile_Type<"Queue", "queue"> {
-  let summary = "the counter that a persistent kernel's blocks share to deal out tiles";
+  let summary = "a counter that all blocks of a launch share";
   let description = [{
-    An argument of kernels only; may be null, then tiles are dealt out in turn.
+    An argument of kernels only; 0 before a launch and after it. A persistent kernel's
+    blocks draw tiles by it; there it may be null, then tiles are dealt out in turn.
 
     Example: `!tile.queue`.
   }];
@@ -157,6 +164,33 @@ def Tile_Rows : Tile_Type<"Rows", "rows"> {
   let assemblyFormat = "`<` $rows `,` $warps `>`";
 }
 
+def Tile_Tokens : Tile_Type<"Tokens", "tokens"> {
+  let summary = "the tokens of one side of a row: ids, positions, how many";
+  let description = [{
+    Example: `!tile.tokens`.
+  }];
+}
+
+def Tile_Table : Tile_Type<"Table", "table"> {
+  let summary = "a place: what a cluster of blocks knows of the segments of its row";
+  let description = [{
+    In the shared memory of each of `cluster` blocks, for `segments` ids. Steps that
+    add to it end with all blocks knowing the same.
+
+    Constraints:
+    - C1: segments is from 1 to 2048, cluster from 1 to 16.
+
+    Example: `!tile.table<256, 16>`.
+  }];
+  let parameters = (ins "int64_t":$segments, "int64_t":$cluster);
+  let assemblyFormat = "`<` $segments `,` $cluster `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Of shared memory in each block; the header checks that it is enough.
+    int64_t getBytes() const;
+  }];
+}
+
 def Tile_TokenKind : I32EnumAttr<"TokenKind", "what is in flight", [
     I32EnumAttrCase<"copy", 0>, I32EnumAttrCase<"product", 1>]> {
   let cppNamespace = "::attn::tile";
@@ -178,6 +212,6 @@ class Tile_TokenOf<string kind> : Type<
 def Tile_CopyToken : Tile_TokenOf<"copy">;
 def Tile_ProductToken : Tile_TokenOf<"product">;
 
-def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows]>;
+def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows, Tile_Table]>;
 
 #endif // TILE_TYPES

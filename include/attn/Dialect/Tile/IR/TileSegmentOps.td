@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Lengths and offsets of segments, from the ids and positions of tokens. A cluster of
+// blocks has one row of the batch; all that it knows of the row's segments is a table.
+#ifndef TILE_SEGMENT_OPS
+#define TILE_SEGMENT_OPS
+
+include "attn/Dialect/Tile/IR/TileTypes.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Tile_RowIndexOp : Tile_Op<"row_index", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "the number of this cluster's row in the batch";
+  let description = [{
+    ```mlir
+    %row = tile.row_index
+    ```
+  }];
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_TokensOp : Tile_Op<"tokens", [Pure, AttrSizedOperandSegments]> {
+  let summary = "the tokens of a row: their ids, and their positions if they count";
+  let description = [{
+    `count` tokens a row. `ids` has a row for each row of the batch, `positions` only
+    `position_rows`, which are taken again from the first when they are used up: leading
+    dimensions that only ids have.
+
+    ```mlir
+    %q = tile.tokens %ids_q row(%row) count(%seqlen_q) positions(%positions_q, %position_rows_q)
+    ```
+  }];
+  let arguments = (ins Tile_IntPtr:$ids, I32:$row, I32:$count, Optional<Tile_IntPtr>:$positions, Optional<I32>:$position_rows);
+  let results = (outs Tile_Tokens:$result);
+  let assemblyFormat = [{
+    $ids `row` `(` $row `)` `count` `(` $count `)` (`positions` `(` $positions^ `,` $position_rows `)`)? attr-dict
+  }];
+}
+
+def Tile_CountSegmentsOp : Tile_Op<"count_segments"> {
+  let summary = "what the table says of each id: how many tokens, first and last, lowest and highest position";
+  let description = [{
+    Of both sides. An id below 0 or beyond the table's segments sets `bad_id` in the row's
+    status, a position of a segment beyond +-2^29 sets `bad_position`; neither is counted.
+
+    ```mlir
+    tile.count_segments %table, %q, %kv : !tile.table<64, 16>
+    ```
+  }];
+  let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv);
+  let assemblyFormat = "$table `,` $q `,` $kv attr-dict `:` qualified(type($table))";
+}
+
+def Tile_BoundSegmentsOp : Tile_Op<"bound_segments", [SingleBlock,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "which tokens of a segment see, or are seen by, a token of the other side";
+  let description = [{
+    The region gets, of an id that both sides have, how many tokens, the lowest and the
+    highest position, of q and then of kv. It yields the least position of a query that
+    sees some key, the highest position of a key that some query sees, and by how much
+    positions of q and kv are shifted against each other (0, or what aligns their ends).
+    `whole`: this holds for ids that are one run of tokens only; others get the status
+    `split` and no tokens.
+
+    Constraints:
+    - C1: the region has six arguments and yields three numbers, all i32.
+
+    ```mlir
+    tile.bound_segments %table : !tile.table<64, 16> {
+    ^bb0(%count_q: i32, %low_q: i32, %high_q: i32, %count_kv: i32, %low_kv: i32, %high_kv: i32):
+      %c0 = arith.constant 0 : i32
+      tile.yield %low_kv, %high_q, %c0 : i32, i32, i32
+    }
+    ```
+  }];
+  let arguments = (ins Tile_Table:$table, UnitAttr:$whole);
+  let hasVerifier = 1;
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "(`whole` $whole^)? $table attr-dict `:` qualified(type($table)) $body";
+}
+
+def Tile_SelectSegmentsOp : Tile_Op<"select_segments", [AttrSizedOperandSegments]> {
+  let summary = "counts the tokens within bounds, and finds their runs";
+  let description = [{
+    From here on the table is about tokens that see or are seen, and has where their
+    runs start, in order. A pointer, where there is one, gets the id of each such token
+    and 0 for the others (of all rows).
+
+    ```mlir
+    tile.select_segments %table, %q, %kv ids(%segments_q, %segments_kv) : !tile.table<64, 16>
+    ```
+  }];
+  let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv, Optional<Tile_IntPtr>:$ids_q,
+                       Optional<Tile_IntPtr>:$ids_kv);
+  let assemblyFormat = [{
+    $table `,` $q `,` $kv (`ids` `(` $ids_q^ `,` $ids_kv `)`)?
+    attr-dict `:` qualified(type($table))
+  }];
+}
+
+def Tile_CheckSegmentsOp : Tile_Op<"check_segments", [SingleBlock,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "is the mask of positions that of lengths and offsets?";
+  let description = [{
+    The region gets a segment's numbers of selected queries and keys, and its shift. It
+    yields pairs (diagonal, shift), each a claim: counted from their first, the key k is
+    at or before q + diagonal if and only if its position is at or before that of q plus
+    shift. A segment of which some claim is wrong gets the status `positions`, and no
+    place among the sequences. Exact: a claim holds for all pairs if it does for the
+    neighbours of the diagonal, which are two a token.
+
+    Constraints:
+    - C1: the region has three arguments and yields one or two pairs, all i32.
+
+    ```mlir
+    tile.check_segments %table, %q, %kv : !tile.table<64, 16> {
+    ^bb0(%len_q: i32, %len_kv: i32, %shift: i32):
+      %c0 = arith.constant 0 : i32
+      tile.yield %c0, %shift : i32, i32
+    }
+    ```
+  }];
+  let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv);
+  let hasVerifier = 1;
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$table `,` $q `,` $kv attr-dict `:` qualified(type($table)) $body";
+}
+
+def Tile_WriteSegmentsOp : Tile_Op<"write_segments"> {
+  let summary = "writes a row's lengths, offsets and status";
+  let description = [{
+    Lengths by id, offsets in the order of tokens, -1 where there are no more runs.
+
+    ```mlir
+    tile.write_segments %table lengths(%seqlens_q, %seqlens_kv) offsets(%offsets_q, %offsets_kv) status(%status)
+      : !tile.table<64, 16>
+    ```
+  }];
+  let arguments = (ins Tile_Table:$table, Tile_IntPtr:$seqlens_q, Tile_IntPtr:$seqlens_kv, Tile_IntPtr:$offsets_q,
+                       Tile_IntPtr:$offsets_kv, Tile_IntPtr:$status);
+  let assemblyFormat = [{
+    $table `lengths` `(` $seqlens_q `,` $seqlens_kv `)` `offsets` `(` $offsets_q `,` $offsets_kv `)`
+    `status` `(` $status `)` attr-dict `:` qualified(type($table))
+  }];
+  let extraClassDeclaration = [{
+    /// What the bits of a status say.
+    enum Status { BadId = 1, Split = 2, Positions = 4, BadPosition = 8 };
+  }];
+}
+
+def Tile_PairSegmentsOp : Tile_Op<"pair_segments"> {
+  let summary = "writes the sequences of all rows, in order, as attention kernels take them";
+  let description = [{
+    Each row adds its segments in the order of their queries (`starts`, of all rows); the row that is ready last
+    closes the gaps and sums up lengths: `cu_seqlens` and `padded_offsets` of
+    batch * segments sequences, of which those behind the last segment are empty. Segments
+    with a status have no place. `queue` counts the rows that are ready.
+
+    ```mlir
+    tile.pair_segments %table, %q, %kv queue(%queue) rows(%batch) starts(%offsets_q) q(%cu_seqlens_q, %padded_offsets_q)
+      kv(%cu_seqlens_kv, %padded_offsets_kv) : !tile.table<64, 16>
+    ```
+  }];
+  let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv, Tile_Queue:$queue, I32:$rows,
+                       Tile_IntPtr:$starts, Tile_IntPtr:$cu_seqlens_q, Tile_IntPtr:$padded_offsets_q, Tile_IntPtr:$cu_seqlens_kv,
+                       Tile_IntPtr:$padded_offsets_kv);
+  let assemblyFormat = [{
+    $table `,` $q `,` $kv `queue` `(` $queue `)` `rows` `(` $rows `)` `starts` `(` $starts `)` `q` `(` $cu_seqlens_q `,` $padded_offsets_q `)`
+    `kv` `(` $cu_seqlens_kv `,` $padded_offsets_kv `)` attr-dict `:` qualified(type($table))
+  }];
+}
+
+def Tile_ListTilesOp : Tile_Op<"list_tiles", [SingleBlock,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "lists the query tiles of all sequences, the longest first";
+  let description = [{
+    Behind `tile.pair_segments`, by the row that was ready last. The list has the slots
+    (as `tile.find_sequence` numbers them) of tiles of `q_tile` rows which have something
+    to write, in falling order of what they cost, slots in rising order where that is the
+    same; `count` is how many there are. The region says what the queries [first, behind)
+    of a sequence cost: how many keys they visit. Costs count in steps of a 255th of the
+    longest.
+
+    Constraints:
+    - C1: the region has four arguments and yields one number, all i32.
+
+    ```mlir
+    tile.list_tiles %table, %q, %kv rows(%batch) of(%cu_seqlens_q, %padded_offsets_q, %cu_seqlens_kv) tile 128
+      to(%tiles, %tile_count) : !tile.table<64, 16> {
+    ^bb0(%len_q: i32, %len_kv: i32, %first: i32, %behind: i32):
+      %cost = arith.minsi %behind, %len_kv : i32
+      tile.yield %cost : i32
+    }
+    ```
+  }];
+  let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv, I32:$rows, Tile_IntPtr:$cu_seqlens_q,
+                       Tile_IntPtr:$padded_offsets_q, Tile_IntPtr:$cu_seqlens_kv, I64Attr:$q_tile, Tile_IntPtr:$list,
+                       Tile_IntPtr:$count);
+  let hasVerifier = 1;
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $table `,` $q `,` $kv `rows` `(` $rows `)` `of` `(` $cu_seqlens_q `,` $padded_offsets_q `,` $cu_seqlens_kv `)`
+    `tile` $q_tile `to` `(` $list `,` $count `)` attr-dict `:` qualified(type($table)) $body
+  }];
+}
+
+#endif // TILE_SEGMENT_OPS

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The verbs of a kernel that has a row of tokens in each cluster of blocks.
+#pragma once
+#include "attn/cluster.cuh"
+#include "attn/segments.cuh"
+#include "attn/sequences.cuh"

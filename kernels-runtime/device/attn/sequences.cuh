@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From the segments of all rows to the sequences of a packed layout, and the order in which their tiles are best computed. One block does it, that
+// which is ready last: all there is to do is a sum over places and a sort of tiles.
+#pragma once
+#include "attn/queue.cuh"
+#include "attn/segments.cuh"
+
+namespace attn {
+
+// Sums over the block: of each of N numbers those of the threads before, and the total.
+template <int N, class Table> ATTN_INLINE void sums_before(Table &t, const int (&x)[N], int (&before)[N], int (&total)[N]) {
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    int sum = x[k];
+#pragma unroll
+    for (int d = 1; d < 32; d *= 2) {
+      const int y = __shfl_up_sync(~0u, sum, d);
+      if (lane_index() >= d) sum += y;
+    }
+    if (lane_index() == 31) t.at.totals[k][warp_index()] = sum;
+    before[k] = sum - x[k];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    const int of_warp = lane_index() < blockDim.x / 32 ? t.at.totals[k][lane_index()] : 0;
+    before[k] += __reduce_add_sync(~0u, lane_index() < warp_index() ? of_warp : 0);
+    total[k] = __reduce_add_sync(~0u, of_warp);
+  }
+}
+
+// True for the block that goes on: that of the row which is ready last.
+template <class Table> ATTN_INLINE bool is_last_row(Table &t, unsigned *queue, int rows) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    t.at.last = atomicAdd(queue, 1) == unsigned(rows - 1);
+    if (t.at.last) *queue = 0;
+    __threadfence();
+  }
+  __syncthreads();
+  return t.at.last;
+}
+
+template <class Table>
+ATTN_INLINE void pair_segments(Table &t, const Tokens &q, const Tokens &kv, unsigned *queue, int rows, const int *starts_q, int *cu_q,
+                               int *offsets_q, int *cu_kv, int *offsets_kv) {
+  constexpr int S = Table::Segments;
+  if (cluster_rank<Table::Cluster>() != 0) return;
+  // Where sequences will be, first as many places a row as it may have segments, some of them empty: lengths one place on, where sums up to here will be.
+  const int row = blockIdx.x / Table::Cluster, size = rows * S;
+  for (int i = threadIdx.x; i < S; i += blockDim.x) {
+    const long long place = (long long)row * S + i;
+    const int start = starts_q[(long long)row * (S + 1) + i], s = start < 0 ? 0 : q.ids[start] - 1;
+    const bool taken = start >= 0 && !t.is_bad(s) && t.get(0, kFirst, s) == start;
+    cu_q[place + 1] = taken ? t.get(0, kCount, s) : 0, cu_kv[place + 1] = taken ? t.get(1, kCount, s) : 0;
+    offsets_q[place] = row * q.count + max(start, 0), offsets_kv[place] = row * kv.count + (taken ? t.get(1, kFirst, s) : 0);
+  }
+  if (!is_last_row(t, queue, rows)) return;
+  int used = 0, sum_q = 0, sum_kv = 0;
+  for (int base = 0; base < size; base += blockDim.x) {
+    const int i = base + threadIdx.x;
+    int x[3] = {}, before[3], total[3], at_q = 0, at_kv = 0;
+    if (i < size) {
+      x[1] = __ldcg(cu_q + i + 1), x[2] = __ldcg(cu_kv + i + 1), x[0] = x[1] > 0;
+      at_q = __ldcg(offsets_q + i), at_kv = __ldcg(offsets_kv + i);
+    }
+    sums_before(t, x, before, total);
+    if (x[0]) {
+      const int place = used + before[0];
+      offsets_q[place] = at_q, offsets_kv[place] = at_kv;
+      cu_q[place + 1] = sum_q + before[1] + x[1], cu_kv[place + 1] = sum_kv + before[2] + x[2];
+    }
+    used += total[0], sum_q += total[1], sum_kv += total[2];
+  }
+  __syncthreads();
+  for (int i = used + threadIdx.x; i <= size; i += blockDim.x) {
+    offsets_q[i] = rows * q.count, offsets_kv[i] = rows * kv.count;
+    if (i < size) cu_q[i + 1] = sum_q, cu_kv[i + 1] = sum_kv;
+  }
+  if (threadIdx.x == 0) cu_q[0] = cu_kv[0] = 0;
+  __syncthreads();
+}
+
+// A stable sort into 256 buckets: each warp has a part of the slots, in order, and says first how many of them go where.
+template <int QTile, class Table, class Cost>
+ATTN_INLINE void list_tiles(Table &t, const Tokens &q, const Tokens &kv, int rows, const int *cu_q, const int *offsets_q, const int *cu_kv, int *list,
+                            int *listed, Cost cost) {
+  if (!t.at.last) return;
+  auto &counts = t.at.sort.counts;
+  auto &begins = t.at.sort.begins;
+  const int sequences = rows * Table::Segments, total = rows * q.count, slots = total / QTile + sequences + 2, warps = blockDim.x / 32;
+  const int each = (slots + warps - 1) / warps, from = warp_index() * each, to = min(from + each, slots);
+  const long long longest = max(kv.count, 1);
+  auto bucket_of = [&](int slot) {  // -1: nothing to write
+    int low = -1, high = sequences + 1;
+    auto bound = [&](int b) { return b < 0 ? 0 : b > sequences ? total : offsets_q[b]; };
+    while (high - low > 1) {
+      const int b = low + (high - low) / 2;
+      (bound(b) / QTile + b + 1 <= slot ? low : high) = b;
+    }
+    const int b = low, q0 = (slot - (bound(b) / QTile + b + 1)) * QTile;
+    if (bound(b + 1) - bound(b) - q0 <= 0) return -1;
+    const int len_q = b >= 0 && b < sequences ? cu_q[b + 1] - cu_q[b] : 0, behind = min(q0 + QTile, len_q);
+    if (behind <= q0) return kBuckets - 1;
+    const long long c = cost(len_q, cu_kv[b + 1] - cu_kv[b], q0, behind);
+    return int(kBuckets - 1 - min(max((c * (kBuckets - 1) + longest - 1) / longest, 0ll), kBuckets - 1ll));
+  };
+  for (int i = threadIdx.x; i < warps * kBuckets; i += blockDim.x) counts[0][i] = 0;
+  __syncthreads();
+  for (int pass = 0; pass < 2; ++pass) {
+    for (int base = from; base < to; base += 32) {
+      const int slot = base + lane_index(), bucket = slot < to ? bucket_of(slot) : -1;
+      const unsigned same = __match_any_sync(~0u, bucket);
+      int *const count = &counts[warp_index()][max(bucket, 0)];
+      const int place = *count + __popc(same & ((1u << lane_index()) - 1));
+      if (pass && bucket >= 0) list[begins[bucket] + place] = slot;
+      __syncwarp();
+      if (bucket >= 0 && same >> lane_index() == 1) *count = place + 1;
+      __syncwarp();
+    }
+    __syncthreads();
+    if (pass) break;
+    int x[1] = {0}, before[1], sum[1];
+    if (threadIdx.x < kBuckets)
+      for (int w = 0; w < warps; ++w) {
+        const int n = counts[w][threadIdx.x];
+        counts[w][threadIdx.x] = x[0], x[0] += n;
+      }
+    sums_before(t, x, before, sum);
+    if (threadIdx.x < kBuckets) begins[threadIdx.x] = before[0];
+    if (threadIdx.x == 0) *listed = sum[0];
+    __syncthreads();
+  }
+}
+
+}  // namespace attn

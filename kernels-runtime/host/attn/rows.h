@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The verbs of a kernel that has a row of tokens in each block.
+#pragma once
+
+#include "attn/segments.h"

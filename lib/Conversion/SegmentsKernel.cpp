@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// attn.segments -> tile.kernel: count, bound, select, check, write. Which tokens see
+// each other enters as arithmetic on what is counted.
+//
+#include "SegmentsKernel.h"
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+class SegmentsKernel {
+public:
+  SegmentsKernel(SegmentsOp op, StringRef target, int64_t cluster)
+      : op(op), rule(op.getRule()), b(op), loc(op.getLoc()) {
+    SmallVector<Attribute> names;
+    SmallVector<Type> types;
+    auto add = [&](StringRef name, Type type) {
+      names.push_back(b.getStringAttr(name));
+      types.push_back(type);
+    };
+    for (const ProblemTensor &tensor : tensorsOf(op))
+      add(tensor.name, PtrType::get(b.getContext(), b.getI32Type()));
+    for (const char *size : {"batch", "seqlen_q", "seqlen_kv"})
+      add(size, b.getI32Type());
+    if (rule.hasPositions())
+      for (const char *size : {"position_rows_q", "position_rows_kv"})
+        add(size, b.getI32Type());
+    add("queue", QueueType::get(b.getContext()));
+    auto config = ConfigAttr::get(b.getContext(), op.getTiles().value_or(128), 128, /*warps=*/32, /*blocks=*/1, false,
+                                  false, 2, 1, false, false);
+    auto kernel = KernelOp::create(b, loc, op.getSymName(), b.getArrayAttr(names), target, /*packed=*/false,
+                                   /*heads=*/1, b.getI64IntegerAttr(cluster), config, IntegerAttr());
+    Block &body = kernel.getBody().emplaceBlock();
+    body.addArguments(types, SmallVector<Location>(types.size(), loc));
+    for (auto [name, arg] : llvm::zip_equal(names, body.getArguments()))
+      args[cast<StringAttr>(name)] = arg;
+    b.setInsertionPointToStart(&body);
+    table = PlaceOp::create(b, loc, TableType::get(b.getContext(), op.getSegments(), cluster), "table");
+  }
+
+  void build() {
+    row = RowIndexOp::create(b, loc);
+    q = tokens("q"), kv = tokens("kv");
+    CountSegmentsOp::create(b, loc, table, q, kv);
+    auto bound = BoundSegmentsOp::create(b, loc, table, rule.family == SegmentRule::BottomRight);
+    write(bound.getBody(), 6, [&](IndexMath &math, ArrayRef<Index> of) { return bounds(math, of); });
+    Value none;
+    SelectSegmentsOp::create(b, loc, table, q, kv, op.getMaps() ? args["segments_q"] : none,
+                             op.getMaps() ? args["segments_kv"] : none);
+    if (rule.hasPositions()) {
+      auto check = CheckSegmentsOp::create(b, loc, table, q, kv);
+      write(check.getBody(), 3, [&](IndexMath &math, ArrayRef<Index> of) { return claims(math, of); });
+    }
+    WriteSegmentsOp::create(b, loc, table, args["seqlens_q"], args["seqlens_kv"], args["offsets_q"], args["offsets_kv"],
+                            args["status"]);
+    PairSegmentsOp::create(b, loc, table, q, kv, args["queue"], args["batch"], args["offsets_q"], args["cu_seqlens_q"],
+                           args["padded_offsets_q"], args["cu_seqlens_kv"], args["padded_offsets_kv"]);
+    if (op.getTiles()) {
+      auto list =
+          ListTilesOp::create(b, loc, table, q, kv, args["batch"], args["cu_seqlens_q"], args["padded_offsets_q"],
+                              args["cu_seqlens_kv"], *op.getTiles(), args["tiles_q"], args["tile_count"]);
+      write(list.getBody(), 4, [&](IndexMath &math, ArrayRef<Index> of) { return cost(math, of); });
+    }
+    op.erase();
+  }
+
+private:
+  Value tokens(StringRef side) {
+    auto arg = [&](StringRef name) { return args.lookup((name + "_" + side).str()); };
+    Location named = NameLoc::get(b.getStringAttr(side), loc);
+    return TokensOp::create(b, named, arg("ids"), row, arg("seqlen"), arg("positions"), arg("position_rows"));
+  }
+
+  /// A region on `count` integers.
+  void write(Region &region, unsigned count,
+             llvm::function_ref<SmallVector<Index>(IndexMath &, ArrayRef<Index>)> what) {
+    OpBuilder::InsertionGuard guard(b);
+    Block &block = region.emplaceBlock();
+    block.addArguments(SmallVector<Type>(count, b.getI32Type()), SmallVector<Location>(count, loc));
+    b.setInsertionPointToStart(&block);
+    IndexMath math(b, loc);
+    SmallVector<Index> arguments(block.getArguments().begin(), block.getArguments().end());
+    SmallVector<Value> values;
+    for (Index value : what(math, arguments))
+      values.push_back(math.value(value));
+    YieldOp::create(b, loc, values);
+  }
+
+  /// Of (count, lowest, highest position) of q and of kv: who sees something.
+  SmallVector<Index> bounds(IndexMath &math, ArrayRef<Index> of) {
+    Index highQ = of[2], lowKv = of[4], shift = 0;
+    switch (rule.family) {
+    case SegmentRule::Padding:
+      return {INT32_MIN, INT32_MAX, 0};
+    case SegmentRule::Causal:
+      break;
+    case SegmentRule::BottomRight:
+      shift = math.sub(of[3], of[0]);
+      break;
+    }
+    return {math.sub(lowKv, shift), math.add(highQ, shift), shift};
+  }
+
+  /// Of (queries, keys, shift) of a segment: where its diagonals are.
+  SmallVector<Index> claims(IndexMath &math, ArrayRef<Index> of) {
+    Index diagonal = rule.family == SegmentRule::BottomRight ? math.sub(of[1], of[0]) : Index(0), shift = of[2];
+    SmallVector<Index> pairs;
+    auto claim = [&](int64_t by) { pairs.append({math.add(diagonal, by), math.add(shift, by)}); };
+    if (rule.family != SegmentRule::Padding || rule.right)
+      claim(rule.right.value_or(0));
+    if (rule.left) // keys up to here are those before the window
+      claim(-*rule.left - 1);
+    return pairs;
+  }
+
+  /// Of the queries [first, behind) of a sequence: how many keys some of them see.
+  SmallVector<Index> cost(IndexMath &math, ArrayRef<Index> of) {
+    MaskScope scope;
+    scope.lenQ = of[0], scope.lenK = of[1];
+    Index keys = 0;
+    for (const Interval &seen : op.getMask().keyRanges(math, scope, {of[2], of[3]}).some)
+      keys = math.add(keys, math.max(math.sub(seen.hi, seen.lo), 0));
+    return {keys};
+  }
+
+  SegmentsOp op;
+  SegmentRule rule;
+  OpBuilder b;
+  Location loc;
+  llvm::StringMap<Value> args;
+  Value table, row, q, kv;
+};
+
+} // namespace
+
+void attn::writeSegments(SegmentsOp op, StringRef target, int64_t cluster) {
+  SegmentsKernel(op, target, cluster).build();
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ATTN_LIB_CONVERSION_SEGMENTSKERNEL_H
+#define ATTN_LIB_CONVERSION_SEGMENTSKERNEL_H
+
+#include "attn/Conversion/AttnToTile.h"
+
+namespace attn {
+
+/// Replaces the op by its kernel, for clusters of `cluster` blocks.
+void writeSegments(SegmentsOp op, llvm::StringRef target, int64_t cluster);
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_SEGMENTSKERNEL_H
