@@ -88,7 +88,7 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> tensors, rt::Stream stream)
 rt::Status Kernel::checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &sizes) const {
   auto contents = [&](std::string name, std::vector<int32_t> &values) -> rt::Status {
     const TensorSpec *spec = program.signature.find(name);
-    if (!spec)
+    if (!spec || spec->isResult())
       return {};
     const TensorView &view = tensors[spec - program.signature.tensors.begin()];
     values.resize(view.shape[0]);

@@ -31,7 +31,8 @@ public:
       for (const char *size : {"position_rows_q", "position_rows_kv"})
         add(size, b.getI32Type());
     add("queue", QueueType::get(b.getContext()));
-    auto config = ConfigAttr::get(b.getContext(), op.getTiles().value_or(128), 128, /*warps=*/32, /*blocks=*/1, false,
+    int64_t warps = getenv("ATTN_W") ? atoi(getenv("ATTN_W")) : 16, blocks = getenv("ATTN_B") ? atoi(getenv("ATTN_B")) : 2;
+    auto config = ConfigAttr::get(b.getContext(), op.getTiles().value_or(128), 128, /*warps=*/warps, /*blocks=*/blocks, false,
                                   false, 2, 1, false, false);
     auto kernel = KernelOp::create(b, loc, op.getSymName(), b.getArrayAttr(names), target, /*packed=*/false,
                                    /*heads=*/1, b.getI64IntegerAttr(cluster), config, IntegerAttr());
@@ -47,7 +48,7 @@ public:
     row = RowIndexOp::create(b, loc);
     q = tokens("q"), kv = tokens("kv");
     CountSegmentsOp::create(b, loc, table, q, kv);
-    auto bound = BoundSegmentsOp::create(b, loc, table, rule.family == SegmentRule::BottomRight);
+    auto bound = BoundSegmentsOp::create(b, loc, table, q, rule.family == SegmentRule::BottomRight);
     write(bound.getBody(), 6, [&](IndexMath &math, ArrayRef<Index> of) { return bounds(math, of); });
     Value none;
     SelectSegmentsOp::create(b, loc, table, q, kv, op.getMaps() ? args["segments_q"] : none,
@@ -58,7 +59,7 @@ public:
     }
     WriteSegmentsOp::create(b, loc, table, args["seqlens_q"], args["seqlens_kv"], args["offsets_q"], args["offsets_kv"],
                             args["status"]);
-    PairSegmentsOp::create(b, loc, table, q, kv, args["queue"], args["batch"], args["offsets_q"], args["cu_seqlens_q"],
+    PairSegmentsOp::create(b, loc, table, q, kv, args["queue"], args["batch"], args["cu_seqlens_q"],
                            args["padded_offsets_q"], args["cu_seqlens_kv"], args["padded_offsets_kv"]);
     if (op.getTiles()) {
       auto list =

@@ -52,7 +52,7 @@ void Printer::print(RowIndexOp op) {
 void Printer::print(CountSegmentsOp op) { printCall("count_segments", op.getOperands(), ");\n"); }
 
 void Printer::print(BoundSegmentsOp op) {
-  printCall(op.getWhole() ? "bound_segments<true>" : "bound_segments<false>", op.getTable(), "");
+  printCall(op.getWhole() ? "bound_segments<true>" : "bound_segments<false>", op->getOperands(), "");
   printNumbers(op.getBody().front(), {"count_q", "low_q", "high_q", "count_kv", "low_kv", "high_kv"}, "attn::Bounds{",
                "}");
 }

@@ -272,8 +272,10 @@ std::string attn::entryOf(KernelOp kernel) {
 void Printer::printSignature(KernelOp kernel) {
   int64_t cluster = kernel.getCluster().value_or(1);
   os << (cluster > 1 ? "ATTN_CLUSTER_KERNEL(" : "ATTN_KERNEL(") << entryOf(kernel) << ", /*threads=*/"
-     << kernel.getThreads() << (cluster > 1 ? ", /*blocks per cluster=*/" : ", /*blocks per multiprocessor=*/")
-     << (cluster > 1 ? cluster : kernel.getConfig().getBlocks()) << ")\n(";
+     << kernel.getThreads() << ", /*blocks per multiprocessor=*/" << kernel.getConfig().getBlocks();
+  if (cluster > 1)
+    os << ", /*blocks per cluster=*/" << cluster;
+  os << ")\n(";
   unsigned column = 1;
   for (auto [arg, name] :
        llvm::zip(kernel.getBody().getArguments(), kernel.getArgNames().getAsValueRange<StringAttr>())) {

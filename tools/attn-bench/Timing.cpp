@@ -119,6 +119,49 @@ rt::Result<double> Turns::msOf(const Kernel &kernel, int64_t launches) const {
   return *elapsed / launches;
 }
 
+rt::Result<double> Turns::msOfCall(const Kernel &kernel) const {
+  Clock clock;
+  rt::Status status = kernel.launch(work->getViews(), stream);
+  if (status && work->getDriver())
+    status = work->getDriver()->synchronize(stream);
+  if (!status)
+    return status.error();
+  return clock.ms();
+}
+
+rt::Result<double> Turns::msInGraph(const Kernel &kernel, int64_t launches) const {
+  const rt::Driver *driver = work->getDriver();
+  if (!driver)
+    return msOf(kernel, launches);
+  if (rt::Status begun = driver->beginCapture(stream); !begun)
+    return begun.error();
+  rt::Status status;
+  for (int64_t i = 0; status && i < launches; ++i)
+    status = kernel.launch(work->getViews(), stream);
+  rt::Result<rt::GraphExec> graph = driver->endCapture(stream);
+  if (!status || !graph)
+    return !status ? status.error() : graph.error();
+  std::vector<double> samples;
+  for (int i = 0; status && i < 3; ++i) { // the first brings the graph to the device
+    status = driver->record(begin, stream);
+    if (status)
+      status = driver->launchGraph(*graph, stream);
+    if (status)
+      status = driver->record(end, stream);
+    if (status)
+      status = driver->synchronizeEvent(end);
+    rt::Result<float> elapsed = status ? driver->elapsedMs(begin, end) : rt::Result<float>(status.error());
+    if (elapsed)
+      samples.push_back(*elapsed / launches);
+    else
+      status = elapsed.status();
+  }
+  (void)driver->destroyGraph(*graph);
+  if (!status)
+    return status.error();
+  return median(samples);
+}
+
 /// What the kernel calls the first CPU.
 static std::string cpuName() {
   std::ifstream info("/proc/cpuinfo");

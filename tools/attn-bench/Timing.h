@@ -27,6 +27,10 @@ public:
 
   /// Milliseconds of a launch, from a sample of several.
   rt::Result<double> msOf(const Kernel &kernel, int64_t launches) const;
+  /// The same in a CUDA graph, for kernels that take no longer than a launch does.
+  rt::Result<double> msInGraph(const Kernel &kernel, int64_t launches) const;
+  /// Of one call, until its results are there.
+  rt::Result<double> msOfCall(const Kernel &kernel) const;
 
 private:
   explicit Turns(const Workload &work) : work(&work) {}

@@ -42,15 +42,48 @@ static reference::Tensor randomTensor(reference::Dtype dtype, llvm::ArrayRef<int
 
 static rt::Error asError(llvm::Error error) { return {llvm::toString(std::move(error))}; }
 
+rt::Status Workload::findMemory(const Kernel &kernel) {
+  if (kernel.isHost())
+    return {};
+  auto found = rt::Driver::get();
+  if (found)
+    driver = *found;
+  return found.status();
+}
+
+rt::Result<std::unique_ptr<Workload>> Workload::create(const Kernel &kernel,
+                                                       const llvm::StringMap<reference::Tensor> &inputs) {
+  std::unique_ptr<Workload> work(new Workload);
+  if (rt::Status found = work->findMemory(kernel); !found)
+    return found.error();
+  const Signature &signature = kernel.getSignature();
+  Sizes sizes{-1, -1, -1, {}};
+  for (const TensorSpec &spec : signature.tensors)
+    if (!spec.isResult())
+      if (auto it = inputs.find(spec.name); it != inputs.end())
+        spec.learn(it->second.shape(), sizes);
+  for (const TensorSpec &spec : signature.tensors) {
+    auto it = inputs.find(spec.name);
+    if (!spec.isResult() && it == inputs.end())
+      return rt::Error{"expected a tensor `" + spec.name + "`, got: none"};
+    reference::Tensor result;
+    if (spec.isResult()) {
+      result = reference::Tensor(reference::Dtype::I32, spec.shape(signature.fixed, sizes));
+      llvm::fill(result.bytes(), char(0x5a));
+    }
+    if (rt::Status s = work->add(spec, spec.isResult() ? result : it->second); !s)
+      return s.error();
+  }
+  for (auto [view, shape] : llvm::zip(work->views, work->shapes))
+    view.shape = shape;
+  return work;
+}
+
 rt::Result<std::unique_ptr<Workload>> Workload::create(const Kernel &kernel, ProblemOp problem,
                                                        const reference::InputSizes &wanted) {
   std::unique_ptr<Workload> work(new Workload);
-  if (!kernel.isHost()) {
-    auto driver = rt::Driver::get();
-    if (!driver)
-      return driver.error();
-    work->driver = *driver;
-  }
+  if (rt::Status found = work->findMemory(kernel); !found)
+    return found.error();
   LayoutAttr q = problem.getQLayout(), k = problem.getKLayout();
   Sizes sizes{wanted.batch, wanted.seqlenQ, wanted.seqlenKv};
   for (auto [layout, lengths, rows] :

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a kernel is timed on: a problem's tensors in the memory of its device, and
+// What a kernel is timed on: its tensors in the memory of its device, and
 // how much there is to compute.
 //
 #ifndef ATTN_TOOLS_ATTN_BENCH_WORKLOAD_H
@@ -20,10 +20,13 @@ class Workload {
 public:
   static rt::Result<std::unique_ptr<Workload>> create(const Kernel &kernel, ProblemOp problem,
                                                       const reference::InputSizes &sizes);
+  /// A launch of any kernel on these inputs, results poisoned.
+  static rt::Result<std::unique_ptr<Workload>> create(const Kernel &kernel,
+                                                      const llvm::StringMap<reference::Tensor> &inputs);
   ~Workload();
 
   llvm::ArrayRef<TensorView> getViews() const { return views; }
-  double getBytes() const { return bytes; } ///< of q, k, v, o and lse, each once
+  double getBytes() const { return bytes; } ///< of all tensors, each once
   /// Null on a CPU.
   const rt::Driver *getDriver() const { return driver; }
 
@@ -32,6 +35,7 @@ public:
 
 private:
   Workload() = default;
+  rt::Status findMemory(const Kernel &kernel);
   rt::Status add(const TensorSpec &spec, const reference::Tensor &tensor);
 
   const rt::Driver *driver = nullptr;

@@ -7,6 +7,7 @@
 //
 #include "Cases.h"
 #include "NaiveLoop.h"
+#include "SegmentsSuite.h"
 #include "Timing.h"
 #include "Tune.h"
 #include "llvm/Support/CommandLine.h"
@@ -20,7 +21,7 @@ namespace cl = llvm::cl;
 using Json = nlohmann::ordered_json;
 
 static cl::list<std::string> suites("suite", cl::CommaSeparated,
-                                    cl::desc("dense, masks, packed, cpu; default: what suits the target"));
+                                    cl::desc("dense, masks, packed, cpu, segments; default: what suits the target"));
 static cl::opt<std::string> filter("filter", cl::desc("only cases whose name contains this"));
 static cl::opt<std::string> targetText("target",
                                        cl::desc("`cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>`; default: the GPU if "
@@ -181,6 +182,11 @@ int main(int argc, char **argv) {
   machine["commit"] = commit.getValue();
   llvm::outs() << machine.dump() << "\n";
   int status = 0;
+  if (llvm::is_contained(wanted, "segments"))
+    status = !bench::runSegments(target, filter, [](const Json &line) {
+      llvm::outs() << line.dump() << "\n";
+      llvm::outs().flush();
+    });
   for (const Case &c : allCases()) {
     if (!llvm::is_contained(wanted, c.suite) || c.name.find(filter) == std::string::npos)
       continue;

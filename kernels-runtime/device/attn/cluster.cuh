@@ -4,9 +4,9 @@
 #pragma once
 #include "attn/fragment.cuh"
 
-#define ATTN_CLUSTER_KERNEL(name, block_threads, blocks_per_cluster)                                                                    \
+#define ATTN_CLUSTER_KERNEL(name, block_threads, blocks_per_sm, blocks_per_cluster) \
   template <> struct attn::Block<0> { static constexpr int threads = block_threads; };                                                 \
-  extern "C" __global__ void __cluster_dims__(blocks_per_cluster) __launch_bounds__(block_threads, 1) name
+  extern "C" __global__ void __cluster_dims__(blocks_per_cluster) __launch_bounds__(block_threads, blocks_per_sm) name
 
 namespace attn {
 

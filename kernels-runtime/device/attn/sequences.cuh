@@ -8,29 +8,6 @@
 
 namespace attn {
 
-// Sums over the block: of each of N numbers those of the threads before, and the total.
-template <int N, class Table> ATTN_INLINE void sums_before(Table &t, const int (&x)[N], int (&before)[N], int (&total)[N]) {
-  __syncthreads();
-#pragma unroll
-  for (int k = 0; k < N; ++k) {
-    int sum = x[k];
-#pragma unroll
-    for (int d = 1; d < 32; d *= 2) {
-      const int y = __shfl_up_sync(~0u, sum, d);
-      if (lane_index() >= d) sum += y;
-    }
-    if (lane_index() == 31) t.at.totals[k][warp_index()] = sum;
-    before[k] = sum - x[k];
-  }
-  __syncthreads();
-#pragma unroll
-  for (int k = 0; k < N; ++k) {
-    const int of_warp = lane_index() < blockDim.x / 32 ? t.at.totals[k][lane_index()] : 0;
-    before[k] += __reduce_add_sync(~0u, lane_index() < warp_index() ? of_warp : 0);
-    total[k] = __reduce_add_sync(~0u, of_warp);
-  }
-}
-
 // True for the block that goes on: that of the row which is ready last.
 template <class Table> ATTN_INLINE bool is_last_row(Table &t, unsigned *queue, int rows) {
   __syncthreads();
@@ -45,32 +22,39 @@ template <class Table> ATTN_INLINE bool is_last_row(Table &t, unsigned *queue, i
 }
 
 template <class Table>
-ATTN_INLINE void pair_segments(Table &t, const Tokens &q, const Tokens &kv, unsigned *queue, int rows, const int *starts_q, int *cu_q,
-                               int *offsets_q, int *cu_kv, int *offsets_kv) {
+ATTN_INLINE void pair_segments(Table &t, const Tokens &q, const Tokens &kv, unsigned *queue, int rows, int *cu_q, int *offsets_q, int *cu_kv,
+                               int *offsets_kv) {
   constexpr int S = Table::Segments;
   if (cluster_rank<Table::Cluster>() != 0) return;
-  // Where sequences will be, first as many places a row as it may have segments, some of them empty: lengths one place on, where sums up to here will be.
-  const int row = blockIdx.x / Table::Cluster, size = rows * S;
-  for (int i = threadIdx.x; i < S; i += blockDim.x) {
-    const long long place = (long long)row * S + i;
-    const int start = starts_q[(long long)row * (S + 1) + i], s = start < 0 ? 0 : q.ids[start] - 1;
-    const bool taken = start >= 0 && !t.is_bad(s) && t.get(0, kFirst, s) == start;
-    cu_q[place + 1] = taken ? t.get(0, kCount, s) : 0, cu_kv[place + 1] = taken ? t.get(1, kCount, s) : 0;
-    offsets_q[place] = row * q.count + max(start, 0), offsets_kv[place] = row * kv.count + (taken ? t.get(1, kFirst, s) : 0);
+  const int row = row_index<Table::Cluster>(), size = rows * S;
+  struct Sequence { int length_q, length_kv, at_q, at_kv; };
+  auto sequence_of = [&](int i) {  // of this row; some have no tokens
+    const int s = t.at.order[i];
+    return s < 0 || t.is_bad(s) ? Sequence{0, 0, 0, 0}
+                 : Sequence{t.get(0, kCount, s), t.get(1, kCount, s), row * q.count + t.get(0, kFirst, s), row * kv.count + t.get(1, kFirst, s)};
+  };
+  t.at.last = true;
+  if (rows > 1) {
+    // Where sequences will be, first as many places a row as it may have segments: lengths one place on, where sums up to here will be.
+    for (int i = threadIdx.x; i < S; i += blockDim.x) {
+      const Sequence sequence = sequence_of(i);
+      const int place = row * S + i;
+      cu_q[place + 1] = sequence.length_q, cu_kv[place + 1] = sequence.length_kv, offsets_q[place] = sequence.at_q, offsets_kv[place] = sequence.at_kv;
+    }
+    if (!is_last_row(t, queue, rows)) return;
   }
-  if (!is_last_row(t, queue, rows)) return;
   int used = 0, sum_q = 0, sum_kv = 0;
   for (int base = 0; base < size; base += blockDim.x) {
     const int i = base + threadIdx.x;
-    int x[3] = {}, before[3], total[3], at_q = 0, at_kv = 0;
-    if (i < size) {
-      x[1] = __ldcg(cu_q + i + 1), x[2] = __ldcg(cu_kv + i + 1), x[0] = x[1] > 0;
-      at_q = __ldcg(offsets_q + i), at_kv = __ldcg(offsets_kv + i);
-    }
+    Sequence sequence = {0, 0, 0, 0};
+    if (i < size)
+      sequence = rows == 1 ? sequence_of(i) : Sequence{__ldcg(cu_q + i + 1), __ldcg(cu_kv + i + 1), __ldcg(offsets_q + i), __ldcg(offsets_kv + i)};
+    const int x[3] = {sequence.length_q > 0, sequence.length_q, sequence.length_kv};
+    int before[3], total[3];
     sums_before(t, x, before, total);
     if (x[0]) {
       const int place = used + before[0];
-      offsets_q[place] = at_q, offsets_kv[place] = at_kv;
+      offsets_q[place] = sequence.at_q, offsets_kv[place] = sequence.at_kv;
       cu_q[place + 1] = sum_q + before[1] + x[1], cu_kv[place + 1] = sum_kv + before[2] + x[2];
     }
     used += total[0], sum_q += total[1], sum_kv += total[2];

@@ -96,7 +96,7 @@ ATTN_VERB void count_segments(T &t, const Tokens &q, const Tokens &kv) {
 }
 
 template <bool Whole, class T, class Bound>
-ATTN_VERB void bound_segments(T &t, Bound bound) {
+ATTN_VERB void bound_segments(T &t, const Tokens &, Bound bound) {
   for (int s = 0; s < T::Segments; ++s) {
     Seen &q = t.seen[0][s], &kv = t.seen[1][s];
     t.bounds[s] = {kMost, kLeast, 0}; // nobody
@@ -174,8 +174,9 @@ ATTN_VERB void check_segments(T &t, const Tokens &q, const Tokens &kv,
 }
 
 template <class T>
-ATTN_VERB void write_segments(T &t, int *seqlens_q, int *seqlens_kv,
-                              int *offsets_q, int *offsets_kv, int *status) {
+ATTN_VERB void write_segments(T &t, const Tokens &, int *seqlens_q,
+                              int *seqlens_kv, int *offsets_q, int *offsets_kv,
+                              int *status) {
   constexpr int S = T::Segments;
   const long long row = block_index();
   for (int side = 0; side < 2; ++side) {
@@ -190,14 +191,13 @@ ATTN_VERB void write_segments(T &t, int *seqlens_q, int *seqlens_kv,
 
 template <class T>
 ATTN_VERB void pair_segments(T &t, const Tokens &q, const Tokens &kv,
-                             unsigned *queue, int rows, const int *starts_q,
-                             int *cu_q, int *offsets_q, int *cu_kv,
-                             int *offsets_kv) {
+                             unsigned *queue, int rows, int *cu_q,
+                             int *offsets_q, int *cu_kv, int *offsets_kv) {
   constexpr int S = T::Segments;
   const int row = q.row, size = rows * S;
   for (int i = 0; i < S; ++i) {
     const long long place = (long long)row * S + i;
-    const int start = starts_q[(long long)row * (S + 1) + i];
+    const int start = i < t.runs[0] ? t.starts[0][i] : -1;
     const int s = start < 0 ? 0 : q.ids[start] - 1;
     const bool taken = start >= 0 && !t.bad[s] && t.seen[0][s].first == start;
     cu_q[place + 1] = taken ? t.seen[0][s].count : 0;

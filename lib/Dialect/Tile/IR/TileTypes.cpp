@@ -140,16 +140,16 @@ LogicalResult FragType::verify(function_ref<InFlightDiagnostic()> emitError, int
 }
 
 LogicalResult TableType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t segments, int64_t cluster) {
-  if (segments < 1 || segments > 2048 || cluster < 1 || cluster > 16) // C1
-    return emitError() << "expected a table of 1 to 2048 segments for clusters of 1 to 16 blocks, got: " << segments
+  if (segments < 1 || segments > 1024 || cluster < 1 || cluster > 16) // C1
+    return emitError() << "expected a table of 1 to 1024 segments for clusters of 1 to 16 blocks, got: " << segments
                        << ", " << cluster;
   return success();
 }
 
 int64_t TableType::getBytes() const {
-  int64_t s = getSegments(), fields = 10, buckets = 256;
+  int64_t s = getSegments(), fields = 14, buckets = 256;
   int64_t tables = std::max(fields * s * (getCluster() > 1 ? 2 : 1), 33 * buckets);
-  int64_t words = tables + 3 * s + 2 * (s + 1) + llvm::divideCeil(s, 32) + 4 + 3 * 32;
+  int64_t words = tables + 4 * s + 2 * (s + 1) + llvm::divideCeil(s, 32) + 4 + 3 * 32;
   return llvm::alignTo(words * 4, 16);
 }
 
@@ -171,8 +171,8 @@ void TokenType::print(AsmPrinter &printer) const { printer << "<" << stringifyTo
 LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
                                  int64_t warps, int64_t blocks, bool, bool, int64_t stages, int64_t qStages, bool turns,
                                  bool narrow) {
-  if (!llvm::is_contained({1, 2, 4, 8, 12, 32}, warps) || qTile <= 0 || qTile > 256 ||
-      qTile % (16 * (warps == 32 ? 1 : warps))) // C1
+  if (!llvm::is_contained({1, 2, 4, 8, 12, 16, 32}, warps) || qTile <= 0 || qTile > 256 ||
+      qTile % (16 * (warps > 12 ? 1 : warps))) // C1
     return emitError()
            << "expected 1, 2, 4, 8 or 12 warps and a q_tile in multiples of 16 * warps up to 256, got: q_tile = "
            << qTile << ", warps = " << warps;

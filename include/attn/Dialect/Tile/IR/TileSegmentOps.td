@@ -67,17 +67,17 @@ def Tile_BoundSegmentsOp : Tile_Op<"bound_segments", [SingleBlock,
     - C1: the region has six arguments and yields three numbers, all i32.
 
     ```mlir
-    tile.bound_segments %table : !tile.table<64, 16> {
+    tile.bound_segments %table, %q : !tile.table<64, 16> {
     ^bb0(%count_q: i32, %low_q: i32, %high_q: i32, %count_kv: i32, %low_kv: i32, %high_kv: i32):
       %c0 = arith.constant 0 : i32
       tile.yield %low_kv, %high_q, %c0 : i32, i32, i32
     }
     ```
   }];
-  let arguments = (ins Tile_Table:$table, UnitAttr:$whole);
+  let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, UnitAttr:$whole);
   let hasVerifier = 1;
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "(`whole` $whole^)? $table attr-dict `:` qualified(type($table)) $body";
+  let assemblyFormat = "(`whole` $whole^)? $table `,` $q attr-dict `:` qualified(type($table)) $body";
 }
 
 def Tile_SelectSegmentsOp : Tile_Op<"select_segments", [AttrSizedOperandSegments]> {
@@ -152,21 +152,21 @@ def Tile_WriteSegmentsOp : Tile_Op<"write_segments"> {
 def Tile_PairSegmentsOp : Tile_Op<"pair_segments"> {
   let summary = "writes the sequences of all rows, in order, as attention kernels take them";
   let description = [{
-    Each row adds its segments in the order of their queries (`starts`, of all rows); the row that is ready last
+    Each row adds its segments in the order of their queries; the row that is ready last
     closes the gaps and sums up lengths: `cu_seqlens` and `padded_offsets` of
     batch * segments sequences, of which those behind the last segment are empty. Segments
     with a status have no place. `queue` counts the rows that are ready.
 
     ```mlir
-    tile.pair_segments %table, %q, %kv queue(%queue) rows(%batch) starts(%offsets_q) q(%cu_seqlens_q, %padded_offsets_q)
+    tile.pair_segments %table, %q, %kv queue(%queue) rows(%batch) q(%cu_seqlens_q, %padded_offsets_q)
       kv(%cu_seqlens_kv, %padded_offsets_kv) : !tile.table<64, 16>
     ```
   }];
   let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv, Tile_Queue:$queue, I32:$rows,
-                       Tile_IntPtr:$starts, Tile_IntPtr:$cu_seqlens_q, Tile_IntPtr:$padded_offsets_q, Tile_IntPtr:$cu_seqlens_kv,
+                       Tile_IntPtr:$cu_seqlens_q, Tile_IntPtr:$padded_offsets_q, Tile_IntPtr:$cu_seqlens_kv,
                        Tile_IntPtr:$padded_offsets_kv);
   let assemblyFormat = [{
-    $table `,` $q `,` $kv `queue` `(` $queue `)` `rows` `(` $rows `)` `starts` `(` $starts `)` `q` `(` $cu_seqlens_q `,` $padded_offsets_q `)`
+    $table `,` $q `,` $kv `queue` `(` $queue `)` `rows` `(` $rows `)` `q` `(` $cu_seqlens_q `,` $padded_offsets_q `)`
     `kv` `(` $cu_seqlens_kv `,` $padded_offsets_kv `)` attr-dict `:` qualified(type($table))
   }];
 }
