@@ -44,6 +44,16 @@ template <class Table> ATTN_INLINE bool is_last_row(Table &t, unsigned *queue, i
   return t.at.last;
 }
 
+template <class Table> ATTN_INLINE bool has_place(Table &t, int s) { return t.get(0, kCount, s) > 0 && !t.is_bad(s); }
+// Of a segment among all of its row: in the order of their queries, and those that have no place behind the others.
+template <class Table> ATTN_INLINE int place_of(Table &t, int segment) {
+  auto key = [&](int s) { return has_place(t, s) ? t.get(0, kFirst, s) : kMost; };
+  const int own = key(segment);
+  int place = 0;
+  for (int s = 0; s < Table::Segments; ++s) place += key(s) < own || (key(s) == own && s < segment);
+  return place;
+}
+
 template <class Table>
 ATTN_INLINE void pair_segments(Table &t, const Tokens &q, const Tokens &kv, unsigned *queue, int rows, const int *starts_q, int *cu_q,
                                int *offsets_q, int *cu_kv, int *offsets_kv) {
@@ -51,12 +61,14 @@ ATTN_INLINE void pair_segments(Table &t, const Tokens &q, const Tokens &kv, unsi
   if (cluster_rank<Table::Cluster>() != 0) return;
   // Where sequences will be, first as many places a row as it may have segments, some of them empty: lengths one place on, where sums up to here will be.
   const int row = blockIdx.x / Table::Cluster, size = rows * S;
+  const int *const starts = starts_q + (long long)row * (S + 1);
+  const bool crowded = starts[S] >= 0;  // split ones have so many runs that not all are listed
   for (int i = threadIdx.x; i < S; i += blockDim.x) {
-    const long long place = (long long)row * S + i;
-    const int start = starts_q[(long long)row * (S + 1) + i], s = start < 0 ? 0 : q.ids[start] - 1;
-    const bool taken = start >= 0 && !t.is_bad(s) && t.get(0, kFirst, s) == start;
+    const int start = starts[i], s = crowded ? i : start < 0 ? -1 : q.ids[start] - 1;
+    const bool taken = s >= 0 && has_place(t, s) && (crowded || t.get(0, kFirst, s) == start);
+    const long long place = (long long)row * S + (crowded ? place_of(t, s) : i);
     cu_q[place + 1] = taken ? t.get(0, kCount, s) : 0, cu_kv[place + 1] = taken ? t.get(1, kCount, s) : 0;
-    offsets_q[place] = row * q.count + max(start, 0), offsets_kv[place] = row * kv.count + (taken ? t.get(1, kFirst, s) : 0);
+    offsets_q[place] = row * q.count + (taken ? t.get(0, kFirst, s) : 0), offsets_kv[place] = row * kv.count + (taken ? t.get(1, kFirst, s) : 0);
   }
   if (!is_last_row(t, queue, rows)) return;
   int used = 0, sum_q = 0, sum_kv = 0;

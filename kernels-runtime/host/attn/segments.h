@@ -188,6 +188,19 @@ ATTN_VERB void write_segments(T &t, int *seqlens_q, int *seqlens_kv,
   status[row] = t.status;
 }
 
+template <class T> ATTN_HELPER bool has_place(const T &t, int s) {
+  return t.seen[0][s].count > 0 && !t.bad[s];
+}
+// Of a segment among all of its row: in the order of their queries, and those
+// that have no place behind the others.
+template <class T> ATTN_HELPER int place_of(const T &t, int segment) {
+  auto key = [&](int s) { return has_place(t, s) ? t.seen[0][s].first : kMost; };
+  int place = 0;
+  for (int s = 0; s < T::Segments; ++s)
+    place += key(s) < key(segment) || (key(s) == key(segment) && s < segment);
+  return place;
+}
+
 template <class T>
 ATTN_VERB void pair_segments(T &t, const Tokens &q, const Tokens &kv,
                              unsigned *queue, int rows, const int *starts_q,
@@ -195,15 +208,20 @@ ATTN_VERB void pair_segments(T &t, const Tokens &q, const Tokens &kv,
                              int *offsets_kv) {
   constexpr int S = T::Segments;
   const int row = q.row, size = rows * S;
+  const int *starts = starts_q + (long long)row * (S + 1);
   for (int i = 0; i < S; ++i) {
-    const long long place = (long long)row * S + i;
-    const int start = starts_q[(long long)row * (S + 1) + i];
-    const int s = start < 0 ? 0 : q.ids[start] - 1;
-    const bool taken = start >= 0 && !t.bad[s] && t.seen[0][s].first == start;
-    cu_q[place + 1] = taken ? t.seen[0][s].count : 0;
-    cu_kv[place + 1] = taken ? t.seen[1][s].count : 0;
-    offsets_q[place] = row * q.count + max(start, 0);
-    offsets_kv[place] = row * kv.count + (taken ? t.seen[1][s].first : 0);
+    int s = i, place = i;
+    if (starts[S] >= 0) // split ones have so many runs that not all are listed
+      place = place_of(t, s);
+    else
+      s = starts[i] < 0 ? -1 : q.ids[starts[i]] - 1;
+    const bool taken = s >= 0 && has_place(t, s) &&
+                       (starts[S] >= 0 || t.seen[0][s].first == starts[i]);
+    const long long at = (long long)row * S + place;
+    cu_q[at + 1] = taken ? t.seen[0][s].count : 0;
+    cu_kv[at + 1] = taken ? t.seen[1][s].count : 0;
+    offsets_q[at] = row * q.count + (taken ? t.seen[0][s].first : 0);
+    offsets_kv[at] = row * kv.count + (taken ? t.seen[1][s].first : 0);
   }
   t.last = __atomic_add_fetch(queue, 1, __ATOMIC_ACQ_REL) == unsigned(rows);
   if (!t.last)
@@ -244,7 +262,7 @@ ATTN_VERB void list_tiles(T &t, const Tokens &q, const Tokens &kv, int rows,
       const int len_q = real ? cu_q[b + 1] - cu_q[b] : 0;
       const int len_kv = real ? cu_kv[b + 1] - cu_kv[b] : 0;
       int slot = b < 0 ? 0 : begin / QTile + b + 1;
-      for (int q0 = 0; begin + q0 < end; q0 += QTile, ++slot) {
+      for (int q0 = 0; q0 < end - begin; q0 += QTile, ++slot) {
         const int behind = min(q0 + QTile, len_q);
         const long long keys =
             behind > q0 ? max(cost(len_q, len_kv, q0, behind), 0) : 0;
