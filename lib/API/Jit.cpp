@@ -2,6 +2,7 @@
 #include "attn/API/Jit.h"
 #include "attn-rt/Driver.h"
 #include <cstdlib>
+#include <cstring>
 #include <fmt/format.h>
 #include <mutex>
 
@@ -80,15 +81,37 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> tensors, rt::Stream stream)
   Binding binding;
   if (rt::Status status = bind(program.artifact, program.signature, tensors, *sizes, binding); !status)
     return status;
+  if (binding.blocks == 0)
+    return clearResults(tensors, stream);
   if (host)
     return rt::run(*host, processThreads(), binding.pointers.data(), binding.blocks);
   return rt::launch(*gpu, binding.pointers.data(), binding.blocks, stream);
 }
 
+rt::Status Kernel::clearResults(llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const {
+  for (auto [spec, view] : llvm::zip_equal(program.signature.tensors, tensors)) {
+    size_t bytes = spec.dtype == Dtype::BF16 || spec.dtype == Dtype::F16 ? 2 : 4;
+    for (int64_t extent : view.shape)
+      bytes *= size_t(extent);
+    if (!spec.isResult() || bytes == 0)
+      continue;
+    if (host) {
+      std::memset(view.data, 0, bytes);
+      continue;
+    }
+    rt::Result<const rt::Driver *> driver = rt::Driver::get();
+    if (!driver)
+      return driver.error();
+    if (rt::Status status = (*driver)->fill(reinterpret_cast<rt::DevicePtr>(view.data), 0, bytes, stream); !status)
+      return status;
+  }
+  return {};
+}
+
 rt::Status Kernel::checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &sizes) const {
   auto contents = [&](std::string name, std::vector<int32_t> &values) -> rt::Status {
     const TensorSpec *spec = program.signature.find(name);
-    if (!spec || spec->isResult())
+    if (!spec || spec->isResult()) // nothing is in there yet
       return {};
     const TensorView &view = tensors[spec - program.signature.tensors.begin()];
     values.resize(view.shape[0]);

@@ -70,12 +70,12 @@ rt::Status attn::runTensors(const Kernel &kernel, const llvm::StringMap<Tensor> 
     if (it == map.end())
       return rt::Error{fmt::format("expected a tensor `{}`, got: none", spec.name)};
     Tensor &tensor = it->second;
-    void *data = tensor.bytes().data();
+    void *data = tensor.data<char>();
     if (driver) {
       copies.push_back(std::make_unique<DeviceCopy>(*driver, tensor.bytes()));
       if (!copies.back()->status)
         return copies.back()->status;
-      data = reinterpret_cast<void *>(copies.back()->ptr);
+      data = reinterpret_cast<void *>(copies.back()->ptr + tensor.firstByte());
     }
     views.push_back({data, dtypeOf(tensor), tensor.shape(), tensor.strides()});
     outputs.push_back(spec.isResult() ? &tensor : nullptr);

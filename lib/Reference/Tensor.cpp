@@ -164,7 +164,7 @@ void Tensor::store(int64_t offset, double value) {
 Tensor Tensor::to(Dtype dtype) const {
   Tensor result(dtype, extents);
   if (dtype == type && isContiguous()) {
-    llvm::copy(storage, result.storage.begin());
+    std::copy_n(storage.begin() + start, result.storage.size(), result.storage.begin());
     return result;
   }
   int64_t next = 0;

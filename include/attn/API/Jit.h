@@ -43,6 +43,8 @@ public:
   rt::Status launch(llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const;
 
 private:
+  /// Where there is no block to write them: lengths and offsets of no rows.
+  rt::Status clearResults(llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const;
   rt::Status checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &sizes) const;
 
   Program program;

@@ -47,16 +47,22 @@ public:
   Dtype dtype() const { return type; }
   llvm::ArrayRef<int64_t> shape() const { return extents; }
   llvm::ArrayRef<int64_t> strides() const { return steps; }
-  /// Elements behind the last one that belong to no index.
-  void addSlack(int64_t elements) { storage.resize(storage.size() + elements * sizeOf(type)); }
+  /// Elements behind the last one that belong to no index, and before the first one.
+  void addSlack(int64_t behind, int64_t before = 0) {
+    storage.resize(storage.size() + behind * sizeOf(type));
+    storage.insert(storage.begin() + start, before * sizeOf(type), 0);
+    start += before * sizeOf(type);
+  }
   int64_t numElements() const;
   bool isContiguous() const;
 
-  /// All bytes, gaps between strided rows included.
+  /// All bytes, slack and gaps between strided rows included; the first element is at
+  /// `firstByte`.
   llvm::ArrayRef<char> bytes() const { return storage; }
   llvm::MutableArrayRef<char> bytes() { return storage; }
-  template <typename T> const T *data() const { return reinterpret_cast<const T *>(storage.data()); }
-  template <typename T> T *data() { return reinterpret_cast<T *>(storage.data()); }
+  int64_t firstByte() const { return start; }
+  template <typename T> const T *data() const { return reinterpret_cast<const T *>(storage.data() + start); }
+  template <typename T> T *data() { return reinterpret_cast<T *>(storage.data() + start); }
 
   /// Element offset of an index (one entry per axis; fewer: the rest is 0).
   int64_t offset(llvm::ArrayRef<int64_t> index) const;
@@ -91,6 +97,7 @@ private:
   Dtype type = Dtype::F32;
   llvm::SmallVector<int64_t, 4> extents = {0}, steps = {1};
   std::vector<char> storage;
+  int64_t start = 0; ///< in bytes
 };
 
 } // namespace attn::reference

@@ -195,15 +195,23 @@ ATTN_VERB void pair_segments(T &t, const Tokens &q, const Tokens &kv,
                              int *offsets_q, int *cu_kv, int *offsets_kv) {
   constexpr int S = T::Segments;
   const int row = q.row, size = rows * S;
+  const int *starts = starts_q + (long long)row * (S + 1);
+  int order[S], count = 0; // segments that have a place, by their first query
+  for (int s = 0; s < S; ++s) {
+    if (t.seen[0][s].count == 0 || t.bad[s])
+      continue;
+    int i = count++;
+    for (; i > 0 && t.seen[0][order[i - 1]].first > t.seen[0][s].first; --i)
+      order[i] = order[i - 1];
+    order[i] = s;
+  }
   for (int i = 0; i < S; ++i) {
     const long long place = (long long)row * S + i;
-    const int start = i < t.runs[0] ? t.starts[0][i] : -1;
-    const int s = start < 0 ? 0 : q.ids[start] - 1;
-    const bool taken = start >= 0 && !t.bad[s] && t.seen[0][s].first == start;
-    cu_q[place + 1] = taken ? t.seen[0][s].count : 0;
-    cu_kv[place + 1] = taken ? t.seen[1][s].count : 0;
-    offsets_q[place] = row * q.count + max(start, 0);
-    offsets_kv[place] = row * kv.count + (taken ? t.seen[1][s].first : 0);
+    const Seen a = i < count ? t.seen[0][order[i]] : Seen();
+    const Seen b = i < count ? t.seen[1][order[i]] : Seen();
+    cu_q[place + 1] = a.count, cu_kv[place + 1] = b.count;
+    offsets_q[place] = row * q.count + (a.count ? a.first : 0);
+    offsets_kv[place] = row * kv.count + (b.count ? b.first : 0);
   }
   t.last = __atomic_add_fetch(queue, 1, __ATOMIC_ACQ_REL) == unsigned(rows);
   if (!t.last)
@@ -244,7 +252,7 @@ ATTN_VERB void list_tiles(T &t, const Tokens &q, const Tokens &kv, int rows,
       const int len_q = real ? cu_q[b + 1] - cu_q[b] : 0;
       const int len_kv = real ? cu_kv[b + 1] - cu_kv[b] : 0;
       int slot = b < 0 ? 0 : begin / QTile + b + 1;
-      for (int q0 = 0; begin + q0 < end; q0 += QTile, ++slot) {
+      for (int q0 = 0; q0 < end - begin; q0 += QTile, ++slot) {
         const int behind = min(q0 + QTile, len_q);
         const long long keys =
             behind > q0 ? max(cost(len_q, len_kv, q0, behind), 0) : 0;

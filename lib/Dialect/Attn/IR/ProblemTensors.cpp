@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
-#include <functional>
-#include <numeric>
 
 using namespace attn;
 using Axis = ProblemTensor::Axis;
@@ -88,7 +86,10 @@ void ProblemTensor::learn(llvm::ArrayRef<int64_t> shape, Sizes &sizes) const {
     own = own.drop_front();
     llvm::ArrayRef<int64_t> lead = shape.drop_back(own.size());
     shape = shape.take_back(own.size());
-    int64_t rows = std::accumulate(lead.begin(), lead.end(), int64_t(1), std::multiplies<>());
+    const int64_t most = int64_t(1) << 31; // more are refused, as many as they may be
+    int64_t rows = 1;
+    for (int64_t extent : lead)
+      rows = std::min(rows * std::min(extent, most), most);
     if (axes[0] == LeadEnd) {
       (own[0] == RowsQ ? sizes.positionRowsQ : sizes.positionRowsKv) = rows;
     } else if (sizes.batch < 0) {
