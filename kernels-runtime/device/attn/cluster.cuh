@@ -20,10 +20,14 @@ template <int N, class T> ATTN_INLINE T *of_block(T *place, int rank) {
   return place;
 }
 
+// The two halves of cluster_sync(): what was written before the first is visible to all behind the second.
+ATTN_INLINE void cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
+ATTN_INLINE void cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
+
 // All threads of the cluster; what they wrote before is visible to all of them behind it.
 template <int N> ATTN_INLINE void cluster_sync() {
   if constexpr (N > 1)
-    asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+    cluster_arrive(), cluster_wait();
   else
     __syncthreads();
 }

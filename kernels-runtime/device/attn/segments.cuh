@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lengths and offsets of segments from the ids and positions of tokens. A cluster of blocks has a row of the batch and each block a part of
-// its tokens; what is known of a segment lies in tables in shared memory, which the blocks of a cluster add up between the steps.
+// Lengths and offsets of segments from the ids and positions of tokens. A cluster of blocks has a row of the batch and each block a part of its tokens;
+// what they know of segments is added up in shared memory of the first block, which does the rest.
 //
 // Where each segment is one run of tokens whose positions rise by the same step on both sides, one look at the tokens is enough: which of them see
-// something, and whether that is the mask of lengths and offsets, is then arithmetic on a segment's first token, count, lowest position and step. Only
-// rows that have another segment are looked at again.
+// something, and whether that is the mask of lengths and offsets, is then arithmetic on a segment's first token, count, lowest position and step. Rows that
+// have another segment are looked at again, by the first block alone: they are rare, and most of them are mistakes.
 //
 // All arithmetic is on integers whose order does not matter (counts, minima, maxima) or whose order is that of tokens, so results do not depend
 // on how blocks and warps take turns.
@@ -19,6 +19,9 @@ struct Tokens {
   const int *ids, *positions;  // no positions: they do not count
   int count;
 };
+ATTN_INLINE Tokens side_of(int side, const Tokens &q, const Tokens &kv) {  // in registers
+  return {side ? kv.ids : q.ids, side ? kv.positions : q.positions, side ? kv.count : q.count};
+}
 ATTN_INLINE Tokens tokens(const int *ids, int row, int count) { return {ids + (long long)row * count, nullptr, count}; }
 ATTN_INLINE Tokens tokens(const int *ids, int row, int count, const int *positions, int position_rows) {
   return {ids + (long long)row * count, positions + (long long)(row % position_rows) * count, count};
@@ -42,44 +45,37 @@ template <int N> struct Claims { Claim claim[N]; };
 constexpr int kBuckets = 256;
 template <int S, int Blocks, int Bytes> struct Table {
   static constexpr int Segments = S, Cluster = Blocks, Items = 2 * kFields * S;
-  using Fields = int[2][kFields][S];
   struct Layout {
     union {
-      Fields tables[Blocks > 1 ? 2 : 1];  // of this block's tokens, and of all tokens of the row
+      int items[2][kFields][S];
       struct { int counts[32][kBuckets], begins[kBuckets]; } sort;
     };
     int least[S], most[S], shift[S];
-    int starts[2][S + 1];         // of runs that begin among this block's tokens
-    int order[S];                 // segments in the order of their tokens, then -1
+    int starts[2][S + 1];         // of runs of an uneven row
+    int order[2][S];              // segments in the order of their first tokens, then -1
     unsigned bad[(S + 31) / 32];  // segments without a place among the sequences
     int runs[2], status, last, totals[3][32];
   };
   static_assert(sizeof(Layout) <= Bytes);
   Layout &at;
-  bool is_even = false;  // the row: in each of its segments
-  bool asked = false;    // have tokens been looked at again?
-  ATTN_INLINE explicit Table(int offset) : at(*reinterpret_cast<Layout *>(shared_memory + offset)) {
-    clear();
-    for (int i = threadIdx.x; i < (S + 31) / 32; i += blockDim.x) at.bad[i] = 0;
-    if (threadIdx.x == 0) at.runs[0] = at.runs[1] = at.status = at.last = 0;
-    __syncthreads();
-  }
+  bool is_even = false;  // the row, in each of its segments
+  ATTN_INLINE explicit Table(int offset) : at(*reinterpret_cast<Layout *>(shared_memory + offset)) {}
   ATTN_INLINE void clear() {
-    for (int i = threadIdx.x; i < Items; i += blockDim.x) mine()[i] = neutral(i / S % kFields);
+    for (int i = threadIdx.x; i < Items; i += blockDim.x) items()[i] = neutral(i / S % kFields);
   }
-  ATTN_INLINE int *mine() { return &at.tables[0][0][0][0]; }
-  ATTN_INLINE int *mine(int side, int field, int segment) { return &at.tables[0][side][field][segment]; }
-  ATTN_INLINE int *row() { return &at.tables[Blocks > 1][0][0][0]; }
-  ATTN_INLINE int get(int side, int field, int segment) { return at.tables[Blocks > 1][side][field][segment]; }
-  ATTN_INLINE void set(int side, int field, int segment, int to) { at.tables[Blocks > 1][side][field][segment] = to; }
+  ATTN_INLINE int *items() { return &at.items[0][0][0]; }
+  ATTN_INLINE int &get(int side, int field, int segment) { return at.items[side][field][segment]; }
+  // Both sides have tokens of it?
+  ATTN_INLINE bool meets(int segment) { return get(0, kCount, segment) > 0 && get(1, kCount, segment) > 0; }
   // One run of tokens?
   ATTN_INLINE bool whole(int side, int segment) {
     return get(side, kLast, segment) - get(side, kFirst, segment) + 1 == get(side, kCount, segment);
   }
-  // And its positions rise evenly?
-  ATTN_INLINE bool even(int side, int segment) {
-    const int step = get(side, kLeastStep, segment);
-    return whole(side, segment) && (get(side, kCount, segment) == 1 || (step > 0 && step == get(side, kMostStep, segment)));
+  // Whole, and positions rise by the same step on both sides?
+  ATTN_INLINE bool even(int segment) {
+    const int n = get(0, kCount, segment), m = get(1, kCount, segment), step_q = get(0, kLeastStep, segment), step_kv = get(1, kLeastStep, segment);
+    return whole(0, segment) && whole(1, segment) && (n == 1 || (step_q > 0 && step_q == get(0, kMostStep, segment))) &&
+           (m == 1 || (step_kv > 0 && step_kv == get(1, kMostStep, segment))) && (n == 1 || m == 1 || step_q == step_kv);
   }
   ATTN_INLINE void flag(int segment, int status) {
     atomicOr(&at.bad[segment / 32], 1u << segment % 32);
@@ -88,25 +84,20 @@ template <int S, int Blocks, int Bytes> struct Table {
   ATTN_INLINE bool is_bad(int segment) { return at.bad[segment / 32] >> segment % 32 & 1; }
 };
 
-// Adds up the tables of the cluster: each block has a part of the items, reads it everywhere and writes the sum everywhere.
-template <class Table> ATTN_INLINE void meet(Table &t) {
-  if constexpr (Table::Cluster == 1) {
-    __syncthreads();
-  } else {
-    constexpr int Part = (Table::Items + Table::Cluster - 1) / Table::Cluster;
-    cluster_sync<Table::Cluster>();
-    if (threadIdx.x == 0 && t.at.status) atomicOr(of_block<Table::Cluster>(&t.at.status, 0), t.at.status);
-    for (int i = threadIdx.x; i < Part; i += blockDim.x) {
-      const int item = cluster_rank<Table::Cluster>() * Part + i;
-      if (item >= Table::Items) break;
-      int x[Table::Cluster], field = item / Table::Segments % kFields;
-#pragma unroll
-      for (int r = 0; r < Table::Cluster; ++r) x[r] = *of_block<Table::Cluster>(t.mine() + item, r);
-#pragma unroll
-      for (int r = 1; r < Table::Cluster; ++r)
-        x[0] = field == kCount ? x[0] + x[r] : is_least(field) ? min(x[0], x[r]) : max(x[0], x[r]);
-#pragma unroll
-      for (int r = 0; r < Table::Cluster; ++r) *of_block<Table::Cluster>(t.row() + item, r) = x[0];
+// Adds to *to, or makes it the least or the most, by field.
+ATTN_INLINE void combine(int field, int *to, int x) { field == kCount ? atomicAdd(to, x) : is_least(field) ? atomicMin(to, x) : atomicMax(to, x); }
+
+// Adds up the tables of a cluster's blocks in the first of them; all tables have been cleared.
+template <class Table> ATTN_INLINE void gather(Table &t) {
+  __syncthreads();
+  if constexpr (Table::Cluster > 1) {
+    cluster_wait();
+    if (cluster_rank<Table::Cluster>() != 0) {
+      for (int i = threadIdx.x; i < Table::Items; i += blockDim.x) {
+        const int field = i / Table::Segments % kFields, x = t.items()[i];
+        if (x != neutral(field)) combine(field, of_block<Table::Cluster>(t.items() + i, 0), x);
+      }
+      if (threadIdx.x == 0 && t.at.status) atomicOr(of_block<Table::Cluster>(&t.at.status, 0), t.at.status);
     }
     cluster_sync<Table::Cluster>();
   }
@@ -131,187 +122,191 @@ ATTN_INLINE void load_four(const int *from, int at, int end, int (&x)[4]) {
   }
 }
 
-struct Seen {
-  int x[kFields] = {0, kMost, kLeast, kMost, kLeast, kMost, kLeast};
-  ATTN_INLINE void add(int token, int position) {
-    x[kCount] += 1, x[kFirst] = min(x[kFirst], token), x[kLast] = max(x[kLast], token);
-    x[kLow] = min(x[kLow], position), x[kHigh] = max(x[kHigh], position);
-  }
-  ATTN_INLINE void add_step(int step) { x[kLeastStep] = min(x[kLeastStep], step), x[kMostStep] = max(x[kMostStep], step); }
-  // What all lanes have seen.
-  ATTN_INLINE void add_lanes() {
-#pragma unroll
-    for (int f = 0; f < kFields; ++f)
-      x[f] = f == kCount ? __reduce_add_sync(~0u, x[f]) : is_least(f) ? __reduce_min_sync(~0u, x[f]) : __reduce_max_sync(~0u, x[f]);
-  }
-};
-template <class Table> ATTN_INLINE void note(Table &t, int side, int id, const Seen &seen) {
-#pragma unroll
-  for (int f = 0; f < kFields; ++f) {
-    int *const to = t.mine(side, f, id - 1);
-    f == kCount ? atomicAdd(to, seen.x[f]) : is_least(f) ? atomicMin(to, seen.x[f]) : atomicMax(to, seen.x[f]);
-  }
-}
-
 constexpr int kFar = 1 << 29;
 ATTN_INLINE bool is_far(int position) { return position > kFar || position < -kFar; }
-// An id that counts, or 0. Sets the status of those that never do.
-template <class Table> ATTN_INLINE int checked_id(Table &t, int id, int position) {
-  if (unsigned(id) > Table::Segments) { atomicOr(&t.at.status, kBadId); return 0; }
-  if (id && is_far(position)) { atomicOr(&t.at.status, kBadPosition); return 0; }
-  return id;
+// An id that counts, or 0; adds the status of those that never do.
+template <class Table> ATTN_INLINE int checked_id(const Table &, int id, int position, int &status) {
+  const bool bad = unsigned(id) > Table::Segments, far = id != 0 && is_far(position);
+  status |= bad ? kBadId : far ? kBadPosition : 0;
+  return bad || far ? 0 : id;
 }
 template <class Table> ATTN_INLINE bool is_within(Table &t, int side, int id, int position) {
   return side == 0 ? position >= t.at.least[id - 1] : position <= t.at.most[id - 1];
 }
 
-// A warp's next 256 tokens: a lane has four from 4 * lane on, and four 128 behind them. Id 0: does not count.
+// A warp's next 256 tokens: a lane has four from 4 * lane on, and four 128 behind them; and the token before the first. Id 0: does not count.
 constexpr int kLane = 8, kChunk = 32 * kLane;
 struct Chunk {
-  int ids[kLane], positions[kLane], steps[kLane];
-  unsigned begins;  // bit i: token i is of another segment than the one before it, or the first
+  int ids[kLane / 4][4], positions[kLane / 4][4], id_before, position_before;
 };
 ATTN_INLINE int token_of(int base, int i) { return base + i / 4 * 128 + 4 * lane_index() + i % 4; }
-template <class Table> ATTN_INLINE void load_chunk(Table &t, const Tokens &tokens, int base, int end, Chunk &c) {
-  int (*ids)[4] = reinterpret_cast<int (*)[4]>(c.ids), (*positions)[4] = reinterpret_cast<int (*)[4]>(c.positions);
-  int id = 0, position = 0;  // of the token before
-  if (lane_index() == 0 && base > 0) {
-    id = tokens.ids[base - 1];
-    if (tokens.positions) position = tokens.positions[base - 1];
+ATTN_INLINE Chunk load_chunk(const Tokens &tokens, int base, int end) {
+  Chunk c;
+  c.id_before = c.position_before = 0;
+  if (base > 0 && base < end) {
+    c.id_before = tokens.ids[base - 1];
+    if (tokens.positions) c.position_before = tokens.positions[base - 1];
   }
 #pragma unroll
   for (int k = 0; k < kLane / 4; ++k) {
-    load_four(tokens.ids, token_of(base, 4 * k), end, ids[k]);
+    load_four(tokens.ids, token_of(base, 4 * k), end, c.ids[k]);
     if (tokens.positions)
-      load_four(tokens.positions, token_of(base, 4 * k), end, positions[k]);
+      load_four(tokens.positions, token_of(base, 4 * k), end, c.positions[k]);
     else
-      positions[k][0] = positions[k][1] = positions[k][2] = positions[k][3] = 0;
+      c.positions[k][0] = c.positions[k][1] = c.positions[k][2] = c.positions[k][3] = 0;
   }
+  return c;
+}
+
+// Token `at` begins a run, or is the first behind one.
+template <class Table> ATTN_INLINE void note_border(Table &t, int side, const Tokens &tokens, int at, int &status) {
+  if (at < tokens.count) {
+    const int position = tokens.positions ? tokens.positions[at] : 0, id = checked_id(t, tokens.ids[at], position, status);
+    if (id) {
+      atomicAdd(&t.get(side, kCount, id - 1), -at);
+      atomicMin(&t.get(side, kFirst, id - 1), at), atomicMin(&t.get(side, kLow, id - 1), position);
+    }
+  }
+  if (at > 0) {
+    const int position = tokens.positions ? tokens.positions[at - 1] : 0, id = checked_id(t, tokens.ids[at - 1], position, status);
+    if (id) {
+      atomicAdd(&t.get(side, kCount, id - 1), at);
+      atomicMax(&t.get(side, kLast, id - 1), at - 1), atomicMax(&t.get(side, kHigh, id - 1), position);
+    }
+  }
+}
+template <class Table> ATTN_INLINE void note_step(Table &t, int side, int id, int step) {
+  atomicMin(&t.get(side, kLeastStep, id - 1), step), atomicMax(&t.get(side, kMostStep, id - 1), step);
+}
+
+// Most chunks continue a segment evenly, or padding: there is a step to note at most.
+template <class Table> ATTN_INLINE bool note_plain_chunk(Table &t, int side, int base, int end, const Chunk &c) {
+  const int id = c.id_before, first = __shfl_sync(~0u, c.positions[0][0], 0), step = first - c.position_before;
+  const int own = first + 4 * lane_index() * step, last = first + (kChunk - 1) * step;
+  unsigned ids = 0, positions = 0;
 #pragma unroll
-  for (int i = 0; i < kLane; ++i) c.ids[i] = checked_id(t, c.ids[i], c.positions[i]);
-  c.begins = 0;
+  for (int i = 0; i < kLane; ++i) {
+    ids |= c.ids[i / 4][i % 4] ^ id;
+    positions |= (c.positions[i / 4][i % 4] - step * (i / 4 * 128 + i % 4)) ^ own;
+  }
+  if (base == 0 || base + kChunk > end || unsigned(id) > Table::Segments || !__all_sync(~0u, ids == 0)) return false;
+  if (id == 0) return true;
+  if (step < 0 || step > kFar / kChunk || is_far(first) || is_far(last) || is_far(c.position_before) || !__all_sync(~0u, positions == 0)) return false;
+  if (lane_index() == 0) note_step(t, side, id, step);
+  return true;
+}
+
+// What there is to know of a run is at its borders, as long as positions rise by the same step, which is noted once a run and chunk. Where they do not,
+// each token notes its step and positions.
+template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tokens &tokens, int base, int end, Chunk &c, int &status) {
+  unsigned begins = 0, counts = 0;  // bit i: token i begins a run; it is of a segment
+  int steps[kLane], least = kMost, most = kLeast;
+  int id = c.id_before, position = c.position_before;
+  id = checked_id(t, id, position, status);
+#pragma unroll
+  for (int i = 0; i < kLane; ++i) c.ids[i / 4][i % 4] = checked_id(t, c.ids[i / 4][i % 4], c.positions[i / 4][i % 4], status);
 #pragma unroll
   for (int k = 0; k < kLane / 4; ++k) {
-    const int id_left = __shfl_up_sync(~0u, ids[k][3], 1), position_left = __shfl_up_sync(~0u, positions[k][3], 1);
+    const int id_left = __shfl_up_sync(~0u, c.ids[k][3], 1), position_left = __shfl_up_sync(~0u, c.positions[k][3], 1);
     if (lane_index() > 0) id = id_left, position = position_left;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      c.steps[4 * k + i] = positions[k][i] - (i ? positions[k][i - 1] : position);
-      if (ids[k][i] != (i ? ids[k][i - 1] : id)) c.begins |= 1u << (4 * k + i);
+      const int bit = 4 * k + i;
+      const bool begun = c.ids[k][i] != (i ? c.ids[k][i - 1] : id), counted = c.ids[k][i] != 0;
+      steps[bit] = c.positions[k][i] - (i ? c.positions[k][i - 1] : position);
+      begins |= begun << bit, counts |= counted << bit;
+      if (counted && !begun) least = min(least, steps[bit]), most = max(most, steps[bit]);
     }
-    id = __shfl_sync(~0u, ids[k][3], 31), position = __shfl_sync(~0u, positions[k][3], 31);  // for lane 0
+    id = __shfl_sync(~0u, c.ids[k][3], 31), position = __shfl_sync(~0u, c.positions[k][3], 31);  // for lane 0
+  }
+  least = __reduce_min_sync(~0u, least), most = __reduce_max_sync(~0u, most);
+  const bool rises = least == most && least >= 0;
+  unsigned borders = 0, noted = 0;
+#pragma unroll
+  for (int i = 0; i < kLane; ++i) borders |= (token_of(base, i) < end) << i;
+  borders &= begins;
+  if (rises) {  // the second token of a run; or, if it began elsewhere, the first of the chunk
+    const unsigned left = __shfl_up_sync(~0u, begins, 1), far = __shfl_sync(~0u, begins, 31);
+    const unsigned before = (begins << 1 & 0xee) | (lane_index() ? left >> 3 & 0x11 : 1 | (far << 1 & 0x10));
+    noted = counts & ~begins & before;
+  } else if (least <= most) {
+    noted = counts & ~begins;
+  }
+#pragma unroll 1
+  for (; borders; borders &= borders - 1) note_border(t, side, tokens, token_of(base, __ffs(borders) - 1), status);
+  if (end == tokens.count && end - 1 - base < kChunk && lane_index() == 31) note_border(t, side, tokens, end, status);
+#pragma unroll
+  for (int i = 0; i < kLane; ++i) {
+    if (!(noted >> i & 1)) continue;
+    const int own = c.ids[i / 4][i % 4], here = c.positions[i / 4][i % 4];
+    note_step(t, side, own, steps[i]);
+    if (rises) continue;
+    atomicMin(&t.get(side, kLow, own - 1), min(here, here - steps[i])), atomicMax(&t.get(side, kHigh, own - 1), max(here, here - steps[i]));
   }
 }
 
-// Most warps see one segment only; where there are a few, each is added up in turn.
-template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, int base, const Chunk &c) {
-  const int id = __shfl_sync(~0u, c.ids[0], 0);
-  int other = 0;
-#pragma unroll
-  for (int i = 0; i < kLane; ++i) other |= c.ids[i] ^ id;
-  if (__all_sync(~0u, other == 0)) {
-    if (id == 0) return;
-    Seen seen;
-#pragma unroll
-    for (int i = 0; i < kLane; ++i)
-      if (!(c.begins >> i & 1)) seen.add_step(c.steps[i]);
-    seen.x[kLeastStep] = __reduce_min_sync(~0u, seen.x[kLeastStep]), seen.x[kMostStep] = __reduce_max_sync(~0u, seen.x[kMostStep]);
-    seen.x[kCount] = kChunk, seen.x[kFirst] = base, seen.x[kLast] = base + kChunk - 1;
-    if (seen.x[kLeastStep] >= 0) {  // they rise
-      seen.x[kLow] = __shfl_sync(~0u, c.positions[0], 0), seen.x[kHigh] = __shfl_sync(~0u, c.positions[kLane - 1], 31);
-    } else {
-#pragma unroll
-      for (int i = 0; i < kLane; ++i) seen.x[kLow] = min(seen.x[kLow], c.positions[i]), seen.x[kHigh] = max(seen.x[kHigh], c.positions[i]);
-      seen.x[kLow] = __reduce_min_sync(~0u, seen.x[kLow]), seen.x[kHigh] = __reduce_max_sync(~0u, seen.x[kHigh]);
-    }
-    if (lane_index() == 0) note(t, side, id, seen);
-    return;
-  }
-  unsigned left = 0;  // tokens that are still to be noted
-#pragma unroll
-  for (int i = 0; i < kLane; ++i) left |= (c.ids[i] != 0) << i;
-  for (int turn = 0; turn < 4; ++turn) {
-    int next = 0;
-#pragma unroll
-    for (int i = 0; i < kLane; ++i)
-      if (left >> i & 1) next = c.ids[i];
-    next = __reduce_max_sync(~0u, next);
-    if (next == 0) return;
-    Seen seen;
-#pragma unroll
-    for (int i = 0; i < kLane; ++i)
-      if (c.ids[i] == next) {
-        left &= ~(1u << i);
-        seen.add(token_of(base, i), c.positions[i]);
-        if (!(c.begins >> i & 1)) seen.add_step(c.steps[i]);
-      }
-    seen.add_lanes();
-    if (lane_index() == 0) note(t, side, next, seen);
-  }
-#pragma unroll
-  for (int i = 0; i < kLane; ++i)
-    if (left >> i & 1) {
-      Seen seen;
-      seen.add(token_of(base, i), c.positions[i]);
-      if (!(c.begins >> i & 1)) seen.add_step(c.steps[i]);
-      note(t, side, c.ids[i], seen);
-    }
-}
-
-template <class Table> ATTN_INLINE void count_side(Table &t, int side, const Tokens &tokens) {
-  const Part part = part_of(t, tokens);
-  for (int base = part.begin + warp_index() * kChunk; base < part.end; base += blockDim.x / 32 * kChunk) {
-    Chunk chunk;
-    load_chunk(t, tokens, base, part.end, chunk);
-    note_chunk(t, side, base, chunk);
-  }
-}
 template <class Table> ATTN_INLINE void count_segments(Table &t, const Tokens &q, const Tokens &kv) {
-  count_side(t, 0, q);
-  if (q.ids == kv.ids && q.positions == kv.positions && q.count == kv.count) {  // self-attention
-    __syncthreads();
-    for (int i = threadIdx.x; i < kFields * Table::Segments; i += blockDim.x) *(t.mine(1, 0, 0) + i) = *(t.mine() + i);
-  } else {
-    count_side(t, 1, kv);
+  const bool self = q.ids == kv.ids && q.positions == kv.positions && q.count == kv.count;
+  const int own = warp_index() * kChunk, stride = blockDim.x / 32 * kChunk;
+  t.clear();
+  for (int i = threadIdx.x; i < (Table::Segments + 31) / 32; i += blockDim.x) t.at.bad[i] = 0;
+  if (threadIdx.x == 0) t.at.runs[0] = t.at.runs[1] = t.at.status = t.at.last = 0;
+  if constexpr (Table::Cluster > 1) cluster_arrive();
+  Part part = part_of(t, q);
+  Chunk next = load_chunk(q, part.begin + own, part.end);
+  __syncthreads();
+  int status = 0;
+#pragma unroll 1
+  for (int side = 0; side < 2 - self; ++side) {
+    const Tokens tokens = side_of(side, q, kv);
+    if (side == 1) part = part_of(t, tokens), next = load_chunk(tokens, part.begin + own, part.end);
+#pragma unroll 1
+    for (int base = part.begin + own; base < part.end; base += stride) {
+      Chunk chunk = next;
+      next = load_chunk(tokens, base + stride, part.end);
+      if (!note_plain_chunk(t, side, base, part.end, chunk)) note_chunk(t, side, tokens, base, part.end, chunk, status);
+    }
   }
-  meet(t);
+  if (status) atomicOr(&t.at.status, status);
+  if (self) {
+    __syncthreads();
+    for (int i = threadIdx.x; i < kFields * Table::Segments; i += blockDim.x) t.items()[kFields * Table::Segments + i] = t.items()[i];
+  }
+  gather(t);
 }
 
-ATTN_INLINE long long floor_div(long long a, int b) { return a / b - (a % b < 0); }
-
-// Every block for itself, from the row's table. Of an even row it is what remains of each segment afterwards; of others each block's own table is empty.
+// From here on the first block of a cluster is on its own. Of an even row its table is of what remains of each segment afterwards; of others it is empty.
 template <bool Whole, class Table, class Bound> ATTN_INLINE void bound_segments(Table &t, const Tokens &q, Bound bound) {
-  bool even = true;
+  if (cluster_rank<Table::Cluster>() != 0) return;
+  bool uneven = false;
+  for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x)
+    if (t.meets(s)) uneven |= !(q.positions ? t.even(s) : t.whole(0, s) && t.whole(1, s));
+  t.is_even = !__syncthreads_or(uneven);
   for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x) {
     Bounds b = {kMost, kLeast, 0};  // nobody
-    if (t.get(0, kCount, s) > 0 && t.get(1, kCount, s) > 0) {
-      const bool whole = t.whole(0, s) && t.whole(1, s);
-      if (!Whole || whole)
-        b = bound(t.get(0, kCount, s), t.get(0, kLow, s), t.get(0, kHigh, s), t.get(1, kCount, s), t.get(1, kLow, s), t.get(1, kHigh, s));
-      else
-        t.flag(s, kSplit);
-      even &= q.positions ? t.even(0, s) && t.even(1, s) : whole;
+    int n = t.get(0, kCount, s), m = t.get(1, kCount, s);
+    if (!t.meets(s)) {
+      n = m = 0;
+    } else if (Whole && !(t.whole(0, s) && t.whole(1, s))) {
+      t.flag(s, kSplit);
+    } else {
+      const int low_q = t.get(0, kLow, s), high_q = t.get(0, kHigh, s), low_kv = t.get(1, kLow, s), high_kv = t.get(1, kHigh, s);
+      b = bound(n, low_q, high_q, m, low_kv, high_kv);
+      if (t.is_even && q.positions) {  // queries from the least position on, keys up to the highest
+        const unsigned step_q = n > 1 ? t.get(0, kLeastStep, s) : 1, step_kv = m > 1 ? t.get(1, kLeastStep, s) : 1;
+        const int before = b.least <= low_q ? 0 : b.least > high_q ? n : int((unsigned(b.least - low_q) + step_q - 1) / step_q);
+        n -= before, m = b.most < low_kv ? 0 : b.most >= high_kv ? m : int(unsigned(b.most - low_kv) / step_kv) + 1;
+        t.get(0, kFirst, s) += before, t.get(0, kLow, s) = low_q + before * int(step_q);
+      }
     }
     t.at.least[s] = b.least, t.at.most[s] = b.most, t.at.shift[s] = b.shift;
-  }
-  t.is_even = !__syncthreads_or(!even);
-  if (!t.is_even) {
-    t.clear();
-  } else {
-    for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x) {
-      int n = t.get(0, kCount, s), m = t.get(1, kCount, s);
-      if (n == 0 || m == 0) {
-        n = m = 0;
-      } else if (q.positions) {  // queries from the least position on, keys up to the highest
-        const int step_q = n > 1 ? t.get(0, kLeastStep, s) : 1, step_kv = m > 1 ? t.get(1, kLeastStep, s) : 1, low = t.get(0, kLow, s);
-        const int before = int(min(max(-floor_div((long long)low - t.at.least[s], step_q), 0ll), (long long)n));
-        n -= before, m = int(min(max(floor_div((long long)t.at.most[s] - t.get(1, kLow, s), step_kv) + 1, 0ll), (long long)m));
-        t.set(0, kFirst, s, t.get(0, kFirst, s) + before), t.set(0, kLow, s, low + before * step_q);
-      }
-      t.set(0, kCount, s, n), t.set(1, kCount, s, m);
-    }
+    if (t.is_even) t.get(0, kCount, s) = n, t.get(1, kCount, s) = m;
   }
   __syncthreads();
+  if (!t.is_even) {
+    t.clear();
+    __syncthreads();
+  }
 }
 
 // Keeps starts of runs in the order of tokens: `has` of up to four of a thread's.
@@ -339,89 +334,85 @@ template <class Table> ATTN_INLINE void append_starts(Table &t, int side, int &r
   __syncthreads();
 }
 
-// Writes the ids of selected tokens of an even row.
-template <class Table> ATTN_INLINE void map_side(Table &t, int side, const Tokens &tokens, int *to) {
-  const Part part = part_of(t, tokens);
-  for (int at = part.begin + threadIdx.x; at < part.end; at += blockDim.x) {
-    int id = tokens.ids[at];
-    if (id <= 0 || id > Table::Segments || unsigned(at - t.get(side, kFirst, id - 1)) >= unsigned(t.get(side, kCount, id - 1))) id = 0;
-    to[(long long)row_index<Table::Cluster>() * tokens.count + at] = id;
-  }
+// The id of a token that is selected, or 0.
+template <class Table> ATTN_INLINE int selected_id(Table &t, int side, const Tokens &tokens, int at, int &status) {
+  if (at < 0 || at >= tokens.count) return 0;
+  const int position = tokens.positions ? tokens.positions[at] : 0, id = checked_id(t, tokens.ids[at], position, status);
+  return id && is_within(t, side, id, position) ? id : 0;
 }
 
-template <class Table> ATTN_INLINE void select_side(Table &t, int side, const Tokens &tokens, int *to) {
-  const Part part = part_of(t, tokens);
-  int runs = 0;
-  for (int base = part.begin; base < part.end; base += 4 * blockDim.x) {
+template <class Table> ATTN_INLINE void select_side(Table &t, int side, const Tokens &tokens) {
+  int runs = 0, status = 0;
+#pragma unroll 1
+  for (int base = 0; base < tokens.count; base += 4 * blockDim.x) {
     const int at = base + 4 * threadIdx.x;
-    int ids[4], positions[4] = {}, previous = 0;
-    load_four(tokens.ids, at, part.end, ids);
-    if (tokens.positions) load_four(tokens.positions, at, part.end, positions);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      ids[i] = checked_id(t, ids[i], positions[i]);
-      if (ids[i] && !is_within(t, side, ids[i], positions[i])) ids[i] = 0;
-    }
-    if (at > 0 && at < part.end) {
-      const int position = tokens.positions ? tokens.positions[at - 1] : 0;
-      previous = checked_id(t, tokens.ids[at - 1], position);
-      if (previous && !is_within(t, side, previous, position)) previous = 0;
-    }
+    int previous = selected_id(t, side, tokens, at - 1, status);
     bool starts[4];
-    Seen seen;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      starts[i] = ids[i] && ids[i] != (i ? ids[i - 1] : previous);
-      if (ids[i]) seen.add(at + i, positions[i]);
-      if (ids[i] && (i == 3 || ids[i + 1] != ids[i])) note(t, side, ids[i], seen), seen = Seen();
+      const int id = selected_id(t, side, tokens, at + i, status);
+      starts[i] = id && id != previous;
+      previous = id;
+      if (!id) continue;
+      const int position = tokens.positions ? tokens.positions[at + i] : 0;
+      atomicAdd(&t.get(side, kCount, id - 1), 1);
+      atomicMin(&t.get(side, kFirst, id - 1), at + i), atomicMax(&t.get(side, kLast, id - 1), at + i);
+      atomicMin(&t.get(side, kLow, id - 1), position), atomicMax(&t.get(side, kHigh, id - 1), position);
     }
     append_starts(t, side, runs, at, starts);
-    if (to) {
-      int *place = to + (long long)row_index<Table::Cluster>() * tokens.count + at;
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        if (at + i < part.end) place[i] = ids[i];
-    }
   }
   if (threadIdx.x == 0) t.at.runs[side] = runs;
 }
+
+// Writes the ids of selected tokens: by all blocks, which have the first one's bounds.
+template <class Table> ATTN_INLINE void map_segments(Table &t, const Tokens &q, const Tokens &kv, int *ids_q, int *ids_kv) {
+  constexpr int S = Table::Segments;
+  cluster_sync<Table::Cluster>();
+  if (cluster_rank<Table::Cluster>() != 0)
+    for (int i = threadIdx.x; i < 2 * S; i += blockDim.x) t.at.least[i] = *of_block<Table::Cluster>(t.at.least + i, 0);
+  cluster_sync<Table::Cluster>();
+  int status = 0;
+#pragma unroll 1
+  for (int side = 0; side < 2; ++side) {
+    const Tokens tokens = side_of(side, q, kv);
+    const Part part = part_of(t, tokens);
+    int *const to = (side ? ids_kv : ids_q) + (long long)row_index<Table::Cluster>() * tokens.count;
+#pragma unroll 1
+    for (int at = part.begin + threadIdx.x; at < part.end; at += blockDim.x) to[at] = selected_id(t, side, tokens, at, status);
+  }
+}
+
 template <class Table>
 ATTN_INLINE void select_segments(Table &t, const Tokens &q, const Tokens &kv, int *ids_q = nullptr, int *ids_kv = nullptr) {
-  if (t.is_even) {
-    if (ids_q) map_side(t, 0, q, ids_q), map_side(t, 1, kv, ids_kv);
-    return;
-  }
-  select_side(t, 0, q, ids_q), select_side(t, 1, kv, ids_kv);
-  meet(t);
+  if (ids_q) map_segments(t, q, kv, ids_q, ids_kv);
+  if (t.is_even || cluster_rank<Table::Cluster>() != 0) return;
+#pragma unroll 1
+  for (int side = 0; side < 2; ++side) select_side(t, side, side_of(side, q, kv));
+  __syncthreads();
   for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x)
     if (t.get(0, kCount, s) > 0 && !(t.whole(0, s) && t.whole(1, s))) t.flag(s, kSplit);
   __syncthreads();
 }
 
-// Claims are about all pairs of a segment. In an even row with the same step on both sides, the diagonal of positions is a number. Else, where the
-// claimed diagonal passes between pairs, it is enough to ask at each query for the last key before it and the first behind it, and at each key
-// likewise: positions then rise along the diagonal, and all other pairs follow. Where it passes by, extremes say.
+// Claims are about all pairs of a segment. Of an even row the diagonal of positions is a number. Else, where the claimed diagonal passes between
+// pairs, it is enough to ask at each query for the last key before it and the first behind it, and at each key likewise: positions then rise along
+// the diagonal, and all other pairs follow. Where it passes by, extremes say.
 template <class Table, class Says> ATTN_INLINE void check_segments(Table &t, const Tokens &q, const Tokens &kv, Says claims) {
-  bool asks = false;
+  if (cluster_rank<Table::Cluster>() != 0) return;
   if (t.is_even) {
     for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x) {
-      const int n = t.get(0, kCount, s), m = t.get(1, kCount, s), step_q = t.get(0, kLeastStep, s), step_kv = t.get(1, kLeastStep, s);
+      const int n = t.get(0, kCount, s), m = t.get(1, kCount, s), step = n > 1 ? t.get(0, kLeastStep, s) : m > 1 ? t.get(1, kLeastStep, s) : 1;
       if (n == 0 || m == 0) continue;
-      if (n > 1 && m > 1 && step_q != step_kv) { asks = true; continue; }
-      const int step = n > 1 ? step_q : m > 1 ? step_kv : 1;
       for (const auto &c : claims(n, m, t.at.shift[s]).claim) {
-        const long long d = floor_div((long long)t.get(0, kLow, s) - t.get(1, kLow, s) + c.shift, step);
-        if (d != c.diagonal && !(d >= m - 1 && c.diagonal >= m - 1) && !(d <= -n && c.diagonal <= -n)) t.flag(s, kPositions);
+        // Positions have their diagonal where x / step is.
+        const long long x = (long long)t.get(0, kLow, s) - t.get(1, kLow, s) + c.shift, d = c.diagonal;
+        const bool same = d * step <= x && x < (d + 1) * step;
+        const bool all = d >= m - 1 && x >= (long long)(m - 1) * step, none = d <= -n && x < (long long)(1 - n) * step;
+        if (!same && !all && !none) t.flag(s, kPositions);
       }
     }
-    t.asked = __syncthreads_or(asks);
-    if (!t.asked) return;
-    for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x) {  // which tokens are left, and their highest positions
-      const int n = t.get(0, kCount, s), m = t.get(1, kCount, s);
-      if (n == 0 || m == 0) continue;
-      t.set(0, kHigh, s, q.positions[t.get(0, kFirst, s) + n - 1]), t.set(1, kHigh, s, kv.positions[t.get(1, kFirst, s) + m - 1]);
-    }
     __syncthreads();
+    return;
   }
   for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x) {
     const int n = t.get(0, kCount, s), m = t.get(1, kCount, s);
@@ -431,11 +422,11 @@ template <class Table, class Says> ATTN_INLINE void check_segments(Table &t, con
           (c.diagonal <= -n && t.get(1, kLow, s) <= (long long)t.get(0, kHigh, s) + c.shift))
         t.flag(s, kPositions);
   }
-#pragma unroll
+#pragma unroll 1
   for (int side = 0; side < 2; ++side) {
-    const Tokens &own = side ? kv : q;
-    const Part part = part_of(t, own);
-    for (int at = part.begin + threadIdx.x; at < part.end; at += blockDim.x) {
+    const Tokens own = side_of(side, q, kv);
+#pragma unroll 1
+    for (int at = threadIdx.x; at < own.count; at += blockDim.x) {
       const int id = own.ids[at], s = id - 1;
       const long long position = own.positions[at];
       if (id <= 0 || id > Table::Segments || is_far(position) || !is_within(t, side, id, position) || t.is_bad(s)) continue;
@@ -482,72 +473,57 @@ template <int N, class Table> ATTN_INLINE void sums_before(Table &t, const int (
   }
 }
 
-// The segments of a side in the order of their first tokens, which is that of ids most of the time; -1 behind the last. Returns how many.
-template <class Table> ATTN_INLINE int sort_segments(Table &t, int side) {
+// The segments of both sides in the order of their first tokens, which is that of ids most of the time; -1 behind the last. Says how many.
+template <class Table> ATTN_INLINE void sort_segments(Table &t, int (&counts)[2]) {
   constexpr int S = Table::Segments;
-  int count = 0;
-  bool sorted = true;
+  counts[0] = counts[1] = 0;
   for (int base = 0; base < S; base += blockDim.x) {
-    const int s = base + threadIdx.x, taken[1] = {s < S && t.get(side, kCount, s) > 0};
-    int before[1], total[1];
+    const int s = base + threadIdx.x, taken[2] = {s < S && t.get(0, kCount, s) > 0, s < S && t.get(1, kCount, s) > 0};
+    int before[2], total[2];
     sums_before(t, taken, before, total);
-    if (taken[0]) t.at.order[count + before[0]] = s;
-    count += total[0];
+#pragma unroll
+    for (int side = 0; side < 2; ++side) {
+      if (taken[side]) t.at.order[side][counts[side] + before[side]] = s;
+      counts[side] += total[side];
+    }
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < S; i += blockDim.x) {
-    if (i >= count) t.at.order[i] = -1;
-    if (i + 1 < count) sorted &= t.get(side, kFirst, t.at.order[i]) < t.get(side, kFirst, t.at.order[i + 1]);
-  }
-  if (__syncthreads_or(!sorted)) {
-    for (int s = threadIdx.x; s < S; s += blockDim.x) {
-      if (t.get(side, kCount, s) == 0) continue;
-      int before = 0;
-      for (int r = 0; r < S; ++r) before += t.get(side, kCount, r) > 0 && t.get(side, kFirst, r) < t.get(side, kFirst, s);
-      t.at.order[before] = s;
+  bool unsorted = false;
+#pragma unroll
+  for (int side = 0; side < 2; ++side)
+    for (int i = threadIdx.x; i < S; i += blockDim.x) {
+      if (i >= counts[side]) t.at.order[side][i] = -1;
+      if (i + 1 < counts[side]) unsorted |= t.get(side, kFirst, t.at.order[side][i]) > t.get(side, kFirst, t.at.order[side][i + 1]);
     }
-    __syncthreads();
+  if (!__syncthreads_or(unsorted)) return;
+#pragma unroll 1
+  for (int i = threadIdx.x; i < 2 * S; i += blockDim.x) {
+    const int side = i / S, s = i % S;
+    if (t.get(side, kCount, s) == 0) continue;
+    int before = 0;
+#pragma unroll 1
+    for (int other = 0; other < S; ++other) before += t.get(side, kCount, other) > 0 && t.get(side, kFirst, other) < t.get(side, kFirst, s);
+    t.at.order[side][before] = s;
   }
-  return count;
+  __syncthreads();
 }
 
-// Afterwards only the first block of a cluster goes on. It knows what all have found, and the order of segments on the side of q.
 template <class Table>
 ATTN_INLINE void write_segments(Table &t, int *seqlens_q, int *seqlens_kv, int *offsets_q, int *offsets_kv, int *status) {
-  constexpr int S = Table::Segments, Cluster = Table::Cluster;
-  const long long row = row_index<Cluster>();
-  const int rank = cluster_rank<Cluster>();
-  if (!t.is_even || t.asked) cluster_sync<Cluster>();  // what blocks have found for themselves
+  constexpr int S = Table::Segments;
+  if (cluster_rank<Table::Cluster>() != 0) return;
+  const long long row = row_index<Table::Cluster>();
+  int counts[2];
+  sort_segments(t, counts);
 #pragma unroll
-  for (int side = 1; side >= 0; --side) {
+  for (int side = 0; side < 2; ++side) {
     int *const lengths = (side ? seqlens_kv : seqlens_q) + row * S, *const offsets = (side ? offsets_kv : offsets_q) + row * (S + 1);
-    int runs = 0;
-    if (!t.is_even) {  // starts lie in all blocks
-      int before = 0;
-      for (int r = 0; r < Cluster; ++r) {
-        const int of_other = *of_block<Cluster>(&t.at.runs[side], r);
-        before += r < rank ? of_other : 0, runs += of_other;
-      }
-      for (int i = threadIdx.x; i < min(t.at.runs[side], S + 1) && before + i <= S; i += blockDim.x) offsets[before + i] = t.at.starts[side][i];
-    }
-    if (rank != 0) continue;
-    if (t.is_even || side == 0) {
-      const int count = sort_segments(t, side);
-      for (int i = threadIdx.x; t.is_even && i < count; i += blockDim.x) offsets[i] = t.get(side, kFirst, t.at.order[i]);
-      if (t.is_even) runs = count;
-    }
-    for (int i = runs + threadIdx.x; i <= S; i += blockDim.x) offsets[i] = -1;
+    const int runs = t.is_even ? counts[side] : t.at.runs[side];
+    for (int i = threadIdx.x; i <= S; i += blockDim.x)
+      offsets[i] = i >= runs ? -1 : t.is_even ? t.get(side, kFirst, t.at.order[side][i]) : t.at.starts[side][i];
     for (int s = threadIdx.x; s < S; s += blockDim.x) lengths[s] = t.get(side, kCount, s);
   }
-  if (!t.is_even || t.asked) {
-    if (rank == 0)
-      for (int r = 1; r < Cluster; ++r) {
-        for (int i = threadIdx.x; i < (S + 31) / 32; i += blockDim.x) t.at.bad[i] |= *of_block<Cluster>(&t.at.bad[i], r);
-        if (threadIdx.x == 0) t.at.status |= *of_block<Cluster>(&t.at.status, r);
-      }
-    cluster_sync<Cluster>();  // nobody leaves while others read
-  }
-  if (rank == 0 && threadIdx.x == 0) status[row] = t.at.status;
+  if (threadIdx.x == 0) status[row] = t.at.status;
 }
 
 }  // namespace attn

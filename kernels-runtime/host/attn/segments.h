@@ -174,9 +174,8 @@ ATTN_VERB void check_segments(T &t, const Tokens &q, const Tokens &kv,
 }
 
 template <class T>
-ATTN_VERB void write_segments(T &t, const Tokens &, int *seqlens_q,
-                              int *seqlens_kv, int *offsets_q, int *offsets_kv,
-                              int *status) {
+ATTN_VERB void write_segments(T &t, int *seqlens_q, int *seqlens_kv,
+                              int *offsets_q, int *offsets_kv, int *status) {
   constexpr int S = T::Segments;
   const long long row = block_index();
   for (int side = 0; side < 2; ++side) {
@@ -195,7 +194,6 @@ ATTN_VERB void pair_segments(T &t, const Tokens &q, const Tokens &kv,
                              int *offsets_q, int *cu_kv, int *offsets_kv) {
   constexpr int S = T::Segments;
   const int row = q.row, size = rows * S;
-  const int *starts = starts_q + (long long)row * (S + 1);
   int order[S], count = 0; // segments that have a place, by their first query
   for (int s = 0; s < S; ++s) {
     if (t.seen[0][s].count == 0 || t.bad[s])

@@ -30,8 +30,8 @@ LogicalResult SegmentsOp::verify() {
                "expected mask #attn.full, #attn.causal, #attn.causal<bottom_right> or a band of one of them with "
                "bounds from 0 to 2^29 - 1 (bottom_right: with right = 0), got: ")
            << getMask();
-  if (int64_t n = getSegments(); n < 1 || n > 1024) // C2
-    return emitOpError("expected segments from 1 to 1024, got: ") << n;
+  if (int64_t n = getSegments(); n < 1 || n > 2048) // C2
+    return emitOpError("expected segments from 1 to 2048, got: ") << n;
   if (std::optional<int64_t> tile = getTiles(); tile && (*tile < 16 || *tile > 256 || *tile % 16)) // C3
     return emitOpError("expected tiles in multiples of 16 from 16 to 256, got: ") << *tile;
   if (!isIdentifier(getSymName())) // C4

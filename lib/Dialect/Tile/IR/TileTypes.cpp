@@ -140,16 +140,16 @@ LogicalResult FragType::verify(function_ref<InFlightDiagnostic()> emitError, int
 }
 
 LogicalResult TableType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t segments, int64_t cluster) {
-  if (segments < 1 || segments > 1024 || cluster < 1 || cluster > 16) // C1
-    return emitError() << "expected a table of 1 to 1024 segments for clusters of 1 to 16 blocks, got: " << segments
+  if (segments < 1 || segments > 2048 || cluster < 1 || cluster > 16) // C1
+    return emitError() << "expected a table of 1 to 2048 segments for clusters of 1 to 16 blocks, got: " << segments
                        << ", " << cluster;
   return success();
 }
 
 int64_t TableType::getBytes() const {
   int64_t s = getSegments(), fields = 14, buckets = 256;
-  int64_t tables = std::max(fields * s * (getCluster() > 1 ? 2 : 1), 33 * buckets);
-  int64_t words = tables + 4 * s + 2 * (s + 1) + llvm::divideCeil(s, 32) + 4 + 3 * 32;
+  int64_t tables = std::max(fields * s, 33 * buckets);
+  int64_t words = tables + 5 * s + 2 * (s + 1) + llvm::divideCeil(s, 32) + 4 + 3 * 32;
   return llvm::alignTo(words * 4, 16);
 }
 

@@ -127,7 +127,7 @@ def Attn_SegmentsOp : Attn_Op<"segments", [Symbol]> {
 
     Constraints:
     - C1: the mask is one of those above; windows are not negative and below 2^29.
-    - C2: segments is from 1 to 1024.
+    - C2: segments is from 1 to 2048.
     - C3: tiles is a multiple of 16 from 16 to 256.
     - C4: the name is an identifier.
 

@@ -178,7 +178,7 @@ def Tile_Table : Tile_Type<"Table", "table"> {
     add to it end with all blocks knowing the same.
 
     Constraints:
-    - C1: segments is from 1 to 1024, cluster from 1 to 16.
+    - C1: segments is from 1 to 2048, cluster from 1 to 16.
 
     Example: `!tile.table<256, 16>`.
   }];
