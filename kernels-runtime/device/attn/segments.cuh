@@ -276,7 +276,7 @@ template <class Table, class Says> ATTN_INLINE void check_segments(Table &t, con
         t.flag(s, kPositions);
   }
   for (int side = 0; side < 2; ++side) {
-    const Tokens &own = side ? kv : q;
+    const Tokens own = {side ? kv.ids : q.ids, side ? kv.positions : q.positions, side ? kv.count : q.count};  // no address: both stay in registers
     const Part part = part_of(t, own);
     for (int at = part.begin + threadIdx.x; at < part.end; at += blockDim.x) {
       const int id = own.ids[at], s = id - 1;
@@ -308,18 +308,18 @@ ATTN_INLINE void write_segments(Table &t, int *seqlens_q, int *seqlens_kv, int *
   constexpr int S = Table::Segments, Cluster = Table::Cluster;
   const long long row = blockIdx.x / Cluster;
   const int rank = cluster_rank<Cluster>();
-  int *const lengths[] = {seqlens_q + row * S, seqlens_kv + row * S}, *const offsets[] = {offsets_q + row * (S + 1), offsets_kv + row * (S + 1)};
   cluster_sync<Cluster>();
   for (int side = 0; side < 2; ++side) {
+    int *const lengths = (side ? seqlens_kv : seqlens_q) + row * S, *const offsets = (side ? offsets_kv : offsets_q) + row * (S + 1);
     int before = 0, sum = 0;
     for (int r = 0; r < Cluster; ++r) {
       const int runs = *of_block<Cluster>(&t.at.runs[side], r);
       before += r < rank ? runs : 0, sum += runs;
     }
-    for (int i = threadIdx.x; i < min(t.at.runs[side], S + 1) && before + i <= S; i += blockDim.x) offsets[side][before + i] = t.at.starts[side][i];
+    for (int i = threadIdx.x; i < min(t.at.runs[side], S + 1) && before + i <= S; i += blockDim.x) offsets[before + i] = t.at.starts[side][i];
     if (rank != 0) continue;
-    for (int i = sum + threadIdx.x; i <= S; i += blockDim.x) offsets[side][i] = -1;
-    for (int s = threadIdx.x; s < S; s += blockDim.x) lengths[side][s] = t.get(side, kCount, s);
+    for (int i = sum + threadIdx.x; i <= S; i += blockDim.x) offsets[i] = -1;
+    for (int s = threadIdx.x; s < S; s += blockDim.x) lengths[s] = t.get(side, kCount, s);
   }
   if (rank == 0)
     for (int r = 1; r < Cluster; ++r) {
