@@ -65,7 +65,10 @@ struct PackedSide {
       tensors[offsetsName] = intTensor({batch + 1}, [&](int64_t i) { return i ? at += lengths[i - 1] + gap() : at; });
     }
     const Tensor &offsets = tensors[offsetsName];
-    rows = int64_t(offsets.load(offsets.numElements() - 1)) + padding;
+    rows = int64_t(offsets.load(offsets.numElements() - 1));
+    for (auto [b, length] : llvm::enumerate(lengths)) // given ones of kv may be in any order
+      rows = std::max(rows, int64_t(offsets.load(b)) + length);
+    rows += padding;
   }
 };
 } // namespace

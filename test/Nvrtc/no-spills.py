@@ -6,7 +6,8 @@
 Compiles each kernel with `attn-translate --compile`, two at a time, and prints
 the offenders. The matrix: every mask with every head dim on three chips; packed
 layouts, float16, d_qk != d_v, a chip with little shared memory and, on two chips,
-score modifiers and the rarer masks in samples.
+score modifiers and the rarer masks in samples. And segments: each kind of mask,
+with and without a window, with all results and with few.
 """
 import os
 import re
@@ -37,6 +38,15 @@ MODIFIED = {  # masks with something done to scores
     "alibi": ("causal", "#attn.alibi"),
     "softcap_alibi": ("full", "#attn.softcap<50.0>, #attn.alibi<bottom_right>"),
 }
+SEGMENTS = {  # masks, and how many segments with what else
+    "full": ("#attn.full", "segments(4)"),
+    "causal": ("#attn.causal", "segments(64) maps tiles(128)"),
+    "causal_alone": ("#attn.causal", "segments(64)"),
+    "bottom_right": ("#attn.causal<bottom_right>", "segments(2048) maps tiles(64)"),
+    "window": ("#attn.band<left = 1023, right = 0>", "segments(256) tiles(128)"),
+    "aligned_window": ("#attn.band<left = 1023, right = 0, bottom_right>", "segments(256) maps tiles(16)"),
+    "both_sides": ("#attn.band<left = 7, right = 9>", "segments(1) maps tiles(256)"),
+}
 
 
 def cases():
@@ -55,7 +65,8 @@ def cases():
         chosen.add((chip, "causal", "bshd", 192, 128, "bf16"))
         chosen.add((chip, "window", "thd", 64, 64, "f16"))
         chosen.add((chip, "causal", "thd padded", 192, 128, "f16"))
-    return sorted(chosen, key=lambda case: -(case[3] + case[4]) * (1 + (case[1] == "sink_window")))
+    chosen = sorted(chosen, key=lambda case: -(case[3] + case[4]) * (1 + (case[1] == "sink_window")))
+    return chosen + [(chip, mask, "segments", 0, 0, "i32") for chip in CHIPS for mask in SEGMENTS]
 
 
 def name_of(case):
@@ -67,10 +78,14 @@ def compile_one(folder, case):
     """What is wrong with the kernel of this case, or None."""
     chip, mask, layout, d, e, dtype = case
     path = os.path.join(folder, name_of(case) + ".mlir")
-    mask, modifiers = MODIFIED.get(mask, (mask, ""))
+    if layout == "segments":
+        text = "attn.segments @{} mask({}) {}\n".format(name_of(case), *SEGMENTS[mask])
+    else:
+        mask, modifiers = MODIFIED.get(mask, (mask, ""))
+        text = (f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED)[mask]}) layout({layout}) heads(16, 4) "
+                f"dims({d}, {e}) dtype({dtype}) score([{modifiers}])\n")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED)[mask]}) layout({layout}) heads(16, 4) "
-                   f"dims({d}, {e}) dtype({dtype}) score([{modifiers}])\n")
+        file.write(text)
     run = subprocess.run(["attn-translate", "--compile", "--quiet", "--target", chip, path], capture_output=True,
                          text=True, check=False)
     if run.returncode:

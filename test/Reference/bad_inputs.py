@@ -110,8 +110,12 @@ def arrays():
     bad("expected `cu_seqlens_kv` to ascend, got: 6 after 7 at index 2", cu_seqlens_kv=i32(0, 7, 6))
     bad("expected the last of `cu_seqlens_q` within the buffer of 9 tokens, got: 10", cu_seqlens_q=i32(0, 4, 10))
     bad("expected `padded_offsets_q` to start at 0 or later, got: -1", padded_offsets_q=i32(-1, 4, 9))
+    bad("expected sequence 1 of `padded_offsets_kv` within the buffer of 6 tokens, got: 4 from 3",
+        padded_offsets_kv=i32(0, 3, 6))
+    bad("expected sequence 0 of `padded_offsets_kv` within the buffer of 6 tokens, got: 2 from -1",
+        padded_offsets_kv=i32(-1, 2, 6))
     bad("expected `padded_offsets_q` to ascend, got: 3 after 4 at index 2", padded_offsets_q=i32(0, 4, 3))
-    bad("expected the last of `padded_offsets_kv` within the buffer of 6 tokens, got: 7", padded_offsets_kv=i32(0, 2, 7))
+    bad("expected the last of `padded_offsets_q` within the buffer of 9 tokens, got: 10", padded_offsets_q=i32(0, 4, 10))
     bad("expected a slot of at least 3 tokens for sequence 0 in `padded_offsets_q`, got: 2", padded_offsets_q=i32(0, 2, 9))
 
 

@@ -2,8 +2,10 @@
 #include "TestHelpers.h"
 #include "attn-rt/Launch.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <thread>
 #include <vector>
 
 #include <sys/wait.h>
@@ -41,14 +43,14 @@ static Artifact saxpy(const char *target) {
 
 static void artifact() {
   Artifact a = saxpy("cpu");
-  a.grid = {true, 128, 16, true};
+  a.grid = {true, 128, 16, true, true};
   a.params.push_back({"q_map", Param::Kind::TensorMap, 128, 64});
   a.params.push_back({"queue", Param::Kind::Queue});
   a.notes = {{"mask", "causal \"x\"\n"}};
   Result<Artifact> b = Artifact::fromJson(a.toJson());
   EXPECT(b.ok(), "{}", b.error().str());
   EXPECT(b->toJson() == a.toJson() && b->source == a.source && b->params[2].kind == Param::Kind::F32 && b->grid.packed);
-  EXPECT(b->grid.persistent && b->params[4].boxRows == 128 && b->params[4].boxCols == 64 &&
+  EXPECT(b->grid.persistent && b->grid.rows && b->params[4].boxRows == 128 && b->params[4].boxCols == 64 &&
          b->params[5].kind == Param::Kind::Queue);
   // Boxes belong to tensor maps, and nothing but a box's numbers is one.
   EXPECT(saxpy("cpu").toJson().find("box") == std::string::npos);
@@ -67,12 +69,17 @@ static void artifact() {
   refused("\"box_cols\": 64", "\"box_cols\": 12");
   refused("\"persistent\": true", "\"persistent\": 1");
   refused(",\n    \"persistent\": true", "");
+  refused("\"rows\": true", "\"rows\": 16");
+  refused(",\n    \"rows\": true", "");
   refused("\"queue\"\n", "\"queues\"\n");
-  EXPECT(!Artifact::fromJson("{") && !Artifact::fromJson("[]") && !Artifact::fromJson("{\"abi_version\": 2}"));
-  fmt::print("{}\n", Artifact::fromJson("{\"abi_version\": 99}").error().str());
+  EXPECT(!Artifact::fromJson("{") && !Artifact::fromJson("[]") && !Artifact::fromJson("{\"abi_version\": 3}"));
+  for (const char *version : {"2", "99"})
+    fmt::print("{}\n", Artifact::fromJson(fmt::format("{{\"abi_version\": {}}}", version)).error().str());
   EXPECT((GridRule{false, 128, 16}.blocks(4, 1000) == 16 * 4 * 8) &&
          (GridRule{true, 128, 2}.blocks(3, 1000) == 2 * (7 + 3 + 2)));
   EXPECT((GridRule{false, 128, 16}.blocks(0, 1000) == 0));
+  GridRule rows{false, 128, 1, false, true};
+  EXPECT(rows.blocks(7, 1000) == 7 && rows.blocks(7, 0) == 7 && rows.blocks(0, 1000) == 0);
   EXPECT(parseSize("64K") == 65536 && parseSize("1G") == 1u << 30 && !parseSize("") && !parseSize("1T") &&
          !parseSize("-1") && parseSize("7") == 7u);
 }
@@ -140,7 +147,32 @@ static void host(const std::string &root) {
     void *args[] = {&got};
     EXPECT(run(**module, pool, args, 1).ok() && got == i);
   }
+  // A launch has a counter of its own, 0 at its start whatever launches before did to it.
+  Artifact counted = art;
+  counted.params = {{"order", Param::Kind::Pointer}, {"queue", Param::Kind::Queue}};
+  counted.source =
+      "extern \"C\" void saxpy_block(void *const *args, int block) {\n"
+      "  (*(int **)args[0])[block] = __atomic_fetch_add(*(unsigned **)args[1], 1u, __ATOMIC_ACQ_REL);\n}\n";
   Cache cache(options);
+  auto counting = *HostModule::load(*cache.get(*compiler, counted));
+  auto countThousand = [&] {
+    std::vector<int> order(1000);
+    int *place = order.data();
+    void *queue = nullptr;
+    void *args[] = {&place, &queue};
+    EXPECT(run(*counting, pool, args, 1000).ok());
+    std::sort(order.begin(), order.end());
+    for (int i = 0; i < 1000; ++i)
+      EXPECT(order[static_cast<size_t>(i)] == i);
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] {
+      for (int launches = 0; launches < 20; ++launches)
+        countThousand();
+    });
+  for (std::thread &thread : threads)
+    thread.join();
   art.source = "#error oh no\n";
   auto failed = cache.get(*compiler, art);
   EXPECT(!failed);

@@ -52,6 +52,7 @@ static_assert(computeCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_M
 static_assert(computeCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 static_assert(maxSharedMemoryOptin == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 static_assert(maxDynamicSharedSize == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+static_assert(nonPortableCluster == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
 static_assert(streamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(captureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 static_assert(captureNone == CU_STREAM_CAPTURE_STATUS_NONE);

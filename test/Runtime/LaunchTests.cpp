@@ -27,6 +27,10 @@ static void grid() {
   EXPECT(a.blocksToStart(1000, 132) == 264 && a.blocksToStart(100, 132) == 100);
   EXPECT(a.blocksToStart(int64_t(1) << 40, 132) == 264);
   EXPECT((GridRule{false, 128, 16, true}.blocks(4, 1000) == 16 * 4 * 8), "the work is the same");
+  a.grid = {false, 128, 1, false, true};
+  EXPECT(a.blocksToStart(7, 132) == 7 && a.blocksToStart(0, 132) == 0);
+  a.clusters = 16;
+  EXPECT(a.blocksToStart(7, 132) == 7 * 16 && a.blocksToStart(1000, 2) == 16000, "a cluster for each row");
 }
 
 static StreamKey id(uint64_t value) { return {StreamKey::Kind::Id, value}; }
@@ -121,6 +125,26 @@ static void fakeDriver() {
   EXPECT(go(0x101) == 0x10018 && go(0x102) == 0x1001c && go(0x103) == 0 && go(0x9000) == 0 && go(0x102) == 0x1001c);
   void *args[2] = {};
   EXPECT(launch(*module, args, 0, nullptr).ok() && !launch(*module, args, int64_t(1) << 31, nullptr));
+
+  // A cluster for each row: beyond eight blocks the driver is asked for it, and without a counter there is no launch.
+  auto *attributes = static_cast<int(*)[16]>(::dlsym(fake, "fake_attributes"));
+  EXPECT(attributes && (*attributes)[14] == 0);
+  kernel.artifact.grid = {false, 128, 1, false, true};
+  for (int clusters : {8, 16}) {
+    kernel.artifact.clusters = clusters;
+    auto rows = *Module::load(std::make_shared<CompiledKernel>(kernel));
+    EXPECT((*attributes)[14] == (clusters > 8) && (*attributes)[8] == kernel.artifact.smemBytes);
+    for (uint64_t stream = 0; stream < 9; ++stream) { // of eight counters
+      uint64_t batch = 5, place = ~uint64_t(0);
+      void *args[] = {&batch, &place};
+      Status status = launch(*rows, args, 5, reinterpret_cast<Stream>(0x200 + stream));
+      EXPECT(status.ok() == (stream < 8));
+      if (status.ok())
+        EXPECT(said->blocks == 5u * static_cast<unsigned>(clusters) && said->second == 0x10000 + 4 * stream);
+      else
+        fmt::print("{}\n", status.error().str());
+    }
+  }
 
   TensorMapSpec spec{0x4000, {64, 100, 4, 3}, {256, 64, 25600}, 128, 64, true};
   std::thread([&] { // which has no context

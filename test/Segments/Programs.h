@@ -60,6 +60,7 @@ bool golden(Programs &programs, const std::string &file);
 bool randomCases(Programs &programs, int64_t count, uint64_t seed, llvm::StringRef family, int64_t onlyCase);
 bool table(Programs &programs);
 bool badInputs(Programs &programs);
+bool attention(Programs &programs, const Target &target, int64_t count, uint64_t seed);
 
 } // namespace attn::segments
 

@@ -4,6 +4,7 @@
 //   attn-segments-test golden FILE.json      cases with known answers
 //   attn-segments-test random --count=N      N cases of each family
 //   attn-segments-test table                 which leading dimensions go together
+//   attn-segments-test attention --count=N   attention over the sequences, N cases of each kind
 //   attn-segments-test bad-inputs            each diagnostic, each bit of the status
 //
 #include "Programs.h"
@@ -14,7 +15,7 @@ using namespace attn;
 using namespace attn::segments;
 namespace cl = llvm::cl;
 
-static cl::opt<std::string> command(cl::Positional, cl::Required, cl::desc("golden|random|table|bad-inputs"));
+static cl::opt<std::string> command(cl::Positional, cl::Required, cl::desc("golden|random|attention|table|bad-inputs"));
 static cl::opt<std::string> file(cl::Positional, cl::desc("FILE.json"));
 static cl::opt<std::string> targetText("target", cl::desc("default: the GPU if there is one, else cpu"));
 static cl::opt<int64_t> count("count", cl::desc("cases of each family"), cl::init(1000));
@@ -33,6 +34,7 @@ int main(int argc, char **argv) {
   Programs programs(*target);
   bool good = command == "golden"       ? golden(programs, file)
               : command == "random"     ? randomCases(programs, count, seed, family, onlyCase)
+              : command == "attention"  ? attention(programs, *target, count, seed)
               : command == "table"      ? table(programs)
               : command == "bad-inputs" ? badInputs(programs)
                                         : false;

@@ -15,10 +15,8 @@ struct Tokens {
 ATTN_HELPER Tokens tokens(const int *ids, int row, int count) {
   return {ids + (long long)row * count, nullptr, row, count};
 }
-ATTN_HELPER Tokens tokens(const int *ids, int row, int count,
-                          const int *positions, int position_rows) {
-  return {ids + (long long)row * count,
-          positions + (long long)(row % position_rows) * count, row, count};
+ATTN_HELPER Tokens tokens(const int *ids, int row, int count, const int *positions, int position_rows) {
+  return {ids + (long long)row * count, positions + (long long)(row % position_rows) * count, row, count};
 }
 
 enum Status { kBadId = 1, kSplit = 2, kPositions = 4, kBadPosition = 8 };
@@ -30,9 +28,7 @@ struct Bounds {
 struct Claim {
   int diagonal, shift;
 };
-template <int N> struct Claims {
-  Claim claim[N];
-};
+template <int N> struct Claims { Claim claim[N]; };
 
 // What is known of the tokens of an id on one side.
 struct Seen {
@@ -67,17 +63,14 @@ template <class T> ATTN_HELPER int checked_id(T &t, const Tokens &x, int i) {
   }
   return id;
 }
-ATTN_HELPER int position_of(const Tokens &x, int i) {
-  return x.positions ? x.positions[i] : 0;
-}
+ATTN_HELPER int position_of(const Tokens &x, int i) { return x.positions ? x.positions[i] : 0; }
 template <class T> ATTN_HELPER void note(T &t, int side, int id, int i, int p) {
   Seen &s = t.seen[side][id - 1];
   s.count += 1;
   s.first = min(s.first, i), s.last = max(s.last, i);
   s.low = min(s.low, p), s.high = max(s.high, p);
 }
-template <class T>
-ATTN_HELPER int selected_id(T &t, int side, const Tokens &x, int i) {
+template <class T> ATTN_HELPER int selected_id(T &t, int side, const Tokens &x, int i) {
   const int id = checked_id(t, x, i), p = position_of(x, i);
   if (id == 0)
     return 0;
@@ -85,8 +78,7 @@ ATTN_HELPER int selected_id(T &t, int side, const Tokens &x, int i) {
   return (side == 0 ? p >= b.least : p <= b.most) ? id : 0;
 }
 
-template <class T>
-ATTN_VERB void count_segments(T &t, const Tokens &q, const Tokens &kv) {
+template <class T> ATTN_VERB void count_segments(T &t, const Tokens &q, const Tokens &kv) {
   for (int side = 0; side < 2; ++side) {
     const Tokens &x = side ? kv : q;
     for (int i = 0; i < x.count; ++i)
@@ -95,15 +87,13 @@ ATTN_VERB void count_segments(T &t, const Tokens &q, const Tokens &kv) {
   }
 }
 
-template <bool Whole, class T, class Bound>
-ATTN_VERB void bound_segments(T &t, const Tokens &, Bound bound) {
+template <bool Whole, class T, class Bound> ATTN_VERB void bound_segments(T &t, const Tokens &, Bound bound) {
   for (int s = 0; s < T::Segments; ++s) {
     Seen &q = t.seen[0][s], &kv = t.seen[1][s];
     t.bounds[s] = {kMost, kLeast, 0}; // nobody
     if (q.count > 0 && kv.count > 0) {
       if (!Whole || (q.whole() && kv.whole()))
-        t.bounds[s] =
-            bound(q.count, q.low, q.high, kv.count, kv.low, kv.high);
+        t.bounds[s] = bound(q.count, q.low, q.high, kv.count, kv.low, kv.high);
       else
         t.flag(s, kSplit);
     }
@@ -112,8 +102,7 @@ ATTN_VERB void bound_segments(T &t, const Tokens &, Bound bound) {
 }
 
 template <class T>
-ATTN_VERB void select_segments(T &t, const Tokens &q, const Tokens &kv,
-                               int *ids_q = nullptr, int *ids_kv = nullptr) {
+ATTN_VERB void select_segments(T &t, const Tokens &q, const Tokens &kv, int *ids_q = nullptr, int *ids_kv = nullptr) {
   for (int side = 0; side < 2; ++side) {
     const Tokens &x = side ? kv : q;
     int *const to = side ? ids_kv : ids_q;
@@ -134,9 +123,7 @@ ATTN_VERB void select_segments(T &t, const Tokens &q, const Tokens &kv,
       t.flag(s, kSplit);
 }
 
-template <class T, class Says>
-ATTN_VERB void check_segments(T &t, const Tokens &q, const Tokens &kv,
-                              Says claims) {
+template <class T, class Says> ATTN_VERB void check_segments(T &t, const Tokens &q, const Tokens &kv, Says claims) {
   for (int s = 0; s < T::Segments; ++s) {
     const Seen &a = t.seen[0][s], &b = t.seen[1][s];
     const int n = a.count, m = b.count;
@@ -174,23 +161,20 @@ ATTN_VERB void check_segments(T &t, const Tokens &q, const Tokens &kv,
 }
 
 template <class T>
-ATTN_VERB void write_segments(T &t, int *seqlens_q, int *seqlens_kv,
-                              int *offsets_q, int *offsets_kv, int *status) {
+ATTN_VERB void write_segments(T &t, int *seqlens_q, int *seqlens_kv, int *offsets_q, int *offsets_kv, int *status) {
   constexpr int S = T::Segments;
   const long long row = block_index();
   for (int side = 0; side < 2; ++side) {
     for (int s = 0; s < S; ++s)
       (side ? seqlens_kv : seqlens_q)[row * S + s] = t.seen[side][s].count;
     for (int i = 0; i <= S; ++i)
-      (side ? offsets_kv : offsets_q)[row * (S + 1) + i] =
-          i < t.runs[side] ? t.starts[side][i] : -1;
+      (side ? offsets_kv : offsets_q)[row * (S + 1) + i] = i < t.runs[side] ? t.starts[side][i] : -1;
   }
   status[row] = t.status;
 }
 
 template <class T>
-ATTN_VERB void pair_segments(T &t, const Tokens &q, const Tokens &kv,
-                             unsigned *queue, int rows, int *cu_q,
+ATTN_VERB void pair_segments(T &t, const Tokens &q, const Tokens &kv, unsigned *queue, int rows, int *cu_q,
                              int *offsets_q, int *cu_kv, int *offsets_kv) {
   constexpr int S = T::Segments;
   const int row = q.row, size = rows * S;
@@ -233,8 +217,7 @@ ATTN_VERB void pair_segments(T &t, const Tokens &q, const Tokens &kv,
 }
 
 template <int QTile, class T, class Cost>
-ATTN_VERB void list_tiles(T &t, const Tokens &q, const Tokens &kv, int rows,
-                          const int *cu_q, const int *offsets_q,
+ATTN_VERB void list_tiles(T &t, const Tokens &q, const Tokens &kv, int rows, const int *cu_q, const int *offsets_q,
                           const int *cu_kv, int *list, int *listed, Cost cost) {
   if (!t.last)
     return;
@@ -252,8 +235,7 @@ ATTN_VERB void list_tiles(T &t, const Tokens &q, const Tokens &kv, int rows,
       int slot = b < 0 ? 0 : begin / QTile + b + 1;
       for (int q0 = 0; q0 < end - begin; q0 += QTile, ++slot) {
         const int behind = min(q0 + QTile, len_q);
-        const long long keys =
-            behind > q0 ? max(cost(len_q, len_kv, q0, behind), 0) : 0;
+        const long long keys = behind > q0 ? max(cost(len_q, len_kv, q0, behind), 0) : 0;
         const long long steps = (keys * (buckets - 1) + longest - 1) / longest;
         const int bucket = buckets - 1 - int(min(steps, buckets - 1ll));
         if (pass)

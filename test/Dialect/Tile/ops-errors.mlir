@@ -12,7 +12,7 @@
 
 // -----
 
-// expected-error @below {{expected grid `dense` or `packed`, got: sparse}}
+// expected-error @below {{expected grid `dense`, `packed` or `rows`, got: sparse}}
 tile.kernel @k() target("cpu") grid(sparse heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
 }
 

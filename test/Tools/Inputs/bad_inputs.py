@@ -110,6 +110,7 @@ def packed():
                    padded_offsets_kv=i32(1, 4, 9))
     for values in ((0, 2, 9), (0, 4, 10), (-1, 4, 9), (5, 4, 9), (0, 9, 4)):
         expect("`padded_offsets_q`", padded, {**offsets, "padded_offsets_q": i32(*values)})
+    for values in ((-1, 4, 9), (0, 8, 9), (7, 4, 9)):  # in any order, but within the rows
         expect("`padded_offsets_kv`", padded, {**offsets, "padded_offsets_kv": i32(*values)})
     expect("error: expected shape [3] for `padded_offsets_q`, got: [2]", padded,
            {**offsets, "padded_offsets_q": i32(0, 9)})

@@ -211,6 +211,14 @@ llvm::Error attn::checkOffsets(llvm::StringRef side, llvm::ArrayRef<int32_t> cuS
     return failure;
   if (paddedOffsets.empty())
     return llvm::Error::success();
+  if (side == "kv") { // only read, so their order does not matter
+    for (size_t b = 0; b + 1 < cuSeqlens.size(); ++b)
+      if (int64_t offset = paddedOffsets[b], length = cuSeqlens[b + 1] - cuSeqlens[b];
+          offset < 0 || offset + length > rows)
+        return error("expected sequence " + Twine(b) + " of `" + offsetsName + "` within the buffer of " + Twine(rows) +
+                     " tokens, got: " + Twine(length) + " from " + Twine(offset));
+    return llvm::Error::success();
+  }
   if (paddedOffsets[0] < 0)
     return error("expected `" + offsetsName + "` to start at 0 or later, got: " + Twine(paddedOffsets[0]));
   if (llvm::Error failure = checkAscending(offsetsName, paddedOffsets, rows))

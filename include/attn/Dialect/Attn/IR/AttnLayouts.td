@@ -26,7 +26,8 @@ def Attn_LayoutAttr : AttrDef<Attn_Dialect, "Layout"> {
     are the prefix sums of the lengths. With `padded`, sequence b starts at token
     `padded_offsets_q[b]` (int32, batch + 1; likewise `_kv`) and its slot ends at
     `padded_offsets_q[b + 1]`: padding may stand between sequences and after the
-    last one, and sequences may be empty. Padding rows of outputs are written as
+    last one, and sequences may be empty. Keys and values are only read: their
+    sequences may come in any order. Padding rows of outputs are written as
     0 (LSE: -inf). Lengths are run-time values and never part of a compile key.
 
     Constraints:

@@ -109,7 +109,11 @@ def Attn_SegmentsOp : Attn_Op<"segments", [Symbol]> {
       behind the last.
     - `status`: 0, or the sum of 1 (an id below 0 or beyond S), 2 (tokens of a segment that
       see something, or are seen, are not one run), 4 (the mask of positions is not that of
-      lengths and offsets, as in dual-chunk orders), 8 (a position beyond +-2^29).
+      lengths and offsets, as in dual-chunk orders; each bound of a window counts by
+      itself), 8 (a position beyond +-2^29). A token with such an id or position is as
+      padding. With `bottom_right` a segment that is not one run on both sides (2) has no
+      tokens that see something: there is no one end to align. What is not one run is not
+      looked at for 4.
     - with `maps`: `segments_q`, `segments_kv` [tokens]: the id, or 0 for tokens that see
       nothing and are not seen.
 
@@ -117,8 +121,9 @@ def Attn_SegmentsOp : Attn_Op<"segments", [Symbol]> {
     padded layouts take them: `cu_seqlens_q`, `padded_offsets_q`, `cu_seqlens_kv`,
     `padded_offsets_kv` [N + 1]; those behind the last segment are empty. A segment that
     gave its row a status of 2 or 4 is not among them: its rows get zeros, not wrong
-    results. With `tiles(M)` also `tiles_q` [rows * tokens / M + N + 2], the query tiles of M
-    rows that have something to write, the longest first, and `tile_count` [1].
+    results. Without rows there is one 0 in each. With `tiles(M)` also `tiles_q`
+    [rows * tokens / M + N + 2], the query tiles of M rows that have something to write, the
+    longest first, and `tile_count` [1].
 
     Rows are the leading dimensions of ids, any number of them, equal on both sides.
     `positions` have the same, or the last of them only: then they are taken again for

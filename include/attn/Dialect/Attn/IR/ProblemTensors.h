@@ -86,7 +86,8 @@ std::vector<ProblemTensor> tensorsOf(SegmentsOp segments);
 /// The contents of the arrays of a packed side (`q` or `kv`), with `rows` rows
 /// in its tensors: `cuSeqlens` starts at 0, ascends and ends within the rows;
 /// `paddedOffsets` (empty: the layout has none) start at 0 or later, ascend,
-/// leave each sequence a slot at least as long as it is, and end within the rows.
+/// leave each sequence a slot at least as long as it is, and end within the rows. Of
+/// `kv` they only keep each sequence within the rows.
 llvm::Error checkOffsets(llvm::StringRef side, llvm::ArrayRef<int32_t> cuSeqlens, llvm::ArrayRef<int32_t> paddedOffsets,
                          int64_t rows);
 
