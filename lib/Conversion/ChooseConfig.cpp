@@ -4,7 +4,7 @@
 
 using namespace attn;
 
-int64_t attn::clusterOf(llvm::StringRef target) { return target == "sm_90a" ? (getenv("ATTN_C") ? atoi(getenv("ATTN_C")) : 16) : 1; }
+int64_t attn::clusterOf(llvm::StringRef target) { return target == "sm_90a" ? 16 : 1; }
 
 int64_t attn::sharedMemoryLimit(llvm::StringRef target, int64_t arch) {
   if (target == "cpu")

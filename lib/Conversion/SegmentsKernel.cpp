@@ -31,8 +31,7 @@ public:
       for (const char *size : {"position_rows_q", "position_rows_kv"})
         add(size, b.getI32Type());
     add("queue", QueueType::get(b.getContext()));
-    int64_t warps = getenv("ATTN_W") ? atoi(getenv("ATTN_W")) : 16, blocks = getenv("ATTN_B") ? atoi(getenv("ATTN_B")) : 1;
-    auto config = ConfigAttr::get(b.getContext(), op.getTiles().value_or(128), 128, /*warps=*/warps, /*blocks=*/blocks, false,
+    auto config = ConfigAttr::get(b.getContext(), op.getTiles().value_or(128), 128, /*warps=*/16, /*blocks=*/1, false,
                                   false, 2, 1, false, false);
     auto kernel = KernelOp::create(b, loc, op.getSymName(), b.getArrayAttr(names), target, /*packed=*/false,
                                    /*heads=*/1, b.getI64IntegerAttr(cluster), config, IntegerAttr());

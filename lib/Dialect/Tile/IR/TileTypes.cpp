@@ -171,7 +171,7 @@ void TokenType::print(AsmPrinter &printer) const { printer << "<" << stringifyTo
 LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
                                  int64_t warps, int64_t blocks, bool, bool, int64_t stages, int64_t qStages, bool turns,
                                  bool narrow) {
-  if (!llvm::is_contained({1, 2, 4, 8, 12, 16, 32}, warps) || qTile <= 0 || qTile > 256 ||
+  if (!llvm::is_contained({1, 2, 4, 8, 12, 16}, warps) || qTile <= 0 || qTile > 256 ||
       qTile % (16 * (warps > 12 ? 1 : warps))) // C1
     return emitError()
            << "expected 1, 2, 4, 8 or 12 warps and a q_tile in multiples of 16 * warps up to 256, got: q_tile = "

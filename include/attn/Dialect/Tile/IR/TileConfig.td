@@ -26,7 +26,7 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     refuse anything but the defaults.
 
     Constraints:
-    - C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256; or warps is 16 or 32, in
+    - C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256; or warps is 16, in
       kernels that compute no tiles, and q_tile a multiple of 16 from 16 to 256.
     - C2: kv_tile is a multiple of 16 from 16 to 256.
     - C3: blocks is from 1 to 16.
