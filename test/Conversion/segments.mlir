@@ -12,19 +12,19 @@
 // CHECK-SAME: %offsets_q: !tile.ptr<i32>, %offsets_kv: !tile.ptr<i32>, %status: !tile.ptr<i32>,
 // CHECK-SAME: %cu_seqlens_q: !tile.ptr<i32>, %padded_offsets_q: !tile.ptr<i32>, %cu_seqlens_kv: !tile.ptr<i32>, %padded_offsets_kv: !tile.ptr<i32>,
 // CHECK-SAME: %batch: i32, %seqlen_q: i32, %seqlen_kv: i32, %queue: !tile.queue)
-// ONE-SAME: grid(rows cluster 1) config(<q_tile = 128, kv_tile = 128, warps = 32, blocks = 1>) {
-// CLUSTER-SAME: target("sm_90a") grid(rows cluster 16) config(<q_tile = 128, kv_tile = 128, warps = 32, blocks = 1>) {
+// ONE-SAME: grid(rows cluster 1) config(<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
+// CLUSTER-SAME: target("sm_90a") grid(rows cluster 16) config(<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
 // ONE: %table = tile.place "table" : !tile.table<64, 1>
 // CLUSTER: %table = tile.place "table" : !tile.table<64, 16>
 // CHECK-NEXT: %row = tile.row_index
 // CHECK-NEXT: %q = tile.tokens %ids_q row(%row) count(%seqlen_q){{$}}
 // CHECK-NEXT: %kv = tile.tokens %ids_kv row(%row) count(%seqlen_kv){{$}}
 // CHECK-NEXT: tile.count_segments %table, %q, %kv
-// CHECK-NEXT: tile.bound_segments %table
+// CHECK-NEXT: tile.bound_segments %table, %q :
 // CHECK: tile.yield %c-2147483648_i32, %c2147483647_i32, %c0_i32
 // CHECK: tile.select_segments %table, %q, %kv :
 // CHECK-NEXT: tile.write_segments %table lengths(%seqlens_q, %seqlens_kv) offsets(%offsets_q, %offsets_kv) status(%status)
-// CHECK-NEXT: tile.pair_segments %table, %q, %kv queue(%queue) rows(%batch) starts(%offsets_q) q(%cu_seqlens_q, %padded_offsets_q) kv(%cu_seqlens_kv, %padded_offsets_kv)
+// CHECK-NEXT: tile.pair_segments %table, %q, %kv queue(%queue) rows(%batch) q(%cu_seqlens_q, %padded_offsets_q) kv(%cu_seqlens_kv, %padded_offsets_kv)
 // CHECK-NEXT: }
 attn.segments @full mask(#attn.full) segments(64)
 
@@ -35,7 +35,7 @@ attn.segments @full mask(#attn.full) segments(64)
 // CHECK-SAME: config(<q_tile = 32,
 // CHECK: tile.tokens %ids_q row(%row) count(%seqlen_q) positions(%positions_q, %position_rows_q)
 // CHECK: tile.tokens %ids_kv row(%row) count(%seqlen_kv) positions(%positions_kv, %position_rows_kv)
-// CHECK: tile.bound_segments %table
+// CHECK: tile.bound_segments %table, %q :
 // CHECK: tile.yield %low_kv, %high_q, %c0_i32
 // CHECK: tile.select_segments %table, %q, %kv ids(%segments_q, %segments_kv)
 // CHECK: tile.check_segments %table, %q, %kv
@@ -49,7 +49,7 @@ attn.segments @causal mask(#attn.causal) segments(64) maps tiles(32)
 // Ends are aligned: of whole segments, by the difference of counts. With a window there
 // is a second claim, of the last key before it.
 // CHECK-LABEL: tile.kernel @aligned
-// CHECK: tile.bound_segments whole %table
+// CHECK: tile.bound_segments whole %table, %q :
 // CHECK: %[[SHIFT:.*]] = arith.subi %count_kv, %count_q
 // CHECK: %[[LEAST:.*]] = arith.subi %low_kv, %[[SHIFT]]
 // CHECK: %[[MOST:.*]] = arith.addi %high_q, %[[SHIFT]]
@@ -63,7 +63,7 @@ attn.segments @aligned mask(#attn.band<left = 1023, right = 0, bottom_right>) se
 
 // A full mask with a window: all tokens of segments on both sides, two claims.
 // CHECK-LABEL: tile.kernel @window
-// CHECK: tile.bound_segments %table
+// CHECK: tile.bound_segments %table, %q :
 // CHECK: tile.yield %c-2147483648_i32, %c2147483647_i32, %c0_i32
 // CHECK: tile.check_segments
 // CHECK: tile.yield %c5_i32, %{{.*}}, %c-4_i32, %{{.*}} : i32, i32, i32, i32

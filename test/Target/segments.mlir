@@ -6,10 +6,10 @@
 // RUN: attn-translate %s --target=sm_80 | FileCheck %s --check-prefixes=CHECK,GPU,ONE
 // RUN: attn-translate %s --target=cpu | FileCheck %s --check-prefixes=CHECK,ONE,HOST
 
-// CHECK: // full for {{.*}}, #tile.config<q_tile = 128, kv_tile = 128, warps = 32, blocks = 1>
+// CHECK: // full for {{.*}}, #tile.config<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>
 // CHECK-NEXT: #include "attn/rows.h"
-// CLUSTER: ATTN_CLUSTER_KERNEL(full, /*threads=*/1024, /*blocks per cluster=*/16)
-// ONE: ATTN_KERNEL(full, /*threads=*/1024, /*blocks per multiprocessor=*/1)
+// CLUSTER: ATTN_CLUSTER_KERNEL(full, /*threads=*/512, /*blocks per multiprocessor=*/1, /*blocks per cluster=*/16)
+// ONE: ATTN_KERNEL(full, /*threads=*/512, /*blocks per multiprocessor=*/1)
 // What is only read is const, what is written is not, and lengths of sequences are read as well.
 // CHECK-NEXT: (const int *ids_q, const int *ids_kv, int *seqlens_q, int *seqlens_kv, int *offsets_q, int *offsets_kv,
 // CHECK-NEXT: int *status, int *cu_seqlens_q, int *padded_offsets_q, int *cu_seqlens_kv, int *padded_offsets_kv, int batch,
@@ -21,12 +21,12 @@
 // CHECK-NEXT: const auto q = attn::tokens(ids_q, row, seqlen_q);
 // CHECK-NEXT: const auto kv = attn::tokens(ids_kv, row, seqlen_kv);
 // CHECK-NEXT: attn::count_segments(table, q, kv);
-// CHECK-NEXT: attn::bound_segments<false>(table, [=](int, int, int, int, int, int) {
+// CHECK-NEXT: attn::bound_segments<false>(table, q, [=](int, int, int, int, int, int) {
 // CHECK-NEXT: return attn::Bounds{-2147483648, 2147483647, 0};
 // CHECK-NEXT: });
 // CHECK-NEXT: attn::select_segments(table, q, kv);
 // CHECK-NEXT: attn::write_segments(table, seqlens_q, seqlens_kv, offsets_q, offsets_kv, status);
-// CHECK-NEXT: attn::pair_segments(table, q, kv, queue, batch, offsets_q, cu_seqlens_q, padded_offsets_q, cu_seqlens_kv, padded_offsets_kv);
+// CHECK-NEXT: attn::pair_segments(table, q, kv, queue, batch, cu_seqlens_q, padded_offsets_q, cu_seqlens_kv, padded_offsets_kv);
 // CHECK-NEXT: }
 attn.segments @full mask(#attn.full) segments(64)
 
@@ -34,7 +34,7 @@ attn.segments @full mask(#attn.full) segments(64)
 // CHECK: (const int *ids_q, const int *positions_q, const int *ids_kv, const int *positions_kv, int *seqlens_q,
 // CHECK: const auto q = attn::tokens(ids_q, row, seqlen_q, positions_q, position_rows_q);
 // CHECK-NEXT: const auto kv = attn::tokens(ids_kv, row, seqlen_kv, positions_kv, position_rows_kv);
-// CHECK: attn::bound_segments<false>(table, [=](int, int, int high_q, int, int low_kv, int) {
+// CHECK: attn::bound_segments<false>(table, q, [=](int, int, int high_q, int, int low_kv, int) {
 // CHECK-NEXT: return attn::Bounds{low_kv, high_q, 0};
 // CHECK-NEXT: });
 // CHECK-NEXT: attn::select_segments(table, q, kv, segments_q, segments_kv);
@@ -46,7 +46,7 @@ attn.segments @full mask(#attn.full) segments(64)
 // CHECK-NEXT: }
 attn.segments @causal mask(#attn.causal) segments(64) maps tiles(32)
 
-// CHECK: attn::bound_segments<true>(table, [=](int count_q, int, int high_q, int count_kv, int low_kv, int) {
+// CHECK: attn::bound_segments<true>(table, q, [=](int count_q, int, int high_q, int count_kv, int low_kv, int) {
 // CHECK-NEXT: const int x = count_kv - count_q;
 // CHECK-NEXT: return attn::Bounds{low_kv - x, high_q + x, x};
 // CHECK: attn::check_segments(table, q, kv, [=](int len_q, int len_kv, int shift) {
@@ -55,7 +55,7 @@ attn.segments @causal mask(#attn.causal) segments(64) maps tiles(32)
 attn.segments @aligned mask(#attn.band<left = 1023, right = 0, bottom_right>) segments(256)
 
 // A C++ word for a name; the entry on the CPU takes its arguments as a launch gives them.
-// CHECK: ATTN_{{(CLUSTER_)?}}KERNEL([[NAME:.*]], /*threads=*/1024
+// CHECK: ATTN_{{(CLUSTER_)?}}KERNEL([[NAME:.*]], /*threads=*/512
 // HOST: extern "C" void [[NAME]]_block(void *const *args, int block) {
 // GPU-NOT: _block(
 attn.segments @register mask(#attn.full) segments(1)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Lengths and offsets of segments from the ids and positions of tokens. A cluster of blocks has a row of the batch and each block a part of its tokens;
-// what they know of segments is added up in shared memory of the first block, which does the rest.
+// what they know of segments is added up in shared memory of the first block, which does the rest; only maps of ids are written by all.
 //
-// Where each segment is one run of tokens whose positions rise by the same step on both sides, one look at the tokens is enough: which of them see
-// something, and whether that is the mask of lengths and offsets, is then arithmetic on a segment's first token, count, lowest position and step. Rows that
-// have another segment are looked at again, by the first block alone: they are rare, and most of them are mistakes.
+// Where each segment of both sides is one run of tokens whose positions rise by the same step on both, one look at the tokens is enough: which of them
+// see something, and whether that is the mask of lengths and offsets, is then arithmetic on a segment's first token, count, lowest position and step. Rows
+// that have another segment are looked at again, by the first block alone: they are rare, and most of them are mistakes.
 //
 // All arithmetic is on integers whose order does not matter (counts, minima, maxima) or whose order is that of tokens, so results do not depend
 // on how blocks and warps take turns.

@@ -7,12 +7,12 @@
 // RUN: attn-opt %s -mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
 // RUN: attn-opt %s -mlir-print-op-generic | attn-opt | FileCheck %s
 
-// CHECK: tile.kernel @rows({{.*}}, %queue: !tile.queue) target("sm_90a") grid(rows cluster 16) config(<q_tile = 16, kv_tile = 128, warps = 32, blocks = 1>) shared 35584 {
+// CHECK: tile.kernel @rows({{.*}}, %queue: !tile.queue) target("sm_90a") grid(rows cluster 16) config(<q_tile = 16, kv_tile = 128, warps = 16, blocks = 1>) shared 36000 {
 // GENERIC: "tile.kernel"()
 // GENERIC-SAME: cluster = 16 : i64
 // GENERIC-SAME: heads = 1 : i64
 tile.kernel @rows(%ids: !tile.ptr<i32>, %positions: !tile.ptr<i32>, %out: !tile.ptr<i32>, %n: i32, %queue: !tile.queue)
-    target("sm_90a") grid(rows cluster 16) config(<q_tile = 16, kv_tile = 128, warps = 32, blocks = 1>) shared 35584 {
+    target("sm_90a") grid(rows cluster 16) config(<q_tile = 16, kv_tile = 128, warps = 16, blocks = 1>) shared 36000 {
   // CHECK: %table = tile.place "table" at 0 : !tile.table<64, 16>
   %table = tile.place "table" at 0 : !tile.table<64, 16>
   // CHECK: %row = tile.row_index
@@ -25,16 +25,16 @@ tile.kernel @rows(%ids: !tile.ptr<i32>, %positions: !tile.ptr<i32>, %out: !tile.
   %kv = tile.tokens %ids row(%0) count(%n)
   // CHECK: tile.count_segments %table, %{{.*}}, %{{.*}} : !tile.table<64, 16>
   tile.count_segments %table, %q, %kv : !tile.table<64, 16>
-  // CHECK: tile.bound_segments %table : !tile.table<64, 16> {
+  // CHECK: tile.bound_segments %table, %{{.*}} : !tile.table<64, 16> {
   // CHECK-NEXT: ^bb0(%count_q: i32, %low_q: i32, %high_q: i32, %count_kv: i32, %low_kv: i32, %high_kv: i32):
   // CHECK-NEXT: tile.yield %low_kv, %high_q, %count_q : i32, i32, i32
-  tile.bound_segments %table : !tile.table<64, 16> {
+  tile.bound_segments %table, %q : !tile.table<64, 16> {
   ^bb0(%a: i32, %b: i32, %c: i32, %d: i32, %e: i32, %f: i32):
     tile.yield %e, %c, %a : i32, i32, i32
   }
-  // CHECK: tile.bound_segments whole %table : !tile.table<64, 16> {
+  // CHECK: tile.bound_segments whole %table, %{{.*}} : !tile.table<64, 16> {
   // GENERIC: whole
-  tile.bound_segments whole %table : !tile.table<64, 16> {
+  tile.bound_segments whole %table, %q : !tile.table<64, 16> {
   ^bb0(%a: i32, %b: i32, %c: i32, %d: i32, %e: i32, %f: i32):
     tile.yield %e, %c, %a : i32, i32, i32
   }
@@ -57,8 +57,8 @@ tile.kernel @rows(%ids: !tile.ptr<i32>, %positions: !tile.ptr<i32>, %out: !tile.
   }
   // CHECK: tile.write_segments %table lengths(%out, %out) offsets(%out, %out) status(%out) : !tile.table<64, 16>
   tile.write_segments %table lengths(%out, %out) offsets(%out, %out) status(%out) : !tile.table<64, 16>
-  // CHECK: tile.pair_segments %table, %{{.*}}, %{{.*}} queue(%queue) rows(%n) starts(%out) q(%out, %out) kv(%out, %out) : !tile.table<64, 16>
-  tile.pair_segments %table, %q, %kv queue(%queue) rows(%n) starts(%out) q(%out, %out) kv(%out, %out)
+  // CHECK: tile.pair_segments %table, %{{.*}}, %{{.*}} queue(%queue) rows(%n) q(%out, %out) kv(%out, %out) : !tile.table<64, 16>
+  tile.pair_segments %table, %q, %kv queue(%queue) rows(%n) q(%out, %out) kv(%out, %out)
     : !tile.table<64, 16>
   // CHECK: tile.list_tiles %table, %{{.*}}, %{{.*}} rows(%n) of(%out, %out, %out) tile 16 to(%out, %out) : !tile.table<64, 16> {
   // CHECK-NEXT: ^bb0(%len_q: i32, %len_kv: i32, %first: i32, %behind: i32):
@@ -71,7 +71,7 @@ tile.kernel @rows(%ids: !tile.ptr<i32>, %positions: !tile.ptr<i32>, %out: !tile.
 
 // A block alone, on targets that have no clusters.
 // CHECK: target("cpu") grid(rows cluster 1) config({{.*}}) {
-tile.kernel @one() target("cpu") grid(rows cluster 1) config(<q_tile = 256, kv_tile = 128, warps = 32, blocks = 1>) {
+tile.kernel @one() target("cpu") grid(rows cluster 1) config(<q_tile = 256, kv_tile = 128, warps = 16, blocks = 1>) {
 }
 // CHECK: target("sm_80") grid(rows cluster 1) config({{.*}}) {
 tile.kernel @ampere() target("sm_80") grid(rows cluster 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>) {

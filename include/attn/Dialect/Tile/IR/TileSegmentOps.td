@@ -2,6 +2,7 @@
 //
 // Lengths and offsets of segments, from the ids and positions of tokens. A cluster of
 // blocks has one row of the batch; all that it knows of the row's segments is a table.
+// All of its blocks count; from then on the first is on its own, but for maps of ids.
 #ifndef TILE_SEGMENT_OPS
 #define TILE_SEGMENT_OPS
 
@@ -39,10 +40,14 @@ def Tile_TokensOp : Tile_Op<"tokens", [Pure, AttrSizedOperandSegments]> {
 }
 
 def Tile_CountSegmentsOp : Tile_Op<"count_segments"> {
-  let summary = "what the table says of each id: how many tokens, first and last, lowest and highest position";
+  let summary = "what the table says of each id: how many tokens, first and last, positions and their steps";
   let description = [{
-    Of both sides. An id below 0 or beyond the table's segments sets `bad_id` in the row's
-    status, a position of a segment beyond +-2^29 sets `bad_position`; neither is counted.
+    Of both sides: how many tokens, the first and the last of them, the lowest and the
+    highest position, and the least and the most that positions rise by from a token to
+    the next of its run. Each block of the cluster looks at a part of the tokens; the
+    first block's table is then that of all. An id below 0 or beyond the table's segments
+    gives the row the status 1, a position of a segment beyond +-2^29 the status 8; neither
+    is counted.
 
     ```mlir
     tile.count_segments %table, %q, %kv : !tile.table<64, 16>
@@ -60,8 +65,13 @@ def Tile_BoundSegmentsOp : Tile_Op<"bound_segments", [SingleBlock,
     highest position, of q and then of kv. It yields the least position of a query that
     sees some key, the highest position of a key that some query sees, and by how much
     positions of q and kv are shifted against each other (0, or what aligns their ends).
-    `whole`: this holds for ids that are one run of tokens only; others get the status
-    `split` and no tokens.
+    `whole`: this holds for ids that are one run of tokens only; others get the status 2
+    (tokens that see something are not one run) and no tokens.
+
+    A row is even if each of these ids is one run of tokens on both sides and positions, if
+    `%q` has any, rise by the same step on both. Of an even row the table is then about
+    the tokens that see or are seen, by arithmetic on what was counted. Of another row it
+    forgets all but the bounds, for `tile.select_segments` to count again.
 
     Constraints:
     - C1: the region has six arguments and yields three numbers, all i32.
@@ -83,9 +93,11 @@ def Tile_BoundSegmentsOp : Tile_Op<"bound_segments", [SingleBlock,
 def Tile_SelectSegmentsOp : Tile_Op<"select_segments", [AttrSizedOperandSegments]> {
   let summary = "counts the tokens within bounds, and finds their runs";
   let description = [{
-    From here on the table is about tokens that see or are seen, and has where their
-    runs start, in order. A pointer, where there is one, gets the id of each such token
-    and 0 for the others (of all rows).
+    From here on the table is about tokens that see or are seen. It already is for even
+    rows; the tokens of others are looked at again, and the table gets where their runs
+    start, in order. A segment that is not one run of such tokens on both sides gets the
+    status 2. A pointer, where there is one, gets the id of each such token and 0 for
+    the others; these are written by all blocks of the cluster.
 
     ```mlir
     tile.select_segments %table, %q, %kv ids(%segments_q, %segments_kv) : !tile.table<64, 16>
@@ -106,9 +118,10 @@ def Tile_CheckSegmentsOp : Tile_Op<"check_segments", [SingleBlock,
     The region gets a segment's numbers of selected queries and keys, and its shift. It
     yields pairs (diagonal, shift), each a claim: counted from their first, the key k is
     at or before q + diagonal if and only if its position is at or before that of q plus
-    shift. A segment of which some claim is wrong gets the status `positions`, and no
-    place among the sequences. Exact: a claim holds for all pairs if it does for the
-    neighbours of the diagonal, which are two a token.
+    shift. A segment of which some claim is wrong gets the status 4, and no place among
+    the sequences; one that has the status 2 is not looked at. Of an even row positions
+    have a diagonal of their own, to compare with. Else, exact as well: a claim holds for
+    all pairs if it does for the neighbours of the diagonal, which are two a token.
 
     Constraints:
     - C1: the region has three arguments and yields one or two pairs, all i32.
@@ -130,7 +143,8 @@ def Tile_CheckSegmentsOp : Tile_Op<"check_segments", [SingleBlock,
 def Tile_WriteSegmentsOp : Tile_Op<"write_segments"> {
   let summary = "writes a row's lengths, offsets and status";
   let description = [{
-    Lengths by id, offsets in the order of tokens, -1 where there are no more runs.
+    Lengths by id, offsets in the order of tokens, -1 where there are no more runs. Of an
+    even row these are the first tokens of segments, which get their order here.
 
     ```mlir
     tile.write_segments %table lengths(%seqlens_q, %seqlens_kv) offsets(%offsets_q, %offsets_kv) status(%status)
@@ -152,10 +166,12 @@ def Tile_WriteSegmentsOp : Tile_Op<"write_segments"> {
 def Tile_PairSegmentsOp : Tile_Op<"pair_segments"> {
   let summary = "writes the sequences of all rows, in order, as attention kernels take them";
   let description = [{
-    Each row adds its segments in the order of their queries; the row that is ready last
-    closes the gaps and sums up lengths: `cu_seqlens` and `padded_offsets` of
-    batch * segments sequences, of which those behind the last segment are empty. Segments
-    with a status have no place. `queue` counts the rows that are ready.
+    Each row writes its segments in the order of their queries, with room for as many as
+    it may have; the row that is ready last closes the gaps and sums up lengths:
+    `cu_seqlens` and `padded_offsets` of batch * segments sequences, of which those behind
+    the last segment are empty. Segments with a status of 2 or 4 have no place. `queue`
+    counts the rows that are ready, and is 0 again behind the last; one row alone needs
+    none.
 
     ```mlir
     tile.pair_segments %table, %q, %kv queue(%queue) rows(%batch) q(%cu_seqlens_q, %padded_offsets_q)
