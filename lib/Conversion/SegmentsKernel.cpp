@@ -33,7 +33,7 @@ public:
     add("queue", QueueType::get(b.getContext()));
     int64_t warps = getenv("ATTN_W") ? atoi(getenv("ATTN_W")) : 16, blocks = getenv("ATTN_B") ? atoi(getenv("ATTN_B")) : 1;
     auto config = ConfigAttr::get(b.getContext(), op.getTiles().value_or(128), 128, /*warps=*/warps, /*blocks=*/blocks, false,
-                                  false, 2, 1, false, false);
+                                  false, 2, 1, false, false, /*splits=*/1, /*pack_heads=*/1);
     auto kernel = KernelOp::create(b, loc, op.getSymName(), b.getArrayAttr(names), target, /*packed=*/false,
                                    /*heads=*/1, b.getI64IntegerAttr(cluster), config, IntegerAttr());
     Block &body = kernel.getBody().emplaceBlock();
