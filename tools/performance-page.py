@@ -71,6 +71,32 @@ def gpu_page():
         f"{min(ratios):.2f}, the most {max(ratios):.2f}.", ""]
 
 
+def few_queries_page():
+    path = newest("h200-few-queries")
+    if not path:
+        return []
+    lines = read(path)
+    env = lines[0]
+    cases = {}
+    for line in lines[1:]:
+        cases.setdefault(line["case"], {})[line["peer"]] = line
+    peers = ["attnc without a hint", "attnc", "fa2", "cudnn"]
+    rows = []
+    for case, by_peer in cases.items():
+        us = {peer: line["us"] for peer, line in by_peer.items()}
+        best = min(us[peer] for peer in ("fa2", "cudnn") if peer in us)
+        terabytes = by_peer["attnc"]["kv_bytes"] / us["attnc"] / 1e6
+        rows.append([case, *(f"{us[peer]:.1f}" if peer in us else "" for peer in peers), f"{terabytes:.2f}",
+                     f"{best / us['attnc']:.2f}"])
+    return ["## Hopper, few queries", "",
+            f"{env['gpu']}, torch {env['torch']}, cuDNN {env['cudnn']}, CUDA {env['cuda']}, {env['date']}; raw lines: "
+            f"[{os.path.basename(path)}](results/{os.path.basename(path)}). bf16, full mask, microseconds, in CUDA graphs "
+            "that go through several sets of tensors (150 MB or more); TB/s of K and V, each once. With "
+            "`typical(queries, keys)` attnc packs heads and shares out keys "
+            "([few-queries.md](Schedules/few-queries.md)); without, it does not.", "",
+            *table(["case", *peers, "TB/s", "faster than the better peer by"], rows), ""]
+
+
 def device_page():
     path = newest("h200-device-checks")
     if not path:
@@ -128,7 +154,7 @@ def contents():
     page = ["# Performance", "",
             "Written by `tools/performance-page.py` from the recorded runs in [results/](results); do not edit.", "",
             *(hopper_figures.page(*hopper, table) if hopper else []),
-            *gpu_page(), *device_page(), *fuzz_page(), *cpu_page()]
+            *few_queries_page(), *gpu_page(), *device_page(), *fuzz_page(), *cpu_page()]
     yield "docs/Performance.md", "\n".join(page).rstrip() + "\n"
     yield "docs/plots/hopper-forward.svg", hopper_figures.plot(hopper[0]) if hopper else None
     with open(os.path.join(root, "README.md")) as f:

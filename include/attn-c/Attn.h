@@ -55,7 +55,12 @@ ATTN_API int attnTensorCount(const attnKernel *kernel);
 ATTN_API const char *attnTensorName(const attnKernel *kernel, int index);
 ATTN_API int attnTensorIsResult(const attnKernel *kernel, int index);
 
-/* Bytes of device memory that attnLaunch needs as `workspace`, from shapes alone. */
+/*
+ * Bytes that attnLaunch needs as `workspace` with such tensors: from their shapes
+ * and, as it may depend on how many multiprocessors there are, for the device of
+ * the calling thread's context. 0 for most kernels; not for those that share out the
+ * keys of few queries (`typical(1, 32768)`, say).
+ */
 ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_t *bytes);
 
 /*
@@ -63,6 +68,11 @@ ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tenso
  * where the call returns when the work is done). Allocates nothing, reads no
  * device data, does not synchronise: it can be captured in a CUDA graph. The
  * context of the calling thread is used.
+ *
+ * `workspace` may be NULL where attnWorkspaceSize says 0. Else it is memory of the
+ * kernel's device, of that size or more, aligned to 16 bytes; the caller owns it, and
+ * what it holds means nothing before the launch or after it. Launches that may
+ * run at the same time (on several streams, replays of several graphs) need one each.
  */
 ATTN_API int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream);
 

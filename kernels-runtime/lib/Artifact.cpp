@@ -35,6 +35,31 @@ static std::optional<Param::Kind> kindOf(std::string_view text) {
   return std::nullopt;
 }
 
+int GridRule::splitsFor(int64_t batch, int64_t queries, int64_t keys, int64_t atOnce) const {
+  if (splits)
+    return splits;
+  // Below these a part is not worth its beginning and end, and its row of results.
+  constexpr int64_t keysOfPart = 256, most = 128;
+  // NOTE: a packed grid has slots to spare; what is filled are those that hold rows.
+  int64_t tiles = packed ? heads * (queries / qTile + batch) : blocks(batch, queries);
+  int64_t allowed = std::min(keys / keysOfPart, most);
+  if (tiles == 0 || allowed < 2)
+    return 1;
+  // Parts are equally long, so they go in rounds of as many as run at once, of which the last may be half empty.
+  auto busy = [&](int64_t parts) {
+    int64_t rounds = (tiles * parts + atOnce - 1) / atOnce;
+    return double(tiles * parts) / double(rounds * atOnce);
+  };
+  constexpr double good = 0.95;
+  double best = 0;
+  for (int64_t parts = 1; parts <= allowed && best < good; ++parts)
+    best = std::max(best, busy(parts));
+  int64_t parts = 1;
+  while (busy(parts) < good * best)
+    ++parts;
+  return static_cast<int>(parts);
+}
+
 std::string Artifact::toJson(bool withSource) const {
   Json json = {{"abi_version", abiVersion}, {"name", name}, {"entry", entry}, {"target", target}};
   json["params"] = Json::array();
@@ -43,6 +68,7 @@ std::string Artifact::toJson(bool withSource) const {
     if (param.kind == Param::Kind::TensorMap) {
       item["box_rows"] = param.boxRows;
       item["box_cols"] = param.boxCols;
+      item["box_heads"] = param.boxHeads;
     }
     json["params"].push_back(std::move(item));
   }
@@ -54,7 +80,8 @@ std::string Artifact::toJson(bool withSource) const {
                   {"q_tile", grid.qTile},
                   {"heads", grid.heads},
                   {"persistent", grid.persistent},
-                  {"rows", grid.rows}};
+                  {"rows", grid.rows},
+                  {"splits", grid.splits}};
   json["notes"] = Json::array();
   for (const auto &[key, value] : notes)
     json["notes"].push_back({key, value});
@@ -122,6 +149,7 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
     reader.read(*grid, "heads", a.grid.heads);
     reader.read(*grid, "persistent", a.grid.persistent);
     reader.read(*grid, "rows", a.grid.rows);
+    reader.read(*grid, "splits", a.grid.splits);
   }
   if (const Json *params = reader.field(json, "params"); params && params->is_array()) {
     for (const Json &item : *params) {
@@ -134,6 +162,7 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
       if (param.kind == Param::Kind::TensorMap) {
         reader.read(item, "box_rows", param.boxRows);
         reader.read(item, "box_cols", param.boxCols);
+        reader.read(item, "box_heads", param.boxHeads);
       }
       a.params.push_back(std::move(param));
     }
@@ -159,6 +188,11 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
           fmt::format("expected `box_rows` from 1 to 256 for parameter `{}`, got: {}", param.name, param.boxRows),
           {},
           {}};
+    if (param.boxHeads < 1 || param.boxHeads * param.boxRows > 256)
+      return Error{fmt::format("expected `box_heads` of at most 256 rows for parameter `{}`, got: {}", param.name,
+                               param.boxHeads),
+                   {},
+                   {}};
     if (param.boxCols < 8 || param.boxCols > 64 || param.boxCols % 8)
       return Error{fmt::format("expected `box_cols` to be a multiple of 8 up to 64 for parameter `{}`, got: {}",
                                param.name, param.boxCols),

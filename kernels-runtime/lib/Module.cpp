@@ -152,6 +152,13 @@ Result<void *> Module::function() {
   return (*here)->function;
 }
 
+Result<int> Module::multiprocessors() {
+  Result<Loaded *> here = loaded();
+  if (!here)
+    return here.error();
+  return (*here)->multiprocessors;
+}
+
 Result<int> Module::occupancy() {
   Result<void *> f = function();
   if (!f)

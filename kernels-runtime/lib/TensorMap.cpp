@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <utility>
+
 using namespace attn::rt;
 
 Result<TensorMap> attn::rt::encodeTensorMap(const TensorMapSpec &spec) {
@@ -23,7 +25,13 @@ Result<TensorMap> attn::rt::encodeTensorMap(const TensorMapSpec &spec) {
     extents[i] = static_cast<uint64_t>(spec.extents[i]);
   for (int i = 0; i < 3; ++i)
     strides[i] = static_cast<uint64_t>(spec.strides[i]) * 2;
-  const uint32_t box[4] = {static_cast<uint32_t>(spec.boxCols), static_cast<uint32_t>(spec.boxRows), 1, 1};
+  uint32_t box[4] = {static_cast<uint32_t>(spec.boxCols), static_cast<uint32_t>(spec.boxRows),
+                     static_cast<uint32_t>(spec.boxHeads), 1};
+  if (spec.boxHeads != 1) {
+    std::swap(box[1], box[2]);
+    std::swap(extents[1], extents[2]);
+    std::swap(strides[0], strides[1]);
+  }
   const uint32_t steps[4] = {1, 1, 1, 1};
   TensorMap map;
   if (int code =

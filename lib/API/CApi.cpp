@@ -78,15 +78,20 @@ int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_
   rt::Result<Sizes> sizes = kernel->kernel->getSignature().check(*views);
   if (!sizes)
     return fail(sizes.error());
-  *bytes = kernel->kernel->workspaceBytes(*sizes);
+  if (!bytes)
+    return fail({"expected where to put the size, got: NULL"});
+  rt::Result<size_t> needed = kernel->kernel->workspaceBytes(*sizes);
+  if (!needed)
+    return fail(needed.error());
+  *bytes = *needed;
   return 0;
 }
 
-int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, void *, void *stream) {
+int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream) {
   auto views = viewsOf(kernel, tensors);
   if (!views)
     return fail(views.error());
-  rt::Status status = kernel->kernel->launch(*views, rt::Stream(stream));
+  rt::Status status = kernel->kernel->launch(*views, workspace, rt::Stream(stream));
   return status ? 0 : fail(status.error());
 }
 

@@ -162,19 +162,27 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   if (!found)
     return found.error();
   auto problem = dyn_cast<ProblemOp>(*found);
-  Program program{{}, problem ? Signature::of(problem) : Signature::of(cast<SegmentsOp>(*found))};
+  Program program;
+  program.signature = problem ? Signature::of(problem) : Signature::of(cast<SegmentsOp>(*found));
   bool givenConfig = !problem || problem.getConfigAttr();
   for (Operation &other : llvm::make_early_inc_range(*(*module)->getBody()))
     if (&other != *found && isa<ProblemOp, SegmentsOp>(other))
       other.erase();
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)
     return lowered.error();
-  tile::KernelOp kernel = *(*module)->getOps<tile::KernelOp>().begin();
+  SmallVector<tile::KernelOp> kernels((*module)->getOps<tile::KernelOp>());
+  tile::KernelOp kernel = kernels.front();
   program.kvTile = kernel.getConfig().getKvTile();
   program.hasFallback = !target.isHost() && !givenConfig && attn::fallbackOf(kernel.getConfig());
   rt::Result<rt::Artifact> artifact = print(kernel, target);
   if (!artifact)
     return artifact.error();
   program.artifact = std::move(*artifact);
+  if (kernels.size() == 1)
+    return program;
+  rt::Result<rt::Artifact> merge = print(kernels[1], target);
+  if (!merge)
+    return merge.error();
+  program.merge = std::move(*merge);
   return program;
 }

@@ -33,13 +33,41 @@ rt::Result<CompiledProgram> attn::compileThrough(rt::Cache &cache, llvm::StringR
   auto reproducer = [&] {
     return std::vector<std::pair<std::string, std::string>>{{"problem.mlir", text.str()}, {"target", target.str()}};
   };
-  auto both = buildFitting([&](int fallback) { return compileProgram(text, problem, target, fallback); },
-                           [&](const rt::Artifact &artifact) {
-                             return cache.get(*rt::createCompiler(artifact.target), artifact, reproducer);
-                           });
+  auto build = [&](const rt::Artifact &artifact) {
+    return cache.get(*rt::createCompiler(artifact.target), artifact, reproducer);
+  };
+  auto both = buildFitting([&](int fallback) { return compileProgram(text, problem, target, fallback); }, build);
   if (!both)
     return both.error();
-  return CompiledProgram{std::move(both->first), std::move(both->second)};
+  CompiledProgram compiled{std::move(both->first), std::move(both->second), nullptr};
+  if (compiled.program.merge) {
+    auto merge = build(*compiled.program.merge);
+    if (!merge)
+      return merge.error();
+    compiled.merge = std::move(*merge);
+  }
+  return compiled;
+}
+
+rt::Status Kernel::Loaded::load(const std::shared_ptr<const rt::CompiledKernel> &binary) {
+  if (binary->artifact.isHost()) {
+    auto module = rt::HostModule::load(binary);
+    if (!module)
+      return module.error();
+    host = *module;
+    return {};
+  }
+  auto module = rt::Module::load(binary);
+  if (!module)
+    return module.error();
+  gpu = *module;
+  return {};
+}
+
+rt::Status Kernel::Loaded::launch(const Binding &binding, rt::Stream stream) const {
+  if (host)
+    return rt::run(*host, processThreads(), binding.pointers.data(), binding.blocks);
+  return rt::launch(*gpu, binding.pointers.data(), binding.blocks, stream);
 }
 
 rt::Result<std::shared_ptr<Kernel>> Kernel::create(llvm::StringRef text, llvm::StringRef problem,
@@ -50,21 +78,40 @@ rt::Result<std::shared_ptr<Kernel>> Kernel::create(llvm::StringRef text, llvm::S
   auto kernel = std::make_shared<Kernel>();
   kernel->program = std::move(compiled->program);
   kernel->compiled = compiled->binary;
-  if (target.isHost()) {
-    auto module = rt::HostModule::load(kernel->compiled);
-    if (!module)
-      return module.error();
-    kernel->host = *module;
-  } else {
-    auto module = rt::Module::load(kernel->compiled);
-    if (!module)
-      return module.error();
-    kernel->gpu = *module;
-  }
+  if (rt::Status status = kernel->code.load(compiled->binary); !status)
+    return status.error();
+  if (compiled->merge)
+    if (rt::Status status = kernel->merge.load(compiled->merge); !status)
+      return status.error();
   return kernel;
 }
 
-rt::Status Kernel::launch(llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const {
+rt::Result<int> Kernel::splitsFor(const Sizes &sizes) const {
+  const rt::Artifact &artifact = program.artifact;
+  if (artifact.grid.splits) // so many, whatever it runs on
+    return artifact.grid.splits;
+  int64_t atOnce = processThreads().size();
+  if (code.gpu) {
+    rt::Result<int> multiprocessors = code.gpu->multiprocessors();
+    if (!multiprocessors)
+      return multiprocessors.error();
+    atOnce = artifact.blocksAtOnce(*multiprocessors);
+  }
+  bool packed = program.signature.find("cu_seqlens_kv");
+  int64_t keys = packed ? sizes.rowsKv / std::max<int64_t>(sizes.batch, 1) : sizes.rowsKv; // lengths lie on the device
+  return artifact.grid.splitsFor(sizes.batch, sizes.rowsQ, keys, atOnce);
+}
+
+rt::Result<size_t> Kernel::workspaceBytes(const Sizes &sizes) const {
+  if (!program.merge)
+    return 0;
+  rt::Result<int> splits = splitsFor(sizes);
+  if (!splits)
+    return splits.error();
+  return Workspace(program.signature, sizes, *splits).bytes();
+}
+
+rt::Status Kernel::launch(llvm::ArrayRef<TensorView> tensors, void *memory, rt::Stream stream) const {
   rt::Result<Sizes> sizes = program.signature.check(tensors);
   if (!sizes)
     return sizes.error();
@@ -72,20 +119,35 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> tensors, rt::Stream stream)
     const char *value = std::getenv("ATTN_CHECK_ARRAYS");
     return value && llvm::StringRef(value) != "" && llvm::StringRef(value) != "0";
   }();
-  if (asked || host) // host memory costs nothing to look at
+  if (asked || code.host) // host memory costs nothing to look at
     if (rt::Status status = checkArrays(tensors, *sizes); !status)
       return status;
-  if (gpu) // tensor maps are encoded for a context, which a new thread has not
-    if (rt::Status status = gpu->prepare(); !status)
+  for (const Loaded *kernel : {&code, &merge}) // tensor maps are encoded for a context, which a new thread has not
+    if (kernel->gpu)
+      if (rt::Status status = kernel->gpu->prepare(); !status)
+        return status;
+  Workspace workspace;
+  if (program.merge) {
+    rt::Result<int> splits = splitsFor(*sizes);
+    if (!splits)
+      return splits.error();
+    workspace = Workspace(program.signature, *sizes, *splits);
+    if (rt::Status status = workspace.use(memory); !status)
       return status;
+  }
   Binding binding;
-  if (rt::Status status = bind(program.artifact, program.signature, tensors, *sizes, binding); !status)
+  if (rt::Status status = bind(program.artifact, program.signature, tensors, *sizes, workspace, binding); !status)
     return status;
   if (binding.blocks == 0)
     return clearResults(tensors, stream);
-  if (host)
-    return rt::run(*host, processThreads(), binding.pointers.data(), binding.blocks);
-  return rt::launch(*gpu, binding.pointers.data(), binding.blocks, stream);
+  if (!program.merge)
+    return code.launch(binding, stream);
+  Binding merging;
+  if (rt::Status status = bind(*program.merge, program.signature, tensors, *sizes, workspace, merging); !status)
+    return status;
+  if (rt::Status status = code.launch(binding, stream); !status)
+    return status;
+  return merge.launch(merging, stream);
 }
 
 rt::Status Kernel::clearResults(llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const {
@@ -95,7 +157,7 @@ rt::Status Kernel::clearResults(llvm::ArrayRef<TensorView> tensors, rt::Stream s
       bytes *= size_t(extent);
     if (!spec.isResult() || bytes == 0)
       continue;
-    if (host) {
+    if (code.host) {
       std::memset(view.data, 0, bytes);
       continue;
     }
@@ -115,7 +177,7 @@ rt::Status Kernel::checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &
       return {};
     const TensorView &view = tensors[spec - program.signature.tensors.begin()];
     values.resize(view.shape[0]);
-    if (host) {
+    if (code.host) {
       std::copy_n(static_cast<const int32_t *>(view.data), values.size(), values.begin());
       return {};
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/API/RunTensors.h"
 #include "attn-rt/Driver.h"
+#include <cmath>
 #include <fmt/format.h>
 
 using namespace attn;
@@ -87,7 +88,24 @@ rt::Status attn::runTensors(const Kernel &kernel, const llvm::StringMap<Tensor> 
     views.push_back({data, dtypeOf(tensor), tensor.shape(), tensor.strides()});
     outputs.push_back(spec.isResult() ? &tensor : nullptr);
   }
-  if (rt::Status launched = kernel.launch(views, nullptr); !launched)
+  rt::Result<Sizes> sizes = signature.check(views);
+  if (!sizes)
+    return sizes.error();
+  rt::Result<size_t> needed = kernel.workspaceBytes(*sizes);
+  if (!needed)
+    return needed.error();
+  // Poisoned: nobody may read what nobody wrote.
+  std::vector<float> workspace(*needed / sizeof(float), std::nanf(""));
+  void *memory = workspace.data();
+  std::unique_ptr<DeviceCopy> deviceWorkspace;
+  if (driver && *needed) {
+    deviceWorkspace = std::make_unique<DeviceCopy>(
+        *driver, llvm::ArrayRef(reinterpret_cast<const char *>(workspace.data()), *needed));
+    if (!deviceWorkspace->status)
+      return deviceWorkspace->status;
+    memory = reinterpret_cast<void *>(deviceWorkspace->ptr);
+  }
+  if (rt::Status launched = kernel.launch(views, memory, nullptr); !launched)
     return launched;
   if (!driver)
     return {};

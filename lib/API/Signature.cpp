@@ -134,6 +134,7 @@ rt::Result<rt::TensorMapSpec> attn::mapOf(const rt::Param &param, const TensorSp
   rt::TensorMapSpec map;
   map.boxRows = param.boxRows;
   map.boxCols = param.boxCols;
+  map.boxHeads = param.boxHeads;
   map.bf16 = spec.dtype == Dtype::BF16;
   bool elements = !llvm::is_contained(view.shape, 0);
   // Nothing is copied from a tensor without elements, but its map has to be one.
@@ -151,23 +152,44 @@ rt::Result<rt::TensorMapSpec> attn::mapOf(const rt::Param &param, const TensorSp
   return map;
 }
 
+Workspace::Workspace(const Signature &signature, const Sizes &sizes, int splits) : splits(splits) {
+  bool packed = signature.find("cu_seqlens_q");
+  size_t rows = size_t(splits) * signature.fixed.heads * (packed ? 1 : sizes.batch) * sizes.rowsQ;
+  sizeO = rows * signature.fixed.dimV * sizeof(float), sizeLse = rows * sizeof(float);
+}
+
+rt::Status Workspace::use(void *given) {
+  if (!given && bytes())
+    return rt::Error{fmt::format("expected a workspace of {} bytes (attnWorkspaceSize), got: NULL", bytes())};
+  if (uintptr_t(given) % 16)
+    return rt::Error{fmt::format("expected a workspace aligned to 16 bytes, got: {}", given)};
+  memory = static_cast<char *>(given);
+  return {};
+}
+
+void *Workspace::find(llvm::StringRef name) const {
+  return name == "partial_o" ? memory : name == "partial_lse" && memory ? memory + sizeO : nullptr;
+}
+
 rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, llvm::ArrayRef<TensorView> views,
-                      const Sizes &sizes, Binding &binding,
+                      const Sizes &sizes, const Workspace &workspace, Binding &binding,
                       rt::Result<rt::TensorMap> (*encode)(const rt::TensorMapSpec &)) {
   using Kind = rt::Param::Kind;
   auto foreign = [](const rt::Param &param) {
     return rt::Error{fmt::format("kernel argument `{}` belongs to no tensor", param.name)};
   };
-  binding.blocks = artifact.grid.blocks(sizes.batch, sizes.rowsQ);
+  int parts = artifact.grid.splits == 1 ? 1 : workspace.getSplits();
+  binding.blocks = artifact.grid.blocks(sizes.batch, sizes.rowsQ, parts);
   if (binding.blocks > INT32_MAX)
     return rt::Error{fmt::format("expected at most 2^31 - 1 blocks, got: {}", binding.blocks)};
   binding.values.clear();
-  size_t tensor = 0, maps = 0;
+  size_t maps = 0;
   for (const rt::Param &param : artifact.params) {
     llvm::StringRef name = param.name;
     int64_t value = 0;
     if (param.kind == Kind::Pointer) {
-      value = reinterpret_cast<int64_t>(views[tensor++].data);
+      const TensorSpec *spec = signature.find(name);
+      value = reinterpret_cast<int64_t>(spec ? views[spec - signature.tensors.begin()].data : workspace.find(name));
     } else if (param.kind == Kind::TensorMap) {
       const TensorSpec *spec = name.consume_back("_map") ? signature.find(name) : nullptr;
       if (!spec)
@@ -185,6 +207,8 @@ rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, 
       // launch knows the counters
     } else if (name == "blocks") {
       value = binding.blocks;
+    } else if (name == "splits") {
+      value = workspace.getSplits();
     } else if (name == "batch") {
       value = sizes.batch;
     } else if (name == "position_rows_q" || name == "position_rows_kv") {

@@ -53,29 +53,50 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (target == "cpu" && config.getHoldQ()) // a CPU has no registers to hold Q in
       config = ConfigAttr::get(config.getContext(), config.getQTile(), config.getKvTile(), config.getWarps(),
                                config.getBlocks(), false, config.getOneBody(), config.getStages(), config.getQStages(),
-                               config.getTurns(), config.getNarrow());
+                               config.getTurns(), config.getNarrow(), config.getSplits(), config.getPackHeads());
     if (failed(checkConfig(problem, config)))
       return failure();
     OpBuilder b(problem);
-    KernelArguments arguments(problem, target == "sm_90a" ? config : ConfigAttr());
+    bool boxes = target == "sm_90a";
+    auto arguments = KernelArguments::ofForward(problem, config, boxes);
+    writeForward(problem,
+                 makeKernel(b, problem, problem.getSymName(), target, problem.getHeads() / config.getPackHeads(),
+                            config, arguments),
+                 config);
+    if (config.isSplit()) {
+      // Nothing of it is for Hopper alone: it reads few bytes once.
+      std::string name = (problem.getSymName() + "_merge").str();
+      while (SymbolTable::lookupSymbolIn(getOperation(), name))
+        name += "_";
+      writeMerge(problem, makeKernel(b, problem, name, boxes ? "sm_80" : target.getValue(), problem.getHeads(),
+                                     mergeConfig(&getContext()), KernelArguments::ofMerge(problem)));
+    }
+    problem.erase();
+    return success();
+  }
+
+  KernelOp makeKernel(OpBuilder &b, ProblemOp problem, StringRef name, StringRef target, int64_t heads,
+                      ConfigAttr config, const KernelArguments &arguments) {
     SmallVector<Attribute> names;
     SmallVector<Type> types;
     for (auto &[name, type] : arguments.list) {
       names.push_back(b.getStringAttr(name));
       types.push_back(type);
     }
-    auto kernel =
-        KernelOp::create(b, problem.getLoc(), problem.getSymName(), b.getArrayAttr(names), target,
-                         problem.getQLayout().isPacked(), problem.getHeads(), IntegerAttr(), config, IntegerAttr());
+    auto kernel = KernelOp::create(b, problem.getLoc(), name, b.getArrayAttr(names), target,
+                                   problem.getQLayout().isPacked(), heads, IntegerAttr(), config, IntegerAttr());
     Block &body = kernel.getBody().emplaceBlock();
     body.addArguments(types, SmallVector<Location>(types.size(), problem.getLoc()));
-    writeForward(problem, kernel, config);
-    problem.erase();
-    return success();
+    return kernel;
   }
 
   /// What a target makes of a config that was given by hand.
   LogicalResult checkConfig(ProblemOp problem, ConfigAttr config) {
+    if (config.getQTile() == config.getWarps())
+      return problem.emitOpError("expected a q_tile in multiples of 16 * warps, got: ") << config;
+    if (int64_t group = problem.getHeads() / problem.getKvHeads(); group % config.getPackHeads())
+      return problem.emitOpError("expected pack_heads to divide the ")
+             << group << " query heads of a kv head, got: " << config;
     if (target != "sm_90a") {
       if (config.getWarps() > 8)
         return problem.emitOpError("expected 1, 2, 4 or 8 warps for target `")

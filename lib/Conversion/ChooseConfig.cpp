@@ -26,6 +26,26 @@ int64_t attn::sharedMemoryLimit(llvm::StringRef target, int64_t arch) {
   }
 }
 
+// A launch with few query tiles leaves most of a chip idle, unless keys are shared out:
+// into how many parts, the launcher knows. Sharing out costs a second kernel and
+// float32 results in between, so it is for those who say that queries are few and
+// keys are not.
+static bool hasFewQueries(ProblemOp problem) {
+  return problem.getTypicalQ() && *problem.getTypicalQ() <= 256 && *problem.getTypicalKv() >= 1024 &&
+         *problem.getTypicalKv() >= 4 * *problem.getTypicalQ();
+}
+
+// Of the query heads of a group, how many to have in one tile of `rows`: what needs the
+// fewest tiles, since each of them reads all keys.
+static int64_t headsToPack(ProblemOp problem, int64_t rows) {
+  int64_t queries = *problem.getTypicalQ(), group = problem.getHeads() / problem.getKvHeads(), best = 1;
+  auto tiles = [&](int64_t heads) { return group / heads * int64_t(llvm::divideCeil(queries, rows / heads)); };
+  for (int64_t heads = 2; heads <= std::min(group, rows); ++heads)
+    if (group % heads == 0 && tiles(heads) < tiles(best))
+      best = heads;
+  return best;
+}
+
 // Measured on an H200 (docs/Schedules/hopper-forward.md). Three warpgroups of 64 rows
 // hide each other's exponents, which at 64 columns take as long as the products; at
 // 128 they have registers for 80 keys only, which pays from about 8192 keys on, and
@@ -35,18 +55,25 @@ int64_t attn::sharedMemoryLimit(llvm::StringRef target, int64_t arch) {
 // other's beginning and end.
 static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   KeyWalk walk(problem.getMask(), MaskScope());
-  int64_t typical = problem.getTypical().value_or(4096);
+  int64_t typical = problem.getTypicalKv().value_or(4096);
   bool isShort = typical <= 2048 || walk.isLocal() || problem.getKLayout().isPacked();
   auto config = [&](int64_t warps, int64_t kvTile, bool turns, bool narrow) {
     return tile::ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, /*blocks=*/1, /*hold_q=*/false,
-                                 /*one_body=*/false, /*stages=*/2, /*q_stages=*/1, turns, narrow);
+                                 /*one_body=*/false, /*stages=*/2, /*q_stages=*/1, turns, narrow, /*splits=*/1,
+                                 /*pack_heads=*/1);
   };
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
+  if (hasFewQueries(problem)) {
+    int64_t rows = int64_t(*problem.getTypicalQ()) * (problem.getHeads() / problem.getKvHeads());
+    int64_t warps = rows <= 64 ? 4 : 8, kvTile = dim <= 128 ? 128 : dim <= 192 ? 96 : 80;
+    return config(warps, kvTile, false, false).withSplits(0).withPackHeads(headsToPack(problem, 16 * warps));
+  }
   if (dim <= 64)
     return isShort && walk.hidesKeys() ? config(12, 96, false, /*narrow=*/true) : config(12, 128, false, false);
   if (dim <= 128 && typical <= 384 && problem.getKLayout().isPacked())
     return tile::ConfigAttr::get(problem.getContext(), 64, 64, /*warps=*/4, /*blocks=*/2, false, false, 2,
-                                 /*q_stages=*/2, false, false);
+                                 /*q_stages=*/2, false, false, /*splits=*/1,
+                                 /*pack_heads=*/1);
   bool peaked = llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface m) { return m.peak().has_value(); });
   if (dim <= 128 && typical >= 8192 && !isShort && !peaked)
     return config(12, 80, /*turns=*/walk.growsWithRows(), false);
@@ -69,8 +96,9 @@ tile::ConfigAttr attn::chooseConfig(ProblemOp problem, llvm::StringRef target, i
   if (target == "sm_90a")
     return chooseHopper(problem);
   auto config = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool holdQ, bool oneBody) {
-    return tile::ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, holdQ, oneBody, 2, 1, false,
-                                 false);
+    auto usual = tile::ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, holdQ, oneBody, 2, 1, false,
+                                       false, /*splits=*/1, /*pack_heads=*/1);
+    return hasFewQueries(problem) ? usual.withSplits(0).withPackHeads(headsToPack(problem, qTile)) : usual;
   };
   if (target == "cpu")
     return config(64, 64, 1, 1, false, false);
@@ -91,5 +119,6 @@ tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config) {
   int64_t less = !config.getOneBody() ? 0 : config.getKvTile() >= 64 ? 32 : 16;
   return tile::ConfigAttr::get(config.getContext(), config.getQTile(), config.getKvTile() - less, config.getWarps(),
                                config.getBlocks(), config.getHoldQ(), /*one_body=*/true, config.getStages(),
-                               config.getQStages(), config.getTurns(), config.getNarrow());
+                               config.getQStages(), config.getTurns(), config.getNarrow(), config.getSplits(),
+                               config.getPackHeads());
 }

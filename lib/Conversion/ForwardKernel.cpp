@@ -5,6 +5,7 @@
 // everything clever is a later pass.
 //
 #include "ForwardKernel.h"
+#include "KernelBody.h"
 #include "KeyWalk.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -17,15 +18,10 @@ using namespace attn::tile;
 namespace {
 
 /// Builds the body of one kernel.
-class ForwardKernel {
+class ForwardKernel : KernelBody {
 public:
   ForwardKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config)
-      : problem(problem), config(config), boxes(kernel.isPersistent()),
-        b(OpBuilder::atBlockEnd(&kernel.getBody().front())), loc(problem.getLoc()), math(b, loc) {
-    for (auto [name, arg] :
-         llvm::zip(kernel.getArgNames().getAsValueRange<StringAttr>(), kernel.getBody().getArguments()))
-      args[name] = arg;
-  }
+      : KernelBody(problem, kernel), config(config), boxes(kernel.isPersistent()) {}
 
   void build() {
     declarePlaces();
@@ -74,15 +70,25 @@ private:
 
   Value place(const char *name, Type type) { return PlaceOp::create(b, loc, type, name); }
 
+  /// The number of this block's query tile in the grid. The parts of its keys, if it has
+  /// some, go to blocks that follow each other.
+  Index findTile() {
+    Index block = Value(BlockIndexOp::create(b, loc));
+    if (!config.isSplit())
+      return block;
+    split = math.named(rem(block, arg("splits")), "split");
+    return math.named(div(block, arg("splits")), "query_tile");
+  }
+
   /// Blocks that run at the same time should read the same keys. Where all tiles
   /// cost the same, the tiles of a head follow each other. Where later rows see
   /// more, the longest come first, or the last blocks would run alone: the last
   /// tiles of a group of heads (as many as share the L2 cache), then those before.
   void findDenseTile() {
-    Index block = Value(BlockIndexOp::create(b, loc));
+    Index block = findTile();
     Index seqlen = arg("seqlen_q");
-    Index tiles = math.named(math.ceilDiv(seqlen, config.getQTile()), "tiles");
-    int64_t heads = problem.getHeads();
+    Index tiles = math.named(math.ceilDiv(seqlen, config.getQueries()), "tiles");
+    int64_t heads = gridHeads();
     Index tile = 0;
     if (growsWithRows()) {
       int64_t together = std::gcd<int64_t>(heads, 8);
@@ -90,19 +96,34 @@ private:
       Index head = math.add(math.mul(div(turn, tiles), together), rem(block, together));
       head = math.named(head, "sequence_head");
       tile = math.sub(math.sub(tiles, 1), rem(turn, tiles));
-      h = math.named(rem(head, heads), "h");
+      h = math.named(firstHead(rem(head, heads)), "h");
       batch = math.named(div(head, heads), "b");
     } else {
       Index head = math.named(div(block, tiles), "sequence_head");
       tile = rem(block, tiles);
-      h = math.named(rem(head, heads), "h");
+      h = math.named(firstHead(rem(head, heads)), "h");
       batch = math.named(div(head, heads), "b");
     }
-    q0 = math.named(math.mul(tile, config.getQTile()), "q0");
-    rows = writeRows = math.named(math.min(math.sub(seqlen, q0), config.getQTile()), "rows");
+    q0 = math.named(math.mul(tile, config.getQueries()), "q0");
+    rows = writeRows = math.named(math.min(math.sub(seqlen, q0), config.getQueries()), "rows");
     lenQ = seqlen;
     first = q0;
   }
+
+  /// Heads that have tiles of their own.
+  int64_t gridHeads() { return int64_t(problem.getHeads()) / config.getPackHeads(); }
+  Index firstHead(Index gridHead) { return math.mul(gridHead, config.getPackHeads()); }
+
+  /// The same of rows: where heads share a tile, a number for queries and one for heads.
+  Value perRow(Value query, Value head, StringRef name = "") {
+    if (config.getPackHeads() == 1)
+      return query;
+    Location named = name.empty() ? loc : NameLoc::get(b.getStringAttr(name), loc);
+    return PairsOp::create(b, named, PairsType::get(b.getContext(), config.getPackHeads(), query.getType()), query,
+                           head);
+  }
+  Value strideOf(StringRef tensor) { return perRow(args[(tensor + "_row").str()], args[(tensor + "_head").str()]); }
+  Value rowsOf(Index queries) { return math.value(math.mul(queries, config.getPackHeads())); }
 
   bool growsWithRows() {
     MaskScope none;
@@ -111,20 +132,20 @@ private:
 
   /// Likewise; slots of several sequences, so all heads of a slot together.
   void findPackedTile() {
-    Index block = Value(BlockIndexOp::create(b, loc));
-    Index slots = math.add(math.add(math.floorDiv(arg("total_q"), config.getQTile()), arg("batch")), 2);
+    Index block = findTile();
+    Index slots = math.add(math.add(math.floorDiv(arg("total_q"), config.getQueries()), arg("batch")), 2);
     slots = math.named(slots, "slots");
     Index slot = 0;
     if (growsWithRows()) {
-      h = math.named(rem(block, problem.getHeads()), "h");
-      slot = math.sub(math.sub(slots, 1), div(block, problem.getHeads()));
+      h = math.named(firstHead(rem(block, gridHeads())), "h");
+      slot = math.sub(math.sub(slots, 1), div(block, gridHeads()));
     } else {
-      h = math.named(div(block, slots), "h");
+      h = math.named(firstHead(div(block, slots)), "h");
       slot = rem(block, slots);
     }
     Value offsets = args[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"];
     auto find = FindSequenceOp::create(b, loc, math.value(slot), args["cu_seqlens_q"], offsets, args["batch"],
-                                       args["total_q"], config.getQTile());
+                                       args["total_q"], config.getQueries());
     batch = find.getB();
     q0 = find.getQ0();
     rows = find.getRows();
@@ -142,16 +163,19 @@ private:
     KeyWalk walk(problem.getMask(), scope);
 
     // Before the loops: behind them, the compiler would write what follows a loop once for each.
-    Value queryRows, keys, values;
+    origin = perRow(math.value(q0), math.value(h), "at");
+    Value queryRows, queryStride, keys, values;
     bool repairs = boxes && walk.hidesKeys();
     if (repairs || !boxes) {
       queryRows = rowPointer("q", first, batch, h);
+      queryStride = strideOf("q");
       keys = keyPointer("k");
       values = keyPointer("v");
     }
+    Value rowsInTile = rowsOf(rows);
     Value copied =
         boxes ? copyBox(Q, "q", first, h)
-              : CopyAsyncOp::create(b, loc, Q, queryRows, args["q_row"], math.value(rows), problem.getDimQk(), Value());
+              : CopyAsyncOp::create(b, loc, Q, queryRows, queryStride, rowsInTile, problem.getDimQk(), Value());
     ClearOp::create(b, loc, acc);
     ClearOp::create(b, loc, row);
     WaitOp::create(b, loc, copied);
@@ -165,17 +189,28 @@ private:
       auto own = QueryRowsOp::create(b, loc, math.value(q0), math.value(rows));
       queries = {own.getFirst(), own.getBehind()};
     }
-    buildLoop(walk, walk.runs(math, queries, config.getKvTile()), keys, values);
+    SmallVector<KeyRun> runs = walk.runs(math, queries, config.getKvTile());
+    Interval visited = {0, scope.lenK};
+    if (config.isSplit()) {
+      takeShare(runs);
+      visited = hullOf(math, runs);
+      visited = {math.mul(visited.lo, config.getKvTile()),
+                 math.min(math.mul(visited.hi, config.getKvTile()), scope.lenK)};
+    }
+    buildLoop(walk, runs, keys, values);
 
     NormalizeOp::create(b, loc, acc, row);
-    Value dst = rowPointer("o", first, batch, h), lse = problem.hasLse() ? lsePointer() : Value();
-    StoreOp::create(b, loc, dst, args["o_row"], acc, math.value(rows), math.value(writeRows), problem.getDimV());
+    auto [dst, dstStride, lse, lseStride] = results();
+    // What padding gets in the end follows from its lse.
+    Index written = config.isSplit() ? rows : writeRows;
+    StoreOp::create(b, loc, dst, dstStride, acc, rowsInTile, rowsOf(written), problem.getDimV());
     if (lse)
-      StoreLseOp::create(b, loc, lse, row, math.value(rows), math.value(writeRows));
+      StoreLseOp::create(b, loc, lse, lseStride, row, rowsInTile, rowsOf(writeRows));
     if (repairs) {
-      auto repair = RepairOp::create(b, loc, acc, math.value(q0), math.value(rows), math.value(scope.lenK), queryRows,
-                                     args["q_row"], keys, args["k_row"], values, args["v_row"], dst, args["o_row"], lse,
-                                     problem.getDimQkAttr(), problem.getDimVAttr(),
+      Value firstKey = config.isSplit() ? math.value(visited.lo) : Value();
+      auto repair = RepairOp::create(b, loc, acc, origin, rowsInTile, firstKey, math.value(visited.hi), queryRows,
+                                     queryStride, keys, args["k_row"], values, args["v_row"], dst, dstStride, lse,
+                                     lseStride, problem.getDimQkAttr(), problem.getDimVAttr(),
                                      b.getF64FloatAttr(std::copysign(scaleOfProducts(), problem.scaleOrDefault())));
       buildTests(walk, repair.getBody());
       if (auto modifiers = problem.getModifiers(); !modifiers.empty()) {
@@ -190,6 +225,36 @@ private:
             })));
       }
     }
+  }
+
+  /// Leaves this block's part of the key tiles: equal ones, but for one tile.
+  void takeShare(MutableArrayRef<KeyRun> runs) {
+    Index count = countTiles(math, runs), splits = arg("splits");
+    Index share = div(count, splits), longer = rem(count, splits);
+    auto firstOf = [&](Index part) {
+      Index equal = Value(arith::MulIOp::create(b, loc, math.value(part), math.value(share)));
+      return math.add(equal, math.min(part, longer));
+    };
+    cutTiles(math, runs, firstOf(split), firstOf(math.add(split, 1)));
+  }
+
+  /// Where this block's rows of the results lie: in the problem's tensors, or in those of the parts.
+  struct Results {
+    Value o, stride, lse, lseStride; ///< `lseStride`: null where rows follow each other
+  };
+  Results results() {
+    bool packs = config.getPackHeads() != 1;
+    if (config.isSplit()) {
+      int64_t dim = problem.getDimV();
+      Value o = partialPointer("partial_o", dim, split, first, batch, h), head = rowsInAll();
+      return {o, perRow(wide(dim), mul(head, wide(dim))), partialPointer("partial_lse", 1, split, first, batch, h),
+              packs ? perRow(wide(int64_t(1)), head) : Value()};
+    }
+    Value o = rowPointer("o", first, batch, h);
+    if (!problem.hasLse())
+      return {o, strideOf("o"), Value(), Value()};
+    return {o, strideOf("o"), lsePointer(first, batch, h),
+            packs ? perRow(wide(int64_t(1)), args["lse_head"]) : Value()};
   }
 
   /// Where this block's keys lie and how many there are.
@@ -296,7 +361,7 @@ private:
     bool negated = boxes && problem.scaleOrDefault() < 0;
     wait(MmaQkOp::create(b, loc, s, held ? held : Q, K, negated).getToken());
     double scale = modifyScores(loop, k0);
-    auto keep = KeepOp::create(b, loc, s, math.value(q0), math.value(k0));
+    auto keep = KeepOp::create(b, loc, s, origin, math.value(k0));
     bool rising = !backward &&
                   llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface modifier) { return modifier.peak(); });
     SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), rising ? b.getUnitAttr() : UnitAttr());
@@ -314,8 +379,8 @@ private:
     OpBuilder before(loop);
     for (ScoreModifierInterface modifier : problem.getModifiers()) {
       double within = modifier.smallBelow(factor);
-      auto op = ModifyOp::create(b, loc, s, math.value(q0), math.value(k0),
-                                 within > 0 ? b.getF64FloatAttr(within) : FloatAttr());
+      auto op =
+          ModifyOp::create(b, loc, s, origin, math.value(k0), within > 0 ? b.getF64FloatAttr(within) : FloatAttr());
       if (within > 0)
         writeScore(op.getSmall(), before, factor,
                    [&](ScoreScope &scope, Score score) { return modifier.emitSmallScore(scope, score); });
@@ -333,16 +398,23 @@ private:
     Type i32 = b.getI32Type(), f32 = b.getF32Type();
     block.addArguments({f32, i32, i32, i32, f32}, SmallVector<Location>(5, loc));
     OpBuilder inside = OpBuilder::atBlockEnd(&block);
-    ScoreScope score = {scope,
+    MaskScope sequence = scope;
+    bool packs = config.getPackHeads() != 1;
+    if (packs) // a row's head is its own
+      sequence.head = block.addArgument(i32, loc);
+    OpBuilder &once = packs ? inside : before;
+    ScoreScope score = {sequence,
                         int64_t(problem.getHeads()),
-                        FloatMath(before, loc),
+                        FloatMath(once, loc),
                         FloatMath(inside, loc),
                         Index(block.getArgument(1)),
                         Index(block.getArgument(2)),
                         Index(block.getArgument(3)),
                         block.getArgument(4),
                         [&](const ScoreOperand &operand) -> Value { // per head
-                          return LoadOp::create(before, loc, b.getF32Type(), args[operand.name], math.value(h), false);
+                          IndexMath indices(once, loc);
+                          return LoadOp::create(once, loc, b.getF32Type(), args[operand.name],
+                                                indices.value(sequence.head), false);
                         },
                         [&](Diagonal diagonal) { return reachOf(problem.getMask(), diagonal); }};
     Score result = emit(score, {block.getArgument(0), factor});
@@ -382,26 +454,17 @@ private:
 
   void storePadding(OpBuilder &at) {
     b.setInsertionPoint(at.getInsertionBlock(), at.getInsertionPoint());
-    StorePaddingOp::create(b, loc, rowPointer("o", first, batch, h), args["o_row"], math.value(writeRows),
-                           problem.getDimV());
-    if (problem.hasLse())
-      StorePaddingOp::create(b, loc, lsePointer(), wide(Index(1)), math.value(writeRows), 1);
+    auto [o, stride, lse, lseStride] = results();
+    if (!config.isSplit())
+      StorePaddingOp::create(b, loc, o, stride, rowsOf(writeRows), problem.getDimV());
+    if (lse)
+      StorePaddingOp::create(b, loc, lse, lseStride ? lseStride : wide(int64_t(1)), rowsOf(writeRows), 1);
   }
 
   //===------------------------------------------------------------------===//
-  // Arithmetic
+  // Run-time numbers
   //===------------------------------------------------------------------===//
 
-  Index arg(StringRef name) { return Index(args[name]); }
-  Index div(Index a, Index d) {
-    if (d.isConstant())
-      return math.floorDiv(a, d.getNumber());
-    return Value(arith::DivUIOp::create(b, loc, math.value(a), math.value(d)));
-  }
-  Index rem(Index a, Index d) { return Value(arith::RemUIOp::create(b, loc, math.value(a), math.value(d))); }
-  Value wide(Index a) { return arith::ExtSIOp::create(b, loc, b.getI64Type(), math.value(a)); }
-  Value mul(Value a, Value c) { return arith::MulIOp::create(b, loc, a, c); }
-  Value add(Value a, Value c) { return arith::AddIOp::create(b, loc, a, c); }
   Index load(Value array, Index at) { return Value(LoadOp::create(b, loc, array, math.value(at), /*uniform=*/true)); }
   /// NOTE: a batch of 0 has slots too (its padding), but one prefix sum only.
   Index lengthIn(StringRef prefixSums) {
@@ -409,41 +472,20 @@ private:
     return math.sub(load(args[prefixSums], behind), load(args[prefixSums], batch));
   }
 
-  /// The row `row` (of the sequence, or of all tokens when packed) of a head.
-  Value rowPointer(StringRef tensor, Index row, Index batch, Index head) {
-    Value offset = mul(wide(head), args[(tensor + "_head").str()]);
-    if (!row.is(0))
-      offset = add(mul(wide(row), args[(tensor + "_row").str()]), offset);
-    if (Value stride = args.lookup((tensor + "_batch").str()))
-      offset = add(mul(wide(batch), stride), offset);
-    Location named = NameLoc::get(b.getStringAttr(tensor + "_rows"), loc);
-    return AdvanceOp::create(b, named, args[tensor], offset);
-  }
-
   /// The first key of the sequence.
   Value keyPointer(StringRef tensor) { return rowPointer(tensor, firstKey, batch, kvHead); }
 
-  Value lsePointer() {
-    Value offset = add(mul(wide(h), args["lse_head"]), wide(first));
-    if (Value stride = args.lookup("lse_batch"))
-      offset = add(mul(wide(batch), stride), offset);
-    return AdvanceOp::create(b, loc, args["lse"], offset);
-  }
-
-  ProblemOp problem;
   ConfigAttr config;
   bool boxes; ///< tiles are copied as boxes of tensors, by their maps
-  OpBuilder b;
-  Location loc;
-  IndexMath math;
-  llvm::StringMap<Value> args;
   Value Q, K, V, s, acc, row, held;
+  Value origin; ///< where the tile's rows begin
   Index batch = 0, h = 0, kvHead = 0;
   Index q0 = 0;        ///< the tile's first row in its sequence
   Index first = 0;     ///< the same as a row of the tensor
   Index rows = 0;      ///< rows to compute
   Index writeRows = 0; ///< rows to write
   Index lenQ = 0, firstKey = 0;
+  Index split = 0; ///< which part of the keys
   MaskScope scope;
 };
 

@@ -10,6 +10,13 @@ namespace attn {
 /// one block for one query tile of `problem`.
 void writeForward(ProblemOp problem, tile::KernelOp kernel, tile::ConfigAttr config);
 
+/// Where the config shares keys out: writes the body of the kernel that follows, and
+/// merges the parts of each row.
+void writeMerge(ProblemOp problem, tile::KernelOp kernel);
+
+/// The sizes of that kernel.
+tile::ConfigAttr mergeConfig(mlir::MLIRContext *context);
+
 } // namespace attn
 
 #endif // ATTN_LIB_CONVERSION_FORWARDKERNEL_H

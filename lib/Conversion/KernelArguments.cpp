@@ -1,41 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "KernelArguments.h"
-#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
 using namespace attn;
 
-KernelArguments::KernelArguments(ProblemOp problem, tile::ConfigAttr boxes) {
+KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes) {
+  KernelArguments arguments;
   Builder b(problem.getContext());
   std::vector<ProblemTensor> tensors = tensorsOf(problem);
+  if (config.isSplit())
+    llvm::erase_if(tensors, [](const ProblemTensor &tensor) { return tensor.role == ProblemTensor::Result; });
 
+  arguments.addPointers(problem, tensors);
+  if (config.isSplit())
+    arguments.addPartial(problem);
+  arguments.addSizes(problem, /*keys=*/true);
+  if (config.isSplit())
+    arguments.add("splits", b.getI32Type());
+  arguments.addStrides(problem, tensors);
+
+  if (!boxes)
+    return arguments;
+  auto map = [&](int64_t rows, int64_t heads) {
+    return tile::MapType::get(problem.getContext(), rows, heads, problem.getDtype());
+  };
+  arguments.add("q_map", map(config.getQueries(), config.getPackHeads()));
+  arguments.add("k_map", map(config.getKvTile(), 1));
+  arguments.add("v_map", map(config.getKvTile(), 1));
+  arguments.add("blocks", b.getI32Type());
+  arguments.add("queue", tile::QueueType::get(problem.getContext()));
+  return arguments;
+}
+
+KernelArguments KernelArguments::ofMerge(ProblemOp problem) {
+  KernelArguments arguments;
+  std::vector<ProblemTensor> tensors = tensorsOf(problem);
+  llvm::erase_if(tensors, [](const ProblemTensor &tensor) { return tensor.role != ProblemTensor::Result; });
+  arguments.addPointers(problem, tensors);
+  arguments.addPartial(problem);
+  arguments.addSizes(problem, /*keys=*/false);
+  arguments.add("splits", Builder(problem.getContext()).getI32Type());
+  arguments.addStrides(problem, tensors);
+  return arguments;
+}
+
+void KernelArguments::addPointers(ProblemOp problem, ArrayRef<ProblemTensor> tensors) {
+  Builder b(problem.getContext());
   for (const ProblemTensor &tensor : tensors) {
     Type element = tensor.element == ProblemTensor::Data      ? problem.getDtype()
                    : tensor.element == ProblemTensor::Float32 ? Type(b.getF32Type())
                                                               : Type(b.getI32Type());
     add(tensor.name, tile::PtrType::get(problem.getContext(), element));
   }
+}
 
-  add("batch", b.getI32Type());
-  add(problem.getQLayout().isPacked() ? "total_q" : "seqlen_q", b.getI32Type());
-  if (!problem.getKLayout().isPacked())
-    add("seqlen_kv", b.getI32Type());
+void KernelArguments::addPartial(ProblemOp problem) {
+  for (const char *name : {"partial_o", "partial_lse"})
+    add(name, tile::PtrType::get(problem.getContext(), Float32Type::get(problem.getContext())));
+}
 
+void KernelArguments::addSizes(ProblemOp problem, bool keys) {
+  Type i32 = IntegerType::get(problem.getContext(), 32);
+  add("batch", i32);
+  add(problem.getQLayout().isPacked() ? "total_q" : "seqlen_q", i32);
+  if (keys && !problem.getKLayout().isPacked())
+    add("seqlen_kv", i32);
+}
+
+void KernelArguments::addStrides(ProblemOp problem, ArrayRef<ProblemTensor> tensors) {
+  Type i64 = IntegerType::get(problem.getContext(), 64);
   for (const ProblemTensor &tensor : tensors) {
     if (tensor.batchAxis >= 0)
-      add(tensor.name + "_batch", b.getI64Type());
+      add(tensor.name + "_batch", i64);
     if (tensor.rowAxis >= 0 && tensor.element == ProblemTensor::Data)
-      add(tensor.name + "_row", b.getI64Type());
+      add(tensor.name + "_row", i64);
     if (tensor.headAxis >= 0)
-      add(tensor.name + "_head", b.getI64Type());
+      add(tensor.name + "_head", i64);
   }
-
-  if (!boxes)
-    return;
-  for (auto [name, rows] : {std::pair("q_map", boxes.getQTile()), std::pair("k_map", boxes.getKvTile()),
-                            std::pair("v_map", boxes.getKvTile())})
-    add(name, tile::MapType::get(problem.getContext(), rows, problem.getDtype()));
-  add("blocks", b.getI32Type());
-  add("queue", tile::QueueType::get(problem.getContext()));
 }

@@ -7,6 +7,7 @@
 #define ATTN_LIB_CONVERSION_KERNELARGUMENTS_H
 
 #include "attn/Conversion/AttnToTile.h"
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace attn {
@@ -19,12 +20,22 @@ namespace attn {
 /// (dense only), `<tensor>_row`, `<tensor>_head`; the row stride of lse is 1. Of a
 /// persistent kernel with tiles of `boxes` also `q_map`, `k_map`, `v_map`, the
 /// number of `blocks` (i32) that the grid would have, and the `queue`.
+///
+/// Where keys are shared out, the kernel that computes has `partial_o` and
+/// `partial_lse` (pointers to float32, in the launch's workspace) for its results
+/// instead of the problem's, and the number of `splits` (i32); the one that merges has
+/// these, the problem's results and q's sizes.
 struct KernelArguments {
-  KernelArguments(ProblemOp problem, tile::ConfigAttr boxes);
+  static KernelArguments ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes);
+  static KernelArguments ofMerge(ProblemOp problem);
 
   llvm::SmallVector<std::pair<std::string, mlir::Type>> list;
 
 private:
+  void addPointers(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors);
+  void addPartial(ProblemOp problem);
+  void addSizes(ProblemOp problem, bool keys);
+  void addStrides(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors);
   void add(const llvm::Twine &name, mlir::Type type) { list.emplace_back(name.str(), type); }
 };
 

@@ -114,3 +114,40 @@ llvm::SmallVector<KeyRun> KeyWalk::runs(IndexMath &math, Interval queries, int64
   }
   return runs;
 }
+
+Index attn::countTiles(IndexMath &math, llvm::ArrayRef<KeyRun> runs) {
+  Index count = 0;
+  for (const KeyRun &run : runs)
+    count = math.add(count, math.sub(run.bounds.back(), run.bounds.front()));
+  return count;
+}
+
+void attn::cutTiles(IndexMath &math, llvm::MutableArrayRef<KeyRun> runs, Index from, Index to) {
+  Index before = 0; // tiles of the runs before
+  for (KeyRun &run : runs) {
+    Index begin = run.bounds.front(), count = math.sub(run.bounds.back(), begin);
+    auto within = [&](Index tile) {
+      tile = math.sub(tile, before);
+      return math.add(begin, runs.size() == 1 ? tile : math.clamp(tile, 0, count));
+    };
+    Index first = math.named(within(from), "begin"), behind = math.named(within(to), "end");
+    for (Index &bound : llvm::drop_end(llvm::drop_begin(run.bounds)))
+      bound = math.clamp(bound, first, behind);
+    run.bounds.front() = first;
+    run.bounds.back() = behind;
+    before = math.add(before, count);
+  }
+}
+
+Interval attn::hullOf(IndexMath &math, llvm::ArrayRef<KeyRun> runs) {
+  Interval hull = {0, 0};
+  if (runs.empty())
+    return hull;
+  auto any = [&](const KeyRun &run) { return math.lt(run.bounds.front(), run.bounds.back()); };
+  hull = {runs.back().bounds.front(), runs.front().bounds.back()};
+  for (const KeyRun &run : llvm::reverse(runs.drop_back()))
+    hull.lo = math.select(any(run), run.bounds.front(), hull.lo);
+  for (const KeyRun &run : runs.drop_front())
+    hull.hi = math.select(any(run), run.bounds.back(), hull.hi);
+  return hull;
+}

@@ -16,6 +16,15 @@ struct KeyRun {
   llvm::SmallVector<llvm::SmallVector<int64_t>> tests;
 };
 
+/// How many tiles the runs have.
+Index countTiles(IndexMath &math, llvm::ArrayRef<KeyRun> runs);
+
+/// Leaves the tiles `from` to `to` of the runs, counted through all of them.
+void cutTiles(IndexMath &math, llvm::MutableArrayRef<KeyRun> runs, Index from, Index to);
+
+/// From the first tile of the runs to behind the last one; empty if there is none.
+Interval hullOf(IndexMath &math, llvm::ArrayRef<KeyRun> runs);
+
 /// A problem's mask with the sequence's bounds, as a conjunction. Conjuncts
 /// whose rows are single intervals are merged into two compares, `lower` (if
 /// any) and `upper`; the others are tests of their own.

@@ -32,7 +32,7 @@ public:
         add(size, b.getI32Type());
     add("queue", QueueType::get(b.getContext()));
     auto config = ConfigAttr::get(b.getContext(), op.getTiles().value_or(128), 128, /*warps=*/16, /*blocks=*/1, false,
-                                  false, 2, 1, false, false);
+                                  false, 2, 1, false, false, /*splits=*/1, /*pack_heads=*/1);
     auto kernel = KernelOp::create(b, loc, op.getSymName(), b.getArrayAttr(names), target, /*packed=*/false,
                                    /*heads=*/1, b.getI64IntegerAttr(cluster), config, IntegerAttr());
     Block &body = kernel.getBody().emplaceBlock();

@@ -31,6 +31,7 @@ std::optional<rt::Artifact> attn::toArtifact(KernelOp kernel) {
     rt::Param param{name.str(), kindOf(arg.getType())};
     if (auto map = dyn_cast<MapType>(arg.getType())) {
       param.boxRows = map.getRows();
+      param.boxHeads = map.getHeads();
       param.boxCols = 64; // a chunk: 128 bytes, what is swizzled at once
     }
     artifact.params.push_back(std::move(param));
@@ -40,8 +41,8 @@ std::optional<rt::Artifact> attn::toArtifact(KernelOp kernel) {
   artifact.smemBytes = kernel.getSharedBytes().value_or(0);
   artifact.minBlocks = config.getBlocks();
   artifact.clusters = kernel.getCluster().value_or(1);
-  artifact.grid = {kernel.getPacked(), int(config.getQTile()), int(kernel.getHeads()), kernel.isPersistent(),
-                   kernel.hasRows()};
+  artifact.grid = {kernel.getPacked(),    int(config.getQueries()), int(kernel.getHeads()),
+                   kernel.isPersistent(), kernel.hasRows(),         int(config.getSplits())};
   std::string text;
   llvm::raw_string_ostream(text) << config;
   artifact.notes.emplace_back("tile.config", text);

@@ -18,6 +18,9 @@ std::string Printer::typeOf(Type type) {
     return "const __grid_constant__ attn::TensorMap";
   if (isa<QueueType>(type))
     return "unsigned *";
+  if (auto pairs = dyn_cast<PairsType>(type))
+    return (pairs.getNumber().isInteger(32) ? "attn::Pairs<" : "attn::PairStride<") + std::to_string(pairs.getHeads()) +
+           ">";
   if (type.isInteger(1))
     return "bool";
   if (type.isInteger(32))
@@ -124,6 +127,9 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
                        P::Conditional);
       })
       .Case([&](arith::ExtSIOp e) { return Spelled("(long long)" + expr(e.getIn(), P::Unary), P::Unary); })
+      .Case([&](PairsOp p) {
+        return Spelled(typeOf(p.getType()) + "{" + expr(p.getQuery()) + ", " + expr(p.getHead()) + "}", P::Primary);
+      })
       .Case<WarpgroupOp>([&](auto) { return Spelled("attn::warpgroup_index()", P::Primary); })
       .Case<BlockIndexOp>([&](auto) { return Spelled("attn::block_index()", P::Primary); })
       .Case([&](LoadOp l) {

@@ -68,6 +68,7 @@ private:
   void print(tile::StoreOp op);
   void print(tile::StoreLseOp op);
   void print(tile::StorePaddingOp op);
+  void print(tile::MergeOp op);
   void print(tile::RepairOp op);
   void print(tile::RolesOp op);
   void print(tile::PersistOp op);

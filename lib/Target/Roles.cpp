@@ -69,8 +69,16 @@ void Printer::print(SendOp op) {
 }
 
 void Printer::print(FillOp op) {
-  line() << "attn::fill(" << names.of(op.getRing()) << ", " << names.of(op.getMap()) << ", " << expr(op.getRow())
-         << ", " << expr(op.getHead()) << ", " << expr(op.getBatch()) << ");\n";
+  // A map's axes are as its boxes are filled: with heads in turns, heads come before rows.
+  MapType map = op.getMap().getType();
+  int64_t rows = map.getRows() * map.getHeads();
+  bool whole = rows == op.getRing().getType().getTile().getRows();
+  Value second = op.getRow(), third = op.getHead();
+  if (map.getHeads() != 1)
+    std::swap(second, third);
+  line() << "attn::fill" << (whole ? "" : "<" + std::to_string(rows) + ">") << "(" << names.of(op.getRing()) << ", "
+         << names.of(op.getMap()) << ", " << expr(second) << ", " << expr(third) << ", " << expr(op.getBatch())
+         << ");\n";
 }
 
 void Printer::print(TakeOp op) {
@@ -93,9 +101,19 @@ void Printer::printProductWait(WaitOp op) {
 
 void Printer::print(RepairOp op) {
   line() << "attn::repair<" << op.getDimQk() << ", " << op.getDimV() << ">(" << names.of(op.getAcc());
-  for (Value value : op.getOperands().drop_front(1))
+  // Of all keys and plain rows it is the shorter form.
+  bool plain = !op.getFirstKey() && !isa<PairsType>(op.getQ0().getType());
+  os << ", " << expr(op.getQ0()) << ", " << expr(op.getRows()) << ", ";
+  if (!plain)
+    os << (op.getFirstKey() ? expr(op.getFirstKey()) : "0") << ", ";
+  os << expr(op.getKeys());
+  for (Value value : std::initializer_list<Value>{op.getQ(), op.getQRow(), op.getK(), op.getKRow(), op.getV(),
+                                                  op.getVRow(), op.getO(), op.getORow()})
     os << ", " << expr(value);
-  os << (op.getLse() ? ", " : ", nullptr, ") << base2(op.getScale().convertToDouble()) << ", ";
+  os << ", " << (op.getLse() ? expr(op.getLse()) : "nullptr") << ", ";
+  if (!plain)
+    os << (op.getLseRow() ? expr(op.getLseRow()) : "1ll") << ", ";
+  os << base2(op.getScale().convertToDouble()) << ", ";
   printLambda(op.getBody().front(), op.getModify().empty() ? "});\n" : "}, ");
   if (!op.getModify().empty())
     printLambda(op.getModify().front(), "});\n");

@@ -51,7 +51,7 @@ void Printer::printOp(Operation *op) {
   auto name = [&](Value v) { return names.of(v); };
   llvm::TypeSwitch<Operation *>(op)
       .Case<PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
-            MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, RepairOp, RolesOp, PersistOp, SendOp, FillOp, TakeOp,
+            MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, MergeOp, RepairOp, RolesOp, PersistOp, SendOp, FillOp, TakeOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
             PairSegmentsOp, ListTilesOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
@@ -167,7 +167,7 @@ void Printer::print(KeepOp op) {
 
 void Printer::printLambda(Block &body, StringRef end) {
   size_t mark = names.mark();
-  const char *test[] = {"query", "key"}, *score[] = {"score", "query", "key", "base", "ahead"};
+  const char *test[] = {"query", "key"}, *score[] = {"score", "query", "key", "base", "ahead", "head"};
   bool tests = body.getNumArguments() == std::size(test);
   os << "[=](";
   for (BlockArgument arg : body.getArguments()) {
@@ -241,20 +241,30 @@ void Printer::print(StoreOp op) {
 }
 
 void Printer::print(StoreLseOp op) {
-  line() << "attn::store_lse(" << expr(op.getDst()) << ", " << names.of(op.getRow()) << ", " << literal(scale) << ", "
-         << expr(op.getRows()) << ", " << expr(op.getWriteRows()) << ");\n";
+  line() << "attn::store_lse(" << expr(op.getDst()) << ", " << (op.getStride() ? expr(op.getStride()) + ", " : "")
+         << names.of(op.getRow()) << ", " << literal(scale) << ", " << expr(op.getRows()) << ", "
+         << expr(op.getWriteRows()) << ");\n";
 }
 
 void Printer::print(StorePaddingOp op) {
   auto config = op->getParentOfType<KernelOp>().getConfig();
   int64_t rows = config.getQTile(), threads = config.getWarps() * 32;
   if (op.getDst().getType().getElement().isF32()) {
+    bool pairs = isa<PairsType>(op.getStride().getType());
     line() << "attn::store_minus_inf<" << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
-           << expr(op.getWriteRows()) << ");\n";
+           << (pairs ? expr(op.getStride()) + ", " : "") << expr(op.getWriteRows()) << ");\n";
     return;
   }
   line() << "attn::store_zero<" << op.getDim() << ", " << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
          << expr(op.getStride()) << ", " << expr(op.getWriteRows()) << ");\n";
+}
+
+void Printer::print(MergeOp op) {
+  auto config = op->getParentOfType<KernelOp>().getConfig();
+  line() << "attn::merge<" << op.getDim() << ", " << config.getQTile() << ", " << config.getWarps() * 32 << ">("
+         << expr(op.getO()) << ", " << expr(op.getStride()) << ", " << (op.getLse() ? expr(op.getLse()) : "nullptr")
+         << ", " << expr(op.getPartialO()) << ", " << expr(op.getPartialLse()) << ", " << expr(op.getSplits()) << ", "
+         << expr(op.getPitch()) << ", " << expr(op.getRows()) << ");\n";
 }
 
 void Printer::print(scf::ForOp op) {
@@ -285,7 +295,7 @@ void Printer::print(scf::IfOp op) {
 static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
   if (kernel.hasRows())
     return !llvm::all_of(arg.getUsers(), [](Operation *user) { return isa<TokensOp>(user); });
-  return name == "o" || name == "lse";
+  return llvm::is_contained({"o", "lse", "partial_o", "partial_lse"}, name);
 }
 
 std::string attn::entryOf(KernelOp kernel) {

@@ -52,21 +52,29 @@ class Kernel:
             keep += [shape, strides, t]
             slot.data, slot.dtype, slot.rank = t.data_ptr(), DTYPES[str(t.dtype)], t.dim()
             slot.shape, slot.strides = shape, strides
-        return array, keep
+        size = ctypes.c_size_t()
+        self.library.check(self.library.c.attnWorkspaceSize(self.handle, array, ctypes.byref(size)))
+        workspace = None
+        if size.value:
+            import torch
+            workspace = torch.empty(size.value, dtype=torch.uint8, device=tensors["q"].device)
+            keep.append(workspace)
+        return array, keep, ctypes.c_void_p(workspace.data_ptr() if size.value else None)
 
     def launch(self, bound, stream):
-        self.library.check(self.library.c.attnLaunch(self.handle, bound[0], None, ctypes.c_void_p(stream)))
+        self.library.check(self.library.c.attnLaunch(self.handle, bound[0], bound[2], ctypes.c_void_p(stream)))
 
     def launch_us(self, bound, stream):
         """Host time of a launch, ctypes included: the median of 30 times 100 launches, in microseconds."""
         import torch
-        launch, handle, array, pointer = self.library.c.attnLaunch, self.handle, bound[0], ctypes.c_void_p(stream)
+        launch, handle, pointer = self.library.c.attnLaunch, self.handle, ctypes.c_void_p(stream)
+        array, _, workspace = bound
         samples = []
         for _ in range(30):
             torch.cuda.synchronize()
             start = time.perf_counter()
             for _ in range(100):
-                launch(handle, array, None, pointer)
+                launch(handle, array, workspace, pointer)
             samples.append((time.perf_counter() - start) / 100 * 1e6)
         torch.cuda.synchronize()
         return statistics.median(samples)

@@ -7,6 +7,7 @@
 #include "Kernels.h"
 #include "attn-rt/Driver.h"
 #include "attn/API/RunTensors.h"
+#include "attn/Conversion/AttnToTile.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -31,6 +32,7 @@ static cl::opt<int64_t> onlyKernel("kernel-seed", cl::desc("rerun this kernel on
 static cl::opt<int64_t> onlyProblem("problem-seed", cl::desc("rerun this problem only"), cl::init(-1));
 static cl::opt<unsigned> threadCount("threads", cl::desc("kernels compiled and run at a time; default: all CPUs"),
                                      cl::init(0));
+static cl::opt<bool> fewQueries("few-queries", cl::desc("share out keys among blocks and pack heads into tiles"));
 static cl::opt<std::string> jsonFile("json", cl::desc("append the summary to this file"));
 static cl::opt<bool> verbose("verbose", cl::desc("a line for each problem"));
 
@@ -63,10 +65,30 @@ struct Summary {
 };
 } // namespace
 
+/// The problem's text with the heuristic's sizes, but as for few queries: keys shared
+/// out, to few blocks, to as many as there are tiles, and to far more, so that parts
+/// are empty; some or all heads of a group in a tile; or one of the two.
+static std::string forFewQueries(ProblemOp problem, const Target &target, uint64_t kernelSeed) {
+  constexpr int64_t counts[] = {2, 1, 3, 4, 5, 7, 1, 16, 33, 200};
+  int64_t group = problem.getHeads() / problem.getKvHeads(), packed = kernelSeed % 3 ? group : 1;
+  if (kernelSeed % 3 == 2) // the largest part of them
+    do
+      --packed;
+    while (packed > 1 && group % packed);
+  tile::ConfigAttr config = chooseConfig(problem, target.family, target.arch);
+  config = config.withPackHeads(std::max<int64_t>(packed, 1));
+  problem.setConfigAttr(config.withSplits(counts[kernelSeed % std::size(counts)]));
+  std::string text;
+  llvm::raw_string_ostream(text) << problem;
+  return text;
+}
+
 static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summary) {
   KernelCase kernelCase = makeKernel(kernelSeed);
   Compilation compilation;
   auto module = compilation.parse(kernelCase.text, "fuzz");
+  if (module && fewQueries)
+    kernelCase.text = forFewQueries(*(**module).getOps<ProblemOp>().begin(), target, kernelSeed);
   auto kernel =
       module ? Kernel::create(kernelCase.text, "", target) : rt::Result<std::shared_ptr<Kernel>>(module.error());
   if (!kernel) {

@@ -33,6 +33,22 @@ static void grid() {
   EXPECT(a.blocksToStart(7, 132) == 7 * 16 && a.blocksToStart(1000, 2) == 16000, "a cluster for each row");
 }
 
+/// Into how many parts keys go.
+static void splits() {
+  GridRule fixed{false, 64, 16, true, false, 5}, dense{false, 64, 16, true, false, 0},
+      packed{true, 64, 16, true, false, 0};
+  EXPECT(fixed.splitsFor(0, 0, 0, 132) == 5 && fixed.splitsFor(64, 4096, 1, 132) == 5, "as the config says");
+  EXPECT(dense.splitsFor(1, 1, 32768, 132) == 8 && dense.splitsFor(1, 64, 32768, 132) == 8, "128 of 132");
+  EXPECT(dense.splitsFor(1, 65, 32768, 132) == 4 && dense.splitsFor(2, 1, 32768, 132) == 4);
+  EXPECT(dense.splitsFor(3, 1, 32768, 132) == 8, "48 tiles: three rounds, of which 384 of 396 places are taken");
+  EXPECT(dense.splitsFor(8, 1, 32768, 132) == 1 && dense.splitsFor(1000, 1, 32768, 132) == 1, "full as it is");
+  EXPECT(dense.splitsFor(1, 1, 511, 132) == 1 && dense.splitsFor(1, 1, 512, 132) == 2, "too few keys");
+  EXPECT(dense.splitsFor(0, 1, 32768, 132) == 1 && dense.splitsFor(1, 0, 32768, 132) == 1, "nothing to do");
+  EXPECT((GridRule{false, 64, 1, true, false, 0}.splitsFor(1, 1, int64_t(1) << 30, 100000) == 122), "no more than 128");
+  EXPECT(packed.splitsFor(1, 1, 32768, 132) == 8 && packed.splitsFor(2, 2, 32768, 132) == 4,
+         "slots to spare do not count");
+}
+
 static StreamKey id(uint64_t value) { return {StreamKey::Kind::Id, value}; }
 
 static void queue() {
@@ -156,9 +172,15 @@ static void fakeDriver() {
       .join();
   if (old)
     return;
-  uint64_t expected[16] = {9, 4, 0x4000, 64, 100, 4, 3, 512, 128, 51200, 64, 128};
+  uint64_t expected[16] = {9, 4, 0x4000, 64, 100, 4, 3, 512, 128, 51200, 64, 128, 1};
   TensorMap map = *encodeTensorMap(spec);
   EXPECT(std::equal(expected, expected + 16, map.opaque));
+  // Heads whose rows take turns come before the rows.
+  uint64_t inTurns[16] = {9, 4, 0x4000, 64, 4, 100, 3, 128, 512, 51200, 64, 2, 128};
+  spec.boxHeads = 2;
+  map = *encodeTensorMap(spec);
+  EXPECT(std::equal(inTurns, inTurns + 16, map.opaque));
+  spec.boxHeads = 1;
   spec.bf16 = false;
   EXPECT(encodeTensorMap(spec)->opaque[0] == 6);
   spec.bf16 = true;
@@ -353,8 +375,9 @@ fetch(const __grid_constant__ Map x_map, unsigned short *out, int column, int ro
 }
 
 int attn::rt::launchTest(const std::string &name) {
-  const std::pair<const char *, void (*)()> tests[] = {
-      {"grid", grid}, {"queue", queue}, {"fake-driver", fakeDriver}, {"gpu-queue", gpuQueue}, {"gpu-maps", gpuMaps}};
+  const std::pair<const char *, void (*)()> tests[] = {{"grid", grid},          {"splits", splits},
+                                                       {"queue", queue},        {"fake-driver", fakeDriver},
+                                                       {"gpu-queue", gpuQueue}, {"gpu-maps", gpuMaps}};
   for (const auto &[test, body] : tests)
     if (name == test) {
       body();

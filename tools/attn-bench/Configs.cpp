@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Configs.h"
+#include "attn/Conversion/AttnToTile.h"
 #include <fmt/format.h>
 
 using namespace attn;
@@ -35,7 +36,8 @@ static std::vector<ConfigAttr> hopperConfigs(ProblemOp problem) {
         for (int64_t qStages : {1, 2})
           for (auto [turns, narrow] : {std::pair(false, false), {true, false}, {false, true}})
             if (warps > 4 || (!turns && !narrow)) // one warpgroup has nobody to differ from
-              add(16 * warps, kvTile, warps, blocks, false, false, stages, qStages, turns, narrow);
+              add(16 * warps, kvTile, warps, blocks, false, false, stages, qStages, turns, narrow, /*splits=*/1,
+                  /*pack_heads=*/1);
     }
   }
   return configs;
@@ -53,20 +55,32 @@ static std::vector<ConfigAttr> ampereConfigs(ProblemOp problem) {
               continue;
             for (bool oneBody : {false, true})
               configs.push_back(ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, holdQ, oneBody, 2,
-                                                1, false, false));
+                                                1, false, false, /*splits=*/1,
+                                                /*pack_heads=*/1));
           }
   return configs;
 }
 
-std::vector<ConfigAttr> bench::configsOf(ProblemOp problem, const Target &target) {
-  if (target.family == "sm_90a")
-    return hopperConfigs(problem);
-  if (!target.isHost())
-    return ampereConfigs(problem);
+static std::vector<ConfigAttr> hostConfigs(ProblemOp problem) {
   std::vector<ConfigAttr> configs;
   for (int64_t qTile : {16, 32, 64, 128})
     for (int64_t kvTile : {16, 32, 64, 128})
-      configs.push_back(ConfigAttr::get(problem.getContext(), qTile, kvTile, 1, 1, false, false, 2, 1, false, false));
+      configs.push_back(ConfigAttr::get(problem.getContext(), qTile, kvTile, 1, 1, false, false, 2, 1, false, false,
+                                        /*splits=*/1,
+                                        /*pack_heads=*/1));
+  return configs;
+}
+
+std::vector<ConfigAttr> bench::configsOf(ProblemOp problem, const Target &target) {
+  std::vector<ConfigAttr> configs = target.family == "sm_90a" ? hopperConfigs(problem)
+                                    : target.isHost()         ? hostConfigs(problem)
+                                                              : ampereConfigs(problem);
+  ConfigAttr chosen = chooseConfig(problem, target.family, target.arch);
+  if (!chosen.isSplit() && chosen.getPackHeads() == 1)
+    return configs;
+  llvm::erase_if(configs, [](ConfigAttr config) { return config.getNarrow(); });
+  for (ConfigAttr &config : configs)
+    config = config.withSplits(chosen.getSplits()).withPackHeads(std::min(config.getQTile(), chosen.getPackHeads()));
   return configs;
 }
 
@@ -79,8 +93,8 @@ std::string bench::textOf(ConfigAttr config) {
 
 std::string bench::fullTextOf(ConfigAttr config) {
   return fmt::format("q_tile = {}, kv_tile = {}, warps = {}, blocks = {}, hold_q = {}, one_body = {}, stages = {}, "
-                     "q_stages = {}, turns = {}, narrow = {}",
+                     "q_stages = {}, turns = {}, narrow = {}, splits = {}, pack_heads = {}",
                      config.getQTile(), config.getKvTile(), config.getWarps(), config.getBlocks(), config.getHoldQ(),
                      config.getOneBody(), config.getStages(), config.getQStages(), config.getTurns(),
-                     config.getNarrow());
+                     config.getNarrow(), config.getSplits(), config.getPackHeads());
 }

@@ -153,6 +153,9 @@ rt::Result<Json> runCase(const SegmentsCase &c, const Target &target) {
   auto turns = Turns::create(**work);
   if (!turns)
     return turns.error();
+  auto workspace = (*kernel)->workspaceBytes({});
+  if (!workspace)
+    return workspace.error();
   std::vector<double> us, wall;
   for (int i = 0; i < 25; ++i) {
     auto ms = turns->msInGraph(**kernel, 20);
@@ -170,7 +173,7 @@ rt::Result<Json> runCase(const SegmentsCase &c, const Target &target) {
               {"us_p90", rounded(percentile(us, 0.9))},
               {"call_us", rounded(median(wall))},
               {"kernels", 1},
-              {"workspace_bytes", (*kernel)->workspaceBytes({})},
+              {"workspace_bytes", *workspace},
               {"compile_ms", rounded(compileMs)}};
 }
 

@@ -18,7 +18,7 @@ static rt::Status timeHost(const Kernel &kernel, const Workload &work, double bu
   std::vector<double> samples;
   for (Clock total; samples.size() < 5 || total.ms() < budgetMs;) {
     Clock clock;
-    if (rt::Status s = kernel.launch(work.getViews(), nullptr); !s)
+    if (rt::Status s = work.launch(kernel, nullptr); !s)
       return s;
     samples.push_back(clock.ms());
   }
@@ -36,7 +36,7 @@ static rt::Status timeDevice(const Kernel &kernel, const Workload &work, double 
     if (rt::Status s = driver.record(*begin, *stream); !s)
       return s;
     Clock clock;
-    if (rt::Status s = kernel.launch(work.getViews(), *stream); !s)
+    if (rt::Status s = work.launch(kernel, *stream); !s)
       return s;
     us = clock.ms() * 1e3;
     if (rt::Status s = driver.record(*end, *stream); !s)
@@ -99,12 +99,12 @@ rt::Result<Turns> Turns::create(const Workload &work) {
 
 rt::Result<double> Turns::msOf(const Kernel &kernel, int64_t launches) const {
   const rt::Driver *driver = work->getDriver();
-  rt::Status status = kernel.launch(work->getViews(), stream); // the host is ahead from here on
+  rt::Status status = work->launch(kernel, stream); // the host is ahead from here on
   if (status && driver)
     status = driver->record(begin, stream);
   Clock clock;
   for (int64_t i = 0; status && i < launches; ++i)
-    status = kernel.launch(work->getViews(), stream);
+    status = work->launch(kernel, stream);
   if (status && driver)
     status = driver->record(end, stream);
   if (status && driver)
@@ -121,7 +121,7 @@ rt::Result<double> Turns::msOf(const Kernel &kernel, int64_t launches) const {
 
 rt::Result<double> Turns::msOfCall(const Kernel &kernel) const {
   Clock clock;
-  rt::Status status = kernel.launch(work->getViews(), stream);
+  rt::Status status = work->launch(kernel, stream);
   if (status && work->getDriver())
     status = work->getDriver()->synchronize(stream);
   if (!status)
@@ -137,7 +137,7 @@ rt::Result<double> Turns::msInGraph(const Kernel &kernel, int64_t launches) cons
     return begun.error();
   rt::Status status;
   for (int64_t i = 0; status && i < launches; ++i)
-    status = kernel.launch(work->getViews(), stream);
+    status = work->launch(kernel, stream);
   rt::Result<rt::GraphExec> graph = driver->endCapture(stream);
   if (!status || !graph)
     return !status ? status.error() : graph.error();

@@ -106,6 +106,7 @@ rt::Result<std::unique_ptr<Workload>> Workload::create(const Kernel &kernel, Pro
   auto made = reference::checkTensors(problem, tensors);
   if (!made)
     return asError(made.takeError());
+  work->sizes = *made;
   for (auto &result : reference::poisonedResults(problem, *made))
     tensors[result.getKey()] = std::move(result.getValue());
   for (const TensorSpec &spec : kernel.getSignature().tensors) {
@@ -122,6 +123,29 @@ rt::Result<std::unique_ptr<Workload>> Workload::create(const Kernel &kernel, Pro
 Workload::~Workload() {
   for (rt::DevicePtr ptr : device)
     (void)driver->free(ptr);
+  if (deviceWorkspace)
+    (void)driver->free(deviceWorkspace);
+}
+
+rt::Status Workload::launch(const Kernel &kernel, rt::Stream stream) const {
+  rt::Result<size_t> needed = kernel.workspaceBytes(sizes);
+  if (!needed)
+    return needed.status();
+  if (*needed > workspaceSize) { // not in the middle of what is timed: a kernel's first launch warms up
+    if (deviceWorkspace)
+      (void)driver->free(deviceWorkspace);
+    deviceWorkspace = 0, workspaceSize = 0;
+    if (driver) {
+      rt::Result<rt::DevicePtr> made = driver->alloc(*needed);
+      if (!made)
+        return made.status();
+      deviceWorkspace = *made;
+    } else {
+      hostWorkspace.resize(*needed);
+    }
+    workspaceSize = *needed;
+  }
+  return kernel.launch(views, driver ? reinterpret_cast<void *>(deviceWorkspace) : hostWorkspace.data(), stream);
 }
 
 rt::Status Workload::add(const TensorSpec &spec, const reference::Tensor &tensor) {
@@ -151,7 +175,7 @@ rt::Result<reference::Tensor> Workload::outputOf(const Kernel &kernel) const {
   if (!driver) {
     char *data = static_cast<char *>(views[outputIndex].data);
     llvm::copy(bytes, data);
-    if (rt::Status s = kernel.launch(views, nullptr); !s)
+    if (rt::Status s = launch(kernel, nullptr); !s)
       return s.error();
     std::copy_n(data, bytes.size(), bytes.data());
     return tensor;
@@ -159,7 +183,7 @@ rt::Result<reference::Tensor> Workload::outputOf(const Kernel &kernel) const {
   rt::DevicePtr data = device[outputIndex];
   rt::Status status = driver->copyToDevice(data, bytes.data(), bytes.size());
   if (status)
-    status = kernel.launch(views, nullptr);
+    status = launch(kernel, nullptr);
   if (status)
     status = driver->synchronizeContext();
   if (status)

@@ -26,6 +26,8 @@ public:
   ~Workload();
 
   llvm::ArrayRef<TensorView> getViews() const { return views; }
+  /// Launches the kernel on the views, with a workspace if it needs one.
+  rt::Status launch(const Kernel &kernel, rt::Stream stream) const;
   double getBytes() const { return bytes; } ///< of all tensors, each once
   /// Null on a CPU.
   const rt::Driver *getDriver() const { return driver; }
@@ -46,6 +48,10 @@ private:
   reference::Tensor output; ///< o, poisoned
   size_t outputIndex = 0;
   double bytes = 0;
+  Sizes sizes;
+  mutable size_t workspaceSize = 0; ///< the largest that a kernel has needed so far
+  mutable rt::DevicePtr deviceWorkspace = 0;
+  mutable std::vector<char> hostWorkspace;
 };
 
 /// How far `actual` is from `expected`, relative, in the 2-norm of up to 2^18 elements.

@@ -125,13 +125,14 @@ static rt::Result<bench::TuneRequest> requestFromFile() {
   for (int64_t size : llvm::concat<const int64_t>(std::vector{batch.getValue(), seqlen.getValue()}, lengthsAsked))
     if (size < 0 || size > 1 << 24)
       return rt::Error{"expected sizes from 0 to 2^24, got: " + std::to_string(size)};
-  int64_t typical = seqlen ? seqlen.getValue() : int64_t(problem->getTypical().value_or(4096));
+  int64_t queries = seqlen ? seqlen.getValue() : int64_t(problem->getTypicalQ().value_or(4096));
+  int64_t keys = seqlen ? seqlen.getValue() : int64_t(problem->getTypicalKv().value_or(4096));
   reference::InputSizes &sizes = request.sizes;
-  sizes.seqlenQ = sizes.seqlenKv = typical;
-  int64_t count = std::max<int64_t>(1, 16384 / typical);
-  sizes.lengthsQ = sizes.lengthsKv = lengthsAsked.empty()
-                                         ? std::vector<int64_t>(count, typical)
-                                         : std::vector<int64_t>(lengthsAsked.begin(), lengthsAsked.end());
+  sizes.seqlenQ = queries, sizes.seqlenKv = keys;
+  int64_t count = std::max<int64_t>(1, 16384 / keys);
+  sizes.lengthsQ.assign(count, queries), sizes.lengthsKv.assign(count, keys);
+  if (!lengthsAsked.empty())
+    sizes.lengthsQ = sizes.lengthsKv = std::vector<int64_t>(lengthsAsked.begin(), lengthsAsked.end());
   sizes.batch = batch ? batch.getValue() : count;
   sizes.padding = 0;
   return request;

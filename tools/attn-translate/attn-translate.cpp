@@ -48,11 +48,20 @@ static rt::Result<std::vector<rt::Artifact>> translate(Compilation &compilation,
         return both.error();
       artifacts.push_back(both->first.artifact);
       reports.push_back(both->second.report);
+      if (!both->first.merge)
+        continue;
+      auto merge = build(*both->first.merge);
+      if (!merge)
+        return merge.error();
+      artifacts.push_back(*both->first.merge);
+      reports.push_back(merge->report);
     } else {
       rt::Result<Program> made = program(0);
       if (!made)
         return made.error();
       artifacts.push_back(made->artifact);
+      if (made->merge)
+        artifacts.push_back(*made->merge);
     }
   }
   for (auto kernel : module.getOps<tile::KernelOp>()) {

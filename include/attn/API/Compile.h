@@ -39,6 +39,8 @@ inline const rt::ResourceReport &reportOf(const std::shared_ptr<const rt::Compil
 
 struct Program {
   rt::Artifact artifact;
+  /// The kernel to launch behind it, where keys are shared out: merges the parts.
+  std::optional<rt::Artifact> merge;
   Signature signature;
   int64_t kvTile = 0;       ///< keys of a tile; `artifact.grid` has the rows
   bool hasFallback = false; ///< there are less demanding sizes to try

@@ -28,38 +28,51 @@ public:
   const rt::Artifact &getArtifact() const { return program.artifact; }
   int64_t getKvTile() const { return program.kvTile; }
   const rt::CompiledKernel &getCompiled() const { return *compiled; }
-  bool isHost() const { return host != nullptr; }
+  bool isHost() const { return code.host != nullptr; }
 
-  /// Bytes of device memory a launch needs beside its tensors, from static
-  /// bounds alone. Forward kernels need none.
-  size_t workspaceBytes(const Sizes &) const { return 0; }
+  /// Bytes of device memory a launch needs beside its tensors: where keys are shared
+  /// out, the results of the parts. From the sizes and, where the launcher chooses the
+  /// number of parts, how many blocks the current device runs at once.
+  rt::Result<size_t> workspaceBytes(const Sizes &sizes) const;
 
   /// Checks the tensors and puts the kernel on `stream` (a CPU kernel runs, and
   /// returns when it is done). No allocation on the device, no synchronisation,
   /// no read of device data: may be captured in a CUDA graph.
   ///
+  /// `workspace` has `workspaceBytes` and is aligned to 16; what it holds means nothing
+  /// before and after, and launches that may run at the same time need one each.
+  ///
   /// On a CPU the contents of cu_seqlens and offsets are checked too. On a GPU they
   /// are with $ATTN_CHECK_ARRAYS=1, which reads them back and synchronises.
-  rt::Status launch(llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const;
+  rt::Status launch(llvm::ArrayRef<TensorView> tensors, void *workspace, rt::Stream stream) const;
 
 private:
+  /// Code of one of the program's kernels, loaded where it runs.
+  struct Loaded {
+    std::shared_ptr<rt::Module> gpu;
+    std::shared_ptr<rt::HostModule> host;
+    rt::Status load(const std::shared_ptr<const rt::CompiledKernel> &binary);
+    rt::Status launch(const Binding &binding, rt::Stream stream) const;
+  };
   /// Where there is no block to write them: lengths and offsets of no rows.
   rt::Status clearResults(llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const;
   rt::Status checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &sizes) const;
+  /// Into how many parts a launch shares out keys.
+  rt::Result<int> splitsFor(const Sizes &sizes) const;
 
   Program program;
   std::shared_ptr<const rt::CompiledKernel> compiled;
-  std::shared_ptr<rt::Module> gpu;
-  std::shared_ptr<rt::HostModule> host;
+  Loaded code, merge; ///< `merge`: if the program has one
 };
 
 /// The cache that all kernels of this process go through.
 rt::Cache &processCache();
 
-/// A program and its binary, not loaded: compiling for a GPU needs none.
+/// A program and its binaries, not loaded: compiling for a GPU needs none.
 struct CompiledProgram {
   Program program;
   std::shared_ptr<const rt::CompiledKernel> binary;
+  std::shared_ptr<const rt::CompiledKernel> merge; ///< null where the program has no kernel that merges
 };
 
 /// Compiles one problem, or finds it in `cache`; errors as `Kernel::create`.

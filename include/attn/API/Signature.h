@@ -47,6 +47,27 @@ struct Signature {
   rt::Result<Sizes> check(llvm::ArrayRef<TensorView> views) const;
 };
 
+/// Where the parts of a launch leave their results to be merged: o and lse of each, both
+/// float32, in memory of the caller.
+class Workspace {
+public:
+  Workspace() = default; ///< of a launch that does not share out keys
+  Workspace(const Signature &signature, const Sizes &sizes, int splits);
+
+  size_t bytes() const { return sizeO + sizeLse; }
+  /// Takes memory of so many bytes; an error if it cannot be used.
+  rt::Status use(void *memory);
+
+  int getSplits() const { return splits; }
+  /// The tensor `partial_o` or `partial_lse`; null for other names.
+  void *find(llvm::StringRef name) const;
+
+private:
+  int splits = 1;
+  size_t sizeO = 0, sizeLse = 0;
+  char *memory = nullptr;
+};
+
 /// Values of a kernel's arguments, and pointers to them as a launch wants them.
 /// Stays where it is filled: the pointers lead into it.
 struct Binding {
@@ -68,7 +89,7 @@ rt::Result<rt::TensorMapSpec> mapOf(const rt::Param &param, const TensorSpec &sp
 /// kernel with tensor maps wants a current context for `encode`; tests give one
 /// that needs no driver.
 rt::Status bind(const rt::Artifact &artifact, const Signature &signature, llvm::ArrayRef<TensorView> views,
-                const Sizes &sizes, Binding &binding,
+                const Sizes &sizes, const Workspace &workspace, Binding &binding,
                 rt::Result<rt::TensorMap> (*encode)(const rt::TensorMapSpec &) = rt::encodeTensorMap);
 
 /// Strides of a contiguous tensor.

@@ -10,7 +10,8 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     Each `attn.problem` becomes a `tile.kernel` of the same name: the program of
     one block for one query tile, written plainly (copy, wait, multiply), with
     one `tile.kv_loop` over the key tiles that the mask says it needs. Schedules
-    are later passes. (`test/Conversion/convert-attn-to-tile.mlir`)
+    are later passes. Where the config has `splits`, the block walks its share of
+    these tiles, and a second kernel, `<name>_merge`, follows. (`test/Conversion/convert-attn-to-tile.mlir`)
   }];
   let options = [
     Option<"target", "target", "std::string", "\"sm_80\"", "`cpu`, `sm_80` or `sm_90a`">,

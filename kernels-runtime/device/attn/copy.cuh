@@ -49,6 +49,21 @@ ATTN_INLINE void copy_async(const Smem<T, R, C, P> &dst, const T *src, long long
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
+// The same of pairs, which only the query tile's rows are: once a tile, with an address for each row.
+template <int Dim, class T, int R, int C, int P, int H>
+ATTN_INLINE void copy_async(const Smem<T, R, C, P> &dst, const T *src, PairStride<H> stride, int rows) {
+  const Walk<Smem<T, R, C, P>> walk;
+#pragma unroll
+  for (int p = 0; p < walk.Passes; ++p)
+    if (walk.has(p)) {
+      const int r = walk.row + p * walk.Step;
+      const bool live = r < rows && walk.chunk < Dim / 8;
+      asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(dst.at(r, walk.chunk * 8)),
+                   "l"(live ? src + offset_of(stride, r) + walk.chunk * 8 : src), "r"(live ? 16 : 0) : "memory");
+    }
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
 // Everybody's copies have landed, everybody sees them, and everybody is done with what the next copies overwrite.
 ATTN_INLINE void wait() {
   asm volatile("cp.async.wait_all;" ::: "memory");

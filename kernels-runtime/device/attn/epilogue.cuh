@@ -21,13 +21,13 @@ ATTN_INLINE void transpose_quad(unsigned (&x)[4]) {
 }
 
 // Rounded rows [0, rows), zero rows [rows, write_rows), 16 bytes a store.
-template <int Dim, class T, int R, int C, int W>
-ATTN_INLINE void store(T *dst, long long stride, const Frag<R, C, W> &acc, int rows, int write_rows) {
+template <int Dim, class T, class Stride, int R, int C, int W>
+ATTN_INLINE void store(T *dst, Stride stride, const Frag<R, C, W> &acc, int rows, int write_rows) {
   const int t = lane_index() % 4;
 #pragma unroll
   for (int i = 0; i < 2 * acc.Blocks; ++i) {
     const int r = acc.row(i);
-    T *to = dst + r * stride + t * 8;
+    T *to = dst + offset_of(stride, r) + t * 8;
 #pragma unroll
     for (int n = 0; n < Dim / 8; n += 4) {
       unsigned x[4];
@@ -45,24 +45,44 @@ ATTN_INLINE void store(T *dst, long long stride, const Frag<R, C, W> &acc, int r
   }
 }
 
+// The same in float32: what a part of the keys leaves to be merged.
+template <int Dim, class Stride, int R, int C, int W>
+ATTN_INLINE void store(float *dst, Stride stride, const Frag<R, C, W> &acc, int rows, int write_rows) {
+#pragma unroll
+  for (int i = 0; i < 2 * acc.Blocks; ++i) {
+    const int r = acc.row(i);
+    if (r >= write_rows) continue;
+#pragma unroll
+    for (int n = 0; n < Dim / 8; ++n) {
+      const float *v = acc.v[i / 2][n] + i % 2 * 2;
+      *(float2 *)(dst + offset_of(stride, r) + acc.col(n)) = r < rows ? float2{v[0], v[1]} : float2{0, 0};
+    }
+  }
+}
+
 // ln(sum of exp(score)); -inf for a row without keys and for padding. The row's sum is complete after normalize().
-template <int R, int W> ATTN_INLINE void store_lse(float *dst, const Rows<R, W> &row, float /*scale*/, int rows, int write_rows) {
+template <class Stride, int R, int W>
+ATTN_INLINE void store_lse(float *dst, Stride stride, const Rows<R, W> &row, float /*scale*/, int rows, int write_rows) {
   if (lane_index() % 4 != 0) return;
 #pragma unroll
   for (int i = 0; i < 2 * row.Blocks; ++i) {
     const int r = row.row(i);
     const bool empty = r >= rows || row.sum[i] == 0;
-    if (r < write_rows) dst[r] = empty ? -infinity() : log_sum_exp(row.max[i], row.sum[i]);
+    if (r < write_rows) dst[offset_of(stride, r)] = empty ? -infinity() : log_sum_exp(row.max[i], row.sum[i]);
   }
+}
+template <int R, int W> ATTN_INLINE void store_lse(float *dst, const Rows<R, W> &row, float scale, int rows, int write_rows) {
+  store_lse(dst, 1ll, row, scale, rows, write_rows);
 }
 
 // For tiles made of padding only.
-template <int Dim, int Rows, int Threads, class T> ATTN_INLINE void store_zero(T *dst, long long stride, int write_rows) {
+template <int Dim, int Rows, int Threads, class T, class Stride> ATTN_INLINE void store_zero(T *dst, Stride stride, int write_rows) {
   const int count = min(Rows, write_rows) * (Dim / 8);
-  for (int i = threadIdx.x; i < count; i += Threads) *(uint4 *)(dst + i / (Dim / 8) * stride + i % (Dim / 8) * 8) = {0, 0, 0, 0};
+  for (int i = threadIdx.x; i < count; i += Threads) *(uint4 *)(dst + offset_of(stride, i / (Dim / 8)) + i % (Dim / 8) * 8) = {0, 0, 0, 0};
 }
-template <int Rows, int Threads> ATTN_INLINE void store_minus_inf(float *dst, int write_rows) {
-  for (int r = threadIdx.x; r < min(Rows, write_rows); r += Threads) dst[r] = -infinity();
+template <int Rows, int Threads, class Stride> ATTN_INLINE void store_minus_inf(float *dst, Stride stride, int write_rows) {
+  for (int r = threadIdx.x; r < min(Rows, write_rows); r += Threads) dst[offset_of(stride, r)] = -infinity();
 }
+template <int Rows, int Threads> ATTN_INLINE void store_minus_inf(float *dst, int write_rows) { store_minus_inf<Rows, Threads>(dst, 1ll, write_rows); }
 
 }  // namespace attn

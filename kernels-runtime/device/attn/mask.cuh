@@ -8,11 +8,11 @@ namespace attn {
 
 // Scores of pairs that f refuses become -inf. f is the mask's residual test as the compiler printed it, over absolute positions; it is inlined into
 // a loop with rows outside, so that what depends on the row alone is worked out once a row.
-template <int R, int N, int W, class F> ATTN_INLINE void keep(Frag<R, N, W> &s, int q0, int k0, F f) {
+template <int R, int N, int W, class First, class F> ATTN_INLINE void keep(Frag<R, N, W> &s, First q0, int k0, F f) {
   const float refused = -infinity();
 #pragma unroll
   for (int i = 0; i < 2 * s.Blocks; ++i) {
-    const int q = q0 + s.row(i);
+    const int q = query_of(q0, s.row(i));
 #pragma unroll
     for (int n = 0; n < s.Pieces; ++n)
 #pragma unroll

@@ -18,28 +18,35 @@ struct Linear {
 };
 // A score as it is.
 struct Unmodified {
-  ATTN_INLINE float operator()(float score, int, int, int, float) const { return score; }
+  ATTN_INLINE float operator()(float score, int, int, int, float, int = 0) const { return score; }
 };
+// What f makes of a score of row r. Of pairs it gets the head, too.
+template <class F> ATTN_INLINE auto apply(F f, float score, int first, int r, int key, int base, float ahead) {
+  return f(score, query_of(first, r), key, base, ahead);
+}
+template <class F, int H> ATTN_INLINE auto apply(F f, float score, Pairs<H> first, int r, int key, int base, float ahead) {
+  return f(score, query_of(first, r), key, base, ahead, first.head + r % H);
+}
 
 // Each score becomes f(score, row, key, base, ahead), key == base + ahead. As in keep(), rows are outside, so that what depends on the row alone is
 // worked out once a row; so is what depends on `base`, and `ahead` is a constant.
-template <int R, int N, int W, class F> ATTN_INLINE void modify(Frag<R, N, W> &s, int q0, int k0, F f) {
+template <int R, int N, int W, class First, class F> ATTN_INLINE void modify(Frag<R, N, W> &s, First q0, int k0, F f) {
 #pragma unroll
   for (int i = 0; i < 2 * s.Blocks; ++i) {
-    const int q = q0 + s.row(i), base = k0 + s.col(0);
+    const int r = s.row(i), base = k0 + s.col(0);
 #pragma unroll
     for (int n = 0; n < s.Pieces; ++n)
 #pragma unroll
       for (int c = 0; c < 2; ++c) {
         float &x = s.v[i / 2][n][i % 2 * 2 + c];
-        x = f(x, q, base + n * 8 + c, base, float(n * 8 + c));
+        x = apply(f, x, q0, r, base + n * 8 + c, base, float(n * 8 + c));
       }
   }
 }
 
 // The same with a formula for scores below `within`, which is right where all of the warp's are; a NaN counts as small.
-template <int R, int N, int W, class Small, class F>
-ATTN_INLINE void modify(Frag<R, N, W> &s, int q0, int k0, float within, Small small, F f) {
+template <int R, int N, int W, class First, class Small, class F>
+ATTN_INLINE void modify(Frag<R, N, W> &s, First q0, int k0, float within, Small small, F f) {
   float largest[2] = {};
 #pragma unroll
   for (int m = 0; m < s.Blocks; ++m)

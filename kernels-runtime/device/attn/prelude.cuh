@@ -32,6 +32,15 @@ template <class T> ATTN_INLINE constexpr T max(T a, T b) { return a < b ? b : a;
 ATTN_INLINE float min(float a, float b) { return fminf(a, b); }
 ATTN_INLINE float max(float a, float b) { return fmaxf(a, b); }
 
+// The rows of a tile are consecutive queries, or pairs of a query and one of Heads heads that share keys: row r is then query r / Heads and head
+// r % Heads from the first on. Verbs take either: where rows begin, and how far apart they lie in memory.
+template <int Heads> struct Pairs { int query, head; };
+template <int Heads> struct PairStride { long long query, head; };
+ATTN_INLINE int query_of(int first, int r) { return first + r; }
+template <int H> ATTN_INLINE int query_of(Pairs<H> first, int r) { return first.query + r / H; }
+ATTN_INLINE long long offset_of(long long stride, int r) { return r * stride; }
+template <int H> ATTN_INLINE long long offset_of(PairStride<H> stride, int r) { return r / H * stride.query + r % H * stride.head; }
+
 constexpr float kLargest = 3.402823466e38f;
 ATTN_INLINE float infinity() { return __int_as_float(0x7f800000); }
 
@@ -52,6 +61,9 @@ template <> ATTN_INLINE unsigned pack<bf16>(float low, float high) {
 template <> ATTN_INLINE unsigned pack<fp16>(float low, float high) {
   unsigned d; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low)); return d;
 }
+// One element.
+template <class T> ATTN_INLINE void round_to(T &to, float x) { to = {(unsigned short)pack<T>(x, 0)}; }
+ATTN_INLINE void round_to(float &to, float x) { to = x; }
 template <class T> ATTN_INLINE float low_half(unsigned x) { return to_float(T{(unsigned short)(x & 0xffff)}); }
 template <class T> ATTN_INLINE float high_half(unsigned x) { return to_float(T{(unsigned short)(x >> 16)}); }
 

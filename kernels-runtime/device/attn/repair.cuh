@@ -20,9 +20,9 @@ template <class T, int R, int C> ATTN_INLINE void zero_rows(const Swizzled<T, R,
 // acc += P V cannot tell "may not see" from a weight of 0, and 0 * NaN is NaN: a NaN or Inf in V reaches rows that the mask keeps from it. Not without
 // making their results NaN, though, so rows with a NaN are computed once more, one by one, a lane for every 32nd column, from visible keys alone, and
 // written again (`lse` may be null). Only broken data pay for it; comes after the stores, when no accumulator is in the way.
-template <int DimQk, int DimV, class T, int R, int C, int W, class F, class G = Unmodified>
-ATTN_INLINE void repair(const Frag<R, C, W> &acc, int q0, int rows, int keys, const T *q, long long q_row, const T *k, long long k_row, const T *v,
-                        long long v_row, T *o, long long o_row, float *lse, float scale, F keep, G modified = {}) {
+template <int DimQk, int DimV, class T, class O, int R, int C, int W, class First, class Stride, class OStride, class LseStride, class F, class G = Unmodified>
+ATTN_INLINE void repair(const Frag<R, C, W> &acc, First q0, int rows, int first_key, int keys, const T *q, Stride q_row, const T *k, long long k_row,
+                        const T *v, long long v_row, O *o, OStride o_row, float *lse, LseStride lse_row, float scale, F keep, G modified = {}) {
   const int lane = lane_index();
   unsigned bad[2];  // a bit for each lane whose part of its row has a NaN, or the product of Inf and 0
 #pragma unroll
@@ -39,14 +39,14 @@ ATTN_INLINE void repair(const Frag<R, C, W> &acc, int q0, int rows, int keys, co
     constexpr int Own = (DimV + 31) / 32;
     float top = -kLargest, sum = 0, out[Own] = {};
 #pragma unroll 1
-    for (int key = 0; key < keys; ++key) {
-      if (!keep(q0 + r, key)) continue;
+    for (int key = first_key; key < keys; ++key) {
+      if (!keep(query_of(q0, r), key)) continue;
       float score = 0;
 #pragma unroll 1
-      for (int d = lane; d < DimQk; d += 32) score = fmaf(to_float(q[r * q_row + d]), to_float(k[key * k_row + d]), score);
+      for (int d = lane; d < DimQk; d += 32) score = fmaf(to_float(q[offset_of(q_row, r) + d]), to_float(k[key * k_row + d]), score);
 #pragma unroll
       for (int bit = 16; bit; bit /= 2) score += __shfl_xor_sync(~0u, score, bit);
-      score = modified(score, q0 + r, key, key, 0) * scale;
+      score = apply(modified, score, q0, r, key, key, 0) * scale;
       const float now = max(top, score), shrink = exp2(top - now), p = exp2(score - now);
       top = now, sum = sum * shrink + p;
 #pragma unroll
@@ -56,9 +56,16 @@ ATTN_INLINE void repair(const Frag<R, C, W> &acc, int q0, int rows, int keys, co
     const float factor = sum == 0 ? 0 : reciprocal(sum);
 #pragma unroll
     for (int i = 0; i < Own; ++i)
-      if (lane + i * 32 < DimV) o[r * o_row + lane + i * 32] = {(unsigned short)pack<T>(out[i] * factor, 0)};
-    if (lse && lane == 0) lse[r] = sum == 0 ? -infinity() : log_sum_exp(top, sum);
+      if (lane + i * 32 < DimV) round_to(o[offset_of(o_row, r) + lane + i * 32], out[i] * factor);
+    if (lse && lane == 0) lse[offset_of(lse_row, r)] = sum == 0 ? -infinity() : log_sum_exp(top, sum);
   }
+}
+
+// Of all keys, and rows that are queries.
+template <int DimQk, int DimV, class T, int R, int C, int W, class F, class G = Unmodified>
+ATTN_INLINE void repair(const Frag<R, C, W> &acc, int q0, int rows, int keys, const T *q, long long q_row, const T *k, long long k_row, const T *v,
+                        long long v_row, T *o, long long o_row, float *lse, float scale, F keep, G modified = {}) {
+  repair<DimQk, DimV>(acc, q0, rows, 0, keys, q, q_row, k, k_row, v, v_row, o, o_row, lse, 1ll, scale, keep, modified);
 }
 
 }  // namespace attn

@@ -62,13 +62,13 @@ template <class Element, int RowCount, int ColCount, int StageCount> struct Ring
   }
 };
 
-// Producer: waits for the next slot to be empty and starts bringing the box at (row, head, batch) into it. Rows and columns out of the tensor's bounds
-// become zeros; they count as bytes that land.
-template <class T, int R, int C, int S> ATTN_INLINE void fill(Ring<T, R, C, S> &ring, const TensorMap &map, int row, int head, int batch) {
+// Producer: waits for the next slot to be empty and starts bringing the box at (row, head, batch) into it, or (head, row, batch) where a map has heads take
+// turns. Rows and columns out of the tensor's bounds become zeros; they count as bytes that land. BoxRows: those of a box that does not fill the tile.
+template <int BoxRows = 0, class T, int R, int C, int S> ATTN_INLINE void fill(Ring<T, R, C, S> &ring, const TensorMap &map, int row, int head, int batch) {
   if (lane_index() == 0) {
     using Tile = typename Ring<T, R, C, S>::Tile;
     barrier_wait(ring.empty(), ring.parity ^ 1);
-    barrier_expect(ring.full(), Tile::Bytes);
+    barrier_expect(ring.full(), BoxRows ? BoxRows * 128 * Tile::Chunks : Tile::Bytes);
 #pragma unroll
     for (int c = 0; c < Tile::Chunks; ++c)
       asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(

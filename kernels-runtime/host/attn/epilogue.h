@@ -10,19 +10,19 @@
 
 namespace attn {
 
-template <int Dim, class T>
-ATTN_HELPER void zeroRows(T *to, long long stride, int from, int end) {
+template <int Dim, class T, class Stride>
+ATTN_HELPER void zeroRows(T *to, Stride stride, int from, int end) {
   for (int r = from; r < end; ++r)
     for (int c = 0; c < Dim; ++c)
-      to[r * stride + c].bits = 0;
+      to[offset_of(stride, r) + c] = T{};
 }
 
-template <int Dim, class T, int M, int D, int W>
-ATTN_VERB void store(T *to, long long stride, const Frag<M, D, W> &out,
+template <int Dim, class T, class Stride, int M, int D, int W>
+ATTN_VERB void store(T *to, Stride stride, const Frag<M, D, W> &out,
                      int rows, int writeRows) {
   const int live = min(rows, M);
   for (int r = 0; r < live; ++r) {
-    T *__restrict dst = to + r * stride;
+    T *__restrict dst = to + offset_of(stride, r);
     const float *__restrict src = out.data + r * D;
     ATTN_VECTORIZE for (int c = 0; c < Dim; ++c) fromFloat(dst[c], src[c]);
   }
@@ -31,29 +31,39 @@ ATTN_VERB void store(T *to, long long stride, const Frag<M, D, W> &out,
 
 // The maximum is in base 2, scaled; the sum is not. With no visible key the sum
 // is 0 and its logarithm already the -Inf that is asked for.
-template <int M, int W>
-ATTN_VERB void store_lse(float *to, const Rows<M, W> &row, float scale,
-                         int rows, int writeRows) {
+template <class Stride, int M, int W>
+ATTN_VERB void store_lse(float *to, Stride stride, const Rows<M, W> &row,
+                         float scale, int rows, int writeRows) {
   (void)scale; // part of the maximum
   const int live = min(rows, M), end = min(writeRows, M);
   for (int r = 0; r < live; ++r)
-    to[r] = row.sum[r] == 0.f ? -infinity
+    to[offset_of(stride, r)] =
+        row.sum[r] == 0.f ? -infinity
                               : float(row.maximum[r] * 0.6931471805599453 +
                                       naturalLog(row.sum[r]));
   for (int r = max(live, 0); r < end; ++r)
-    to[r] = -infinity;
+    to[offset_of(stride, r)] = -infinity;
+}
+template <int M, int W>
+ATTN_HELPER void store_lse(float *to, const Rows<M, W> &row, float scale,
+                           int rows, int writeRows) {
+  store_lse(to, 1ll, row, scale, rows, writeRows);
 }
 
 // Tiles that are nothing but padding.
-template <int Dim, int M, int Threads, class T>
-ATTN_VERB void store_zero(T *to, long long stride, int writeRows) {
+template <int Dim, int M, int Threads, class T, class Stride>
+ATTN_VERB void store_zero(T *to, Stride stride, int writeRows) {
   zeroRows<Dim>(to, stride, 0, min(writeRows, M));
 }
 
-template <int M, int Threads>
-ATTN_VERB void store_minus_inf(float *to, int writeRows) {
+template <int M, int Threads, class Stride>
+ATTN_VERB void store_minus_inf(float *to, Stride stride, int writeRows) {
   for (int r = 0; r < min(writeRows, M); ++r)
-    to[r] = -infinity;
+    to[offset_of(stride, r)] = -infinity;
+}
+template <int M, int Threads>
+ATTN_HELPER void store_minus_inf(float *to, int writeRows) {
+  store_minus_inf<M, Threads>(to, 1ll, writeRows);
 }
 
 } // namespace attn

@@ -23,25 +23,34 @@ struct Linear {
   float a, b, c;
   operator float() const { return a * b + c; }
 };
+// What f makes of a score of row r. Of pairs it gets the head, too.
+template <class F>
+ATTN_HELPER float apply(F f, float score, int first, int r, int key) {
+  return f(score, query_of(first, r), key, key, 0.f);
+}
+template <class F, int H>
+ATTN_HELPER float apply(F f, float score, Pairs<H> first, int r, int key) {
+  return f(score, query_of(first, r), key, key, 0.f, first.head + r % H);
+}
 
 // Each score becomes f(score, row, key, base, ahead), key == base + ahead. On
 // GPUs, where `ahead` is a constant, that saves conversions; here rows are in
 // the lanes, and a key has one `base`.
-template <int M, int N, int W, class F>
-ATTN_VERB void modify(Frag<M, N, W> &scores, int q0, int k0, F f) {
+template <int M, int N, int W, class First, class F>
+ATTN_VERB void modify(Frag<M, N, W> &scores, First q0, int k0, F f) {
   const int live = scores.live;
   for (int n = 0; n < N; ++n) {
     float *__restrict s = scores.data + n * M;
 #pragma omp simd
     for (int r = 0; r < live; ++r)
-      s[r] = f(s[r], q0 + r, k0 + n, k0 + n, 0.f);
+      s[r] = apply(f, s[r], q0, r, k0 + n);
   }
 }
 
 // The same with a formula for scores below `within`, which is right where all
 // of the tile's are.
-template <int M, int N, int W, class Small, class F>
-ATTN_VERB void modify(Frag<M, N, W> &scores, int q0, int k0, float within,
+template <int M, int N, int W, class First, class Small, class F>
+ATTN_VERB void modify(Frag<M, N, W> &scores, First q0, int k0, float within,
                       Small small, F f) {
   float largest = 0.f;
   for (int n = 0; n < N; ++n)

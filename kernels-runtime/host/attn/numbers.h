@@ -63,6 +63,9 @@ ATTN_HELPER void fromFloat(fp16 &to, float x) {
   to.bits = (unsigned short)(r | (asBits(x) >> 16 & 0x8000u));
 }
 
+// A part of the keys leaves its results as they are.
+ATTN_HELPER void fromFloat(float &to, float x) { to = x; }
+
 // 2^x for x < 128, relative error about 2e-7; -Inf gives 0, NaN gives NaN.
 //
 // Adding 1.5 * 2^23 + 127 rounds x to an integer n *and* leaves n + 127 in the

@@ -17,6 +17,25 @@
 
 namespace attn {
 
+// The rows of a tile are consecutive queries, or pairs of a query and one of
+// `Heads` heads that share keys: row r is then query r / Heads and head r % Heads
+// from the first on. Verbs take either: where rows begin, and how far apart they
+// lie in memory.
+template <int Heads> struct Pairs {
+  int query, head;
+};
+template <int Heads> struct PairStride {
+  long long query, head;
+};
+ATTN_HELPER int query_of(int first, int r) { return first + r; }
+template <int H> ATTN_HELPER int query_of(Pairs<H> first, int r) {
+  return first.query + r / H;
+}
+ATTN_HELPER long long offset_of(long long stride, int r) { return r * stride; }
+template <int H> ATTN_HELPER long long offset_of(PairStride<H> stride, int r) {
+  return r / H * stride.query + r % H * stride.head;
+}
+
 // Q, K and V have one type but two uses. Rows are as in memory, which suits
 // keys and values: the products broadcast single elements of K and read V by
 // vectors. The product wants queries in the lanes, so the first one after a
@@ -73,18 +92,18 @@ template <int R, int W> ATTN_VERB void clear(Rows<R, W> &row) {
 // asking 16 rows ahead made decoding 1.7 times faster. Past the end of the tile
 // that is the next tile, and past the end of the tensor a prefetch does
 // nothing.
-template <int Dim, class T, int R, int C, int P>
-ATTN_VERB void copy_async(Smem<T, R, C, P> &to, const T *from, long long stride,
+template <int Dim, class T, int R, int C, int P, class Stride>
+ATTN_VERB void copy_async(Smem<T, R, C, P> &to, const T *from, Stride stride,
                           int rows) {
   static_assert(Dim % 8 == 0 && Dim <= C, "copies move 16 bytes at a time");
   to.live = clamp(rows, 0, R);
   to.dim = Dim;
   to.isTurned = false;
   for (int r = 0; r < to.live; ++r) {
-    const T *__restrict src = from + r * stride;
+    const T *__restrict src = from + offset_of(stride, r);
     float *__restrict dst = to.rows + r * C;
     for (int c = 0; c < Dim; c += 64 / int(sizeof(T)))
-      __builtin_prefetch(src + 16 * stride + c);
+      __builtin_prefetch(src + offset_of(stride, 16) + c);
     ATTN_VECTORIZE for (int c = 0; c < Dim; ++c) dst[c] = toFloat(src[c]);
     fill(dst + Dim, C - Dim, 0.f);
   }

@@ -10,14 +10,14 @@ namespace attn {
 
 // The mask's element test. `keeps` may load from run-time arrays, so it is
 // asked about live rows only: behind them there need not be anything to load.
-template <int M, int N, int W, class F>
-ATTN_VERB void keep(Frag<M, N, W> &scores, int q0, int k0, F keeps) {
+template <int M, int N, int W, class First, class F>
+ATTN_VERB void keep(Frag<M, N, W> &scores, First q0, int k0, F keeps) {
   const int live = scores.live;
   for (int n = 0; n < N; ++n) {
     float *__restrict s = scores.data + n * M;
 #pragma omp simd
     for (int r = 0; r < live; ++r)
-      s[r] = keeps(q0 + r, k0 + n) ? s[r] : -infinity;
+      s[r] = keeps(query_of(q0, r), k0 + n) ? s[r] : -infinity;
   }
 }
 

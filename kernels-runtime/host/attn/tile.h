@@ -19,6 +19,7 @@
 #pragma once
 
 #include "attn/epilogue.h"
+#include "attn/merge.h"
 #include "attn/modify.h"
 #include "attn/numbers.h"
 #include "attn/places.h"

@@ -21,7 +21,7 @@ namespace attn::rt {
 /// Raised whenever the meaning of a field below or of the kernel's argument
 /// list changes. Artifacts of another version are refused, cache entries of
 /// another version are not seen.
-inline constexpr int kAbiVersion = 3;
+inline constexpr int kAbiVersion = 4;
 
 /// One argument of the kernel, in the order of its C signature. Launching takes
 /// `void *const *args`; `args[i]` points at a value of this kind (as
@@ -33,13 +33,14 @@ inline constexpr int kAbiVersion = 3;
 /// that is 0 between launches, from which a persistent kernel draws its tiles, or by
 /// which a kernel of rows knows the last; the caller gives 8 bytes that `launch` (or
 /// `run`) fills in. An I32 called `blocks` is what
-/// `GridRule::blocks` gives.
+/// `GridRule::blocks` gives, one called `splits` what `GridRule::splitsFor` does.
 struct Param {
   enum class Kind { Pointer, I32, I64, F32, TensorMap, Queue };
   std::string name;
   Kind kind = Kind::Pointer;
   int boxRows = 0; ///< of a TensorMap: rows that one copy brings, up to 256
   int boxCols = 0; ///< and its columns, of 2 bytes: up to 64 in multiples of 8
+  int boxHeads = 1; ///< and its heads, whose rows take turns
 };
 
 /// How many blocks a launch has: one per query tile and query head.
@@ -52,22 +53,30 @@ struct Param {
 ///   rows:   batch, each a cluster of `Artifact::clusters` blocks
 ///
 /// A persistent kernel has as many blocks of work; fewer blocks of threads
-/// (`Artifact::blocksToStart`) share them.
+/// (`Artifact::blocksToStart`) share them. Where the keys of a query tile go to several
+/// blocks (`splits`), there are so many times as many.
 struct GridRule {
   bool packed = false;
   int qTile = 0;
   int heads = 0;
   bool persistent = false;
   bool rows = false;
+  int splits = 1; ///< parts of a query tile's keys; 0: as many as fill the machine
 
   /// `queries` is seqlen_q of a dense problem, total_q (rows in the buffer) of
-  /// a packed one.
-  int64_t blocks(int64_t batch, int64_t queries) const {
+  /// a packed one; `parts` of a kernel that merges is 1.
+  int64_t blocks(int64_t batch, int64_t queries, int parts = 1) const {
     if (rows)
       return batch;
     int64_t tiles = packed ? queries / qTile + batch + 2 : batch * ((queries + qTile - 1) / qTile);
-    return heads * tiles;
+    return heads * tiles * parts;
   }
+
+  /// The parts for a launch on a machine that runs `atOnce` blocks at the same time:
+  /// `splits`, or the fewest with which blocks come close to filling it, `keys`
+  /// (of a sequence) allowing. From sizes alone, so that a launch reads no device data,
+  /// and equal launches on equal machines give equal bits.
+  int splitsFor(int64_t batch, int64_t queries, int64_t keys, int64_t atOnce) const;
 };
 
 struct Artifact {
@@ -98,9 +107,11 @@ struct Artifact {
     if (grid.rows)
       return blocks * cluster;
     int64_t all = (blocks + cluster - 1) / cluster * cluster;
-    int64_t resident = static_cast<int64_t>(multiprocessors) * minBlocks / cluster * cluster;
+    int64_t resident = blocksAtOnce(multiprocessors) / cluster * cluster;
     return grid.persistent ? std::min(all, std::max(resident, cluster)) : all;
   }
+  /// Blocks that run at the same time, as far as the compiler was promised.
+  int64_t blocksAtOnce(int multiprocessors) const { return static_cast<int64_t>(multiprocessors) * minBlocks; }
 
   /// JSON text, two-space indented. Without `withSource` the source is left out
   /// (a cache entry holds it as a file of its own).

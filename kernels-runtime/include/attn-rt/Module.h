@@ -29,6 +29,8 @@ public:
   const Artifact &artifact() const { return kernel->artifact; }
   /// Loads into the current context too, if it isn't there yet.
   Status prepare();
+  /// Of the current context's device, as `function`.
+  Result<int> multiprocessors();
   /// CUfunction in the current context; makes the context of `load` current
   /// where the thread has none.
   Result<void *> function();

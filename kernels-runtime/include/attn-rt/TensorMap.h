@@ -27,8 +27,10 @@ struct TensorMapSpec {
   int64_t extents[4] = {1, 1, 1, 1}; ///< columns, rows, heads, batch; at least 1
   int64_t strides[3] = {0, 0, 0};    ///< rows, heads, batch; in elements, multiples
                                      ///< of 8 below `kTensorMapStrideLimit`
-  int boxRows = 0, boxCols = 0;      ///< of one copy; the box is of one head and sequence
+  int boxRows = 0, boxCols = 0;      ///< of one copy; the box is of one sequence and head,
   bool bf16 = false;                 ///< else f16
+  int boxHeads = 1;                  ///< or of several heads: then the map's order is columns,
+                                     ///< heads, rows, batch, and rows of heads take turns
 };
 
 /// Strides of a map are below 2^40 bytes.

@@ -181,7 +181,7 @@ attn.problem @p mask(#attn.and<#attn.prefix<"segment_ids_q">, #attn.document>) l
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(1.0e300)
 
 // -----
-// C10: typical is positive.
+// C10: typical lengths are positive, and both are given or none.
 // expected-error @below {{'attn.problem' op expected a positive typical length, got: 0}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) typical(0)
 
@@ -189,3 +189,20 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) typi
 // C10
 // expected-error @below {{expected a positive typical length, got: -4096}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) typical(-4096)
+
+// -----
+// C10
+// expected-error @below {{expected a positive typical length, got: 0}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) typical(1, 0)
+
+// -----
+// C10
+// expected-error @below {{'attn.problem' op expected typical lengths of both queries and keys, got: one}}
+"attn.problem"() <{dim_qk = 64 : i64, dim_v = 64 : i64, dtype = bf16, heads = 8 : i64, kv_heads = 8 : i64, mask = #attn.full,
+  q_layout = #attn.layout<bshd>, k_layout = #attn.layout<bshd>, v_layout = #attn.layout<bshd>, o_layout = #attn.layout<bshd>,
+  sym_name = "p", typical_q = 1 : i64}> : () -> ()
+
+// -----
+// C8: what kernels call something of their own.
+// expected-error @below {{expected a name for the mask's array that nothing else of the problem has, got: "partial_o"}}
+attn.problem @p mask(#attn.prefix<"partial_o">) layout(bshd) heads(8) dims(64) dtype(bf16)

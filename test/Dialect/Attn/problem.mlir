@@ -37,6 +37,9 @@ attn.problem @usual mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) 
 // CHECK: attn.problem @long mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) typical(4294967296) config(#tile.config<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>)
 attn.problem @long mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) typical(4294967296)
   config(#tile.config<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>)
+// Queries and keys may differ; then both are said.
+// CHECK: dtype(bf16) typical(1, 32768){{ *$}}
+attn.problem @decode mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) typical(1, 32768)
 // CHECK: dtype(bf16) {note = "why"}
 attn.problem @with_note mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) {note = "why"}
 
@@ -48,4 +51,5 @@ attn.problem @with_note mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf
 // GENERIC-SAME: no_lse, o_layout = #attn.layout<thd padded>
 // GENERIC-SAME: scale = 1.250000e-01 : f64, sym_name = "mqa"
 // GENERIC: config = #tile.config<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>
-// GENERIC: typical = 1 : i64
+// GENERIC: typical_kv = 1 : i64, typical_q = 1 : i64
+// GENERIC: typical_kv = 32768 : i64, typical_q = 1 : i64

@@ -80,7 +80,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu
   // The same of a repair.
   // expected-error @below {{'tile.repair' op expected to yield a score of type f32, or three f32 of which it is a * b + c}}
   tile.repair %s at(%q0) rows(%q0) keys(%q0) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row) dims(64, 64)
-      scale 1.0 : !tile.frag<64x64, 4>, !tile.ptr<bf16> {
+      scale 1.0 : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
   ^bb0(%row: i32, %key: i32):
   } modify {
   ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):

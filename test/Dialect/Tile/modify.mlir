@@ -72,7 +72,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32, %slope: f32
   // CHECK-NEXT: ^bb0(%score: f32, %q_0: i32, %k: i32, %base: i32, %ahead: f32):
   // CHECK-NEXT: math.absf %score : f32
   tile.repair %s at(%q0) rows(%q0) keys(%q0) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row) dims(64, 64)
-      scale 1.0 : !tile.frag<64x64, 4>, !tile.ptr<bf16> {
+      scale 1.0 : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
   ^bb0(%row: i32, %key: i32):
     %below = arith.cmpi sle, %key, %row : i32
     tile.yield %below : i1

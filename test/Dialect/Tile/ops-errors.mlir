@@ -390,7 +390,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(den
   %acc = tile.place "acc" : !tile.frag<64x64, 4>
   // expected-error @below {{'tile.repair' op expected a region over (query row i32, key i32), got: 'i32'}}
   tile.repair %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
-      : !tile.frag<64x64, 4>, !tile.ptr<bf16> {
+      : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
   ^bb0(%a: i32):
     tile.yield
   }
@@ -403,7 +403,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(den
   %acc = tile.place "acc" : !tile.frag<64x64, 4>
   // expected-error @below {{'tile.repair' op expected to yield conditions of type i1, got: 'i32'}}
   tile.repair %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
-      : !tile.frag<64x64, 4>, !tile.ptr<bf16> {
+      : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
   ^bb0(%a: i32, %b: i32):
     tile.yield %a : i32
   }
@@ -418,7 +418,93 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(den
   // LSE is float32.
   // expected-error @below {{use of value '%q' expects different type than prior uses: '!tile.ptr<f32>' vs '!tile.ptr<bf16>'}}
   tile.repair %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) lse(%q) dims(64, 64) scale 0.5
-      : !tile.frag<64x64, 4>, !tile.ptr<bf16> {
+      : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
   ^bb0(%a: i32, %b: i32):
   }
+}
+
+// -----
+
+tile.kernel @k(%q: !tile.ptr<bf16>, %o: !tile.ptr<f16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  // tile.repair C1
+  // expected-error @below {{'tile.repair' op expected results of q's elements or f32, got: 'f16'}}
+  tile.repair %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%o, %st) dims(64, 64) scale 0.5
+      : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<f16> {
+  ^bb0(%a: i32, %b: i32):
+  }
+}
+
+// -----
+
+tile.kernel @k(%o: !tile.ptr<bf16>, %part: !tile.ptr<f32>, %st: i64, %n: i32) target("cpu") grid(dense heads 1)
+    config(<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
+  // tile.merge C1
+  // expected-error @below {{'tile.merge' op expected dim in multiples of 8 from 8 to 256 and results of bf16 or f16, got: dim 12, 'bf16'}}
+  tile.merge %o stride(%st) from(%part, %part) splits(%n, %st) rows(%n) dim 12 : !tile.ptr<bf16>
+}
+
+// -----
+
+tile.kernel @k(%part: !tile.ptr<f32>, %st: i64, %n: i32) target("cpu") grid(dense heads 1)
+    config(<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
+  // tile.merge C1
+  // expected-error @below {{results of bf16 or f16, got: dim 64, 'f32'}}
+  tile.merge %part stride(%st) from(%part, %part) splits(%n, %st) rows(%n) dim 64 : !tile.ptr<f32>
+}
+
+// -----
+
+tile.kernel @k(%st: i64, %n: i32) target("cpu") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  // tile.pairs C1
+  // expected-error @below {{'tile.pairs' op expected a query and a head of type 'i32', got: 'i32' and 'i64'}}
+  %at = "tile.pairs"(%n, %st) : (i32, i64) -> !tile.pairs<4, i32>
+}
+
+// -----
+
+tile.kernel @k(%o: !tile.ptr<bf16>, %st: i64, %n: i32) target("cpu") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  // Pairs begin with at least two heads.
+  // expected-error @below {{expected pairs with one of 2 to 256 heads, counted in i32 or i64, got: 1 in 'i64'}}
+  tile.store_padding %o stride(%st heads 1) rows(%n) dim 64 : !tile.ptr<bf16>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %at = tile.pairs %n, %n : !tile.pairs<4, i32>
+  // Of pairs, the head is part of what a score is modified by.
+  // expected-error @below {{expected a region over (score f32, query row i32, key i32, base i32, ahead f32, head i32), got: 'f32', 'i32', 'i32', 'i32', 'f32'}}
+  tile.modify %s at(%at heads 4, %n) : !tile.frag<64x64, 4> {
+  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %score : f32
+  }
+}
+
+// -----
+
+tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %at = tile.pairs %n, %n : !tile.pairs<4, i32>
+  // tile.repair C2
+  // expected-error @below {{'tile.repair' op expected strides of q, o and lse in pairs as rows are, got: rows for 4 heads}}
+  tile.repair %acc at(%at heads 4) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
+      : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
+  ^bb0(%a: i32, %b: i32):
+  }
+}
+
+// -----
+
+tile.kernel @k(%map: !tile.map<12x4xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_box C1: four more queries would fit.
+  // expected-error @below {{expected a swizzled tile of the map's rows and element type, got: '!tile.shared<64x64xbf16, swizzled>' and '!tile.map<12x4xbf16>'}}
+  %t = tile.copy_box %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<12x4xbf16>
 }

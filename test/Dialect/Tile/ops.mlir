@@ -236,22 +236,81 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
     ^bb0(%j: i32, %next: i32, %more: i1):
       tile.yield
     }
-    // CHECK: tile.repair %acc at(%c0_i32) rows(%blocks) keys(%c0_i32) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row) lse(%lse) dims(72, 80) scale -5.000000e-01 : !tile.frag<64x80, 4>, !tile.ptr<bf16> {
+    // CHECK: tile.repair %acc at(%c0_i32) rows(%blocks) keys(%c0_i32) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row) lse(%lse) dims(72, 80) scale -5.000000e-01 : !tile.frag<64x80, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
     // CHECK-NEXT: ^bb0(%[[ROW:.*]]: i32, %[[KEY:.*]]: i32):
     // CHECK-NEXT: arith.cmpi sle, %[[KEY]], %[[ROW]]
-    // GENERIC: "tile.repair"({{.*}}) <{dim_qk = 72 : i64, dim_v = 80 : i64, scale = -5.000000e-01 : f64}>
+    // GENERIC: "tile.repair"({{.*}}) <{dim_qk = 72 : i64, dim_v = 80 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0>, scale = -5.000000e-01 : f64}>
     tile.repair %acc at(%zero) rows(%blocks) keys(%zero) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row)
-        lse(%lse) dims(72, 80) scale -0.5 : !tile.frag<64x80, 4>, !tile.ptr<bf16> {
+        lse(%lse) dims(72, 80) scale -0.5 : !tile.frag<64x80, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
     ^bb0(%query: i32, %key: i32):
       %below = arith.cmpi sle, %key, %query : i32
       tile.yield %below : i1
     }
+    // Of a share of the keys, whose results are float32.
+    // CHECK: tile.repair {{.*}} keys(%blocks from %c0_i32) from({{.*}}) into(%lse, %q_row) lse(%lse) dims(72, 80) scale 5.000000e-01 : !tile.frag<64x80, 4>, !tile.ptr<bf16>, !tile.ptr<f32> {
+    tile.repair %acc at(%zero) rows(%blocks) keys(%blocks from %zero) from(%q, %q_row, %q, %q_row, %q, %q_row)
+        into(%lse, %q_row) lse(%lse) dims(72, 80) scale 0.5 : !tile.frag<64x80, 4>, !tile.ptr<bf16>, !tile.ptr<f32> {
+    ^bb0(%query: i32, %key: i32):
+    }
     // Without `lse`, and with a region that yields nothing, whose terminator goes without saying.
     // CHECK: tile.repair {{.*}} into(%q, %q_row) dims(72, 80) scale 5.000000e-01
     tile.repair %acc at(%zero) rows(%blocks) keys(%zero) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row)
-        dims(72, 80) scale 0.5 : !tile.frag<64x80, 4>, !tile.ptr<bf16> {
+        dims(72, 80) scale 0.5 : !tile.frag<64x80, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
     ^bb0(%query: i32, %key: i32):
     }
+  }
+}
+
+// Results of parts of the keys, with lse and without.
+// CHECK-LABEL: tile.kernel @merge
+tile.kernel @merge(%o: !tile.ptr<f16>, %lse: !tile.ptr<f32>, %po: !tile.ptr<f32>, %pl: !tile.ptr<f32>, %n: i32, %st: i64)
+    target("sm_80") grid(dense heads 1) config(<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
+  // CHECK: tile.merge %o stride(%st) lse(%lse) from(%po, %pl) splits(%n, %st) rows(%n) dim 72 : !tile.ptr<f16>
+  // GENERIC: "tile.merge"({{.*}}) <{dim = 72 : i64}>
+  tile.merge %o stride(%st) lse(%lse) from(%po, %pl) splits(%n, %st) rows(%n) dim 72 : !tile.ptr<f16>
+  // CHECK: tile.merge %o stride(%st) from(%po, %pl) splits(%n, %st) rows(%n) dim 8 : !tile.ptr<f16>
+  tile.merge %o stride(%st) from(%po, %pl) splits(%n, %st) rows(%n) dim 8 : !tile.ptr<f16>
+}
+
+// Rows that are pairs of a query and one of 4 heads.
+// CHECK-LABEL: tile.kernel @pairs
+tile.kernel @pairs(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %q_map: !tile.map<16x4xbf16>, %st: i64, %n: i32)
+    target("sm_80") grid(dense heads 2) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 4>) {
+  %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
+  %B = tile.place "B" : !tile.shared<64x64xbf16, swizzled>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // CHECK: %[[AT:.*]] = tile.pairs %n, %n : !tile.pairs<4, i32>
+  // CHECK-NEXT: %[[BY:.*]] = tile.pairs %st, %st : !tile.pairs<4, i64>
+  // GENERIC: "tile.pairs"({{.*}}) : (i64, i64) -> !tile.pairs<4, i64>
+  %at = tile.pairs %n, %n : !tile.pairs<4, i32>
+  %by = tile.pairs %st, %st : !tile.pairs<4, i64>
+  // CHECK: tile.copy_async %Q, %q stride(%[[BY]] heads 4) rows(%n) dim 64
+  %t = tile.copy_async %Q, %q stride(%by heads 4) rows(%n) dim 64 : !tile.shared<64x64xbf16, 72>, !tile.ptr<bf16>
+  // CHECK: tile.copy_box %B, %q_map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<16x4xbf16>
+  %u = tile.copy_box %B, %q_map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<16x4xbf16>
+  tile.wait %t, %u : !tile.token<copy>, !tile.token<copy>
+  // A score's head is a row's, and comes last.
+  // CHECK: tile.modify %s at(%[[AT]] heads 4, %n) : !tile.frag<64x64, 4> {
+  // CHECK-NEXT: ^bb0(%score: f32, %q_0: i32, %k: i32, %base: i32, %ahead: f32, %h: i32):
+  tile.modify %s at(%at heads 4, %n) : !tile.frag<64x64, 4> {
+  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %ahead: f32, %head: i32):
+    tile.yield %score : f32
+  }
+  // CHECK: tile.keep %s at(%[[AT]] heads 4, %n) : !tile.frag<64x64, 4> {
+  tile.keep %s at(%at heads 4, %n) : !tile.frag<64x64, 4> {
+  ^bb0(%query: i32, %key: i32):
+  }
+  // CHECK: tile.store %o stride(%[[BY]] heads 4), %s rows(%n, %n) dim 64
+  tile.store %o stride(%by heads 4), %s rows(%n, %n) dim 64 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
+  // CHECK: tile.store_lse %lse stride(%[[BY]] heads 4), %row rows(%n, %n)
+  tile.store_lse %lse stride(%by heads 4), %row rows(%n, %n) : !tile.ptr<f32>, !tile.rows<64, 4>
+  // CHECK: tile.store_padding %o stride(%[[BY]] heads 4) rows(%n) dim 64
+  tile.store_padding %o stride(%by heads 4) rows(%n) dim 64 : !tile.ptr<bf16>
+  // CHECK: tile.repair %s at(%[[AT]] heads 4) {{.*}} from(%q, %[[BY]] heads 4, %q, %st, %q, %st) into(%o, %[[BY]] heads 4) lse(%lse, %[[BY]] heads 4)
+  tile.repair %s at(%at heads 4) rows(%n) keys(%n) from(%q, %by heads 4, %q, %st, %q, %st) into(%o, %by heads 4)
+      lse(%lse, %by heads 4) dims(64, 64) scale 0.5 : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
+  ^bb0(%query: i32, %key: i32):
   }
 }
 }

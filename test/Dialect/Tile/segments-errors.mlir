@@ -37,7 +37,7 @@ tile.kernel @k() target("cpu") grid(columns cluster 1) config(<q_tile = 64, kv_t
 // -----
 
 // #tile.config C1: 16 warps compute no tiles, but have rows of some, in multiples of 16.
-// expected-error @below {{expected 1, 2, 4, 8 or 12 warps and a q_tile in multiples of 16 * warps up to 256, got: q_tile = 24, warps = 16}}
+// expected-error @below {{expected 1, 2, 4, 8 or 12 warps and a q_tile of as many rows, or in multiples of 16 * warps up to 256, got: q_tile = 24, warps = 16}}
 module attributes {tile.config = #tile.config<q_tile = 24, kv_tile = 64, warps = 16, blocks = 1>} {}
 
 // -----

@@ -87,8 +87,8 @@ module attributes {tile.type = !tile.token<barrier>} {}
 
 // -----
 
-// #tile.config C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256.
-// expected-error @below {{expected 1, 2, 4, 8 or 12 warps and a q_tile in multiples of 16 * warps up to 256, got: q_tile = 96, warps = 3}}
+// #tile.config C1: warps is 1, 2, 4, 8 or 12, and q_tile as many or a multiple of 16 * warps, at most 256.
+// expected-error @below {{expected 1, 2, 4, 8 or 12 warps and a q_tile of as many rows, or in multiples of 16 * warps up to 256, got: q_tile = 96, warps = 3}}
 module attributes {tile.config = #tile.config<q_tile = 96, kv_tile = 64, warps = 3, blocks = 1>} {}
 
 // -----
@@ -174,8 +174,25 @@ module attributes {tile.type = !tile.map<64xf32>} {}
 
 // -----
 
-// expected-error @below {{expected the rows of a box, got: 2 extents}}
+// expected-error @below {{expected the rows of a box, or its rows and heads, got: 3 extents}}
+module attributes {tile.type = !tile.map<8x8x2xbf16>} {}
+
+// -----
+
+// Rows of all its heads.
+// expected-error @below {{expected boxes of 16 to 256 rows of bf16 or f16, got: 4096 of 'bf16'}}
 module attributes {tile.type = !tile.map<64x64xbf16>} {}
+
+// -----
+
+// !tile.pairs C1: heads is from 2 to 256, the number i32 or i64.
+// expected-error @below {{expected pairs with one of 2 to 256 heads, counted in i32 or i64, got: 1 in 'i32'}}
+module attributes {tile.type = !tile.pairs<1, i32>} {}
+
+// -----
+
+// expected-error @below {{got: 4 in 'f32'}}
+module attributes {tile.type = !tile.pairs<4, f32>} {}
 
 // -----
 
@@ -233,3 +250,39 @@ module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps =
 // C5: not both turns and narrow.
 // expected-error @below {{expected one of turns and narrow, got: both}}
 module attributes {tile.config = #tile.config<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, turns = true, narrow = true>} {}
+
+// -----
+
+// #tile.config C6: splits is from 0 to 256, and 1 with narrow.
+// expected-error @below {{expected splits from 0 (chosen at launch) to 256, and 1 with narrow, got: splits = -1}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, splits = -1>} {}
+
+// -----
+
+// C6
+// expected-error @below {{got: splits = 257}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, splits = 257>} {}
+
+// -----
+
+// C6: a warpgroup's own walk is no share of the block's.
+// expected-error @below {{got: splits = 0 with narrow}}
+module attributes {tile.config = #tile.config<q_tile = 192, kv_tile = 96, warps = 12, blocks = 1, narrow = true, splits = 0>} {}
+
+// -----
+
+// #tile.config C7: pack_heads is from 1 to q_tile, and 1 with narrow.
+// expected-error @below {{expected pack_heads from 1 to q_tile, and 1 with narrow, got: pack_heads = 0}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 0>} {}
+
+// -----
+
+// C7
+// expected-error @below {{got: pack_heads = 65}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 65>} {}
+
+// -----
+
+// C7
+// expected-error @below {{got: pack_heads = 3 with narrow}}
+module attributes {tile.config = #tile.config<q_tile = 192, kv_tile = 96, warps = 12, blocks = 1, narrow = true, pack_heads = 3>} {}

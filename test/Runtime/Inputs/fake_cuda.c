@@ -85,13 +85,14 @@ int cuTensorMapEncodeTiled(void *map, int dtype, uint32_t rank, void *address, c
                            const uint64_t *strides, const uint32_t *box, const uint32_t *elementStrides, int interleave,
                            int swizzle, int l2Promotion, int oobFill) {
   uint64_t said[16] = {dtype,      rank,       (uintptr_t)address, extents[0], extents[1], extents[2],
-                       extents[3], strides[0], strides[1],         strides[2], box[0],     box[1]};
+                       extents[3], strides[0], strides[1],         strides[2], box[0],     box[1],
+                       box[2]};
   for (int i = 0; i < 3; ++i)
     if (strides[i] >> 40)
       return 1;
   if (!current)
     return 201;
   memcpy(map, said, sizeof said);
-  return (uintptr_t)map % 64 || box[2] != 1 || box[3] != 1 || elementStrides[0] * elementStrides[3] != 1;
+  return (uintptr_t)map % 64 || box[3] != 1 || elementStrides[0] * elementStrides[3] != 1;
 }
 #endif

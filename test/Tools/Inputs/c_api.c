@@ -56,6 +56,49 @@ static void check(int first, int length, int tokens) {
 
 static const char *problem = "attn.problem @p mask(#attn.causal) layout(thd) heads(2) dims(16) dtype(bf16)";
 
+/* A kernel that shares out keys: it wants a workspace, and what is in it does not matter. */
+static void splits(void) {
+  const char *text = "attn.problem @s mask(#attn.causal) layout(thd) heads(2) dims(16) dtype(bf16) "
+                     "config(#tile.config<q_tile = 64, kv_tile = 16, warps = 1, blocks = 1, splits = 3>)";
+  const int tokens = 150, a = 90;
+  int64_t shape[3] = {tokens, HEADS, DIM}, lseShape[2] = {HEADS, tokens}, offsets[1] = {3};
+  cu[0] = 0, cu[1] = a, cu[2] = tokens;
+  attnTensor tensors[7] = {{q, attnBF16, 3, shape, NULL},    {k, attnBF16, 3, shape, NULL},
+                           {v, attnBF16, 3, shape, NULL},    {o, attnBF16, 3, shape, NULL},
+                           {lse, attnF32, 2, lseShape, NULL}, {cu, attnI32, 1, offsets, NULL},
+                           {cu, attnI32, 1, offsets, NULL}};
+  attnKernel *kernel = NULL;
+  int64_t before = attnCompileCount();
+  CHECK(attnCompile(text, NULL, "cpu", &kernel) == 0);
+  CHECK(attnCompileCount() == before + 2); /* what computes, and what merges */
+  CHECK(attnTensorCount(kernel) == 7);
+  size_t bytes = 0;
+  CHECK(attnWorkspaceSize(kernel, tensors, NULL) != 0);
+  CHECK(attnWorkspaceSize(kernel, tensors, &bytes) == 0);
+  CHECK(bytes == 3 * sizeof(float) * HEADS * (size_t)tokens * (DIM + 1));
+  CHECK(attnLaunch(kernel, tensors, NULL, NULL) != 0);
+  printf("no workspace: %s\n", attnLastError());
+  char *memory = aligned_alloc(16, (bytes + 31) / 16 * 16);
+  CHECK(attnLaunch(kernel, tensors, memory + 4, NULL) != 0);
+  printf("misaligned workspace: %s\n", attnLastError());
+  static uint16_t first[MOST * HEADS * DIM];
+  for (int fill = 0; fill < 256; fill += 255) {
+    memset(memory, fill, bytes); /* 0, then NaN */
+    memset(o, 0x77, sizeof o);
+    CHECK(attnLaunch(kernel, tensors, memory, NULL) == 0);
+    check(0, a, tokens);
+    check(a, tokens - a, tokens);
+    if (fill)
+      CHECK(memcmp(first, o, sizeof first) == 0);
+    memcpy(first, o, sizeof first);
+  }
+  shape[0] = lseShape[1] = 0, cu[1] = cu[2] = 0; /* no rows, no parts of them */
+  CHECK(attnWorkspaceSize(kernel, tensors, &bytes) == 0 && bytes == 0);
+  CHECK(attnLaunch(kernel, tensors, NULL, NULL) == 0);
+  free(memory);
+  attnDestroy(kernel);
+}
+
 /* The launch with tensor `index` changed is refused, for the reason given. */
 static void refuse(attnKernel *kernel, const attnTensor *good, int index, attnTensor bad, const char *why) {
   attnTensor tensors[7];
@@ -146,6 +189,7 @@ int main(void) {
   }
   attnDestroy(kernel);
   attnDestroy(NULL);
+  splits();
   puts("done");
   return 0;
 }

@@ -79,7 +79,21 @@ static ParseResult parseOutputs(OpAsmParser &parser, UnitAttr &noLse) {
 
 static void printOutputs(OpAsmPrinter &printer, ProblemOp, UnitAttr noLse) {
   if (noLse)
-    printer << "outputs(o)";
+    printer << " outputs(o)";
+}
+
+static ParseResult parseTypical(OpAsmParser &parser, IntegerAttr &queries, IntegerAttr &keys) {
+  if (failed(parser.parseOptionalKeyword("typical")))
+    return success();
+  return failure(parser.parseLParen() || parsePair(parser, queries, keys) || parser.parseRParen());
+}
+
+static void printTypical(OpAsmPrinter &printer, ProblemOp problem, IntegerAttr queries, IntegerAttr keys) {
+  if (!queries || !keys)
+    return;
+  printer << " typical(";
+  printPair(printer, problem, queries, keys);
+  printer << ")";
 }
 
 #define GET_OP_CLASSES
@@ -106,8 +120,11 @@ SmallVector<ScoreOperand> attn::scoreOperands(ProblemOp problem) {
 }
 
 static LogicalResult verifyModifiers(ProblemOp problem) {
-  if (problem.getTypical() && int64_t(*problem.getTypical()) < 1) // C10
-    return problem.emitOpError("expected a positive typical length, got: ") << int64_t(*problem.getTypical());
+  if (problem.getTypicalQ().has_value() != problem.getTypicalKv().has_value()) // C10
+    return problem.emitOpError("expected typical lengths of both queries and keys, got: one");
+  for (std::optional<uint64_t> typical : {problem.getTypicalQ(), problem.getTypicalKv()})
+    if (typical && int64_t(*typical) < 1) // C10
+      return problem.emitOpError("expected a positive typical length, got: ") << int64_t(*typical);
   std::optional<ArrayAttr> score = problem.getScore();
   if (score && score->size() > 8)
     return problem.emitOpError("expected at most 8 score modifiers, got: ") << score->size();
@@ -143,6 +160,9 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "v_map",
                              "blocks",
                              "queue",
+                             "splits", // of kernels that share out keys
+                             "partial_o",
+                             "partial_lse",
                              "total_q",
                              "cu_seqlens_q",
                              "cu_seqlens_kv",

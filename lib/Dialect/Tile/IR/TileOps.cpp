@@ -4,6 +4,29 @@
 using namespace mlir;
 using namespace attn::tile;
 
+/// `heads 4` behind an operand: it is a pair of numbers, of this width each.
+static ParseResult parseHeads(OpAsmParser &parser, Type &type, unsigned width) {
+  int64_t heads = 0;
+  type = parser.getBuilder().getIntegerType(width);
+  if (failed(parser.parseOptionalKeyword("heads")))
+    return success();
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseInteger(heads))
+    return failure();
+  type = PairsType::getChecked([&] { return parser.emitError(loc); }, parser.getContext(), heads, type);
+  return success(bool(type));
+}
+
+static void printHeads(OpAsmPrinter &printer, Type type) {
+  if (auto pairs = dyn_cast_or_null<PairsType>(type))
+    printer << " heads " << pairs.getHeads();
+}
+
+static ParseResult parseOrigin(OpAsmParser &parser, Type &type) { return parseHeads(parser, type, 32); }
+static ParseResult parseStride(OpAsmParser &parser, Type &type) { return parseHeads(parser, type, 64); }
+static void printOrigin(OpAsmPrinter &printer, Operation *, Type type) { printHeads(printer, type); }
+static void printStride(OpAsmPrinter &printer, Operation *, Type type) { printHeads(printer, type); }
+
 #define GET_OP_CLASSES
 #include "attn/Dialect/Tile/IR/TileOps.cpp.inc"
 
@@ -19,6 +42,34 @@ void WarpgroupOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getRe
 void QueryRowsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getFirst(), "first_query");
   setName(getBehind(), "behind_query");
+}
+
+ParseResult PairsOp::parse(OpAsmParser &parser, OperationState &result) {
+  OpAsmParser::UnresolvedOperand query, head;
+  PairsType type;
+  return failure(parser.parseOperand(query) || parser.parseComma() || parser.parseOperand(head) ||
+                 parser.parseOptionalAttrDict(result.attributes) || parser.parseColonType(type) ||
+                 parser.resolveOperand(query, type.getNumber(), result.operands) ||
+                 parser.resolveOperand(head, type.getNumber(), result.operands) ||
+                 parser.addTypeToList(type, result.types));
+}
+
+void PairsOp::print(OpAsmPrinter &printer) {
+  printer << " " << getQuery() << ", " << getHead();
+  printer.printOptionalAttrDict((*this)->getAttrs());
+  printer << " : " << getType();
+}
+
+void PairsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), getType().getNumber().isInteger(32) ? "at" : "stride");
+}
+
+LogicalResult PairsOp::verify() {
+  Type number = getType().getNumber();
+  if (getQuery().getType() != number || getHead().getType() != number) // C1
+    return emitOpError("expected a query and a head of type ")
+           << number << ", got: " << getQuery().getType() << " and " << getHead().getType();
+  return success();
 }
 
 void PlaceOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), getName()); }
@@ -52,11 +103,14 @@ static LogicalResult verifyTest(Operation *op, Region &body) {
 }
 
 /// A region that turns a score into another.
-static LogicalResult verifyModifier(Operation *op, Region &body) {
+static LogicalResult verifyModifier(Operation *op, Region &body, Value q0) {
   Type i32 = IntegerType::get(op->getContext(), 32), f32 = Float32Type::get(op->getContext());
-  if (body.getArgumentTypes() != TypeRange({f32, i32, i32, i32, f32}))
-    return op->emitOpError("expected a region over (score f32, query row i32, key i32, base i32, ahead f32), got: ")
-           << body.getArgumentTypes();
+  SmallVector<Type> expected = {f32, i32, i32, i32, f32};
+  if (isa<PairsType>(q0.getType()))
+    expected.push_back(i32);
+  if (body.getArgumentTypes() != TypeRange(expected))
+    return op->emitOpError("expected a region over (score f32, query row i32, key i32, base i32, ahead f32")
+           << (expected.size() > 5 ? ", head i32" : "") << "), got: " << body.getArgumentTypes();
   auto yield = dyn_cast<YieldOp>(body.front().getTerminator());
   if (!yield ||
       (yield.getValues().getTypes() != TypeRange(f32) && yield.getValues().getTypes() != TypeRange({f32, f32, f32})))
@@ -65,7 +119,7 @@ static LogicalResult verifyModifier(Operation *op, Region &body) {
 }
 
 static void nameModifierArguments(Region &region, OpAsmSetValueNameFn setName) {
-  const char *names[] = {"score", "q", "k", "base", "ahead"};
+  const char *names[] = {"score", "q", "k", "base", "ahead", "h"};
   for (auto [arg, name] : llvm::zip(region.getArguments(), names))
     setName(arg, name);
 }
@@ -77,9 +131,9 @@ void ModifyOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setN
 LogicalResult ModifyOp::verify() {
   if (getWithin().has_value() == getSmall().empty() || (getWithin() && !(getWithin()->convertToDouble() > 0))) // C1
     return emitOpError("expected a positive bound `within` and a region for smaller scores, or neither");
-  if (getWithin() && failed(verifyModifier(*this, getSmall())))
+  if (getWithin() && failed(verifyModifier(*this, getSmall(), getQ0())))
     return failure();
-  return verifyModifier(*this, getBody());
+  return verifyModifier(*this, getBody(), getQ0());
 }
 
 void WeighOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
@@ -97,7 +151,17 @@ void RepairOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setN
 }
 
 LogicalResult RepairOp::verify() {
-  if (!getModify().empty() && failed(verifyModifier(*this, getModify())))
+  if (Type o = getO().getType().getElement(); !o.isF32() && o != getQ().getType().getElement()) // C1
+    return emitOpError("expected results of q's elements or f32, got: ") << o;
+  auto headsOf = [](Value value) {
+    auto pairs = dyn_cast<PairsType>(value.getType());
+    return pairs ? pairs.getHeads() : 1;
+  };
+  int64_t heads = headsOf(getQ0());
+  if (headsOf(getQRow()) != heads || headsOf(getORow()) != heads || // C2
+      (getLse() && (getLseRow() ? headsOf(getLseRow()) : 1) != heads))
+    return emitOpError("expected strides of q, o and lse in pairs as rows are, got: rows for ") << heads << " heads";
+  if (!getModify().empty() && failed(verifyModifier(*this, getModify(), getQ0())))
     return failure();
   return verifyTest(*this, getBody());
 }
@@ -132,7 +196,9 @@ LogicalResult SendOp::verify() {
 
 /// Does a box of the map fill the tile?
 static LogicalResult verifyBox(Operation *op, SharedType tile, MapType map) {
-  if (!tile.isSwizzled() || tile.getRows() != map.getRows() || tile.getElement() != map.getElement()) // C1
+  int64_t rows = map.getRows() * map.getHeads();
+  bool fills = rows <= tile.getRows() && tile.getRows() - rows < map.getHeads();
+  if (!tile.isSwizzled() || !fills || tile.getElement() != map.getElement()) // C1
     return op->emitOpError("expected a swizzled tile of the map's rows and element type, got: ")
            << tile << " and " << map;
   return success();
@@ -141,6 +207,15 @@ static LogicalResult verifyBox(Operation *op, SharedType tile, MapType map) {
 LogicalResult CopyBoxOp::verify() { return verifyBox(*this, getDst().getType(), getMap().getType()); }
 
 LogicalResult FillOp::verify() { return verifyBox(*this, getRing().getType().getTile(), getMap().getType()); }
+
+LogicalResult MergeOp::verify() {
+  int64_t dim = getDim();
+  Type element = getO().getType().getElement();
+  if (dim < 8 || dim > 256 || dim % 8 || !(element.isBF16() || element.isF16())) // C1
+    return emitOpError("expected dim in multiples of 8 from 8 to 256 and results of bf16 or f16, got: dim ")
+           << dim << ", " << element;
+  return success();
+}
 
 /// Are probabilities of the scores' shape?
 static LogicalResult verifyHolds(Operation *op, HeldType p, FragType s) {
@@ -215,7 +290,7 @@ LogicalResult WeighOp::verify() {
       (getWithin() && (getModify().empty() || !(getWithin()->convertToDouble() > 0)))) // C3
     return emitOpError("expected a positive bound `within` and a region for smaller scores, or neither");
   for (Region *region : {&getSmall(), &getModify()})
-    if (!region->empty() && failed(verifyModifier(*this, *region)))
+    if (!region->empty() && failed(verifyModifier(*this, *region, getAt().front())))
       return failure();
   return success();
 }

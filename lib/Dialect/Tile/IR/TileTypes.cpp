@@ -63,18 +63,30 @@ Type MapType::parse(AsmParser &parser) {
   if (parser.parseLess() || parser.parseDimensionList(rows, /*allowDynamic=*/false, /*withTrailingX=*/true) ||
       parser.parseType(element) || parser.parseGreater())
     return {};
-  if (rows.size() != 1) {
-    parser.emitError(loc, "expected the rows of a box, got: ") << rows.size() << " extents";
+  if (rows.size() != 1 && rows.size() != 2) {
+    parser.emitError(loc, "expected the rows of a box, or its rows and heads, got: ") << rows.size() << " extents";
     return {};
   }
-  return parser.getChecked<MapType>(loc, parser.getContext(), rows[0], element);
+  return parser.getChecked<MapType>(loc, parser.getContext(), rows[0], rows.size() == 2 ? rows[1] : 1, element);
 }
 
-void MapType::print(AsmPrinter &printer) const { printer << "<" << getRows() << "x" << getElement() << ">"; }
+void MapType::print(AsmPrinter &printer) const {
+  printer << "<" << getRows() << "x";
+  if (getHeads() != 1)
+    printer << getHeads() << "x";
+  printer << getElement() << ">";
+}
 
-LogicalResult MapType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, Type element) {
-  if (rows < 16 || rows > 256 || !(element.isBF16() || element.isF16())) // C1
-    return emitError() << "expected boxes of 16 to 256 rows of bf16 or f16, got: " << rows << " of " << element;
+LogicalResult MapType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t heads, Type element) {
+  if (rows < 1 || heads < 1 || rows * heads < 16 || rows * heads > 256 || !(element.isBF16() || element.isF16())) // C1
+    return emitError() << "expected boxes of 16 to 256 rows of bf16 or f16, got: " << rows * heads << " of " << element;
+  return success();
+}
+
+LogicalResult PairsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t heads, Type number) {
+  if (heads < 2 || heads > 256 || !(number.isInteger(32) || number.isInteger(64))) // C1
+    return emitError() << "expected pairs with one of 2 to 256 heads, counted in i32 or i64, got: " << heads << " in "
+                       << number;
   return success();
 }
 
@@ -170,12 +182,12 @@ void TokenType::print(AsmPrinter &printer) const { printer << "<" << stringifyTo
 
 LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
                                  int64_t warps, int64_t blocks, bool, bool, int64_t stages, int64_t qStages, bool turns,
-                                 bool narrow) {
-  if (!llvm::is_contained({1, 2, 4, 8, 12, 16}, warps) || qTile <= 0 || qTile > 256 ||
-      qTile % (16 * (warps > 12 ? 1 : warps))) // C1
-    return emitError()
-           << "expected 1, 2, 4, 8 or 12 warps and a q_tile in multiples of 16 * warps up to 256, got: q_tile = "
-           << qTile << ", warps = " << warps;
+                                 bool narrow, int64_t splits, int64_t packHeads) {
+  bool rows = warps > 12 ? qTile % 16 == 0 : qTile == warps || qTile % (16 * warps) == 0;
+  if (!llvm::is_contained({1, 2, 4, 8, 12, 16}, warps) || qTile <= 0 || qTile > 256 || !rows) // C1
+    return emitError() << "expected 1, 2, 4, 8 or 12 warps and a q_tile of as many rows, or in multiples of 16 * warps "
+                          "up to 256, got: q_tile = "
+                       << qTile << ", warps = " << warps;
   if (kvTile < 16 || kvTile > 256 || kvTile % 16) // C2
     return emitError() << "expected a kv_tile in multiples of 16 from 16 to 256, got: " << kvTile;
   if (blocks < 1 || blocks > 16) // C3
@@ -185,5 +197,21 @@ LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, i
                        << ", q_stages = " << qStages;
   if (turns && narrow) // C5
     return emitError() << "expected one of turns and narrow, got: both";
+  if (splits < 0 || splits > 256 || (splits != 1 && narrow)) // C6
+    return emitError() << "expected splits from 0 (chosen at launch) to 256, and 1 with narrow, got: splits = "
+                       << splits << (narrow ? " with narrow" : "");
+  if (packHeads < 1 || packHeads > qTile || (packHeads != 1 && narrow)) // C7
+    return emitError() << "expected pack_heads from 1 to q_tile, and 1 with narrow, got: pack_heads = " << packHeads
+                       << (narrow ? " with narrow" : "");
   return success();
+}
+
+ConfigAttr ConfigAttr::withSplits(int64_t splits) const {
+  return get(getContext(), getQTile(), getKvTile(), getWarps(), getBlocks(), getHoldQ(), getOneBody(), getStages(),
+             getQStages(), getTurns(), getNarrow() && splits == 1, splits, getPackHeads());
+}
+
+ConfigAttr ConfigAttr::withPackHeads(int64_t heads) const {
+  return get(getContext(), getQTile(), getKvTile(), getWarps(), getBlocks(), getHoldQ(), getOneBody(), getStages(),
+             getQStages(), getTurns(), getNarrow() && heads == 1, getSplits(), heads);
 }

@@ -190,7 +190,7 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
 
   void runOnOperation() final {
     KernelOp kernel = getOperation();
-    if (kernel.hasRows())
+    if (!kernel.isPersistent())
       return;
     auto found = kernel.getBody().getOps<PersistOp>();
     if (!llvm::hasSingleElement(found)) {

@@ -36,6 +36,8 @@ struct FuseModifyPass : attn::tile::impl::FuseModifyBase<FuseModifyPass> {
       ModifyOp modify = lastBefore(weigh);
       if (!modify || !weigh.getModify().empty())
         return;
+      if (!modify.getQ0().getType().isInteger(32)) // rows of several heads: there is no such verb
+        return;
       weigh.getAtMutable().assign({modify.getQ0(), modify.getK0()});
       weigh.setWithinAttr(modify.getWithinAttr());
       weigh.getSmall().takeBody(modify.getSmall());

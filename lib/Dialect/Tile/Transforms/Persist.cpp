@@ -15,7 +15,7 @@ struct PersistPass : attn::tile::impl::PersistBase<PersistPass> {
 
   void runOnOperation() final {
     KernelOp kernel = getOperation();
-    if (kernel.hasRows()) // each has a cluster of its own
+    if (!kernel.isPersistent())
       return;
     Value blocks = kernel.getArg("blocks"), queue = kernel.getArg("queue");
     if (!blocks || !queue) {

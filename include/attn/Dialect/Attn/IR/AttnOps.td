@@ -30,9 +30,9 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     `heads(H, G)` gives query and kv heads (`heads(H)`: G = H), `dims(D, E)` the
     head dim of q and k, and that of v and o (`dims(D)`: E = D). The scale
     defaults to 1/sqrt(D); `outputs` to o and lse. `score([...])` lists what is done
-    to the scaled scores, in this order (none by default). `typical(N)` says how
-    many keys a sequence usually has: a hint for the choice of tile sizes, which
-    changes no result.
+    to the scaled scores, in this order (none by default). `typical(M, N)` says how
+    many queries and keys a sequence usually has (`typical(N)`: as many of both): a
+    hint for the choice of tile sizes, which changes no result.
 
     Constraints:
     - C1: 1 <= kv_heads, and heads is a multiple of kv_heads and at most 65536.
@@ -47,7 +47,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
       modifiers are called neither like another tensor or array of the problem, nor like one of its
       sizes (`batch`, `seqlen_q`, ...) or strides (`q_row`, ...).
     - C9: `score` lists score modifiers, at most 8, and none twice that may not repeat.
-    - C10: typical is positive.
+    - C10: typical lengths are positive, and both are given or none.
 
     ```mlir
     attn.problem @packed_causal mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
@@ -55,13 +55,14 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
       dtype(f16) scale(0.125) outputs(o)
     attn.problem @capped mask(#attn.causal) layout(bshd) heads(16) dims(128) dtype(bf16)
       score([#attn.softcap<30.0>, #attn.alibi]) typical(4096)
+    attn.problem @decode mask(#attn.full) layout(bshd) heads(32, 8) dims(128) dtype(bf16) typical(1, 32768)
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Attn_MaskInterface:$mask,
     Attn_LayoutAttr:$q_layout, Attn_LayoutAttr:$k_layout, Attn_LayoutAttr:$v_layout, Attn_LayoutAttr:$o_layout,
     I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$dim_qk, I64Attr:$dim_v, TypeAttr:$dtype,
-    OptionalAttr<F64Attr>:$scale, OptionalAttr<ArrayAttr>:$score, UnitAttr:$no_lse, OptionalAttr<I64Attr>:$typical,
-    OptionalAttr<AnyAttr>:$config);
+    OptionalAttr<F64Attr>:$scale, OptionalAttr<ArrayAttr>:$score, UnitAttr:$no_lse, OptionalAttr<I64Attr>:$typical_q,
+    OptionalAttr<I64Attr>:$typical_kv, OptionalAttr<AnyAttr>:$config);
   let assemblyFormat = [{
     $sym_name `mask` `(` $mask `)`
     `layout` `(` custom<Layouts>($q_layout, $k_layout, $v_layout, $o_layout) `)`
@@ -70,8 +71,8 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     `dtype` `(` $dtype `)`
     (`scale` `(` $scale^ `)`)?
     (`score` `(` $score^ `)`)?
-    custom<Outputs>($no_lse)
-    (`typical` `(` $typical^ `)`)?
+    `` custom<Outputs>($no_lse)
+    `` custom<Typical>($typical_q, $typical_kv)
     (`config` `(` $config^ `)`)?
     attr-dict
   }];

@@ -25,13 +25,27 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     with `narrow`, each warpgroup walks the key tiles of its own rows. Other targets
     refuse anything but the defaults.
 
+    With `pack_heads`, the rows of a query tile are pairs of a query and one of so many
+    query heads of a kv head, whose keys are then read once for all of them: where queries
+    are fewer than a tile has rows, as in decoding, it is filled up with heads
+    (`!tile.pairs`).
+
+    With `splits`, the keys of a query tile go to as many blocks, each of which
+    walks its share of the key tiles; a second kernel merges what they found
+    (`tile.merge`). Where query tiles are few, as in decoding, the chip would be
+    idle otherwise. 0: the launcher takes as many as fill the chip, from the
+    sizes of the launch (`rt::GridRule::splitsFor`).
+
     Constraints:
-    - C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256; or warps is 16, in
+    - C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256 (or as many rows as
+      warps, in a kernel without fragments, which merges); or warps is 16, in
       kernels that compute no tiles, and q_tile a multiple of 16 from 16 to 256.
     - C2: kv_tile is a multiple of 16 from 16 to 256.
     - C3: blocks is from 1 to 16.
     - C4: stages is from 2 to 8, q_stages 1 or 2.
     - C5: not both turns and narrow: warpgroups have to take as many turns as each other.
+    - C6: splits is from 0 to 256, and 1 with narrow: what is shared out are the tiles of the whole block.
+    - C7: pack_heads is from 1 to q_tile, and 1 with narrow, which counts a warpgroup's rows as queries.
 
     ```mlir
     #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>
@@ -43,9 +57,20 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
                         DefaultValuedParameter<"int64_t", "2">:$stages,
                         DefaultValuedParameter<"int64_t", "1">:$q_stages,
                         DefaultValuedParameter<"bool", "false">:$turns,
-                        DefaultValuedParameter<"bool", "false">:$narrow);
+                        DefaultValuedParameter<"bool", "false">:$narrow,
+                        DefaultValuedParameter<"int64_t", "1">:$splits,
+                        DefaultValuedParameter<"int64_t", "1">:$pack_heads);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Queries of a query tile; with packed heads, the last rows may be none's.
+    int64_t getQueries() const { return getQTile() / getPackHeads(); }
+    /// Are the keys of a query tile shared out among blocks?
+    bool isSplit() const { return getSplits() != 1; }
+    /// The same with other splits, or packed heads; not narrow if there are any.
+    ConfigAttr withSplits(int64_t splits) const;
+    ConfigAttr withPackHeads(int64_t heads) const;
+  }];
 }
 
 #endif // TILE_CONFIG

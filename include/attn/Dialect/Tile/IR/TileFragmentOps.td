@@ -20,9 +20,10 @@ def Tile_ModifyOp : Tile_Op<"modify", [SingleBlock,
     the tile's first, and the key once more as `base + ahead`, where `ahead` is a
     constant after unrolling: turning an integer into a float is dear. It yields
     the new score, or three numbers a, b, c of which it is a * b + c, so that whoever
-    goes on with it may save an instruction (`tile.weigh`). Scores are products as
-    `tile.mma_qk` leaves them, or what the op before left; constants in the region
-    know by what they are multiplied later.
+    goes on with it may save an instruction (`tile.weigh`). Where rows are pairs of a
+    query and a head, it gets the head as well. Scores are products as `tile.mma_qk`
+    leaves them, or what the op before left; constants in the region know by what they
+    are multiplied later.
 
     `within`: where all scores of a warp are smaller than that in size, the first
     region is taken, which need not be right for others.
@@ -38,10 +39,10 @@ def Tile_ModifyOp : Tile_Op<"modify", [SingleBlock,
     }
     ```
   }];
-  let arguments = (ins Tile_Frag:$s, I32:$q0, I32:$k0, OptionalAttr<F64Attr>:$within);
+  let arguments = (ins Tile_Frag:$s, Tile_Origin:$q0, I32:$k0, OptionalAttr<F64Attr>:$within);
   let regions = (region AnyRegion:$small, SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $s `at` `(` $q0 `,` $k0 `)` `:` qualified(type($s)) (`within` $within^ $small `else`)? $body attr-dict
+    $s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `)` `:` qualified(type($s)) (`within` $within^ $small `else`)? $body attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -63,9 +64,9 @@ def Tile_KeepOp : Tile_Op<"keep", [SingleBlockImplicitTerminator<"YieldOp">,
     }
     ```
   }];
-  let arguments = (ins Tile_Frag:$s, I32:$q0, I32:$k0);
+  let arguments = (ins Tile_Frag:$s, Tile_Origin:$q0, I32:$k0);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$s `at` `(` $q0 `,` $k0 `)` `:` qualified(type($s)) $body attr-dict";
+  let assemblyFormat = "$s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `)` `:` qualified(type($s)) $body attr-dict";
   let hasVerifier = 1;
 }
 
@@ -186,7 +187,8 @@ def Tile_ZeroRowsOp : Tile_Op<"zero_rows"> {
   let assemblyFormat = "$place `from` `(` $first `)` attr-dict `:` qualified(type($place))";
 }
 
-def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">, AllTypesMatch<["q", "k", "v", "o"]>,
+def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">, AllTypesMatch<["q", "k", "v"]>,
+    AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "computes rows anew whose result is NaN";
   let description = [{
@@ -198,27 +200,33 @@ def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">,
 
     `q`, `o` and `lse` point at the tile's first row, `k` and `v` at the
     sequence's first key; rows are `..._row` elements apart; `keys` is the
-    sequence's length. The region gets (query row, key) and yields the mask's
+    sequence's length, or, with `from`, what lies behind the block's share of its
+    keys, which begins there. The region gets (query row, key) and yields the mask's
     conditions, all of which have to hold; the second one, if any, is that of
     `tile.modify` for all of the problem's score modifiers together.
 
+    Constraints:
+    - C1: o has q's elements, or f32, as the results of a share have.
+    - C2: where rows are pairs of a query and a head, `at` and the strides of q, o and lse say so.
+
     ```mlir
     tile.repair %acc at(%q0) rows(%rows) keys(%keys) from(%q, %q_row, %k, %k_row, %v, %v_row) into(%o, %o_row) lse(%lse)
-        dims(128, 128) scale 8.838835e-02 : !tile.frag<128x128, 8>, !tile.ptr<bf16> {
+        dims(128, 128) scale 8.838835e-02 : !tile.frag<128x128, 8>, !tile.ptr<bf16>, !tile.ptr<bf16> {
     ^bb0(%query: i32, %key: i32):
       %below = arith.cmpi sle, %key, %query : i32
       tile.yield %below : i1
     }
     ```
   }];
-  let arguments = (ins Tile_Frag:$acc, I32:$q0, I32:$rows, I32:$keys, Tile_Ptr:$q, I64:$q_row, Tile_Ptr:$k, I64:$k_row,
-                       Tile_Ptr:$v, I64:$v_row, Tile_Ptr:$o, I64:$o_row, Optional<Tile_FloatPtr>:$lse, I64Attr:$dim_qk,
+  let arguments = (ins Tile_Frag:$acc, Tile_Origin:$q0, I32:$rows, Optional<I32>:$first_key, I32:$keys, Tile_Ptr:$q, Tile_Stride:$q_row, Tile_Ptr:$k, I64:$k_row,
+                       Tile_Ptr:$v, I64:$v_row, Tile_Ptr:$o, Tile_Stride:$o_row, Optional<Tile_FloatPtr>:$lse, Optional<Tile_Stride>:$lse_row, I64Attr:$dim_qk,
                        I64Attr:$dim_v, F64Attr:$scale);
   let regions = (region SizedRegion<1>:$body, AnyRegion:$modify);
   let assemblyFormat = [{
-    $acc `at` `(` $q0 `)` `rows` `(` $rows `)` `keys` `(` $keys `)` `from` `(` $q `,` $q_row `,` $k `,` $k_row `,` $v `,` $v_row `)`
-    `into` `(` $o `,` $o_row `)` (`lse` `(` $lse^ `)`)? `dims` `(` $dim_qk `,` $dim_v `)` `scale` $scale
-    `:` qualified(type($acc)) `,` qualified(type($q)) $body (`modify` $modify^)? attr-dict
+    $acc `at` `(` $q0 `` custom<Origin>(type($q0)) `)` `rows` `(` $rows `)` `keys` `(` $keys (`from` $first_key^)? `)` `from` `(` $q `,` $q_row `` custom<Stride>(type($q_row)) `,` $k `,` $k_row `,` $v `,` $v_row `)`
+    `into` `(` $o `,` $o_row `` custom<Stride>(type($o_row)) `)`
+    (`lse` `(` $lse^ (`,` $lse_row^ `` custom<Stride>(type($lse_row)))? `)`)? `dims` `(` $dim_qk `,` $dim_v `)` `scale` $scale
+    `:` qualified(type($acc)) `,` qualified(type($q)) `,` qualified(type($o)) $body (`modify` $modify^)? attr-dict
   }];
   let hasVerifier = 1;
 }

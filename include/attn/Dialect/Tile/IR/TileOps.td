@@ -30,7 +30,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     sizes (`batch`, `seqlen_q`, `total_q`, ...), and strides in elements
     (`q_row`, `k_head`, ...). `grid` says how many blocks a launch has: `dense` and
     `packed`, one for each query tile and head; `rows cluster N`, a cluster of N blocks
-    for each row of the batch (made of `attn.segments`).
+    for each row of the batch (made of `attn.segments`). The kernels
+    of a problem are launched one after the other, in their order.
 
     Constraints:
     - C1: as many argument names as arguments.
@@ -116,6 +117,23 @@ def Tile_QueryRowsOp : Tile_Op<"query_rows", [Pure, DeclareOpInterfaceMethods<Op
   let arguments = (ins I32:$q0, I32:$rows);
   let results = (outs I32:$first, I32:$behind);
   let assemblyFormat = "$q0 `,` $rows attr-dict";
+}
+
+def Tile_PairsOp : Tile_Op<"pairs", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "where rows begin or how far apart they lie, rows being pairs of a query and a head";
+  let description = [{
+    Constraints:
+    - C1: query and head are the type's numbers.
+
+    ```mlir
+    %at = tile.pairs %q0, %h : !tile.pairs<4, i32>
+    %stride = tile.pairs %q_row, %q_head : !tile.pairs<4, i64>
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[I32, I64]>:$query, AnyTypeOf<[I32, I64]>:$head);
+  let results = (outs Tile_Pairs:$result);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
 }
 
 def Tile_WarpgroupOp : Tile_Op<"warpgroup", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
@@ -248,10 +266,10 @@ def Tile_CopyAsyncOp : Tile_Op<"copy_async"> {
       : !tile.shared<64x128xbf16, 136>, !tile.ptr<bf16>
     ```
   }];
-  let arguments = (ins Tile_Shared:$dst, Tile_Ptr:$src, I64:$stride, I32:$rows, I64Attr:$dim, Optional<I1>:$when);
+  let arguments = (ins Tile_Shared:$dst, Tile_Ptr:$src, Tile_Stride:$stride, I32:$rows, I64Attr:$dim, Optional<I1>:$when);
   let results = (outs Tile_CopyToken:$token);
   let assemblyFormat = [{
-    $dst `,` $src `stride` `(` $stride `)` `rows` `(` $rows `)` `dim` $dim (`when` `(` $when^ `)`)? attr-dict
+    $dst `,` $src `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $rows `)` `dim` $dim (`when` `(` $when^ `)`)? attr-dict
     `:` qualified(type($dst)) `,` qualified(type($src))
   }];
   let hasVerifier = 1;
@@ -260,12 +278,14 @@ def Tile_CopyAsyncOp : Tile_Op<"copy_async"> {
 def Tile_CopyBoxOp : Tile_Op<"copy_box"> {
   let summary = "starts copying a box of a tensor into shared memory";
   let description = [{
-    The place's rows from `row` on, of one head of one sequence; what lies out of
+    The place's rows from `row` on, of one head of one sequence, or of the map's heads
+    from `head` on, in turns; what lies out of
     the tensor's bounds becomes 0. What lies behind a sequence but within the
     tensor (packed layouts) comes along.
 
     Constraints:
-    - C1: the place is swizzled and has the map's rows and element type.
+    - C1: the place is swizzled and has the map's rows and element type. (Of a map with heads, less than one
+      query's rows may be missing: what they hold is nobody's.)
 
     ```mlir
     %t = tile.copy_box %K, %k_map at(%row, %head, %b) : !tile.shared<128x128xbf16, swizzled>, !tile.map<128xbf16>
@@ -346,27 +366,29 @@ def Tile_MmaPvOp : Tile_Op<"mma_pv"> {
 def Tile_StoreOp : Tile_Op<"store"> {
   let summary = "writes a fragment's rows, and zeros to padding rows";
   let description = [{
-    Rows below `rows` are rounded to the element type and written, rows from
-    there to `write_rows` are written as 0; `dim` columns each.
+    Rows below `rows` are rounded to the element type and written (as they are, if
+    that is f32), rows from there to `write_rows` are written as 0; `dim` columns each.
 
     ```mlir
     tile.store %dst stride(%o_row), %acc rows(%rows, %write_rows) dim 128 : !tile.ptr<bf16>, !tile.frag<128x128, 4>
     ```
   }];
-  let arguments = (ins Tile_Ptr:$dst, I64:$stride, Tile_Frag:$acc, I32:$rows, I32:$write_rows, I64Attr:$dim);
-  let assemblyFormat = [{ $dst `stride` `(` $stride `)` `,` $acc `rows` `(` $rows `,` $write_rows `)` `dim` $dim attr-dict
+  let arguments = (ins Tile_Ptr:$dst, Tile_Stride:$stride, Tile_Frag:$acc, I32:$rows, I32:$write_rows, I64Attr:$dim);
+  let assemblyFormat = [{ $dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `,` $acc `rows` `(` $rows `,` $write_rows `)` `dim` $dim attr-dict
     `:` qualified(type($dst)) `,` qualified(type($acc)) }];
 }
 
 def Tile_StoreLseOp : Tile_Op<"store_lse"> {
   let summary = "writes the log-sum-exp of rows (natural logarithm), -inf to padding rows";
   let description = [{
+    One after the other, or, where rows are pairs of a query and a head, `stride` apart.
+
     ```mlir
     tile.store_lse %dst, %row rows(%rows, %write_rows) : !tile.ptr<f32>, !tile.rows<128, 4>
     ```
   }];
-  let arguments = (ins Tile_Ptr:$dst, Tile_Rows:$row, I32:$rows, I32:$write_rows);
-  let assemblyFormat = [{ $dst `,` $row `rows` `(` $rows `,` $write_rows `)` attr-dict `:` qualified(type($dst)) `,` qualified(type($row)) }];
+  let arguments = (ins Tile_Ptr:$dst, Optional<Tile_Stride>:$stride, Tile_Rows:$row, I32:$rows, I32:$write_rows);
+  let assemblyFormat = [{ $dst (`stride` `(` $stride^ `` custom<Stride>(type($stride)) `)`)? `,` $row `rows` `(` $rows `,` $write_rows `)` attr-dict `:` qualified(type($dst)) `,` qualified(type($row)) }];
 }
 
 def Tile_StorePaddingOp : Tile_Op<"store_padding"> {
@@ -379,8 +401,42 @@ def Tile_StorePaddingOp : Tile_Op<"store_padding"> {
     tile.store_padding %dst stride(%o_row) rows(%write_rows) dim 128 : !tile.ptr<bf16>
     ```
   }];
-  let arguments = (ins Tile_Ptr:$dst, I64:$stride, I32:$write_rows, I64Attr:$dim);
-  let assemblyFormat = "$dst `stride` `(` $stride `)` `rows` `(` $write_rows `)` `dim` $dim attr-dict `:` qualified(type($dst))";
+  let arguments = (ins Tile_Ptr:$dst, Tile_Stride:$stride, I32:$write_rows, I64Attr:$dim);
+  let assemblyFormat = "$dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $write_rows `)` `dim` $dim attr-dict `:` qualified(type($dst))";
+}
+
+def Tile_MergeOp : Tile_Op<"merge"> {
+  let summary = "makes results out of those of parts of the keys";
+  let description = [{
+    Where a query tile's keys were shared out (`splits` of a config), each block
+    left o and lse of its share, both float32; a row's are `pitch` rows apart from
+    one part to the next. Of `rows` rows,
+
+        lse = ln(sum over parts of exp(lse_s))
+        o = sum over parts of exp(lse_s - lse) * o_s
+
+    are written. The sums go over the parts in order, whichever block was first,
+    so the same inputs give the same bits. A part without keys has lse = -inf, and
+    its o is not read: nobody need have written it. A row of which all parts are so
+    (one that sees no key, or padding) has o = 0 and lse = -inf.
+
+    The whole program of a kernel of its own, which follows the one that computes.
+
+    Constraints:
+    - C1: dim is a multiple of 8 from 8 to 256, o has elements of bf16 or f16.
+
+    ```mlir
+    tile.merge %o stride(%o_row) lse(%lse) from(%partial_o, %partial_lse) splits(%splits, %pitch) rows(%rows) dim 128
+      : !tile.ptr<bf16>
+    ```
+  }];
+  let arguments = (ins Tile_Ptr:$o, I64:$stride, Optional<Tile_FloatPtr>:$lse, Tile_FloatPtr:$partial_o,
+                       Tile_FloatPtr:$partial_lse, I32:$splits, I64:$pitch, I32:$rows, I64Attr:$dim);
+  let assemblyFormat = [{
+    $o `stride` `(` $stride `)` (`lse` `(` $lse^ `)`)? `from` `(` $partial_o `,` $partial_lse `)`
+    `splits` `(` $splits `,` $pitch `)` `rows` `(` $rows `)` `dim` $dim attr-dict `:` qualified(type($o))
+  }];
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//

@@ -63,18 +63,49 @@ def Tile_Map : Tile_Type<"Map", "map"> {
   let description = [{
     Of a tensor with the dimensions (column, row, head, batch), made by the
     launcher from its address and strides; one copy brings a box of `rows` rows
-    and 64 columns of one head. What lies out of bounds reads as 0. An argument
+    and 64 columns of one head, or of `heads` heads, the rows of which then take turns
+    (`!tile.pairs`). What lies out of bounds reads as 0. An argument
     of kernels only. (CUDA driver API, `cuTensorMapEncodeTiled`.)
 
     Constraints:
-    - C1: rows is from 16 to 256, elements are bf16 or f16.
+    - C1: rows, or rows * heads, is from 16 to 256, elements are bf16 or f16.
 
-    Example: `!tile.map<128xbf16>`.
+    Example: `!tile.map<128xbf16>`, `!tile.map<16x4xbf16>`.
   }];
-  let parameters = (ins "int64_t":$rows, "::mlir::Type":$element);
+  let parameters = (ins "int64_t":$rows, "int64_t":$heads, "::mlir::Type":$element);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
+
+def Tile_Pairs : Tile_Type<"Pairs", "pairs"> {
+  let summary = "what counts the rows of a tile that are pairs of a query and a head";
+  let description = [{
+    Heads that share keys may share a tile (`pack_heads` of a config): its row r is
+    then query r / heads and head r % heads, from the tile's first on. An i32 that
+    says where the rows of a tile begin becomes an i32 for each, query and head; an i64
+    that says how far apart they lie in memory becomes an i64 for each. Ops take
+    either; `heads 4` behind an operand says that it is such a pair.
+
+    This is the only place where rows are taken apart: masks and score modifiers
+    know queries and heads.
+
+    Constraints:
+    - C1: heads is from 2 to 256, the number i32 or i64.
+
+    Example: `!tile.pairs<4, i32>`.
+  }];
+  let parameters = (ins "int64_t":$heads, "::mlir::Type":$number);
+  let assemblyFormat = "`<` $heads `,` $number `>`";
+  let genVerifyDecl = 1;
+}
+
+class Tile_PairsOf<string width> : Type<
+    And<[Tile_Pairs.predicate, CPred<"::llvm::cast<::attn::tile::PairsType>($_self).getNumber().isInteger(" # width # ")">]>,
+    "pairs of i" # width, "::attn::tile::PairsType">;
+/// Where rows begin: a query, or a query and a head.
+def Tile_Origin : AnyTypeOf<[I32, Tile_PairsOf<"32">]>;
+/// How far apart rows lie: one distance, or those of queries and heads.
+def Tile_Stride : AnyTypeOf<[I64, Tile_PairsOf<"64">]>;
 
 def Tile_Queue : Tile_Type<"Queue", "queue"> {
   let summary = "a counter that all blocks of a launch share";

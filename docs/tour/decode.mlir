@@ -1,0 +1,5 @@
+// One query row at the end of a long sequence: the problem that
+// docs/Schedules/few-queries.md follows.
+attn.problem @decode
+  mask(#attn.causal<bottom_right>)
+  layout(bshd) heads(32, 8) dims(128) dtype(bf16) typical(1, 32768)

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What bodies of kernels are written with: arguments by their names, index
+// arithmetic, and where the rows of tensors lie.
+//
+#ifndef ATTN_LIB_CONVERSION_KERNELBODY_H
+#define ATTN_LIB_CONVERSION_KERNELBODY_H
+
+#include "attn/Conversion/AttnToTile.h"
+
+namespace attn {
+
+class KernelBody {
+protected:
+  /// Writes at the end of `kernel`, whose arguments are `KernelArguments` of `problem`.
+  KernelBody(ProblemOp problem, tile::KernelOp kernel)
+      : problem(problem), b(mlir::OpBuilder::atBlockEnd(&kernel.getBody().front())), loc(problem.getLoc()),
+        math(b, loc) {
+    for (auto [name, arg] :
+         llvm::zip(kernel.getArgNames().getAsValueRange<mlir::StringAttr>(), kernel.getBody().getArguments()))
+      args[name] = arg;
+  }
+
+  //===------------------------------------------------------------------===//
+  // Arithmetic
+  //===------------------------------------------------------------------===//
+
+  Index arg(llvm::StringRef name) { return Index(args[name]); }
+  Index div(Index a, Index d) {
+    if (d.isConstant())
+      return math.floorDiv(a, d.getNumber());
+    return mlir::Value(mlir::arith::DivUIOp::create(b, loc, math.value(a), math.value(d)));
+  }
+  Index rem(Index a, Index d) {
+    return mlir::Value(mlir::arith::RemUIOp::create(b, loc, math.value(a), math.value(d)));
+  }
+  mlir::Value wide(Index a) { return mlir::arith::ExtSIOp::create(b, loc, b.getI64Type(), math.value(a)); }
+  mlir::Value wide(int64_t a) { return mlir::arith::ConstantIntOp::create(b, loc, a, 64); }
+  mlir::Value mul(mlir::Value a, mlir::Value c) { return mlir::arith::MulIOp::create(b, loc, a, c); }
+  mlir::Value add(mlir::Value a, mlir::Value c) { return mlir::arith::AddIOp::create(b, loc, a, c); }
+
+  //===------------------------------------------------------------------===//
+  // Addresses
+  //===------------------------------------------------------------------===//
+
+  /// The row `row` (of the sequence, or of all tokens when packed) of a head.
+  mlir::Value rowPointer(llvm::StringRef tensor, Index row, Index batch, Index head) {
+    mlir::Value offset = mul(wide(head), args[(tensor + "_head").str()]);
+    if (!row.is(0))
+      offset = add(mul(wide(row), args[(tensor + "_row").str()]), offset);
+    if (mlir::Value stride = args.lookup((tensor + "_batch").str()))
+      offset = add(mul(wide(batch), stride), offset);
+    mlir::Location named = mlir::NameLoc::get(b.getStringAttr(tensor + "_rows"), loc);
+    return tile::AdvanceOp::create(b, named, args[tensor], offset);
+  }
+
+  mlir::Value lsePointer(Index row, Index batch, Index head) {
+    mlir::Value offset = add(mul(wide(head), args["lse_head"]), wide(row));
+    if (mlir::Value stride = args.lookup("lse_batch"))
+      offset = add(mul(wide(batch), stride), offset);
+    return tile::AdvanceOp::create(b, loc, args["lse"], offset);
+  }
+
+  /// Rows of q's tensor, of all sequences: what `partial_o` and `partial_lse` have for each head.
+  mlir::Value rowsInAll() {
+    if (problem.getQLayout().isPacked())
+      return wide(arg("total_q"));
+    return mul(wide(arg("batch")), wide(arg("seqlen_q")));
+  }
+
+  /// The same row among the results of parts: a contiguous [splits, heads, rows, width].
+  mlir::Value partialPointer(llvm::StringRef tensor, int64_t width, Index split, Index row, Index batch, Index head) {
+    mlir::Value heads = add(mul(wide(split), wide(int64_t(problem.getHeads()))), wide(head));
+    mlir::Value offset = add(mul(heads, rowsInAll()), wide(row));
+    if (!problem.getQLayout().isPacked())
+      offset = add(mul(wide(batch), wide(arg("seqlen_q"))), offset);
+    mlir::Location named = mlir::NameLoc::get(b.getStringAttr(tensor + "_rows"), loc);
+    return tile::AdvanceOp::create(b, named, args[tensor], mul(offset, wide(width)));
+  }
+
+  ProblemOp problem;
+  mlir::OpBuilder b;
+  mlir::Location loc;
+  IndexMath math;
+  llvm::StringMap<mlir::Value> args;
+};
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_KERNELBODY_H

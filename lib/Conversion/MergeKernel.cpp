@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The kernel behind one that shares out keys. It knows neither masks nor
+// sequences: each row of q's tensor has, in each part, an lse that says whether
+// there is anything to merge, padding rows too.
+//
+#include "ForwardKernel.h"
+#include "KernelBody.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+// A warp for each row, which waits for memory three times and computes next to nothing:
+// with sixteen rows a warp, merging took longer than what was merged.
+ConfigAttr attn::mergeConfig(MLIRContext *context) {
+  return ConfigAttr::get(context, /*q_tile=*/4, /*kv_tile=*/16, /*warps=*/4, /*blocks=*/4, false, false, 2, 1, false,
+                         false, /*splits=*/1,
+                         /*pack_heads=*/1);
+}
+
+namespace {
+class MergeKernel : KernelBody {
+public:
+  MergeKernel(ProblemOp problem, KernelOp kernel)
+      : KernelBody(problem, kernel), packed(kernel.getPacked()), rowsInTile(kernel.getConfig().getQTile()) {}
+
+  void build() {
+    Index block = Value(BlockIndexOp::create(b, loc));
+    Index extent = arg(packed ? "total_q" : "seqlen_q"), tiles = math.ceilDiv(extent, rowsInTile);
+    if (packed) // of the grid's slots, those behind the last row find none
+      tiles = math.add(math.add(math.floorDiv(extent, rowsInTile), arg("batch")), 2);
+    tiles = math.named(tiles, "tiles");
+    Index row = math.named(math.mul(rem(block, tiles), rowsInTile), "row0"), head = div(block, tiles), batch = 0;
+    if (!packed) {
+      batch = math.named(div(head, problem.getHeads()), "b");
+      head = rem(head, problem.getHeads());
+    }
+    head = math.named(head, "h");
+    Index rows = math.named(math.min(math.sub(extent, row), rowsInTile), "rows");
+    Value o = rowPointer("o", row, batch, head), lse = problem.hasLse() ? lsePointer(row, batch, head) : Value();
+    Value partialO = partialPointer("partial_o", problem.getDimV(), 0, row, batch, head);
+    Value partialLse = partialPointer("partial_lse", 1, 0, row, batch, head);
+    Value pitch = mul(rowsInAll(), wide(int64_t(problem.getHeads())));
+    MergeOp::create(b, loc, o, args["o_row"], lse, partialO, partialLse, args["splits"], pitch, math.value(rows),
+                    problem.getDimV());
+  }
+
+private:
+  bool packed;
+  int64_t rowsInTile;
+};
+} // namespace
+
+void attn::writeMerge(ProblemOp problem, KernelOp kernel) { MergeKernel(problem, kernel).build(); }

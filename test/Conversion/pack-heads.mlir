@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Query heads of a group in one tile (`pack_heads`).
+//
+// RUN: rm -rf %t && split-file %s %t
+// RUN: attn-opt %t/plain.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/plain.mlir
+// RUN: attn-opt %t/hopper.mlir --attn-pipeline="target=sm_90a" | FileCheck %t/hopper.mlir
+// RUN: attn-translate %t/hopper.mlir --target=sm_90a | FileCheck %t/hopper.mlir --check-prefix=TEXT
+// RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir
+// RUN: attn-opt %t/errors.mlir -convert-attn-to-tile -split-input-file -verify-diagnostics
+
+// What they compute: slopes of ALiBi differ from row to row, and so do heads of lse and o.
+// RUN: attn-run %t/plain.mlir --target=cpu --check --batch=2 --seqlen-q=30 --seqlen-kv=90 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/on_cpu.mlir --target=cpu --check --lengths-q=1,0,40 --lengths-kv=50,30,100 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/chosen.mlir --target=cpu --check --batch=2 --seqlen-q=1 --seqlen-kv=2000 | FileCheck %s --check-prefix=SAME
+// SAME-COUNT-2: : ok
+// SAME-NOT: FAILED
+
+//--- plain.mlir
+// Six heads and ten queries make 60 of 64 rows; the grid has two groups.
+// CHECK: target("cpu") grid(dense heads 2) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, pack_heads = 6>)
+// CHECK: %tiles = arith.divui %{{.*}}, %c10_i32
+// CHECK: %[[GROUP:.*]] = arith.remui %sequence_head, %c2_i32
+// CHECK: %h = arith.muli %[[GROUP]], %c6_i32
+// CHECK: %rows = arith.minsi %{{.*}}, %c10_i32
+// CHECK: %[[AT:.*]] = tile.pairs %q0, %h : !tile.pairs<6, i32>
+// CHECK: %[[BY:.*]] = tile.pairs %q_row, %q_head : !tile.pairs<6, i64>
+// CHECK: %[[ROWS:.*]] = arith.muli %rows, %c6_i32
+// CHECK: tile.copy_async %Q, %q_rows stride(%[[BY]] heads 6) rows(%[[ROWS]]) dim 64
+// Masks and modifiers know queries and heads.
+// CHECK: tile.modify %s at(%[[AT]] heads 6, %k0)
+// CHECK-NEXT: ^bb0(%score: f32, %[[Q:.*]]: i32, %[[K:.*]]: i32, %base: i32, %ahead: f32, %[[H:.*]]: i32):
+// CHECK: arith.cmpi slt, %[[H]], %c8_i32
+// CHECK: tile.keep %s at(%[[AT]] heads 6, %k0)
+// CHECK-NEXT: ^bb0(%{{.*}}: i32, %{{.*}}: i32):
+// CHECK: %[[O:.*]] = tile.pairs %o_row, %o_head : !tile.pairs<6, i64>
+// CHECK: %[[LSE:.*]] = tile.pairs %c1_i64, %lse_head : !tile.pairs<6, i64>
+// CHECK: tile.store %o_rows stride(%[[O]] heads 6), %acc rows(%[[ROWS]], %[[ROWS]]) dim 64
+// CHECK: tile.store_lse %{{.*}} stride(%[[LSE]] heads 6), %row rows(%[[ROWS]], %[[ROWS]])
+attn.problem @p mask(#attn.causal<bottom_right>) layout(bshd) heads(12, 2) dims(64) dtype(bf16) score([#attn.alibi])
+  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, pack_heads = 6>)
+
+//--- on_cpu.mlir
+attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2) dims(64) dtype(bf16)
+  score([#attn.alibi<"slopes">]) config(#tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, splits = 3, pack_heads = 3>)
+
+//--- hopper.mlir
+// A box brings heads in turns; with packed sequences and parts of their keys, too.
+// CHECK: %q_map: !tile.map<10x6xbf16>, %k_map: !tile.map<128xbf16>
+// CHECK: tile.find_sequence {{.*}} tile 10
+// CHECK: tile.fill %Q, %q_map at(%row0, %h, %c0_i32) : !tile.ring<1, <64x128xbf16, swizzled>>, !tile.map<10x6xbf16>
+// CHECK: tile.store %partial_o_rows stride(%{{.*}} heads 6), %acc
+// CHECK: tile.store_lse %partial_lse_rows stride(%{{.*}} heads 6), %row
+// CHECK: tile.repair %acc at(%{{.*}} heads 6) {{.*}} keys(%{{.*}} from %{{.*}}) from(%q_rows, %{{.*}} heads 6, %k_rows, %k_row, %v_rows, %v_row) into(%partial_o_rows, %{{.*}} heads 6) lse(%partial_lse_rows, %{{.*}} heads 6)
+// CHECK: tile.store_padding %{{.*}} stride(%{{.*}} heads 6)
+// The kernel that merges sees rows of all heads.
+// CHECK: tile.kernel @p_merge({{.*}} grid(packed heads 12)
+// TEXT: attn::store<128>(partial_o_rows, x_{{[0-9]+}}, acc,
+// TEXT: attn::fill<60>(Q, q_map, h, row0, 0);
+attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2) dims(128) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 128, warps = 4, blocks = 1, splits = 0, pack_heads = 6>)
+
+//--- chosen.mlir
+// What needs the fewest tiles, each of which reads all keys.
+// CHECK: tile.kernel @one({{.*}} config(<q_tile = 64, kv_tile = 128, warps = 4, blocks = 1, splits = 0, pack_heads = 4>)
+attn.problem @one mask(#attn.full) layout(bshd) heads(8, 2) dims(128) dtype(bf16) typical(1, 32768)
+
+//--- errors.mlir
+// expected-error @below {{'attn.problem' op expected pack_heads to divide the 4 query heads of a kv head, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 3>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 3>)

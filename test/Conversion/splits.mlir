@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Keys of a query tile shared out among blocks (`splits`), and the kernel that merges.
+//
+// RUN: rm -rf %t && split-file %s %t
+// RUN: attn-opt %t/one.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/one.mlir
+// RUN: attn-opt %t/runs.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/runs.mlir
+// RUN: attn-opt %t/packed.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/packed.mlir
+// RUN: attn-opt %t/packed.mlir --attn-pipeline="target=sm_90a" | FileCheck %t/packed.mlir --check-prefix=ROLES
+// RUN: attn-translate %t/packed.mlir --target=sm_90a | FileCheck %t/packed.mlir --check-prefix=TEXT
+// RUN: attn-opt %t/names.mlir -convert-attn-to-tile | FileCheck %t/names.mlir
+// RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir --check-prefix=HOPPER
+// RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/chosen.mlir --check-prefix=CPU
+// RUN: attn-opt %t/errors.mlir -convert-attn-to-tile -split-input-file -verify-diagnostics
+
+// What the kernels compute: more parts than tiles too, whose rows nobody wrote.
+// RUN: attn-run %t/one.mlir --target=cpu --check --batch=2 --seqlen-q=70 --seqlen-kv=90 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/runs.mlir --target=cpu --check --batch=1 --seqlen-q=33 --seqlen-kv=700 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/on_cpu.mlir --target=cpu --check --lengths-q=1,0,70 --lengths-kv=200,30,0 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/chosen.mlir --target=cpu --check --batch=1 --seqlen-q=1 --seqlen-kv=3000 | FileCheck %s --check-prefix=SAME
+// SAME-COUNT-2: : ok
+// SAME-NOT: FAILED
+
+//--- one.mlir
+// Results go to float32 tensors of the launch's workspace.
+// CHECK: tile.kernel @p(%q: {{.*}}, %k: {{.*}}, %v: {{[^,]*}}, %partial_o: !tile.ptr<f32>, %partial_lse: !tile.ptr<f32>, %batch: i32, %seqlen_q: i32, %seqlen_kv: i32, %splits: i32, %q_batch: i64
+// CHECK-NOT: %o_row
+// CHECK-SAME: blocks = 1, splits = 7>)
+// Parts of a tile are blocks that follow each other.
+// CHECK: %split = arith.remui %block, %splits
+// CHECK: %query_tile = arith.divui %block, %splits
+// CHECK: %[[TURN:.*]] = arith.divui %query_tile
+// What the mask leaves is what is shared out: equal parts, the first ones a tile longer.
+// CHECK: %end = arith.divui
+// CHECK: %[[FULL:.*]] = arith.minsi %{{.*}}, %end
+// CHECK: %[[SHARE:.*]] = arith.divui %end, %splits
+// CHECK: %[[LONGER:.*]] = arith.remui %end, %splits
+// CHECK: %[[AFTER:.*]] = arith.addi %split, %c1_i32
+// CHECK: arith.muli %[[AFTER]], %[[SHARE]]
+// CHECK: arith.minsi %[[AFTER]], %[[LONGER]]
+// CHECK: %[[END:end.*]] = arith.addi
+// CHECK: arith.muli %split, %[[SHARE]]
+// CHECK: arith.minsi %split, %[[LONGER]]
+// CHECK: %[[BEGIN:begin.*]] = arith.addi
+// CHECK: %[[FROM:.*]] = arith.maxsi %[[FULL]], %[[BEGIN]]
+// CHECK: %[[FULL_END:.*]] = arith.minsi %[[FROM]], %[[END]]
+// CHECK: tile.kv_loop [%[[BEGIN]], %[[FULL_END]], %[[END]]] tests {{\[\[}}], [0]]
+// CHECK: tile.normalize
+// CHECK: tile.store %partial_o_rows stride(%c16_i64), %acc rows(%rows, %rows) dim 16 : !tile.ptr<f32>
+// CHECK: tile.store_lse %partial_lse_rows
+// The kernel that merges knows rows, heads and sequences, nothing of masks.
+// CHECK: tile.kernel @p_merge(%o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %partial_o: !tile.ptr<f32>, %partial_lse: !tile.ptr<f32>, %batch: i32, %seqlen_q: i32, %splits: i32,
+// CHECK-SAME: target("cpu") grid(dense heads 4) config(<q_tile = 4, kv_tile = 16, warps = 4, blocks = 4>)
+// CHECK: tile.merge %o_rows stride(%o_row) lse(%{{.*}}) from(%partial_o_rows, %partial_lse_rows) splits(%splits, %{{.*}}) rows(%rows) dim 16 : !tile.ptr<bf16>
+attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(16) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 16, warps = 1, blocks = 1, splits = 7>)
+
+//--- runs.mlir
+// A mask with holes: tiles are counted through all runs.
+// CHECK: %[[FIRST:.*]] = arith.subi %end, %begin
+// CHECK: %[[SECOND:.*]] = arith.subi %[[END:end[_0-9]+]], %[[BEGIN:begin[_0-9]+]]
+// CHECK: %[[COUNT:.*]] = arith.addi %[[FIRST]], %[[SECOND]]
+// CHECK: arith.divui %[[COUNT]], %splits
+// CHECK: tile.kv_loop [%begin{{_[0-9]+}}, {{[^]]*}}, %end{{_[0-9]+}}] tests {{.*}}[%begin{{_[0-9]+}}, {{[^]]*}}, %end{{_[0-9]+}}] tests
+attn.problem @p mask(#attn.or<#attn.prefix<40>, #attn.band<left = 200, right = 0, bottom_right>>) layout(bshd) heads(2)
+  dims(16) dtype(f16) config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, splits = 5>)
+
+//--- packed.mlir
+// Padding has an lse of -inf in every part; its o is not written.
+// CHECK: } else {
+// CHECK-NOT: dim 64
+// CHECK: tile.store_padding %{{.*}} stride(%c1_i64) rows(%write_rows) dim 1 : !tile.ptr<f32>
+// CHECK-NOT: tile.store_padding
+// A part repairs its own rows, from its own keys.
+// CHECK: tile.kernel @p_merge({{.*}} target("sm_80") grid(packed heads 4)
+// CHECK: %[[SLOTS:.*]] = arith.divui %total_q, %c4_i32
+// CHECK: tile.merge
+attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, splits = 0>)
+// ROLES: tile.kernel @p(
+// ROLES: tile.persist %blocks, %queue
+// ROLES: tile.repair %acc at(%q0) rows(%rows) keys(%{{.*}} from %{{.*}}) from({{.*}}) into(%partial_o_rows, %c64_i64) lse(%partial_lse_rows) dims(64, 64)
+// ROLES-SAME: !tile.ptr<bf16>, !tile.ptr<f32>
+// The other kernel is an ordinary one.
+// ROLES: tile.kernel @p_merge
+// ROLES-NOT: tile.persist
+// ROLES: tile.merge
+// TEXT: attn::store<64>(partial_o_rows, 64, acc, rows, rows);
+// TEXT: attn::repair<64, 64>(acc, q0, rows, {{.*}}, partial_o_rows, 64, partial_lse_rows,
+// TEXT: ATTN_KERNEL(p_merge, /*threads=*/128
+// TEXT: attn::merge<64, 4, 128>(o_rows, o_row, lse + {{.*}}, partial_o_rows, partial_lse_rows, splits, (long long)total_q * 4, rows);
+
+//--- on_cpu.mlir
+attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, splits = 4>)
+
+//--- names.mlir
+// CHECK: tile.kernel @p(
+// CHECK: tile.kernel @p_merge_(
+// CHECK: tile.kernel @p_merge(
+attn.problem @p mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, splits = 2>)
+attn.problem @p_merge mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
+
+//--- chosen.mlir
+// Few queries of many keys: into how many parts, the launch says.
+// HOPPER: tile.kernel @few({{.*}} config(<q_tile = 64, kv_tile = 128, warps = 4, blocks = 1, splits = 0, pack_heads = 2>)
+// CPU: tile.kernel @few({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, splits = 0, pack_heads = 2>)
+attn.problem @few mask(#attn.full) layout(bshd) heads(4, 2) dims(128) dtype(bf16) typical(1, 32768)
+
+//--- errors.mlir
+// expected-error @below {{'attn.problem' op expected a q_tile in multiples of 16 * warps, got: #tile.config<q_tile = 4, kv_tile = 16, warps = 4, blocks = 8>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16)
+  config(#tile.config<q_tile = 4, kv_tile = 16, warps = 4, blocks = 8>)
