@@ -67,6 +67,13 @@ rt::Status attn::runTensors(const Kernel &kernel, const llvm::StringMap<Tensor> 
   for (const TensorSpec &spec : signature.tensors) {
     auto &map = spec.isResult() ? results : const_cast<llvm::StringMap<Tensor> &>(inputs);
     auto it = map.find(spec.name);
+    if (it == map.end() && !spec.isResult())
+      if (const TensorSpec *twin = signature.twinOf(spec)) {
+        views.push_back(views[twin - signature.tensors.begin()]);
+        outputs.push_back(nullptr);
+        copies.emplace_back();
+        continue;
+      }
     if (it == map.end())
       return rt::Error{fmt::format("expected a tensor `{}`, got: none", spec.name)};
     Tensor &tensor = it->second;

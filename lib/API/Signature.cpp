@@ -39,6 +39,11 @@ const TensorSpec *Signature::find(llvm::StringRef name) const {
   return it == tensors.end() ? nullptr : it;
 }
 
+const TensorSpec *Signature::twinOf(const TensorSpec &spec) const {
+  llvm::StringRef name = spec.name;
+  return spec.isLed() && name.consume_back("_kv") ? find((name + "_q").str()) : nullptr;
+}
+
 static rt::Error bad(const TensorSpec &spec, std::string expected, std::string got) {
   return {fmt::format("expected {} for `{}`, got: {}", expected, spec.name, got)};
 }

@@ -93,7 +93,17 @@ std::string segments::check(Compiled &program, const Tensors &inputs, uint64_t s
     return llvm::toString(sizes.takeError());
   Tensors expected = llvm::cantFail(interpret(program.op, inputs, sizes->batch ? poison : 0));
   results = poisonedResults(program.op, *sizes, seed);
-  if (rt::Status ran = runTensors(*program.kernel, inputs, results); !ran)
+  Tensors given = inputs; // with the same arrays on both sides, they may lie in the same memory
+  auto same = [&](const char *a, const char *b) {
+    auto x = inputs.find(a), y = inputs.find(b);
+    return x == inputs.end() ||
+           (x->second.shape() == y->second.shape() &&
+            std::equal(x->second.data<int32_t>(), x->second.data<int32_t>() + x->second.numElements(),
+                       y->second.data<int32_t>()));
+  };
+  if (seed % 2 && same("ids_q", "ids_kv") && same("positions_q", "positions_kv"))
+    given.erase("ids_kv"), given.erase("positions_kv");
+  if (rt::Status ran = runTensors(*program.kernel, given, results); !ran)
     return ran.error().str();
   return differenceOf(expected, results);
 }

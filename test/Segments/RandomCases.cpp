@@ -164,7 +164,8 @@ static Shape makeLead(Random &random, bool isLong) {
 
 static int64_t makeCount(Random &random, bool isLong) {
   if (isLong)
-    return random.pick<int64_t>({random.between(4000, 5000), 65536, random.between(60'000, 140'000)});
+    return random.pick<int64_t>(
+        {random.between(4000, 5000), 4096 * random.between(1, 4), 65536, random.between(60'000, 140'000)});
   return random.pick<int64_t>({random.between(0, 1), random.between(2, 40), random.between(2, 40),
                                random.between(2, 40), 16, 64, random.between(40, 150)});
 }

@@ -59,13 +59,15 @@ struct SegmentsCase {
   std::string name, mask;
   int64_t segments;
   llvm::SmallVector<int64_t> lead, positionLead;
-  std::vector<Side> q, kv; ///< rows
+  std::vector<Side> q, kv; ///< rows; no kv: the same
 };
 
-/// The tensors of a launch. `self`: keys are the queries, and lie in the same memory.
+/// Ids and positions of a launch.
 llvm::StringMap<Tensor> inputsOf(const SegmentsCase &c) {
   llvm::StringMap<Tensor> inputs;
   for (auto [name, rows] : {std::pair("q", &c.q), std::pair("kv", &c.kv)}) {
+    if (rows->empty()) // self-attention: in the same memory as those of q
+      continue;
     std::vector<int32_t> ids, positions;
     int64_t positionRows = 1;
     for (int64_t extent : c.positionLead)
@@ -75,7 +77,7 @@ llvm::StringMap<Tensor> inputsOf(const SegmentsCase &c) {
       if (int64_t(i) < positionRows)
         llvm::append_range(positions, row.positions);
     }
-    int64_t tokens = rows->empty() ? 0 : rows->front().ids.size();
+    int64_t tokens = rows->front().ids.size();
     inputs[(llvm::Twine("ids_") + name).str()] = tensorOf(c.lead, tokens, ids);
     inputs[(llvm::Twine("positions_") + name).str()] = tensorOf(c.positionLead, tokens, positions);
   }
@@ -92,8 +94,13 @@ std::vector<SegmentsCase> allSegmentsCases() {
             continue;
           std::mt19937 random(7);
           auto add = [&](const char *kind, std::vector<Side> q, std::vector<Side> kv) {
-            cases.push_back({fmt::format("{} {} B{} T{} S{}", kind, mask + 6, batch, tokens, segments), mask, segments,
-                             {batch}, {batch}, std::move(q), std::move(kv)});
+            cases.push_back({fmt::format("{} {} B{} T{} S{}", kind, mask + 6, batch, tokens, segments),
+                             mask,
+                             segments,
+                             {batch},
+                             {batch},
+                             std::move(q),
+                             std::move(kv)});
           };
           std::vector<Side> rows, keys, rank1, rank3;
           for (int64_t b = 0; b < batch; ++b) {
@@ -101,7 +108,7 @@ std::vector<SegmentsCase> allSegmentsCases() {
             keys.push_back(makeRow(random, 2 * tokens, segments));
             rank1.push_back(stripeOf(rows.back(), 1, 4)), rank3.push_back(stripeOf(rows.back(), 3, 4));
           }
-          add("self", rows, rows);
+          add("self", rows, {});
           add("cross", rows, keys);
           if (llvm::StringRef(mask) == "#attn.causal") {
             add("ring 1-3 of 4", rank1, rank3);
@@ -116,7 +123,12 @@ std::vector<SegmentsCase> allSegmentsCases() {
       std::vector<Side> rows(8, row);
       std::string shape = lead.size() == 1 ? "8" : "4x2";
       cases.push_back({fmt::format("lead {} {} causal T8192 S16", shape, common ? "common positions" : "own positions"),
-                       "#attn.causal", 16, lead, common ? llvm::SmallVector<int64_t>{} : lead, rows, rows});
+                       "#attn.causal",
+                       16,
+                       lead,
+                       common ? llvm::SmallVector<int64_t>{} : lead,
+                       rows,
+                       {}});
     }
   return cases;
 }

@@ -64,6 +64,12 @@ rt::Result<std::unique_ptr<Workload>> Workload::create(const Kernel &kernel,
         spec.learn(it->second.shape(), sizes);
   for (const TensorSpec &spec : signature.tensors) {
     auto it = inputs.find(spec.name);
+    const TensorSpec *twin = it == inputs.end() ? signature.twinOf(spec) : nullptr;
+    if (twin) { // in the same memory
+      work->shapes.push_back(work->shapes[twin - signature.tensors.begin()]);
+      work->views.push_back(work->views[twin - signature.tensors.begin()]);
+      continue;
+    }
     if (!spec.isResult() && it == inputs.end())
       return rt::Error{"expected a tensor `" + spec.name + "`, got: none"};
     reference::Tensor result;

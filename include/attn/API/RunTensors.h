@@ -12,6 +12,7 @@
 
 namespace attn {
 
+/// Ids and positions of keys that are missing lie where those of queries do.
 /// `results` come with their shapes (and what should be seen where the kernel
 /// writes nothing) and leave with what the kernel wrote.
 rt::Status runTensors(const Kernel &kernel, const llvm::StringMap<reference::Tensor> &inputs,

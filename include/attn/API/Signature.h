@@ -39,6 +39,8 @@ struct Signature {
   static Signature of(ProblemOp problem);
   static Signature of(SegmentsOp segments);
   const TensorSpec *find(llvm::StringRef name) const;
+  /// Of ids or positions of keys: those of queries; else null.
+  const TensorSpec *twinOf(const TensorSpec &spec) const;
 
   /// Checks shapes, dtypes, strides and alignment of all tensors against each
   /// other. Errors name the tensor, what was expected and what was given.

@@ -87,13 +87,13 @@ template <int S, int Blocks, int Bytes> struct Table {
 // Adds to *to, or makes it the least or the most, by field.
 ATTN_INLINE void combine(int field, int *to, int x) { field == kCount ? atomicAdd(to, x) : is_least(field) ? atomicMin(to, x) : atomicMax(to, x); }
 
-// Adds up the tables of a cluster's blocks in the first of them; all tables have been cleared.
-template <class Table> ATTN_INLINE void gather(Table &t) {
+// Adds up the tables of a cluster's blocks in the first of them; all tables have been cleared. `sides`: of q only, or both.
+template <class Table> ATTN_INLINE void gather(Table &t, int sides) {
   __syncthreads();
   if constexpr (Table::Cluster > 1) {
     cluster_wait();
     if (cluster_rank<Table::Cluster>() != 0) {
-      for (int i = threadIdx.x; i < Table::Items; i += blockDim.x) {
+      for (int i = threadIdx.x; i < sides * kFields * Table::Segments; i += blockDim.x) {
         const int field = i / Table::Segments % kFields, x = t.items()[i];
         if (x != neutral(field)) combine(field, of_block<Table::Cluster>(t.items() + i, 0), x);
       }
@@ -175,12 +175,17 @@ template <class Table> ATTN_INLINE void note_border(Table &t, int side, const To
     }
   }
 }
+// Of the bits of tokens that begin a run: those of the tokens behind them, and the chunk's first, whose run may have begun elsewhere.
+ATTN_INLINE unsigned seconds_of(unsigned begins) {
+  const unsigned left = __shfl_up_sync(~0u, begins, 1), far = __shfl_sync(~0u, begins, 31);
+  return (begins << 1 & 0xee) | (lane_index() ? left >> 3 & 0x11 : 1 | (far << 1 & 0x10));
+}
 template <class Table> ATTN_INLINE void note_step(Table &t, int side, int id, int step) {
   atomicMin(&t.get(side, kLeastStep, id - 1), step), atomicMax(&t.get(side, kMostStep, id - 1), step);
 }
 
-// Most chunks continue a segment evenly, or padding: there is a step to note at most.
-template <class Table> ATTN_INLINE bool note_plain_chunk(Table &t, int side, int base, int end, const Chunk &c) {
+// Most chunks continue a segment evenly, or padding: there is a step to note at most. False: nothing is noted, it is another chunk.
+template <class Table> ATTN_INLINE bool note_plain_chunk(Table &t, int side, int base, const Chunk &c) {
   const int id = c.id_before, first = __shfl_sync(~0u, c.positions[0][0], 0), step = first - c.position_before;
   const int own = first + 4 * lane_index() * step, last = first + (kChunk - 1) * step;
   unsigned ids = 0, positions = 0;
@@ -189,10 +194,45 @@ template <class Table> ATTN_INLINE bool note_plain_chunk(Table &t, int side, int
     ids |= c.ids[i / 4][i % 4] ^ id;
     positions |= (c.positions[i / 4][i % 4] - step * (i / 4 * 128 + i % 4)) ^ own;
   }
-  if (base == 0 || base + kChunk > end || unsigned(id) > Table::Segments || !__all_sync(~0u, ids == 0)) return false;
+  if (base == 0 || unsigned(id) > Table::Segments || !__all_sync(~0u, ids == 0)) return false;
   if (id == 0) return true;
   if (step < 0 || step > kFar / kChunk || is_far(first) || is_far(last) || is_far(c.position_before) || !__all_sync(~0u, positions == 0)) return false;
   if (lane_index() == 0) note_step(t, side, id, step);
+  return true;
+}
+
+// Runs that begin and end, and the same step in all of them.
+template <class Table> ATTN_INLINE bool note_bordered_chunk(Table &t, int side, const Tokens &tokens, int base, const Chunk &c) {
+  unsigned most_id = c.id_before, begins = 0, uneven = 0;
+  int low = c.position_before, high = c.position_before, id = c.id_before, position = c.position_before, steps[kLane];
+#pragma unroll
+  for (int k = 0; k < kLane / 4; ++k) {
+    const int id_left = __shfl_up_sync(~0u, c.ids[k][3], 1), position_left = __shfl_up_sync(~0u, c.positions[k][3], 1);
+    if (lane_index() > 0) id = id_left, position = position_left;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      most_id = max(most_id, unsigned(c.ids[k][i])), low = min(low, c.positions[k][i]), high = max(high, c.positions[k][i]);
+      steps[4 * k + i] = c.positions[k][i] - position;
+      if (c.ids[k][i] != id) begins |= 1u << (4 * k + i);
+      id = c.ids[k][i], position = c.positions[k][i];
+    }
+    id = __shfl_sync(~0u, id, 31), position = __shfl_sync(~0u, position, 31);  // for lane 0
+  }
+  const unsigned inside = __ballot_sync(~0u, c.ids[0][0] != 0 && !(begins & 2));  // lanes that know the step
+  const int step = __shfl_sync(~0u, steps[1], __ffs(inside) - 1);
+#pragma unroll
+  for (int i = 0; i < kLane; ++i)
+    if (c.ids[i / 4][i % 4] && !(begins >> i & 1)) uneven |= steps[i] ^ step;
+  if (!inside || step < 0 || !__all_sync(~0u, most_id <= Table::Segments && !is_far(low) && !is_far(high) && uneven == 0)) return false;
+  int status = 0;
+#pragma unroll 1
+  for (unsigned left = begins; left; left &= left - 1) note_border(t, side, tokens, token_of(base, __ffs(left) - 1), status);
+  unsigned counts = 0;
+#pragma unroll
+  for (int i = 0; i < kLane; ++i) counts |= (c.ids[i / 4][i % 4] != 0) << i;
+#pragma unroll 1
+  for (unsigned left = counts & ~begins & seconds_of(begins); left; left &= left - 1)
+    note_step(t, side, tokens.ids[token_of(base, __ffs(left) - 1)], step);
   return true;
 }
 
@@ -225,10 +265,9 @@ template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tok
 #pragma unroll
   for (int i = 0; i < kLane; ++i) borders |= (token_of(base, i) < end) << i;
   borders &= begins;
-  if (rises) {  // the second token of a run; or, if it began elsewhere, the first of the chunk
-    const unsigned left = __shfl_up_sync(~0u, begins, 1), far = __shfl_sync(~0u, begins, 31);
-    const unsigned before = (begins << 1 & 0xee) | (lane_index() ? left >> 3 & 0x11 : 1 | (far << 1 & 0x10));
-    noted = counts & ~begins & before;
+  const unsigned seconds = seconds_of(begins);
+  if (rises) {
+    noted = counts & ~begins & seconds;
   } else if (least <= most) {
     noted = counts & ~begins;
   }
@@ -264,15 +303,17 @@ template <class Table> ATTN_INLINE void count_segments(Table &t, const Tokens &q
     for (int base = part.begin + own; base < part.end; base += stride) {
       Chunk chunk = next;
       next = load_chunk(tokens, base + stride, part.end);
-      if (!note_plain_chunk(t, side, base, part.end, chunk)) note_chunk(t, side, tokens, base, part.end, chunk, status);
+      const bool ends = base + kChunk > part.end || base + kChunk == tokens.count;  // before its last token, or with the row's
+      if (ends || !(note_plain_chunk(t, side, base, chunk) || note_bordered_chunk(t, side, tokens, base, chunk)))
+        note_chunk(t, side, tokens, base, part.end, chunk, status);
     }
   }
   if (status) atomicOr(&t.at.status, status);
-  if (self) {
-    __syncthreads();
+  gather(t, 2 - self);
+  if (self && cluster_rank<Table::Cluster>() == 0) {
     for (int i = threadIdx.x; i < kFields * Table::Segments; i += blockDim.x) t.items()[kFields * Table::Segments + i] = t.items()[i];
+    __syncthreads();
   }
-  gather(t);
 }
 
 // From here on the first block of a cluster is on its own. Of an even row its table is of what remains of each segment afterwards; of others it is empty.
