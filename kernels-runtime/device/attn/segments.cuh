@@ -52,7 +52,6 @@ template <int S, int Blocks, int Bytes> struct Table {
     };
     int least[S], most[S], shift[S];
     int starts[2][S + 1];         // of runs of an uneven row
-    int order[2][S];              // segments in the order of their first tokens, then -1
     unsigned bad[(S + 31) / 32];  // segments without a place among the sequences
     int runs[2], status, last, totals[3][32];
   };
@@ -65,6 +64,8 @@ template <int S, int Blocks, int Bytes> struct Table {
   }
   ATTN_INLINE int *items() { return &at.items[0][0][0]; }
   ATTN_INLINE int &get(int side, int field, int segment) { return at.items[side][field][segment]; }
+  // Segments in the order of their first tokens, then -1: where their last tokens were, which are of no use by then.
+  ATTN_INLINE int &order(int side, int i) { return at.items[side][kLast][i]; }
   // Both sides have tokens of it?
   ATTN_INLINE bool meets(int segment) { return get(0, kCount, segment) > 0 && get(1, kCount, segment) > 0; }
   // One run of tokens?
@@ -524,7 +525,7 @@ template <class Table> ATTN_INLINE void sort_segments(Table &t, int (&counts)[2]
     sums_before(t, taken, before, total);
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
-      if (taken[side]) t.at.order[side][counts[side] + before[side]] = s;
+      if (taken[side]) t.order(side, counts[side] + before[side]) = s;
       counts[side] += total[side];
     }
   }
@@ -533,8 +534,8 @@ template <class Table> ATTN_INLINE void sort_segments(Table &t, int (&counts)[2]
 #pragma unroll
   for (int side = 0; side < 2; ++side)
     for (int i = threadIdx.x; i < S; i += blockDim.x) {
-      if (i >= counts[side]) t.at.order[side][i] = -1;
-      if (i + 1 < counts[side]) unsorted |= t.get(side, kFirst, t.at.order[side][i]) > t.get(side, kFirst, t.at.order[side][i + 1]);
+      if (i >= counts[side]) t.order(side, i) = -1;
+      if (i + 1 < counts[side]) unsorted |= t.get(side, kFirst, t.order(side, i)) > t.get(side, kFirst, t.order(side, i + 1));
     }
   if (!__syncthreads_or(unsorted)) return;
 #pragma unroll 1
@@ -544,7 +545,7 @@ template <class Table> ATTN_INLINE void sort_segments(Table &t, int (&counts)[2]
     int before = 0;
 #pragma unroll 1
     for (int other = 0; other < S; ++other) before += t.get(side, kCount, other) > 0 && t.get(side, kFirst, other) < t.get(side, kFirst, s);
-    t.at.order[side][before] = s;
+    t.order(side, before) = s;
   }
   __syncthreads();
 }
@@ -561,7 +562,7 @@ ATTN_INLINE void write_segments(Table &t, int *seqlens_q, int *seqlens_kv, int *
     int *const lengths = (side ? seqlens_kv : seqlens_q) + row * S, *const offsets = (side ? offsets_kv : offsets_q) + row * (S + 1);
     const int runs = t.is_even ? counts[side] : t.at.runs[side];
     for (int i = threadIdx.x; i <= S; i += blockDim.x)
-      offsets[i] = i >= runs ? -1 : t.is_even ? t.get(side, kFirst, t.at.order[side][i]) : t.at.starts[side][i];
+      offsets[i] = i >= runs ? -1 : t.is_even ? t.get(side, kFirst, t.order(side, i)) : t.at.starts[side][i];
     for (int s = threadIdx.x; s < S; s += blockDim.x) lengths[s] = t.get(side, kCount, s);
   }
   if (threadIdx.x == 0) status[row] = t.at.status;

@@ -29,7 +29,7 @@ ATTN_INLINE void pair_segments(Table &t, const Tokens &q, const Tokens &kv, unsi
   const int row = row_index<Table::Cluster>(), size = rows * S;
   struct Sequence { int length_q, length_kv, at_q, at_kv; };
   auto sequence_of = [&](int i) {  // of this row; some have no tokens
-    const int s = t.at.order[0][i];
+    const int s = t.order(0, i);
     return s < 0 || t.is_bad(s) ? Sequence{0, 0, 0, 0}
                  : Sequence{t.get(0, kCount, s), t.get(1, kCount, s), row * q.count + t.get(0, kFirst, s), row * kv.count + t.get(1, kFirst, s)};
   };

@@ -7,12 +7,12 @@
 // RUN: attn-opt %s -mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
 // RUN: attn-opt %s -mlir-print-op-generic | attn-opt | FileCheck %s
 
-// CHECK: tile.kernel @rows({{.*}}, %queue: !tile.queue) target("sm_90a") grid(rows cluster 16) config(<q_tile = 16, kv_tile = 128, warps = 16, blocks = 1>) shared 36000 {
+// CHECK: tile.kernel @rows({{.*}}, %queue: !tile.queue) target("sm_90a") grid(rows cluster 16) config(<q_tile = 16, kv_tile = 128, warps = 16, blocks = 1>) shared 35584 {
 // GENERIC: "tile.kernel"()
 // GENERIC-SAME: cluster = 16 : i64
 // GENERIC-SAME: heads = 1 : i64
 tile.kernel @rows(%ids: !tile.ptr<i32>, %positions: !tile.ptr<i32>, %out: !tile.ptr<i32>, %n: i32, %queue: !tile.queue)
-    target("sm_90a") grid(rows cluster 16) config(<q_tile = 16, kv_tile = 128, warps = 16, blocks = 1>) shared 36000 {
+    target("sm_90a") grid(rows cluster 16) config(<q_tile = 16, kv_tile = 128, warps = 16, blocks = 1>) shared 35584 {
   // CHECK: %table = tile.place "table" at 0 : !tile.table<64, 16>
   %table = tile.place "table" at 0 : !tile.table<64, 16>
   // CHECK: %row = tile.row_index
