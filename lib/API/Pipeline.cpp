@@ -30,6 +30,7 @@ void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
     kernel.addPass(tile::createOverlapProducts());
   }
   kernel.addPass(tile::createSplitKvLoop());
+  kernel.addPass(tile::createFuseModify());
   kernel.addPass(createCanonicalizerPass());
   kernel.addPass(createCSEPass());
   kernel.addPass(tile::createAllocateShared({sharedMemoryLimit(options.target, options.arch)}));

@@ -29,7 +29,7 @@ int64_t attn::sharedMemoryLimit(llvm::StringRef target, int64_t arch) {
 // Measured on an H200 (docs/Schedules/hopper-forward.md). Three warpgroups of 64 rows
 // hide each other's exponents, which at 64 columns take as long as the products; at
 // 128 they have registers for 80 keys only, which pays from about 8192 keys on, and
-// under a causal mask if they take turns. At 64, where the query tile is longer than
+// under a causal mask if they take turns; not with ALiBi. At 64, where the query tile is longer than
 // the key tile, rows of one tile differ in the tiles they need: walking by warpgroup
 // pays where walks are short, and has registers for 96 keys. Where all sequences are, two small blocks hide each
 // other's beginning and end.
@@ -47,7 +47,8 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   if (dim <= 128 && typical <= 384 && problem.getKLayout().isPacked())
     return tile::ConfigAttr::get(problem.getContext(), 64, 64, /*warps=*/4, /*blocks=*/2, false, false, 2,
                                  /*q_stages=*/2, false, false);
-  if (dim <= 128 && typical >= 8192 && !isShort)
+  bool peaked = llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface m) { return m.peak().has_value(); });
+  if (dim <= 128 && typical >= 8192 && !isShort && !peaked)
     return config(12, 80, /*turns=*/walk.growsWithRows(), false);
   return config(8, dim <= 128 ? 128 : dim <= 192 ? 96 : 80, false, false);
 }

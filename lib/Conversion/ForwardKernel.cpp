@@ -185,7 +185,7 @@ private:
               if (problem.scaleOrDefault() < 0)
                 score.value = scope.each.neg(score.value);
               for (ScoreModifierInterface modifier : modifiers)
-                score = modifier.emitScore(scope, score);
+                score = settled(scope.each, modifier.emitScore(scope, score));
               return score;
             })));
       }
@@ -234,7 +234,31 @@ private:
     return arg(array.shape == OperandShape::PerQuery ? "seqlen_q" : "seqlen_kv");
   }
 
-  void buildLoop(KeyWalk &walk, ArrayRef<KeyRun> runs, Value keys, Value values) {
+  /// Near its row's last key, scores are the largest: the walk begins there. Not over boxes
+  /// of packed keys, of which only a walk's last may reach into the next sequence.
+  bool walksBackward() {
+    return !(boxes && problem.getKLayout().isPacked()) &&
+           llvm::any_of(problem.getModifiers(), [&](ScoreModifierInterface modifier) {
+             std::optional<Diagonal> peak = modifier.peak();
+             return peak && reachOf(problem.getMask(), *peak).value_or(1) <= 0;
+           });
+  }
+
+  /// The same walk from its end: tile j is number -1 - j.
+  static SmallVector<KeyRun> reversed(IndexMath &math, ArrayRef<KeyRun> runs) {
+    SmallVector<KeyRun> result;
+    for (const KeyRun &run : llvm::reverse(runs)) {
+      KeyRun &back = result.emplace_back();
+      for (Index bound : llvm::reverse(run.bounds))
+        back.bounds.push_back(math.sub(0, bound));
+      back.tests.assign(run.tests.rbegin(), run.tests.rend());
+    }
+    return result;
+  }
+
+  void buildLoop(KeyWalk &walk, ArrayRef<KeyRun> forward, Value keys, Value values) {
+    bool backward = walksBackward();
+    SmallVector<KeyRun> runs = backward ? reversed(math, forward) : SmallVector<KeyRun>(forward);
     SmallVector<Value> bounds;
     SmallVector<Attribute> segments;
     for (const KeyRun &run : runs) {
@@ -254,7 +278,10 @@ private:
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&body);
 
-    Index k0 = math.named(math.mul(Index(body.getArgument(0)), config.getKvTile()), "k0");
+    Index tile = Index(body.getArgument(0));
+    if (backward)
+      tile = math.sub(-1, tile);
+    Index k0 = math.named(math.mul(tile, config.getKvTile()), "k0");
     auto left = [&] { return math.value(math.sub(scope.lenK, k0)); };
     auto copy = [&](Value place, StringRef tensor, Value base, int64_t dim) -> Value {
       if (boxes)
@@ -270,7 +297,9 @@ private:
     wait(MmaQkOp::create(b, loc, s, held ? held : Q, K, negated).getToken());
     double scale = modifyScores(loop, k0);
     auto keep = KeepOp::create(b, loc, s, math.value(q0), math.value(k0));
-    SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale));
+    bool rising = !backward &&
+                  llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface modifier) { return modifier.peak(); });
+    SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), rising ? b.getUnitAttr() : UnitAttr());
     wait(copy(V, "v", values, problem.getDimV()));
     if (boxes && problem.getKLayout().isPacked())
       ZeroRowsOp::create(b, loc, V, left()); // what lies behind a packed sequence is somebody else's
@@ -314,9 +343,14 @@ private:
                         block.getArgument(4),
                         [&](const ScoreOperand &operand) -> Value { // per head
                           return LoadOp::create(before, loc, b.getF32Type(), args[operand.name], math.value(h), false);
-                        }};
+                        },
+                        [&](Diagonal diagonal) { return reachOf(problem.getMask(), diagonal); }};
     Score result = emit(score, {block.getArgument(0), factor});
-    YieldOp::create(inside, loc, result.value);
+    SmallVector<Value> parts = {result.value};
+    if (result.times || result.offset)
+      parts.append({result.times ? result.times : score.each.constant(1),
+                    result.offset ? result.offset : score.each.constant(0)});
+    YieldOp::create(inside, loc, parts);
     return result.factor;
   }
 

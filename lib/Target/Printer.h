@@ -62,6 +62,7 @@ private:
   void print(tile::KeepOp op);
   void print(tile::SoftmaxStepOp op);
   void print(tile::SoftmaxOp op);
+  void print(tile::WeighOp op);
   void print(tile::MmaQkOp op);
   void print(tile::MmaPvOp op);
   void print(tile::StoreOp op);
@@ -90,6 +91,8 @@ private:
   void print(mlir::scf::IfOp op);
   /// A region over a pair (a mask's test) or a score as a C++ lambda; `end` starts with its `}`.
   void printLambda(mlir::Block &body, llvm::StringRef end);
+  /// The tail of a verb that modifies scores: the place, the bound if there is one, and its lambdas.
+  void printModifier(mlir::ValueRange at, std::optional<llvm::APFloat> within, mlir::Region &small, mlir::Region &body);
   /// Products run on past their op: how many later ones may, once this wait is over?
   void printProductWait(tile::WaitOp op);
   static std::string literal(double value);

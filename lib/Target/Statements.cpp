@@ -29,7 +29,7 @@ void Printer::printBlock(Block &block) {
   for (Operation &op : block)
     printOp(&op);
   indent -= 2;
-  if (!isa<ModifyOp, KeepOp, RepairOp>(block.getParentOp())) // its result is yet to be printed
+  if (!isa<ModifyOp, WeighOp, KeepOp, RepairOp>(block.getParentOp())) // its result is yet to be printed
     names.close(mark);
 }
 
@@ -50,9 +50,9 @@ void Printer::printScalar(Operation *op) {
 void Printer::printOp(Operation *op) {
   auto name = [&](Value v) { return names.of(v); };
   llvm::TypeSwitch<Operation *>(op)
-      .Case<PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, MmaQkOp, MmaPvOp,
-            StoreOp, StoreLseOp, StorePaddingOp, RepairOp, RolesOp, PersistOp, SendOp, FillOp, TakeOp, TokensOp,
-            RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
+      .Case<PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
+            MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, RepairOp, RolesOp, PersistOp, SendOp, FillOp, TakeOp,
+            TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
             PairSegmentsOp, ListTilesOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
       .Case([&](TakeTurnOp) { line() << "attn::take_turn();\n"; })
@@ -147,12 +147,17 @@ void Printer::print(MmaQkOp op) {
 }
 
 void Printer::print(ModifyOp op) {
-  line() << "attn::modify(" << names.of(op.getS()) << ", " << expr(op.getQ0()) << ", " << expr(op.getK0()) << ", ";
-  if (op.getWithin()) {
-    os << literal(op.getWithin()->convertToDouble()) << ", ";
-    printLambda(op.getSmall().front(), "}, ");
+  line() << "attn::modify(" << names.of(op.getS());
+  printModifier({op.getQ0(), op.getK0()}, op.getWithin(), op.getSmall(), op.getBody());
+}
+
+void Printer::printModifier(ValueRange at, std::optional<APFloat> within, Region &small, Region &body) {
+  os << ", " << expr(at[0]) << ", " << expr(at[1]) << ", ";
+  if (within) {
+    os << literal(within->convertToDouble()) << ", ";
+    printLambda(small.front(), "}, ");
   }
-  printLambda(op.getBody().front(), "});\n");
+  printLambda(body.front(), "});\n");
 }
 
 void Printer::print(KeepOp op) {
@@ -174,11 +179,20 @@ void Printer::printLambda(Block &body, StringRef end) {
   os << ") {\n";
   printBlock(body);
   indent += 2;
-  std::string kept;
   OperandRange values = body.getTerminator()->getOperands();
-  for (Value value : values)
-    kept += (kept.empty() ? "" : " & ") + expr(value, values.size() > 1 ? Precedence::And : Precedence::Conditional);
-  line() << "return " << (kept.empty() ? "true" : kept) << ";\n";
+  bool several = values.size() > 1;
+  auto join = [&](const char *between, Precedence context) {
+    std::string text;
+    for (Value value : values)
+      text += (text.empty() ? "" : between) + expr(value, context);
+    return text;
+  };
+  if (values.empty())
+    line() << "return true;\n";
+  else if (several && !tests) // the score is a * b + c
+    line() << "return attn::Linear{" << join(", ", Precedence::Conditional) << "};\n";
+  else
+    line() << "return " << join(" & ", several ? Precedence::And : Precedence::Conditional) << ";\n";
   indent -= 2;
   line() << end;
   names.close(mark);
@@ -201,6 +215,16 @@ void Printer::print(SoftmaxStepOp op) {
 void Printer::print(SoftmaxOp op) {
   scale = op.getScale().convertToDouble();
   line() << "attn::softmax(" << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", " << base2(scale) << ");\n";
+}
+
+void Printer::print(WeighOp op) {
+  scale = op.getScale().convertToDouble();
+  line() << "attn::weigh(" << names.of(op.getP()) << ", " << names.of(op.getS()) << ", " << names.of(op.getRow())
+         << ", " << base2(scale);
+  if (op.getModify().empty())
+    os << ");\n";
+  else
+    printModifier(op.getAt(), op.getWithin(), op.getSmall(), op.getModify());
 }
 
 void Printer::print(MmaPvOp op) {

@@ -6,22 +6,24 @@
 // RUN: attn-opt %s -convert-attn-to-tile -canonicalize | FileCheck %s
 // RUN: attn-opt %s -convert-attn-to-tile="target=sm_90a" -canonicalize | FileCheck %s --check-prefix=SM90
 
-// 0.125 / 50 is in the coefficients, so scores arrive at the softmax as multiples of
-// the cap. Up to the cap, a product of 400, the polynomial is taken.
+// 0.125 / 50 is in the coefficients, and all else, so scores arrive at the softmax as
+// exponents of 2. Up to two fifths of the cap, a product of 160, the polynomial is taken; the
+// score is a product with it, so that the softmax may multiply by it.
 // CHECK-LABEL: tile.kernel @capped
 // CHECK: %[[C:.*]] = arith.constant 2.500000e-03 : f32
 // CHECK: tile.wait %{{.*}} : !tile.token<product>
-// CHECK-NEXT: tile.modify %s at(%q0, %k0) : {{.*}} within 4.000000e+02 {
+// CHECK-NEXT: tile.modify %s at(%q0, %k0) : {{.*}} within 1.600000e+02 {
 // CHECK-NEXT: ^bb0(%score: f32, %q_{{.*}}: i32, %k_{{.*}}: i32, %base: i32, %ahead: f32):
-// CHECK-NEXT: %[[SQUARE:.*]] = arith.mulf %score, %score : f32
-// CHECK-COUNT-4: math.fma %{{.*}}, %[[SQUARE]], %{{.*}} : f32
-// CHECK: %[[RESULT:.*]] = arith.mulf %score, %{{.*}} : f32
-// CHECK-NEXT: tile.yield %[[RESULT]] : f32
+// CHECK-NEXT: %beyond = math.fma %score, %score, %{{.*}} : f32
+// CHECK-NEXT: %[[INNER:.*]] = math.fma %{{.*}}, %beyond, %{{.*}} : f32
+// CHECK-NEXT: %[[TIMES:.*]] = math.fma %[[INNER]], %beyond, %{{.*}} : f32
+// CHECK-NEXT: tile.yield %score, %[[TIMES]], %{{.*}} : f32, f32, f32
 // CHECK-NEXT: } else {
 // CHECK: %[[X:.*]] = arith.mulf %score, %[[C]] : f32
-// CHECK-NEXT: math.tanh %[[X]] : f32
+// CHECK-NEXT: %[[TANH:.*]] = math.tanh %[[X]] : f32
+// CHECK-NEXT: tile.yield %[[TANH]], %{{.*}}, %{{.*}} : f32, f32, f32
 // CHECK: tile.keep %s
-// CHECK: tile.softmax_step %s, %row, %acc scale 5.000000e+01
+// CHECK: tile.softmax_step %s, %row, %acc scale 0.69314718055994529
 attn.problem @capped mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) score([#attn.softcap<50.0>])
 
 // The slope, in units of a product, is worked out once a query tile, before the walk;
@@ -47,7 +49,8 @@ attn.problem @capped mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf1
 // CHECK: %[[SIZE:.*]] = math.absf %[[AT]] : f32
 // CHECK: %[[NEW:.*]] = arith.subf %score, %[[SIZE]] : f32
 // CHECK: tile.yield %[[NEW]] : f32
-// CHECK: tile.softmax_step %s, %row, %acc scale 1.250000e-01
+// Up to the diagonal, scores rise from tile to tile.
+// CHECK: tile.softmax_step %s, %row, %acc scale 1.250000e-01 {rising}
 attn.problem @alibi mask(#attn.full) layout(bshd) heads(12) dims(64) dtype(bf16) score([#attn.alibi<bottom_right>])
 
 // Given slopes may be negative: their sign stays outside the distance's size.
@@ -60,16 +63,61 @@ attn.problem @alibi mask(#attn.full) layout(bshd) heads(12) dims(64) dtype(bf16)
 // CHECK: math.fma %[[SIZE]], %minus_slope, %score : f32
 attn.problem @given mask(#attn.full) layout(bshd) heads(12) dims(64) dtype(bf16) score([#attn.alibi<"slopes">])
 
+// Rows that see no key beyond the diagonal need no size, so one FMA is left a score, and
+// something of the row. Scores are largest at the last key, where the walk begins: tile j is
+// number -1 - j.
+// CHECK-LABEL: tile.kernel @up_to_the_diagonal
+// CHECK-DAG: %[[LAST:.*]] = arith.constant -1 : i32
+// CHECK: %slope = arith.mulf
+// CHECK: tile.kv_loop [%{{.*}}, %{{.*}}, %{{.*}}] tests {{\[\[}}0], []] carry() {
+// CHECK-NEXT: ^bb0(%[[J:.*]]: i32, %{{.*}}: i32, %{{.*}}: i1):
+// CHECK-NEXT: %[[TILE:.*]] = arith.subi %[[LAST]], %[[J]] : i32
+// CHECK-NEXT: %k0 = arith.muli %[[TILE]], %{{.*}} : i32
+// CHECK: tile.modify
+// CHECK: %[[FIRST:.*]] = arith.subi %base, %q_{{.*}} : i32
+// CHECK: %[[FLOAT:.*]] = arith.sitofp %[[FIRST]] : i32 to f32
+// CHECK-NEXT: %[[A:.*]] = math.fma %ahead, %slope, %score : f32
+// CHECK-NEXT: %[[C:.*]] = arith.mulf %[[FLOAT]], %slope : f32
+// CHECK-NEXT: tile.yield %[[A]], %{{.*}}, %[[C]] : f32, f32, f32
+// CHECK: tile.softmax_step
+// CHECK-NOT: rising
+// CHECK-SAME: : !tile.frag
+attn.problem @up_to_the_diagonal mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) score([#attn.alibi])
+
+// The same below another bound; but not where some row sees what lies behind, nor up to
+// another diagonal.
+// CHECK-LABEL: tile.kernel @window
+// CHECK-NOT: math.absf
+// CHECK-LABEL: tile.kernel @ahead
+// CHECK: math.absf
+// CHECK-LABEL: tile.kernel @other_diagonal
+// CHECK: math.absf
+attn.problem @window mask(#attn.and<#attn.or<#attn.prefix<4>, #attn.band<left = 20>>, #attn.causal>) layout(bshd)
+  heads(8) dims(64) dtype(bf16) score([#attn.alibi])
+attn.problem @ahead mask(#attn.band<left = 20, right = 1>) layout(bshd) heads(8) dims(64) dtype(bf16) score([#attn.alibi])
+attn.problem @other_diagonal mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
+  score([#attn.alibi<bottom_right>])
+
+// Of packed keys a box may reach into the next sequence, but only the last one of a walk,
+// so where there are boxes it begins at the first key.
+// CHECK-LABEL: tile.kernel @packed
+// CHECK: tests {{\[\[}}0], []]
+// CHECK-NOT: rising
+// SM90-LABEL: tile.kernel @packed
+// SM90: tests {{\[\[}}], [0]]
+// SM90: tile.softmax_step {{.*}} {rising}
+attn.problem @packed mask(#attn.causal) layout(thd) heads(8) dims(64) dtype(bf16) score([#attn.alibi])
+
 // One op after the other, in order: behind the bias, the cap's bound is on the sum.
 // CHECK-LABEL: tile.kernel @both
 // CHECK: tile.modify
 // CHECK-NOT: math.tanh
-// CHECK: math.absf
-// CHECK: tile.modify {{.*}} within 1.600000e+01 {
-// CHECK-NOT: math.absf
+// CHECK: math.fma %ahead
+// CHECK: tile.modify {{.*}} within 6.3984375 {
+// CHECK-NOT: math.fma %ahead
 // CHECK: math.tanh
 // CHECK-NOT: tile.modify
-// CHECK: tile.softmax_step %s, %row, %acc scale 2.000000e+00
+// CHECK: tile.softmax_step %s, %row, %acc scale 0.69314718055994529
 attn.problem @both mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
   score([#attn.alibi, #attn.softcap<2.0>])
 
@@ -77,16 +125,17 @@ attn.problem @both mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
 // that of the scale), whatever is left of the scale outside.
 // SM90-LABEL: tile.kernel @negative
 // SM90: tile.mma_qk {{.*}}negated
-// SM90: tile.modify {{.*}} within 4.000000e+00
+// SM90: tile.modify {{.*}} within 1.599609375
 // SM90: tile.modify
-// SM90: tile.softmax_step {{.*}} scale 2.000000e+00
-// SM90: tile.repair {{.*}} scale 2.000000e+00
+// SM90: tile.softmax_step {{.*}} scale 0.69314718055994529
+// SM90: tile.repair {{.*}} scale 0.69314718055994529
 // SM90: } modify {
 // SM90-NEXT: ^bb0(%score: f32, %q_{{.*}}: i32, %k_{{.*}}: i32, %base: i32, %ahead: f32):
 // SM90-NEXT: arith.negf %score : f32
 // SM90: math.tanh
-// SM90: arith.subf
-// SM90: tile.yield
+// SM90: math.fma %ahead
+// SM90: arith.addf
+// SM90: tile.yield %{{[^,]*}} : f32
 // CHECK-LABEL: tile.kernel @negative
 // CHECK: tile.negate
 attn.problem @negative mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) scale(-0.5)
@@ -101,14 +150,14 @@ attn.problem @negative mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(b
 // CHECK: tile.softmax_step %s, %row, %acc scale 1.000000e+00
 attn.problem @zero mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(0.0) score([#attn.alibi])
 // CHECK-LABEL: tile.kernel @large
-// CHECK: tile.modify {{.*}} within 9.765625E-4 {
+// CHECK: tile.modify {{.*}} within 3.9052963256835938E-4 {
 // CHECK-NEXT: ^bb0
-// CHECK-NEXT: %square = arith.mulf %score, %score : f32
+// CHECK-NEXT: %beyond = math.fma %score, %score, %{{.*}} : f32
 attn.problem @large mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(1024.0) score([#attn.softcap<1.0>])
 // CHECK-LABEL: tile.kernel @larger
 // CHECK: %[[C:.*]] = arith.constant 8.192000e+03 : f32
 // CHECK: tile.modify
 // CHECK-NEXT: ^bb0
 // CHECK-NEXT: %[[X:.*]] = arith.mulf %score, %[[C]] : f32
-// CHECK-NEXT: %square = arith.mulf %[[X]], %[[X]] : f32
+// CHECK-NEXT: %beyond = math.fma %[[X]], %[[X]], %{{.*}} : f32
 attn.problem @larger mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(8192.0) score([#attn.softcap<1.0>])

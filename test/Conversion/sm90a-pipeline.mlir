@@ -51,10 +51,10 @@ attn.problem @full mask(#attn.full) layout(bshd) heads(8, 2) dims(64) dtype(bf16
 // CHECK: %[[QK:.*]] = tile.mma_qk
 // CHECK: %[[PV:.*]] = tile.mma_pv
 // CHECK-NEXT: tile.wait %[[QK]]
+// CHECK: tile.wait %[[PV]]
 // CHECK: tile.keep
 // CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1
-// CHECK: tile.softmax
-// CHECK-NEXT: tile.wait %[[PV]]
+// CHECK: tile.weigh
 // CHECK: scf.for
 // CHECK-NOT: tile.keep
 // CHECK: scf.for

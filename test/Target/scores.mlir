@@ -9,6 +9,8 @@
 tile.kernel @scores(%q0: i32, %k0: i32) target("sm_80") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
   %s = tile.place "s" : !tile.frag<64x64, 1>
+  %p = tile.place "p" : !tile.held<64x64xbf16, 1>
+  %row = tile.place "row" : !tile.rows<64, 1>
   %half = arith.constant 0.5 : f32
   %minus = arith.constant -2.5 : f32
   // CHECK: const float slope = attn::exp2((float)(q0 + k0) * -2.500000000e+00f);
@@ -29,6 +31,14 @@ tile.kernel @scores(%q0: i32, %k0: i32) target("sm_80") grid(dense heads 1)
     %size = math.absf %bias : f32
     %new = arith.subf %score, %size : f32
     tile.yield %new : f32
+  }
+  // A score as a * b + c, and where it is weighed.
+  // CHECK: attn::weigh(p, s, row, 1.000000000e+00f, q0, k0, [=](float score, int, int, int, float ahead) {
+  // CHECK-NEXT:   return attn::Linear{score, ahead, slope};
+  // CHECK-NEXT: });
+  tile.weigh %p, %s, %row scale 0.69314718055994531 at(%q0, %k0) : !tile.held<64x64xbf16, 1>, !tile.frag<64x64, 1>, !tile.rows<64, 1> modify {
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+    tile.yield %score, %ahead, %slope : f32, f32, f32
   }
   // CHECK-NEXT: attn::modify(s, q0, k0, 4.000000000e+00f, [=](float score, int, int, int, float) {
   // CHECK-NEXT:   const float square = score * score;

@@ -94,11 +94,10 @@
 // CONSUMER-NEXT: attn::mma_pv(acc, p, V_tile);
 // CONSUMER-NEXT: attn::wait_products<1>(s);
 // CONSUMER-NEXT: attn::release(K);
-// CONSUMER-NEXT: attn::softmax(s, row, 1.803368801e-01f);
 // CONSUMER-NEXT: attn::wait_products<0>(acc);
 // CONSUMER-NEXT: attn::release(V);
+// CONSUMER-NEXT: attn::weigh(p, s, row, 1.803368801e-01f);
 // CONSUMER-NEXT: attn::rescale(acc, row);
-// CONSUMER-NEXT: attn::round(p, s);
 // CONSUMER-NEXT: }
 // On the diagonal.
 // CONSUMER-NEXT: #pragma unroll 1
@@ -106,9 +105,11 @@
 // CONSUMER: attn::mma_pv(acc, p, V_tile);
 // CONSUMER-NEXT: attn::wait_products<1>(s);
 // CONSUMER-NEXT: attn::release(K);
+// CONSUMER-NEXT: attn::wait_products<0>(acc);
+// CONSUMER-NEXT: attn::release(V);
 // CONSUMER-NEXT: const int k0 = j * [[#KT]];
 // CONSUMER-NEXT: attn::keep(s, q0, k0, [=](int query, int key) {
-// CONSUMER: attn::wait_products<0>(acc);
+// CONSUMER: attn::weigh(p, s, row, 1.803368801e-01f);
 // CONSUMER: }
 // CONSUMER-NEXT: attn::release(Q);
 // The last tile's product; what lies behind the sequence is somebody else's.

@@ -227,6 +227,10 @@ private:
         keepIr.evaluate({lenQ, lenK, q, k}, arrays);
         if (keepIr.of(keep) != kept(q, k))
           return complain("element test", q, k);
+        for (auto [diagonal, shift] :
+             {std::pair(Diagonal::top_left, int64_t(0)), {Diagonal::bottom_right, lenK - lenQ}})
+          if (kept(q, k) && k - q - shift > reachOf(mask, diagonal).value_or(lenK + lenQ))
+            return complain("reach", q, k);
       }
     return checkClasses(arrays, kept);
   }

@@ -11,6 +11,16 @@ ATTN_INLINE float abs(float x) { return fabsf(x); }
 // Right to 2^-22, absolutely: two instructions on the unit for exponentials. (Its own tanh is one, and right to 2^-11, relatively.)
 ATTN_INLINE float tanh(float x) { return fmaf(-2, reciprocal(exp2(x * 2.885390082f) + 1), 1); }
 
+// A score a * b + c that is yet to be multiplied: whoever needs scale * score - maximum has it in one instruction.
+struct Linear {
+  float a, b, c;
+  ATTN_INLINE operator float() const { return fmaf(a, b, c); }
+};
+// A score as it is.
+struct Unmodified {
+  ATTN_INLINE float operator()(float score, int, int, int, float) const { return score; }
+};
+
 // Each score becomes f(score, row, key, base, ahead), key == base + ahead. As in keep(), rows are outside, so that what depends on the row alone is
 // worked out once a row; so is what depends on `base`, and `ahead` is a constant.
 template <int R, int N, int W, class F> ATTN_INLINE void modify(Frag<R, N, W> &s, int q0, int k0, F f) {

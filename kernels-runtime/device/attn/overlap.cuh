@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The online softmax in two halves, so that a product into the accumulator may run under the first one.
+// The online softmax in two halves: what concerns the scores, and what concerns the accumulator, into which a product runs meanwhile.
 #pragma once
+#include "attn/modify.cuh"
 #include "attn/softmax.cuh"
 #include "attn/wgmma.cuh"
 
@@ -41,6 +42,85 @@ template <class T, int R, int N, int W> ATTN_INLINE void round(Held<T, R, N, W> 
   settle(s);
 #pragma unroll
   for (int k = 0; k < N; k += 16) pack_depth<T>(p.v[0][k / 16], s, 0, k);
+}
+
+// What a thread's share of a row may add up to before the row's maximum is raised: as no thread has more than 64 of a
+// row, some probability is above 4 then.
+constexpr float kMuch = 256;
+
+// The exponent that belongs to a score, in base 2.
+ATTN_INLINE float exponent(float score, float scale, float max) { return fmaf(score, scale, -max); }
+ATTN_INLINE float exponent(Linear score, float scale, float max) { return fmaf(score.a, score.b * scale, score.c * scale - max); }
+
+// The probabilities of f(score, row, key, base, ahead), relative to the maxima as they are, rounded; and the lane's
+// share of their sums.
+template <class T, int R, int N, int W, class F>
+ATTN_INLINE void exponentiate(Held<T, R, N, W> &p, float (&sum)[2], const Frag<R, N, W> &s, const Rows<R, W> &row,
+                              float scale, int q0, int k0, F f) {
+  const int base = k0 + s.col(0);
+  sum[0] = sum[1] = 0;
+#pragma unroll
+  for (int k = 0; k < N / 16; ++k)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int n = 2 * k + i / 2, half = i % 2, q = q0 + s.row(half);
+      float pair[2];
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        const auto score = f(s.v[0][n][2 * half + c], q, base + n * 8 + c, base, float(n * 8 + c));
+        pair[c] = exp2(exponent(score, scale, row.max[half]));
+        sum[half] += pair[c];
+      }
+      p.v[0][k][i] = pack<T>(pair[0], pair[1]);
+    }
+}
+
+// Scores become rounded probabilities and join the sums, as softmax() and round() do it, but the maxima are looked at
+// afterwards: hardly any tile raises one, and whether it does is seen in the sums. Then all is done once more, from the
+// scores, which are still there. So no exponential waits for a maximum, and most tiles need none. The scores are those
+// that f makes; `small` makes the same where fits() says so afterwards.
+// NOTE: not before the product that reads the probabilities before is over. Needs scale > 0.
+template <class T, int R, int N, int W, class Fits, class Small, class F>
+ATTN_INLINE void weigh_with(Held<T, R, N, W> &p, Frag<R, N, W> &s, Rows<R, W> &row, float scale, int q0, int k0,
+                            Fits fits, Small small, F f) {
+  settle(s);
+  float sum[2];
+  exponentiate(p, sum, s, row, scale, q0, k0, small);
+  row.grew = __any_sync(~0u, (max(sum[0], sum[1]) > kMuch) | !fits());
+  if (row.grew) {
+    modify(s, q0, k0, f);
+    float top[2];
+    largest(top, s, row, scale);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      // A row moves only if its own sum asks for it: its bits depend on no other row of the warp, such as one behind
+      // its sequence's end.
+      const float before = row.max[i], now = quad_max(top[i]);
+      row.max[i] = quad_max(sum[i]) > kMuch ? max(before, now) : before;
+      row.shrink[i] = exp2(before - row.max[i]);
+      row.sum[i] *= row.shrink[i];
+    }
+    exponentiate(p, sum, s, row, scale, q0, k0, Unmodified());
+  }
+  row.sum[0] += sum[0], row.sum[1] += sum[1];
+}
+template <class T, int R, int N, int W, class F>
+ATTN_INLINE void weigh(Held<T, R, N, W> &p, Frag<R, N, W> &s, Rows<R, W> &row, float scale, int q0, int k0, F f) {
+  weigh_with(p, s, row, scale, q0, k0, [] { return true; }, f, f);
+}
+template <class T, int R, int N, int W> ATTN_INLINE void weigh(Held<T, R, N, W> &p, Frag<R, N, W> &s, Rows<R, W> &row, float scale) {
+  weigh(p, s, row, scale, 0, 0, Unmodified());
+}
+// Whether all scores are small is seen in the signs of score^2 - within^2, which `small` computes too if it is wise.
+template <class T, int R, int N, int W, class Small, class F>
+ATTN_INLINE void weigh(Held<T, R, N, W> &p, Frag<R, N, W> &s, Rows<R, W> &row, float scale, int q0, int k0,
+                       float within, Small small, F f) {
+  int signs = -1;
+  const auto watched = [&](float score, int q, int k, int base, float ahead) {
+    signs &= __float_as_int(fmaf(score, score, -(within * within)));
+    return small(score, q, k, base, ahead);
+  };
+  weigh_with(p, s, row, scale, q0, k0, [&] { return signs < 0; }, watched, f);
 }
 
 }  // namespace attn

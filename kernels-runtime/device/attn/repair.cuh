@@ -20,9 +20,6 @@ template <class T, int R, int C> ATTN_INLINE void zero_rows(const Swizzled<T, R,
 // acc += P V cannot tell "may not see" from a weight of 0, and 0 * NaN is NaN: a NaN or Inf in V reaches rows that the mask keeps from it. Not without
 // making their results NaN, though, so rows with a NaN are computed once more, one by one, a lane for every 32nd column, from visible keys alone, and
 // written again (`lse` may be null). Only broken data pay for it; comes after the stores, when no accumulator is in the way.
-struct Unmodified {
-  ATTN_INLINE float operator()(float score, int, int, int, float) const { return score; }
-};
 template <int DimQk, int DimV, class T, int R, int C, int W, class F, class G = Unmodified>
 ATTN_INLINE void repair(const Frag<R, C, W> &acc, int q0, int rows, int keys, const T *q, long long q_row, const T *k, long long k_row, const T *v,
                         long long v_row, T *o, long long o_row, float *lse, float scale, F keep, G modified = {}) {

@@ -18,6 +18,12 @@ ATTN_HELPER float tanh(float x) {
   return 1.f - 2.f / (exp2(bounded * 2.885390082f) + 1.f);
 }
 
+// A score a * b + c that is yet to be multiplied.
+struct Linear {
+  float a, b, c;
+  operator float() const { return a * b + c; }
+};
+
 // Each score becomes f(score, row, key, base, ahead), key == base + ahead. On
 // GPUs, where `ahead` is a constant, that saves conversions; here rows are in
 // the lanes, and a key has one `base`.

@@ -53,7 +53,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %s = tile.place "s" : !tile.frag<64x64, 4>
   // What it yields.
-  // expected-error @below {{'tile.modify' op expected to yield one score of type f32}}
+  // expected-error @below {{'tile.modify' op expected to yield a score of type f32, or three f32 of which it is a * b + c}}
   tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> {
   ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
     tile.yield %row : i32
@@ -65,7 +65,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu
 tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %s = tile.place "s" : !tile.frag<64x64, 4>
-  // expected-error @below {{'tile.modify' op expected to yield one score of type f32}}
+  // expected-error @below {{'tile.modify' op expected to yield a score of type f32, or three f32 of which it is a * b + c}}
   tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> {
   ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
     tile.yield %score, %score : f32, f32
@@ -78,7 +78,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32) target("cpu
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %s = tile.place "s" : !tile.frag<64x64, 4>
   // The same of a repair.
-  // expected-error @below {{'tile.repair' op expected to yield one score of type f32}}
+  // expected-error @below {{'tile.repair' op expected to yield a score of type f32, or three f32 of which it is a * b + c}}
   tile.repair %s at(%q0) rows(%q0) keys(%q0) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row) dims(64, 64)
       scale 1.0 : !tile.frag<64x64, 4>, !tile.ptr<bf16> {
   ^bb0(%row: i32, %key: i32):
@@ -109,4 +109,34 @@ tile.kernel @k(%slopes: !tile.ptr<f32>, %h: i32) target("cpu") grid(dense heads 
   // C1 of `tile.load`: f32 elements are not loaded for all threads at once.
   // expected-error @below {{'tile.load' op expected i32 elements in a uniform load, got: 'f32'}}
   %slope = tile.load uniform %slopes[%h] : i32 from !tile.ptr<f32>
+}
+
+// -----
+
+tile.kernel @k(%q0: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %p = tile.place "p" : !tile.held<64x64xbf16, 4>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // tile.weigh C3: `at` goes with `modify`,
+  // expected-error @below {{'tile.weigh' op expected `at` two numbers and a region `modify`, or neither}}
+  tile.weigh %p, %s, %row scale 0.5 at(%q0, %q0) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
+}
+
+// -----
+
+tile.kernel @k(%q0: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %p = tile.place "p" : !tile.held<64x64xbf16, 4>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // and a bound for small scores is positive.
+  // expected-error @below {{'tile.weigh' op expected a positive bound `within` and a region for smaller scores, or neither}}
+  tile.weigh %p, %s, %row scale 0.5 at(%q0, %q0) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4> within 0.0 {
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+    tile.yield %score : f32
+  } else modify {
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+    tile.yield %score : f32
+  }
 }

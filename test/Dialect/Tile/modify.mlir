@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `tile.modify`, and `tile.repair` where scores are modified.
+// `tile.modify`, and `tile.weigh` and `tile.repair` where scores are modified.
 //
 // RUN: attn-opt %s | FileCheck %s
 // RUN: attn-opt %s | attn-opt | FileCheck %s
@@ -9,6 +9,8 @@
 tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32, %slope: f32) target("sm_80") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %s = tile.place "s" : !tile.frag<64x64, 4>
+  %p = tile.place "p" : !tile.held<64x64xbf16, 4>
+  %rows = tile.place "row" : !tile.rows<64, 4>
 
   // CHECK: tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> {
   // CHECK-NEXT: ^bb0(%score: f32, %q_0: i32, %k: i32, %base: i32, %ahead: f32):
@@ -30,6 +32,35 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32, %slope: f32
   ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
     tile.yield %score : f32
   } else {
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+    %tanh = math.tanh %score : f32
+    tile.yield %tanh : f32
+  }
+
+  // A score as a * b + c.
+  // CHECK: tile.modify %s
+  // CHECK: tile.yield %score, %slope, %ahead : f32, f32, f32
+  tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> {
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %score, %slope, %ahead : f32, f32, f32
+  }
+
+  // The same regions where scores are weighed.
+  // CHECK: tile.weigh %p, %s, %row scale 5.000000e-01 at(%q0, %k0) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4> modify {
+  // CHECK-NEXT: ^bb0(%score: f32, {{.*}}, %ahead: f32):
+  tile.weigh %p, %s, %rows scale 0.5 at(%q0, %k0) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4> modify {
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %score, %slope, %ahead : f32, f32, f32
+  }
+  // CHECK: tile.weigh {{.*}} within 3.000000e+01 {
+  // CHECK-NEXT: ^bb0
+  // CHECK-NEXT: tile.yield %score : f32
+  // CHECK-NEXT: } else modify {
+  // CHECK: math.tanh %score : f32
+  tile.weigh %p, %s, %rows scale 0.5 at(%q0, %k0) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4> within 30.0 {
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %score : f32
+  } else modify {
   ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
     %tanh = math.tanh %score : f32
     tile.yield %tanh : f32

@@ -351,6 +351,30 @@ tile.kernel @k() target("sm_90a") grid(dense heads 1)
 
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %p = tile.place "p" : !tile.held<64x64xbf16, 4>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // tile.weigh C1: scale is positive
+  // expected-error @below {{'tile.weigh' op expected a positive scale, got: 0}}
+  tile.weigh %p, %s, %row scale 0.0 : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
+}
+
+// -----
+
+tile.kernel @k() target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %p = tile.place "p" : !tile.held<64x32xbf16, 4>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // tile.weigh C2: p and s have the same columns
+  // expected-error @below {{'tile.weigh' op expected the same rows, columns and warps, got: '!tile.held<64x32xbf16, 4>'}}
+  tile.weigh %p, %s, %row scale 0.5 : !tile.held<64x32xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
+}
+
+// -----
+
+tile.kernel @k() target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %V = tile.place "V" : !tile.shared<64x64xbf16, swizzled>
   %p = tile.place "p" : !tile.held<64x32xbf16, 4>
   %acc = tile.place "acc" : !tile.frag<64x64, 4>

@@ -217,6 +217,9 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
     // CHECK: tile.round %p, %s : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>
     // GENERIC: "tile.round"
     tile.round %p, %s : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>
+    // CHECK: tile.weigh %p, %s, %state scale 5.000000e-01 : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
+    // GENERIC: "tile.weigh"({{.*}}) <{scale = 5.000000e-01 : f64}>
+    tile.weigh %p, %s, %state scale 0.5 : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
     // CHECK: tile.zero_rows %K_tile from(%blocks) : !tile.shared<64x80xbf16, swizzled>
     // GENERIC: "tile.zero_rows"
     tile.zero_rows %k from(%blocks) : !tile.shared<64x80xbf16, swizzled>

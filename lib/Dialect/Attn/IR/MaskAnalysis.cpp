@@ -61,6 +61,14 @@ int64_t attn::countKeys(MaskInterface mask, const MaskScope &scope, int64_t q) {
   return keys;
 }
 
+std::optional<int64_t> attn::reachOf(MaskInterface mask, Diagonal diagonal) {
+  std::optional<int64_t> least;
+  for (MaskInterface conjunct : mask.conjuncts())
+    if (std::optional<int64_t> reach = conjunct.reach(diagonal))
+      least = std::min(*reach, least.value_or(*reach));
+  return least;
+}
+
 llvm::SmallVector<MaskOperand> attn::distinctOperands(MaskInterface mask) {
   llvm::SmallVector<MaskOperand> distinct;
   for (MaskOperand &operand : mask.operands())

@@ -31,6 +31,17 @@ Value FloatMath::named(Value a, llvm::StringRef name) {
   return a;
 }
 
+Score attn::settled(FloatMath &math, Score score) {
+  Value value = score.value;
+  if (score.times && score.offset)
+    value = math.fma(value, score.times, score.offset);
+  else if (score.times)
+    value = math.mul(value, score.times);
+  else if (score.offset)
+    value = math.add(value, score.offset);
+  return {value, score.factor};
+}
+
 Score attn::moderate(FloatMath &math, Score score) {
   if (score.factor >= 0x1p-60 && score.factor <= 0x1p60)
     return score;

@@ -18,6 +18,10 @@ std::optional<IntervalList> BandMaskAttr::columnIntervals(IndexMath &math, const
   return diagonalColumn(math, scope, getDiagonal(), getLeft(), getRight(), k);
 }
 
+std::optional<int64_t> BandMaskAttr::reach(Diagonal diagonal) const {
+  return diagonal == getDiagonal() ? getRight() : std::nullopt;
+}
+
 LogicalResult BandMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, std::optional<int64_t> left,
                                    std::optional<int64_t> right, Diagonal) {
   if (!left && !right) // C1

@@ -15,6 +15,10 @@ std::optional<IntervalList> CausalMaskAttr::columnIntervals(IndexMath &math, con
   return diagonalColumn(math, scope, getDiagonal(), /*left=*/std::nullopt, /*right=*/0, k);
 }
 
+std::optional<int64_t> CausalMaskAttr::reach(Diagonal diagonal) const {
+  return diagonal == getDiagonal() ? std::optional<int64_t>(0) : std::nullopt;
+}
+
 ParseResult attn::parseDiagonal(AsmParser &parser, Diagonal &diagonal) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef keyword;

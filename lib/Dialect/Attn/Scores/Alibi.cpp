@@ -37,18 +37,24 @@ static Value slopeOf(ScoreScope &scope) {
   return math.exp2(math.mul(math.convert(n), math.constant(-4.0 / power)));
 }
 
-/// Two instructions a score: slope * (D - k) as an FMA with a constant, and its size
-/// subtracted. A slope that may be negative needs one more.
+std::optional<Diagonal> AlibiAttr::peak() const { return getDiagonal(); }
+
+/// One instruction a score if rows see no key beyond the diagonal, since slope * (k - D)
+/// is slope * ahead and a number of the row. Else two: slope * (D - k) as an FMA with a
+/// constant, and its size subtracted. A slope that may be negative needs one more then.
 Score AlibiAttr::emitScore(ScoreScope &scope, Score score) const {
   FloatMath &each = scope.each;
   score = moderate(each, score);
-  bool given = !getSlopes().empty();
+  bool oneSided = scope.reach(getDiagonal()).value_or(1) <= 0, given = !getSlopes().empty();
+  bool negative = given && !oneSided;
   Value natural = given ? scope.entry(operands().front()) : slopeOf(scope);
-  Value slope = scope.once.mul(natural, scope.once.constant((given ? -1 : 1) / score.factor));
-  slope = scope.once.named(slope, given ? "minus_slope" : "slope");
+  Value slope = scope.once.mul(natural, scope.once.constant((negative ? -1 : 1) / score.factor));
+  slope = scope.once.named(slope, negative ? "minus_slope" : "slope");
   IndexMath indices = each.indices(), before = scope.once.indices();
   Index diagonal = indices.add(scope.q, diagonalShift(before, scope.sequence, getDiagonal()));
   Value first = each.convert(indices.sub(scope.base, diagonal));
+  if (oneSided)
+    return {each.fma(scope.ahead, slope, score.value), score.factor, {}, each.mul(first, slope)};
   if (given)
     return {each.fma(each.abs(each.add(first, scope.ahead)), slope, score.value), score.factor};
   first = each.mul(first, slope);

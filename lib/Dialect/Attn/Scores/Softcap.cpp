@@ -3,8 +3,8 @@
 // cap * tanh(s / cap). The GPU's own approximation of tanh is right to 2^-11, as
 // good as the inputs' rounding for some inputs and much worse for others (many
 // small products that add up to a large score), and takes the unit that
-// exponentials, which are short anyway, take too. Up to the cap, and few scores
-// reach it, a polynomial is right to 2^-17 and cheaper.
+// exponentials, which are short anyway, take too. Up to two fifths of the cap, and
+// few scores are beyond, a polynomial is right to 2^-17 and cheaper.
 //
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -13,9 +13,9 @@
 using namespace mlir;
 using namespace attn;
 
-/// tanh(x) / x for |x| <= 1, over x^2: the least relative error is 6.9e-6.
-static constexpr double polynomial[] = {0.999993072774371, -0.33298043752429896, 0.13036735907987856,
-                                        -0.04481657454095464, 0.009035998663808983};
+/// tanh(x) / x for |x| <= limit, over x^2: the least relative error is 6.3e-6.
+static constexpr double limit = 0.4;
+static constexpr double polynomial[] = {0.9999937530845565, -0.3326257921993455, 0.12127785063197698};
 
 double SoftcapAttr::modify(const ScorePoint &, double score) const {
   double cap = getCap().convertToDouble();
@@ -28,29 +28,45 @@ static double toArgument(SoftcapAttr softcap, double factor) {
   return std::min(factor / softcap.getCap().convertToDouble(), 0x1p120);
 }
 
-double SoftcapAttr::smallBelow(double factor) const { return std::min(1 / toArgument(*this, factor), 0x1p120); }
+/// A number of few digits, whose square is a float too: who tests and who computes
+/// with the difference of squares have the same number.
+double SoftcapAttr::smallBelow(double factor) const {
+  int exponent;
+  double digits = std::frexp(std::min(limit / toArgument(*this, factor), 0x1p60), &exponent);
+  return std::ldexp(std::floor(digits * 0x1p11), exponent - 11);
+}
+
+/// The factor that is left of a score is that of exponents of 2, so that nothing is left to
+/// multiply by.
+static constexpr double factorLeft = 0.69314718055994530942;
 
 Score SoftcapAttr::emitScore(ScoreScope &scope, Score score) const {
   FloatMath &math = scope.each;
   double c = toArgument(*this, score.factor);
-  return {math.tanh(math.mul(score.value, math.constant(c))), getCap().convertToDouble()};
+  Value tanh = math.tanh(math.mul(score.value, math.constant(c)));
+  return {tanh, factorLeft, math.constant(getCap().convertToDouble() / factorLeft)};
 }
 
 Score SoftcapAttr::emitSmallScore(ScoreScope &scope, Score score) const {
   FloatMath &math = scope.each;
-  double c = toArgument(*this, score.factor);
+  double c = toArgument(*this, score.factor), within = smallBelow(score.factor);
   Value x = score.value;
   if (c < 0x1p-12 || c > 0x1p12) { // its powers would leave f32
     x = math.mul(x, math.constant(c));
+    within *= c;
     c = 1;
   }
-  // The argument's factor goes into the coefficients.
-  Value square = math.named(math.mul(x, x), "square"), sum;
-  for (int i = std::size(polynomial) - 1; i >= 0; --i) {
-    Value coefficient = math.constant(polynomial[i] * std::pow(c, 2 * i + 1));
-    sum = sum ? math.fma(sum, square, coefficient) : coefficient;
+  // Over x^2 - within^2, whose sign says whether the score is small. The argument's factor
+  // goes into the coefficients.
+  Value beyond = math.named(math.fma(x, x, math.constant(-within * within)), "beyond"), sum;
+  double limit = c * within, outside = getCap().convertToDouble() / factorLeft;
+  const double shifted[] = {polynomial[0] + limit * limit * (polynomial[1] + limit * limit * polynomial[2]),
+                            polynomial[1] + 2 * limit * limit * polynomial[2], polynomial[2]};
+  for (int i = std::size(shifted) - 1; i >= 0; --i) {
+    Value coefficient = math.constant(shifted[i] * std::pow(c, 2 * i + 1) * outside);
+    sum = sum ? math.fma(sum, beyond, coefficient) : coefficient;
   }
-  return {math.mul(x, sum), getCap().convertToDouble()};
+  return {x, factorLeft, sum};
 }
 
 LogicalResult SoftcapAttr::verify(function_ref<InFlightDiagnostic()> emitError, APFloat cap) {

@@ -58,8 +58,9 @@ static LogicalResult verifyModifier(Operation *op, Region &body) {
     return op->emitOpError("expected a region over (score f32, query row i32, key i32, base i32, ahead f32), got: ")
            << body.getArgumentTypes();
   auto yield = dyn_cast<YieldOp>(body.front().getTerminator());
-  if (!yield || yield.getValues().getTypes() != TypeRange(f32))
-    return op->emitOpError("expected to yield one score of type f32");
+  if (!yield ||
+      (yield.getValues().getTypes() != TypeRange(f32) && yield.getValues().getTypes() != TypeRange({f32, f32, f32})))
+    return op->emitOpError("expected to yield a score of type f32, or three f32 of which it is a * b + c");
   return success();
 }
 
@@ -79,6 +80,10 @@ LogicalResult ModifyOp::verify() {
   if (getWithin() && failed(verifyModifier(*this, getSmall())))
     return failure();
   return verifyModifier(*this, getBody());
+}
+
+void WeighOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  nameModifierArguments(region, setName);
 }
 
 void KeepOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
@@ -137,13 +142,14 @@ LogicalResult CopyBoxOp::verify() { return verifyBox(*this, getDst().getType(), 
 
 LogicalResult FillOp::verify() { return verifyBox(*this, getRing().getType().getTile(), getMap().getType()); }
 
-LogicalResult RoundOp::verify() {
-  HeldType p = getP().getType();
-  FragType s = getS().getType();
-  if (p.getRows() != s.getRows() || p.getCols() != s.getCols() || p.getWarps() != s.getWarps()) // C1
-    return emitOpError("expected the same rows, columns and warps, got: ") << p << " and " << s;
+/// Are probabilities of the scores' shape?
+static LogicalResult verifyHolds(Operation *op, HeldType p, FragType s) {
+  if (p.getRows() != s.getRows() || p.getCols() != s.getCols() || p.getWarps() != s.getWarps())
+    return op->emitOpError("expected the same rows, columns and warps, got: ") << p << " and " << s;
   return success();
 }
+
+LogicalResult RoundOp::verify() { return verifyHolds(*this, getP().getType(), getS().getType()); } // C1
 
 LogicalResult LoadOp::verify() {
   if (getUniform() && !getType().isInteger(32)) // C1
@@ -198,6 +204,21 @@ static LogicalResult verifyScale(Operation *op, const APFloat &scale) {
 LogicalResult SoftmaxStepOp::verify() { return verifyScale(*this, getScale()); }
 
 LogicalResult SoftmaxOp::verify() { return verifyScale(*this, getScale()); }
+
+LogicalResult WeighOp::verify() {
+  if (failed(verifyScale(*this, getScale())) ||                       // C1
+      failed(verifyHolds(*this, getP().getType(), getS().getType()))) // C2
+    return failure();
+  if (getAt().size() != (getModify().empty() ? 0 : 2)) // C3
+    return emitOpError("expected `at` two numbers and a region `modify`, or neither");
+  if (getWithin().has_value() == getSmall().empty() ||
+      (getWithin() && (getModify().empty() || !(getWithin()->convertToDouble() > 0)))) // C3
+    return emitOpError("expected a positive bound `within` and a region for smaller scores, or neither");
+  for (Region *region : {&getSmall(), &getModify()})
+    if (!region->empty() && failed(verifyModifier(*this, *region)))
+      return failure();
+  return success();
+}
 
 LogicalResult MmaQkOp::verify() {
   FragType s = getS().getType();

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The loop is turned by half an iteration: where it computed s(j), P(j) and
-// acc += P(j) V(j), it now starts s(j) and acc += P(j - 1) V(j - 1) together, and the
-// softmax of s(j) runs under the second product. Before it the first tile's
-// scores are computed alone, behind it the last tile's product.
+// acc += P(j) V(j), it now starts s(j) and acc += P(j - 1) V(j - 1) together. Before it
+// the first tile's scores are computed alone, behind it the last tile's product.
+//
+// Both products are waited for, and what is done to s(j) runs under those of other
+// warpgroups; exponentials then wait for no maximum (`tile.weigh`). That is the wrong way
+// round only where scores rise from tile to tile: there `tile.softmax` looks for the
+// maximum first, under the second product.
 //
 #include "TileWalk.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -96,7 +100,7 @@ public:
       RoundOp::create(b, loc, p, body.softmax.getS());
     });
     writeLoop(after, loop.getOneBody(), [&] {
-      // Both products under way, then everything of the first, then the rest of the second.
+      // Both products under way, then the rest of them, and what becomes of the scores.
       auto afterProduct = [](ArrayRef<Operation *> ops, Operation *product) {
         return llvm::find(ops, product) - ops.begin() + 1;
       };
@@ -109,11 +113,19 @@ public:
       if (turns)
         PassTurnOp::create(b, loc);
       clone(ArrayRef(body.scores).drop_front(qk));
-      clone(body.tests);
-      SoftmaxOp::create(b, loc, body.softmax.getS(), body.softmax.getRow(), body.softmax.getScaleAttr());
-      clone(ArrayRef(body.values).drop_front(pv));
-      RescaleOp::create(b, loc, body.softmax.getAcc(), body.softmax.getRow());
-      RoundOp::create(b, loc, p, body.softmax.getS());
+      Value s = body.softmax.getS(), row = body.softmax.getRow(), acc = body.softmax.getAcc();
+      if (body.softmax.getRising()) {
+        clone(body.tests);
+        SoftmaxOp::create(b, loc, s, row, body.softmax.getScaleAttr());
+        clone(ArrayRef(body.values).drop_front(pv));
+        RescaleOp::create(b, loc, acc, row);
+        RoundOp::create(b, loc, p, s);
+      } else {
+        clone(ArrayRef(body.values).drop_front(pv));
+        clone(body.tests);
+        WeighOp::create(b, loc, p, s, row, body.softmax.getScaleAttr(), ValueRange(), FloatAttr());
+        RescaleOp::create(b, loc, acc, row);
+      }
     });
 
     // Q is done with once the loop is; what releases it stands there already.

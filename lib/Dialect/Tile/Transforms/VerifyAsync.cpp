@@ -238,7 +238,7 @@ private:
                          failed(touch(op, o.getP(), state, /*write=*/true)));
         })
         .Case([&](ZeroRowsOp o) { return touch(op, o.getPlace(), state, /*write=*/true); })
-        .Case<ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, RescaleOp, NormalizeOp, ClearOp>(
+        .Case<ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, RescaleOp, NormalizeOp, ClearOp>(
             [&](Operation *) -> LogicalResult {
               for (Value operand : op->getOperands())
                 if (isa<FragType, RowsType, HeldType>(operand.getType()) &&

@@ -6,19 +6,20 @@
 // RUN: attn-opt %s --attn-pipeline="target=sm_80 arch=90" | FileCheck %s --check-prefix=SM80
 // RUN: attn-opt %s --attn-pipeline="target=sm_90a" | FileCheck %s --check-prefix=SM90
 
-// Full tiles have no test, but their scores are modified like all others.
+// Full tiles have no test, but their scores are modified like all others. (The walk
+// begins at the diagonal.)
 // SM80: scf.for
 // SM80: tile.wait %{{.*}} : !tile.token<product>
 // SM80: tile.modify %s
-// SM80-NOT: tile.keep
+// SM80: tile.keep %s
 // SM80: tile.softmax_step
 // SM80: scf.for
 // SM80: tile.modify %s
-// SM80: tile.keep %s
+// SM80-NOT: tile.keep
 // SM80: tile.softmax_step
 
 // Roles: nothing of it where tiles are only brought; in the consumer once for the
-// first tile, then under the product with V of the tile before.
+// first tile, then where both products are over. Without a test it is part of what weighs.
 // SM90: producer {
 // SM90-NOT: tile.modify
 // SM90: } consumer {
@@ -32,13 +33,13 @@
 // SM90: tile.mma_pv
 // SM90: tile.wait
 // SM90: tile.modify
-// SM90-NOT: tile.keep
-// SM90: tile.softmax %s
+// SM90: tile.keep
+// SM90: tile.weigh %p, %s, %row scale 1.250000e-01 : !tile.held
 // SM90: scf.for
 // SM90: tile.mma_pv
-// SM90: tile.modify
-// SM90: tile.keep
-// SM90: tile.softmax %s
+// SM90-NOT: tile.modify
+// SM90-NOT: tile.keep
+// SM90: tile.weigh %p, %s, %row scale 1.250000e-01 at(%q0, %k0) : {{.*}} modify {
 // SM90: tile.repair
 // SM90: modify {
 attn.problem @p mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) score([#attn.alibi])

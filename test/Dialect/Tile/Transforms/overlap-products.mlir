@@ -37,9 +37,9 @@
 // CHECK-NEXT: tile.round %p, %s
 // CHECK-NEXT: tile.yield
 
-// The rest: both products are started, then comes all of the first, then the rest of
-// the second. The accumulator follows the maxima when nothing is in flight into it,
-// and P is made anew when nothing reads it.
+// The rest: both products are started and waited for. P is made anew when nothing
+// reads it, relative to maxima that are looked at afterwards, and the accumulator
+// follows them.
 // CHECK: tile.kv_loop [%[[R0]], %[[R1]], %[[R2]]] tests {{\[\[}}0], []] carry() {
 // CHECK-NEXT: ^bb0(%[[J:.*]]: i32, %{{.*}}: i32, %{{.*}}: i1):
 // CHECK-NEXT: %[[K:.*]] = tile.take %K
@@ -48,13 +48,12 @@
 // CHECK-NEXT: %[[PV:.*]] = tile.mma_pv %acc, %p, %[[V]]
 // CHECK-NEXT: tile.wait %[[QK]]
 // CHECK-NEXT: tile.release %K
-// CHECK-NEXT: %[[K0:.*]] = arith.muli %[[J]], %n
-// CHECK-NEXT: tile.keep %s at(%n, %[[K0]])
-// CHECK: tile.softmax %s, %row scale 1.250000e-01
 // CHECK-NEXT: tile.wait %[[PV]]
 // CHECK-NEXT: tile.release %V
+// CHECK-NEXT: %[[K0:.*]] = arith.muli %[[J]], %n
+// CHECK-NEXT: tile.keep %s at(%n, %[[K0]])
+// CHECK: tile.weigh %p, %s, %row scale 1.250000e-01
 // CHECK-NEXT: tile.rescale %acc, %row
-// CHECK-NEXT: tile.round %p, %s
 // CHECK-NEXT: tile.yield
 
 // Q is given back before the last product with V, of which nothing is left to overlap.
@@ -171,6 +170,43 @@ tile.kernel @two_runs(%n: i32, %lo: i32, %mid: i32, %hi: i32, %map: !tile.map<64
 // With `turns`, both products are begun in this warpgroup's turn and neither is waited for
 // within it. The first tile's scores and the last product take none: each warpgroup has as
 // many turns as the walk has further tiles, which is the same for all.
+// Where scores rise from tile to tile, maxima are looked at first, under the product.
+// CHECK-LABEL: tile.kernel @rising
+// CHECK: %[[PV:.*]] = tile.mma_pv
+// CHECK: tile.softmax %s, %row scale 1.250000e-01
+// CHECK-NEXT: tile.wait %[[PV]]
+// CHECK-NEXT: tile.release %V
+// CHECK-NEXT: tile.rescale %acc, %row
+// CHECK-NEXT: tile.round %p, %s
+// CHECK-NEXT: tile.yield
+tile.kernel @rising(%n: i32, %lo: i32, %hi: i32, %map: !tile.map<64xbf16>) target("sm_90a")
+    grid(dense heads 1) config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>) {
+  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %V = tile.place "V" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  %held = tile.place "held" : !tile.held<128x64xbf16, 8>
+  tile.roles registers(40, 232) producer {
+    tile.fill %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
+    tile.fill %V, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
+  } consumer {
+    %s = tile.place "s" : !tile.frag<128x64, 8>
+    %acc = tile.place "acc" : !tile.frag<128x64, 8>
+    %row = tile.place "row" : !tile.rows<128, 8>
+    tile.kv_loop [%lo, %hi] tests [[]] carry() {
+    ^bb0(%j: i32, %next: i32, %more: i1):
+      %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ts = tile.mma_qk %s, %held, %k : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.shared<64x64xbf16, swizzled>
+      tile.wait %ts : !tile.token<product>
+      tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.softmax_step %s, %row, %acc scale 0.125 {rising} : !tile.frag<128x64, 8>, !tile.rows<128, 8>, !tile.frag<128x64, 8>
+      %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      %ta = tile.mma_pv %acc, %s, %v : !tile.frag<128x64, 8>, !tile.frag<128x64, 8>, !tile.shared<64x64xbf16, swizzled>
+      tile.wait %ta : !tile.token<product>
+      tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+      tile.yield
+    }
+  }
+}
+
 // CHECK-LABEL: tile.kernel @turns
 // CHECK-NOT: tile.take_turn
 // CHECK: tile.round %p, %s

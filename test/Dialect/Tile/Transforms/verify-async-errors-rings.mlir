@@ -227,6 +227,29 @@ tile.kernel @round_read(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, 
 
 // -----
 
+tile.kernel @weigh_read(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  tile.roles registers(40, 232) producer {
+    tile.fill %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
+  } consumer {
+    %s = tile.place "s" : !tile.frag<64x64, 4>
+    %row = tile.place "row" : !tile.rows<64, 4>
+    %acc = tile.place "acc" : !tile.frag<64x64, 4>
+    %p = tile.place "p" : !tile.held<64x64xbf16, 4>
+    // The same of both at once.
+    %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+    // expected-note @below {{while this is in flight and reads it}}
+    %t = tile.mma_pv %acc, %p, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+    // expected-error @below {{'tile.weigh' op writes `p`}}
+    tile.weigh %p, %s, %row scale 0.5 : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
+    tile.wait %t : !tile.token<product>
+    tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  }
+}
+
+// -----
+
 tile.kernel @round_scores(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>

@@ -69,6 +69,8 @@ bool isIdentifier(llvm::StringRef name);
 
 /// The distinct arrays that the whole expression reads, each once, in order.
 llvm::SmallVector<MaskOperand> distinctOperands(MaskInterface mask);
+/// `reach` of a mask, from its conjuncts.
+std::optional<int64_t> reachOf(MaskInterface mask, Diagonal diagonal);
 /// The same of a problem's score modifiers.
 llvm::SmallVector<ScoreOperand> scoreOperands(ProblemOp problem);
 } // namespace attn

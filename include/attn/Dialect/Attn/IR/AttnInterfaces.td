@@ -61,6 +61,11 @@ def Attn_MaskInterface : AttrInterface<"MaskInterface"> {
       (ins "const ::attn::MaskScope &":$scope, "::attn::Interval":$queries, "::attn::Interval":$keys), "",
       [{ return ::attn::classOfRanges($_attr, scope, queries, keys); }]>,
 
+    InterfaceMethod<[{How far beyond its diagonal a row sees keys at most: of no visible pair is
+      k - D larger, with D = q (`top_left`) or D = q + lenK - lenQ (`bottom_right`).
+      nullopt if no such bound is known.}],
+      "std::optional<int64_t>", "reach", (ins "::attn::Diagonal":$diagonal), "", [{ return std::nullopt; }]>,
+
     InterfaceMethod<[{The run-time int32 arrays the mask reads, in the order `scope.load` and
       `point.load` count them. None for most masks.}],
       "::llvm::SmallVector<::attn::MaskOperand>", "operands", (ins), "",
@@ -86,7 +91,8 @@ def Attn_ScoreModifierInterface : AttrInterface<"ScoreModifierInterface"> {
   let description = [{
     Something that is done to the scores, `scale * dot(q, k)`, before the softmax:
     a function of the score, its row, key, head and sequence. Masks know nothing of
-    it and it nothing of masks; what it makes of an invisible pair does not matter.
+    it; what it makes of an invisible pair does not matter, and of the mask it may ask
+    how far a row sees at most (`ScoreScope::reach`).
 
     `modify` is the definition. `emitScore` is the same as IR on f32. Scores that
     are small, as almost all are, may have a cheaper formula: `smallBelow` and
@@ -107,6 +113,10 @@ def Attn_ScoreModifierInterface : AttrInterface<"ScoreModifierInterface"> {
     InterfaceMethod<"As `emitScore`, for small scores only; leaves the same factor.",
       "::attn::Score", "emitSmallScore", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score), "",
       [{ return $_attr.emitScore(scope, score); }]>,
+
+    InterfaceMethod<[{Near which diagonal, if any, it makes scores the largest by far. A walk over
+      keys then begins there, lest each tile raise the maximum.}],
+      "std::optional<::attn::Diagonal>", "peak", (ins), "", [{ return std::nullopt; }]>,
 
     InterfaceMethod<"The run-time float32 arrays it reads. None for most modifiers.",
       "::llvm::SmallVector<::attn::ScoreOperand>", "operands", (ins), "", [{ return {}; }]>,

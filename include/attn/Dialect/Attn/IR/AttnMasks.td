@@ -36,7 +36,7 @@ def Attn_FullMask : Attn_Mask<"FullMask", "full", ["rowIntervals", "columnInterv
   let hasCustomAssemblyFormat = 1;
 }
 
-def Attn_CausalMask : Attn_Mask<"CausalMask", "causal", ["rowIntervals", "columnIntervals"]> {
+def Attn_CausalMask : Attn_Mask<"CausalMask", "causal", ["rowIntervals", "columnIntervals", "reach"]> {
   let summary = "a row sees the keys up to its diagonal";
   let description = [{
     The pair (q, k) is visible iff k <= q (`top_left`, the default) or
@@ -54,7 +54,7 @@ def Attn_CausalMask : Attn_Mask<"CausalMask", "causal", ["rowIntervals", "column
   let hasCustomAssemblyFormat = 1;
 }
 
-def Attn_BandMask : Attn_Mask<"BandMask", "band", ["rowIntervals", "columnIntervals"]> {
+def Attn_BandMask : Attn_Mask<"BandMask", "band", ["rowIntervals", "columnIntervals", "reach"]> {
   let summary = "a row sees the keys near its diagonal (sliding window)";
   let description = [{
     With D = q (`top_left`, the default) or D = q + lenK - lenQ

@@ -27,7 +27,7 @@ def Attn_Softcap : Attn_ScoreModifier<"Softcap", "softcap", ["smallBelow", "emit
   let genVerifyDecl = 1;
 }
 
-def Attn_Alibi : Attn_ScoreModifier<"Alibi", "alibi", ["operands"]> {
+def Attn_Alibi : Attn_ScoreModifier<"Alibi", "alibi", ["operands", "peak"]> {
   let summary = "scores fall with the distance from the diagonal (ALiBi)";
   let description = [{
     A score s of head h becomes s - slope(h) * |D - k|, where D = q (`top_left`,

@@ -10,6 +10,8 @@
 
 namespace attn {
 
+enum class Diagonal : uint32_t;
+
 /// Emits arithmetic on f32.
 class FloatMath {
 public:
@@ -35,13 +37,18 @@ private:
   mlir::Location loc;
 };
 
-/// A score in a kernel: `value * factor` in natural units. The first value is what
-/// the product leaves, the first factor the problem's scale; the last factor costs
-/// nothing, since softmax multiplies by a constant anyway. So a modifier is free to
-/// move constants into the factor. It stays positive: a sign is in the value.
+/// A score in a kernel: `(value * times + offset) * factor` in natural units. The first
+/// value is what the product leaves, the first factor the problem's scale; the last
+/// factor costs nothing, since softmax multiplies by a constant anyway. So a modifier is
+/// free to move constants into the factor. It stays positive: a sign is in the value.
+///
+/// A modifier gets a value and a factor alone, and may leave the others too: softmax
+/// multiplies and subtracts in one instruction, whatever by, and subtracts a number of
+/// each row anyway, so an offset that depends on `q` and `base` alone costs nothing.
 struct Score {
   mlir::Value value;
   double factor;
+  mlir::Value times = {}, offset = {}; ///< if absent: 1 and 0
 };
 
 /// A run-time float32 array that a modifier reads.
@@ -73,7 +80,12 @@ struct ScoreScope {
   mlir::Value ahead; ///< f32
   /// Loads the entry of an operand that belongs to this score.
   std::function<mlir::Value(const ScoreOperand &)> entry;
+  /// How far beyond its diagonal a row sees keys at most (`MaskInterface`).
+  std::function<std::optional<int64_t>(Diagonal)> reach;
 };
+
+/// The same score as a value and a factor alone.
+Score settled(FloatMath &math, Score score);
 
 /// The same score with a factor that is far from f32's ends, so that other numbers
 /// may be divided by it.

@@ -19,8 +19,10 @@ def Tile_ModifyOp : Tile_Op<"modify", [SingleBlock,
     The region gets a score, its query row and its key, (`q0`, `k0`) being those of
     the tile's first, and the key once more as `base + ahead`, where `ahead` is a
     constant after unrolling: turning an integer into a float is dear. It yields
-    the new score. Scores are products as `tile.mma_qk` leaves them, or what the
-    op before left; constants in the region know by what they are multiplied later.
+    the new score, or three numbers a, b, c of which it is a * b + c, so that whoever
+    goes on with it may save an instruction (`tile.weigh`). Scores are products as
+    `tile.mma_qk` leaves them, or what the op before left; constants in the region
+    know by what they are multiplied later.
 
     `within`: where all scores of a warp are smaller than that in size, the first
     region is taken, which need not be right for others.
@@ -74,6 +76,9 @@ def Tile_SoftmaxStepOp : Tile_Op<"softmax_step"> {
     scores `s` into unnormalised probabilities and adds them to the sum. In base
     2: scores are multiplied by `scale` * log2(e).
 
+    `rising`: scores are expected to be larger from tile to tile, so that most tiles
+    raise a maximum.
+
     Constraints:
     - C1: scale is positive (`tile.negate` takes a sign, the least float stands for 0).
 
@@ -82,7 +87,7 @@ def Tile_SoftmaxStepOp : Tile_Op<"softmax_step"> {
     ```
   }];
   let hasVerifier = 1;
-  let arguments = (ins Tile_Frag:$s, Tile_Rows:$row, Tile_Frag:$acc, F64Attr:$scale);
+  let arguments = (ins Tile_Frag:$s, Tile_Rows:$row, Tile_Frag:$acc, F64Attr:$scale, UnitAttr:$rising);
   let assemblyFormat = [{ $s `,` $row `,` $acc `scale` $scale attr-dict `:` qualified(type($s)) `,` qualified(type($row)) `,` qualified(type($acc)) }];
 }
 
@@ -127,6 +132,43 @@ def Tile_RoundOp : Tile_Op<"round"> {
   }];
   let arguments = (ins Tile_Held:$p, Tile_Frag:$s);
   let assemblyFormat = "$p `,` $s attr-dict `:` qualified(type($p)) `,` qualified(type($s))";
+  let hasVerifier = 1;
+}
+
+def Tile_WeighOp : Tile_Op<"weigh", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "`tile.softmax` and `tile.round` at once, maxima last";
+  let description = [{
+    Scores become rounded probabilities and join the sums. They are first taken
+    relative to the maxima as they are; only if a sum then shows that a row grew
+    far beyond its maximum, that is raised and all is done once more. So
+    exponentials wait for no maximum, and most tiles compute none. What that means
+    for the accumulator stays with the row states, for `tile.rescale`. The maxima
+    have to come from scores already, as `tile.softmax` leaves them.
+
+    `p` must not be read by a product any more, which `tile.softmax` and
+    `tile.round` ask of the second of them only.
+
+    The regions are those of a `tile.modify` that `tile-fuse-modify` found right
+    before; (`q0`, `k0`) come with them. Scores are small if all of a warp's are
+    below `within` in size; else all is done once more, with the other region.
+
+    Constraints:
+    - C1: scale is positive.
+    - C2: `p` and `s` have the same rows, columns and warps.
+    - C3: there are `at` and a region `modify`, or neither; `within` is positive and goes with a second region.
+
+    ```mlir
+    tile.weigh %p, %s, %row scale 8.838835e-02 : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>, !tile.rows<128, 8>
+    ```
+  }];
+  let arguments = (ins Tile_Held:$p, Tile_Frag:$s, Tile_Rows:$row, F64Attr:$scale, Variadic<I32>:$at,
+                       OptionalAttr<F64Attr>:$within);
+  let regions = (region AnyRegion:$small, AnyRegion:$modify);
+  let assemblyFormat = [{
+    $p `,` $s `,` $row `scale` $scale (`at` `(` $at^ `)`)? attr-dict
+    `:` qualified(type($p)) `,` qualified(type($s)) `,` qualified(type($row))
+    (`within` $within^ $small `else`)? (`modify` $modify^)?
+  }];
   let hasVerifier = 1;
 }
 

@@ -55,17 +55,29 @@ def WalkByWarpgroup : Pass<"tile-walk-by-warpgroup", "::attn::tile::KernelOp"> {
 }
 
 def OverlapProducts : Pass<"tile-overlap-products", "::attn::tile::KernelOp"> {
-  let summary = "softmax of one key tile under the product with V of the one before";
+  let summary = "starts the product with V of one key tile together with the scores of the next";
   let description = [{
     Turns the consumer's `tile.kv_loop` by half an iteration: the product with
-    K(j) and that of P(j-1) with V(j-1) are started together; the scores of tile j
-    are tested and exponentiated while the second runs. The first tile's scores
-    come before the loop, the last tile's product with V behind it.
+    K(j) and that of P(j-1) with V(j-1) are started together; then the scores of tile j
+    are weighed (`tile.weigh`), while other warpgroups multiply. Where scores are rising,
+    `tile.softmax` is applied to them while the second product runs. The first tile's
+    scores come before the loop, the last tile's product with V behind it.
     (`test/Dialect/Tile/Transforms/overlap-products.mlir`)
   }];
   let dependentDialects = ["::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
 }
 
+def FuseModify : Pass<"tile-fuse-modify", "::attn::tile::KernelOp"> {
+  let summary = "scores are modified where they are exponentiated";
+  let description = [{
+    A `tile.modify` that is the last to touch the scores before `tile.weigh` becomes a
+    region of that: a factor or a sum then joins the instruction that the exponent
+    takes anyway, and the first multiplications need not be over before the first
+    exponentials. Not where the mask's test lies between: these tiles are few, as is
+    the first, and keep only the formula for all scores, which is less code.
+    (`test/Dialect/Tile/Transforms/fuse-modify.mlir`)
+  }];
+}
 def SplitKvLoop : Pass<"tile-split-kv-loop", "::attn::tile::KernelOp"> {
   let summary = "one loop for each segment of a walk over keys";
   let description = [{

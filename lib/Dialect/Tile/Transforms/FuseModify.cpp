@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_FUSEMODIFY
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+/// The modifier that is the last to touch the scores before they are weighed, in the
+/// same block.
+static ModifyOp lastBefore(WeighOp weigh) {
+  Operation *op = weigh->getPrevNode();
+  auto touches = [&](Operation *user) { return op->isAncestor(user); };
+  while (op && llvm::none_of(weigh.getS().getUsers(), touches))
+    op = op->getPrevNode();
+  return dyn_cast_or_null<ModifyOp>(op);
+}
+
+/// Is the tile one of a few? A segment with tests holds the ends of a walk, and
+/// `tile.softmax` is left to its first tile. One body for all has its test in a branch.
+static bool isRare(ModifyOp modify) {
+  return llvm::any_of(*modify->getBlock(),
+                      [&](Operation &op) { return isa<KeepOp, SoftmaxOp>(op) && op.getOperand(0) == modify.getS(); });
+}
+
+namespace {
+struct FuseModifyPass : attn::tile::impl::FuseModifyBase<FuseModifyPass> {
+  using Base::Base;
+  void runOnOperation() final {
+    bool weighs = false;
+    getOperation().walk([&](WeighOp weigh) {
+      weighs = true;
+      ModifyOp modify = lastBefore(weigh);
+      if (!modify || !weigh.getModify().empty())
+        return;
+      weigh.getAtMutable().assign({modify.getQ0(), modify.getK0()});
+      weigh.setWithinAttr(modify.getWithinAttr());
+      weigh.getSmall().takeBody(modify.getSmall());
+      weigh.getModify().takeBody(modify.getBody());
+      modify.erase();
+    });
+    getOperation().walk([&](ModifyOp modify) {
+      if (!weighs || !modify.getWithin() || !isRare(modify))
+        return;
+      modify.removeWithinAttr();
+      modify.getSmall().getBlocks().clear();
+    });
+  }
+};
+} // namespace
