@@ -33,12 +33,13 @@ public:
     }
     findPackedTile();
     findKeys();
-    // Slots that stand for padding compute nothing but write their rows.
-    Value live = math.value(math.lt(0, rows));
-    auto branch = scf::IfOp::create(b, loc, live, /*withElseRegion=*/true);
-    OpBuilder computes = branch.getThenBodyBuilder(), pads = branch.getElseBodyBuilder();
-    attend(computes);
-    storePadding(pads);
+    // Slots that stand for padding compute nothing but write their rows. First, and not as the
+    // other branch: the GPU compiler then loses track of what is uniform in the loops of this one.
+    auto pads = scf::IfOp::create(b, loc, math.value(math.le(rows, 0)));
+    auto computes = scf::IfOp::create(b, loc, math.value(math.lt(0, rows)));
+    OpBuilder padding = pads.getThenBodyBuilder(), computing = computes.getThenBodyBuilder();
+    storePadding(padding);
+    attend(computing);
   }
 
 private:
