@@ -19,15 +19,16 @@ attn.problem @dense mask(#attn.causal) layout(sbhd, bhsd, bshd, bhsd) heads(8) d
 // CHECK-SAME: grid(packed heads 8)
 // CHECK: %b, %q0, %first, %rows, %write_rows = tile.find_sequence %{{.*}} in %cu_seqlens_q, %cu_seqlens_q, %batch, %total_q
 // CHECK: tile.load uniform %cu_seqlens_kv[%b]
+// CHECK: %[[NONE:.*]] = arith.cmpi sle, %rows, %{{.*}}
+// CHECK: scf.if %[[NONE]] {
+// CHECK: tile.store_padding %{{.*}} stride(%o_row) rows(%write_rows) dim 64 : !tile.ptr<bf16>
+// CHECK: tile.store_padding %{{.*}} rows(%write_rows) dim 1 : !tile.ptr<f32>
 // CHECK: %[[LIVE:.*]] = arith.cmpi slt, %{{.*}}, %rows
 // CHECK: scf.if %[[LIVE]] {
 // CHECK: tile.copy_async %Q, %{{.*}} stride(%q_row) rows(%rows)
 // CHECK: tile.kv_loop
 // CHECK: tile.store %{{.*}} rows(%rows, %write_rows)
 // CHECK: tile.store_lse %{{.*}} rows(%rows, %write_rows)
-// CHECK: } else {
-// CHECK: tile.store_padding %{{.*}} stride(%o_row) rows(%write_rows) dim 64 : !tile.ptr<bf16>
-// CHECK: tile.store_padding %{{.*}} rows(%write_rows) dim 1 : !tile.ptr<f32>
 attn.problem @packed mask(#attn.causal) layout(thd) heads(8) dims(64) dtype(bf16)
 
 // Padded: rows and keys start where their offsets say.

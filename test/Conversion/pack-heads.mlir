@@ -49,10 +49,10 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2)
 // CHECK: %q_map: !tile.map<10x6xbf16>, %k_map: !tile.map<128xbf16>
 // CHECK: tile.find_sequence {{.*}} tile 10
 // CHECK: tile.fill %Q, %q_map at(%row0, %h, %c0_i32) : !tile.ring<1, <64x128xbf16, swizzled>>, !tile.map<10x6xbf16>
+// CHECK: tile.store_padding %{{.*}} stride(%{{.*}} heads 6)
 // CHECK: tile.store %partial_o_rows stride(%{{.*}} heads 6), %acc
 // CHECK: tile.store_lse %partial_lse_rows stride(%{{.*}} heads 6), %row
 // CHECK: tile.repair %acc at(%{{.*}} heads 6) {{.*}} keys(%{{.*}} from %{{.*}}) from(%q_rows, %{{.*}} heads 6, %k_rows, %k_row, %v_rows, %v_row) into(%partial_o_rows, %{{.*}} heads 6) lse(%partial_lse_rows, %{{.*}} heads 6)
-// CHECK: tile.store_padding %{{.*}} stride(%{{.*}} heads 6)
 // The kernel that merges sees rows of all heads.
 // CHECK: tile.kernel @p_merge({{.*}} grid(packed heads 12)
 // TEXT: attn::store<128>(partial_o_rows, x_{{[0-9]+}}, acc,

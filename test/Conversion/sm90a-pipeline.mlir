@@ -76,14 +76,14 @@ attn.problem @window mask(#attn.band<left = 511, right = 0>) layout(bshd) heads(
 // CHECK-NOT: tile.find_sequence
 // CHECK-NOT: tile.load
 // CHECK: scf.if
+// CHECK: tile.store_padding
+// CHECK: tile.store_padding
+// CHECK: scf.if
 // CHECK-COUNT-3: scf.for
 // CHECK-NOT: tile.zero_rows
 // CHECK: tile.release %Q
 // CHECK-COUNT-1: tile.zero_rows
 // CHECK: tile.repair
-// CHECK: } else {
-// CHECK: tile.store_padding
-// CHECK: tile.store_padding
 attn.problem @packed mask(#attn.causal) layout(thd padded) heads(8) dims(64) dtype(bf16)
 
 // Sinks and a window are two runs: a loop over runs around one over tiles, for the

@@ -66,6 +66,8 @@ attn.problem @causal mask(#attn.causal) layout(bshd) heads(8, 2) dims(72, 40) dt
 // CHECK: %row0 = arith.addi %first, %q0
 // CHECK: %first_key = tile.load uniform %padded_offsets_kv[%b]
 // CHECK: scf.if
+// CHECK: tile.store_padding
+// CHECK: scf.if
 // CHECK: %[[NONE:.*]] = arith.constant 0 : i32
 // CHECK: tile.copy_box %Q, %q_map at(%row0, %h, %[[NONE]])
 // CHECK: tile.kv_loop
@@ -79,8 +81,6 @@ attn.problem @causal mask(#attn.causal) layout(bshd) heads(8, 2) dims(72, 40) dt
 // CHECK-NEXT: tile.zero_rows %V from(%[[LEFT]])
 // CHECK-NEXT: tile.mma_pv
 // CHECK: tile.repair
-// CHECK: } else {
-// CHECK: tile.store_padding
 attn.problem @packed mask(#attn.causal) layout(thd padded) heads(8) dims(64) dtype(bf16)
 
 // Packed queries against dense keys, and the other way round: each tensor as it is.

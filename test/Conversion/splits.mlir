@@ -67,7 +67,7 @@ attn.problem @p mask(#attn.or<#attn.prefix<40>, #attn.band<left = 200, right = 0
 
 //--- packed.mlir
 // Padding has an lse of -inf in every part; its o is not written.
-// CHECK: } else {
+// CHECK: scf.if
 // CHECK-NOT: dim 64
 // CHECK: tile.store_padding %{{.*}} stride(%c1_i64) rows(%write_rows) dim 1 : !tile.ptr<f32>
 // CHECK-NOT: tile.store_padding

@@ -28,6 +28,10 @@
 // CHECK: const int kv_head = h / 4;
 // CHECK-NEXT: const int first_key = attn::uniform(padded_offsets_kv[b]);
 // CHECK-NEXT: const int len_kv = attn::uniform(cu_seqlens_kv[attn::min(b + 1, batch)]) - attn::uniform(cu_seqlens_kv[b]);
+// CHECK-NEXT: if (rows <= 0) {
+// CHECK: attn::store_zero<64, [[#QT]], [[#mul(WARPS,32)]]>(o_rows, o_row, write_rows);
+// CHECK-NEXT: attn::store_minus_inf<[[#QT]], [[#mul(WARPS,32)]]>(lse + ({{.*}}), write_rows);
+// CHECK-NEXT: }
 // CHECK-NEXT: if (rows > 0) {
 // CHECK: attn::copy_async<64>(Q, q_rows, q_row, rows);
 // CHECK: attn::wait();
@@ -56,9 +60,6 @@
 // CHECK: attn::normalize(acc, row);
 // CHECK: attn::store<64>(o_rows, o_row, acc, rows, write_rows);
 // CHECK-NEXT: attn::store_lse(lse + ({{.*}}), row, 1.250000000e-01f, rows, write_rows);
-// CHECK-NEXT: } else {
-// CHECK: attn::store_zero<64, [[#QT]], [[#mul(WARPS,32)]]>(o_rows, o_row, write_rows);
-// CHECK-NEXT: attn::store_minus_inf<[[#QT]], [[#mul(WARPS,32)]]>(lse + ({{.*}}), write_rows);
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 
