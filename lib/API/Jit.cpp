@@ -140,8 +140,10 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> tensors, void *memory, rt::
     return status;
   if (binding.blocks == 0)
     return clearResults(tensors, stream);
-  if (!program.merge)
-    return code.launch(binding, stream);
+  if (!program.merge) {
+    rt::Status launched = code.launch(binding, stream);
+    return launched && asked ? checkStatus(tensors) : launched;
+  }
   Binding merging;
   if (rt::Status status = bind(*program.merge, program.signature, tensors, *sizes, workspace, merging); !status)
     return status;
@@ -170,21 +172,55 @@ rt::Status Kernel::clearResults(llvm::ArrayRef<TensorView> tensors, rt::Stream s
   return {};
 }
 
+rt::Result<std::vector<int32_t>> Kernel::contentsOf(const TensorView &view) const {
+  int64_t count = 1;
+  for (int64_t extent : view.shape)
+    count *= extent;
+  std::vector<int32_t> values(count);
+  if (code.host) {
+    std::copy_n(static_cast<const int32_t *>(view.data), values.size(), values.begin());
+    return values;
+  }
+  rt::Result<const rt::Driver *> driver = rt::Driver::get();
+  if (!driver)
+    return driver.error();
+  if (rt::Status done = (*driver)->synchronizeContext(); !done)
+    return done.error();
+  if (rt::Status copied = (*driver)->copyToHost(values.data(), reinterpret_cast<rt::DevicePtr>(view.data), count * 4);
+      !copied)
+    return copied.error();
+  return values;
+}
+
+rt::Status Kernel::checkStatus(llvm::ArrayRef<TensorView> tensors) const {
+  const TensorSpec *spec = program.signature.find("status");
+  if (!spec)
+    return {};
+  rt::Result<std::vector<int32_t>> status = contentsOf(tensors[spec - program.signature.tensors.begin()]);
+  if (!status)
+    return status.error();
+  const char *says[] = {"an id below 0 or beyond the segments", "tokens of a segment are not one run",
+                        "the mask of positions is not that of lengths and offsets", "a position beyond +-2^29"};
+  for (auto [row, bits] : llvm::enumerate(*status)) {
+    std::string what;
+    for (auto [bit, text] : llvm::enumerate(says))
+      if (bits >> bit & 1)
+        what += (what.empty() ? "" : "; ") + std::string(text);
+    if (bits)
+      return rt::Error{fmt::format("expected `status` 0 of row {}, got: {} ({})", row, bits, what)};
+  }
+  return {};
+}
+
 rt::Status Kernel::checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &sizes) const {
   auto contents = [&](std::string name, std::vector<int32_t> &values) -> rt::Status {
     const TensorSpec *spec = program.signature.find(name);
     if (!spec || spec->isResult()) // nothing is in there yet
       return {};
-    const TensorView &view = tensors[spec - program.signature.tensors.begin()];
-    values.resize(view.shape[0]);
-    if (code.host) {
-      std::copy_n(static_cast<const int32_t *>(view.data), values.size(), values.begin());
-      return {};
-    }
-    rt::Result<const rt::Driver *> driver = rt::Driver::get();
-    if (!driver)
-      return driver.error();
-    return (*driver)->copyToHost(values.data(), reinterpret_cast<rt::DevicePtr>(view.data), values.size() * 4);
+    rt::Result<std::vector<int32_t>> held = contentsOf(tensors[spec - program.signature.tensors.begin()]);
+    if (held)
+      values = std::move(*held);
+    return held.status();
   };
   for (auto [side, rows] : {std::pair("q", sizes.rowsQ), std::pair("kv", sizes.rowsKv)}) {
     std::vector<int32_t> cu, offsets;

@@ -43,7 +43,8 @@ public:
   /// before and after, and launches that may run at the same time need one each.
   ///
   /// On a CPU the contents of cu_seqlens and offsets are checked too. On a GPU they
-  /// are with $ATTN_CHECK_ARRAYS=1, which reads them back and synchronises.
+  /// are with $ATTN_CHECK_ARRAYS=1, which reads them back and synchronises; so is, behind
+  /// the launch, the `status` of segments: one that is not 0 is an error.
   rt::Status launch(llvm::ArrayRef<TensorView> tensors, void *workspace, rt::Stream stream) const;
 
 private:
@@ -57,6 +58,9 @@ private:
   /// Where there is no block to write them: lengths and offsets of no rows.
   rt::Status clearResults(llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const;
   rt::Status checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &sizes) const;
+  rt::Status checkStatus(llvm::ArrayRef<TensorView> tensors) const;
+  /// What an array holds by now.
+  rt::Result<std::vector<int32_t>> contentsOf(const TensorView &view) const;
   /// Into how many parts a launch shares out keys.
   rt::Result<int> splitsFor(const Sizes &sizes) const;
 
