@@ -102,13 +102,20 @@ rt::Result<int> Kernel::splitsFor(const Sizes &sizes) const {
   return artifact.grid.splitsFor(sizes.batch, sizes.rowsQ, keys, atOnce);
 }
 
-rt::Result<size_t> Kernel::workspaceBytes(const Sizes &sizes) const {
+rt::Result<Workspace> Kernel::workspaceFor(const Sizes &sizes) const {
   if (!program.merge)
-    return 0;
+    return Workspace();
   rt::Result<int> splits = splitsFor(sizes);
   if (!splits)
     return splits.error();
-  return Workspace(program.signature, sizes, *splits).bytes();
+  return Workspace(program.signature, sizes, *splits);
+}
+
+rt::Result<size_t> Kernel::workspaceBytes(const Sizes &sizes) const {
+  rt::Result<Workspace> workspace = workspaceFor(sizes);
+  if (!workspace)
+    return workspace.error();
+  return workspace->bytes();
 }
 
 rt::Status Kernel::launch(llvm::ArrayRef<TensorView> tensors, void *memory, rt::Stream stream) const {
@@ -126,17 +133,14 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> tensors, void *memory, rt::
     if (kernel->gpu)
       if (rt::Status status = kernel->gpu->prepare(); !status)
         return status;
-  Workspace workspace;
-  if (program.merge) {
-    rt::Result<int> splits = splitsFor(*sizes);
-    if (!splits)
-      return splits.error();
-    workspace = Workspace(program.signature, *sizes, *splits);
-    if (rt::Status status = workspace.use(memory); !status)
+  rt::Result<Workspace> workspace = workspaceFor(*sizes);
+  if (!workspace)
+    return workspace.error();
+  if (program.merge)
+    if (rt::Status status = workspace->use(memory); !status)
       return status;
-  }
   Binding binding;
-  if (rt::Status status = bind(program.artifact, program.signature, tensors, *sizes, workspace, binding); !status)
+  if (rt::Status status = bind(program.artifact, program.signature, tensors, *sizes, *workspace, binding); !status)
     return status;
   if (binding.blocks == 0)
     return clearResults(tensors, stream);
@@ -145,18 +149,23 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> tensors, void *memory, rt::
     return launched && asked ? checkStatus(tensors) : launched;
   }
   Binding merging;
-  if (rt::Status status = bind(*program.merge, program.signature, tensors, *sizes, workspace, merging); !status)
+  if (rt::Status status = bind(*program.merge, program.signature, tensors, *sizes, *workspace, merging); !status)
     return status;
   if (rt::Status status = code.launch(binding, stream); !status)
     return status;
   return merge.launch(merging, stream);
 }
 
+static size_t elementsOf(const TensorView &view) {
+  size_t count = 1;
+  for (int64_t extent : view.shape)
+    count *= size_t(extent);
+  return count;
+}
+
 rt::Status Kernel::clearResults(llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const {
   for (auto [spec, view] : llvm::zip_equal(program.signature.tensors, tensors)) {
-    size_t bytes = spec.dtype == Dtype::BF16 || spec.dtype == Dtype::F16 ? 2 : 4;
-    for (int64_t extent : view.shape)
-      bytes *= size_t(extent);
+    size_t bytes = elementsOf(view) * (spec.dtype == Dtype::BF16 || spec.dtype == Dtype::F16 ? 2 : 4);
     if (!spec.isResult() || bytes == 0)
       continue;
     if (code.host) {
@@ -173,10 +182,7 @@ rt::Status Kernel::clearResults(llvm::ArrayRef<TensorView> tensors, rt::Stream s
 }
 
 rt::Result<std::vector<int32_t>> Kernel::contentsOf(const TensorView &view) const {
-  int64_t count = 1;
-  for (int64_t extent : view.shape)
-    count *= extent;
-  std::vector<int32_t> values(count);
+  std::vector<int32_t> values(elementsOf(view));
   if (code.host) {
     std::copy_n(static_cast<const int32_t *>(view.data), values.size(), values.begin());
     return values;
@@ -186,7 +192,8 @@ rt::Result<std::vector<int32_t>> Kernel::contentsOf(const TensorView &view) cons
     return driver.error();
   if (rt::Status done = (*driver)->synchronizeContext(); !done)
     return done.error();
-  if (rt::Status copied = (*driver)->copyToHost(values.data(), reinterpret_cast<rt::DevicePtr>(view.data), count * 4);
+  if (rt::Status copied =
+          (*driver)->copyToHost(values.data(), reinterpret_cast<rt::DevicePtr>(view.data), values.size() * 4);
       !copied)
     return copied.error();
   return values;

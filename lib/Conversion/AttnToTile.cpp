@@ -51,43 +51,29 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
         return problem.emitOpError("expected a #tile.config as its config, got: ") << given;
     }
     if (target == "cpu" && config.getHoldQ()) // a CPU has no registers to hold Q in
-      config = ConfigAttr::get(config.getContext(), config.getQTile(), config.getKvTile(), config.getWarps(),
-                               config.getBlocks(), false, config.getOneBody(), config.getStages(), config.getQStages(),
-                               config.getTurns(), config.getNarrow(), config.getSplits(), config.getPackHeads());
+      config = config.withHoldQ(false);
     if (failed(checkConfig(problem, config)))
       return failure();
     OpBuilder b(problem);
     bool boxes = target == "sm_90a";
-    auto arguments = KernelArguments::ofForward(problem, config, boxes);
+    bool packed = problem.getQLayout().isPacked();
+    Location loc = problem.getLoc();
     writeForward(problem,
-                 makeKernel(b, problem, problem.getSymName(), target, problem.getHeads() / config.getPackHeads(),
-                            config, arguments),
+                 KernelArguments::ofForward(problem, config, boxes)
+                     .makeKernel(b, loc, problem.getSymName(), target, packed,
+                                 problem.getHeads() / config.getPackHeads(), IntegerAttr(), config),
                  config);
     if (config.isSplit()) {
       // Nothing of it is for Hopper alone: it reads few bytes once.
       std::string name = (problem.getSymName() + "_merge").str();
       while (SymbolTable::lookupSymbolIn(getOperation(), name))
         name += "_";
-      writeMerge(problem, makeKernel(b, problem, name, boxes ? "sm_80" : target.getValue(), problem.getHeads(),
-                                     mergeConfig(&getContext()), KernelArguments::ofMerge(problem)));
+      writeMerge(problem, KernelArguments::ofMerge(problem).makeKernel(
+                              b, loc, name, boxes ? "sm_80" : target.getValue(), packed, problem.getHeads(),
+                              IntegerAttr(), mergeConfig(&getContext())));
     }
     problem.erase();
     return success();
-  }
-
-  KernelOp makeKernel(OpBuilder &b, ProblemOp problem, StringRef name, StringRef target, int64_t heads,
-                      ConfigAttr config, const KernelArguments &arguments) {
-    SmallVector<Attribute> names;
-    SmallVector<Type> types;
-    for (auto &[name, type] : arguments.list) {
-      names.push_back(b.getStringAttr(name));
-      types.push_back(type);
-    }
-    auto kernel = KernelOp::create(b, problem.getLoc(), name, b.getArrayAttr(names), target,
-                                   problem.getQLayout().isPacked(), heads, IntegerAttr(), config, IntegerAttr());
-    Block &body = kernel.getBody().emplaceBlock();
-    body.addArguments(types, SmallVector<Location>(types.size(), problem.getLoc()));
-    return kernel;
   }
 
   /// What a target makes of a config that was given by hand.

@@ -58,9 +58,9 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   int64_t typical = problem.getTypicalKv().value_or(4096);
   bool isShort = typical <= 2048 || walk.isLocal() || problem.getKLayout().isPacked();
   auto config = [&](int64_t warps, int64_t kvTile, bool turns, bool narrow) {
-    return tile::ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, /*blocks=*/1, /*hold_q=*/false,
-                                 /*one_body=*/false, /*stages=*/2, /*q_stages=*/1, turns, narrow, /*splits=*/1,
-                                 /*pack_heads=*/1);
+    return tile::ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, /*blocks=*/1)
+        .withTurns(turns)
+        .withNarrow(narrow);
   };
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
   if (hasFewQueries(problem)) {
@@ -71,9 +71,7 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   if (dim <= 64)
     return isShort && walk.hidesKeys() ? config(12, 96, false, /*narrow=*/true) : config(12, 128, false, false);
   if (dim <= 128 && typical <= 384 && problem.getKLayout().isPacked())
-    return tile::ConfigAttr::get(problem.getContext(), 64, 64, /*warps=*/4, /*blocks=*/2, false, false, 2,
-                                 /*q_stages=*/2, false, false, /*splits=*/1,
-                                 /*pack_heads=*/1);
+    return tile::ConfigAttr::get(problem.getContext(), 64, 64, /*warps=*/4, /*blocks=*/2).withStages(2, /*qStages=*/2);
   bool peaked = llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface m) { return m.peak().has_value(); });
   if (dim <= 128 && typical >= 8192 && !isShort && !peaked)
     return config(12, 80, /*turns=*/walk.growsWithRows(), false);
@@ -96,8 +94,8 @@ tile::ConfigAttr attn::chooseConfig(ProblemOp problem, llvm::StringRef target, i
   if (target == "sm_90a")
     return chooseHopper(problem);
   auto config = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool holdQ, bool oneBody) {
-    auto usual = tile::ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, holdQ, oneBody, 2, 1, false,
-                                       false, /*splits=*/1, /*pack_heads=*/1);
+    auto usual =
+        tile::ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks).withHoldQ(holdQ).withOneBody(oneBody);
     return hasFewQueries(problem) ? usual.withSplits(0).withPackHeads(headsToPack(problem, qTile)) : usual;
   };
   if (target == "cpu")
@@ -117,8 +115,5 @@ tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config) {
   if (config.getOneBody() && config.getKvTile() <= 16)
     return {};
   int64_t less = !config.getOneBody() ? 0 : config.getKvTile() >= 64 ? 32 : 16;
-  return tile::ConfigAttr::get(config.getContext(), config.getQTile(), config.getKvTile() - less, config.getWarps(),
-                               config.getBlocks(), config.getHoldQ(), /*one_body=*/true, config.getStages(),
-                               config.getQStages(), config.getTurns(), config.getNarrow(), config.getSplits(),
-                               config.getPackHeads());
+  return config.withKvTile(config.getKvTile() - less).withOneBody(true);
 }

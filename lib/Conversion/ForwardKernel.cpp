@@ -18,10 +18,10 @@ using namespace attn::tile;
 namespace {
 
 /// Builds the body of one kernel.
-class ForwardKernel : KernelBody {
+class ForwardKernel : ProblemBody {
 public:
   ForwardKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config)
-      : KernelBody(problem, kernel), config(config), boxes(kernel.isPersistent()) {}
+      : ProblemBody(problem, kernel), config(config), boxes(kernel.isPersistent()) {}
 
   void build() {
     declarePlaces();
@@ -90,21 +90,19 @@ private:
     Index seqlen = arg("seqlen_q");
     Index tiles = math.named(math.ceilDiv(seqlen, config.getQueries()), "tiles");
     int64_t heads = gridHeads();
-    Index tile = 0;
+    Index tile = 0, head = 0;
     if (growsWithRows()) {
       int64_t together = std::gcd<int64_t>(heads, 8);
       Index turn = math.named(math.floorDiv(block, together), "turn");
-      Index head = math.add(math.mul(div(turn, tiles), together), rem(block, together));
+      head = math.add(math.mul(div(turn, tiles), together), rem(block, together));
       head = math.named(head, "sequence_head");
       tile = math.sub(math.sub(tiles, 1), rem(turn, tiles));
-      h = math.named(firstHead(rem(head, heads)), "h");
-      batch = math.named(div(head, heads), "b");
     } else {
-      Index head = math.named(div(block, tiles), "sequence_head");
+      head = math.named(div(block, tiles), "sequence_head");
       tile = rem(block, tiles);
-      h = math.named(firstHead(rem(head, heads)), "h");
-      batch = math.named(div(head, heads), "b");
     }
+    h = math.named(firstHead(rem(head, heads)), "h");
+    batch = math.named(div(head, heads), "b");
     q0 = math.named(math.mul(tile, config.getQueries()), "q0");
     rows = writeRows = math.named(math.min(math.sub(seqlen, q0), config.getQueries()), "rows");
     lenQ = seqlen;
@@ -134,8 +132,7 @@ private:
   /// Likewise; slots of several sequences, so all heads of a slot together.
   void findPackedTile() {
     Index block = findTile();
-    Index slots = math.add(math.add(math.floorDiv(arg("total_q"), config.getQueries()), arg("batch")), 2);
-    slots = math.named(slots, "slots");
+    Index slots = math.named(this->slots(config.getQueries()), "slots");
     Index slot = 0;
     if (growsWithRows()) {
       h = math.named(firstHead(rem(block, gridHeads())), "h");

@@ -45,6 +45,34 @@ KernelArguments KernelArguments::ofMerge(ProblemOp problem) {
   return arguments;
 }
 
+KernelArguments KernelArguments::ofSegments(SegmentsOp segments) {
+  KernelArguments arguments;
+  Builder b(segments.getContext());
+  for (const ProblemTensor &tensor : tensorsOf(segments))
+    arguments.add(tensor.name, tile::PtrType::get(b.getContext(), b.getI32Type()));
+  for (const char *size : {"batch", "seqlen_q", "seqlen_kv"})
+    arguments.add(size, b.getI32Type());
+  if (segments.getRule().hasPositions())
+    for (const char *size : {"position_rows_q", "position_rows_kv"})
+      arguments.add(size, b.getI32Type());
+  arguments.add("queue", tile::QueueType::get(b.getContext()));
+  return arguments;
+}
+
+tile::KernelOp KernelArguments::makeKernel(OpBuilder &b, Location loc, StringRef name, StringRef target, bool packed,
+                                           int64_t heads, IntegerAttr cluster, tile::ConfigAttr config) const {
+  SmallVector<Attribute> names;
+  SmallVector<Type> types;
+  for (auto &[argument, type] : list) {
+    names.push_back(b.getStringAttr(argument));
+    types.push_back(type);
+  }
+  auto kernel = tile::KernelOp::create(b, loc, name, b.getArrayAttr(names), target, packed, heads, cluster, config,
+                                       IntegerAttr());
+  kernel.getBody().emplaceBlock().addArguments(types, SmallVector<Location>(types.size(), loc));
+  return kernel;
+}
+
 void KernelArguments::addPointers(ProblemOp problem, ArrayRef<ProblemTensor> tensors) {
   Builder b(problem.getContext());
   for (const ProblemTensor &tensor : tensors) {

@@ -28,6 +28,13 @@ namespace attn {
 struct KernelArguments {
   static KernelArguments ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes);
   static KernelArguments ofMerge(ProblemOp problem);
+  /// Tensors (int32), `batch`, `seqlen_q`, `seqlen_kv`, with positions `position_rows_q`
+  /// and `position_rows_kv`, the `queue`.
+  static KernelArguments ofSegments(SegmentsOp segments);
+
+  /// A kernel with these arguments and an empty body. `cluster`: null but for rows.
+  tile::KernelOp makeKernel(mlir::OpBuilder &b, mlir::Location loc, llvm::StringRef name, llvm::StringRef target,
+                            bool packed, int64_t heads, mlir::IntegerAttr cluster, tile::ConfigAttr config) const;
 
   llvm::SmallVector<std::pair<std::string, mlir::Type>> list;
 

@@ -10,12 +10,12 @@
 
 namespace attn {
 
+/// Of any kernel.
 class KernelBody {
 protected:
-  /// Writes at the end of `kernel`, whose arguments are `KernelArguments` of `problem`.
-  KernelBody(ProblemOp problem, tile::KernelOp kernel)
-      : problem(problem), b(mlir::OpBuilder::atBlockEnd(&kernel.getBody().front())), loc(problem.getLoc()),
-        math(b, loc) {
+  /// Writes at the end of `kernel`, whose arguments are `KernelArguments`.
+  KernelBody(tile::KernelOp kernel)
+      : b(mlir::OpBuilder::atBlockEnd(&kernel.getBody().front())), loc(kernel.getLoc()), math(b, loc) {
     for (auto [name, arg] :
          llvm::zip(kernel.getArgNames().getAsValueRange<mlir::StringAttr>(), kernel.getBody().getArguments()))
       args[name] = arg;
@@ -38,6 +38,20 @@ protected:
   mlir::Value wide(int64_t a) { return mlir::arith::ConstantIntOp::create(b, loc, a, 64); }
   mlir::Value mul(mlir::Value a, mlir::Value c) { return mlir::arith::MulIOp::create(b, loc, a, c); }
   mlir::Value add(mlir::Value a, mlir::Value c) { return mlir::arith::AddIOp::create(b, loc, a, c); }
+
+  mlir::OpBuilder b;
+  mlir::Location loc;
+  IndexMath math;
+  llvm::StringMap<mlir::Value> args;
+};
+
+/// Of a kernel on the tensors of a problem.
+class ProblemBody : protected KernelBody {
+protected:
+  ProblemBody(ProblemOp problem, tile::KernelOp kernel) : KernelBody(kernel), problem(problem) {}
+
+  /// Tiles of `rows` rows that the grid of a packed problem has (rt::GridRule).
+  Index slots(int64_t rows) { return math.add(math.add(math.floorDiv(arg("total_q"), rows), arg("batch")), 2); }
 
   //===------------------------------------------------------------------===//
   // Addresses
@@ -79,10 +93,6 @@ protected:
   }
 
   ProblemOp problem;
-  mlir::OpBuilder b;
-  mlir::Location loc;
-  IndexMath math;
-  llvm::StringMap<mlir::Value> args;
 };
 
 } // namespace attn

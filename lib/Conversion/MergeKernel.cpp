@@ -14,22 +14,20 @@ using namespace attn::tile;
 // A warp for each row, which waits for memory three times and computes next to nothing:
 // with sixteen rows a warp, merging took longer than what was merged.
 ConfigAttr attn::mergeConfig(MLIRContext *context) {
-  return ConfigAttr::get(context, /*q_tile=*/4, /*kv_tile=*/16, /*warps=*/4, /*blocks=*/4, false, false, 2, 1, false,
-                         false, /*splits=*/1,
-                         /*pack_heads=*/1);
+  return ConfigAttr::get(context, /*q_tile=*/4, /*kv_tile=*/16, /*warps=*/4, /*blocks=*/4);
 }
 
 namespace {
-class MergeKernel : KernelBody {
+class MergeKernel : ProblemBody {
 public:
   MergeKernel(ProblemOp problem, KernelOp kernel)
-      : KernelBody(problem, kernel), packed(kernel.getPacked()), rowsInTile(kernel.getConfig().getQTile()) {}
+      : ProblemBody(problem, kernel), packed(kernel.getPacked()), rowsInTile(kernel.getConfig().getQTile()) {}
 
   void build() {
     Index block = Value(BlockIndexOp::create(b, loc));
-    Index extent = arg(packed ? "total_q" : "seqlen_q"), tiles = math.ceilDiv(extent, rowsInTile);
-    if (packed) // of the grid's slots, those behind the last row find none
-      tiles = math.add(math.add(math.floorDiv(extent, rowsInTile), arg("batch")), 2);
+    Index extent = arg(packed ? "total_q" : "seqlen_q");
+    // Of a packed grid's slots, those behind the last row find none.
+    Index tiles = packed ? slots(rowsInTile) : math.ceilDiv(extent, rowsInTile);
     tiles = math.named(tiles, "tiles");
     Index row = math.named(math.mul(rem(block, tiles), rowsInTile), "row0"), head = div(block, tiles), batch = 0;
     if (!packed) {

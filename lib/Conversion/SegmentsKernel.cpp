@@ -4,8 +4,8 @@
 // each other enters as arithmetic on what is counted.
 //
 #include "SegmentsKernel.h"
-#include "attn/Dialect/Attn/IR/ProblemTensors.h"
-#include "llvm/ADT/StringMap.h"
+#include "KernelArguments.h"
+#include "KernelBody.h"
 
 using namespace mlir;
 using namespace attn;
@@ -13,34 +13,11 @@ using namespace attn::tile;
 
 namespace {
 
-class SegmentsKernel {
+class SegmentsKernel : KernelBody {
 public:
-  SegmentsKernel(SegmentsOp op, StringRef target, int64_t cluster)
-      : op(op), rule(op.getRule()), b(op), loc(op.getLoc()) {
-    SmallVector<Attribute> names;
-    SmallVector<Type> types;
-    auto add = [&](StringRef name, Type type) {
-      names.push_back(b.getStringAttr(name));
-      types.push_back(type);
-    };
-    for (const ProblemTensor &tensor : tensorsOf(op))
-      add(tensor.name, PtrType::get(b.getContext(), b.getI32Type()));
-    for (const char *size : {"batch", "seqlen_q", "seqlen_kv"})
-      add(size, b.getI32Type());
-    if (rule.hasPositions())
-      for (const char *size : {"position_rows_q", "position_rows_kv"})
-        add(size, b.getI32Type());
-    add("queue", QueueType::get(b.getContext()));
-    auto config = ConfigAttr::get(b.getContext(), op.getTiles().value_or(128), 128, /*warps=*/16, /*blocks=*/1, false,
-                                  false, 2, 1, false, false, /*splits=*/1, /*pack_heads=*/1);
-    auto kernel = KernelOp::create(b, loc, op.getSymName(), b.getArrayAttr(names), target, /*packed=*/false,
-                                   /*heads=*/1, b.getI64IntegerAttr(cluster), config, IntegerAttr());
-    Block &body = kernel.getBody().emplaceBlock();
-    body.addArguments(types, SmallVector<Location>(types.size(), loc));
-    for (auto [name, arg] : llvm::zip_equal(names, body.getArguments()))
-      args[cast<StringAttr>(name)] = arg;
-    b.setInsertionPointToStart(&body);
-    table = PlaceOp::create(b, loc, TableType::get(b.getContext(), op.getSegments(), cluster), "table");
+  SegmentsKernel(SegmentsOp op, KernelOp kernel) : KernelBody(kernel), op(op), rule(op.getRule()) {
+    auto type = TableType::get(b.getContext(), op.getSegments(), *kernel.getCluster());
+    table = PlaceOp::create(b, loc, type, "table");
   }
 
   void build() {
@@ -49,9 +26,7 @@ public:
     CountSegmentsOp::create(b, loc, table, q, kv);
     auto bound = BoundSegmentsOp::create(b, loc, table, q, rule.family == SegmentRule::BottomRight);
     write(bound.getBody(), 6, [&](IndexMath &math, ArrayRef<Index> of) { return bounds(math, of); });
-    Value none;
-    SelectSegmentsOp::create(b, loc, table, q, kv, op.getMaps() ? args["segments_q"] : none,
-                             op.getMaps() ? args["segments_kv"] : none);
+    SelectSegmentsOp::create(b, loc, table, q, kv, args.lookup("segments_q"), args.lookup("segments_kv"));
     if (rule.hasPositions()) {
       auto check = CheckSegmentsOp::create(b, loc, table, q, kv);
       write(check.getBody(), 3, [&](IndexMath &math, ArrayRef<Index> of) { return claims(math, of); });
@@ -66,7 +41,6 @@ public:
                               args["cu_seqlens_kv"], *op.getTiles(), args["tiles_q"], args["tile_count"]);
       write(list.getBody(), 4, [&](IndexMath &math, ArrayRef<Index> of) { return cost(math, of); });
     }
-    op.erase();
   }
 
 private:
@@ -130,14 +104,18 @@ private:
 
   SegmentsOp op;
   SegmentRule rule;
-  OpBuilder b;
-  Location loc;
-  llvm::StringMap<Value> args;
   Value table, row, q, kv;
 };
 
 } // namespace
 
 void attn::writeSegments(SegmentsOp op, StringRef target, int64_t cluster) {
-  SegmentsKernel(op, target, cluster).build();
+  OpBuilder b(op);
+  // Sizes of tiles are those of the tiles it lists.
+  auto config = ConfigAttr::get(b.getContext(), op.getTiles().value_or(128), 128, /*warps=*/16, /*blocks=*/1);
+  KernelOp kernel =
+      KernelArguments::ofSegments(op).makeKernel(b, op.getLoc(), op.getSymName(), target,
+                                                 /*packed=*/false, /*heads=*/1, b.getI64IntegerAttr(cluster), config);
+  SegmentsKernel(op, kernel).build();
+  op.erase();
 }

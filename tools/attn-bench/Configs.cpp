@@ -22,7 +22,6 @@ static std::vector<int64_t> multiplesOf16(int64_t from, int64_t to) {
 
 static std::vector<ConfigAttr> hopperConfigs(ProblemOp problem) {
   std::vector<ConfigAttr> configs;
-  auto add = [&](auto... parameters) { configs.push_back(ConfigAttr::get(problem.getContext(), parameters...)); };
   for (auto [warps, blocks] : {std::pair(4, 1), {4, 2}, {4, 3}, {8, 1}, {12, 1}}) {
     // An instruction with all of O as its operand: ptxas wants room for it before roles share registers out anew.
     if (int64_t(problem.getDimV()) / 2 + 30 > 2048 / (blocks * (warps + 4)))
@@ -36,8 +35,10 @@ static std::vector<ConfigAttr> hopperConfigs(ProblemOp problem) {
         for (int64_t qStages : {1, 2})
           for (auto [turns, narrow] : {std::pair(false, false), {true, false}, {false, true}})
             if (warps > 4 || (!turns && !narrow)) // one warpgroup has nobody to differ from
-              add(16 * warps, kvTile, warps, blocks, false, false, stages, qStages, turns, narrow, /*splits=*/1,
-                  /*pack_heads=*/1);
+              configs.push_back(ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, blocks)
+                                    .withStages(stages, qStages)
+                                    .withTurns(turns)
+                                    .withNarrow(narrow));
     }
   }
   return configs;
@@ -54,9 +55,9 @@ static std::vector<ConfigAttr> ampereConfigs(ProblemOp problem) {
             if (qTile > 256 || registersFor(problem, qTile, kvTile, warps, holdQ) > most)
               continue;
             for (bool oneBody : {false, true})
-              configs.push_back(ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks, holdQ, oneBody, 2,
-                                                1, false, false, /*splits=*/1,
-                                                /*pack_heads=*/1));
+              configs.push_back(ConfigAttr::get(problem.getContext(), qTile, kvTile, warps, blocks)
+                                    .withHoldQ(holdQ)
+                                    .withOneBody(oneBody));
           }
   return configs;
 }
@@ -65,9 +66,7 @@ static std::vector<ConfigAttr> hostConfigs(ProblemOp problem) {
   std::vector<ConfigAttr> configs;
   for (int64_t qTile : {16, 32, 64, 128})
     for (int64_t kvTile : {16, 32, 64, 128})
-      configs.push_back(ConfigAttr::get(problem.getContext(), qTile, kvTile, 1, 1, false, false, 2, 1, false, false,
-                                        /*splits=*/1,
-                                        /*pack_heads=*/1));
+      configs.push_back(ConfigAttr::get(problem.getContext(), qTile, kvTile, /*warps=*/1, /*blocks=*/1));
   return configs;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SegmentsSuite.h"
 #include "Timing.h"
-#include <cmath>
 #include <fmt/format.h>
 #include <random>
 
@@ -138,8 +137,6 @@ double percentile(std::vector<double> values, double p) {
   return values[size_t(p * (values.size() - 1))];
 }
 
-double rounded(double x) { return std::round(x * 100) / 100; }
-
 rt::Result<Json> runCase(const SegmentsCase &c, const Target &target) {
   std::string text = fmt::format("attn.segments @rows mask({}) segments({})", c.mask, c.segments);
   Clock compiling;
@@ -168,13 +165,13 @@ rt::Result<Json> runCase(const SegmentsCase &c, const Target &target) {
   }
   return Json{{"peer", "attnc"},
               {"case", c.name},
-              {"us", rounded(median(us))},
-              {"us_p10", rounded(percentile(us, 0.1))},
-              {"us_p90", rounded(percentile(us, 0.9))},
-              {"call_us", rounded(median(wall))},
+              {"us", rounded(median(us), 100)},
+              {"us_p10", rounded(percentile(us, 0.1), 100)},
+              {"us_p90", rounded(percentile(us, 0.9), 100)},
+              {"call_us", rounded(median(wall), 100)},
               {"kernels", 1},
               {"workspace_bytes", *workspace},
-              {"compile_ms", rounded(compileMs)}};
+              {"compile_ms", rounded(compileMs, 100)}};
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Timing.h"
 #include "attn-rt/Compiler.h"
+#include <cmath>
 #include <ctime>
 #include <fstream>
 #include <thread>
@@ -12,6 +13,8 @@ double bench::median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
   return values[values.size() / 2];
 }
+
+double bench::rounded(double x, double unit) { return std::round(x * unit) / unit; }
 
 /// Times one launch after another on the wall clock.
 static rt::Status timeHost(const Kernel &kernel, const Workload &work, double budgetMs, Timing &timing) {

@@ -41,6 +41,8 @@ private:
 };
 
 double median(std::vector<double> values);
+/// To multiples of 1 / unit, for lines that people read.
+double rounded(double x, double unit = 1e4);
 
 /// GPU, driver, NVRTC, date; or the CPU.
 nlohmann::ordered_json describeMachine(const Target &target);

@@ -295,7 +295,6 @@ void Tuner::printTable(llvm::raw_ostream &os) const {
 
 void Tuner::printJson(llvm::raw_ostream &os) const {
   std::optional<double> flops = flopsOf(problem, request.sizes);
-  auto rounded = [](double x, double unit) { return std::round(x * unit) / unit; };
   for (const Tried &tried : list) {
     Json line = {{"peer", "attnc"}, {"case", request.name}, {"config", textOf(tried.config)}};
     if (!tried.samples.empty()) {

@@ -13,7 +13,6 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 using namespace attn;
@@ -50,8 +49,6 @@ static cl::list<int64_t>
     lengthsAsked("lengths", cl::CommaSeparated, cl::cat(tuning),
                  cl::desc("of a file's packed sequences; default: 16384 tokens of the typical length"));
 
-static double rounded(double x, double unit = 1e4) { return std::round(x * unit) / unit; }
-
 static rt::Result<Json> runCase(const Case &c, const Target &target) {
   Compilation compilation;
   std::string text = c.problem(config);
@@ -76,12 +73,12 @@ static rt::Result<Json> runCase(const Case &c, const Target &target) {
   bool cold = compiled.origin == rt::CompiledKernel::Origin::Compiled;
   Json line = {{"peer", "attnc"},
                {"case", c.name},
-               {"fwd_ms", rounded(timing->medianMs)},
-               {"fwd_tf", rounded(flops / timing->medianMs / 1e9, target.isHost() ? 1e4 : 10)},
-               {"gb_s", rounded(timing->bytes / timing->medianMs / 1e6, 10)},
-               {cold ? "compile_cold_ms" : "compile_warm_ms", rounded(createMs, 10)}};
+               {"fwd_ms", bench::rounded(timing->medianMs)},
+               {"fwd_tf", bench::rounded(flops / timing->medianMs / 1e9, target.isHost() ? 1e4 : 10)},
+               {"gb_s", bench::rounded(timing->bytes / timing->medianMs / 1e6, 10)},
+               {cold ? "compile_cold_ms" : "compile_warm_ms", bench::rounded(createMs, 10)}};
   if (!target.isHost())
-    line["launch_us"] = rounded(timing->launchUs, 100);
+    line["launch_us"] = bench::rounded(timing->launchUs, 100);
   for (auto &[key, value] : compiled.artifact.notes)
     line[key] = value;
   return line;
@@ -201,7 +198,7 @@ int main(int argc, char **argv) {
     if (c.suite != "cpu" || !target.isHost())
       continue;
     double ms = bench::timeNaiveLoop(c.batch * c.heads, c.seqlen, c.dim, c.mask == "#attn.causal");
-    llvm::outs() << Json{{"peer", "plain -O2 loop, all CPUs"}, {"case", c.name}, {"fwd_ms", rounded(ms)}}.dump()
+    llvm::outs() << Json{{"peer", "plain -O2 loop, all CPUs"}, {"case", c.name}, {"fwd_ms", bench::rounded(ms)}}.dump()
                  << "\n";
   }
   return status;

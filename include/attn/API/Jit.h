@@ -63,6 +63,8 @@ private:
   rt::Result<std::vector<int32_t>> contentsOf(const TensorView &view) const;
   /// Into how many parts a launch shares out keys.
   rt::Result<int> splitsFor(const Sizes &sizes) const;
+  /// What a launch needs, yet without memory.
+  rt::Result<Workspace> workspaceFor(const Sizes &sizes) const;
 
   Program program;
   std::shared_ptr<const rt::CompiledKernel> compiled;

@@ -2,6 +2,4 @@
 //
 // The verbs of a kernel that has a row of tokens in each cluster of blocks.
 #pragma once
-#include "attn/cluster.cuh"
-#include "attn/segments.cuh"
 #include "attn/sequences.cuh"

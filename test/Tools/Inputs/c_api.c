@@ -6,13 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                                               \
-  do {                                                                                                                 \
-    if (!(condition)) {                                                                                                \
-      fprintf(stderr, "%s:%d: not so: %s; last error: %s\n", __FILE__, __LINE__, #condition, attnLastError());         \
-      exit(1);                                                                                                         \
-    }                                                                                                                  \
-  } while (0)
+#include "check.h"
 
 enum { HEADS = 2, DIM = 16, MOST = 160 };
 
@@ -54,6 +48,18 @@ static void check(int first, int length, int tokens) {
     }
 }
 
+/* The tensors of two sequences: of `a` tokens, and of the others. */
+static int64_t shape[3] = {0, HEADS, DIM}, lseShape[2] = {HEADS, 0}, offsets[1] = {3};
+static const attnTensor *launchOf(int a, int tokens) {
+  static const attnTensor tensors[7] = {{q, attnBF16, 3, shape, NULL},     {k, attnBF16, 3, shape, NULL},
+                                        {v, attnBF16, 3, shape, NULL},     {o, attnBF16, 3, shape, NULL},
+                                        {lse, attnF32, 2, lseShape, NULL}, {cu, attnI32, 1, offsets, NULL},
+                                        {cu, attnI32, 1, offsets, NULL}};
+  shape[0] = lseShape[1] = tokens;
+  cu[0] = 0, cu[1] = a, cu[2] = tokens;
+  return tensors;
+}
+
 static const char *problem = "attn.problem @p mask(#attn.causal) layout(thd) heads(2) dims(16) dtype(bf16)";
 
 /* A kernel that shares out keys: it wants a workspace, and what is in it does not matter. */
@@ -61,12 +67,7 @@ static void splits(void) {
   const char *text = "attn.problem @s mask(#attn.causal) layout(thd) heads(2) dims(16) dtype(bf16) "
                      "config(#tile.config<q_tile = 64, kv_tile = 16, warps = 1, blocks = 1, splits = 3>)";
   const int tokens = 150, a = 90;
-  int64_t shape[3] = {tokens, HEADS, DIM}, lseShape[2] = {HEADS, tokens}, offsets[1] = {3};
-  cu[0] = 0, cu[1] = a, cu[2] = tokens;
-  attnTensor tensors[7] = {{q, attnBF16, 3, shape, NULL},    {k, attnBF16, 3, shape, NULL},
-                           {v, attnBF16, 3, shape, NULL},    {o, attnBF16, 3, shape, NULL},
-                           {lse, attnF32, 2, lseShape, NULL}, {cu, attnI32, 1, offsets, NULL},
-                           {cu, attnI32, 1, offsets, NULL}};
+  const attnTensor *tensors = launchOf(a, tokens);
   attnKernel *kernel = NULL;
   int64_t before = attnCompileCount();
   CHECK(attnCompile(text, NULL, "cpu", &kernel) == 0);
@@ -167,12 +168,7 @@ int main(void) {
   /* 50 sets of lengths, one compilation. */
   for (int run = 0; run < 50; ++run) {
     int a = run * 37 % 83, b = run * 53 % 71, tokens = a + b;
-    int64_t shape[3] = {tokens, HEADS, DIM}, lseShape[2] = {HEADS, tokens}, offsets[1] = {3};
-    cu[0] = 0, cu[1] = a, cu[2] = tokens;
-    attnTensor tensors[7] = {{q, attnBF16, 3, shape, NULL},    {k, attnBF16, 3, shape, NULL},
-                             {v, attnBF16, 3, shape, NULL},    {o, attnBF16, 3, shape, NULL},
-                             {lse, attnF32, 2, lseShape, NULL}, {cu, attnI32, 1, offsets, NULL},
-                             {cu, attnI32, 1, offsets, NULL}};
+    const attnTensor *tensors = launchOf(a, tokens);
     size_t bytes = 77;
     CHECK(attnWorkspaceSize(kernel, tensors, &bytes) == 0 && bytes == 0);
     memset(o, 0xff, sizeof o);

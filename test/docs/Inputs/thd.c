@@ -6,13 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                                               \
-  do {                                                                                                                 \
-    if (!(condition)) {                                                                                                \
-      fprintf(stderr, "%s:%d: not so: %s; last error: %s\n", __FILE__, __LINE__, #condition, attnLastError());         \
-      exit(1);                                                                                                         \
-    }                                                                                                                  \
-  } while (0)
+#include "../../Tools/Inputs/check.h"
 
 static int32_t ids[] = {1, 1, 1, 0, 2, 2, 0, 0, 3, 3, 3, 3, 1, 1, 0, 0, 0, 0, 2, 2, 2, 0, 0, 0};
 static int32_t positions[] = {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0};

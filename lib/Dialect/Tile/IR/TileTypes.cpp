@@ -206,12 +206,71 @@ LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, i
   return success();
 }
 
+namespace {
+/// A config's fields, to be changed one by one.
+struct Fields {
+  MLIRContext *context;
+  int64_t qTile, kvTile, warps, blocks;
+  bool holdQ, oneBody;
+  int64_t stages, qStages;
+  bool turns, narrow;
+  int64_t splits, packHeads;
+
+  explicit Fields(ConfigAttr c)
+      : context(c.getContext()), qTile(c.getQTile()), kvTile(c.getKvTile()), warps(c.getWarps()), blocks(c.getBlocks()),
+        holdQ(c.getHoldQ()), oneBody(c.getOneBody()), stages(c.getStages()), qStages(c.getQStages()),
+        turns(c.getTurns()), narrow(c.getNarrow()), splits(c.getSplits()), packHeads(c.getPackHeads()) {}
+  operator ConfigAttr() const {
+    return ConfigAttr::get(context, qTile, kvTile, warps, blocks, holdQ, oneBody, stages, qStages, turns, narrow,
+                           splits, packHeads);
+  }
+};
+} // namespace
+
+ConfigAttr ConfigAttr::withKvTile(int64_t keys) const {
+  Fields fields(*this);
+  fields.kvTile = keys;
+  return fields;
+}
+
+ConfigAttr ConfigAttr::withHoldQ(bool holds) const {
+  Fields fields(*this);
+  fields.holdQ = holds;
+  return fields;
+}
+
+ConfigAttr ConfigAttr::withOneBody(bool one) const {
+  Fields fields(*this);
+  fields.oneBody = one;
+  return fields;
+}
+
+ConfigAttr ConfigAttr::withStages(int64_t stages, int64_t qStages) const {
+  Fields fields(*this);
+  fields.stages = stages, fields.qStages = qStages;
+  return fields;
+}
+
+ConfigAttr ConfigAttr::withTurns(bool turns) const {
+  Fields fields(*this);
+  fields.turns = turns;
+  return fields;
+}
+
+ConfigAttr ConfigAttr::withNarrow(bool narrow) const {
+  Fields fields(*this);
+  fields.narrow = narrow;
+  return fields;
+}
+
 ConfigAttr ConfigAttr::withSplits(int64_t splits) const {
-  return get(getContext(), getQTile(), getKvTile(), getWarps(), getBlocks(), getHoldQ(), getOneBody(), getStages(),
-             getQStages(), getTurns(), getNarrow() && splits == 1, splits, getPackHeads());
+  Fields fields(*this);
+  fields.splits = splits, fields.narrow &= splits == 1;
+  return fields;
 }
 
 ConfigAttr ConfigAttr::withPackHeads(int64_t heads) const {
-  return get(getContext(), getQTile(), getKvTile(), getWarps(), getBlocks(), getHoldQ(), getOneBody(), getStages(),
-             getQStages(), getTurns(), getNarrow() && heads == 1, getSplits(), heads);
+  Fields fields(*this);
+  fields.packHeads = heads, fields.narrow &= heads == 1;
+  return fields;
 }

@@ -60,6 +60,10 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
                         DefaultValuedParameter<"bool", "false">:$narrow,
                         DefaultValuedParameter<"int64_t", "1">:$splits,
                         DefaultValuedParameter<"int64_t", "1">:$pack_heads);
+  let builders = [AttrBuilder<(ins "int64_t":$q_tile, "int64_t":$kv_tile, "int64_t":$warps, "int64_t":$blocks), [{
+    return $_get($_ctxt, q_tile, kv_tile, warps, blocks, /*hold_q=*/false, /*one_body=*/false, /*stages=*/2,
+                 /*q_stages=*/1, /*turns=*/false, /*narrow=*/false, /*splits=*/1, /*pack_heads=*/1);
+  }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -67,7 +71,14 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     int64_t getQueries() const { return getQTile() / getPackHeads(); }
     /// Are the keys of a query tile shared out among blocks?
     bool isSplit() const { return getSplits() != 1; }
-    /// The same with other splits, or packed heads; not narrow if there are any.
+    /// The same but for what they say.
+    ConfigAttr withKvTile(int64_t keys) const;
+    ConfigAttr withHoldQ(bool holds) const;
+    ConfigAttr withOneBody(bool one) const;
+    ConfigAttr withStages(int64_t stages, int64_t qStages) const;
+    ConfigAttr withTurns(bool turns) const;
+    ConfigAttr withNarrow(bool narrow) const;
+    /// Likewise; not narrow if there are any.
     ConfigAttr withSplits(int64_t splits) const;
     ConfigAttr withPackHeads(int64_t heads) const;
   }];

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels, places, copies and products, results, the walk over keys. What is done to
-// fragments in between, and who does what in a block, have files of their own.
+// Kernels, places, copies and products, the walk over keys. What is done to fragments in
+// between, where results go, and who does what in a block, have files of their own.
 #ifndef TILE_OPS
 #define TILE_OPS
 
 include "attn/Dialect/Tile/IR/TileConfig.td"
 include "attn/Dialect/Tile/IR/TileFragmentOps.td"
+include "attn/Dialect/Tile/IR/TileResultOps.td"
 include "attn/Dialect/Tile/IR/TileRoleOps.td"
 include "attn/Dialect/Tile/IR/TileSegmentOps.td"
 include "attn/Dialect/Tile/IR/TileTypes.td"
@@ -356,86 +357,6 @@ def Tile_MmaPvOp : Tile_Op<"mma_pv"> {
                        Optional<I1>:$when);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat = [{ $acc `,` $p `,` $v (`when` `(` $when^ `)`)? attr-dict `:` qualified(type($acc)) `,` qualified(type($p)) `,` qualified(type($v)) }];
-  let hasVerifier = 1;
-}
-
-//===----------------------------------------------------------------------===//
-// Results
-//===----------------------------------------------------------------------===//
-
-def Tile_StoreOp : Tile_Op<"store"> {
-  let summary = "writes a fragment's rows, and zeros to padding rows";
-  let description = [{
-    Rows below `rows` are rounded to the element type and written (as they are, if
-    that is f32), rows from there to `write_rows` are written as 0; `dim` columns each.
-
-    ```mlir
-    tile.store %dst stride(%o_row), %acc rows(%rows, %write_rows) dim 128 : !tile.ptr<bf16>, !tile.frag<128x128, 4>
-    ```
-  }];
-  let arguments = (ins Tile_Ptr:$dst, Tile_Stride:$stride, Tile_Frag:$acc, I32:$rows, I32:$write_rows, I64Attr:$dim);
-  let assemblyFormat = [{ $dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `,` $acc `rows` `(` $rows `,` $write_rows `)` `dim` $dim attr-dict
-    `:` qualified(type($dst)) `,` qualified(type($acc)) }];
-}
-
-def Tile_StoreLseOp : Tile_Op<"store_lse"> {
-  let summary = "writes the log-sum-exp of rows (natural logarithm), -inf to padding rows";
-  let description = [{
-    One after the other, or, where rows are pairs of a query and a head, `stride` apart.
-
-    ```mlir
-    tile.store_lse %dst, %row rows(%rows, %write_rows) : !tile.ptr<f32>, !tile.rows<128, 4>
-    ```
-  }];
-  let arguments = (ins Tile_Ptr:$dst, Optional<Tile_Stride>:$stride, Tile_Rows:$row, I32:$rows, I32:$write_rows);
-  let assemblyFormat = [{ $dst (`stride` `(` $stride^ `` custom<Stride>(type($stride)) `)`)? `,` $row `rows` `(` $rows `,` $write_rows `)` attr-dict `:` qualified(type($dst)) `,` qualified(type($row)) }];
-}
-
-def Tile_StorePaddingOp : Tile_Op<"store_padding"> {
-  let summary = "writes a tile made of padding: 0 (float32: -inf)";
-  let description = [{
-    For slots that stand for padding only. Writes `write_rows` rows of `dim`
-    columns: 0 where the element is bf16 or f16, -inf where it is f32 (LSE).
-
-    ```mlir
-    tile.store_padding %dst stride(%o_row) rows(%write_rows) dim 128 : !tile.ptr<bf16>
-    ```
-  }];
-  let arguments = (ins Tile_Ptr:$dst, Tile_Stride:$stride, I32:$write_rows, I64Attr:$dim);
-  let assemblyFormat = "$dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $write_rows `)` `dim` $dim attr-dict `:` qualified(type($dst))";
-}
-
-def Tile_MergeOp : Tile_Op<"merge"> {
-  let summary = "makes results out of those of parts of the keys";
-  let description = [{
-    Where a query tile's keys were shared out (`splits` of a config), each block
-    left o and lse of its share, both float32; a row's are `pitch` rows apart from
-    one part to the next. Of `rows` rows,
-
-        lse = ln(sum over parts of exp(lse_s))
-        o = sum over parts of exp(lse_s - lse) * o_s
-
-    are written. The sums go over the parts in order, whichever block was first,
-    so the same inputs give the same bits. A part without keys has lse = -inf, and
-    its o is not read: nobody need have written it. A row of which all parts are so
-    (one that sees no key, or padding) has o = 0 and lse = -inf.
-
-    The whole program of a kernel of its own, which follows the one that computes.
-
-    Constraints:
-    - C1: dim is a multiple of 8 from 8 to 256, o has elements of bf16 or f16.
-
-    ```mlir
-    tile.merge %o stride(%o_row) lse(%lse) from(%partial_o, %partial_lse) splits(%splits, %pitch) rows(%rows) dim 128
-      : !tile.ptr<bf16>
-    ```
-  }];
-  let arguments = (ins Tile_Ptr:$o, I64:$stride, Optional<Tile_FloatPtr>:$lse, Tile_FloatPtr:$partial_o,
-                       Tile_FloatPtr:$partial_lse, I32:$splits, I64:$pitch, I32:$rows, I64Attr:$dim);
-  let assemblyFormat = [{
-    $o `stride` `(` $stride `)` (`lse` `(` $lse^ `)`)? `from` `(` $partial_o `,` $partial_lse `)`
-    `splits` `(` $splits `,` $pitch `)` `rows` `(` $rows `)` `dim` $dim attr-dict `:` qualified(type($o))
-  }];
   let hasVerifier = 1;
 }
 

@@ -157,10 +157,6 @@ def Tile_WriteSegmentsOp : Tile_Op<"write_segments"> {
     $table `lengths` `(` $seqlens_q `,` $seqlens_kv `)` `offsets` `(` $offsets_q `,` $offsets_kv `)`
     `status` `(` $status `)` attr-dict `:` qualified(type($table))
   }];
-  let extraClassDeclaration = [{
-    /// What the bits of a status say.
-    enum Status { BadId = 1, Split = 2, Positions = 4, BadPosition = 8 };
-  }];
 }
 
 def Tile_PairSegmentsOp : Tile_Op<"pair_segments"> {

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The one look at all tokens: each warp has 256 at a time, and most of these go on as those before them did.
+#pragma once
+#include "attn/table.cuh"
+
+namespace attn {
+
+// A block's part of a side's tokens, in multiples of four.
+struct Part { int begin, end; };
+template <class Table> ATTN_INLINE Part part_of(const Table &, const Tokens &tokens) {
+  const int each = ((tokens.count + Table::Cluster - 1) / Table::Cluster + 3) / 4 * 4;
+  const int begin = min(cluster_rank<Table::Cluster>() * each, tokens.count);
+  return {begin, min(begin + each, tokens.count)};
+}
+
+// Four elements from `at` on, 0 from `end` on.
+ATTN_INLINE void load_four(const int *from, int at, int end, int (&x)[4]) {
+  if (at + 4 <= end && ((unsigned long long)(from + at) & 15) == 0) {
+    const int4 v = *(const int4 *)(from + at);
+    x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) x[i] = at + i < end ? from[at + i] : 0;
+  }
+}
+
+// A warp's next 256 tokens: a lane has four from 4 * lane on, and four 128 behind them; and the token before the first. Id 0: does not count.
+constexpr int kLane = 8, kChunk = 32 * kLane;
+struct Chunk {
+  int ids[kLane / 4][4], positions[kLane / 4][4], id_before, position_before;
+};
+ATTN_INLINE int token_of(int base, int i) { return base + i / 4 * 128 + 4 * lane_index() + i % 4; }
+ATTN_INLINE Chunk load_chunk(const Tokens &tokens, int base, int end) {
+  Chunk c;
+  c.id_before = c.position_before = 0;
+  if (base > 0 && base < end) {
+    c.id_before = tokens.ids[base - 1];
+    if (tokens.positions) c.position_before = tokens.positions[base - 1];
+  }
+#pragma unroll
+  for (int k = 0; k < kLane / 4; ++k) {
+    load_four(tokens.ids, token_of(base, 4 * k), end, c.ids[k]);
+    if (tokens.positions)
+      load_four(tokens.positions, token_of(base, 4 * k), end, c.positions[k]);
+    else
+      c.positions[k][0] = c.positions[k][1] = c.positions[k][2] = c.positions[k][3] = 0;
+  }
+  return c;
+}
+
+// Token `at` begins a run, or is the first behind one.
+template <class Table> ATTN_INLINE void note_border(Table &t, int side, const Tokens &tokens, int at, int &status) {
+  if (at < tokens.count) {
+    const int position = tokens.positions ? tokens.positions[at] : 0, id = checked_id(t, tokens.ids[at], position, status);
+    if (id) {
+      atomicAdd(&t.get(side, kCount, id - 1), -at);
+      atomicMin(&t.get(side, kFirst, id - 1), at), atomicMin(&t.get(side, kLow, id - 1), position);
+    }
+  }
+  if (at > 0) {
+    const int position = tokens.positions ? tokens.positions[at - 1] : 0, id = checked_id(t, tokens.ids[at - 1], position, status);
+    if (id) {
+      atomicAdd(&t.get(side, kCount, id - 1), at);
+      atomicMax(&t.get(side, kLast, id - 1), at - 1), atomicMax(&t.get(side, kHigh, id - 1), position);
+    }
+  }
+}
+// Of the bits of tokens that begin a run: those of the tokens behind them, and the chunk's first, whose run may have begun elsewhere.
+ATTN_INLINE unsigned seconds_of(unsigned begins) {
+  const unsigned left = __shfl_up_sync(~0u, begins, 1), far = __shfl_sync(~0u, begins, 31);
+  return (begins << 1 & 0xee) | (lane_index() ? left >> 3 & 0x11 : 1 | (far << 1 & 0x10));
+}
+template <class Table> ATTN_INLINE void note_step(Table &t, int side, int id, int step) {
+  atomicMin(&t.get(side, kLeastStep, id - 1), step), atomicMax(&t.get(side, kMostStep, id - 1), step);
+}
+
+// Most chunks continue a segment evenly, or padding: there is a step to note at most. False: nothing is noted, it is another chunk.
+template <class Table> ATTN_INLINE bool note_plain_chunk(Table &t, int side, int base, const Chunk &c) {
+  const int id = c.id_before, first = __shfl_sync(~0u, c.positions[0][0], 0), step = first - c.position_before;
+  const int own = first + 4 * lane_index() * step, last = first + (kChunk - 1) * step;
+  unsigned ids = 0, positions = 0;
+#pragma unroll
+  for (int i = 0; i < kLane; ++i) {
+    ids |= c.ids[i / 4][i % 4] ^ id;
+    positions |= (c.positions[i / 4][i % 4] - step * (i / 4 * 128 + i % 4)) ^ own;
+  }
+  if (base == 0 || unsigned(id) > Table::Segments || !__all_sync(~0u, ids == 0)) return false;
+  if (id == 0) return true;
+  if (step < 0 || step > kFar / kChunk || is_far(first) || is_far(last) || is_far(c.position_before) || !__all_sync(~0u, positions == 0)) return false;
+  if (lane_index() == 0) note_step(t, side, id, step);
+  return true;
+}
+
+// Runs that begin and end, and the same step in all of them.
+template <class Table> ATTN_INLINE bool note_bordered_chunk(Table &t, int side, const Tokens &tokens, int base, const Chunk &c) {
+  unsigned most_id = c.id_before, begins = 0, uneven = 0;
+  int low = c.position_before, high = c.position_before, id = c.id_before, position = c.position_before, steps[kLane];
+#pragma unroll
+  for (int k = 0; k < kLane / 4; ++k) {
+    const int id_left = __shfl_up_sync(~0u, c.ids[k][3], 1), position_left = __shfl_up_sync(~0u, c.positions[k][3], 1);
+    if (lane_index() > 0) id = id_left, position = position_left;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      most_id = max(most_id, unsigned(c.ids[k][i])), low = min(low, c.positions[k][i]), high = max(high, c.positions[k][i]);
+      steps[4 * k + i] = c.positions[k][i] - position;
+      if (c.ids[k][i] != id) begins |= 1u << (4 * k + i);
+      id = c.ids[k][i], position = c.positions[k][i];
+    }
+    id = __shfl_sync(~0u, id, 31), position = __shfl_sync(~0u, position, 31);  // for lane 0
+  }
+  const unsigned inside = __ballot_sync(~0u, c.ids[0][0] != 0 && !(begins & 2));  // lanes that know the step
+  const int step = __shfl_sync(~0u, steps[1], __ffs(inside) - 1);
+#pragma unroll
+  for (int i = 0; i < kLane; ++i)
+    if (c.ids[i / 4][i % 4] && !(begins >> i & 1)) uneven |= steps[i] ^ step;
+  if (!inside || step < 0 || !__all_sync(~0u, most_id <= Table::Segments && !is_far(low) && !is_far(high) && uneven == 0)) return false;
+  int status = 0;
+#pragma unroll 1
+  for (unsigned left = begins; left; left &= left - 1) note_border(t, side, tokens, token_of(base, __ffs(left) - 1), status);
+  unsigned counts = 0;
+#pragma unroll
+  for (int i = 0; i < kLane; ++i) counts |= (c.ids[i / 4][i % 4] != 0) << i;
+#pragma unroll 1
+  for (unsigned left = counts & ~begins & seconds_of(begins); left; left &= left - 1)
+    note_step(t, side, tokens.ids[token_of(base, __ffs(left) - 1)], step);
+  return true;
+}
+
+// What there is to know of a run is at its borders, as long as positions rise by the same step, which is noted once a run and chunk. Where they do not,
+// each token notes its step and positions.
+template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tokens &tokens, int base, int end, Chunk &c, int &status) {
+  unsigned begins = 0, counts = 0;  // bit i: token i begins a run; it is of a segment
+  int steps[kLane], least = kMost, most = kLeast;
+  int id = c.id_before, position = c.position_before;
+  id = checked_id(t, id, position, status);
+#pragma unroll
+  for (int i = 0; i < kLane; ++i) c.ids[i / 4][i % 4] = checked_id(t, c.ids[i / 4][i % 4], c.positions[i / 4][i % 4], status);
+#pragma unroll
+  for (int k = 0; k < kLane / 4; ++k) {
+    const int id_left = __shfl_up_sync(~0u, c.ids[k][3], 1), position_left = __shfl_up_sync(~0u, c.positions[k][3], 1);
+    if (lane_index() > 0) id = id_left, position = position_left;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int bit = 4 * k + i;
+      const bool begun = c.ids[k][i] != (i ? c.ids[k][i - 1] : id), counted = c.ids[k][i] != 0;
+      steps[bit] = c.positions[k][i] - (i ? c.positions[k][i - 1] : position);
+      begins |= begun << bit, counts |= counted << bit;
+      if (counted && !begun) least = min(least, steps[bit]), most = max(most, steps[bit]);
+    }
+    id = __shfl_sync(~0u, c.ids[k][3], 31), position = __shfl_sync(~0u, c.positions[k][3], 31);  // for lane 0
+  }
+  least = __reduce_min_sync(~0u, least), most = __reduce_max_sync(~0u, most);
+  const bool rises = least == most && least >= 0;
+  unsigned borders = 0, noted = 0;
+#pragma unroll
+  for (int i = 0; i < kLane; ++i) borders |= (token_of(base, i) < end) << i;
+  borders &= begins;
+  const unsigned seconds = seconds_of(begins);
+  if (rises) {
+    noted = counts & ~begins & seconds;
+  } else if (least <= most) {
+    noted = counts & ~begins;
+  }
+#pragma unroll 1
+  for (; borders; borders &= borders - 1) note_border(t, side, tokens, token_of(base, __ffs(borders) - 1), status);
+  if (end == tokens.count && end - 1 - base < kChunk && lane_index() == 31) note_border(t, side, tokens, end, status);
+#pragma unroll
+  for (int i = 0; i < kLane; ++i) {
+    if (!(noted >> i & 1)) continue;
+    const int own = c.ids[i / 4][i % 4], here = c.positions[i / 4][i % 4];
+    note_step(t, side, own, steps[i]);
+    if (rises) continue;
+    atomicMin(&t.get(side, kLow, own - 1), min(here, here - steps[i])), atomicMax(&t.get(side, kHigh, own - 1), max(here, here - steps[i]));
+  }
+}
+
+template <class Table> ATTN_INLINE void count_segments(Table &t, const Tokens &q, const Tokens &kv) {
+  const bool self = q.ids == kv.ids && q.positions == kv.positions && q.count == kv.count;
+  const int own = warp_index() * kChunk, stride = blockDim.x / 32 * kChunk;
+  t.clear();
+  for (int i = threadIdx.x; i < (Table::Segments + 31) / 32; i += blockDim.x) t.at.bad[i] = 0;
+  if (threadIdx.x == 0) t.at.runs[0] = t.at.runs[1] = t.at.status = t.at.last = 0;
+  if constexpr (Table::Cluster > 1) cluster_arrive();
+  Part part = part_of(t, q);
+  Chunk next = load_chunk(q, part.begin + own, part.end);
+  __syncthreads();
+  int status = 0;
+#pragma unroll 1
+  for (int side = 0; side < 2 - self; ++side) {
+    const Tokens tokens = side_of(side, q, kv);
+    if (side == 1) part = part_of(t, tokens), next = load_chunk(tokens, part.begin + own, part.end);
+#pragma unroll 1
+    for (int base = part.begin + own; base < part.end; base += stride) {
+      Chunk chunk = next;
+      next = load_chunk(tokens, base + stride, part.end);
+      const bool ends = base + kChunk > part.end || base + kChunk == tokens.count;  // before its last token, or with the row's
+      if (ends || !(note_plain_chunk(t, side, base, chunk) || note_bordered_chunk(t, side, tokens, base, chunk)))
+        note_chunk(t, side, tokens, base, part.end, chunk, status);
+    }
+  }
+  if (status) atomicOr(&t.at.status, status);
+  gather(t, 2 - self);
+  if (self && cluster_rank<Table::Cluster>() == 0) {
+    for (int i = threadIdx.x; i < kFields * Table::Segments; i += blockDim.x) t.items()[kFields * Table::Segments + i] = t.items()[i];
+    __syncthreads();
+  }
+}
+
+}  // namespace attn
