@@ -49,6 +49,30 @@ ATTN_INLINE Chunk load_chunk(const Tokens &tokens, int base, int end) {
   return c;
 }
 
+// What tokens are to those before them: of the same run or not, and the step from there.
+struct Neighbours {
+  int steps[kLane];
+  unsigned begins, counts;  // bit i: token i begins a run; it is of a segment
+};
+ATTN_INLINE Neighbours neighbours_of(const Chunk &c) {
+  Neighbours n;
+  n.begins = n.counts = 0;
+  int id = c.id_before, position = c.position_before;
+#pragma unroll
+  for (int k = 0; k < kLane / 4; ++k) {
+    const int id_left = __shfl_up_sync(~0u, c.ids[k][3], 1), position_left = __shfl_up_sync(~0u, c.positions[k][3], 1);
+    if (lane_index() > 0) id = id_left, position = position_left;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      n.steps[4 * k + i] = c.positions[k][i] - position;
+      n.begins |= (c.ids[k][i] != id) << (4 * k + i), n.counts |= (c.ids[k][i] != 0) << (4 * k + i);
+      id = c.ids[k][i], position = c.positions[k][i];
+    }
+    id = __shfl_sync(~0u, id, 31), position = __shfl_sync(~0u, position, 31);  // for lane 0
+  }
+  return n;
+}
+
 // Token `at` begins a run, or is the first behind one.
 template <class Table> ATTN_INLINE void note_border(Table &t, int side, const Tokens &tokens, int at, int &status) {
   if (at < tokens.count) {
@@ -94,35 +118,23 @@ template <class Table> ATTN_INLINE bool note_plain_chunk(Table &t, int side, int
 
 // Runs that begin and end, and the same step in all of them.
 template <class Table> ATTN_INLINE bool note_bordered_chunk(Table &t, int side, const Tokens &tokens, int base, const Chunk &c) {
-  unsigned most_id = c.id_before, begins = 0, uneven = 0;
-  int low = c.position_before, high = c.position_before, id = c.id_before, position = c.position_before, steps[kLane];
-#pragma unroll
-  for (int k = 0; k < kLane / 4; ++k) {
-    const int id_left = __shfl_up_sync(~0u, c.ids[k][3], 1), position_left = __shfl_up_sync(~0u, c.positions[k][3], 1);
-    if (lane_index() > 0) id = id_left, position = position_left;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      most_id = max(most_id, unsigned(c.ids[k][i])), low = min(low, c.positions[k][i]), high = max(high, c.positions[k][i]);
-      steps[4 * k + i] = c.positions[k][i] - position;
-      if (c.ids[k][i] != id) begins |= 1u << (4 * k + i);
-      id = c.ids[k][i], position = c.positions[k][i];
-    }
-    id = __shfl_sync(~0u, id, 31), position = __shfl_sync(~0u, position, 31);  // for lane 0
-  }
-  const unsigned inside = __ballot_sync(~0u, c.ids[0][0] != 0 && !(begins & 2));  // lanes that know the step
-  const int step = __shfl_sync(~0u, steps[1], __ffs(inside) - 1);
+  const Neighbours n = neighbours_of(c);
+  unsigned most_id = c.id_before, uneven = 0;
+  int low = c.position_before, high = c.position_before;
 #pragma unroll
   for (int i = 0; i < kLane; ++i)
-    if (c.ids[i / 4][i % 4] && !(begins >> i & 1)) uneven |= steps[i] ^ step;
+    most_id = max(most_id, unsigned(c.ids[i / 4][i % 4])), low = min(low, c.positions[i / 4][i % 4]), high = max(high, c.positions[i / 4][i % 4]);
+  const unsigned inside = __ballot_sync(~0u, (n.counts & ~n.begins >> 1 & 1) != 0);  // lanes that know the step
+  const int step = __shfl_sync(~0u, n.steps[1], __ffs(inside) - 1);
+#pragma unroll
+  for (int i = 0; i < kLane; ++i)
+    if (n.counts & ~n.begins & 1u << i) uneven |= n.steps[i] ^ step;
   if (!inside || step < 0 || !__all_sync(~0u, most_id <= Table::Segments && !is_far(low) && !is_far(high) && uneven == 0)) return false;
   int status = 0;
 #pragma unroll 1
-  for (unsigned left = begins; left; left &= left - 1) note_border(t, side, tokens, token_of(base, __ffs(left) - 1), status);
-  unsigned counts = 0;
-#pragma unroll
-  for (int i = 0; i < kLane; ++i) counts |= (c.ids[i / 4][i % 4] != 0) << i;
+  for (unsigned left = n.begins; left; left &= left - 1) note_border(t, side, tokens, token_of(base, __ffs(left) - 1), status);
 #pragma unroll 1
-  for (unsigned left = counts & ~begins & seconds_of(begins); left; left &= left - 1)
+  for (unsigned left = n.counts & ~n.begins & seconds_of(n.begins); left; left &= left - 1)
     note_step(t, side, tokens.ids[token_of(base, __ffs(left) - 1)], step);
   return true;
 }
@@ -130,37 +142,25 @@ template <class Table> ATTN_INLINE bool note_bordered_chunk(Table &t, int side, 
 // What there is to know of a run is at its borders, as long as positions rise by the same step, which is noted once a run and chunk. Where they do not,
 // each token notes its step and positions.
 template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tokens &tokens, int base, int end, Chunk &c, int &status) {
-  unsigned begins = 0, counts = 0;  // bit i: token i begins a run; it is of a segment
-  int steps[kLane], least = kMost, most = kLeast;
-  int id = c.id_before, position = c.position_before;
-  id = checked_id(t, id, position, status);
+  c.id_before = checked_id(t, c.id_before, c.position_before, status);
 #pragma unroll
   for (int i = 0; i < kLane; ++i) c.ids[i / 4][i % 4] = checked_id(t, c.ids[i / 4][i % 4], c.positions[i / 4][i % 4], status);
+  const Neighbours n = neighbours_of(c);
+  int least = kMost, most = kLeast;
 #pragma unroll
-  for (int k = 0; k < kLane / 4; ++k) {
-    const int id_left = __shfl_up_sync(~0u, c.ids[k][3], 1), position_left = __shfl_up_sync(~0u, c.positions[k][3], 1);
-    if (lane_index() > 0) id = id_left, position = position_left;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int bit = 4 * k + i;
-      const bool begun = c.ids[k][i] != (i ? c.ids[k][i - 1] : id), counted = c.ids[k][i] != 0;
-      steps[bit] = c.positions[k][i] - (i ? c.positions[k][i - 1] : position);
-      begins |= begun << bit, counts |= counted << bit;
-      if (counted && !begun) least = min(least, steps[bit]), most = max(most, steps[bit]);
-    }
-    id = __shfl_sync(~0u, c.ids[k][3], 31), position = __shfl_sync(~0u, c.positions[k][3], 31);  // for lane 0
-  }
+  for (int i = 0; i < kLane; ++i)
+    if (n.counts & ~n.begins & 1u << i) least = min(least, n.steps[i]), most = max(most, n.steps[i]);
   least = __reduce_min_sync(~0u, least), most = __reduce_max_sync(~0u, most);
   const bool rises = least == most && least >= 0;
   unsigned borders = 0, noted = 0;
 #pragma unroll
   for (int i = 0; i < kLane; ++i) borders |= (token_of(base, i) < end) << i;
-  borders &= begins;
-  const unsigned seconds = seconds_of(begins);
+  borders &= n.begins;
+  const unsigned seconds = seconds_of(n.begins);
   if (rises) {
-    noted = counts & ~begins & seconds;
+    noted = n.counts & ~n.begins & seconds;
   } else if (least <= most) {
-    noted = counts & ~begins;
+    noted = n.counts & ~n.begins;
   }
 #pragma unroll 1
   for (; borders; borders &= borders - 1) note_border(t, side, tokens, token_of(base, __ffs(borders) - 1), status);
@@ -169,9 +169,9 @@ template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tok
   for (int i = 0; i < kLane; ++i) {
     if (!(noted >> i & 1)) continue;
     const int own = c.ids[i / 4][i % 4], here = c.positions[i / 4][i % 4];
-    note_step(t, side, own, steps[i]);
+    note_step(t, side, own, n.steps[i]);
     if (rises) continue;
-    atomicMin(&t.get(side, kLow, own - 1), min(here, here - steps[i])), atomicMax(&t.get(side, kHigh, own - 1), max(here, here - steps[i]));
+    atomicMin(&t.get(side, kLow, own - 1), min(here, here - n.steps[i])), atomicMax(&t.get(side, kHigh, own - 1), max(here, here - n.steps[i]));
   }
 }
 
