@@ -40,26 +40,26 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(65537, 1) dims(64) dtype(bf1
 
 // -----
 
-// C2: head dims are multiples of 8 from 8 to 256.
-// expected-error @below {{'attn.problem' op expected dim_qk to be a multiple of 8 from 8 to 256, got: 100}}
+// C2: head dims are multiples of 8 from 8 to 256, or, with bounds, to 512.
+// expected-error @below {{'attn.problem' op expected dim_qk to be a multiple of 8 from 8 to 256, or to 512 with `bounds`, got: 100}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(100) dtype(bf16)
 
 // -----
 
 // C2
-// expected-error @below {{expected dim_qk to be a multiple of 8 from 8 to 256, got: 0}}
+// expected-error @below {{expected dim_qk to be a multiple of 8 from 8 to 256, or to 512 with `bounds`, got: 0}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(0) dtype(bf16)
 
 // -----
 
 // C2
-// expected-error @below {{expected dim_v to be a multiple of 8 from 8 to 256, got: 264}}
+// expected-error @below {{expected dim_v to be a multiple of 8 from 8 to 256, or to 512 with `bounds`, got: 264}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(256, 264) dtype(bf16)
 
 // -----
 
 // C2
-// expected-error @below {{expected dim_v to be a multiple of 8 from 8 to 256, got: -64}}
+// expected-error @below {{expected dim_v to be a multiple of 8 from 8 to 256, or to 512 with `bounds`, got: -64}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64, -64) dtype(bf16)
 
 // -----
