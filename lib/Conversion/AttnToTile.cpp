@@ -61,7 +61,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return failure();
     OpBuilder b(problem);
     // Nothing of them is for Hopper alone: kernels on strips, and those that merge.
-    StringRef generic = target == "sm_90a" ? "sm_80" : target.getValue();
+    StringRef generic = target == "sm_90a" ? StringRef("sm_80") : StringRef(target.getValue());
     if (config.hasStrips()) {
       writeStreaming(problem,
                      KernelArguments::ofForward(problem, config, /*boxes=*/false)

@@ -37,10 +37,13 @@ public:
   void build() {
     declarePlaces();
     findUnit();
-    auto exists = scf::IfOp::create(b, loc, math.value(math.lt(batch, arg("batch")))); // the last block may have more
+    // Padding has to be written where there are no sequences, too.
+    sequences = problem.getQLayout().isPacked() ? math.max(arg("batch"), 1) : arg("batch");
+    auto exists = scf::IfOp::create(b, loc, math.value(math.lt(batch, sequences))); // the last block may have more
     b.setInsertionPoint(exists.thenBlock(), exists.thenBlock()->begin());
-    findRows();
+    lenQ = args.contains("seqlen_q") ? arg("seqlen_q") : Index(0);
     findKeys();
+    findRows();
     findArrays();
     keys = keyPointer("k"), values = keyPointer("v");
     Index step = tiles * config.getQueries();
@@ -89,17 +92,16 @@ private:
     h = math.named(firstHead(head), "h");
   }
 
-  /// The rows of the sequence, and those that are to be written.
+  /// Where the sequence's rows begin, and how many are to be written.
   void findRows() {
-    first = 0;
-    lenQ = extent = arg("seqlen_q");
+    extent = lenQ;
     LayoutAttr layout = problem.getQLayout();
     if (!layout.isPacked())
       return;
     first = math.named(load(args[layout.getPadded() ? "padded_offsets_q" : "cu_seqlens_q"], batch), "first");
-    lenQ = extent = math.named(lengthIn("cu_seqlens_q"), "len_q");
     if (layout.getPadded())
-      extent = math.named(math.sub(load(args["padded_offsets_q"], math.add(batch, 1)), first), "extent");
+      extent = math.named(
+          math.sub(load(args["padded_offsets_q"], math.min(math.add(batch, 1), arg("batch"))), first), "extent");
   }
 
   void attend() {
@@ -162,7 +164,7 @@ private:
   void storePadding() {
     LayoutAttr layout = problem.getQLayout();
     Value offsets = args[layout.getPadded() ? "padded_offsets_q" : "cu_seqlens_q"];
-    Index own = math.add(math.mul(batch, tiles), tile), step = math.mul(arg("batch"), tiles);
+    Index own = math.add(math.mul(batch, tiles), tile), step = math.mul(sequences, tiles);
     auto pad = [&](Index begin, Index end) {
       Value from = math.value(math.add(begin, own)), to = math.value(end), by = math.value(step);
       PadRowsOp::create(b, loc, rowPointer("o", 0, batch, h), strideOf("o"), from, to, by, problem.getDimV(),
@@ -180,6 +182,7 @@ private:
   Value Q, K, V, acc, row;
   Value keys, values;        ///< the sequence's first
   std::optional<Cond> live;  ///< does the slot have a head?
+  Index sequences = 0;       ///< that warps are for
   Index tile = 0;            ///< number of the warp among those of its sequence and heads
   Index first = 0;           ///< the sequence's first row in its tensor
   Index extent = 0;          ///< its rows, padding behind them included

@@ -52,7 +52,8 @@ struct Param {
 ///
 ///   rows:   batch, each a cluster of `Artifact::clusters` blocks
 ///   streaming: heads * batch * tiles warps, `warps` of them a block; sequences with
-///           more rows than that take several turns
+///           more rows than that take several turns. (Of a packed batch of 0 as of
+///           one of 1, which has padding to write.)
 ///
 /// A persistent kernel has as many blocks of work; fewer blocks of threads
 /// (`Artifact::blocksToStart`) share them. Where the keys of a query tile go to several
@@ -73,7 +74,7 @@ struct GridRule {
     if (rows)
       return batch;
     if (tiles)
-      return (heads * batch * tiles + warps - 1) / warps;
+      return (heads * std::max<int64_t>(batch, packed) * tiles + warps - 1) / warps;
     int64_t tiles = packed ? queries / qTile + batch + 2 : batch * ((queries + qTile - 1) / qTile);
     return heads * tiles * parts;
   }

@@ -64,6 +64,12 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64, -64) dtype(bf16)
 
 // -----
 
+// C2: with bounds, to 512.
+// expected-error @below {{expected dim_v to be a multiple of 8 from 8 to 512, got: 520}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64, 520) dtype(bf16) bounds(1, 16)
+
+// -----
+
 // C3: dtype is bf16 or f16.
 // expected-error @below {{'attn.problem' op expected dtype bf16 or f16, got: 'f32'}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(f32)
@@ -201,6 +207,18 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) typi
 "attn.problem"() <{dim_qk = 64 : i64, dim_v = 64 : i64, dtype = bf16, heads = 8 : i64, kv_heads = 8 : i64, mask = #attn.full,
   q_layout = #attn.layout<bshd>, k_layout = #attn.layout<bshd>, v_layout = #attn.layout<bshd>, o_layout = #attn.layout<bshd>,
   sym_name = "p", typical_q = 1 : i64}> : () -> ()
+
+// -----
+// C10: bounds likewise.
+// expected-error @below {{'attn.problem' op expected a positive bound, got: 0}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) bounds(1, 0)
+
+// -----
+// C10
+// expected-error @below {{'attn.problem' op expected bounds of both queries and keys, got: one}}
+"attn.problem"() <{dim_qk = 64 : i64, dim_v = 64 : i64, dtype = bf16, heads = 8 : i64, kv_heads = 8 : i64, mask = #attn.full,
+  q_layout = #attn.layout<bshd>, k_layout = #attn.layout<bshd>, v_layout = #attn.layout<bshd>, o_layout = #attn.layout<bshd>,
+  sym_name = "p", bound_kv = 1 : i64}> : () -> ()
 
 // -----
 // C8: what kernels call something of their own.
