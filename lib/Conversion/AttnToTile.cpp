@@ -59,6 +59,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
                                     /*lanes=*/32, /*warps=*/1, /*blocks=*/1);
     if (failed(checkConfig(problem, config)))
       return failure();
+    if (problem.getSegments())
+      expandSegments(problem);
     OpBuilder b(problem);
     // Nothing of them is for Hopper alone: kernels on strips, and those that merge.
     StringRef generic = target == "sm_90a" ? StringRef("sm_80") : StringRef(target.getValue());
@@ -93,6 +95,12 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
 
   /// What a target makes of a config that was given by hand.
   LogicalResult checkConfig(ProblemOp problem, ConfigAttr config) {
+    if (problem.getTiles() && config.hasStrips())
+      return problem.emitOpError("expected a config without lanes with tiles, got: ") << config;
+    if (std::optional<int64_t> listed = problem.getTiles(); listed && *listed != config.getQueries())
+      return problem.emitOpError("expected tiles(")
+             << config.getQueries() << "), the queries of a tile of the config in force (or another config), got: tiles("
+             << *listed << ") with " << config;
     if (int64_t group = problem.getHeads() / problem.getKvHeads(); group % config.getPackHeads())
       return problem.emitOpError("expected pack_heads to divide the ")
              << group << " query heads of a kv head, got: " << config;

@@ -53,6 +53,8 @@ static int64_t headsToPack(ProblemOp problem, int64_t rows) {
 // the first tile that is what tiles come close to as well, unless rows are so few that one
 // strip has them all. Head dims beyond 256 are streamed in any case.
 static bool isStreamed(ProblemOp problem) {
+  if (problem.getTiles()) // whose order is asked for
+    return false;
   if (std::max(problem.getDimQk(), problem.getDimV()) > 256)
     return true;
   std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();

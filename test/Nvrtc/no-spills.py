@@ -64,6 +64,12 @@ SPLIT = {  # few queries, whose keys are shared out; the kernel that merges coun
 }
 
 
+LISTED = {  # the rows of a listed tile, by head dim: those of the config
+    "sm_90a": {64: 192, 128: 128, 256: 128},
+    "sm_80": {64: 128, 128: 128, 256: 64},
+}
+
+
 def cases():
     """(chip, mask, layout, d_qk, d_v, dtype), each once, those that take longest first."""
     chosen = set()
@@ -82,6 +88,8 @@ def cases():
     for i, mask in enumerate(STREAMED):
         for j, d in enumerate((8, 64, 80, 128, 256, 320, 512)):
             chosen.add((CHIPS[(i + j) % 4], mask, "thd padded", d, d, ("bf16", "f16")[i % 2]))
+    for chip, tiles in LISTED.items():
+        chosen |= {(chip, "causal", "thd listed", d, d, "bf16") for d in tiles}
     for chip in (*CHIPS, SMALL_CHIP):
         chosen.add((chip, "causal", "bshd", 192, 128, "bf16"))
         chosen.add((chip, "window", "thd", 64, 64, "f16"))
@@ -103,6 +111,8 @@ def compile_one(folder, case):
         text = "attn.segments @{} mask({}) {}\n".format(name_of(case), *SEGMENTS[mask])
     else:
         hint = " typical(16, 32768)" if mask in SPLIT else f" bounds({STREAMED[mask][1]})" if mask in STREAMED else ""
+        if layout == "thd listed":
+            layout, hint = "thd", f" tiles({LISTED[chip][d]})"
         mask = STREAMED[mask][0] if mask in STREAMED else SPLIT.get(mask, mask)
         mask, modifiers = MODIFIED.get(mask, (mask, ""))
         text = (f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED)[mask]}) layout({layout}) heads(16, 4) "
