@@ -80,8 +80,10 @@ def Tile_BlockIndexOp : Tile_Op<"block_index", [Pure, DeclareOpInterfaceMethods<
     - C1: `below` only where it stands in the kernel itself, so that the kernel ends.
 
     ```mlir
-    %block = tile.block_index
-    %listed_block = tile.block_index below(%listed)
+    tile.kernel @k(%listed: i32) target("sm_80") grid(packed heads 1)
+        config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+      %block = tile.block_index below(%listed)
+    }
     ```
   }];
   let arguments = (ins Optional<I32>:$below);
