@@ -142,8 +142,8 @@ def peers(case, copy, flush):
         with contextlib.suppress(Exception), sdpa_kernel(backend):
             run(case, peer, lambda: F.scaled_dot_product_attention(q, k, v), copy, flush)
     q, k, v = (x.transpose(1, 2).contiguous() for x in (q, k, v))
-    if s_q != 1:
-        return
+    if s_q != 1 or case.dim != 128 or case.kv_heads != case.heads or s_kv not in (2, 4, 8, 16) or b != 30720:
+        return  # each takes seconds to compile
 
     @torch.compile(dynamic=False)
     def compiled(q, k, v):
