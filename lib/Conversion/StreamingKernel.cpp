@@ -38,7 +38,7 @@ public:
     declarePlaces();
     findUnit();
     // Padding has to be written where there are no sequences, too.
-    sequences = problem.getQLayout().isPacked() ? math.max(arg("batch"), 1) : arg("batch");
+    sequences = problem.getQLayout().isPacked() ? math.named(math.max(arg("batch"), 1), "sequences") : arg("batch");
     auto exists = scf::IfOp::create(b, loc, math.value(math.lt(batch, sequences))); // the last block may have more
     b.setInsertionPoint(exists.thenBlock(), exists.thenBlock()->begin());
     lenQ = args.contains("seqlen_q") ? arg("seqlen_q") : Index(0);
