@@ -46,6 +46,40 @@ static int64_t headsToPack(ProblemOp problem, int64_t rows) {
   return best;
 }
 
+// Sequences of a few rows, by their bounds or as is typical: then reading them is all there is
+// to do. Measured on an H200 (docs/Schedules/streaming.md): a sequence's time is 0.03 ns for
+// each pair of a row and a key where it is streamed, and 28 ns for each tile of 128 keys where
+// it is not, however few of its rows are there; neither is less than reading takes. Behind
+// the first tile that is what tiles come close to as well, unless rows are so few that one
+// strip has them all. Head dims beyond 256 are streamed in any case.
+static bool isStreamed(ProblemOp problem) {
+  if (problem.getTiles()) // whose order is asked for
+    return false;
+  if (std::max(problem.getDimQk(), problem.getDimV()) > 256)
+    return true;
+  std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
+  if (!queries)
+    return false;
+  int64_t rows = *queries * (problem.getHeads() / problem.getKvHeads()); // that read the same keys
+  return *keys <= 128 ? rows * *keys <= 900 : *keys < 1024 && rows <= 4;
+}
+
+// Measured on an H200 (docs/Schedules/streaming.md). Four keys under way at once, two of them
+// by each lane, are enough with as many warps as registers allow; more lose to less of them.
+static tile::ConfigAttr chooseStrips(ProblemOp problem) {
+  int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
+  int64_t lanes = std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32), own = llvm::divideCeil(dim / 8, lanes);
+  // Rows of a group of lanes share what they read; each costs 16 registers a chunk.
+  int64_t most = own == 1 ? 4 : 2, group = problem.getHeads() / problem.getKvHeads(), pack = 1;
+  for (int64_t heads = 2; heads <= most; ++heads)
+    if (group % heads == 0)
+      pack = heads;
+  int64_t queries = std::clamp<int64_t>(most / pack, 1, problem.expectedQueries().value_or(1));
+  int64_t rows = pack * queries, keys = std::min<int64_t>(4, problem.expectedKeys().value_or(4));
+  int64_t blocks = rows * own == 1 ? 10 : rows * own == 2 ? 6 : 4; // of four warps
+  return tile::ConfigAttr::ofStrips(problem.getContext(), rows, keys, pack, lanes, /*warps=*/4, blocks);
+}
+
 // Measured on an H200 (docs/Schedules/hopper-forward.md). Three warpgroups of 64 rows
 // hide each other's exponents, which at 64 columns take as long as the products, and
 // more so if they take turns; at 128 they have registers for 80 keys only, which pays
@@ -95,6 +129,8 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
 // for most. Not at wide heads with three segments, whose bodies take 1.5 s to
 // compile, nor around 128 under a full mask, where ptxas runs out of registers.
 tile::ConfigAttr attn::chooseConfig(ProblemOp problem, llvm::StringRef target, int64_t arch) {
+  if (isStreamed(problem))
+    return chooseStrips(problem);
   if (target == "sm_90a")
     return chooseHopper(problem);
   auto config = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool holdQ, bool oneBody) {
@@ -116,6 +152,11 @@ tile::ConfigAttr attn::chooseConfig(ProblemOp problem, llvm::StringRef target, i
 }
 
 tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config) {
+  if (config.hasStrips()) {
+    if (config.getKvTile() == 1)
+      return {};
+    return config.withKvTile(config.getKvTile() / 2);
+  }
   if (config.getOneBody() && config.getKvTile() <= 16)
     return {};
   int64_t less = !config.getOneBody() ? 0 : config.getKvTile() >= 64 ? 32 : 16;

@@ -7,7 +7,7 @@ Compiles each kernel with `attn-translate --compile`, two at a time, and prints
 the offenders. The matrix: every mask with every head dim on three chips; packed
 layouts, float16, d_qk != d_v, a chip with little shared memory and, on two chips,
 score modifiers and the rarer masks in samples. And segments: each kind of mask,
-with and without a window, with all results and with few.
+with and without a window, with all results and with few. And short sequences, streamed.
 """
 import os
 import re
@@ -49,6 +49,14 @@ SEGMENTS = {  # masks, and how many segments with what else
 }
 
 
+STREAMED = {  # short sequences: a bound on queries and one on keys
+    "short_full": ("full", "1, 16"),
+    "short_causal": ("bottom_right", "4, 16"),
+    "short_window": ("window", "16"),
+    "short_alibi": ("alibi", "1, 40"),
+}
+
+
 SPLIT = {  # few queries, whose keys are shared out; the kernel that merges counts too
     "few_full": "full",
     "few_causal": "bottom_right",
@@ -77,6 +85,9 @@ def cases():
     for mask in SPLIT:
         for d in (64, 128, 256):
             chosen |= {(chip, mask, "bshd", d, d, "bf16") for chip in ("sm_90a", "sm_80")}
+    for i, mask in enumerate(STREAMED):
+        for j, d in enumerate((8, 64, 80, 128, 256, 320, 512)):
+            chosen.add((CHIPS[(i + j) % 4], mask, "thd padded", d, d, ("bf16", "f16")[i % 2]))
     for chip, tiles in LISTED.items():
         chosen |= {(chip, "causal", "thd listed", d, d, "bf16") for d in tiles}
     for chip in (*CHIPS, SMALL_CHIP):
@@ -99,12 +110,13 @@ def compile_one(folder, case):
     if layout == "segments":
         text = "attn.segments @{} mask({}) {}\n".format(name_of(case), *SEGMENTS[mask])
     else:
-        typical = " typical(16, 32768)" if mask in SPLIT else ""
+        hint = " typical(16, 32768)" if mask in SPLIT else f" bounds({STREAMED[mask][1]})" if mask in STREAMED else ""
         if layout == "thd listed":
-            layout, typical = "thd", f" tiles({LISTED[chip][d]})"
-        mask, modifiers = MODIFIED.get(SPLIT.get(mask, mask), (SPLIT.get(mask, mask), ""))
+            layout, hint = "thd", f" tiles({LISTED[chip][d]})"
+        mask = STREAMED[mask][0] if mask in STREAMED else SPLIT.get(mask, mask)
+        mask, modifiers = MODIFIED.get(mask, (mask, ""))
         text = (f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED)[mask]}) layout({layout}) heads(16, 4) "
-                f"dims({d}, {e}) dtype({dtype}) score([{modifiers}]){typical}\n")
+                f"dims({d}, {e}) dtype({dtype}) score([{modifiers}]){hint}\n")
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     run = subprocess.run(["attn-translate", "--compile", "--quiet", "--target", chip, path], capture_output=True,

@@ -83,18 +83,33 @@ static void printOutputs(OpAsmPrinter &printer, ProblemOp, UnitAttr noLse) {
     printer << " outputs(o)";
 }
 
-static ParseResult parseTypical(OpAsmParser &parser, IntegerAttr &queries, IntegerAttr &keys) {
-  if (failed(parser.parseOptionalKeyword("typical")))
+/// A pair behind a keyword, or nothing.
+static ParseResult parseHint(OpAsmParser &parser, StringRef keyword, IntegerAttr &queries, IntegerAttr &keys) {
+  if (failed(parser.parseOptionalKeyword(keyword)))
     return success();
   return failure(parser.parseLParen() || parsePair(parser, queries, keys) || parser.parseRParen());
 }
 
-static void printTypical(OpAsmPrinter &printer, ProblemOp problem, IntegerAttr queries, IntegerAttr keys) {
+static void printHint(OpAsmPrinter &printer, StringRef keyword, ProblemOp problem, IntegerAttr queries,
+                      IntegerAttr keys) {
   if (!queries || !keys)
     return;
-  printer << " typical(";
+  printer << " " << keyword << "(";
   printPair(printer, problem, queries, keys);
   printer << ")";
+}
+
+static ParseResult parseTypical(OpAsmParser &parser, IntegerAttr &queries, IntegerAttr &keys) {
+  return parseHint(parser, "typical", queries, keys);
+}
+static ParseResult parseBounds(OpAsmParser &parser, IntegerAttr &queries, IntegerAttr &keys) {
+  return parseHint(parser, "bounds", queries, keys);
+}
+static void printTypical(OpAsmPrinter &printer, ProblemOp problem, IntegerAttr queries, IntegerAttr keys) {
+  printHint(printer, "typical", problem, queries, keys);
+}
+static void printBounds(OpAsmPrinter &printer, ProblemOp problem, IntegerAttr queries, IntegerAttr keys) {
+  printHint(printer, "bounds", problem, queries, keys);
 }
 
 #define GET_OP_CLASSES
@@ -103,6 +118,12 @@ static void printTypical(OpAsmPrinter &printer, ProblemOp problem, IntegerAttr q
 double ProblemOp::scaleOrDefault() {
   return getScale() ? getScale()->convertToDouble() : 1.0 / std::sqrt(double(getDimQk()));
 }
+
+static std::optional<int64_t> firstOf(std::optional<uint64_t> bound, std::optional<uint64_t> typical) {
+  return bound ? std::optional<int64_t>(*bound) : typical ? std::optional<int64_t>(*typical) : std::nullopt;
+}
+std::optional<int64_t> ProblemOp::expectedQueries() { return firstOf(getBoundQ(), getTypicalQ()); }
+std::optional<int64_t> ProblemOp::expectedKeys() { return firstOf(getBoundKv(), getTypicalKv()); }
 
 SmallVector<ScoreModifierInterface> ProblemOp::getModifiers() {
   SmallVector<ScoreModifierInterface> modifiers;
@@ -120,12 +141,17 @@ SmallVector<ScoreOperand> attn::scoreOperands(ProblemOp problem) {
   return distinct;
 }
 
+static LogicalResult verifyHint(ProblemOp problem, StringRef what, std::optional<uint64_t> queries,
+                                std::optional<uint64_t> keys) {
+  if (queries.has_value() != keys.has_value()) // C10
+    return problem.emitOpError("expected ") << what << "s of both queries and keys, got: one";
+  for (std::optional<uint64_t> length : {queries, keys})
+    if (length && int64_t(*length) < 1) // C10
+      return problem.emitOpError("expected a positive ") << what << ", got: " << int64_t(*length);
+  return success();
+}
+
 static LogicalResult verifyModifiers(ProblemOp problem) {
-  if (problem.getTypicalQ().has_value() != problem.getTypicalKv().has_value()) // C10
-    return problem.emitOpError("expected typical lengths of both queries and keys, got: one");
-  for (std::optional<uint64_t> typical : {problem.getTypicalQ(), problem.getTypicalKv()})
-    if (typical && int64_t(*typical) < 1) // C10
-      return problem.emitOpError("expected a positive typical length, got: ") << int64_t(*typical);
   std::optional<ArrayAttr> score = problem.getScore();
   if (score && score->size() > 8)
     return problem.emitOpError("expected at most 8 score modifiers, got: ") << score->size();
@@ -222,8 +248,10 @@ LogicalResult ProblemOp::verify() {
     return emitOpError("expected heads to be a positive multiple of kv_heads (at most 65536), got: heads = ")
            << heads << ", kv_heads = " << kvHeads;
   for (auto [name, dim] : {std::pair("dim_qk", getDimQk()), std::pair("dim_v", getDimV())})
-    if (int64_t(dim) < 8 || dim > 256 || dim % 8 != 0) // C2
-      return emitOpError("expected ") << name << " to be a multiple of 8 from 8 to 256, got: " << int64_t(dim);
+    if (int64_t most = getBoundQ() ? 512 : 256; int64_t(dim) < 8 || int64_t(dim) > most || dim % 8 != 0) // C2
+      return emitOpError("expected ") << name << " to be a multiple of 8 from 8 to " << most
+                                      << (most == 256 ? ", or to 512 with `bounds`" : "")
+                                      << ", got: " << int64_t(dim);
   if (!getDtype().isBF16() && !getDtype().isF16()) // C3
     return emitOpError("expected dtype bf16 or f16, got: ") << getDtype();
   auto sameKind = [](LayoutAttr a, LayoutAttr b) {
@@ -242,6 +270,9 @@ LogicalResult ProblemOp::verify() {
   double size = std::abs(scaleOrDefault());
   if (!(size == 0 || (size >= 0x1p-100 && size <= 0x1p100))) // C7
     return emitOpError("expected a scale that is 0 or has a size from 2^-100 to 2^100, got: ") << scaleOrDefault();
+  if (failed(verifyHint(*this, "typical length", getTypicalQ(), getTypicalKv())) || // C10
+      failed(verifyHint(*this, "bound", getBoundQ(), getBoundKv())))
+    return failure();
   if (failed(verifyModifiers(*this)) || failed(verifySegments(*this))) // C9 to C12
     return failure();
   return verifyNames(*this); // C8
