@@ -215,7 +215,7 @@ rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, 
       value = name.ends_with("_q") ? sizes.positionRowsQ : sizes.positionRowsKv;
     } else if (name == "seqlen_q" || name == "total_q") {
       value = sizes.rowsQ;
-    } else if (name == "seqlen_kv") {
+    } else if (name == "seqlen_kv" || name == "total_kv") {
       value = sizes.rowsKv;
     } else {
       auto [owner, axis] = name.split('_');

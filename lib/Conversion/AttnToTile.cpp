@@ -83,6 +83,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (int64_t group = problem.getHeads() / problem.getKvHeads(); group % config.getPackHeads())
       return problem.emitOpError("expected pack_heads to divide the ")
              << group << " query heads of a kv head, got: " << config;
+    if (config.getPackHeads() != 1 && dependsOnHead(problem.getMask()))
+      return problem.emitOpError("expected pack_heads = 1 with a mask that differs between heads, got: ") << config;
     if (target != "sm_90a") {
       if (config.getWarps() > 8)
         return problem.emitOpError("expected 1, 2, 4 or 8 warps for target `")

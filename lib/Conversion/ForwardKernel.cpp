@@ -6,7 +6,7 @@
 //
 #include "ForwardKernel.h"
 #include "KernelBody.h"
-#include "KeyWalk.h"
+#include "attn/Conversion/KeyWalk.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <numeric>
@@ -148,7 +148,8 @@ private:
     q0 = find.getQ0();
     rows = find.getRows();
     writeRows = find.getWriteRows();
-    first = math.named(math.add(find.getFirst(), q0), "row0");
+    firstQuery = find.getFirst();
+    first = math.named(math.add(firstQuery, q0), "row0");
   }
 
   //===------------------------------------------------------------------===//
@@ -272,29 +273,41 @@ private:
     scope.lenQ = lenQ;
     scope.batch = batch;
     scope.head = h;
+    scope.heads = problem.getHeads();
   }
 
   /// The run-time arrays that masks ask about.
   void findArrays() {
-    // Rows of the arrays that belong to this sequence; positions in them are 32 bits.
+    // What belongs to this sequence and head; positions in it are 32 bits.
     llvm::StringMap<Value> arrays;
-    for (const MaskOperand &array : distinctOperands(problem.getMask())) {
-      if (array.shape == OperandShape::PerSequence)
-        continue;
-      Value start = mul(wide(batch), wide(extentOf(array)));
-      arrays[array.name] = AdvanceOp::create(b, loc, args[array.name], start);
-    }
+    for (const MaskOperand &array : distinctOperands(problem.getMask()))
+      if (array.shape != OperandShape::PerSequence)
+        arrays[array.name] = AdvanceOp::create(b, loc, args[array.name], startOf(array));
     scope.load = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index position) {
       const MaskOperand &array = operands[operand];
       if (array.shape == OperandShape::PerSequence)
         return load(args[array.name], batch);
-      position = math.min(position, math.sub(extentOf(array), 1)); // tiles reach over the end
+      Index length = array.shape == OperandShape::PerQuery ? scope.lenQ : scope.lenK;
+      position = math.min(position, math.sub(length, 1)); // tiles reach over the end
       return Index(Value(LoadOp::create(b, loc, arrays.lookup(array.name), math.value(position), /*uniform=*/false)));
     };
   }
 
-  Index extentOf(const MaskOperand &array) {
-    return arg(array.shape == OperandShape::PerQuery ? "seqlen_q" : "seqlen_kv");
+  /// Where in an array with an entry for each position this sequence's and head's are.
+  Value startOf(const MaskOperand &array) {
+    bool perQuery = array.shape == OperandShape::PerQuery;
+    bool packed = (perQuery ? problem.getQLayout() : problem.getKLayout()).isPacked();
+    Value line = packed ? Value() : wide(batch), token = packed ? wide(perQuery ? firstQuery : firstKey) : Value();
+    if (array.heads != OperandHeads::shared) {
+      bool perHead = array.heads == OperandHeads::per_head;
+      Value head = wide(perHead ? h : kvHead);
+      line = line ? add(mul(line, wide(int64_t(perHead ? problem.getHeads() : problem.getKvHeads()))), head) : head;
+    }
+    if (!line)
+      return token;
+    std::string extent = (packed ? "total_" : "seqlen_") + std::string(perQuery ? "q" : "kv");
+    Value start = mul(line, wide(arg(extent)));
+    return token ? add(start, token) : start;
   }
 
   /// Near its row's last key, scores are the largest: the walk begins there. Not over boxes
@@ -482,7 +495,7 @@ private:
   Index first = 0;     ///< the same as a row of the tensor
   Index rows = 0;      ///< rows to compute
   Index writeRows = 0; ///< rows to write
-  Index lenQ = 0, firstKey = 0;
+  Index lenQ = 0, firstQuery = 0, firstKey = 0;
   Index split = 0; ///< which part of the keys
   MaskScope scope;
 };

@@ -177,6 +177,83 @@ static std::string laterMask(Random &random, int kind, const std::string &mask, 
 }
 
 //===--------------------------------------------------------------------===//
+// Masks that came after these: run-time arrays of bounds, masks of heads
+//===--------------------------------------------------------------------===//
+
+static constexpr uint64_t firstArraySeed = 2'000'000'000; // attn-fuzz --seed=2000
+
+static constexpr int arrayKinds = 9;
+static const char *const arrayNames[arrayKinds] = {"global rows", "row interval", "column interval",
+                                                   "tree",        "document",     "heads",
+                                                   "and array",   "diff array",   "any array"};
+
+static std::string arrayLeaf(Random &random, int64_t kind) {
+  auto interval = [&](const char *axis) {
+    const char *ofHeads = random.pick<const char *>({"", "", ", per_head", ", per_kv_head"});
+    const char *suffix = ofHeads[0] ? ofHeads + 6 : "shared"; // arrays of one name have one shape
+    std::string begin = fmt::format("begin = \"{}_begin_{}\"", axis, suffix);
+    std::string end = fmt::format("end = \"{}_end_{}\"", axis, suffix);
+    return fmt::format("#attn.{}_interval<{}{}>", axis,
+                       random.pick<std::string>({begin, end, begin + ", " + end, begin + ", " + end}), ofHeads);
+  };
+  switch (kind) {
+  case 0:
+    return random.oneIn(2) ? "#attn.global_rows<\"globals\">"
+                           : fmt::format("#attn.global_rows<{}>", random.pick<int64_t>({0, 1, 64, 70, 1 << 30}));
+  case 1:
+    return interval("row");
+  case 2:
+    return interval("column");
+  case 3:
+    return "#attn.tree<\"node\", \"first\", \"behind\">";
+  default:
+    return random.oneIn(2) ? "#attn.document" : "#attn.document<\"own_q\", \"own_kv\">";
+  }
+}
+
+/// Any mask, of these and of those before.
+static std::string arrayExpression(Random &random, int64_t depth, int64_t heads) {
+  if (depth == 0)
+    return random.oneIn(2) ? arrayLeaf(random, random.between(0, 4)) : laterExpression(random, 0, true);
+  auto part = [&](bool first) {
+    return arrayExpression(random, first ? depth - 1 : random.between(0, depth - 1), heads);
+  };
+  std::string one = part(true);
+  switch (random.between(0, heads > 1 ? 4 : 3)) {
+  case 0:
+    return "#attn.not<" + one + ">";
+  case 1:
+    return fmt::format("#attn.and<{}, {}>", one, part(false));
+  case 2:
+    return fmt::format("#attn.or<{}, {}>", one, part(false));
+  case 3:
+    return fmt::format("#attn.diff<{}, {}>", one, part(false));
+  default:
+    int64_t groups = 2;
+    while (heads % groups)
+      ++groups;
+    std::string text = "#attn.heads<" + one;
+    for (int64_t i = 1; i < groups; ++i)
+      text += ", " + part(false);
+    return text + ">";
+  }
+}
+
+static std::string arrayMask(Random &random, int kind, const std::string &mask, int64_t heads) {
+  if (kind < 5) {
+    std::string leaf = arrayLeaf(random, kind);
+    return random.oneIn(3) ? fmt::format("#attn.and<{}, #attn.causal>", leaf) : leaf;
+  }
+  if (kind == 5 && heads % 2 == 0)
+    return fmt::format("#attn.heads<{}, {}>", mask, arrayExpression(random, random.between(0, 1), heads));
+  if (kind == 6)
+    return fmt::format("#attn.and<{}, {}>", arrayLeaf(random, random.between(0, 4)), mask);
+  if (kind == 7)
+    return fmt::format("#attn.diff<{}, {}>", mask, arrayLeaf(random, random.between(0, 4)));
+  return arrayExpression(random, random.between(1, 3), heads);
+}
+
+//===--------------------------------------------------------------------===//
 // Everything else
 //===--------------------------------------------------------------------===//
 
@@ -264,7 +341,12 @@ KernelCase attn::fuzz::makeKernel(uint64_t seed) {
   outputs += modifiers.pick<const char *>({"", "", " typical(256)", " typical(16384)"});
   std::string maskText = mask(random, maskClass, layoutClass < 4);
   const char *maskName = maskNames[maskClass];
-  if (seed >= firstLaterSeed) {
+  if (seed >= firstArraySeed) {
+    Random later(seed, 3);
+    int kind = (row + maskClass / 2) % arrayKinds;
+    maskText = arrayMask(later, kind, maskText, heads);
+    maskName = arrayNames[kind];
+  } else if (seed >= firstLaterSeed) {
     Random later(seed, 2);
     int kind = (row + maskClass / 2) % laterKinds;
     maskText = laterMask(later, kind, maskText, layoutClass < 4);

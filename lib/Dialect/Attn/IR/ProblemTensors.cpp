@@ -144,10 +144,15 @@ std::vector<ProblemTensor> attn::tensorsOf(ProblemOp problem) {
       array(Twine("padded_offsets_") + side, T::BatchPlusOne);
   }
   for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
-    if (operand.shape == OperandShape::PerSequence)
-      array(operand.name, T::Batch);
-    else
-      array(operand.name, {T::Batch, operand.shape == OperandShape::PerQuery ? T::RowsQ : T::RowsKv});
+    bool perQuery = operand.shape == OperandShape::PerQuery;
+    llvm::SmallVector<Axis, 4> axes;
+    if (operand.shape == OperandShape::PerSequence || !(perQuery ? q : kv).isPacked())
+      axes.push_back(T::Batch);
+    if (operand.heads != OperandHeads::shared)
+      axes.push_back(operand.heads == OperandHeads::per_head ? T::Heads : T::KvHeads);
+    if (operand.shape != OperandShape::PerSequence)
+      axes.push_back(perQuery ? T::RowsQ : T::RowsKv);
+    array(operand.name, axes);
   }
   for (const ScoreOperand &operand : scoreOperands(problem))
     list.emplace_back(operand.name, T::Array, T::Float32, T::Heads);
