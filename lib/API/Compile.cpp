@@ -7,6 +7,7 @@
 #include "attn/Target/Source.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/SourceMgr.h"
 #include <fmt/format.h>
 
@@ -122,17 +123,23 @@ rt::Result<rt::Artifact> Compilation::print(tile::KernelOp kernel, const Target 
   return std::move(*artifact);
 }
 
+SmallVector<Operation *> attn::programsOf(ModuleOp module) {
+  SmallVector<Operation *> programs;
+  for (Operation &op : *module.getBody())
+    if (isa<ProblemOp, SegmentsOp>(op))
+      programs.push_back(&op);
+  return programs;
+}
+
 rt::Result<Operation *> attn::findProgram(ModuleOp module, StringRef name) {
   SmallVector<Operation *> problems, segments;
   std::string names;
-  for (Operation &op : *module.getBody()) {
-    if (!isa<ProblemOp, SegmentsOp>(op))
-      continue;
-    StringRef own = SymbolTable::getSymbolName(&op).getValue();
+  for (Operation *op : programsOf(module)) {
+    StringRef own = SymbolTable::getSymbolName(op).getValue();
     if (own == name)
-      return &op;
+      return op;
     names += (names.empty() ? "@" : ", @") + own.str();
-    (isa<ProblemOp>(op) ? problems : segments).push_back(&op);
+    (isa<ProblemOp>(op) ? problems : segments).push_back(op);
   }
   if (names.empty())
     return rt::Error{"expected an `attn.problem` in the module, got: none"};
@@ -162,27 +169,29 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   if (!found)
     return found.error();
   auto problem = dyn_cast<ProblemOp>(*found);
+  std::string symbol = SymbolTable::getSymbolName(*found).str();
   Program program;
   program.signature = problem ? Signature::of(problem) : Signature::of(cast<SegmentsOp>(*found));
   bool givenConfig = !problem || problem.getConfigAttr();
-  for (Operation &other : llvm::make_early_inc_range(*(*module)->getBody()))
-    if (&other != *found && isa<ProblemOp, SegmentsOp>(other))
-      other.erase();
+  for (Operation *other : programsOf(**module))
+    if (other != *found)
+      other->erase();
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)
     return lowered.error();
-  SmallVector<tile::KernelOp> kernels((*module)->getOps<tile::KernelOp>());
-  tile::KernelOp kernel = kernels.front();
-  program.kvTile = kernel.getConfig().getKvTile();
-  program.hasFallback = !target.isHost() && !givenConfig && attn::fallbackOf(kernel.getConfig());
-  rt::Result<rt::Artifact> artifact = print(kernel, target);
-  if (!artifact)
-    return artifact.error();
-  program.artifact = std::move(*artifact);
-  if (kernels.size() == 1)
-    return program;
-  rt::Result<rt::Artifact> merge = print(kernels[1], target);
-  if (!merge)
-    return merge.error();
-  program.merge = std::move(*merge);
+  llvm::StringSet<> arguments;
+  for (tile::KernelOp kernel : (*module)->getOps<tile::KernelOp>()) {
+    rt::Result<rt::Artifact> artifact = print(kernel, target);
+    if (!artifact)
+      return artifact.error();
+    if (kernel.getSymName() == symbol) {
+      program.main = program.kernels.size();
+      program.kvTile = kernel.getConfig().getKvTile();
+      program.hasFallback = !target.isHost() && !givenConfig && attn::fallbackOf(kernel.getConfig());
+    }
+    for (const rt::Param &param : artifact->params)
+      arguments.insert(param.name);
+    program.kernels.push_back(std::move(*artifact));
+  }
+  llvm::erase_if(program.signature.scratch, [&](const TensorSpec &spec) { return !arguments.contains(spec.name); });
   return program;
 }

@@ -36,17 +36,7 @@ rt::Result<CompiledProgram> attn::compileThrough(rt::Cache &cache, llvm::StringR
   auto build = [&](const rt::Artifact &artifact) {
     return cache.get(*rt::createCompiler(artifact.target), artifact, reproducer);
   };
-  auto both = buildFitting([&](int fallback) { return compileProgram(text, problem, target, fallback); }, build);
-  if (!both)
-    return both.error();
-  CompiledProgram compiled{std::move(both->first), std::move(both->second), nullptr};
-  if (compiled.program.merge) {
-    auto merge = build(*compiled.program.merge);
-    if (!merge)
-      return merge.error();
-    compiled.merge = std::move(*merge);
-  }
-  return compiled;
+  return buildFitting([&](int fallback) { return compileProgram(text, problem, target, fallback); }, build);
 }
 
 rt::Status Kernel::Loaded::load(const std::shared_ptr<const rt::CompiledKernel> &binary) {
@@ -77,83 +67,68 @@ rt::Result<std::shared_ptr<Kernel>> Kernel::create(llvm::StringRef text, llvm::S
     return compiled.error();
   auto kernel = std::make_shared<Kernel>();
   kernel->program = std::move(compiled->program);
-  kernel->compiled = compiled->binary;
-  if (rt::Status status = kernel->code.load(compiled->binary); !status)
-    return status.error();
-  if (compiled->merge)
-    if (rt::Status status = kernel->merge.load(compiled->merge); !status)
+  kernel->compiled = std::move(compiled->kernels);
+  for (const auto &binary : kernel->compiled)
+    if (rt::Status status = kernel->loaded.emplace_back().load(binary); !status)
       return status.error();
   return kernel;
 }
 
-rt::Result<int> Kernel::splitsFor(const Sizes &sizes) const {
-  const rt::Artifact &artifact = program.artifact;
-  if (artifact.grid.splits) // so many, whatever it runs on
-    return artifact.grid.splits;
+rt::Status Kernel::chooseSplits(Sizes &sizes) const {
+  const rt::Artifact &artifact = program.artifact();
+  sizes.splits = artifact.grid.splits;
+  if (sizes.splits) // so many, whatever it runs on
+    return {};
   int64_t atOnce = processThreads().size();
-  if (code.gpu) {
-    rt::Result<int> multiprocessors = code.gpu->multiprocessors();
+  if (main().gpu) {
+    rt::Result<int> multiprocessors = main().gpu->multiprocessors();
     if (!multiprocessors)
       return multiprocessors.error();
     atOnce = artifact.blocksAtOnce(*multiprocessors);
   }
-  bool packed = program.signature.find("cu_seqlens_kv");
+  bool packed = program.signature.indexOf("cu_seqlens_kv").has_value();
   int64_t keys = packed ? sizes.rowsKv / std::max<int64_t>(sizes.batch, 1) : sizes.rowsKv; // lengths lie on the device
-  return artifact.grid.splitsFor(sizes.batch, sizes.rowsQ, keys, atOnce);
+  sizes.splits = artifact.grid.splitsFor(sizes.batch, sizes.rowsQ, keys, atOnce);
+  return {};
 }
 
-rt::Result<Workspace> Kernel::workspaceFor(const Sizes &sizes) const {
-  if (!program.merge)
-    return Workspace();
-  rt::Result<int> splits = splitsFor(sizes);
-  if (!splits)
-    return splits.error();
-  return Workspace(program.signature, sizes, *splits);
+rt::Result<size_t> Kernel::workspaceBytes(Sizes sizes) const {
+  if (rt::Status status = chooseSplits(sizes); !status)
+    return status.error();
+  return Workspace(program.signature, sizes).bytes();
 }
 
-rt::Result<size_t> Kernel::workspaceBytes(const Sizes &sizes) const {
-  rt::Result<Workspace> workspace = workspaceFor(sizes);
-  if (!workspace)
-    return workspace.error();
-  return workspace->bytes();
-}
-
-rt::Status Kernel::launch(llvm::ArrayRef<TensorView> tensors, void *memory, rt::Stream stream) const {
-  rt::Result<Sizes> sizes = program.signature.check(tensors);
+rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::Stream stream) const {
+  rt::Result<Sizes> sizes = program.signature.check(given);
   if (!sizes)
     return sizes.error();
   static const bool asked = [] {
     const char *value = std::getenv("ATTN_CHECK_ARRAYS");
     return value && llvm::StringRef(value) != "" && llvm::StringRef(value) != "0";
   }();
-  if (asked || code.host) // host memory costs nothing to look at
-    if (rt::Status status = checkArrays(tensors, *sizes); !status)
+  if (asked || isHost()) // host memory costs nothing to look at
+    if (rt::Status status = checkArrays(given, *sizes); !status)
       return status;
-  for (const Loaded *kernel : {&code, &merge}) // tensor maps are encoded for a context, which a new thread has not
-    if (kernel->gpu)
-      if (rt::Status status = kernel->gpu->prepare(); !status)
+  for (const Loaded &kernel : loaded) // tensor maps are encoded for a context, which a new thread has not
+    if (kernel.gpu)
+      if (rt::Status status = kernel.gpu->prepare(); !status)
         return status;
-  rt::Result<Workspace> workspace = workspaceFor(*sizes);
-  if (!workspace)
-    return workspace.error();
-  if (program.merge)
-    if (rt::Status status = workspace->use(memory); !status)
+  if (rt::Status status = chooseSplits(*sizes); !status)
+    return status;
+  llvm::SmallVector<TensorView, 16> tensors(given);
+  Workspace workspace(program.signature, *sizes);
+  if (rt::Status status = workspace.use(memory, tensors); !status)
+    return status;
+  std::vector<Binding> bindings(loaded.size()); // all of them first: what fails, fails before anything runs
+  for (auto [artifact, binding] : llvm::zip_equal(program.kernels, bindings))
+    if (rt::Status status = bind(artifact, program.signature, tensors, *sizes, binding); !status)
       return status;
-  Binding binding;
-  if (rt::Status status = bind(program.artifact, program.signature, tensors, *sizes, *workspace, binding); !status)
-    return status;
-  if (binding.blocks == 0)
-    return clearResults(tensors, stream);
-  if (!program.merge) {
-    rt::Status launched = code.launch(binding, stream);
-    return launched && asked ? checkStatus(tensors) : launched;
-  }
-  Binding merging;
-  if (rt::Status status = bind(*program.merge, program.signature, tensors, *sizes, *workspace, merging); !status)
-    return status;
-  if (rt::Status status = code.launch(binding, stream); !status)
-    return status;
-  return merge.launch(merging, stream);
+  for (auto [artifact, kernel, binding] : llvm::zip_equal(program.kernels, loaded, bindings))
+    if (rt::Status status =
+            binding.blocks ? kernel.launch(binding, stream) : clearResults(artifact, tensors, stream);
+        !status)
+      return status;
+  return asked ? checkStatus(given) : rt::Status();
 }
 
 static size_t elementsOf(const TensorView &view) {
@@ -163,12 +138,17 @@ static size_t elementsOf(const TensorView &view) {
   return count;
 }
 
-rt::Status Kernel::clearResults(llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const {
-  for (auto [spec, view] : llvm::zip_equal(program.signature.tensors, tensors)) {
-    size_t bytes = elementsOf(view) * (spec.dtype == Dtype::BF16 || spec.dtype == Dtype::F16 ? 2 : 4);
-    if (!spec.isResult() || bytes == 0)
+rt::Status Kernel::clearResults(const rt::Artifact &artifact, llvm::ArrayRef<TensorView> tensors,
+                                rt::Stream stream) const {
+  for (const rt::Param &param : artifact.params) {
+    std::optional<size_t> index = program.signature.indexOf(param.name);
+    if (!index || !program.signature[*index].isResult())
       continue;
-    if (code.host) {
+    const TensorView &view = tensors[*index];
+    size_t bytes = elementsOf(view) * sizeOf(view.dtype);
+    if (bytes == 0)
+      continue;
+    if (isHost()) {
       std::memset(view.data, 0, bytes);
       continue;
     }
@@ -183,7 +163,7 @@ rt::Status Kernel::clearResults(llvm::ArrayRef<TensorView> tensors, rt::Stream s
 
 rt::Result<std::vector<int32_t>> Kernel::contentsOf(const TensorView &view) const {
   std::vector<int32_t> values(elementsOf(view));
-  if (code.host) {
+  if (isHost()) {
     std::copy_n(static_cast<const int32_t *>(view.data), values.size(), values.begin());
     return values;
   }

@@ -10,6 +10,8 @@ llvm::StringRef attn::toString(Dtype dtype) {
   return names[int(dtype)];
 }
 
+int64_t attn::sizeOf(Dtype dtype) { return dtype == Dtype::BF16 || dtype == Dtype::F16 ? 2 : 4; }
+
 llvm::SmallVector<int64_t, 4> attn::contiguousStrides(llvm::ArrayRef<int64_t> shape) {
   llvm::SmallVector<int64_t, 4> strides(shape.size(), 1);
   for (size_t i = shape.size(); i-- > 1;)
@@ -23,6 +25,8 @@ Signature Signature::of(ProblemOp problem) {
   const Dtype dtypes[] = {problem.getDtype().isBF16() ? Dtype::BF16 : Dtype::F16, Dtype::F32, Dtype::I32};
   for (ProblemTensor &tensor : tensorsOf(problem))
     s.tensors.push_back({std::move(tensor), dtypes[tensor.element]});
+  for (ProblemTensor &tensor : scratchOf(problem))
+    s.scratch.push_back({std::move(tensor), dtypes[tensor.element]});
   return s;
 }
 
@@ -35,8 +39,15 @@ Signature Signature::of(SegmentsOp segments) {
 }
 
 const TensorSpec *Signature::find(llvm::StringRef name) const {
-  const auto *it = llvm::find_if(tensors, [&](const TensorSpec &t) { return t.name == name; });
-  return it == tensors.end() ? nullptr : it;
+  std::optional<size_t> index = indexOf(name);
+  return index && *index < tensors.size() ? &tensors[*index] : nullptr;
+}
+
+std::optional<size_t> Signature::indexOf(llvm::StringRef name) const {
+  for (size_t i = 0; i < tensors.size() + scratch.size(); ++i)
+    if ((*this)[i].name == name)
+      return i;
+  return std::nullopt;
 }
 
 const TensorSpec *Signature::twinOf(const TensorSpec &spec) const {
@@ -86,7 +97,7 @@ static rt::Status checkMemory(const TensorSpec &spec, const TensorView &view) {
 rt::Result<Sizes> Signature::check(llvm::ArrayRef<TensorView> views) const {
   if (views.size() != tensors.size())
     return rt::Error{fmt::format("expected {} tensors, got: {}", tensors.size(), views.size())};
-  Sizes sizes{-1, -1, -1, {}};
+  Sizes sizes{-1, -1, -1};
   for (auto [spec, view] : llvm::zip(tensors, views)) {
     if (view.dtype != spec.dtype)
       return bad(spec, toString(spec.dtype).str(), toString(view.dtype).str());
@@ -97,7 +108,7 @@ rt::Result<Sizes> Signature::check(llvm::ArrayRef<TensorView> views) const {
     if (spec.isLed() && spec.axes[0] == ProblemTensor::LeadEnd && leadEnd > sizes.lead.size())
       return bad(spec, fmt::format("at most the {} leading dimensions {} of ids", sizes.lead.size(), list(sizes.lead)),
                  list(view.shape));
-    spec.learn(view.shape, sizes);
+    spec.learn(view.shape, fixed, sizes);
     llvm::SmallVector<int64_t, 4> expected = spec.shape(fixed, sizes, leadEnd);
     if (llvm::ArrayRef<int64_t>(expected) != view.shape)
       return bad(spec, llvm::is_contained(expected, -1) ? "batch + 1 entries" : "shape " + list(expected),
@@ -109,11 +120,11 @@ rt::Result<Sizes> Signature::check(llvm::ArrayRef<TensorView> views) const {
       return memory.error();
   }
   if (fixed.segments) // offsets are of tokens of all rows
-    for (auto [name, count] : {std::pair("tokens of q", sizes.rowsQ), std::pair("tokens of kv", sizes.rowsKv),
+    for (auto [name, count] : {std::pair("tokens of q", sizes.tokensQ), std::pair("tokens of kv", sizes.tokensKv),
                                std::pair("segments", fixed.segments)})
-      if (sizes.batch > 0 && count > INT32_MAX / sizes.batch)
+      if (sizes.idRows > 0 && count > INT32_MAX / sizes.idRows)
         return rt::Error{
-            fmt::format("expected fewer than 2^31 {} in all rows, got: {} x {}", name, sizes.batch, count)};
+            fmt::format("expected fewer than 2^31 {} in all rows, got: {} x {}", name, sizes.idRows, count)};
   return sizes;
 }
 
@@ -152,34 +163,36 @@ rt::Result<rt::TensorMapSpec> attn::mapOf(const rt::Param &param, const TensorSp
   return map;
 }
 
-Workspace::Workspace(const Signature &signature, const Sizes &sizes, int splits) : splits(splits) {
-  bool packed = signature.find("cu_seqlens_q");
-  size_t rows = size_t(splits) * signature.fixed.heads * (packed ? 1 : sizes.batch) * sizes.rowsQ;
-  sizeO = rows * signature.fixed.dimV * sizeof(float), sizeLse = rows * sizeof(float);
+Workspace::Workspace(const Signature &signature, const Sizes &sizes) {
+  for (const TensorSpec &spec : signature.scratch) {
+    size_t offset = llvm::alignTo(size, 16);
+    pieces.push_back({spec.dtype, spec.shape(signature.fixed, sizes), offset});
+    size_t elements = 1;
+    for (int64_t extent : pieces.back().shape)
+      elements *= size_t(extent);
+    size = offset + elements * sizeOf(spec.dtype);
+  }
 }
 
-rt::Status Workspace::use(void *given) {
-  if (!given && bytes())
-    return rt::Error{fmt::format("expected a workspace of {} bytes (attnWorkspaceSize), got: NULL", bytes())};
-  if (uintptr_t(given) % 16)
-    return rt::Error{fmt::format("expected a workspace aligned to 16 bytes, got: {}", given)};
-  memory = static_cast<char *>(given);
+rt::Status Workspace::use(void *memory, llvm::SmallVectorImpl<TensorView> &tensors) const {
+  if (!memory && size)
+    return rt::Error{fmt::format("expected a workspace of {} bytes (attnWorkspaceSize), got: NULL", size)};
+  if (size && uintptr_t(memory) % 16)
+    return rt::Error{fmt::format("expected a workspace aligned to 16 bytes, got: {}", memory)};
+  for (const Piece &piece : pieces)
+    tensors.push_back({size ? static_cast<char *>(memory) + piece.offset : nullptr, piece.dtype, piece.shape, {}});
   return {};
 }
 
-void *Workspace::find(llvm::StringRef name) const {
-  return name == "partial_o" ? memory : name == "partial_lse" && memory ? memory + sizeO : nullptr;
-}
-
 rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, llvm::ArrayRef<TensorView> views,
-                      const Sizes &sizes, const Workspace &workspace, Binding &binding,
+                      const Sizes &sizes, Binding &binding,
                       rt::Result<rt::TensorMap> (*encode)(const rt::TensorMapSpec &)) {
   using Kind = rt::Param::Kind;
   auto foreign = [](const rt::Param &param) {
     return rt::Error{fmt::format("kernel argument `{}` belongs to no tensor", param.name)};
   };
-  int parts = artifact.grid.splits == 1 ? 1 : workspace.getSplits();
-  binding.blocks = artifact.grid.blocks(sizes.batch, sizes.rowsQ, parts);
+  int64_t parts = artifact.grid.splits == 1 ? 1 : sizes.splits;
+  binding.blocks = artifact.grid.blocks(artifact.grid.rows ? sizes.idRows : sizes.batch, sizes.rowsQ, parts);
   if (binding.blocks > INT32_MAX)
     return rt::Error{fmt::format("expected at most 2^31 - 1 blocks, got: {}", binding.blocks)};
   binding.values.clear();
@@ -188,15 +201,17 @@ rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, 
     llvm::StringRef name = param.name;
     int64_t value = 0;
     if (param.kind == Kind::Pointer) {
-      const TensorSpec *spec = signature.find(name);
-      value = reinterpret_cast<int64_t>(spec ? views[spec - signature.tensors.begin()].data : workspace.find(name));
+      std::optional<size_t> index = signature.indexOf(name);
+      if (!index)
+        return foreign(param);
+      value = reinterpret_cast<int64_t>(views[*index].data);
     } else if (param.kind == Kind::TensorMap) {
-      const TensorSpec *spec = name.consume_back("_map") ? signature.find(name) : nullptr;
-      if (!spec)
+      std::optional<size_t> index = name.consume_back("_map") ? signature.indexOf(name) : std::nullopt;
+      if (!index)
         return foreign(param);
       if (maps == binding.maps.size())
         return rt::Error{fmt::format("expected at most {} tensor maps, got: `{}` as well", maps, param.name)};
-      rt::Result<rt::TensorMapSpec> map = mapOf(param, *spec, views[spec - signature.tensors.begin()]);
+      rt::Result<rt::TensorMapSpec> map = mapOf(param, signature[*index], views[*index]);
       if (!map)
         return map.error();
       rt::Result<rt::TensorMap> encoded = encode(*map);
@@ -208,9 +223,13 @@ rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, 
     } else if (name == "blocks") {
       value = binding.blocks;
     } else if (name == "splits") {
-      value = workspace.getSplits();
+      value = sizes.splits;
     } else if (name == "batch") {
       value = sizes.batch;
+    } else if (name == "id_rows") {
+      value = sizes.idRows;
+    } else if (name == "tokens_q" || name == "tokens_kv") {
+      value = name.ends_with("_q") ? sizes.tokensQ : sizes.tokensKv;
     } else if (name == "position_rows_q" || name == "position_rows_kv") {
       value = name.ends_with("_q") ? sizes.positionRowsQ : sizes.positionRowsKv;
     } else if (name == "seqlen_q" || name == "total_q") {
@@ -219,10 +238,10 @@ rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, 
       value = sizes.rowsKv;
     } else {
       auto [owner, axis] = name.split('_');
-      const TensorSpec *spec = signature.find(owner);
-      if (!spec)
+      std::optional<size_t> index = signature.indexOf(owner);
+      if (!index)
         return foreign(param);
-      value = strideOf(*spec, views[spec - signature.tensors.begin()], axis);
+      value = strideOf(signature[*index], views[*index], axis);
     }
     binding.values.push_back(value);
   }

@@ -50,7 +50,7 @@ KernelArguments KernelArguments::ofSegments(SegmentsOp segments) {
   Builder b(segments.getContext());
   for (const ProblemTensor &tensor : tensorsOf(segments))
     arguments.add(tensor.name, tile::PtrType::get(b.getContext(), b.getI32Type()));
-  for (const char *size : {"batch", "seqlen_q", "seqlen_kv"})
+  for (const char *size : {"id_rows", "tokens_q", "tokens_kv"})
     arguments.add(size, b.getI32Type());
   if (segments.getRule().hasPositions())
     for (const char *size : {"position_rows_q", "position_rows_kv"})

@@ -33,11 +33,11 @@ public:
     }
     WriteSegmentsOp::create(b, loc, table, args["seqlens_q"], args["seqlens_kv"], args["offsets_q"], args["offsets_kv"],
                             args["status"]);
-    PairSegmentsOp::create(b, loc, table, q, kv, args["queue"], args["batch"], args["cu_seqlens_q"],
+    PairSegmentsOp::create(b, loc, table, q, kv, args["queue"], args["id_rows"], args["cu_seqlens_q"],
                            args["padded_offsets_q"], args["cu_seqlens_kv"], args["padded_offsets_kv"]);
     if (op.getTiles()) {
       auto list =
-          ListTilesOp::create(b, loc, table, q, kv, args["batch"], args["cu_seqlens_q"], args["padded_offsets_q"],
+          ListTilesOp::create(b, loc, table, q, kv, args["id_rows"], args["cu_seqlens_q"], args["padded_offsets_q"],
                               args["cu_seqlens_kv"], *op.getTiles(), args["tiles_q"], args["tile_count"]);
       write(list.getBody(), 4, [&](IndexMath &math, ArrayRef<Index> of) { return cost(math, of); });
     }
@@ -47,7 +47,7 @@ private:
   Value tokens(StringRef side) {
     auto arg = [&](StringRef name) { return args.lookup((name + "_" + side).str()); };
     Location named = NameLoc::get(b.getStringAttr(side), loc);
-    return TokensOp::create(b, named, arg("ids"), row, arg("seqlen"), arg("positions"), arg("position_rows"));
+    return TokensOp::create(b, named, arg("ids"), row, arg("tokens"), arg("positions"), arg("position_rows"));
   }
 
   /// A region on `count` integers.

@@ -10,7 +10,7 @@ static llvm::Error error(const llvm::Twine &what) {
 }
 
 llvm::Expected<Sizes> reference::sizesOf(SegmentsOp op, const Tensors &inputs) {
-  Sizes sizes{-1, -1, -1, {}};
+  Sizes sizes{-1, -1, -1};
   for (const ProblemTensor &spec : tensorsOf(op)) {
     if (spec.role == ProblemTensor::Result)
       continue;
@@ -20,7 +20,7 @@ llvm::Expected<Sizes> reference::sizesOf(SegmentsOp op, const Tensors &inputs) {
     Shape shape(it->second.shape());
     if (spec.axes[0] == ProblemTensor::LeadEnd && shape.size() > sizes.lead.size() + 1)
       return error("expected no more axes of `" + spec.name + "` than of ids, got: " + shapeText(shape));
-    spec.learn(shape, sizes);
+    spec.learn(shape, FixedSizes::of(op), sizes);
     if (Shape expected = spec.shape(FixedSizes::of(op), sizes, shape.size() - 1); expected != shape)
       return error("expected shape " + shapeText(expected) + " for `" + spec.name + "`, got: " + shapeText(shape));
   }
@@ -58,8 +58,8 @@ class Row {
 public:
   Row(SegmentsOp op, const Tensors &inputs, const Sizes &sizes, int64_t row)
       : rule(op.getRule()), segments(op.getSegments()) {
-    readSide(q, inputs, "_q", sizes.rowsQ, row, sizes.positionRowsQ);
-    readSide(kv, inputs, "_kv", sizes.rowsKv, row, sizes.positionRowsKv);
+    readSide(q, inputs, "_q", sizes.tokensQ, row, sizes.positionRowsQ);
+    readSide(kv, inputs, "_kv", sizes.tokensKv, row, sizes.positionRowsKv);
   }
 
   /// By how much positions of an id's queries and keys are shifted against each other.
@@ -243,9 +243,9 @@ llvm::Expected<Tensors> reference::interpret(SegmentsOp op, const Tensors &input
       results[name].data<int32_t>()[at++] = int32_t(value);
   };
   Packed packed[2];
-  const int64_t tokens[] = {sizes->rowsQ, sizes->rowsKv}, batch = sizes->batch;
+  const int64_t tokens[] = {sizes->tokensQ, sizes->tokensKv}, rows = sizes->idRows;
   const char *const sides[] = {"_q", "_kv"};
-  for (int64_t r = 0; r < batch; ++r) {
+  for (int64_t r = 0; r < rows; ++r) {
     Row row(op, inputs, *sizes, r);
     row.evaluate();
     for (int side : {0, 1}) {
@@ -261,12 +261,12 @@ llvm::Expected<Tensors> reference::interpret(SegmentsOp op, const Tensors &input
     }
   }
   for (int side : {0, 1}) {
-    packed[side].fill(batch * op.getSegments(), batch * tokens[side]);
+    packed[side].fill(rows * op.getSegments(), rows * tokens[side]);
     append(std::string("cu_seqlens") + sides[side], packed[side].cuSeqlens);
     append(std::string("padded_offsets") + sides[side], packed[side].offsets);
   }
   if (op.getTiles()) {
-    std::vector<int64_t> slots = listTiles(op, packed[0], packed[1], batch * tokens[0], tokens[1]);
+    std::vector<int64_t> slots = listTiles(op, packed[0], packed[1], rows * tokens[0], tokens[1]);
     append("tile_count", {int64_t(slots.size())});
     slots.resize(results["tiles_q"].numElements(), unused);
     append("tiles_q", slots);
@@ -279,7 +279,7 @@ llvm::Expected<Tensors> reference::interpret(SegmentsOp op, const Tensors &input
 //===--------------------------------------------------------------------===//
 
 void reference::visiblePairs(SegmentsOp op, const Tensors &inputs, const Sizes &sizes, VisitPair visit) {
-  for (int64_t r = 0; r < sizes.batch; ++r) {
+  for (int64_t r = 0; r < sizes.idRows; ++r) {
     Row row(op, inputs, sizes, r);
     for (int64_t id = 1; id <= row.segments; ++id)
       for (int64_t t : row.q.tokens[id])

@@ -43,7 +43,7 @@ attn::reference::deduceShapes(ProblemOp problem,
     if (!shape)
       return error("expected a tensor of shape " + expected + " for `" + tensor.name + "`, got: none");
     if (shape->size() == tensor.axes.size())
-      tensor.learn(*shape, sizes);
+      tensor.learn(*shape, FixedSizes::of(problem), sizes);
     if (*shape != tensor.shape(problem, sizes))
       return error("expected shape " + expected + " for `" + tensor.name + "`, got: " + shapeText(*shape));
     for (int64_t extent : *shape)

@@ -11,37 +11,37 @@
 // CHECK-LABEL: tile.kernel @full(%ids_q: !tile.ptr<i32>, %ids_kv: !tile.ptr<i32>, %seqlens_q: !tile.ptr<i32>, %seqlens_kv: !tile.ptr<i32>,
 // CHECK-SAME: %offsets_q: !tile.ptr<i32>, %offsets_kv: !tile.ptr<i32>, %status: !tile.ptr<i32>,
 // CHECK-SAME: %cu_seqlens_q: !tile.ptr<i32>, %padded_offsets_q: !tile.ptr<i32>, %cu_seqlens_kv: !tile.ptr<i32>, %padded_offsets_kv: !tile.ptr<i32>,
-// CHECK-SAME: %batch: i32, %seqlen_q: i32, %seqlen_kv: i32, %queue: !tile.queue)
+// CHECK-SAME: %id_rows: i32, %tokens_q: i32, %tokens_kv: i32, %queue: !tile.queue)
 // ONE-SAME: grid(rows cluster 1) config(<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
 // CLUSTER-SAME: target("sm_90a") grid(rows cluster 16) config(<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
 // ONE: %table = tile.place "table" : !tile.table<64, 1>
 // CLUSTER: %table = tile.place "table" : !tile.table<64, 16>
 // CHECK-NEXT: %row = tile.row_index
-// CHECK-NEXT: %q = tile.tokens %ids_q row(%row) count(%seqlen_q){{$}}
-// CHECK-NEXT: %kv = tile.tokens %ids_kv row(%row) count(%seqlen_kv){{$}}
+// CHECK-NEXT: %q = tile.tokens %ids_q row(%row) count(%tokens_q){{$}}
+// CHECK-NEXT: %kv = tile.tokens %ids_kv row(%row) count(%tokens_kv){{$}}
 // CHECK-NEXT: tile.count_segments %table, %q, %kv
 // CHECK-NEXT: tile.bound_segments %table, %q :
 // CHECK: tile.yield %c-2147483648_i32, %c2147483647_i32, %c0_i32
 // CHECK: tile.select_segments %table, %q, %kv :
 // CHECK-NEXT: tile.write_segments %table lengths(%seqlens_q, %seqlens_kv) offsets(%offsets_q, %offsets_kv) status(%status)
-// CHECK-NEXT: tile.pair_segments %table, %q, %kv queue(%queue) rows(%batch) q(%cu_seqlens_q, %padded_offsets_q) kv(%cu_seqlens_kv, %padded_offsets_kv)
+// CHECK-NEXT: tile.pair_segments %table, %q, %kv queue(%queue) rows(%id_rows) q(%cu_seqlens_q, %padded_offsets_q) kv(%cu_seqlens_kv, %padded_offsets_kv)
 // CHECK-NEXT: }
 attn.segments @full mask(#attn.full) segments(64)
 
 // Causal: who sees something is said by the extremes of positions.
 // CHECK-LABEL: tile.kernel @causal(%ids_q: !tile.ptr<i32>, %positions_q: !tile.ptr<i32>, %ids_kv: !tile.ptr<i32>, %positions_kv: !tile.ptr<i32>,
 // CHECK-SAME: %status: !tile.ptr<i32>, %segments_q: !tile.ptr<i32>, %segments_kv: !tile.ptr<i32>, %cu_seqlens_q
-// CHECK-SAME: %tiles_q: !tile.ptr<i32>, %tile_count: !tile.ptr<i32>, %batch: i32, %seqlen_q: i32, %seqlen_kv: i32, %position_rows_q: i32, %position_rows_kv: i32, %queue: !tile.queue)
+// CHECK-SAME: %tiles_q: !tile.ptr<i32>, %tile_count: !tile.ptr<i32>, %id_rows: i32, %tokens_q: i32, %tokens_kv: i32, %position_rows_q: i32, %position_rows_kv: i32, %queue: !tile.queue)
 // CHECK-SAME: config(<q_tile = 32,
-// CHECK: tile.tokens %ids_q row(%row) count(%seqlen_q) positions(%positions_q, %position_rows_q)
-// CHECK: tile.tokens %ids_kv row(%row) count(%seqlen_kv) positions(%positions_kv, %position_rows_kv)
+// CHECK: tile.tokens %ids_q row(%row) count(%tokens_q) positions(%positions_q, %position_rows_q)
+// CHECK: tile.tokens %ids_kv row(%row) count(%tokens_kv) positions(%positions_kv, %position_rows_kv)
 // CHECK: tile.bound_segments %table, %q :
 // CHECK: tile.yield %low_kv, %high_q, %c0_i32
 // CHECK: tile.select_segments %table, %q, %kv ids(%segments_q, %segments_kv)
 // CHECK: tile.check_segments %table, %q, %kv
 // CHECK: tile.yield %c0_i32, %shift : i32, i32{{$}}
 // A tile's cost: up to the diagonal of its last query.
-// CHECK: tile.list_tiles %table, %q, %kv rows(%batch) of(%cu_seqlens_q, %padded_offsets_q, %cu_seqlens_kv) tile 32 to(%tiles_q, %tile_count)
+// CHECK: tile.list_tiles %table, %q, %kv rows(%id_rows) of(%cu_seqlens_q, %padded_offsets_q, %cu_seqlens_kv) tile 32 to(%tiles_q, %tile_count)
 // CHECK: arith.minsi %behind, %len_kv
 // CHECK: tile.yield %{{.*}} : i32
 attn.segments @causal mask(#attn.causal) segments(64) maps tiles(32)

@@ -30,7 +30,6 @@ struct Case {
   Sizes sizes;
   std::vector<llvm::SmallVector<int64_t, 4>> shapes, strides;
   rt::Artifact artifact;
-  Workspace workspace;
   Binding binding;
 
   Case(llvm::StringRef layout, Sizes sizes, llvm::StringRef heads = "4, 2", llvm::StringRef dtype = "bf16")
@@ -66,7 +65,7 @@ struct Case {
     return views;
   }
   rt::Status bind(rt::Result<rt::TensorMap> (*encode)(const rt::TensorMapSpec &) = keep) {
-    return attn::bind(artifact, signature, views(), sizes, workspace, binding, encode);
+    return attn::bind(artifact, signature, views(), sizes, binding, encode);
   }
   void mustBind() {
     rt::Result<Sizes> checked = signature.check(views());
@@ -206,14 +205,14 @@ static void arguments() {
   for (int round = 0; round < 20; ++round) {
     auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < 1000; ++i)
-      EXPECT(attn::bind(c.artifact, c.signature, views, c.sizes, c.workspace, c.binding, keep).ok());
+      EXPECT(attn::bind(c.artifact, c.signature, views, c.sizes, c.binding, keep).ok());
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / 1000);
   }
   fmt::print(stderr, "bind: {:.0f} ns\n", best * 1e9);
   EXPECT(best < 2e-6, "{:.0f} ns", best * 1e9);
 
   if (!rt::Driver::get()) { // the encoder that launches use
-    rt::Status status = attn::bind(c.artifact, c.signature, views, c.sizes, c.workspace, c.binding);
+    rt::Status status = attn::bind(c.artifact, c.signature, views, c.sizes, c.binding);
     EXPECT(!status && status.error().message == "kernel argument `v_map`: " + rt::Driver::get().error().message);
   }
 }

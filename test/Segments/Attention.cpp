@@ -18,7 +18,7 @@ constexpr int64_t dim = 8;
 
 static std::string attend(Compiled &program, const Kernel &attention, const Tensors &inputs, const Tensors &segments) {
   Sizes sizes = llvm::cantFail(sizesOf(program.op, inputs));
-  int64_t queries = sizes.batch * sizes.rowsQ, keys = sizes.batch * sizes.rowsKv;
+  int64_t queries = sizes.rowsQ, keys = sizes.rowsKv;
   Tensors operands, results;
   operands["q"] = Tensor(reference::Dtype::F16, {queries, 1, dim});
   for (const char *name : {"k", "v"}) {
@@ -42,7 +42,7 @@ static std::string attend(Compiled &program, const Kernel &attention, const Tens
       known[int64_t(offsets.load(b)) + i] = true;
   std::vector<double> count(queries, 0), sums(queries * dim, 0);
   visiblePairs(program.op, inputs, sizes, [&](int64_t row, int64_t query, int64_t key) {
-    query += row * sizes.rowsQ, key += row * sizes.rowsKv;
+    query += row * sizes.tokensQ, key += row * sizes.tokensKv;
     if (!known[query])
       return;
     ++count[query];

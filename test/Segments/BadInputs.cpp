@@ -64,9 +64,7 @@ bool segments::table(Programs &programs) {
         says += fmt::format("{}{} {}", says.empty() ? "" : ", ", name, shapeText(results[name].shape()));
     } else { // and the launch says so too, whatever the results are
       std::string expected = llvm::toString(sizes.takeError());
-      Sizes other;
-      other.batch = 1;
-      results = poisonedResults(program.op, other, 1);
+      results = poisonedResults(program.op, sizesOfRows(program.op, {}, 0, 0), 1);
       says = messageOf(runTensors(*program.kernel, inputs, results));
       good &= says != "accepted";
     }
@@ -83,8 +81,7 @@ namespace {
 /// Views of a causal program's tensors for two rows of 16 and 32 tokens; each test spoils one.
 struct Views {
   explicit Views(Compiled &program) : signature(program.kernel->getSignature()) {
-    Sizes sizes;
-    sizes.batch = 2, sizes.rowsQ = 16, sizes.rowsKv = 32, sizes.lead = {2};
+    Sizes sizes = sizesOfRows(program.op, {2}, 16, 32);
     for (const TensorSpec &spec : signature.tensors) {
       shapes.push_back(spec.shape(signature.fixed, sizes, 1));
       strides.emplace_back();
@@ -152,10 +149,7 @@ static void refusals(Compiled &program) {
   spoil("count", [](Views &v) { v.shape("tile_count") = {2}; });
   auto sized = [&](llvm::StringRef what, llvm::ArrayRef<int64_t> lead, int64_t countQ, int64_t countKv) {
     spoil(what, [&](Views &v) {
-      Sizes sizes;
-      sizes.batch = 1, sizes.rowsQ = countQ, sizes.rowsKv = countKv, sizes.lead.assign(lead.begin(), lead.end());
-      for (int64_t extent : lead)
-        sizes.batch = llvm::MulOverflow(sizes.batch, extent, sizes.batch) ? 1 << 20 : sizes.batch;
+      Sizes sizes = sizesOfRows(program.op, lead, countQ, countKv);
       for (size_t i = 0; i < v.shapes.size(); ++i)
         v.shapes[i] = v.signature.tensors[i].shape(v.signature.fixed, sizes, 0);
     });

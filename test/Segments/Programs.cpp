@@ -63,6 +63,17 @@ Tensor segments::makeTensor(llvm::ArrayRef<int64_t> shape, int64_t before, int64
   return tensor;
 }
 
+Sizes segments::sizesOfRows(SegmentsOp op, llvm::ArrayRef<int64_t> lead, int64_t tokensQ, int64_t tokensKv) {
+  Sizes sizes{-1, -1, -1};
+  for (const ProblemTensor &spec : tensorsOf(op))
+    if (spec.name == "ids_q" || spec.name == "ids_kv") {
+      Shape shape(lead);
+      shape.push_back(spec.name == "ids_q" ? tokensQ : tokensKv);
+      spec.learn(shape, FixedSizes::of(op), sizes);
+    }
+  return sizes;
+}
+
 Tensors segments::poisonedResults(SegmentsOp op, const Sizes &sizes, uint64_t seed) {
   Tensors results;
   for (const ProblemTensor &spec : tensorsOf(op))

@@ -48,6 +48,8 @@ constexpr int32_t poison = 0x5a5a5a5a;
 
 /// An i32 tensor with poison around it, `before` elements of it before the first.
 Tensor makeTensor(llvm::ArrayRef<int64_t> shape, int64_t before, int64_t behind);
+/// The sizes behind ids of these shapes and positions of one row, whether they are legal or not.
+Sizes sizesOfRows(SegmentsOp op, llvm::ArrayRef<int64_t> lead, int64_t tokensQ, int64_t tokensKv);
 /// Poisoned results for these inputs; the address of each is a few elements off.
 Tensors poisonedResults(SegmentsOp op, const Sizes &sizes, uint64_t seed);
 /// What differs: the first element that is not as expected, or not poison around.

@@ -229,12 +229,12 @@ static std::string comparePairs(Compiled &program, const Tensors &inputs, const 
                 *ids = inputs.find("ids_q")->second.data<int32_t>();
   sequencePairs(program.op, results, [&](int64_t query, int64_t key) {
     visited.emplace(query, key);
-    complete.emplace(query / sizes.rowsQ, ids[query]);
+    complete.emplace(query / sizes.tokensQ, ids[query]);
   });
   visiblePairs(program.op, inputs, sizes, [&](int64_t row, int64_t query, int64_t key) {
-    query += row * sizes.rowsQ;
+    query += row * sizes.tokensQ;
     if ((status[row] & 6) == 0 || complete.count({row, ids[query]}))
-      visible.emplace(query, row * sizes.rowsKv + key);
+      visible.emplace(query, row * sizes.tokensKv + key);
   });
   for (auto [what, some, all] : {std::tuple("visible, but not of a sequence", &visible, &visited),
                                  std::tuple("of a sequence, but not visible", &visited, &visible)})

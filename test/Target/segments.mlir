@@ -12,35 +12,35 @@
 // ONE: ATTN_KERNEL(full, /*threads=*/512, /*blocks per multiprocessor=*/1)
 // What is only read is const, what is written is not, and lengths of sequences are read as well.
 // CHECK-NEXT: (const int *ids_q, const int *ids_kv, int *seqlens_q, int *seqlens_kv, int *offsets_q, int *offsets_kv,
-// CHECK-NEXT: int *status, int *cu_seqlens_q, int *padded_offsets_q, int *cu_seqlens_kv, int *padded_offsets_kv, int batch,
-// CHECK-NEXT: int seqlen_q, int seqlen_kv, unsigned *queue) {
+// CHECK-NEXT: int *status, int *cu_seqlens_q, int *padded_offsets_q, int *cu_seqlens_kv, int *padded_offsets_kv,
+// CHECK-NEXT: int id_rows, int tokens_q, int tokens_kv, unsigned *queue) {
 // CLUSTER-NEXT: attn::Table<64, 16, {{[0-9]+}}> table(0);
 // CLUSTER-NEXT: const int row = attn::row_index<16>();
 // ONE-NEXT: attn::Table<64, 1, {{[0-9]+}}> table(0);
 // ONE-NEXT: const int row = attn::row_index<1>();
-// CHECK-NEXT: const auto q = attn::tokens(ids_q, row, seqlen_q);
-// CHECK-NEXT: const auto kv = attn::tokens(ids_kv, row, seqlen_kv);
+// CHECK-NEXT: const auto q = attn::tokens(ids_q, row, tokens_q);
+// CHECK-NEXT: const auto kv = attn::tokens(ids_kv, row, tokens_kv);
 // CHECK-NEXT: attn::count_segments(table, q, kv);
 // CHECK-NEXT: attn::bound_segments<false>(table, q, [=](int, int, int, int, int, int) {
 // CHECK-NEXT: return attn::Bounds{-2147483648, 2147483647, 0};
 // CHECK-NEXT: });
 // CHECK-NEXT: attn::select_segments(table, q, kv);
 // CHECK-NEXT: attn::write_segments(table, seqlens_q, seqlens_kv, offsets_q, offsets_kv, status);
-// CHECK-NEXT: attn::pair_segments(table, q, kv, queue, batch, cu_seqlens_q, padded_offsets_q, cu_seqlens_kv, padded_offsets_kv);
+// CHECK-NEXT: attn::pair_segments(table, q, kv, queue, id_rows, cu_seqlens_q, padded_offsets_q, cu_seqlens_kv, padded_offsets_kv);
 // CHECK-NEXT: }
 attn.segments @full mask(#attn.full) segments(64)
 
 // Only what is used of a region's arguments has a name.
 // CHECK: (const int *ids_q, const int *positions_q, const int *ids_kv, const int *positions_kv, int *seqlens_q,
-// CHECK: const auto q = attn::tokens(ids_q, row, seqlen_q, positions_q, position_rows_q);
-// CHECK-NEXT: const auto kv = attn::tokens(ids_kv, row, seqlen_kv, positions_kv, position_rows_kv);
+// CHECK: const auto q = attn::tokens(ids_q, row, tokens_q, positions_q, position_rows_q);
+// CHECK-NEXT: const auto kv = attn::tokens(ids_kv, row, tokens_kv, positions_kv, position_rows_kv);
 // CHECK: attn::bound_segments<false>(table, q, [=](int, int, int high_q, int, int low_kv, int) {
 // CHECK-NEXT: return attn::Bounds{low_kv, high_q, 0};
 // CHECK-NEXT: });
 // CHECK-NEXT: attn::select_segments(table, q, kv, segments_q, segments_kv);
 // CHECK-NEXT: attn::check_segments(table, q, kv, [=](int, int, int shift) {
 // CHECK-NEXT: return attn::Claims<1>{{[{][{]}}0, shift}};
-// CHECK: attn::list_tiles<32>(table, q, kv, batch, cu_seqlens_q, padded_offsets_q, cu_seqlens_kv, tiles_q, tile_count, [=](int, int len_kv, int, int behind) {
+// CHECK: attn::list_tiles<32>(table, q, kv, id_rows, cu_seqlens_q, padded_offsets_q, cu_seqlens_kv, tiles_q, tile_count, [=](int, int len_kv, int, int behind) {
 // CHECK-NEXT: return attn::max(attn::min(behind, len_kv), 0);
 // CHECK-NEXT: });
 // CHECK-NEXT: }

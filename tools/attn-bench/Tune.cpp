@@ -99,7 +99,7 @@ rt::Status Tuner::enumerate() {
     tried.config = config;
     tried.isHeuristics = config == heuristics;
     lower(tried);
-    bool isNew = tried.error.empty() && sources.insert(tried.program.artifact.source).second;
+    bool isNew = tried.error.empty() && sources.insert(tried.program.artifact().source).second;
     refused += !tried.error.empty();
     same += tried.error.empty() && !isNew;
     if (!tried.error.empty() && refusal.empty())
@@ -108,7 +108,7 @@ rt::Status Tuner::enumerate() {
       list.push_back(std::move(tried));
     else if (tried.isHeuristics) // the other one's code is the heuristic's, then
       for (Tried &other : list)
-        other.isHeuristics |= tried.error.empty() && other.program.artifact.source == tried.program.artifact.source;
+        other.isHeuristics |= tried.error.empty() && other.program.artifact().source == tried.program.artifact().source;
   }
   if (list.empty())
     return rt::Error{
@@ -129,14 +129,14 @@ void Tuner::lower(Tried &tried) {
   tried.program = std::move(*program);
   // Of the shared memory of a multiprocessor each block takes 1 KiB more than it asks for.
   int64_t bytes = sharedMemoryLimit(target.family, target.arch) + 1024, blocks = tried.config.getBlocks();
-  if (blocks > 1 && blocks * (tried.program.artifact.smemBytes + 1024) > bytes)
+  if (blocks > 1 && blocks * (tried.program.artifact().smemBytes + 1024) > bytes)
     tried.error = fmt::format("expected shared memory for {} blocks, got: {} bytes for each with {}", blocks,
-                              tried.program.artifact.smemBytes, textOf(tried.config));
+                              tried.program.artifact().smemBytes, textOf(tried.config));
 }
 
 void Tuner::compile(Tried &tried) {
   Clock clock;
-  auto binary = processCache().get(*rt::createCompiler(tried.program.artifact.target), tried.program.artifact);
+  auto binary = processCache().get(*rt::createCompiler(tried.program.artifact().target), tried.program.artifact());
   tried.compileMs = clock.ms();
   if (binary)
     tried.binary = std::move(*binary);
@@ -288,7 +288,7 @@ void Tuner::printTable(llvm::raw_ostream &os) const {
         "{:>8} {:>9} {:>6} {:>5} {:>9.1f} {:>8.0f}  {}{}\n",
         flops && std::isfinite(ms) ? fmt::format("{:.{}f}", *flops / ms / 1e9, target.isHost() ? 4 : 1) : "",
         std::isfinite(ms) ? fmt::format("{:.4f}", ms) : "-", std::isfinite(ms) ? fmt::format("{:.3f}", ms / best) : "",
-        known ? std::to_string(tried.binary->report.registers) : "-", tried.program.artifact.smemBytes / 1024.,
+        known ? std::to_string(tried.binary->report.registers) : "-", tried.program.artifact().smemBytes / 1024.,
         tried.compileMs, textOf(tried.config), note);
   }
 }
@@ -306,7 +306,7 @@ void Tuner::printJson(llvm::raw_ostream &os) const {
       const rt::ResourceReport &report = tried.binary->report;
       line.update({{"registers", report.registers}, {"spill_stores", report.spillStores}, {"stack", report.stack}});
     }
-    line.update({{"smem", tried.program.artifact.smemBytes}, {"build_ms", rounded(tried.compileMs, 10)}});
+    line.update({{"smem", tried.program.artifact().smemBytes}, {"build_ms", rounded(tried.compileMs, 10)}});
     if (tried.isHeuristics)
       line["heuristic"] = true;
     if (!(tried.distance < 0.01))

@@ -57,11 +57,11 @@ rt::Result<std::unique_ptr<Workload>> Workload::create(const Kernel &kernel,
   if (rt::Status found = work->findMemory(kernel); !found)
     return found.error();
   const Signature &signature = kernel.getSignature();
-  Sizes sizes{-1, -1, -1, {}};
+  Sizes sizes{-1, -1, -1};
   for (const TensorSpec &spec : signature.tensors)
     if (!spec.isResult())
       if (auto it = inputs.find(spec.name); it != inputs.end())
-        spec.learn(it->second.shape(), sizes);
+        spec.learn(it->second.shape(), signature.fixed, sizes);
   for (const TensorSpec &spec : signature.tensors) {
     auto it = inputs.find(spec.name);
     const TensorSpec *twin = it == inputs.end() ? signature.twinOf(spec) : nullptr;

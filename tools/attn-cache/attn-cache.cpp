@@ -139,15 +139,17 @@ static int warmFile(Cache &cache, const std::string &path,
   auto module = compilation.parse((*file)->getBuffer(), path);
   if (!module)
     return fail(module.error());
-  for (auto problem : (**module).getOps<attn::ProblemOp>()) {
-    auto compiled = attn::compileThrough(cache, (*file)->getBuffer(),
-                                         problem.getSymName(), target);
+  for (mlir::Operation *program : attn::programsOf(**module)) {
+    auto compiled = attn::compileThrough(
+        cache, (*file)->getBuffer(),
+        mlir::SymbolTable::getSymbolName(program).getValue(), target);
     if (!compiled)
       return fail(compiled.error());
-    const CompiledKernel &binary = *compiled->binary;
-    bool cold = binary.origin == CompiledKernel::Origin::Compiled;
-    fmt::print("{} for {}: {}\n", binary.artifact.name, target.str(),
-               cold ? "compiled" : "already there");
+    for (const auto &binary : compiled->kernels) {
+      bool cold = binary->origin == CompiledKernel::Origin::Compiled;
+      fmt::print("{} for {}: {}\n", binary->artifact.name, target.str(),
+                 cold ? "compiled" : "already there");
+    }
   }
   return 0;
 }

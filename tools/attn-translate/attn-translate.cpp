@@ -35,33 +35,22 @@ static rt::Result<std::vector<rt::Artifact>> translate(Compilation &compilation,
                                                        llvm::StringRef text, const Target &target,
                                                        std::vector<rt::ResourceReport> &reports) {
   std::vector<rt::Artifact> artifacts;
-  std::vector<std::string> problems;
-  for (mlir::Operation &op : *module.getBody())
-    if (mlir::isa<ProblemOp, SegmentsOp>(op))
-      problems.push_back(mlir::SymbolTable::getSymbolName(&op).str());
   auto build = [](const rt::Artifact &artifact) { return rt::createCompiler(artifact.target)->compile(artifact); };
-  for (const std::string &problem : problems) {
-    auto program = [&](int fallback) { return compilation.compile(text, problem, target, fallback, inputFile); };
+  for (mlir::Operation *op : programsOf(module)) {
+    llvm::StringRef name = mlir::SymbolTable::getSymbolName(op).getValue();
+    auto program = [&](int fallback) { return compilation.compile(text, name, target, fallback, inputFile); };
     if (compile) {
-      auto both = buildFitting(program, build);
-      if (!both)
-        return both.error();
-      artifacts.push_back(both->first.artifact);
-      reports.push_back(both->second.report);
-      if (!both->first.merge)
-        continue;
-      auto merge = build(*both->first.merge);
-      if (!merge)
-        return merge.error();
-      artifacts.push_back(*both->first.merge);
-      reports.push_back(merge->report);
+      auto built = buildFitting(program, build);
+      if (!built)
+        return built.error();
+      llvm::append_range(artifacts, built->program.kernels);
+      for (const rt::CompileOutput &output : built->kernels)
+        reports.push_back(output.report);
     } else {
       rt::Result<Program> made = program(0);
       if (!made)
         return made.error();
-      artifacts.push_back(made->artifact);
-      if (made->merge)
-        artifacts.push_back(*made->merge);
+      llvm::append_range(artifacts, made->kernels);
     }
   }
   for (auto kernel : module.getOps<tile::KernelOp>()) {

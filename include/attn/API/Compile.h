@@ -32,18 +32,14 @@ struct Target {
   std::string str() const;
 };
 
-inline const rt::ResourceReport &reportOf(const rt::CompileOutput &output) { return output.report; }
-inline const rt::ResourceReport &reportOf(const std::shared_ptr<const rt::CompiledKernel> &kernel) {
-  return kernel->report;
-}
-
 struct Program {
-  rt::Artifact artifact;
-  /// The kernel to launch behind it, where keys are shared out: merges the parts.
-  std::optional<rt::Artifact> merge;
+  std::vector<rt::Artifact> kernels; ///< in the order in which a launch runs them
+  size_t main = 0;                   ///< the one that is called as the program is
   Signature signature;
-  int64_t kvTile = 0;       ///< keys of a tile; `artifact.grid` has the rows
+  int64_t kvTile = 0;       ///< keys of a tile of the main kernel; its `grid` has the rows
   bool hasFallback = false; ///< there are less demanding sizes to try
+
+  const rt::Artifact &artifact() const { return kernels[main]; }
 };
 
 /// A context with our dialects that collects diagnostics; parsing and lowering
@@ -74,26 +70,51 @@ private:
   std::string diagnostics;
 };
 
-/// What `build` makes of the first program of a problem that fits its registers:
+inline const rt::ResourceReport &reportOf(const rt::CompileOutput &output) { return output.report; }
+inline const rt::ResourceReport &reportOf(const std::shared_ptr<const rt::CompiledKernel> &kernel) {
+  return kernel->report;
+}
+
+/// A program and what was built of its kernels.
+template <typename Built> struct BuiltProgram {
+  Program program;
+  std::vector<Built> kernels;
+};
+
+/// What `build` makes of the first program of a problem whose main kernel fits its registers:
 /// the tile sizes of the heuristic, or, where the compiler reports spills, its
 /// fallbacks. (Some kernels need all 255 registers, and whether ptxas finds an
 /// allocation then differs from mask to mask.) `program` and `build` are called as
 /// `program(fallback)` and `build(artifact)`; results of `build` have a `report`.
 template <typename MakeProgram, typename Build> auto buildFitting(MakeProgram program, Build build) {
+  using Built = std::remove_reference_t<decltype(*build(std::declval<const rt::Artifact &>()))>;
+  using Result = rt::Result<BuiltProgram<Built>>;
   for (int fallback = 0;; ++fallback) {
     rt::Result<Program> made = program(fallback);
-    using Built = decltype(build(made->artifact));
-    using Both = std::pair<Program, std::remove_reference_t<decltype(*std::declval<Built>())>>;
     if (!made)
-      return rt::Result<Both>(made.error());
-    Built built = build(made->artifact);
-    if (!built)
-      return rt::Result<Both>(built.error());
-    if (reportOf(*built).fits() || !made->hasFallback)
-      return rt::Result<Both>(Both(std::move(*made), std::move(*built)));
+      return Result(made.error());
+    auto main = build(made->artifact());
+    if (!main)
+      return Result(main.error());
+    if (!reportOf(*main).fits() && made->hasFallback)
+      continue;
+    BuiltProgram<Built> all{std::move(*made), {}};
+    for (auto [i, artifact] : llvm::enumerate(all.program.kernels)) {
+      if (i == all.program.main) {
+        all.kernels.push_back(std::move(*main));
+        continue;
+      }
+      auto other = build(artifact);
+      if (!other)
+        return Result(other.error());
+      all.kernels.push_back(std::move(*other));
+    }
+    return Result(std::move(all));
   }
 }
 
+/// What can be compiled: each `attn.problem` and `attn.segments`, as they stand.
+llvm::SmallVector<mlir::Operation *> programsOf(mlir::ModuleOp module);
 /// The `attn.problem` or `attn.segments` called `name`; without a name the only problem,
 /// or the only op where there is no problem.
 rt::Result<mlir::Operation *> findProgram(mlir::ModuleOp module, llvm::StringRef name);

@@ -25,18 +25,19 @@ public:
                                                     const Target &target);
 
   const Signature &getSignature() const { return program.signature; }
-  const rt::Artifact &getArtifact() const { return program.artifact; }
+  /// Of the main kernel, as is `getCompiled`.
+  const rt::Artifact &getArtifact() const { return program.artifact(); }
   int64_t getKvTile() const { return program.kvTile; }
-  const rt::CompiledKernel &getCompiled() const { return *compiled; }
-  bool isHost() const { return code.host != nullptr; }
+  const rt::CompiledKernel &getCompiled() const { return *compiled[program.main]; }
+  bool isHost() const { return main().host != nullptr; }
 
-  /// Bytes of device memory a launch needs beside its tensors: where keys are shared
-  /// out, the results of the parts. From the sizes and, where the launcher chooses the
-  /// number of parts, how many blocks the current device runs at once.
-  rt::Result<size_t> workspaceBytes(const Sizes &sizes) const;
+  /// Bytes of device memory a launch needs beside its tensors, for what its kernels leave for
+  /// each other: where keys are shared out, the results of the parts. From the sizes and, where
+  /// the launcher chooses the number of parts, how many blocks the current device runs at once.
+  rt::Result<size_t> workspaceBytes(Sizes sizes) const;
 
-  /// Checks the tensors and puts the kernel on `stream` (a CPU kernel runs, and
-  /// returns when it is done). No allocation on the device, no synchronisation,
+  /// Checks the tensors and puts the kernels on `stream` (CPU kernels run, and the call
+  /// returns when they are done). No allocation on the device, no synchronisation,
   /// no read of device data: may be captured in a CUDA graph.
   ///
   /// `workspace` has `workspaceBytes` and is aligned to 16; what it holds means nothing
@@ -55,31 +56,26 @@ private:
     rt::Status load(const std::shared_ptr<const rt::CompiledKernel> &binary);
     rt::Status launch(const Binding &binding, rt::Stream stream) const;
   };
-  /// Where there is no block to write them: lengths and offsets of no rows.
-  rt::Status clearResults(llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const;
+  const Loaded &main() const { return loaded[program.main]; }
+  /// What a kernel would write, where it has no block to: lengths and offsets of no rows.
+  rt::Status clearResults(const rt::Artifact &artifact, llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const;
   rt::Status checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &sizes) const;
   rt::Status checkStatus(llvm::ArrayRef<TensorView> tensors) const;
   /// What an array holds by now.
   rt::Result<std::vector<int32_t>> contentsOf(const TensorView &view) const;
-  /// Into how many parts a launch shares out keys.
-  rt::Result<int> splitsFor(const Sizes &sizes) const;
-  /// What a launch needs, yet without memory.
-  rt::Result<Workspace> workspaceFor(const Sizes &sizes) const;
+  /// Sets into how many parts a launch shares out keys.
+  rt::Status chooseSplits(Sizes &sizes) const;
 
   Program program;
-  std::shared_ptr<const rt::CompiledKernel> compiled;
-  Loaded code, merge; ///< `merge`: if the program has one
+  std::vector<std::shared_ptr<const rt::CompiledKernel>> compiled; ///< as `program.kernels`
+  std::vector<Loaded> loaded;
 };
 
 /// The cache that all kernels of this process go through.
 rt::Cache &processCache();
 
 /// A program and its binaries, not loaded: compiling for a GPU needs none.
-struct CompiledProgram {
-  Program program;
-  std::shared_ptr<const rt::CompiledKernel> binary;
-  std::shared_ptr<const rt::CompiledKernel> merge; ///< null where the program has no kernel that merges
-};
+using CompiledProgram = BuiltProgram<std::shared_ptr<const rt::CompiledKernel>>;
 
 /// Compiles one problem, or finds it in `cache`; errors as `Kernel::create`.
 rt::Result<CompiledProgram> compileThrough(rt::Cache &cache, llvm::StringRef text, llvm::StringRef problem,

@@ -16,6 +16,7 @@ namespace attn {
 
 enum class Dtype { BF16, F16, F32, I32 };
 llvm::StringRef toString(Dtype dtype);
+int64_t sizeOf(Dtype dtype); ///< in bytes
 
 /// A tensor as a caller hands it over: memory of the kernel's device, extents,
 /// strides in elements (empty: contiguous).
@@ -31,14 +32,21 @@ struct TensorSpec : ProblemTensor {
   bool isResult() const { return role == Result; }
 };
 
-/// All tensors of a program, in the order of its kernel's pointer arguments.
+/// All tensors of a program.
 struct Signature {
-  llvm::SmallVector<TensorSpec, 12> tensors;
+  llvm::SmallVector<TensorSpec, 12> tensors; ///< the caller's, in the order in which they are given
+  llvm::SmallVector<TensorSpec, 2> scratch;  ///< what kernels leave for each other, in the workspace
   FixedSizes fixed;
 
   static Signature of(ProblemOp problem);
   static Signature of(SegmentsOp segments);
+  /// One of `tensors`, or null.
   const TensorSpec *find(llvm::StringRef name) const;
+  /// Of `tensors` or, numbered behind them, `scratch`.
+  std::optional<size_t> indexOf(llvm::StringRef name) const;
+  const TensorSpec &operator[](size_t index) const {
+    return index < tensors.size() ? tensors[index] : scratch[index - tensors.size()];
+  }
   /// Of ids or positions of keys: those of queries; else null.
   const TensorSpec *twinOf(const TensorSpec &spec) const;
 
@@ -47,25 +55,25 @@ struct Signature {
   rt::Result<Sizes> check(llvm::ArrayRef<TensorView> views) const;
 };
 
-/// Where the parts of a launch leave their results to be merged: o and lse of each, both
-/// float32, in memory of the caller.
+/// Where the scratch tensors of a launch lie: one behind another, contiguous, each aligned to 16.
 class Workspace {
 public:
-  Workspace() = default; ///< of a launch that does not share out keys
-  Workspace(const Signature &signature, const Sizes &sizes, int splits);
+  Workspace(const Signature &signature, const Sizes &sizes);
+  Workspace(const Workspace &) = delete; ///< views lead into it
 
-  size_t bytes() const { return sizeO + sizeLse; }
-  /// Takes memory of so many bytes; an error if it cannot be used.
-  rt::Status use(void *memory);
-
-  int getSplits() const { return splits; }
-  /// The tensor `partial_o` or `partial_lse`; null for other names.
-  void *find(llvm::StringRef name) const;
+  size_t bytes() const { return size; }
+  /// Takes memory of so many bytes and appends the scratch tensors to `tensors`; an error if
+  /// the memory cannot be used.
+  rt::Status use(void *memory, llvm::SmallVectorImpl<TensorView> &tensors) const;
 
 private:
-  int splits = 1;
-  size_t sizeO = 0, sizeLse = 0;
-  char *memory = nullptr;
+  struct Piece {
+    Dtype dtype;
+    llvm::SmallVector<int64_t, 4> shape;
+    size_t offset; ///< in bytes
+  };
+  llvm::SmallVector<Piece, 2> pieces;
+  size_t size = 0;
 };
 
 /// Values of a kernel's arguments, and pointers to them as a launch wants them.
@@ -85,11 +93,11 @@ struct Binding {
 /// strides cannot be a map's.
 rt::Result<rt::TensorMapSpec> mapOf(const rt::Param &param, const TensorSpec &spec, const TensorView &view);
 
-/// Fills `binding` for a launch of `artifact`'s kernel with checked tensors. A
-/// kernel with tensor maps wants a current context for `encode`; tests give one
+/// Fills `binding` for a launch of `artifact`'s kernel with checked tensors, the caller's
+/// and behind them the scratch. A kernel with tensor maps wants a current context for `encode`; tests give one
 /// that needs no driver.
 rt::Status bind(const rt::Artifact &artifact, const Signature &signature, llvm::ArrayRef<TensorView> views,
-                const Sizes &sizes, const Workspace &workspace, Binding &binding,
+                const Sizes &sizes, Binding &binding,
                 rt::Result<rt::TensorMap> (*encode)(const rt::TensorMapSpec &) = rt::encodeTensorMap);
 
 /// Strides of a contiguous tensor.

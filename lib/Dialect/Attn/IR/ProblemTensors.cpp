@@ -53,10 +53,14 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
     return fixed.segments;
   case Axis::SegmentsPlusOne:
     return fixed.segments + 1;
-  case Axis::SequencesPlusOne:
-    return sizes.batch * fixed.segments + 1;
+  case Axis::TokensQ:
+    return sizes.tokensQ;
+  case Axis::TokensKv:
+    return sizes.tokensKv;
   case Axis::Slots: // as GridRule::blocks has them
-    return sizes.batch * sizes.rowsQ / fixed.qTile + sizes.batch * fixed.segments + 2;
+    return sizes.rowsQ / fixed.qTile + sizes.batch + 2;
+  case Axis::Splits:
+    return sizes.splits;
   case Axis::One:
     return 1;
   case Axis::Lead:
@@ -79,7 +83,7 @@ llvm::SmallVector<int64_t, 4> ProblemTensor::shape(const FixedSizes &fixed, cons
   return shape;
 }
 
-void ProblemTensor::learn(llvm::ArrayRef<int64_t> shape, Sizes &sizes) const {
+void ProblemTensor::learn(llvm::ArrayRef<int64_t> shape, const FixedSizes &fixed, Sizes &sizes) const {
   auto set = [](int64_t &size, int64_t extent) { size = size < 0 ? extent : size; };
   llvm::ArrayRef<Axis> own = axes;
   if (isLed()) {
@@ -91,9 +95,9 @@ void ProblemTensor::learn(llvm::ArrayRef<int64_t> shape, Sizes &sizes) const {
     for (int64_t extent : lead)
       rows = std::min(rows * std::min(extent, most), most);
     if (axes[0] == LeadEnd) {
-      (own[0] == RowsQ ? sizes.positionRowsQ : sizes.positionRowsKv) = rows;
-    } else if (sizes.batch < 0) {
-      sizes.batch = rows;
+      (own[0] == TokensQ ? sizes.positionRowsQ : sizes.positionRowsKv) = rows;
+    } else if (sizes.idRows < 0) {
+      sizes.idRows = rows, sizes.batch = rows * fixed.segments;
       sizes.lead.assign(lead.begin(), lead.end());
     }
   }
@@ -102,6 +106,10 @@ void ProblemTensor::learn(llvm::ArrayRef<int64_t> shape, Sizes &sizes) const {
       set(sizes.batch, extent - (axis == BatchPlusOne));
     else if (axis == RowsQ || axis == RowsKv)
       set(axis == RowsQ ? sizes.rowsQ : sizes.rowsKv, extent);
+    else if (axis == TokensQ || axis == TokensKv) {
+      set(axis == TokensQ ? sizes.tokensQ : sizes.tokensKv, extent);
+      set(axis == TokensQ ? sizes.rowsQ : sizes.rowsKv, sizes.idRows * extent);
+    }
   }
 }
 
@@ -159,13 +167,26 @@ std::vector<ProblemTensor> attn::tensorsOf(ProblemOp problem) {
   return list;
 }
 
+std::vector<ProblemTensor> attn::scratchOf(ProblemOp problem) {
+  using T = ProblemTensor;
+  llvm::SmallVector<Axis, 5> rows = {T::Splits, T::Heads};
+  if (!problem.getQLayout().isPacked())
+    rows.push_back(T::Batch);
+  rows.push_back(T::RowsQ);
+  std::vector<ProblemTensor> list;
+  list.emplace_back("partial_lse", T::Result, T::Float32, rows);
+  rows.push_back(T::DimV);
+  list.emplace(list.begin(), "partial_o", T::Result, T::Float32, rows);
+  return list;
+}
+
 std::vector<ProblemTensor> attn::tensorsOf(SegmentsOp op) {
   using T = ProblemTensor;
   std::vector<ProblemTensor> list;
   auto add = [&](const Twine &name, T::Role role, llvm::ArrayRef<Axis> axes) {
     list.emplace_back(name.str(), role, T::Int32, axes);
   };
-  const std::pair<const char *, Axis> sides[] = {{"_q", T::RowsQ}, {"_kv", T::RowsKv}};
+  const std::pair<const char *, Axis> sides[] = {{"_q", T::TokensQ}, {"_kv", T::TokensKv}};
   for (auto [side, rows] : sides) {
     add(Twine("ids") + side, T::Array, {T::Lead, rows});
     if (op.getRule().hasPositions())
@@ -180,8 +201,8 @@ std::vector<ProblemTensor> attn::tensorsOf(SegmentsOp op) {
     for (auto [side, rows] : sides)
       add(Twine("segments") + side, T::Result, {T::Lead, rows});
   for (auto [side, rows] : sides) {
-    add(Twine("cu_seqlens") + side, T::Result, T::SequencesPlusOne);
-    add(Twine("padded_offsets") + side, T::Result, T::SequencesPlusOne);
+    add(Twine("cu_seqlens") + side, T::Result, T::BatchPlusOne);
+    add(Twine("padded_offsets") + side, T::Result, T::BatchPlusOne);
   }
   if (op.getTiles()) {
     add("tiles_q", T::Result, T::Slots);

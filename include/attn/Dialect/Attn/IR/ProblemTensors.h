@@ -17,10 +17,14 @@ struct Sizes {
   int64_t batch = 0;
   int64_t rowsQ = 0;  ///< seqlen_q, or tokens of packed q and o
   int64_t rowsKv = 0; ///< seqlen_kv, or tokens of packed k and v
-  /// Of segments: the leading dimensions, whose product is `batch`, and how many of
-  /// these rows have positions of their own.
+  /// Of ids: the leading dimensions, whose product is the number of rows, the tokens of a
+  /// row, and how many rows have positions of their own. Each row may have as many
+  /// sequences as there are segments, and packed tensors have the tokens of all rows.
   llvm::SmallVector<int64_t, 4> lead;
+  int64_t idRows = -1, tokensQ = -1, tokensKv = -1;
   int64_t positionRowsQ = 1, positionRowsKv = 1;
+  /// Parts of each query tile's keys; a launch decides.
+  int64_t splits = 1;
 };
 
 /// The extents that the problem decides.
@@ -34,7 +38,7 @@ struct FixedSizes {
 struct ProblemTensor {
   enum Role { Operand, Result, Array };
   enum Element { Data, Float32, Int32 }; ///< Data: the problem's dtype
-  /// Lead: any number of axes. LeadEnd: the last of them, or none. Sequences: batch * segments.
+  /// Lead: any number of axes. LeadEnd: the last of them, or none.
   enum Axis {
     Batch,
     BatchPlusOne,
@@ -46,10 +50,12 @@ struct ProblemTensor {
     DimV,
     Lead,
     LeadEnd,
+    TokensQ,
+    TokensKv,
     Segments,
     SegmentsPlusOne,
-    SequencesPlusOne,
     Slots,
+    Splits,
     One
   };
 
@@ -71,7 +77,7 @@ struct ProblemTensor {
   }
   /// Sets the sizes that are still -1 from a tensor's shape, which has its rank (or
   /// more, where it is led): the first tensor that has an axis says how long it is.
-  void learn(llvm::ArrayRef<int64_t> shape, Sizes &sizes) const;
+  void learn(llvm::ArrayRef<int64_t> shape, const FixedSizes &fixed, Sizes &sizes) const;
 };
 
 /// The extent of an axis; -1: not known yet.
@@ -82,6 +88,10 @@ std::vector<ProblemTensor> tensorsOf(ProblemOp problem);
 
 /// ids and positions, then results in the order of the op's description.
 std::vector<ProblemTensor> tensorsOf(SegmentsOp segments);
+
+/// What the kernels of a problem may leave for each other, in memory of the caller: o and
+/// lse of each part of the keys, both float32.
+std::vector<ProblemTensor> scratchOf(ProblemOp problem);
 
 /// The contents of the arrays of a packed side (`q` or `kv`), with `rows` rows
 /// in its tensors: `cuSeqlens` starts at 0, ascends and ends within the rows;

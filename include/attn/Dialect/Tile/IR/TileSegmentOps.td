@@ -170,7 +170,7 @@ def Tile_PairSegmentsOp : Tile_Op<"pair_segments"> {
     none.
 
     ```mlir
-    tile.pair_segments %table, %q, %kv queue(%queue) rows(%batch) q(%cu_seqlens_q, %padded_offsets_q)
+    tile.pair_segments %table, %q, %kv queue(%queue) rows(%id_rows) q(%cu_seqlens_q, %padded_offsets_q)
       kv(%cu_seqlens_kv, %padded_offsets_kv) : !tile.table<64, 16>
     ```
   }];
@@ -198,7 +198,7 @@ def Tile_ListTilesOp : Tile_Op<"list_tiles", [SingleBlock,
     - C1: the region has four arguments and yields one number, all i32.
 
     ```mlir
-    tile.list_tiles %table, %q, %kv rows(%batch) of(%cu_seqlens_q, %padded_offsets_q, %cu_seqlens_kv) tile 128
+    tile.list_tiles %table, %q, %kv rows(%id_rows) of(%cu_seqlens_q, %padded_offsets_q, %cu_seqlens_kv) tile 128
       to(%tiles, %tile_count) : !tile.table<64, 16> {
     ^bb0(%len_q: i32, %len_kv: i32, %first: i32, %behind: i32):
       %cost = arith.minsi %behind, %len_kv : i32
