@@ -99,13 +99,21 @@ static void poisonPadding(Tensor &tensor, const Tensors &tensors, llvm::StringRe
   });
 }
 
-/// Documents of random lengths with some padding (0), in rising order; prefixes of any
-/// length; intervals around positions.
+/// Documents of random lengths with some padding (0), in rising order, those of queries and
+/// of keys alike (by their names, but for `_q` and `_kv`); prefixes of any length; intervals around
+/// positions.
 static Tensor maskArray(ProblemOp problem, llvm::StringRef name, llvm::ArrayRef<int64_t> shape, const Sizes &made,
-                        std::mt19937_64 &rng) {
+                        uint64_t seed, std::mt19937_64 &rng) {
   llvm::SmallVector<MaskOperand> operands = distinctOperands(problem.getMask());
   const MaskOperand &array = *llvm::find_if(operands, [&](const MaskOperand &o) { return o.name == name; });
-  auto below = [&](int64_t n) { return int64_t(rng() % uint64_t(std::max<int64_t>(n, 1))); };
+  std::mt19937_64 ofDocuments(seed);
+  if (array.entries == OperandEntries::Id) {
+    llvm::StringRef stem = name.ends_with("_q") ? name.drop_back(2) : name.ends_with("_kv") ? name.drop_back(3) : name;
+    for (char c : stem)
+      ofDocuments.seed(ofDocuments() + c);
+  }
+  auto &numbers = array.entries == OperandEntries::Id ? ofDocuments : rng;
+  auto below = [&](int64_t n) { return int64_t(numbers() % uint64_t(std::max<int64_t>(n, 1))); };
   int64_t batch = std::max<int64_t>(made.batch, 1), id = 1, extent = std::max<int64_t>(shape.back(), 1);
   if (array.shape == OperandShape::PerSequence)
     return intTensor(shape, [&](int64_t) { return below(2 * made.rowsKv / batch + 2) - 1; });
@@ -176,7 +184,7 @@ llvm::Expected<Sizes> reference::addMissingArrays(ProblemOp problem, InputSizes 
       array.fillNormal(seed * 1000003 + i);
       tensors[spec.name] = std::move(array);
     } else {
-      tensors[spec.name] = maskArray(problem, spec.name, shape, made, rng);
+      tensors[spec.name] = maskArray(problem, spec.name, shape, made, seed, rng);
     }
   }
   return made;

@@ -182,10 +182,21 @@ static std::string laterMask(Random &random, int kind, const std::string &mask, 
 
 static constexpr uint64_t firstArraySeed = 2'000'000'000; // attn-fuzz --seed=2000
 
-static constexpr int arrayKinds = 9;
+static constexpr int arrayKinds = 10;
 static const char *const arrayNames[arrayKinds] = {"global rows", "row interval", "column interval",
-                                                   "tree",        "document",     "heads",
-                                                   "and array",   "diff array",   "any array"};
+                                                   "tree",        "document",     "predicate",
+                                                   "heads",       "and array",    "diff array",
+                                                   "any array"};
+
+static std::string predicateLeaf(Random &random) {
+  int64_t n = random.pick<int64_t>({1, 2, 3, 7, 64, 65, random.between(2, 300)}), m = random.between(0, 90);
+  return random.pick<std::string>(
+      {fmt::format("#attn.predicate<\"(q - k) % {} <= {} && k <= q + {}\">", n, m % n, m),
+       fmt::format("#attn.predicate<\"kind_q[q] == kind_k[k] || abs(q - k) < {}\">", m),
+       fmt::format("#attn.predicate<\"h % 2 == 0 ? q / {0} == k / {0} : min(q, {1}) >= k - {1}\">", n, m),
+       fmt::format("#attn.predicate<\"q + len_k - len_q >= k && !(k / {} == some[b] % 7)\">", n),
+       fmt::format("#attn.predicate<\"(h < 2 ? k : max(k, marks[h, q])) * -1 < {} - q && level[g, k] > -2\">", m)});
+}
 
 static std::string arrayLeaf(Random &random, int64_t kind) {
   auto interval = [&](const char *axis) {
@@ -206,6 +217,8 @@ static std::string arrayLeaf(Random &random, int64_t kind) {
     return interval("column");
   case 3:
     return "#attn.tree<\"node\", \"first\", \"behind\">";
+  case 5:
+    return predicateLeaf(random);
   default:
     return random.oneIn(2) ? "#attn.document" : "#attn.document<\"own_q\", \"own_kv\">";
   }
@@ -214,7 +227,7 @@ static std::string arrayLeaf(Random &random, int64_t kind) {
 /// Any mask, of these and of those before.
 static std::string arrayExpression(Random &random, int64_t depth, int64_t heads) {
   if (depth == 0)
-    return random.oneIn(2) ? arrayLeaf(random, random.between(0, 4)) : laterExpression(random, 0, true);
+    return random.oneIn(2) ? arrayLeaf(random, random.between(0, 5)) : laterExpression(random, 0, true);
   auto part = [&](bool first) {
     return arrayExpression(random, first ? depth - 1 : random.between(0, depth - 1), heads);
   };
@@ -240,16 +253,16 @@ static std::string arrayExpression(Random &random, int64_t depth, int64_t heads)
 }
 
 static std::string arrayMask(Random &random, int kind, const std::string &mask, int64_t heads) {
-  if (kind < 5) {
+  if (kind < 6) {
     std::string leaf = arrayLeaf(random, kind);
     return random.oneIn(3) ? fmt::format("#attn.and<{}, #attn.causal>", leaf) : leaf;
   }
-  if (kind == 5 && heads % 2 == 0)
+  if (kind == 6 && heads % 2 == 0)
     return fmt::format("#attn.heads<{}, {}>", mask, arrayExpression(random, random.between(0, 1), heads));
-  if (kind == 6)
-    return fmt::format("#attn.and<{}, {}>", arrayLeaf(random, random.between(0, 4)), mask);
   if (kind == 7)
-    return fmt::format("#attn.diff<{}, {}>", mask, arrayLeaf(random, random.between(0, 4)));
+    return fmt::format("#attn.and<{}, {}>", arrayLeaf(random, random.between(0, 5)), mask);
+  if (kind == 8)
+    return fmt::format("#attn.diff<{}, {}>", mask, arrayLeaf(random, random.between(0, 5)));
   return arrayExpression(random, random.between(1, 3), heads);
 }
 

@@ -57,10 +57,22 @@ def check_golden(folder):
     print(f"{len(cases)} golden cases agree")
 
 
+PREDICATES = [
+    ["(q - k) % 3 == 0 && q >= k", "((q - k) % 3 == 0) & (q >= k)", []],
+    ["kind[q] == 1 || kind_kv[k] == kind[q] && abs(q - k) < 2", "(kind == 1) | (kind_kv == kind) & (abs(q - k) < 2)",
+     [("kind", "q", "shared"), ("kind_kv", "kv", "shared")]],
+    ["!(h < 1 || (k - q - 4) / 3 == 1 - k / 2) && level[g, k] != 2", "(h >= 1) & ((k - q - 4) // 3 != 1 - k // 2) & (level != 2)",
+     [("level", "kv", "per_kv_head")]],
+    ["(q < 2 ? min(k, 3) : some[b] % 3) * -2 <= len_k - len_q - max(q, min(marks[h, q], 100))",
+     "np.where(q < 2, np.minimum(k, 3), some % 3) * -2 <= len_k - len_q - np.maximum(q, np.minimum(marks, 100))",
+     [("some", "b", "shared"), ("marks", "q", "per_head")]],
+]
+
+
 def random_mask(r, heads, depth=0):
     diagonal = r.choice(["top_left", "bottom_right"])
     leaves = ["full", "causal", "band", "band", "prefix", "array", "chunk", "strided", "document", "named", "rows",
-              "row_interval", "column_interval", "tree"]
+              "row_interval", "column_interval", "tree", "predicate", "predicate"]
     groups = [n for n in (2, 3, 4) if heads % n == 0]
     connectives = ["and", "or", "not", "diff"] + ["heads"] * bool(groups)
     kind = r.choice(leaves + connectives * (2 if depth < 2 else 0))
@@ -74,6 +86,8 @@ def random_mask(r, heads, depth=0):
         left = r.randint(-3, 8)
         return r.choice([["band", left, r.randint(-left, 8), diagonal], ["band", left, None, diagonal],
                          ["band", None, left, diagonal]])
+    if kind == "predicate":
+        return [kind] + r.choice(PREDICATES)
     if kind in ("row_interval", "column_interval"):
         of = r.choice(["shared", "per_kv_head", "per_head"])
         begin, end = (f"{kind}_{bound}_{of}" for bound in ("begin", "end"))

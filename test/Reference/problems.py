@@ -8,6 +8,7 @@ A case is plain data (JSON):
             ["diff", mask, mask] ["global_rows", R or name] ["document", ids of queries, ids of keys]
             ["row_interval", begin, end, H] ["column_interval", begin, end, H] (names; null: no bound)
             ["tree", node, first, end] (names) ["heads", mask...];
+            ["predicate", condition, the same for numpy, arrays as `operands` returns them]
             D is "top_left" or "bottom_right", H "shared", "per_kv_head" or "per_head"
   layouts   of q, k, v, o: "bshd" "sbhd" "bhsd" "thd" "thd padded"
   heads, kv_heads, dim_qk, dim_v, scale
@@ -33,6 +34,8 @@ def mask_text(m):
         return f"#attn.{m[0]}"
     if m[0] in ("document", "tree"):
         return f"#attn.{m[0]}<{names(m[1:])}>"
+    if m[0] == "predicate":
+        return f'#attn.predicate<"{m[1]}">'
     if m[0] in ("row_interval", "column_interval"):
         bounds = [f'{n} = "{b}"' for n, b in (("begin", m[1]), ("end", m[2])) if b is not None]
         return f"#attn.{m[0]}<{', '.join(bounds + [m[3]])}>"
@@ -71,6 +74,8 @@ def operands(m):
     if m[0] == "document":
         q, kv = m[1:] or ("segment_ids_q", "segment_ids_kv")
         return [(q, "q", "shared"), (kv, "kv", "shared")]
+    if m[0] == "predicate":
+        return m[3]
     if m[0] == "tree":
         return [(name, side, "shared") for name, side in zip(m[1:], ("q", "kv", "kv"))]
     if m[0] in ("row_interval", "column_interval"):
@@ -114,6 +119,10 @@ def visible(m, lq, lk, arrays, head):
         if m[1] is not None:
             everything = everything & (arrays[m[1]][line] <= other)
         return everything if m[2] is None else everything & (other < arrays[m[2]][line])
+    if m[0] == "predicate":
+        of = {"b": lambda x: x, "q": lambda x: x[:, None], "kv": lambda x: x[None, :]}
+        names = {name: of[side](arrays[name]) for name, side, _ in m[3]}
+        return everything & eval(m[2], {"np": np, "q": q, "k": k, "h": head[0], "len_q": lq, "len_k": lk, **names})
     if m[0] == "heads":
         return visible(m[1 + head[0] * (len(m) - 1) // head[1]], lq, lk, arrays, head)
     if m[0] in ("and", "or"):

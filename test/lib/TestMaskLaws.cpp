@@ -268,7 +268,8 @@ private:
   LogicalResult checkCorners() {
     if (!mask.operands().empty())
       return success();
-    constexpr int64_t longest = int64_t(1) << 30, tile = 256;
+    constexpr int64_t tile = 256;
+    const int64_t longest = longestSequence(mask);
     for (auto [rows, columns] : {std::pair(longest, longest), {longest, int64_t(1)}, {int64_t(1), longest}}) {
       lenQ = rows, lenK = columns;
       for (int64_t q : {int64_t(0), lenQ / 2, lenQ - 1, lenQ - 1 + tile})
@@ -305,8 +306,9 @@ private:
             TileClass c = mask.classify(scope, {number(q0), number(q1)}, {number(k0), number(k1)});
             if ((c == TileClass::Empty && any) || (c == TileClass::Full && !every))
               return complain("tile class", q0, k0);
-            // Nothing is unknown of a leaf that reads no data.
-            bool exact = leaf.children().empty() && leaf.operands().empty();
+            // Nothing is unknown of an affine leaf.
+            AffineTerms terms;
+            bool exact = leaf.children().empty() && leaf.affine(terms);
             if (exact && c == TileClass::Partial && (!any || every))
               return complain("tile class exact", q0, k0);
           }

@@ -102,16 +102,24 @@ TileMap::Cells TileMap::cells(int64_t most) {
   cells.tilesAcross = std::max<int64_t>(1, llvm::divideCeil(across, most));
   int64_t height = cells.tilesDown * qTile, width = cells.tilesAcross * kvTile;
   for (int64_t q = 0; q < lenQ; q += height) {
-    auto &row = cells.rows.emplace_back();
-    for (int64_t k = 0; k < lenK; k += width) {
-      TileClass c = classOf(numbers(q, std::min(q + height, lenQ)), numbers(k, std::min(k + width, lenK)));
-      row.push_back(c == TileClass::Empty ? Cell::Empty : c == TileClass::Full ? Cell::Full : Cell::Partial);
-    }
-    for (int64_t q0 = q; q0 < std::min(q + height, lenQ); q0 += qTile)
+    int64_t behind = std::min(q + height, lenQ);
+    std::vector<int64_t> visited(llvm::divideCeil(across, cells.tilesAcross)), untested = visited;
+    for (int64_t q0 = q; q0 < behind; q0 += qTile)
       for (const KeyRun &run : runsOf(q0))
-        for (int64_t j = run.bounds.front().getNumber(); j < run.bounds.back().getNumber(); ++j)
-          if (Cell &cell = row[j / cells.tilesAcross]; cell == Cell::Empty)
-            cell = Cell::VisitedEmpty;
+        for (auto [i, tests] : llvm::enumerate(run.tests))
+          for (int64_t j = run.bounds[i].getNumber(); j < run.bounds[i + 1].getNumber(); ++j) {
+            ++visited[j / cells.tilesAcross];
+            untested[j / cells.tilesAcross] += tests.empty();
+          }
+    auto &row = cells.rows.emplace_back();
+    for (auto [i, count] : llvm::enumerate(visited)) {
+      int64_t k = i * width, tiles = llvm::divideCeil(behind - q, qTile) * llvm::divideCeil(std::min(width, lenK - k), kvTile);
+      row.push_back(count == 0             ? Cell::NotVisited
+                    : untested[i] == tiles ? Cell::Untested
+                    : classOf(numbers(q, behind), numbers(k, std::min(k + width, lenK))) == TileClass::Empty
+                        ? Cell::Nothing
+                        : Cell::Tested);
+    }
   }
   return cells;
 }

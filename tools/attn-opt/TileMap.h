@@ -28,12 +28,14 @@ public:
 
   TileCounts count();
 
-  /// A rectangle of whole tiles, at most `cells` of them along each axis.
-  enum class Cell : char { Empty, Full, Partial, VisitedEmpty };
+  /// What becomes of a rectangle of whole tiles: none is visited, none is tested, ... or some
+  /// are visited although nothing in it is visible.
+  enum class Cell : char { NotVisited, Untested, Tested, Nothing };
   struct Cells {
     int64_t tilesDown = 1, tilesAcross = 1; ///< in a cell
     std::vector<std::vector<Cell>> rows;
   };
+  /// At most so many along each axis.
   Cells cells(int64_t most);
 
   /// Is this pair visible?

@@ -41,7 +41,7 @@ def problems():
     expect("p.mlir:1:13: error: ", "attn.problem")
     expect("error: `p.mlir` is not a valid module", "attn.problem @p mask(")
     expect("error: expected an `attn.problem` in the module, got: none", "module {}\n", {})
-    expect("unknown attribute `tree` in dialect `attn`", dense("#attn.tree<8>"))
+    expect("unknown attribute `forest` in dialect `attn`", dense("#attn.forest<8>"))
     expect("expected left + right >= 0 in a band (else no pair is visible), got: left = 2, right = -3",
            dense("#attn.band<left = 2, right = -3>"))
     expect("expected no parameters of `#attn.full`", dense("#attn.full<8>"))

@@ -174,8 +174,15 @@ MaskInterface attn::canonicalMask(MaskInterface mask) {
   return mask.simplified();
 }
 
+int64_t attn::longestSequence(MaskInterface mask) {
+  int64_t longest = isa<PredicateMaskAttr>(mask) ? longestOfPredicates : int64_t(1) << 30;
+  for (MaskInterface child : mask.children())
+    longest = std::min(longest, longestSequence(child));
+  return longest;
+}
+
 bool attn::dependsOnHead(MaskInterface mask) {
-  return isa<HeadsMaskAttr>(mask) ||
+  return mask.asksForHead() ||
          llvm::any_of(mask.operands(), [](const MaskOperand &o) { return o.heads != OperandHeads::shared; }) ||
          llvm::any_of(mask.children(), dependsOnHead);
 }

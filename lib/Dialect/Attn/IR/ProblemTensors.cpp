@@ -6,8 +6,10 @@ using Axis = ProblemTensor::Axis;
 using llvm::Twine;
 
 FixedSizes FixedSizes::of(ProblemOp problem) {
-  return {int64_t(problem.getHeads()), int64_t(problem.getKvHeads()), int64_t(problem.getDimQk()),
-          int64_t(problem.getDimV())};
+  FixedSizes fixed{int64_t(problem.getHeads()), int64_t(problem.getKvHeads()), int64_t(problem.getDimQk()),
+                   int64_t(problem.getDimV())};
+  fixed.longest = longestSequence(problem.getMask());
+  return fixed;
 }
 
 FixedSizes FixedSizes::of(SegmentsOp op) {

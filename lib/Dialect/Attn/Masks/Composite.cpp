@@ -227,6 +227,8 @@ ArrayRef<MaskInterface> AndMaskAttr::children() const { return getMasks(); }
 
 bool AndMaskAttr::affine(AffineTerms &terms) const { return allAffine(getMasks(), terms); }
 
+bool AndMaskAttr::asksForHead() const { return false; }
+
 TileClass AndMaskAttr::classify(const MaskScope &scope, Interval queries, Interval keys) const {
   return classOfParts(*this, scope, queries, keys, TileClass::Empty, TileClass::Full);
 }
@@ -296,6 +298,8 @@ std::vector<MaskInterface> OrMaskAttr::conjuncts() const { return {*this}; }
 ArrayRef<MaskInterface> OrMaskAttr::children() const { return getMasks(); }
 
 bool OrMaskAttr::affine(AffineTerms &terms) const { return allAffine(getMasks(), terms); }
+
+bool OrMaskAttr::asksForHead() const { return false; }
 
 TileClass OrMaskAttr::classify(const MaskScope &scope, Interval queries, Interval keys) const {
   return classOfParts(*this, scope, queries, keys, TileClass::Full, TileClass::Empty);

@@ -105,6 +105,8 @@ TileClass HeadsMaskAttr::classify(const MaskScope &scope, Interval queries, Inte
 // A head is no term.
 bool HeadsMaskAttr::affine(AffineTerms &) const { return false; }
 
+bool HeadsMaskAttr::asksForHead() const { return true; }
+
 LogicalResult HeadsMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MaskInterface> masks,
                                     ArrayRef<unsigned>) {
   return verifyMasks(emitError, "heads", masks, 2, SIZE_MAX);

@@ -76,6 +76,11 @@ struct MaskComparison {
 /// Exact for affine masks unless that takes more than `budget` pairs to look at.
 MaskComparison compareMasks(MaskInterface first, MaskInterface second, int64_t budget = 20'000'000);
 
+/// Sequences that a mask is right for: up to 2^30, or with predicates, whose sums of positions
+/// and lengths have to fit 32 bits, 2^29.
+int64_t longestSequence(MaskInterface mask);
+constexpr int64_t longestOfPredicates = int64_t(1) << 29;
+
 /// Is what a row sees another matter for other heads?
 bool dependsOnHead(MaskInterface mask);
 

@@ -85,6 +85,9 @@ def Attn_MaskInterface : AttrInterface<"MaskInterface"> {
       by looking at a few pairs (`compareMasks`).}],
       "bool", "affine", (ins "::attn::AffineTerms &":$terms), "", [{ return false; }]>,
 
+    InterfaceMethod<"Does it ask which head a row is of (beyond arrays for each head, and its children)?",
+      "bool", "asksForHead", (ins), "", [{ return false; }]>,
+
     // What the canonical form is made with (`canonicalMask`); null: there is no such mask.
     InterfaceMethod<"The same set, said by the simplest mask there is for it.",
       "::attn::MaskInterface", "simplified", (ins), "",

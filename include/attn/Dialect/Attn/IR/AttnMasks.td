@@ -291,9 +291,46 @@ def Attn_TreeMask : Attn_Mask<"TreeMask", "tree", ["keyRanges", "queryRanges", "
   let genVerifyDecl = 1;
 }
 
+def Attn_PredicateMask : Attn_Mask<"PredicateMask", "predicate",
+    ["keyRanges", "queryRanges", "emitKeep", "operands", "classify", "asksForHead"]> {
+  let summary = "a row sees the keys for which a condition holds";
+  let description = [{
+    The pair (q, k) is visible iff the condition holds, an expression over
+
+    - `q`, `k`, `b` (the sequence), `h` (the query head), `len_q`, `len_k`;
+    - entries of int32 run-time arrays of any names: `name[q]`, `name[k]`, `name[b]` of the pair's
+      own row, key and sequence, and for each query head `name[h, q]`, `name[h, k]`, or kv head
+      `name[g, q]`, `name[g, k]`;
+    - numbers, `+`, `-`, `*` by a number, `/` and `%` by a positive number (rounded down: the
+      remainder is never negative), `min`, `max`, `abs`;
+    - `<`, `<=`, `>`, `>=`, `==`, `!=`, `&&`, `||`, `!`, and `condition ? this : that`.
+
+    Operators bind as in C. What a tile can hold is worked out from the expression by intervals.
+    Where one of the other families says the same, it says more of tiles: this one is for what
+    they do not say, and stands beside them in `#attn.and`, `#attn.or` and `#attn.not`.
+
+    Constraints:
+    - C1: it parses, and is a condition.
+    - C2: no integer leaves 32 bits, whatever lengths (up to 2^29: a launch with longer ones is
+      refused) and entries are: entries that are added to or multiplied are bounded first, as in
+      `min(max(a[q], 0), 1000) * 2`.
+    - C3: not longer than 512 instructions and numbers, nested at most 64 deep.
+
+    ```mlir
+    #attn.predicate<"(q - k) % 3 == 0 && q >= k">
+    #attn.predicate<"kind[q] == 1 || kind[q] == kind_kv[k] && abs(q - k) < 64">
+    #attn.and<#attn.causal, #attn.predicate<"h < 4 || q / 16 == k / 16">>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t", "its instructions">:$code,
+                        ArrayRefParameter<"::mlir::StringAttr", "names of arrays">:$names);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 class Attn_Composite<string name, string mnem> : Attn_Mask<name, mnem,
     ["rowIntervals", "columnIntervals", "keyRanges", "queryRanges", "emitKeep", "operands",
-     "conjuncts", "children", "classify", "affine"]> {
+     "conjuncts", "children", "classify", "affine", "asksForHead"]> {
   // Mask i reads arrays number [first_array[i], first_array[i + 1]): follows from
   // the masks, and is kept since definitions ask for it at every pair.
   let parameters = (ins ArrayRefParameter<"MaskInterface">:$masks, ArrayRefParameter<"unsigned", "follows from the masks">:$first_array);

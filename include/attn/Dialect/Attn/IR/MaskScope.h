@@ -58,6 +58,8 @@ struct MaskScope {
   /// outside, which saves cutting them off.
   bool cut = true;
   int64_t heads = 1; ///< how many query heads there are
+  /// Where they are known: the least and the largest entry at some positions (both ends are entries).
+  std::function<std::optional<Interval>(unsigned operand, Interval positions)> extremes;
 
   MaskScope uncut() const {
     MaskScope scope = *this;
