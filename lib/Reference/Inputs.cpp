@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Reference/Inputs.h"
+#include "IdInputs.h"
+#include "attn/Reference/Segments.h"
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -99,6 +102,22 @@ static void poisonPadding(Tensor &tensor, const Tensors &tensors, llvm::StringRe
   });
 }
 
+/// All tiles that have something to write, in any order.
+static void addMissingTiles(ProblemOp problem, const Sizes &sizes, std::mt19937_64 &rng, Tensors &tensors) {
+  if (tensors.count("tiles_q") || tensors.count("tile_count"))
+    return;
+  const Tensor &bounds = tensors[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"];
+  std::vector<int64_t> offsets(bounds.numElements()), slots;
+  for (auto [i, offset] : llvm::enumerate(offsets))
+    offset = int64_t(bounds.load(i));
+  usedSlots(offsets, sizes.rowsQ, *problem.getTiles(),
+            [&](int64_t slot, std::optional<int64_t>, int64_t) { slots.push_back(slot); });
+  std::shuffle(slots.begin(), slots.end(), rng);
+  int64_t places = extentOf(ProblemTensor::Slots, FixedSizes::of(problem), sizes);
+  tensors["tile_count"] = intTensor({1}, [&](int64_t) { return int64_t(slots.size()); });
+  tensors["tiles_q"] = intTensor({places}, [&](int64_t i) { return i < int64_t(slots.size()) ? slots[i] : -1; });
+}
+
 /// Documents of random lengths with some padding (0), in rising order, those of queries and
 /// of keys alike (by their names, but for `_q` and `_kv`); prefixes of any length; intervals around
 /// positions.
@@ -155,6 +174,10 @@ llvm::Expected<Sizes> reference::addMissingArrays(ProblemOp problem, InputSizes 
     }
   }
   Sizes made{sizes.batch, sizes.seqlenQ, sizes.seqlenKv};
+  if (problem.getSegments()) {
+    addMissingIds(problem, sizes, rng, tensors);
+    made = {sizes.batch * int64_t(*problem.getSegments()), sizes.batch * sizes.seqlenQ, sizes.batch * sizes.seqlenKv};
+  }
   PackedSide q{"q", problem.getQLayout(), sizes.lengthsQ, sizes.padding, rng};
   PackedSide kv{"kv", problem.getKLayout(), sizes.lengthsKv, sizes.padding, rng};
   // One side given, the other made: as many sequences, of the same lengths.
@@ -163,7 +186,7 @@ llvm::Expected<Sizes> reference::addMissingArrays(ProblemOp problem, InputSizes 
         tensors.count("cu_seqlens_" + other->side))
       side->lengths = lengthsOf(tensors, other->side);
   for (auto [side, rows] : {std::pair(&q, &made.rowsQ), std::pair(&kv, &made.rowsKv)}) {
-    if (!side->layout.isPacked())
+    if (!side->layout.isPacked() || problem.getSegments())
       continue;
     if (llvm::Error error = checkGiven(*side, tensors))
       return error;
@@ -173,6 +196,8 @@ llvm::Expected<Sizes> reference::addMissingArrays(ProblemOp problem, InputSizes 
     side->addArrays(tensors);
     *rows = side->rows;
   }
+  if (problem.getTiles())
+    addMissingTiles(problem, made, rng, tensors);
   for (auto [i, spec] : llvm::enumerate(list)) {
     if (spec.role != ProblemTensor::Array || tensors.count(spec.name))
       continue;
@@ -204,7 +229,9 @@ llvm::Error reference::addMissingInputs(ProblemOp problem, InputSizes sizes, uin
     tensor.fillNormal(seed * 1000003 + i);
     bool isQ = spec.name == "q";
     LayoutAttr layout = isQ ? problem.getQLayout() : problem.getKLayout();
-    if (layout.isPacked())
+    if (problem.getSegments())
+      poisonWithoutId(tensor, tensors[isQ ? "ids_q" : "ids_kv"]);
+    else if (layout.isPacked())
       poisonPadding(tensor, tensors, isQ ? "q" : "kv", layout.getPadded());
     tensors[spec.name] = std::move(tensor);
   }
@@ -216,7 +243,10 @@ Tensors reference::poisonedResults(ProblemOp problem, const Sizes &sizes) {
   for (ProblemTensor &spec : tensorsOf(problem)) {
     if (spec.role != ProblemTensor::Result)
       continue;
-    Tensor tensor(spec.name == "lse" ? Dtype::F32 : dtypeOf(problem), spec.shape(problem, sizes));
+    Dtype dtype = spec.element == ProblemTensor::Data      ? dtypeOf(problem)
+                  : spec.element == ProblemTensor::Float32 ? Dtype::F32
+                                                           : Dtype::I32;
+    Tensor tensor(dtype, spec.shape(problem, sizes));
     llvm::fill(tensor.bytes(), char(0xff));
     results[spec.name] = std::move(tensor);
   }

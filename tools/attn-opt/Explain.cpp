@@ -99,6 +99,8 @@ int attn::explain(int argc, char **argv) {
   if (!found)
     return fail(found.error().str());
   ProblemOp problem = *found;
+  if (problem.getSegments())
+    return fail("expected a problem whose sequences are given, got: one with segments");
   MaskInterface mask = problem.getMask(), form = canonicalMask(mask);
   problem.setMaskAttr(form); // as the pipeline begins
   auto given = options.inputs.arraysOf(problem);

@@ -45,8 +45,8 @@ def problems():
     expect("expected left + right >= 0 in a band (else no pair is visible), got: left = 2, right = -3",
            dense("#attn.band<left = 2, right = -3>"))
     expect("expected no parameters of `#attn.full`", dense("#attn.full<8>"))
-    expect("expected dense layouts with a mask that reads segment ids", PACKED.format(layout="thd").replace(
-        "#attn.causal", "#attn.document"), {})
+    expect("expected a number of masks that divides the", PACKED.format(layout="thd").replace(
+        "#attn.causal", "#attn.heads<#attn.causal, #attn.full, #attn.causal>"), {})
     expect("expected heads to be a positive multiple of kv_heads (at most 65536), got: heads = 4, kv_heads = 3",
            dense(heads="4, 3"))
     for dim in (0, 4, 20, 264, -8):

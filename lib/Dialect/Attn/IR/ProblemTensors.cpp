@@ -6,8 +6,12 @@ using Axis = ProblemTensor::Axis;
 using llvm::Twine;
 
 FixedSizes FixedSizes::of(ProblemOp problem) {
-  FixedSizes fixed{int64_t(problem.getHeads()), int64_t(problem.getKvHeads()), int64_t(problem.getDimQk()),
-                   int64_t(problem.getDimV())};
+  FixedSizes fixed{int64_t(problem.getHeads()),
+                   int64_t(problem.getKvHeads()),
+                   int64_t(problem.getDimQk()),
+                   int64_t(problem.getDimV()),
+                   int64_t(problem.getSegments().value_or(0)),
+                   int64_t(problem.getTiles().value_or(0))};
   fixed.longest = longestSequence(problem.getMask());
   return fixed;
 }
@@ -133,6 +137,9 @@ static llvm::SmallVector<Axis, 4> axesOf(LayoutAttr layout, Axis rows, Axis head
   llvm_unreachable("covered");
 }
 
+/// ids and positions, then results in the order of `attn.segments`' description.
+static std::vector<ProblemTensor> tensorsOfSegments(SegmentRule rule, bool maps, bool tiles);
+
 std::vector<ProblemTensor> attn::tensorsOf(ProblemOp problem) {
   using T = ProblemTensor;
   LayoutAttr q = problem.getQLayout(), kv = problem.getKLayout();
@@ -147,11 +154,21 @@ std::vector<ProblemTensor> attn::tensorsOf(ProblemOp problem) {
   auto array = [&](const Twine &name, llvm::ArrayRef<Axis> axes) {
     list.emplace_back(name.str(), T::Array, T::Int32, axes);
   };
+  if (problem.getSegments())
+    for (ProblemTensor &tensor : tensorsOfSegments(*SegmentRule::of(problem.getMask()), /*maps=*/false, /*tiles=*/false))
+      if (tensor.role == T::Array || tensor.name == "status")
+        list.push_back(std::move(tensor));
   for (auto [side, layout] : {std::pair("q", q), std::pair("kv", kv)}) {
+    if (problem.getSegments())
+      break; // of these, arrays are scratch
     if (layout.isPacked())
       array(Twine("cu_seqlens_") + side, T::BatchPlusOne);
     if (layout.getPadded())
       array(Twine("padded_offsets_") + side, T::BatchPlusOne);
+  }
+  if (problem.getTiles()) {
+    array("tiles_q", T::Slots);
+    array("tile_count", T::One);
   }
   for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
     bool perQuery = operand.shape == OperandShape::PerQuery;
@@ -179,10 +196,18 @@ std::vector<ProblemTensor> attn::scratchOf(ProblemOp problem) {
   list.emplace_back("partial_lse", T::Result, T::Float32, rows);
   rows.push_back(T::DimV);
   list.emplace(list.begin(), "partial_o", T::Result, T::Float32, rows);
+  if (problem.getSegments())
+    for (ProblemTensor &tensor : tensorsOfSegments(*SegmentRule::of(problem.getMask()), /*maps=*/false, /*tiles=*/false))
+      if (tensor.role == T::Result && tensor.name != "status")
+        list.push_back(std::move(tensor));
   return list;
 }
 
 std::vector<ProblemTensor> attn::tensorsOf(SegmentsOp op) {
+  return tensorsOfSegments(op.getRule(), op.getMaps(), op.getTiles().has_value());
+}
+
+static std::vector<ProblemTensor> tensorsOfSegments(SegmentRule rule, bool maps, bool tiles) {
   using T = ProblemTensor;
   std::vector<ProblemTensor> list;
   auto add = [&](const Twine &name, T::Role role, llvm::ArrayRef<Axis> axes) {
@@ -191,7 +216,7 @@ std::vector<ProblemTensor> attn::tensorsOf(SegmentsOp op) {
   const std::pair<const char *, Axis> sides[] = {{"_q", T::TokensQ}, {"_kv", T::TokensKv}};
   for (auto [side, rows] : sides) {
     add(Twine("ids") + side, T::Array, {T::Lead, rows});
-    if (op.getRule().hasPositions())
+    if (rule.hasPositions())
       add(Twine("positions") + side, T::Array, {T::LeadEnd, rows});
   }
   for (auto [side, rows] : sides)
@@ -199,14 +224,14 @@ std::vector<ProblemTensor> attn::tensorsOf(SegmentsOp op) {
   for (auto [side, rows] : sides)
     add(Twine("offsets") + side, T::Result, {T::Lead, T::SegmentsPlusOne});
   add("status", T::Result, T::Lead);
-  if (op.getMaps())
+  if (maps)
     for (auto [side, rows] : sides)
       add(Twine("segments") + side, T::Result, {T::Lead, rows});
   for (auto [side, rows] : sides) {
     add(Twine("cu_seqlens") + side, T::Result, T::BatchPlusOne);
     add(Twine("padded_offsets") + side, T::Result, T::BatchPlusOne);
   }
-  if (op.getTiles()) {
+  if (tiles) {
     add("tiles_q", T::Result, T::Slots);
     add("tile_count", T::Result, T::One);
   }
@@ -218,6 +243,15 @@ std::vector<ProblemTensor> attn::tensorsOf(SegmentsOp op) {
 //===--------------------------------------------------------------------===//
 
 static llvm::Error error(const Twine &what) { return llvm::createStringError(llvm::inconvertibleErrorCode(), what); }
+
+llvm::Error attn::checkIdRows(const Sizes &sizes) {
+  for (auto [name, rows, tokens] :
+       {std::tuple("q", sizes.rowsQ, sizes.tokensQ), std::tuple("k", sizes.rowsKv, sizes.tokensKv)})
+    if (rows != sizes.idRows * tokens)
+      return error("expected `" + Twine(name) + "` of " + Twine(sizes.idRows * tokens) + " tokens, as " +
+                   Twine(sizes.idRows) + " rows of " + Twine(tokens) + " ids have, got: " + Twine(rows));
+  return llvm::Error::success();
+}
 
 static llvm::Error checkAscending(const Twine &name, llvm::ArrayRef<int32_t> values, int64_t rows) {
   for (size_t i = 1; i < values.size(); ++i)
