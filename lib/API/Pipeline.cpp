@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/API/Pipeline.h"
 #include "attn/Conversion/AttnToTile.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -12,6 +13,7 @@ void attn::registerDialects(DialectRegistry &registry) {
 }
 
 void attn::registerPasses() {
+  registerAttnPasses();
   registerConversionPasses();
   tile::registerTilePasses();
   PassPipelineRegistration<PipelineOptions>("attn-pipeline", "from problems to kernels that can be printed",
@@ -19,6 +21,7 @@ void attn::registerPasses() {
 }
 
 void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
+  pm.addPass(createCanonicalizeMasks());
   pm.addPass(createConvertAttnToTile({options.target, options.arch, options.fallback}));
   OpPassManager &kernel = pm.nest<tile::KernelOp>();
   if (options.target == "sm_80")

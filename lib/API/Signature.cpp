@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/API/Signature.h"
+#include "llvm/Support/MathExtras.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -114,8 +115,8 @@ rt::Result<Sizes> Signature::check(llvm::ArrayRef<TensorView> views) const {
       return bad(spec, llvm::is_contained(expected, -1) ? "batch + 1 entries" : "shape " + list(expected),
                  list(view.shape));
     for (int64_t extent : view.shape)
-      if (extent < 0 || extent > int64_t(1) << 30)
-        return bad(spec, "extents from 0 to 2^30", list(view.shape));
+      if (extent < 0 || extent > fixed.longest)
+        return bad(spec, fmt::format("extents from 0 to 2^{}", llvm::Log2_64(fixed.longest)), list(view.shape));
     if (rt::Status memory = checkMemory(spec, view); !memory)
       return memory.error();
   }
@@ -239,7 +240,7 @@ rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, 
       value = name.ends_with("_q") ? sizes.positionRowsQ : sizes.positionRowsKv;
     } else if (name == "seqlen_q" || name == "total_q") {
       value = sizes.rowsQ;
-    } else if (name == "seqlen_kv") {
+    } else if (name == "seqlen_kv" || name == "total_kv") {
       value = sizes.rowsKv;
     } else {
       auto [owner, axis] = name.split('_');

@@ -30,24 +30,39 @@ void AttentionBody::findKeys() {
   scope.lenQ = lenQ;
   scope.batch = batch;
   scope.head = h;
+  scope.heads = problem.getHeads();
 }
 
 void AttentionBody::findArrays() {
-  // Rows of the arrays that belong to this sequence; positions in them are 32 bits.
+  // What belongs to this sequence and head; positions in it are 32 bits.
   llvm::StringMap<Value> arrays;
-  for (const MaskOperand &array : distinctOperands(problem.getMask())) {
-    if (array.shape == OperandShape::PerSequence)
-      continue;
-    Value start = mul(wide(batch), wide(extentOf(array)));
-    arrays[array.name] = AdvanceOp::create(b, loc, args[array.name], start);
-  }
+  for (const MaskOperand &array : distinctOperands(problem.getMask()))
+    if (array.shape != OperandShape::PerSequence)
+      arrays[array.name] = AdvanceOp::create(b, loc, args[array.name], startOf(array));
   scope.load = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index position) {
     const MaskOperand &array = operands[operand];
     if (array.shape == OperandShape::PerSequence)
       return load(args[array.name], batch);
-    position = math.min(position, math.sub(extentOf(array), 1)); // tiles reach over the end
+    Index length = array.shape == OperandShape::PerQuery ? scope.lenQ : scope.lenK;
+    position = math.min(position, math.sub(length, 1)); // tiles reach over the end
     return Index(Value(LoadOp::create(b, loc, arrays.lookup(array.name), math.value(position), /*uniform=*/false)));
   };
+}
+
+Value AttentionBody::startOf(const MaskOperand &array) {
+  bool perQuery = array.shape == OperandShape::PerQuery;
+  bool packed = (perQuery ? problem.getQLayout() : problem.getKLayout()).isPacked();
+  Value line = packed ? Value() : wide(batch), token = packed ? wide(perQuery ? firstQuery : firstKey) : Value();
+  if (array.heads != OperandHeads::shared) {
+    bool perHead = array.heads == OperandHeads::per_head;
+    Value head = wide(perHead ? h : kvHead);
+    line = line ? add(mul(line, wide(int64_t(perHead ? problem.getHeads() : problem.getKvHeads()))), head) : head;
+  }
+  if (!line)
+    return token;
+  std::string extent = (packed ? "total_" : "seqlen_") + std::string(perQuery ? "q" : "kv");
+  Value start = mul(line, wide(arg(extent)));
+  return token ? add(start, token) : start;
 }
 
 tile::KvLoopOp AttentionBody::makeLoop(ArrayRef<KeyRun> runs) {

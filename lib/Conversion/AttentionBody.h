@@ -7,7 +7,7 @@
 #define ATTN_LIB_CONVERSION_ATTENTIONBODY_H
 
 #include "KernelBody.h"
-#include "KeyWalk.h"
+#include "attn/Conversion/KeyWalk.h"
 
 namespace attn {
 
@@ -80,13 +80,13 @@ protected:
   mlir::Value s;      ///< scores
   mlir::Value origin; ///< where the tile's rows begin
   Index batch = 0, h = 0, kvHead = 0;
-  Index lenQ = 0, firstKey = 0;
+  Index lenQ = 0;
+  Index firstQuery = 0, firstKey = 0; ///< where the sequence begins, in packed tensors
   MaskScope scope;
 
 private:
-  Index extentOf(const MaskOperand &array) {
-    return arg(array.shape == OperandShape::PerQuery ? "seqlen_q" : "seqlen_kv");
-  }
+  /// Where in an array with an entry for each position this sequence's and head's are.
+  mlir::Value startOf(const MaskOperand &array);
 };
 
 } // namespace attn

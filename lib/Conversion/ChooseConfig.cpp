@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "KeyWalk.h"
+#include "attn/Conversion/KeyWalk.h"
 #include "attn/Conversion/AttnToTile.h"
 
 using namespace attn;
@@ -38,6 +38,8 @@ static bool hasFewQueries(ProblemOp problem) {
 // Of the query heads of a group, how many to have in one tile of `rows`: what needs the
 // fewest tiles, since each of them reads all keys.
 static int64_t headsToPack(ProblemOp problem, int64_t rows) {
+  if (dependsOnHead(problem.getMask())) // tests of a tile are of one head
+    return 1;
   int64_t queries = *problem.getTypicalQ(), group = problem.getHeads() / problem.getKvHeads(), best = 1;
   auto tiles = [&](int64_t heads) { return group / heads * int64_t(llvm::divideCeil(queries, rows / heads)); };
   for (int64_t heads = 2; heads <= std::min(group, rows); ++heads)

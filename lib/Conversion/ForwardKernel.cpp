@@ -139,7 +139,8 @@ private:
     q0 = find.getQ0();
     rows = find.getRows();
     writeRows = find.getWriteRows();
-    first = math.named(math.add(find.getFirst(), q0), "row0");
+    firstQuery = find.getFirst();
+    first = math.named(math.add(firstQuery, q0), "row0");
   }
 
   //===------------------------------------------------------------------===//

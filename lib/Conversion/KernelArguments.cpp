@@ -94,6 +94,12 @@ void KernelArguments::addSizes(ProblemOp problem, bool keys) {
   add(problem.getQLayout().isPacked() ? "total_q" : "seqlen_q", i32);
   if (keys && !problem.getKLayout().isPacked())
     add("seqlen_kv", i32);
+  // Where heads of an array of packed keys stand.
+  if (keys && problem.getKLayout().isPacked() &&
+      llvm::any_of(distinctOperands(problem.getMask()), [](const MaskOperand &array) {
+        return array.shape == OperandShape::PerKey && array.heads != OperandHeads::shared;
+      }))
+    add("total_kv", i32);
 }
 
 void KernelArguments::addStrides(ProblemOp problem, ArrayRef<ProblemTensor> tensors) {

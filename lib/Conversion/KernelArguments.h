@@ -24,7 +24,8 @@ struct KernelGrid {
 /// problem's dtype), `lse` (float32). Arrays (int32): `cu_seqlens_q` and
 /// `padded_offsets_q` of packed layouts, likewise `_kv`, and the mask's own.
 /// Sizes (i32): `batch`; `total_q` (tokens) if q is packed, else `seqlen_q`;
-/// `seqlen_kv` if keys are dense. Strides in elements (i64): `<tensor>_batch`
+/// `seqlen_kv` if keys are dense, `total_kv` if they are packed and the mask has arrays for
+/// each of them and heads. Strides in elements (i64): `<tensor>_batch`
 /// (dense only), `<tensor>_row`, `<tensor>_head`; the row stride of lse is 1. Of a
 /// persistent kernel with tiles of `boxes` also `q_map`, `k_map`, `v_map`, the
 /// number of `blocks` (i32) that the grid would have, and the `queue`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "KeyWalk.h"
+#include "attn/Conversion/KeyWalk.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace attn;

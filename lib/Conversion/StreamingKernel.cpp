@@ -99,6 +99,7 @@ private:
     if (!layout.isPacked())
       return;
     first = math.named(load(args[layout.getPadded() ? "padded_offsets_q" : "cu_seqlens_q"], batch), "first");
+    firstQuery = first;
     if (layout.getPadded())
       extent = math.named(
           math.sub(load(args["padded_offsets_q"], math.min(math.add(batch, 1), arg("batch"))), first), "extent");

@@ -116,7 +116,43 @@ static void addMissingTiles(ProblemOp problem, const Sizes &sizes, std::mt19937_
   tensors["tiles_q"] = intTensor({places}, [&](int64_t i) { return i < int64_t(slots.size()) ? slots[i] : -1; });
 }
 
-llvm::Error reference::addMissingInputs(ProblemOp problem, InputSizes sizes, uint64_t seed, Tensors &tensors) {
+/// Documents of random lengths with some padding (0), in rising order, those of queries and
+/// of keys alike (by their names, but for `_q` and `_kv`); prefixes of any length; intervals around
+/// positions.
+static Tensor maskArray(ProblemOp problem, llvm::StringRef name, llvm::ArrayRef<int64_t> shape, const Sizes &made,
+                        uint64_t seed, std::mt19937_64 &rng) {
+  llvm::SmallVector<MaskOperand> operands = distinctOperands(problem.getMask());
+  const MaskOperand &array = *llvm::find_if(operands, [&](const MaskOperand &o) { return o.name == name; });
+  std::mt19937_64 ofDocuments(seed);
+  if (array.entries == OperandEntries::Id) {
+    llvm::StringRef stem = name.ends_with("_q") ? name.drop_back(2) : name.ends_with("_kv") ? name.drop_back(3) : name;
+    for (char c : stem)
+      ofDocuments.seed(ofDocuments() + c);
+  }
+  auto &numbers = array.entries == OperandEntries::Id ? ofDocuments : rng;
+  auto below = [&](int64_t n) { return int64_t(numbers() % uint64_t(std::max<int64_t>(n, 1))); };
+  int64_t batch = std::max<int64_t>(made.batch, 1), id = 1, extent = std::max<int64_t>(shape.back(), 1);
+  if (array.shape == OperandShape::PerSequence)
+    return intTensor(shape, [&](int64_t) { return below(2 * made.rowsKv / batch + 2) - 1; });
+  return intTensor(shape, [&](int64_t at) -> int64_t {
+    int64_t position = at % extent, away = below(1 + extent / 3);
+    switch (array.entries) {
+    case OperandEntries::Own:
+      return position;
+    case OperandEntries::Begin:
+      return std::max<int64_t>(position - away, 0);
+    case OperandEntries::End:
+      return position + 1 + away;
+    case OperandEntries::Id:
+      break;
+    }
+    id = position == 0 ? 1 : id + (below(std::max<int64_t>(extent / 4, 2)) == 0);
+    return below(16) == 0 ? 0 : id;
+  });
+}
+
+llvm::Expected<Sizes> reference::addMissingArrays(ProblemOp problem, InputSizes sizes, uint64_t seed,
+                                                  Tensors &tensors) {
   std::mt19937_64 rng(seed);
   // What is given decides what is made.
   std::vector<ProblemTensor> list = tensorsOf(problem);
@@ -161,31 +197,32 @@ llvm::Error reference::addMissingInputs(ProblemOp problem, InputSizes sizes, uin
   if (problem.getTiles())
     addMissingTiles(problem, made, rng, tensors);
   for (auto [i, spec] : llvm::enumerate(list)) {
-    if (spec.role == ProblemTensor::Result || tensors.count(spec.name))
+    if (spec.role != ProblemTensor::Array || tensors.count(spec.name))
       continue;
     Shape shape = spec.shape(problem, made);
     if (llvm::Error error = checkSize(spec.name, shape))
       return error;
-    if (spec.role == ProblemTensor::Array && spec.element == ProblemTensor::Float32) {
+    if (spec.element == ProblemTensor::Float32) {
       Tensor array(Dtype::F32, shape);
       array.fillNormal(seed * 1000003 + i);
       tensors[spec.name] = std::move(array);
-      continue;
+    } else {
+      tensors[spec.name] = maskArray(problem, spec.name, shape, made, seed, rng);
     }
-    if (spec.role == ProblemTensor::Array) {
-      // Documents of random lengths with some padding (0), in rising order; prefixes of any length.
-      int64_t id = 1, extent = shape.size() == 2 ? std::max<int64_t>(shape[1], 1) : 1;
-      bool ids = shape.size() == 2;
-      tensors[spec.name] = intTensor(shape, [&](int64_t at) -> int64_t {
-        if (!ids)
-          return int64_t(rng() % uint64_t(2 * made.rowsKv / std::max<int64_t>(made.batch, 1) + 2)) - 1;
-        if (at % extent == 0)
-          id = 1;
-        id += rng() % std::max<int64_t>(extent / 4, 2) == 0;
-        return rng() % 16 == 0 ? 0 : id;
-      });
+  }
+  return made;
+}
+
+llvm::Error reference::addMissingInputs(ProblemOp problem, InputSizes sizes, uint64_t seed, Tensors &tensors) {
+  llvm::Expected<Sizes> made = addMissingArrays(problem, std::move(sizes), seed, tensors);
+  if (!made)
+    return made.takeError();
+  for (auto [i, spec] : llvm::enumerate(tensorsOf(problem))) {
+    if (spec.role != ProblemTensor::Operand || tensors.count(spec.name))
       continue;
-    }
+    Shape shape = spec.shape(problem, *made);
+    if (llvm::Error error = checkSize(spec.name, shape))
+      return error;
     Tensor tensor(dtypeOf(problem), shape);
     tensor.fillNormal(seed * 1000003 + i);
     bool isQ = spec.name == "q";

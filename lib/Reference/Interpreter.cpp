@@ -5,6 +5,7 @@
 //
 #include "attn/Reference/Interpreter.h"
 #include "attn/Reference/Segments.h"
+#include "attn/Reference/Sequences.h"
 #include <atomic>
 #include <cmath>
 #include <thread>
@@ -16,12 +17,6 @@ static constexpr double infinity = std::numeric_limits<double>::infinity();
 static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
 namespace {
-/// Where a sequence lies: rows [start, start + length) of its tensor (dense: of
-/// its batch entry).
-struct Span {
-  int64_t start = 0, length = 0;
-};
-
 class Interpreter {
 public:
   Interpreter(ProblemOp problem, const Tensors &inputs, const Sizes &sizes);
@@ -30,20 +25,17 @@ public:
 
 private:
   const Tensor &input(llvm::StringRef name) const { return inputs.find(name)->second; }
-  Span spanOf(llvm::StringRef side, LayoutAttr layout, int64_t rows, int64_t sequence) const;
   ScorePoint pointOf(const Row &row) const;
   void evaluate(const Row &row, Outputs &outputs) const;
 
   const Tensors &inputs;
-  Sizes sizes;
+  Sequences sequences;
   MaskInterface mask;
   llvm::SmallVector<ScoreModifierInterface> modifiers;
-  std::vector<std::pair<const Tensor *, OperandShape>> maskArrays; ///< as `point.load` counts
   LayoutAttr qLayout, kLayout, vLayout, oLayout;
   int64_t heads, kvHeads, dimQk, dimV;
   double scale;
   Shape oShape, lseShape;
-  std::vector<Span> queries, keys; ///< by sequence
 };
 } // namespace
 
@@ -82,52 +74,26 @@ static double dot(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
 }
 
 Interpreter::Interpreter(ProblemOp problem, const Tensors &inputs, const Sizes &sizes)
-    : inputs(inputs), sizes(sizes), mask(problem.getMask()), modifiers(problem.getModifiers()),
+    : inputs(inputs), sequences(problem, inputs, sizes), mask(problem.getMask()), modifiers(problem.getModifiers()),
       qLayout(problem.getQLayout()), kLayout(problem.getKLayout()), vLayout(problem.getVLayout()),
       oLayout(problem.getOLayout()), heads(problem.getHeads()), kvHeads(problem.getKvHeads()),
       dimQk(problem.getDimQk()), dimV(problem.getDimV()), scale(problem.scaleOrDefault()) {
-  for (const MaskOperand &operand : mask.operands())
-    maskArrays.emplace_back(&input(operand.name), operand.shape);
   for (const ProblemTensor &tensor : tensorsOf(problem))
     if (tensor.name == "o")
       oShape = tensor.shape(problem, sizes);
   lseShape = qLayout.isPacked() ? Shape{heads, sizes.rowsQ} : Shape{sizes.batch, heads, sizes.rowsQ};
-  for (int64_t b = 0; b < sizes.batch; ++b) {
-    queries.push_back(spanOf("q", qLayout, sizes.rowsQ, b));
-    keys.push_back(spanOf("kv", kLayout, sizes.rowsKv, b));
-  }
-}
-
-Span Interpreter::spanOf(llvm::StringRef side, LayoutAttr layout, int64_t rows, int64_t sequence) const {
-  if (!layout.isPacked())
-    return {0, rows};
-  const int32_t *cuSeqlens = input(("cu_seqlens_" + side).str()).data<int32_t>();
-  int64_t start = cuSeqlens[sequence], length = cuSeqlens[sequence + 1] - start;
-  if (layout.getPadded())
-    start = input(("padded_offsets_" + side).str()).data<int32_t>()[sequence];
-  return {start, length};
 }
 
 ScorePoint Interpreter::pointOf(const Row &row) const {
-  ScorePoint point;
+  ScorePoint point{sequences.point(row.sequence, row.head), {}};
   point.q = row.row;
-  point.lenQ = queries[row.sequence].length;
-  point.lenK = keys[row.sequence].length;
-  point.batch = row.sequence;
-  point.head = row.head;
-  point.heads = heads;
   point.entry = [this, row](const ScoreOperand &operand) { return input(operand.name).load(row.head); };
-  point.load = [this, row](unsigned operand, int64_t position) -> int64_t {
-    auto [array, shape] = maskArrays[operand];
-    return array->data<int32_t>()[shape == OperandShape::PerSequence ? array->offset({row.sequence})
-                                                                     : array->offset({row.sequence, position})];
-  };
   return point;
 }
 
 void Interpreter::evaluate(const Row &row, Outputs &outputs) const {
   const Tensor &q = input("q"), &k = input("k"), &v = input("v");
-  Span rowsOfQ = queries[row.sequence], rowsOfKv = keys[row.sequence];
+  Span rowsOfQ = sequences.queriesOf(row.sequence), rowsOfKv = sequences.keysOf(row.sequence);
   int64_t kvHead = row.head / (heads / kvHeads);
   auto keyOffset = [&](const Tensor &tensor, LayoutAttr layout, int64_t key) {
     return offsetOf(tensor, layout, row.sequence, kvHead, rowsOfKv.start + key);
@@ -184,10 +150,10 @@ Outputs Interpreter::run(llvm::function_ref<bool(const Row &)> wanted) {
   outputs.known.fill(1);
 
   std::vector<Row> rows;
-  for (int64_t b = 0; b < sizes.batch; ++b)
+  for (int64_t b = 0; b < sequences.size(); ++b)
     for (int64_t h = 0; h < heads; ++h)
-      for (int64_t r = 0; r < queries[b].length; ++r) {
-        int64_t token = queries[b].start + r;
+      for (int64_t r = 0; r < sequences.queriesOf(b).length; ++r) {
+        int64_t token = sequences.queriesOf(b).start + r;
         if (wanted({b, h, r})) {
           rows.push_back({b, h, r});
           continue;

@@ -177,6 +177,96 @@ static std::string laterMask(Random &random, int kind, const std::string &mask, 
 }
 
 //===--------------------------------------------------------------------===//
+// Masks that came after these: run-time arrays of bounds, masks of heads
+//===--------------------------------------------------------------------===//
+
+static constexpr uint64_t firstArraySeed = 2'000'000'000; // attn-fuzz --seed=2000
+
+static constexpr int arrayKinds = 10;
+static const char *const arrayNames[arrayKinds] = {"global rows", "row interval", "column interval",
+                                                   "tree",        "document",     "predicate",
+                                                   "heads",       "and array",    "diff array",
+                                                   "any array"};
+
+static std::string predicateLeaf(Random &random) {
+  int64_t n = random.pick<int64_t>({1, 2, 3, 7, 64, 65, random.between(2, 300)}), m = random.between(0, 90);
+  return random.pick<std::string>(
+      {fmt::format("#attn.predicate<\"(q - k) % {} <= {} && k <= q + {}\">", n, m % n, m),
+       fmt::format("#attn.predicate<\"kind_q[q] == kind_k[k] || abs(q - k) < {}\">", m),
+       fmt::format("#attn.predicate<\"h % 2 == 0 ? q / {0} == k / {0} : min(q, {1}) >= k - {1}\">", n, m),
+       fmt::format("#attn.predicate<\"q + len_k - len_q >= k && !(k / {} == some[b] % 7)\">", n),
+       fmt::format("#attn.predicate<\"(h < 2 ? k : max(k, marks[h, q])) * -1 < {} - q && level[g, k] > -2\">", m)});
+}
+
+static std::string arrayLeaf(Random &random, int64_t kind) {
+  auto interval = [&](const char *axis) {
+    const char *ofHeads = random.pick<const char *>({"", "", ", per_head", ", per_kv_head"});
+    const char *suffix = ofHeads[0] ? ofHeads + 6 : "shared"; // arrays of one name have one shape
+    std::string begin = fmt::format("begin = \"{}_begin_{}\"", axis, suffix);
+    std::string end = fmt::format("end = \"{}_end_{}\"", axis, suffix);
+    return fmt::format("#attn.{}_interval<{}{}>", axis,
+                       random.pick<std::string>({begin, end, begin + ", " + end, begin + ", " + end}), ofHeads);
+  };
+  switch (kind) {
+  case 0:
+    return random.oneIn(2) ? "#attn.global_rows<\"globals\">"
+                           : fmt::format("#attn.global_rows<{}>", random.pick<int64_t>({0, 1, 64, 70, 1 << 30}));
+  case 1:
+    return interval("row");
+  case 2:
+    return interval("column");
+  case 3:
+    return "#attn.tree<\"node\", \"first\", \"behind\">";
+  case 5:
+    return predicateLeaf(random);
+  default:
+    return random.oneIn(2) ? "#attn.document" : "#attn.document<\"own_q\", \"own_kv\">";
+  }
+}
+
+/// Any mask, of these and of those before.
+static std::string arrayExpression(Random &random, int64_t depth, int64_t heads) {
+  if (depth == 0)
+    return random.oneIn(2) ? arrayLeaf(random, random.between(0, 5)) : laterExpression(random, 0, true);
+  auto part = [&](bool first) {
+    return arrayExpression(random, first ? depth - 1 : random.between(0, depth - 1), heads);
+  };
+  std::string one = part(true);
+  switch (random.between(0, heads > 1 ? 4 : 3)) {
+  case 0:
+    return "#attn.not<" + one + ">";
+  case 1:
+    return fmt::format("#attn.and<{}, {}>", one, part(false));
+  case 2:
+    return fmt::format("#attn.or<{}, {}>", one, part(false));
+  case 3:
+    return fmt::format("#attn.diff<{}, {}>", one, part(false));
+  default:
+    int64_t groups = 2;
+    while (heads % groups)
+      ++groups;
+    std::string text = "#attn.heads<" + one;
+    for (int64_t i = 1; i < groups; ++i)
+      text += ", " + part(false);
+    return text + ">";
+  }
+}
+
+static std::string arrayMask(Random &random, int kind, const std::string &mask, int64_t heads) {
+  if (kind < 6) {
+    std::string leaf = arrayLeaf(random, kind);
+    return random.oneIn(3) ? fmt::format("#attn.and<{}, #attn.causal>", leaf) : leaf;
+  }
+  if (kind == 6 && heads % 2 == 0)
+    return fmt::format("#attn.heads<{}, {}>", mask, arrayExpression(random, random.between(0, 1), heads));
+  if (kind == 7)
+    return fmt::format("#attn.and<{}, {}>", arrayLeaf(random, random.between(0, 5)), mask);
+  if (kind == 8)
+    return fmt::format("#attn.diff<{}, {}>", mask, arrayLeaf(random, random.between(0, 5)));
+  return arrayExpression(random, random.between(1, 3), heads);
+}
+
+//===--------------------------------------------------------------------===//
 // Everything else
 //===--------------------------------------------------------------------===//
 
@@ -264,7 +354,12 @@ KernelCase attn::fuzz::makeKernel(uint64_t seed) {
   outputs += modifiers.pick<const char *>({"", "", " typical(256)", " typical(16384)"});
   std::string maskText = mask(random, maskClass, layoutClass < 4);
   const char *maskName = maskNames[maskClass];
-  if (seed >= firstLaterSeed) {
+  if (seed >= firstArraySeed) {
+    Random later(seed, 3);
+    int kind = (row + maskClass / 2) % arrayKinds;
+    maskText = arrayMask(later, kind, maskText, heads);
+    maskName = arrayNames[kind];
+  } else if (seed >= firstLaterSeed) {
     Random later(seed, 2);
     int kind = (row + maskClass / 2) % laterKinds;
     maskText = laterMask(later, kind, maskText, layoutClass < 4);

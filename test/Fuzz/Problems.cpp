@@ -114,15 +114,29 @@ static int64_t addSide(Random &random, llvm::StringRef side, LayoutAttr layout, 
   return at + behind;
 }
 
+/// Positions around the own one, and any others.
+static Tensor boundArray(Random &random, llvm::ArrayRef<int64_t> shape, OperandEntries entries) {
+  int64_t extent = std::max<int64_t>(shape.back(), 1), far = random.pick<int64_t>({0, 3, 20, 64, 200});
+  int64_t wild = random.pick<int64_t>({0, 0, 4, 30}); // one in so many is anything
+  return intTensor(shape, [&](int64_t at) -> int64_t {
+    if (wild && random.oneIn(wild))
+      return random.pick<int64_t>({INT32_MIN, -1, 0, extent, INT32_MAX, random.between(0, extent)});
+    int64_t position = at % extent, away = random.between(0, far);
+    return entries == OperandEntries::Own ? position : position + (entries == OperandEntries::End ? 1 + away : -away);
+  });
+}
+
 /// Entries of a mask's array.
-static Tensor maskArray(Random &random, llvm::ArrayRef<int64_t> shape, int64_t rowsKv) {
-  if (shape.size() == 1)
+static Tensor maskArray(Random &random, const MaskOperand &array, llvm::ArrayRef<int64_t> shape, int64_t rowsKv) {
+  if (array.shape != OperandShape::PerSequence && array.entries != OperandEntries::Id)
+    return boundArray(random, shape, array.entries);
+  if (array.shape == OperandShape::PerSequence)
     return intTensor(shape, [&](int64_t) {
       return random.pick<int64_t>({-5, 0, 1, random.between(0, 70), random.between(0, std::max<int64_t>(rowsKv, 1)),
                                    rowsKv, rowsKv + 1, INT32_MAX});
     });
   // Documents: in rising order with padding between, all one, or in any order.
-  int64_t kind = random.between(0, 3), id = 1, extent = std::max<int64_t>(shape[1], 1);
+  int64_t kind = random.between(0, 3), id = 1, extent = std::max<int64_t>(shape.back(), 1);
   int64_t length = random.pick<int64_t>({3, 20, 64, 100});
   return intTensor(shape, [&](int64_t at) -> int64_t {
     if (kind == 0)
@@ -248,7 +262,9 @@ Problem attn::fuzz::makeProblem(ProblemOp problem, uint64_t kernelSeed, uint64_t
           slopes.store(i, random.pick<double>({0, 1, random.magnitude(-4, 0), -random.magnitude(-4, -1)}));
         made.exact[spec.name] = std::move(slopes);
       } else if (!made.exact.count(spec.name)) {
-        made.exact[spec.name] = maskArray(random, shape, made.sizes.rowsKv);
+        llvm::SmallVector<MaskOperand> operands = distinctOperands(problem.getMask());
+        const auto *array = llvm::find_if(operands, [&](const MaskOperand &o) { return o.name == spec.name; });
+        made.exact[spec.name] = maskArray(random, *array, shape, made.sizes.rowsKv);
       }
       made.inputs[spec.name] = made.exact[spec.name];
       continue;

@@ -79,6 +79,8 @@ static std::string textOf(ProblemOp problem) {
 static std::string forFewQueries(ProblemOp problem, const Target &target, uint64_t kernelSeed) {
   constexpr int64_t counts[] = {2, 1, 3, 4, 5, 7, 1, 16, 33, 200};
   int64_t group = problem.getHeads() / problem.getKvHeads(), packed = kernelSeed % 3 ? group : 1;
+  if (dependsOnHead(problem.getMask())) // heads cannot share a tile
+    packed = group = 1;
   if (kernelSeed % 3 == 2) // the largest part of them
     do
       --packed;

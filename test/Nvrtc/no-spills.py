@@ -32,6 +32,14 @@ SAMPLED = {  # head dims and chips take turns
     "dilated": "#attn.and<#attn.strided<stride = 6>, #attn.causal>",
     "far": "#attn.diff<#attn.causal, #attn.or<#attn.prefix<4>, #attn.band<left = 127>>>",
     "hole": "#attn.not<#attn.band<left = 127, right = 127>>",
+    "global": "#attn.or<#attn.global_rows<64>, #attn.prefix<64>, #attn.band<left = 127, right = 127>>",
+    "rows": '#attn.or<#attn.row_interval<end = "a">, #attn.row_interval<begin = "b", end = "c", per_head>>',
+    "flash_mask": '#attn.not<#attn.or<#attn.column_interval<begin = "a", end = "b">, '
+                  '#attn.column_interval<begin = "c", end = "d", per_kv_head>>>',
+    "tree": '#attn.tree<"node", "first", "end">',
+    "of_heads": "#attn.heads<#attn.causal, #attn.band<left = 127, right = 0>>",
+    "predicate": '#attn.predicate<"q >= k && (q - k) % 48 < 16 || kind[q] == kind_kv[k] && abs(q - k) < 99">',
+    "question": '#attn.and<#attn.causal, #attn.or<#attn.prefix<"lengths">, #attn.document>>',
 }
 MODIFIED = {  # masks with something done to scores
     "softcap": ("causal", "#attn.softcap<30.0>"),

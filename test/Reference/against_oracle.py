@@ -14,7 +14,7 @@ import tempfile
 
 import numpy as np
 
-from problems import attention, inputs, problem_text
+from problems import Side, attention, inputs, operands, problem_text
 
 
 def interpret(c, x, folder, options=()):
@@ -57,13 +57,28 @@ def check_golden(folder):
     print(f"{len(cases)} golden cases agree")
 
 
-def random_mask(r, dense, depth=0):
+PREDICATES = [
+    ["(q - k) % 3 == 0 && q >= k", "((q - k) % 3 == 0) & (q >= k)", []],
+    ["kind[q] == 1 || kind_kv[k] == kind[q] && abs(q - k) < 2", "(kind == 1) | (kind_kv == kind) & (abs(q - k) < 2)",
+     [("kind", "q", "shared"), ("kind_kv", "kv", "shared")]],
+    ["!(h < 1 || (k - q - 4) / 3 == 1 - k / 2) && level[g, k] != 2", "(h >= 1) & ((k - q - 4) // 3 != 1 - k // 2) & (level != 2)",
+     [("level", "kv", "per_kv_head")]],
+    ["(q < 2 ? min(k, 3) : some[b] % 3) * -2 <= len_k - len_q - max(q, min(marks[h, q], 100))",
+     "np.where(q < 2, np.minimum(k, 3), some % 3) * -2 <= len_k - len_q - np.maximum(q, np.minimum(marks, 100))",
+     [("some", "b", "shared"), ("marks", "q", "per_head")]],
+]
+
+
+def random_mask(r, heads, depth=0):
     diagonal = r.choice(["top_left", "bottom_right"])
-    leaves = ["full", "causal", "band", "band", "prefix", "array", "chunk", "strided"] + ["document"] * dense
-    kind = r.choice(leaves + ["and", "or", "not", "diff"] * (depth < 2))
-    if kind in ("and", "or", "not", "diff"):
-        count = {"not": 1, "diff": 2}.get(kind) or r.randint(2, 3)
-        return [kind] + [random_mask(r, dense, depth + 1) for _ in range(count)]
+    leaves = ["full", "causal", "band", "band", "prefix", "array", "chunk", "strided", "document", "named", "rows",
+              "row_interval", "column_interval", "tree", "predicate", "predicate"]
+    groups = [n for n in (2, 3, 4) if heads % n == 0]
+    connectives = ["and", "or", "not", "diff"] + ["heads"] * bool(groups)
+    kind = r.choice(leaves + connectives * (2 if depth < 2 else 0))
+    if kind in connectives:
+        count = {"not": 1, "diff": 2, "heads": r.choice(groups or [0])}.get(kind) or r.randint(2, 3)
+        return [kind] + [random_mask(r, heads, depth + 1) for _ in range(count)]
     if kind == "strided":
         stride = r.randint(1, 6)
         return [kind, stride, r.randint(0, stride - 1), diagonal]
@@ -71,20 +86,33 @@ def random_mask(r, dense, depth=0):
         left = r.randint(-3, 8)
         return r.choice([["band", left, r.randint(-left, 8), diagonal], ["band", left, None, diagonal],
                          ["band", None, left, diagonal]])
-    return {"full": ["full"], "document": ["document"], "causal": ["causal", diagonal],
-            "chunk": ["chunk", r.randint(1, 6), diagonal],
-            "prefix": ["prefix", r.randint(0, 9)], "array": ["prefix", "lengths"]}[kind]
+    if kind == "predicate":
+        return [kind] + r.choice(PREDICATES)
+    if kind in ("row_interval", "column_interval"):
+        of = r.choice(["shared", "per_kv_head", "per_head"])
+        begin, end = (f"{kind}_{bound}_{of}" for bound in ("begin", "end"))
+        return [kind] + r.choice([[begin, end], [begin, None], [None, end]]) + [of]
+    return {"full": ["full"], "document": ["document"], "named": ["document", "own_q", "own_kv"],
+            "causal": ["causal", diagonal], "chunk": ["chunk", r.randint(1, 6), diagonal],
+            "prefix": ["prefix", r.randint(0, 9)], "array": ["prefix", "lengths"],
+            "rows": ["global_rows", r.choice([r.randint(0, 9), "globals"])],
+            "tree": ["tree", "node", "first", "end"]}[kind]
 
 
-def arrays_of(r, mask, batch, sq, sk):
+def arrays_of(r, c):
+    """Made up for the case's mask."""
+    sides = {"q": Side(c, "q"), "kv": Side(c, "kv")}
     result = {}
-    for m in mask[1:] if mask[0] in ("and", "or", "not", "diff") else []:
-        result.update(arrays_of(r, m, batch, sq, sk))
-    if mask == ["prefix", "lengths"]:
-        result["lengths"] = [r.randint(-1, 12) for _ in range(batch)]
-    if mask == ["document"]:
-        ids = lambda n: [[r.randint(0, 2) for _ in range(n)] for _ in range(batch)]
-        result.update(segment_ids_q=ids(sq), segment_ids_kv=ids(sk))
+    for name, side, of in operands(c["mask"]):
+        batch = len(c["len_q"])
+        if side == "b":
+            result[name] = [r.randint(-1, 12) for _ in range(batch)]
+            continue
+        shape = [] if sides[side].packed else [batch]
+        shape += {"shared": [], "per_kv_head": [c["kv_heads"]], "per_head": [c["heads"]]}[of] + [sides[side].rows]
+        high = 2 if name.startswith(("segment", "own")) else 10
+        result[name] = np.array([r.randint(-1 if high > 2 else 0, high) for _ in range(int(np.prod(shape)))],
+                                np.int32).reshape(shape).tolist()
     return result
 
 
@@ -97,15 +125,16 @@ def random_case(r):
     ragged = lambda: [r.choice([0, 1, r.randint(2, 12)]) for _ in range(batch)]
     lengths = lambda layout: [r.randint(1, 9)] * batch if layout in dense else ragged()
     kv_heads = r.randint(1, 3)
-    c = dict(mask=random_mask(r, q in dense and k in dense), layouts=[q, k, like(k), like(q)],
-             heads=kv_heads * r.randint(1, 3), kv_heads=kv_heads, dim_qk=8 * r.randint(1, 3), dim_v=8 * r.randint(1, 3),
+    heads = kv_heads * r.randint(1, 4)
+    c = dict(mask=random_mask(r, heads), layouts=[q, k, like(k), like(q)], heads=heads, kv_heads=kv_heads,
+             dim_qk=8 * r.randint(1, 3), dim_v=8 * r.randint(1, 3),
              scale=r.choice([0.1, 0.5, 1.0, -0.25]), len_q=lengths(q), len_kv=lengths(k), salt=r.randint(0, 99))
     for side in ("q", "kv"):
         c["gaps_" + side] = [r.choice([0, 0, 1, 3]) for _ in range(batch + 1)]
         c["tail_" + side] = r.randint(0, 2)
     modifiers = [["softcap", r.choice([0.5, 5.0, 100.0])], ["alibi", r.choice(["top_left", "bottom_right"])]]
     c["score"] = r.choice([[], [], modifiers[:1], modifiers[1:], modifiers, modifiers[::-1]])
-    c["arrays"] = arrays_of(r, c["mask"], batch, c["len_q"][0], c["len_kv"][0])
+    c["arrays"] = arrays_of(r, c)
     if any(m[0] == "alibi" for m in c["score"]) and r.randint(0, 1):
         c["score"] = [m + ["slopes"] if m[0] == "alibi" else m for m in c["score"]]
         c["arrays"]["slopes"] = [r.randint(-8, 16) / 16 for _ in range(c["heads"])]

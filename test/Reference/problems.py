@@ -5,7 +5,11 @@ from the text of the dialect's reference and not from lib/Reference.
 A case is plain data (JSON):
   mask      nested lists: ["full"] ["causal", D] ["band", left, right, D] (null: no bound) ["prefix", P or name]
             ["document"] ["chunk", N, D] ["strided", stride, offset, D] ["and", mask...] ["or", mask...] ["not", mask]
-            ["diff", mask, mask]; D is "top_left" or "bottom_right"
+            ["diff", mask, mask] ["global_rows", R or name] ["document", ids of queries, ids of keys]
+            ["row_interval", begin, end, H] ["column_interval", begin, end, H] (names; null: no bound)
+            ["tree", node, first, end] (names) ["heads", mask...];
+            ["predicate", condition, the same for numpy, arrays as `operands` returns them]
+            D is "top_left" or "bottom_right", H "shared", "per_kv_head" or "per_head"
   layouts   of q, k, v, o: "bshd" "sbhd" "bhsd" "thd" "thd padded"
   heads, kv_heads, dim_qk, dim_v, scale
   score     (optional) modifiers in order: ["softcap", cap] ["alibi", D] ["alibi", D, name]
@@ -25,8 +29,16 @@ def values(shape, salt):
 
 def mask_text(m):
     diagonal = lambda d: [] if d == "top_left" else [d]
-    if m[0] == "full" or m[0] == "document":
+    names = lambda x: ", ".join(f'"{n}"' for n in x)
+    if m[0] == "full" or m == ["document"]:
         return f"#attn.{m[0]}"
+    if m[0] in ("document", "tree"):
+        return f"#attn.{m[0]}<{names(m[1:])}>"
+    if m[0] == "predicate":
+        return f'#attn.predicate<"{m[1]}">'
+    if m[0] in ("row_interval", "column_interval"):
+        bounds = [f'{n} = "{b}"' for n, b in (("begin", m[1]), ("end", m[2])) if b is not None]
+        return f"#attn.{m[0]}<{', '.join(bounds + [m[3]])}>"
     if m[0] == "causal":
         return "#attn.causal" + "".join(f"<{d}>" for d in diagonal(m[1]))
     if m[0] == "band":
@@ -36,8 +48,8 @@ def mask_text(m):
         return f"#attn.chunk<{', '.join([str(m[1])] + diagonal(m[2]))}>"
     if m[0] == "strided":
         return f"#attn.strided<{', '.join([f'stride = {m[1]}', f'offset = {m[2]}'] + diagonal(m[3]))}>"
-    if m[0] == "prefix":
-        return f"#attn.prefix<{m[1]}>" if isinstance(m[1], int) else f'#attn.prefix<"{m[1]}">'
+    if m[0] in ("prefix", "global_rows"):
+        return f"#attn.{m[0]}<{m[1]}>" if isinstance(m[1], int) else f'#attn.{m[0]}<"{m[1]}">'
     return f"#attn.{m[0]}<{', '.join(map(mask_text, m[1:]))}>"
 
 
@@ -53,22 +65,71 @@ def problem_text(c, name="p"):
             f"dims({c['dim_qk']}, {c['dim_v']}) dtype(bf16) scale({float(c['scale'])!r}){score_text(c)}\n")
 
 
-def visible(m, lq, lk, b, arrays):
-    """[lq, lk] bool: what sequence b's rows see."""
+def operands(m):
+    """The arrays a mask reads: (name, "b" "q" or "kv", H)."""
+    if m[0] in ("and", "or", "not", "diff", "heads"):
+        return [x for part in m[1:] for x in operands(part)]
+    if m[0] in ("prefix", "global_rows"):
+        return [] if isinstance(m[1], int) else [(m[1], "b", "shared")]
+    if m[0] == "document":
+        q, kv = m[1:] or ("segment_ids_q", "segment_ids_kv")
+        return [(q, "q", "shared"), (kv, "kv", "shared")]
+    if m[0] == "predicate":
+        return m[3]
+    if m[0] == "tree":
+        return [(name, side, "shared") for name, side in zip(m[1:], ("q", "kv", "kv"))]
+    if m[0] in ("row_interval", "column_interval"):
+        return [(name, "q" if m[0] == "row_interval" else "kv", m[3]) for name in m[1:3] if name is not None]
+    return []
+
+
+def own_arrays(c, q, kv, b, h):
+    """Of a mask's arrays, what belongs to sequence b and query head h."""
+    own = {}
+    for name, side, heads in operands(c["mask"]):
+        x = np.array(c["arrays"][name])
+        lines = {"q": q, "kv": kv}.get(side)
+        if lines is None or not lines.packed:
+            x = x[b]
+        if heads != "shared":
+            x = x[h if heads == "per_head" else h * c["kv_heads"] // c["heads"]]
+        if lines is not None and lines.packed:
+            x = x[lines.starts[b]:lines.starts[b] + lines.lengths[b]]
+        own[name] = x
+    return own
+
+
+def visible(m, lq, lk, arrays, head):
+    """[lq, lk] bool: what a sequence's rows see as a head; its arrays, (head, heads)."""
     q, k = np.arange(lq)[:, None], np.arange(lk)[None, :]
     everything = np.ones((lq, lk), bool)
     if m[0] == "full":
         return everything
-    if m[0] == "prefix":
-        return everything & (k < (m[1] if isinstance(m[1], int) else arrays[m[1]][b]))
+    if m[0] in ("prefix", "global_rows"):
+        limit = m[1] if isinstance(m[1], int) else arrays[m[1]]
+        return everything & ((k if m[0] == "prefix" else q) < limit)
     if m[0] == "document":
-        ids = np.array(arrays["segment_ids_q"][b])[:, None]
-        return (ids == np.array(arrays["segment_ids_kv"][b])[None, :]) & (ids != 0)
+        ids, others = [arrays[name] for name, _, _ in operands(m)]
+        return (ids[:, None] == others[None, :]) & (ids[:, None] != 0)
+    if m[0] == "tree":
+        node, first, end = [arrays[name] for name in m[1:]]
+        return (first[None, :] <= node[:, None]) & (node[:, None] < end[None, :])
+    if m[0] in ("row_interval", "column_interval"):
+        other, line = (k, np.s_[:, None]) if m[0] == "row_interval" else (q, np.s_[None, :])
+        if m[1] is not None:
+            everything = everything & (arrays[m[1]][line] <= other)
+        return everything if m[2] is None else everything & (other < arrays[m[2]][line])
+    if m[0] == "predicate":
+        of = {"b": lambda x: x, "q": lambda x: x[:, None], "kv": lambda x: x[None, :]}
+        names = {name: of[side](arrays[name]) for name, side, _ in m[3]}
+        return everything & eval(m[2], {"np": np, "q": q, "k": k, "h": head[0], "len_q": lq, "len_k": lk, **names})
+    if m[0] == "heads":
+        return visible(m[1 + head[0] * (len(m) - 1) // head[1]], lq, lk, arrays, head)
     if m[0] in ("and", "or"):
-        parts = [visible(x, lq, lk, b, arrays) for x in m[1:]]
+        parts = [visible(x, lq, lk, arrays, head) for x in m[1:]]
         return np.all(parts, axis=0) if m[0] == "and" else np.any(parts, axis=0)
     if m[0] in ("not", "diff"):
-        *first, last = [visible(x, lq, lk, b, arrays) for x in m[1:]]
+        *first, last = [visible(x, lq, lk, arrays, head) for x in m[1:]]
         return np.logical_and.reduce(first + [~last])
     shifted = q + (lk - lq if m[-1] == "bottom_right" else 0)
     if m[0] == "chunk":
@@ -146,7 +207,8 @@ def inputs(c):
               "k": values(kv.shape(c["layouts"][1], c["kv_heads"], c["dim_qk"]), c["salt"] + 1),
               "v": values(kv.shape(c["layouts"][2], c["kv_heads"], c["dim_v"]), c["salt"] + 2)}
     for name, x in {**q.arrays, **kv.arrays, **c["arrays"]}.items():
-        result[name] = np.array(x, np.float32 if isinstance(x[0], float) else np.int32)
+        x = np.array(x)
+        result[name] = x.astype(np.float32 if x.dtype == np.float64 and x.size else np.int32)
     return result
 
 
@@ -160,8 +222,8 @@ def attention(c, x):
         Q, K, V = q.sequence(x["q"], lq, b), kv.sequence(x["k"], lk, b), kv.sequence(x["v"], lv, b)
         O = q.sequence(o, lo, b)
         L = lse[:, q.starts[b]:q.starts[b] + q.lengths[b]] if q.packed else lse[b]
-        sees = visible(c["mask"], len(Q), len(K), b, c["arrays"])
         for h in range(c["heads"]):
+            sees = visible(c["mask"], len(Q), len(K), own_arrays(c, q, kv, b, h), (h, c["heads"]))
             g = h * c["kv_heads"] // c["heads"]
             for i in range(len(Q)):
                 keys = np.flatnonzero(sees[i])

@@ -17,25 +17,30 @@ using namespace attn;
 
 namespace {
 
-/// Run-time arrays of one sequence, small enough to hit everything.
+constexpr int64_t heads = 12; ///< masks of 2, 3, 4 or 6 groups divide it
+
+/// Run-time arrays of one sequence and head, small enough to hit everything; of one name, one.
 struct Arrays {
   std::vector<std::vector<int64_t>> data;
-  Arrays(MaskInterface mask, std::mt19937 &rng, int64_t extent) {
-    for (size_t i = 0; i < mask.operands().size(); ++i) {
+  SmallVector<MaskOperand> operands;
+  Arrays(MaskInterface mask, std::mt19937 &rng, int64_t extent) : operands(mask.operands()) {
+    for (const MaskOperand &operand : operands) {
       auto &array = data.emplace_back(extent);
       for (int64_t &x : array)
         x = int64_t(rng() % 4) - (rng() % 8 == 0);
+      array = data[first(operand)];
     }
   }
+  size_t first(const MaskOperand &operand) const { return llvm::find(operands, operand) - operands.begin(); }
   int64_t at(unsigned operand, int64_t position) const { return data[operand].at(position); }
 };
 
-/// An analysis as IR over (lenQ, lenK, x, y): emitted once, evaluated often.
+/// An analysis as IR over (lenQ, lenK, x, y, head): emitted once, evaluated often.
 class Emitted {
 public:
   Emitted(MLIRContext *context) : builder(context), loc(builder.getUnknownLoc()), math(builder, loc) {
     Type i32 = builder.getI32Type();
-    block.addArguments({i32, i32, i32, i32}, {loc, loc, loc, loc});
+    block.addArguments({i32, i32, i32, i32, i32}, SmallVector<Location>(5, loc));
     builder.setInsertionPointToEnd(&block);
   }
   Index arg(unsigned i) { return Index(Value(block.getArgument(i))); }
@@ -44,6 +49,8 @@ public:
     MaskScope scope;
     scope.lenQ = arg(0);
     scope.lenK = arg(1);
+    scope.head = arg(4);
+    scope.heads = heads;
     scope.load = [this](unsigned operand, Index position) {
       // A load is an op of its own here, evaluated by its operand number.
       OperationState state(loc, "test.load");
@@ -113,7 +120,7 @@ using Set = std::vector<bool>;
 class Laws {
 public:
   Laws(MaskInterface mask, Location loc, std::mt19937 &rng, int64_t size)
-      : mask(mask), leaf(mask), loc(loc), rng(rng), size(size), rowIr(mask.getContext()), keysIr(mask.getContext()),
+      : mask(mask), leaf(mask), canonical(canonicalMask(mask)), loc(loc), rng(rng), size(size), rowIr(mask.getContext()), keysIr(mask.getContext()),
         columnIr(mask.getContext()), queriesIr(mask.getContext()), keepIr(mask.getContext()) {
     rows = mask.rowIntervals(rowIr.math, rowIr.scope(), rowIr.arg(2));
     columns = mask.columnIntervals(columnIr.math, columnIr.scope(), columnIr.arg(2));
@@ -123,19 +130,29 @@ public:
     leafColumns = leaf.columnIntervals(columnIr.math, columnIr.scope(), columnIr.arg(2));
     keys = mask.keyRanges(keysIr.math, keysIr.scope(), {keysIr.arg(2), keysIr.arg(3)});
     queries = mask.queryRanges(queriesIr.math, queriesIr.scope(), {queriesIr.arg(2), queriesIr.arg(3)});
+    canonicalOperands = canonical.operands();
     keep = mask.emitKeep(keepIr.math, keepIr.scope(), keepIr.arg(2), keepIr.arg(3));
+  }
+
+  static MaskScope probe(Index any) {
+    MaskScope scope{any, any, any, any, [=](unsigned, Index) { return any; }};
+    scope.heads = heads;
+    return scope;
   }
 
   LogicalResult check() {
     // The walk over keys asks with numbers what it then builds.
     Index any = Index::runtime(1);
     IndexMath math;
-    auto asked = mask.rowIntervals(math, {any, any, any, any, [=](unsigned, Index) { return any; }}, any);
+    auto asked = mask.rowIntervals(math, probe(any), any);
     if (rows.has_value() != asked.has_value() || (rows && rows->size() != asked->size()))
       return complain("row intervals of numbers and values", 0, 0);
+    if (canonicalMask(canonical) != canonical)
+      return complain("canonical form of a canonical form", 0, 0) << ": " << canonicalMask(canonical);
     for (lenQ = 0; lenQ <= size; ++lenQ)
       for (lenK = 0; lenK <= size; ++lenK) {
         Arrays arrays(mask, rng, size + 1);
+        head = rng() % heads;
         if (failed(checkShape(arrays)))
           return failure();
       }
@@ -145,7 +162,7 @@ public:
 private:
   InFlightDiagnostic complain(StringRef law, int64_t x, int64_t y) {
     return emitError(loc) << "mask law broken: " << law << " of " << mask << " at lenQ = " << lenQ
-                          << ", lenK = " << lenK << ", x = " << x << ", y = " << y;
+                          << ", lenK = " << lenK << ", x = " << x << ", y = " << y << ", head = " << head;
   }
 
   template <typename List> std::optional<Set> setOf(Emitted &ir, const List &list, int64_t extent) {
@@ -172,7 +189,7 @@ private:
           some[x] = some[x] || kept(b - 1, x);
           all[x] = all[x] && kept(b - 1, x);
         }
-        ir.evaluate({lenQ, lenK, a, b}, arrays);
+        ir.evaluate({lenQ, lenK, a, b, head}, arrays);
         std::optional<Set> some2 = setOf(ir, ranges.some, extent), all2 = setOf(ir, ranges.all, extent);
         if (!some2 || !all2)
           return complain((name + " sorted and in bounds").str(), a, b);
@@ -197,7 +214,7 @@ private:
       Set truth(extent);
       for (int64_t x = 0; x < extent; ++x)
         truth[x] = kept(a, x);
-      ir.evaluate({lenQ, lenK, a, 0}, arrays);
+      ir.evaluate({lenQ, lenK, a, 0, head}, arrays);
       if (setOf(ir, *list, extent) != std::optional(truth))
         return complain(name, a, 0);
     }
@@ -207,7 +224,7 @@ private:
   LogicalResult checkShape(const Arrays &arrays) {
     auto kept = [&](int64_t q, int64_t k) {
       MaskPoint p;
-      p.q = q, p.k = k, p.lenQ = lenQ, p.lenK = lenK;
+      p.q = q, p.k = k, p.lenQ = lenQ, p.lenK = lenK, p.head = head, p.heads = heads;
       p.load = [&](unsigned operand, int64_t position) { return arrays.at(operand, position); };
       return mask.keeps(p);
     };
@@ -224,7 +241,9 @@ private:
       return failure();
     for (int64_t q = 0; q < lenQ; ++q)
       for (int64_t k = 0; k < lenK; ++k) {
-        keepIr.evaluate({lenQ, lenK, q, k}, arrays);
+        if (keptByCanonical(q, k, arrays) != kept(q, k))
+          return complain("canonical form", q, k);
+        keepIr.evaluate({lenQ, lenK, q, k, head}, arrays);
         if (keepIr.of(keep) != kept(q, k))
           return complain("element test", q, k);
         for (auto [diagonal, shift] :
@@ -235,23 +254,33 @@ private:
     return checkClasses(arrays, kept);
   }
 
+  bool keptByCanonical(int64_t q, int64_t k, const Arrays &arrays) {
+    MaskPoint p;
+    p.q = q, p.k = k, p.lenQ = lenQ, p.lenK = lenK, p.head = head, p.heads = heads;
+    p.load = [&](unsigned operand, int64_t position) { // the same arrays, elsewhere
+      return arrays.at(arrays.first(canonicalOperands[operand]), position);
+    };
+    return canonical.keeps(p);
+  }
+
   /// The longest sequences: no number is too large for 32 bits, not even of rows and
   /// keys that the last tile has behind them.
   LogicalResult checkCorners() {
     if (!mask.operands().empty())
       return success();
-    constexpr int64_t longest = int64_t(1) << 30, tile = 256;
+    constexpr int64_t tile = 256;
+    const int64_t longest = longestSequence(mask);
     for (auto [rows, columns] : {std::pair(longest, longest), {longest, int64_t(1)}, {int64_t(1), longest}}) {
       lenQ = rows, lenK = columns;
       for (int64_t q : {int64_t(0), lenQ / 2, lenQ - 1, lenQ - 1 + tile})
         for (int64_t k : {int64_t(0), lenK / 2, lenK - 1, lenK - 1 + tile}) {
-          keepIr.evaluate({lenQ, lenK, q, k}, {mask, rng, 0});
+          keepIr.evaluate({lenQ, lenK, q, k, head}, {mask, rng, 0});
           if (q < lenQ)
-            keysIr.evaluate({lenQ, lenK, q, std::min(q + tile, lenQ)}, {mask, rng, 0});
+            keysIr.evaluate({lenQ, lenK, q, std::min(q + tile, lenQ), head}, {mask, rng, 0});
           if (k < lenK)
-            queriesIr.evaluate({lenQ, lenK, k, std::min(k + tile, lenK)}, {mask, rng, 0});
+            queriesIr.evaluate({lenQ, lenK, k, std::min(k + tile, lenK), head}, {mask, rng, 0});
           MaskPoint p;
-          p.q = q, p.k = k, p.lenQ = lenQ, p.lenK = lenK;
+          p.q = q, p.k = k, p.lenQ = lenQ, p.lenK = lenK, p.head = head, p.heads = heads;
           if (q < lenQ && k < lenK && keepIr.of(keep) != mask.keeps(p))
             return complain("element test of long sequences", q, k);
           if (keepIr.overflows || keysIr.overflows || queriesIr.overflows)
@@ -264,7 +293,7 @@ private:
   LogicalResult checkClasses(const Arrays &arrays, llvm::function_ref<bool(int64_t, int64_t)> kept) {
     MaskScope scope;
     auto number = [](int64_t n) { return Index::runtime(n); };
-    scope.lenQ = number(lenQ), scope.lenK = number(lenK);
+    scope.lenQ = number(lenQ), scope.lenK = number(lenK), scope.head = number(head), scope.heads = heads;
     scope.load = [&](unsigned operand, Index position) { return number(arrays.at(operand, position.getNumber())); };
     for (int64_t q0 = 0; q0 < lenQ; ++q0)
       for (int64_t q1 = q0 + 1; q1 <= lenQ; ++q1)
@@ -277,20 +306,22 @@ private:
             TileClass c = mask.classify(scope, {number(q0), number(q1)}, {number(k0), number(k1)});
             if ((c == TileClass::Empty && any) || (c == TileClass::Full && !every))
               return complain("tile class", q0, k0);
-            // Nothing is unknown of a leaf that reads no data.
-            bool exact = leaf.children().empty() && leaf.operands().empty();
+            // Nothing is unknown of an affine leaf.
+            AffineTerms terms;
+            bool exact = leaf.children().empty() && leaf.affine(terms);
             if (exact && c == TileClass::Partial && (!any || every))
               return complain("tile class exact", q0, k0);
           }
     return success();
   }
 
-  MaskInterface mask, leaf; ///< the mask, or what it is the complement of
+  MaskInterface mask, leaf, canonical; ///< the mask, or what it is the complement of; its canonical form
   Location loc;
   std::mt19937 &rng;
-  int64_t size, lenQ = 0, lenK = 0;
+  int64_t size, lenQ = 0, lenK = 0, head = 0;
   Emitted rowIr, keysIr, columnIr, queriesIr, keepIr;
   std::optional<IntervalList> rows, columns, leafRows, leafColumns;
+  SmallVector<MaskOperand> canonicalOperands;
   TileRanges keys, queries;
   Cond keep = Cond::of(false);
 };
@@ -309,7 +340,9 @@ struct TestMaskLaws : PassWrapper<TestMaskLaws, OperationPass<ModuleOp>> {
     SmallVector<MaskInterface> parts;
     for (unsigned i = 0, n = 2 + rng() % 2; i < n; ++i)
       parts.push_back(randomMask(leaves, depth - 1, rng));
-    switch (rng() % 6) {
+    switch (rng() % 7) {
+    case 6:
+      return HeadsMaskAttr::get(&getContext(), parts);
     case 0:
       return negated(parts.front());
     case 1: // diff
@@ -322,6 +355,34 @@ struct TestMaskLaws : PassWrapper<TestMaskLaws, OperationPass<ModuleOp>> {
       return OrMaskAttr::get(&getContext(), parts);
     }
   }
+
+  /// What is said of two masks' equality, against all small shapes beyond those that are
+  /// looked at first.
+  LogicalResult checkComparison(MaskInterface a, MaskInterface b) {
+    AffineTerms terms;
+    if (!a.affine(terms) || !b.affine(terms))
+      return success();
+    MaskComparison said = compareMasks(a, b);
+    if (said.verdict == MaskComparison::Different)
+      return said.where.lenQ > said.where.q && said.where.lenK > said.where.k &&
+                     a.keeps(said.where) == said.shownByFirst && b.keeps(said.where) != said.shownByFirst
+                 ? success()
+                 : complain(a, b, said.where);
+    MaskPoint p;
+    for (p.lenQ = 1; p.lenQ <= 10; ++p.lenQ)
+      for (p.lenK = 1; p.lenK <= 10; ++p.lenK)
+        for (p.q = 0; p.q < p.lenQ; ++p.q)
+          for (p.k = 0; p.k < p.lenK; ++p.k)
+            if (said.verdict == MaskComparison::Equal && a.keeps(p) != b.keeps(p))
+              return complain(a, b, p);
+    ++compared[said.verdict];
+    return success();
+  }
+  InFlightDiagnostic complain(MaskInterface a, MaskInterface b, const MaskPoint &p) {
+    return emitError(getOperation().getLoc()) << "mask law broken: comparison of " << a << " and " << b << " at lenQ = "
+                                              << p.lenQ << ", lenK = " << p.lenK << ", q = " << p.q << ", k = " << p.k;
+  }
+  int64_t compared[3] = {};
 
   void runOnOperation() final {
     getContext().allowUnregisteredDialects(); // for this pass's own loads
@@ -336,10 +397,18 @@ struct TestMaskLaws : PassWrapper<TestMaskLaws, OperationPass<ModuleOp>> {
     for (MaskInterface mask : masks)
       if (failed(check(mask)))
         return signalPassFailure();
-    for (int64_t i = 0; i < random && !masks.empty(); ++i)
-      if (failed(check(randomMask(masks, 1 + i % 4, rng))))
+    MaskInterface before;
+    for (int64_t i = 0; i < random && !masks.empty(); ++i) {
+      MaskInterface mask = randomMask(masks, 1 + i % 4, rng);
+      if (failed(check(mask)) || failed(checkComparison(mask, canonicalMask(mask))) ||
+          (before && failed(checkComparison(mask, before))))
         return signalPassFailure();
+      before = mask;
+    }
     llvm::outs() << "mask laws hold for " << checked << " masks\n";
+    if (random)
+      llvm::outs() << compared[MaskComparison::Equal] << " pairs are equal, " << compared[MaskComparison::Unknown]
+                   << " are not decided\n";
   }
 
   Option<int64_t> random{*this, "random", llvm::cl::desc("how many random expressions over the masks"),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // mlir-opt for attnc: our dialects and passes, `--attn-pipeline` for all of them
-// in order.
+// in order. As its first option, `--explain`, `--supported` or `--equiv` asks it something else.
 //
+#include "Questions.h"
 #include "attn/API/Pipeline.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
@@ -12,6 +13,13 @@ void registerTestMaskLaws();
 }
 
 int main(int argc, char **argv) {
+  const std::pair<llvm::StringRef, int (*)(int, char **)> questions[] = {
+      {"--explain", attn::explain}, {"--supported", attn::supported}, {"--equiv", attn::equiv}};
+  for (auto [option, answer] : questions)
+    if (argc > 1 && option == argv[1]) {
+      argv[1] = argv[0];
+      return answer(argc - 1, argv + 1);
+    }
   mlir::DialectRegistry registry;
   attn::registerDialects(registry);
   attn::registerPasses();

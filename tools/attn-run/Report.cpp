@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Report.h"
 #include "attn/Reference/Difference.h"
-#include "attn/Reference/Inputs.h"
 #include "attn/Reference/Segments.h"
+#include "attn/Reference/Sequences.h"
 #include "llvm/Support/Format.h"
 
 using namespace attn;
@@ -14,39 +14,28 @@ struct ClassCounts {
 };
 } // namespace
 
-/// Counts the tiles of all sequences, of one head: masks are the same for all.
+/// Counts the tiles of all sequences, of one head where masks are the same for all.
 static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const Tensors &inputs, const Sizes &sizes) {
   if (problem.getSegments()) {
     Expanded expanded = llvm::cantFail(expand(problem, inputs));
     return countClasses(expanded.problem, kernel, expanded.inputs, sizes);
   }
-  const rt::GridRule &grid = kernel.getArtifact().grid;
-  auto lengths = [&](llvm::StringRef side, LayoutAttr layout, int64_t rows) {
-    return layout.isPacked() ? lengthsOf(inputs, side) : std::vector<int64_t>(sizes.batch, rows);
-  };
-  std::vector<int64_t> lensQ = lengths("q", problem.getQLayout(), sizes.rowsQ);
-  std::vector<int64_t> lensK = lengths("kv", problem.getKLayout(), sizes.rowsKv);
-  std::vector<MaskOperand> operands;
-  llvm::append_range(operands, problem.getMask().operands());
-  int64_t kvTile = kernel.getKvTile();
+  int64_t qTile = kernel.getArtifact().grid.qTile, kvTile = kernel.getKvTile();
+  Sequences sequences(problem, inputs, sizes);
   ClassCounts counts;
-  for (int64_t b = 0; b < sizes.batch; ++b) {
-    MaskScope scope;
-    scope.lenQ = Index::runtime(lensQ[b]);
-    scope.lenK = Index::runtime(lensK[b]);
-    scope.load = [&](unsigned operand, Index position) {
-      const Tensor &array = inputs.find(operands[operand].name)->second;
-      bool perSequence = operands[operand].shape == OperandShape::PerSequence;
-      return Index::runtime(int64_t(perSequence ? array({b}) : array({b, position.getNumber()})));
-    };
-    for (int64_t q = 0; q < lensQ[b]; q += grid.qTile)
-      for (int64_t k = 0; k < lensK[b]; k += kvTile) {
-        auto edge = [](int64_t at, int64_t tile, int64_t end) { return Index::runtime(std::min(at + tile, end)); };
-        TileClass c = problem.getMask().classify(scope, {Index::runtime(q), edge(q, grid.qTile, lensQ[b])},
-                                                 {Index::runtime(k), edge(k, kvTile, lensK[b])});
-        ++(c == TileClass::Empty ? counts.empty : c == TileClass::Full ? counts.full : counts.partial);
-      }
-  }
+  auto tile = [](int64_t at, int64_t size, int64_t end) {
+    return Interval{Index::runtime(at), Index::runtime(std::min(at + size, end))};
+  };
+  for (int64_t b = 0; b < sequences.size(); ++b)
+    for (int64_t h = 0, heads = dependsOnHead(problem.getMask()) ? problem.getHeads() : 1; h < heads; ++h) {
+      MaskScope scope = sequences.scope(b, h);
+      int64_t lenQ = sequences.queriesOf(b).length, lenK = sequences.keysOf(b).length;
+      for (int64_t q = 0; q < lenQ; q += qTile)
+        for (int64_t k = 0; k < lenK; k += kvTile) {
+          TileClass c = problem.getMask().classify(scope, tile(q, qTile, lenQ), tile(k, kvTile, lenK));
+          ++(c == TileClass::Empty ? counts.empty : c == TileClass::Full ? counts.full : counts.partial);
+        }
+    }
   return counts;
 }
 

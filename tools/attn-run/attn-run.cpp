@@ -3,10 +3,10 @@
 // Runs a problem's kernel on .npy files or made-up inputs, and holds the results
 // against the reference.
 //
+#include "../common/InputOptions.h"
 #include "Report.h"
 #include "attn/API/RunTensors.h"
 #include "attn/Reference/Difference.h"
-#include "attn/Reference/Inputs.h"
 #include "attn/Reference/Npy.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/CommandLine.h"
@@ -23,47 +23,15 @@ static cl::opt<std::string> problemName("problem", cl::desc("which problem, if t
 static cl::opt<std::string> targetText("target",
                                        cl::desc("`cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>`; default: the GPU if there is "
                                                 "one, else cpu"));
-static cl::list<std::string> argFiles("arg", cl::desc("an input: NAME=FILE.npy, float32 or int32"));
 static cl::list<std::string> resultFiles("result", cl::desc("where a result goes: NAME=FILE.npy"));
-static cl::opt<uint64_t> seed("seed", cl::desc("of inputs that no file gives"), cl::init(1));
 static cl::opt<bool> check("check", cl::desc("compare with the reference; exit 1 past the tolerance"));
-static cl::opt<int64_t> batch("batch", cl::desc("sequences (dense layouts)"), cl::init(2));
-static cl::opt<int64_t> seqlenQ("seqlen-q", cl::desc("query rows of a sequence (dense layouts)"), cl::init(256));
-static cl::opt<int64_t> seqlenKv("seqlen-kv", cl::desc("keys of a sequence (dense layouts); default: --seqlen-q"),
-                                 cl::init(-1));
-static cl::list<int64_t> lengthsQ("lengths-q", cl::CommaSeparated, cl::desc("lengths of packed sequences"));
-static cl::list<int64_t> lengthsKv("lengths-kv", cl::CommaSeparated, cl::desc("likewise, keys; default: --lengths-q"));
-static cl::opt<int64_t> padding("padding", cl::desc("padded layouts: rows of padding around sequences"), cl::init(5));
+static InputOptions inputOptions;
 
 static int fail(const rt::Error &error) {
   llvm::errs() << "error: " << error.str() << "\n";
   return 1;
 }
 static int fail(llvm::Error error) { return fail(rt::Error{llvm::toString(std::move(error))}); }
-
-/// `NAME=FILE`
-static std::pair<llvm::StringRef, llvm::StringRef> nameAndFile(const std::string &text) {
-  return llvm::StringRef(text).split('=');
-}
-
-static llvm::Error loadInputs(ProblemOp problem, reference::Tensors &tensors) {
-  std::vector<ProblemTensor> list = tensorsOf(problem);
-  for (const std::string &text : argFiles) {
-    auto [name, file] = nameAndFile(text);
-    auto tensor =
-        llvm::find_if(list, [&, name = name](auto &t) { return t.name == name && t.role != ProblemTensor::Result; });
-    if (tensor == list.end() || file.empty())
-      return llvm::createStringError("expected --arg=NAME=FILE with an input of @" + problem.getSymName() +
-                                     ", got: " + text);
-    bool array = tensor->role == ProblemTensor::Array;
-    bool integers = tensor->element == ProblemTensor::Int32;
-    auto values = reference::readNpy(file, integers ? reference::Dtype::I32 : reference::Dtype::F32);
-    if (!values)
-      return values.takeError();
-    tensors[name] = array ? std::move(*values) : values->to(reference::dtypeOf(problem));
-  }
-  return llvm::Error::success();
-}
 
 /// Before anything runs: results that exist, each to a file of its own, in folders that can be written.
 static std::optional<rt::Error> checkResultFiles(ProblemOp problem, const reference::Tensors &results) {
@@ -82,21 +50,6 @@ static std::optional<rt::Error> checkResultFiles(ProblemOp problem, const refere
   return std::nullopt;
 }
 
-static reference::InputSizes sizesAsked() {
-  reference::InputSizes sizes;
-  sizes.batch = batch;
-  sizes.seqlenQ = seqlenQ;
-  sizes.seqlenKv = seqlenKv < 0 ? seqlenQ : seqlenKv;
-  sizes.lengthsQ.assign(lengthsQ.begin(), lengthsQ.end());
-  if (sizes.lengthsQ.empty())
-    sizes.lengthsQ = {100, 0, 37, 219}; // an empty one, too
-  sizes.lengthsKv.assign(lengthsKv.begin(), lengthsKv.end());
-  if (sizes.lengthsKv.empty())
-    sizes.lengthsKv = sizes.lengthsQ;
-  sizes.padding = padding;
-  return sizes;
-}
-
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "runs an attention problem\n");
@@ -104,14 +57,8 @@ int main(int argc, char **argv) {
   if (!parsed)
     return fail(parsed.error());
   const Target &target = *parsed;
-  std::vector<int64_t> given = {batch, seqlenQ, padding};
-  if (seqlenKv.getNumOccurrences())
-    given.push_back(seqlenKv);
-  given.insert(given.end(), lengthsQ.begin(), lengthsQ.end());
-  given.insert(given.end(), lengthsKv.begin(), lengthsKv.end());
-  for (int64_t size : given)
-    if (size < 0 || size > 1 << 24)
-      return fail({"expected sizes from 0 to 2^24, got: " + std::to_string(size)});
+  if (llvm::Error error = inputOptions.check())
+    return fail(std::move(error));
   auto file = llvm::MemoryBuffer::getFileOrSTDIN(inputFile);
   if (!file)
     return fail({"cannot read `" + inputFile + "`: " + file.getError().message()});
@@ -123,12 +70,10 @@ int main(int argc, char **argv) {
   if (!problem)
     return fail(problem.error());
 
-  reference::Tensors inputs;
-  if (llvm::Error error = loadInputs(*problem, inputs))
-    return fail(std::move(error));
-  if (llvm::Error error = reference::addMissingInputs(*problem, sizesAsked(), seed, inputs))
-    return fail(std::move(error));
-  auto sizes = reference::checkTensors(*problem, inputs);
+  llvm::Expected<reference::Tensors> inputs = inputOptions.inputsOf(*problem);
+  if (!inputs)
+    return fail(inputs.takeError());
+  auto sizes = reference::checkTensors(*problem, *inputs);
   if (!sizes)
     return fail(sizes.takeError());
   reference::Tensors results = reference::poisonedResults(*problem, *sizes);
@@ -138,13 +83,13 @@ int main(int argc, char **argv) {
   auto kernel = Kernel::create((*file)->getBuffer(), problem->getSymName(), target);
   if (!kernel)
     return fail(kernel.error());
-  reportProblem(llvm::outs(), *problem, target, **kernel, inputs, *sizes);
-  if (rt::Status ran = runTensors(**kernel, inputs, results); !ran)
+  reportProblem(llvm::outs(), *problem, target, **kernel, *inputs, *sizes);
+  if (rt::Status ran = runTensors(**kernel, *inputs, results); !ran)
     return fail(ran.error());
   for (const std::string &text : resultFiles) {
     auto [name, path] = nameAndFile(text);
     if (llvm::Error error = reference::writeNpy(path, results[name]))
       return fail(std::move(error));
   }
-  return check ? !reportError(llvm::outs(), *problem, inputs, results) : 0;
+  return check ? !reportError(llvm::outs(), *problem, *inputs, results) : 0;
 }

@@ -22,7 +22,7 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
       *this, "fallback", llvm::cl::desc("which fallback of the heuristic's sizes to take, 0: none"), llvm::cl::init(0)};
 };
 
-/// convert-attn-to-tile; for sm_80 tile-pipeline-kv (a CPU's copies are plain
+/// attn-canonicalize-masks, convert-attn-to-tile; for sm_80 tile-pipeline-kv (a CPU's copies are plain
 /// loops); for sm_90a tile-persist, tile-assign-roles,
 /// tile-walk-by-warpgroup and tile-overlap-products;
 /// then tile-split-kv-loop, canonicalize and cse, tile-allocate-shared,

@@ -28,6 +28,9 @@ struct InputSizes {
 /// taken from them. Errors as `deduceShapes`.
 llvm::Error addMissingInputs(ProblemOp problem, InputSizes sizes, uint64_t seed, Tensors &tensors);
 
+/// The arrays alone, and the sizes that operands then have.
+llvm::Expected<Sizes> addMissingArrays(ProblemOp problem, InputSizes sizes, uint64_t seed, Tensors &tensors);
+
 /// Results of the right shapes, every byte 0xff (a NaN in all types), so that
 /// what a kernel does not write is seen.
 Tensors poisonedResults(ProblemOp problem, const Sizes &sizes);

@@ -9,7 +9,7 @@
 // heads, dim], bhsd [batch, heads, seqlen, dim], thd [tokens, heads, dim]; lse
 // [batch, heads, seqlen_q], packed [heads, tokens_q]; `cu_seqlens_*` and
 // `padded_offsets_*` [batch + 1]; the mask's arrays [batch], [batch, seqlen_q]
-// or [batch, seqlen_kv].
+// or [batch, seqlen_kv], of packed sides [tokens]; with heads before positions if they have some.
 //
 #ifndef ATTN_REFERENCE_SHAPES_H
 #define ATTN_REFERENCE_SHAPES_H

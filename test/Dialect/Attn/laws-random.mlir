@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Random expressions over every leaf, each analysis of each against `keeps` on
-// all small shapes. The 18 leaves themselves are checked first.
+// all small shapes; so are canonical forms, and what is said of two masks' equality. The 26 masks
+// themselves are checked first.
 //
 // RUN: attn-opt %s --test-mask-laws="random=400 size=5" -o /dev/null | FileCheck %s
 // RUN: attn-opt %s --test-mask-laws="random=100 size=6 seed=2" -o /dev/null | FileCheck %s --check-prefix=SEED2
-// CHECK: mask laws hold for 418 masks
-// SEED2: mask laws hold for 118 masks
+// RUN: attn-opt %s --test-mask-laws="random=10000 size=3 seed=3" -o /dev/null | FileCheck %s --check-prefix=MANY
+// MANY: mask laws hold for 10026 masks
+// MANY-NEXT: {{[0-9]+}} pairs are equal, 0 are not decided
+// CHECK: mask laws hold for 426 masks
+// SEED2: mask laws hold for 126 masks
 attn.problem @full mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @causal mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @causal_br mask(#attn.causal<bottom_right>) layout(bshd) heads(8) dims(64) dtype(bf16)
@@ -25,3 +29,11 @@ attn.problem @strided_br mask(#attn.strided<stride = 3, bottom_right>) layout(bs
 attn.problem @every mask(#attn.strided<stride = 1>) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @not mask(#attn.not<#attn.full>) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @not_band mask(#attn.not<#attn.band<left = 0, right = 1>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @rows mask(#attn.global_rows<2>) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @rows_array mask(#attn.global_rows<"row_counts">) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @row_interval mask(#attn.row_interval<begin = "a", end = "b">) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @column_interval mask(#attn.column_interval<end = "c", per_head>) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @tree mask(#attn.tree<"node", "first", "behind">) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @every_third mask(#attn.predicate<"(q - k) % 3 != 1 && k <= q + 1">) layout(bshd) heads(12) dims(64) dtype(bf16)
+attn.problem @kinds mask(#attn.predicate<"kind[q] == 1 || kind_kv[k] == kind[q] && abs(q - k) < 2">) layout(bshd) heads(12) dims(64) dtype(bf16)
+attn.problem @choice mask(#attn.predicate<"h < 4 ? (k - q) / 2 < some[b] : q / 2 == k / 2">) layout(bshd) heads(12) dims(64) dtype(bf16)

@@ -94,16 +94,9 @@ attn.problem @p mask(#attn.full) layout(bshd, bhsd, thd, bshd) heads(8) dims(64)
 
 // -----
 
-// C5: a mask that reads segment ids needs dense layouts.
-// expected-error @below {{'attn.problem' op expected dense layouts with a mask that reads segment ids (packed sequences are isolated without it), got: #attn.document with #attn.layout<thd>}}
-attn.problem @p mask(#attn.document) layout(thd) heads(8) dims(64) dtype(bf16)
-
-// -----
-
-// C5: inside a composite, and keys alone.
-// expected-error @below {{got: #attn.or<#attn.prefix<4>, #attn.and<#attn.document, #attn.causal>> with #attn.layout<thd padded>}}
-attn.problem @p mask(#attn.or<#attn.prefix<4>, #attn.and<#attn.document, #attn.causal>>)
-  layout(bshd, thd padded, thd padded, bshd) heads(8) dims(64) dtype(bf16)
+// C5: of `#attn.heads`, the number of masks divides heads.
+// expected-error @below {{'attn.problem' op expected a number of masks that divides the 8 query heads, got: 3 in #attn.heads<#attn.causal, #attn.full, #attn.causal>}}
+attn.problem @p mask(#attn.or<#attn.prefix<4>, #attn.heads<#attn.causal, #attn.full, #attn.causal>>) layout(thd) heads(8) dims(64) dtype(bf16)
 
 // -----
 

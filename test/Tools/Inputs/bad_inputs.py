@@ -41,12 +41,12 @@ def problems():
     expect("p.mlir:1:13: error: ", "attn.problem")
     expect("error: `p.mlir` is not a valid module", "attn.problem @p mask(")
     expect("error: expected an `attn.problem` in the module, got: none", "module {}\n", {})
-    expect("unknown attribute `tree` in dialect `attn`", dense("#attn.tree<8>"))
+    expect("unknown attribute `forest` in dialect `attn`", dense("#attn.forest<8>"))
     expect("expected left + right >= 0 in a band (else no pair is visible), got: left = 2, right = -3",
            dense("#attn.band<left = 2, right = -3>"))
     expect("expected no parameters of `#attn.full`", dense("#attn.full<8>"))
-    expect("expected dense layouts with a mask that reads segment ids", PACKED.format(layout="thd").replace(
-        "#attn.causal", "#attn.document"), {})
+    expect("expected a number of masks that divides the", PACKED.format(layout="thd").replace(
+        "#attn.causal", "#attn.heads<#attn.causal, #attn.full, #attn.causal>"), {})
     expect("expected heads to be a positive multiple of kv_heads (at most 65536), got: heads = 4, kv_heads = 3",
            dense(heads="4, 3"))
     for dim in (0, 4, 20, 264, -8):

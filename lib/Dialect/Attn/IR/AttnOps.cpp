@@ -191,6 +191,7 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "partial_o", // that one problem has, and another not
                              "partial_lse",
                              "total_q",
+                             "total_kv",
                              "cu_seqlens_q",
                              "cu_seqlens_kv",
                              "padded_offsets_q",
@@ -222,6 +223,16 @@ static LogicalResult verifyNames(ProblemOp problem) {
                  "expected a name for the modifier's array that nothing else of the problem has, got: \"")
              << array.name << "\"";
   return success();
+}
+
+/// A `heads` whose masks have not all as many heads.
+static MaskInterface findUneven(MaskInterface mask, int64_t heads) {
+  if (isa<HeadsMaskAttr>(mask) && heads % int64_t(mask.children().size()))
+    return mask;
+  for (MaskInterface child : mask.children())
+    if (MaskInterface bad = findUneven(child, heads))
+      return bad;
+  return {};
 }
 
 static LogicalResult verifySegments(ProblemOp problem) {
@@ -263,10 +274,9 @@ LogicalResult ProblemOp::verify() {
   if (!sameKind(getKLayout(), getVLayout()))
     return emitOpError("expected k and v both dense or both packed alike, got: ")
            << getKLayout() << " and " << getVLayout();
-  if ((getQLayout().isPacked() || getKLayout().isPacked()) && !getMask().worksPacked()) // C5
-    return emitOpError("expected dense layouts with a mask that reads segment ids (packed sequences are isolated "
-                       "without it), got: ")
-           << getMask() << " with " << (getQLayout().isPacked() ? getQLayout() : getKLayout());
+  if (MaskInterface bad = findUneven(getMask(), heads)) // C5
+    return emitOpError("expected a number of masks that divides the ")
+           << heads << " query heads, got: " << bad.children().size() << " in " << bad;
   double size = std::abs(scaleOrDefault());
   if (!(size == 0 || (size >= 0x1p-100 && size <= 0x1p100))) // C7
     return emitOpError("expected a scale that is 0 or has a size from 2^-100 to 2^100, got: ") << scaleOrDefault();

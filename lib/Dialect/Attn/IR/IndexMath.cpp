@@ -20,7 +20,7 @@ Value IndexMath::value(Cond a) {
 }
 
 Index IndexMath::named(Index a, StringRef name) {
-  if (!a.isConstant())
+  if (!a.isNumber())
     if (Operation *op = a.getValue().getDefiningOp(); op && !isa<NameLoc>(op->getLoc()))
       op->setLoc(NameLoc::get(builder->getStringAttr(name), *loc));
   return a;

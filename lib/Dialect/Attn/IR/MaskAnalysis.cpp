@@ -9,6 +9,10 @@ using namespace attn;
 MaskScope MaskScope::ofChild(unsigned first) const {
   MaskScope child = *this;
   child.load = [load = load, first](unsigned operand, Index position) { return load(first + operand, position); };
+  if (extremes)
+    child.extremes = [extremes = extremes, first](unsigned operand, Interval positions) {
+      return extremes(first + operand, positions);
+    };
   return child;
 }
 

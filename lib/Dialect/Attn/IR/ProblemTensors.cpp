@@ -6,12 +6,14 @@ using Axis = ProblemTensor::Axis;
 using llvm::Twine;
 
 FixedSizes FixedSizes::of(ProblemOp problem) {
-  return {int64_t(problem.getHeads()),
-          int64_t(problem.getKvHeads()),
-          int64_t(problem.getDimQk()),
-          int64_t(problem.getDimV()),
-          int64_t(problem.getSegments().value_or(0)),
-          int64_t(problem.getTiles().value_or(0))};
+  FixedSizes fixed{int64_t(problem.getHeads()),
+                   int64_t(problem.getKvHeads()),
+                   int64_t(problem.getDimQk()),
+                   int64_t(problem.getDimV()),
+                   int64_t(problem.getSegments().value_or(0)),
+                   int64_t(problem.getTiles().value_or(0))};
+  fixed.longest = longestSequence(problem.getMask());
+  return fixed;
 }
 
 FixedSizes FixedSizes::of(SegmentsOp op) {
@@ -169,10 +171,15 @@ std::vector<ProblemTensor> attn::tensorsOf(ProblemOp problem) {
     array("tile_count", T::One);
   }
   for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
-    if (operand.shape == OperandShape::PerSequence)
-      array(operand.name, T::Batch);
-    else
-      array(operand.name, {T::Batch, operand.shape == OperandShape::PerQuery ? T::RowsQ : T::RowsKv});
+    bool perQuery = operand.shape == OperandShape::PerQuery;
+    llvm::SmallVector<Axis, 4> axes;
+    if (operand.shape == OperandShape::PerSequence || !(perQuery ? q : kv).isPacked())
+      axes.push_back(T::Batch);
+    if (operand.heads != OperandHeads::shared)
+      axes.push_back(operand.heads == OperandHeads::per_head ? T::Heads : T::KvHeads);
+    if (operand.shape != OperandShape::PerSequence)
+      axes.push_back(perQuery ? T::RowsQ : T::RowsKv);
+    array(operand.name, axes);
   }
   for (const ScoreOperand &operand : scoreOperands(problem))
     list.emplace_back(operand.name, T::Array, T::Float32, T::Heads);

@@ -22,6 +22,91 @@ std::optional<int64_t> BandMaskAttr::reach(Diagonal diagonal) const {
   return diagonal == getDiagonal() ? getRight() : std::nullopt;
 }
 
+bool BandMaskAttr::affine(AffineTerms &terms) const { return diagonalTerms(terms, *DiagonalBounds::of(*this)); }
+
+MaskInterface BandMaskAttr::simplified() const { return DiagonalBounds::of(*this)->mask(getContext()); }
+
+MaskInterface BandMaskAttr::intersected(MaskInterface other) const { return intersectBounds(*this, other); }
+
+MaskInterface BandMaskAttr::united(MaskInterface other) const { return uniteBounds(*this, other); }
+
+MaskInterface BandMaskAttr::complemented() const { return complementBounds(*this); }
+
+//===--------------------------------------------------------------------===//
+// What causal masks and bands are to each other
+//===--------------------------------------------------------------------===//
+
+std::optional<DiagonalBounds> DiagonalBounds::of(MaskInterface mask) {
+  if (auto causal = dyn_cast<CausalMaskAttr>(mask))
+    return DiagonalBounds{std::nullopt, 0, causal.getDiagonal()};
+  if (auto band = dyn_cast<BandMaskAttr>(mask))
+    return DiagonalBounds{band.getLeft(), band.getRight(), band.getDiagonal()};
+  return std::nullopt;
+}
+
+MaskInterface DiagonalBounds::mask(MLIRContext *context) const {
+  if (!left && !right)
+    return FullMaskAttr::get(context);
+  if (left && right && *left + *right < 0)
+    return negated(FullMaskAttr::get(context));
+  if (!left && right == 0)
+    return CausalMaskAttr::get(context, diagonal);
+  return BandMaskAttr::get(context, left, right, diagonal);
+}
+
+/// The bounds of both, if they count from the same diagonal.
+static std::optional<std::pair<DiagonalBounds, DiagonalBounds>> boundsOf(MaskInterface a, MaskInterface b) {
+  std::optional<DiagonalBounds> x = DiagonalBounds::of(a), y = DiagonalBounds::of(b);
+  if (!x || !y || x->diagonal != y->diagonal)
+    return std::nullopt;
+  return std::pair(*x, *y);
+}
+
+MaskInterface attn::intersectBounds(MaskInterface a, MaskInterface b) {
+  auto both = boundsOf(a, b);
+  if (!both)
+    return {};
+  auto tighter = [](Bound x, Bound y) { return x && y ? std::min(x, y) : x ? x : y; };
+  auto [x, y] = *both;
+  return DiagonalBounds{tighter(x.left, y.left), tighter(x.right, y.right), x.diagonal}.mask(a.getContext());
+}
+
+MaskInterface attn::uniteBounds(MaskInterface a, MaskInterface b) {
+  auto both = boundsOf(a, b);
+  if (!both)
+    return {};
+  auto [x, y] = *both;
+  // Keys from D - left to D + right: with a gap between two of these, the union is none.
+  auto apart = [](const DiagonalBounds &x, const DiagonalBounds &y) {
+    return x.right && y.left && *x.right + 1 < -*y.left;
+  };
+  if (apart(x, y) || apart(y, x))
+    return {};
+  auto wider = [](Bound x, Bound y) { return x && y ? std::max(x, y) : std::nullopt; };
+  return DiagonalBounds{wider(x.left, y.left), wider(x.right, y.right), x.diagonal}.mask(a.getContext());
+}
+
+MaskInterface attn::complementBounds(MaskInterface mask) {
+  DiagonalBounds bounds = *DiagonalBounds::of(mask);
+  if (bounds.left && bounds.right)
+    return {};
+  Bound other = -(bounds.left ? *bounds.left : *bounds.right) - 1;
+  if (*other < -(int64_t(1) << 30)) // no band's bound
+    return {};
+  std::swap(bounds.left, bounds.right);
+  (bounds.left ? bounds.left : bounds.right) = other;
+  return bounds.mask(mask.getContext());
+}
+
+bool attn::diagonalTerms(AffineTerms &terms, const DiagonalBounds &bounds) {
+  auto term = bounds.diagonal == Diagonal::top_left ? AffineTerms::KeyLessRow : AffineTerms::KeyLessDiagonal;
+  if (bounds.left)
+    terms.compare(term, -*bounds.left);
+  if (bounds.right)
+    terms.compare(term, *bounds.right + 1);
+  return true;
+}
+
 LogicalResult BandMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, std::optional<int64_t> left,
                                    std::optional<int64_t> right, Diagonal) {
   if (!left && !right) // C1

@@ -19,6 +19,14 @@ std::optional<int64_t> CausalMaskAttr::reach(Diagonal diagonal) const {
   return diagonal == getDiagonal() ? std::optional<int64_t>(0) : std::nullopt;
 }
 
+bool CausalMaskAttr::affine(AffineTerms &terms) const { return diagonalTerms(terms, *DiagonalBounds::of(*this)); }
+
+MaskInterface CausalMaskAttr::intersected(MaskInterface other) const { return intersectBounds(*this, other); }
+
+MaskInterface CausalMaskAttr::united(MaskInterface other) const { return uniteBounds(*this, other); }
+
+MaskInterface CausalMaskAttr::complemented() const { return complementBounds(*this); }
+
 ParseResult attn::parseDiagonal(AsmParser &parser, Diagonal &diagonal) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef keyword;

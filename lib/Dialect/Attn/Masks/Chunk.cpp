@@ -36,6 +36,30 @@ std::optional<IntervalList> ChunkMaskAttr::columnIntervals(IndexMath &math, cons
   return chunkAt(math, lo, getLength(), scope.lenQ, scope.cut, getDiagonal() == Diagonal::bottom_right);
 }
 
+bool ChunkMaskAttr::affine(AffineTerms &terms) const {
+  bool ofRow = getDiagonal() == Diagonal::top_left;
+  terms.quotient(ofRow ? AffineTerms::KeyLessRow : AffineTerms::KeyLessDiagonal, getLength());
+  if (!ofRow)
+    terms.compare(AffineTerms::Diagonal, 0);
+  return true;
+}
+
+MaskInterface ChunkMaskAttr::simplified() const {
+  return getLength() == 1 ? MaskInterface(BandMaskAttr::get(getContext(), 0, 0, getDiagonal())) : *this;
+}
+
+/// Of chunks that consist of others: the shorter or the longer ones.
+static MaskInterface oneOf(ChunkMaskAttr a, MaskInterface other, bool longer) {
+  auto b = dyn_cast<ChunkMaskAttr>(other);
+  if (!b || a.getDiagonal() != b.getDiagonal() || b.getLength() % a.getLength())
+    return {};
+  return longer ? b : a;
+}
+
+MaskInterface ChunkMaskAttr::intersected(MaskInterface other) const { return oneOf(*this, other, false); }
+
+MaskInterface ChunkMaskAttr::united(MaskInterface other) const { return oneOf(*this, other, true); }
+
 LogicalResult ChunkMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t length, Diagonal) {
   if (length < 1 || length > int64_t(1) << 29) // C1
     return emitError() << "expected the length of a chunk within [1, 2^29], got: " << length;

@@ -75,7 +75,7 @@ static Cond foldKeep(Composite composite, IndexMath &math, const MaskScope &scop
   return *result;
 }
 
-static SmallVector<MaskOperand> allOperands(ArrayRef<MaskInterface> masks) {
+SmallVector<MaskOperand> attn::allOperands(ArrayRef<MaskInterface> masks) {
   SmallVector<MaskOperand> result;
   for (MaskInterface mask : masks)
     result.append(mask.operands());
@@ -89,11 +89,14 @@ SmallVector<unsigned> attn::firstArrays(ArrayRef<MaskInterface> masks) {
   return result;
 }
 
-/// The point as the mask whose arrays start at `first` sees it.
-static MaskPoint pointOf(const MaskPoint &point, unsigned first) {
-  MaskPoint child{point.q, point.k, point.lenQ, point.lenK, point.batch, point.head, {}};
+MaskPoint attn::pointOf(const MaskPoint &point, unsigned first) {
+  MaskPoint child = point;
   child.load = [&point, first](unsigned operand, int64_t position) { return point.load(first + operand, position); };
   return child;
+}
+
+bool attn::allAffine(ArrayRef<MaskInterface> masks, AffineTerms &terms) {
+  return llvm::all_of(masks, [&](MaskInterface mask) { return mask.affine(terms); });
 }
 
 /// Is there a mask that keeps the point (`wanted`), or drops it (not `wanted`)?
@@ -222,9 +225,9 @@ std::vector<MaskInterface> AndMaskAttr::conjuncts() const {
 
 ArrayRef<MaskInterface> AndMaskAttr::children() const { return getMasks(); }
 
-bool AndMaskAttr::worksPacked() const {
-  return llvm::all_of(getMasks(), [](MaskInterface m) { return m.worksPacked(); });
-}
+bool AndMaskAttr::affine(AffineTerms &terms) const { return allAffine(getMasks(), terms); }
+
+bool AndMaskAttr::asksForHead() const { return false; }
 
 TileClass AndMaskAttr::classify(const MaskScope &scope, Interval queries, Interval keys) const {
   return classOfParts(*this, scope, queries, keys, TileClass::Empty, TileClass::Full);
@@ -294,9 +297,9 @@ std::vector<MaskInterface> OrMaskAttr::conjuncts() const { return {*this}; }
 
 ArrayRef<MaskInterface> OrMaskAttr::children() const { return getMasks(); }
 
-bool OrMaskAttr::worksPacked() const {
-  return llvm::all_of(getMasks(), [](MaskInterface m) { return m.worksPacked(); });
-}
+bool OrMaskAttr::affine(AffineTerms &terms) const { return allAffine(getMasks(), terms); }
+
+bool OrMaskAttr::asksForHead() const { return false; }
 
 TileClass OrMaskAttr::classify(const MaskScope &scope, Interval queries, Interval keys) const {
   return classOfParts(*this, scope, queries, keys, TileClass::Full, TileClass::Empty);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Shared by the connectives: and, or, not, diff.
+// Shared by the connectives: and, or, not, diff, heads.
 //
 #ifndef ATTN_LIB_MASKS_COMPOSITE_H
 #define ATTN_LIB_MASKS_COMPOSITE_H
@@ -12,6 +12,15 @@ namespace attn {
 /// Lists stay short: a list of many intervals is code for every one of them. Past
 /// four, `some` becomes its hull and `all` its first intervals, both safe.
 TileRanges shortened(IndexMath &math, TileRanges ranges, Index extent);
+
+/// The point as the mask whose arrays start at `first` sees it.
+MaskPoint pointOf(const MaskPoint &point, unsigned first);
+
+/// The arrays of all masks, one after the other.
+llvm::SmallVector<MaskOperand> allOperands(llvm::ArrayRef<MaskInterface> masks);
+
+/// Adds the terms of all; false if one is not affine.
+bool allAffine(llvm::ArrayRef<MaskInterface> masks, AffineTerms &terms);
 
 /// From `least` (one or two) to `most` masks, nested no deeper than masks may be.
 mlir::LogicalResult verifyMasks(llvm::function_ref<mlir::InFlightDiagnostic()> emitError, llvm::StringRef name,

@@ -47,6 +47,21 @@ inline IntervalList diagonalColumn(IndexMath &math, const MaskScope &scope, Diag
   return around(math, k, math.sub(0, diagonalShift(math, scope, diagonal)), right, left, scope.lenQ, scope.cut);
 }
 
+/// What causal masks and bands are: keys from D - left to D + right.
+struct DiagonalBounds {
+  Bound left, right;
+  Diagonal diagonal;
+
+  /// None of other masks.
+  static std::optional<DiagonalBounds> of(MaskInterface mask);
+  /// The simplest mask for it.
+  MaskInterface mask(mlir::MLIRContext *context) const;
+};
+MaskInterface intersectBounds(MaskInterface a, MaskInterface b);
+MaskInterface uniteBounds(MaskInterface a, MaskInterface b);
+MaskInterface complementBounds(MaskInterface mask);
+bool diagonalTerms(AffineTerms &terms, const DiagonalBounds &bounds);
+
 /// ` <kind>` printing and parsing: top_left is the default and not printed.
 mlir::ParseResult parseDiagonal(mlir::AsmParser &parser, Diagonal &diagonal);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "attn/Dialect/Attn/IR/Attn.h"
+#include "Arrays.h"
 #include "mlir/IR/DialectImplementation.h"
 
 using namespace mlir;
@@ -9,25 +9,24 @@ namespace {
 enum Operand : unsigned { QueryIds = 0, KeyIds = 1 };
 } // namespace
 
+static constexpr StringRef usualNames[] = {"segment_ids_q", "segment_ids_kv"};
+
 bool DocumentMaskAttr::keeps(const MaskPoint &p) const {
   int64_t id = p.load(QueryIds, p.q);
   return id != 0 && id == p.load(KeyIds, p.k);
 }
 
 SmallVector<MaskOperand> DocumentMaskAttr::operands() const {
-  return {{"segment_ids_q", OperandShape::PerQuery}, {"segment_ids_kv", OperandShape::PerKey}};
+  return {{getIdsQ().str(), OperandShape::PerQuery}, {getIdsKv().str(), OperandShape::PerKey}};
 }
 
-bool DocumentMaskAttr::worksPacked() const { return false; }
-
-// Ids stand in memory in any order, so nothing is known of a tile before it is
-// read: every tile may be visible in part.
+// Ids stand in memory in any order.
 TileRanges DocumentMaskAttr::keyRanges(IndexMath &, const MaskScope &scope, Interval) const {
-  return {{{0, scope.lenK}}, {}};
+  return anyOf(scope.lenK);
 }
 
 TileRanges DocumentMaskAttr::queryRanges(IndexMath &, const MaskScope &scope, Interval) const {
-  return {{{0, scope.lenQ}}, {}};
+  return anyOf(scope.lenQ);
 }
 
 Cond DocumentMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Index k) const {
@@ -35,12 +34,23 @@ Cond DocumentMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q
   return math.logicalAnd(math.logicalNot(math.eq(id, 0)), math.eq(id, scope.load(KeyIds, k)));
 }
 
-// The parser of MLIR skips what a parameterless attribute leaves behind; we don't.
-Attribute DocumentMaskAttr::parse(AsmParser &parser, Type) {
-  SMLoc loc = parser.getCurrentLocation();
-  if (succeeded(parser.parseOptionalLess()))
-    return parser.emitError(loc, "expected no parameters of `#attn.document`"), Attribute();
-  return get(parser.getContext());
+LogicalResult DocumentMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef idsQ, StringRef idsKv) {
+  return verifyArrayNames(emitError, "ids", {idsQ, idsKv}); // C1
 }
 
-void DocumentMaskAttr::print(AsmPrinter &) const {}
+Attribute DocumentMaskAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  std::string names[] = {usualNames[0].str(), usualNames[1].str()};
+  // `<` may also begin what follows an attribute without parameters, but nothing does that here.
+  if (succeeded(parser.parseOptionalLess())) {
+    if (parser.parseString(&names[0]) || parser.parseComma() || parser.parseString(&names[1]) || parser.parseGreater())
+      return {};
+  }
+  return parser.getChecked<DocumentMaskAttr>(loc, parser.getContext(), StringRef(names[0]), StringRef(names[1]));
+}
+
+void DocumentMaskAttr::print(AsmPrinter &printer) const {
+  StringRef names[] = {getIdsQ(), getIdsKv()};
+  if (ArrayRef<StringRef>(names) != ArrayRef<StringRef>(usualNames))
+    printArrayNames(printer, names);
+}

@@ -15,6 +15,8 @@ std::optional<IntervalList> FullMaskAttr::columnIntervals(IndexMath &, const Mas
   return IntervalList{{0, scope.lenQ}};
 }
 
+bool FullMaskAttr::affine(AffineTerms &) const { return true; }
+
 // The parser of MLIR skips what a parameterless attribute leaves behind; we don't.
 Attribute FullMaskAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();

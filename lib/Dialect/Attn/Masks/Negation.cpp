@@ -91,7 +91,9 @@ std::vector<MaskInterface> NotMaskAttr::conjuncts() const {
 
 ArrayRef<MaskInterface> NotMaskAttr::children() const { return getMasks(); }
 
-bool NotMaskAttr::worksPacked() const { return maskIn(*this).worksPacked(); }
+bool NotMaskAttr::asksForHead() const { return false; }
+
+bool NotMaskAttr::affine(AffineTerms &terms) const { return maskIn(*this).affine(terms); }
 
 LogicalResult NotMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MaskInterface> masks,
                                   ArrayRef<unsigned>) {

@@ -75,6 +75,31 @@ TileClass StridedMaskAttr::classify(const MaskScope &scope, Interval queries, In
   return count == 1 ? TileClass::Full : TileClass::Partial;
 }
 
+bool StridedMaskAttr::affine(AffineTerms &terms) const {
+  if (getDiagonal() == Diagonal::bottom_right)
+    terms.compare(AffineTerms::Diagonal, 0);
+  terms.remainder(getStride());
+  return true;
+}
+
+MaskInterface StridedMaskAttr::simplified() const {
+  return getStride() == 1 ? MaskInterface(FullMaskAttr::get(getContext())) : *this;
+}
+
+/// Of strides of which one is a multiple of the other, and keys that the other has too.
+static MaskInterface oneOf(StridedMaskAttr a, MaskInterface other, bool denser) {
+  auto b = dyn_cast<StridedMaskAttr>(other);
+  if (!b || a.getDiagonal() != b.getDiagonal() || b.getStride() % a.getStride())
+    return {};
+  if (b.getOffset() % a.getStride() == a.getOffset())
+    return denser ? a : b;
+  return denser ? MaskInterface() : negated(FullMaskAttr::get(a.getContext()));
+}
+
+MaskInterface StridedMaskAttr::intersected(MaskInterface other) const { return oneOf(*this, other, false); }
+
+MaskInterface StridedMaskAttr::united(MaskInterface other) const { return oneOf(*this, other, true); }
+
 LogicalResult StridedMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stride, int64_t offset,
                                       Diagonal) {
   if (stride < 1 || stride > int64_t(1) << 29) // C1

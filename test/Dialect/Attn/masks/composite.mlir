@@ -69,8 +69,8 @@ attn.problem @p mask(#attn.or<>) layout(bshd) heads(8) dims(64) dtype(bf16)
 // -----
 
 // A mask nobody knows.
-// expected-error @below {{unknown attribute `tree` in dialect `attn`}}
-attn.problem @p mask(#attn.tree<8>) layout(bshd) heads(8) dims(64) dtype(bf16)
+// expected-error @below {{unknown attribute `forest` in dialect `attn`}}
+attn.problem @p mask(#attn.forest<8>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
 

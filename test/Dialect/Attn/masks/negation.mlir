@@ -117,12 +117,6 @@ attn.problem @p mask(#attn.diff<#attn.layout<bshd>, #attn.causal>) layout(bshd) 
 
 // -----
 
-// A mask of documents does not work packed, negated or not.
-// expected-error @below {{got: #attn.and<#attn.causal, #attn.not<#attn.document>> with #attn.layout<thd>}}
-attn.problem @p mask(#attn.diff<#attn.causal, #attn.document>) layout(thd) heads(8) dims(64) dtype(bf16)
-
-// -----
-
 // expected-error @below {{expected '<'}}
 // expected-error @below {{expected exactly two masks in `#attn.diff`, got: 0}}
 attn.problem @p mask(#attn.diff) layout(bshd) heads(8) dims(64) dtype(bf16)

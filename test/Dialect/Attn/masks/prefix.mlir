@@ -42,13 +42,13 @@ attn.problem @p mask(#attn.prefix<1073741825>) layout(bshd) heads(8) dims(64) dt
 // -----
 
 // C3: the name is an identifier.
-// expected-error @below {{expected an identifier as the name of a prefix's array, got: "prefix-lengths"}}
+// expected-error @below {{expected an identifier as the name of the array of a prefix, got: "prefix-lengths"}}
 attn.problem @p mask(#attn.prefix<"prefix-lengths">) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
 
 // C3
-// expected-error @below {{expected an identifier as the name of a prefix's array, got: "4th"}}
+// expected-error @below {{expected an identifier as the name of the array of a prefix, got: "4th"}}
 attn.problem @p mask(#attn.prefix<"4th">) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----

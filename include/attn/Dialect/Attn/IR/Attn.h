@@ -5,6 +5,7 @@
 #ifndef ATTN_DIALECT_ATTN_IR_ATTN_H
 #define ATTN_DIALECT_ATTN_IR_ATTN_H
 
+#include "attn/Dialect/Attn/IR/AffineMask.h"
 #include "attn/Dialect/Attn/IR/ScoreScope.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -67,6 +68,29 @@ SegmentsOp expandSegments(ProblemOp problem);
 
 /// Visible where `mask` is not; of a `not`, the mask in it.
 MaskInterface negated(MaskInterface mask);
+
+/// The same set in a form that equal masks share as far as they are known to be equal:
+/// `not` at leaves only, nothing that other parts imply, parts in a fixed order.
+MaskInterface canonicalMask(MaskInterface mask);
+
+/// Whether two masks are the same set for all lengths.
+struct MaskComparison {
+  enum Verdict { Equal, Different, Unknown } verdict = Unknown;
+  MaskPoint where;          ///< of different ones: a pair that one shows and the other hides
+  bool shownByFirst = true; ///< which one
+  /// What the masks read there of their arrays: name, position, entry.
+  llvm::SmallVector<std::tuple<std::string, int64_t, int64_t>> entries;
+};
+/// Exact for affine masks unless that takes more than `budget` pairs to look at.
+MaskComparison compareMasks(MaskInterface first, MaskInterface second, int64_t budget = 20'000'000);
+
+/// Sequences that a mask is right for: up to 2^30, or with predicates, whose sums of positions
+/// and lengths have to fit 32 bits, 2^29.
+int64_t longestSequence(MaskInterface mask);
+constexpr int64_t longestOfPredicates = int64_t(1) << 29;
+
+/// Is what a row sees another matter for other heads?
+bool dependsOnHead(MaskInterface mask);
 
 /// How many keys row `q` sees (at most: as many as `keyRanges` cannot rule out); all
 /// numbers, no SSA values.

@@ -80,9 +80,24 @@ def Attn_MaskInterface : AttrInterface<"MaskInterface"> {
       "::llvm::ArrayRef<::attn::MaskInterface>", "children", (ins), "",
       [{ return {}; }]>,
 
-    InterfaceMethod<[{May this mask be used where sequences are packed (THD)? A mask that
-      identifies sequences itself may not.}],
-      "bool", "worksPacked", (ins), "", [{ return true; }]>
+    InterfaceMethod<[{Adds the compares and remainders that a pair's visibility follows from.
+      False if it follows from anything else: then nothing is decided about the mask
+      by looking at a few pairs (`compareMasks`).}],
+      "bool", "affine", (ins "::attn::AffineTerms &":$terms), "", [{ return false; }]>,
+
+    InterfaceMethod<"Does it ask which head a row is of (beyond arrays for each head, and its children)?",
+      "bool", "asksForHead", (ins), "", [{ return false; }]>,
+
+    // What the canonical form is made with (`canonicalMask`); null: there is no such mask.
+    InterfaceMethod<"The same set, said by the simplest mask there is for it.",
+      "::attn::MaskInterface", "simplified", (ins), "",
+      [{ return ::mlir::cast<::attn::MaskInterface>(::mlir::Attribute($_attr)); }]>,
+    InterfaceMethod<"One mask for what is visible under this one and another leaf.",
+      "::attn::MaskInterface", "intersected", (ins "::attn::MaskInterface":$other), "", [{ return {}; }]>,
+    InterfaceMethod<"One mask for what is visible under this one or another leaf.",
+      "::attn::MaskInterface", "united", (ins "::attn::MaskInterface":$other), "", [{ return {}; }]>,
+    InterfaceMethod<"A mask without `not` for what is not visible under this one.",
+      "::attn::MaskInterface", "complemented", (ins), "", [{ return {}; }]>
   ];
 }
 

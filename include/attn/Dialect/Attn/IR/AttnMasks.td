@@ -22,7 +22,7 @@ class Attn_Mask<string name, string mnem, list<string> methods> : AttrDef<Attn_D
   let mnemonic = mnem;
 }
 
-def Attn_FullMask : Attn_Mask<"FullMask", "full", ["rowIntervals", "columnIntervals"]> {
+def Attn_FullMask : Attn_Mask<"FullMask", "full", ["rowIntervals", "columnIntervals", "affine"]> {
   let summary = "every row sees every key";
   let description = [{
     The pair (q, k) is visible for every q and k of the sequence.
@@ -36,7 +36,8 @@ def Attn_FullMask : Attn_Mask<"FullMask", "full", ["rowIntervals", "columnInterv
   let hasCustomAssemblyFormat = 1;
 }
 
-def Attn_CausalMask : Attn_Mask<"CausalMask", "causal", ["rowIntervals", "columnIntervals", "reach"]> {
+def Attn_CausalMask : Attn_Mask<"CausalMask", "causal",
+    ["rowIntervals", "columnIntervals", "reach", "affine", "intersected", "united", "complemented"]> {
   let summary = "a row sees the keys up to its diagonal";
   let description = [{
     The pair (q, k) is visible iff k <= q (`top_left`, the default) or
@@ -54,7 +55,8 @@ def Attn_CausalMask : Attn_Mask<"CausalMask", "causal", ["rowIntervals", "column
   let hasCustomAssemblyFormat = 1;
 }
 
-def Attn_BandMask : Attn_Mask<"BandMask", "band", ["rowIntervals", "columnIntervals", "reach"]> {
+def Attn_BandMask : Attn_Mask<"BandMask", "band",
+    ["rowIntervals", "columnIntervals", "reach", "affine", "simplified", "intersected", "united", "complemented"]> {
   let summary = "a row sees the keys near its diagonal (sliding window)";
   let description = [{
     With D = q (`top_left`, the default) or D = q + lenK - lenQ
@@ -80,7 +82,9 @@ def Attn_BandMask : Attn_Mask<"BandMask", "band", ["rowIntervals", "columnInterv
   let genVerifyDecl = 1;
 }
 
-def Attn_ChunkMask : Attn_Mask<"ChunkMask", "chunk", ["rowIntervals", "columnIntervals"]> {
+def Attn_ChunkMask : Attn_Mask<"ChunkMask", "chunk",
+    ["rowIntervals", "columnIntervals", "affine", "simplified",
+     "intersected", "united"]> {
   let summary = "a row sees the keys of its own chunk";
   let description = [{
     Positions are cut into chunks of N, counted from the sequence's start. With
@@ -102,7 +106,9 @@ def Attn_ChunkMask : Attn_Mask<"ChunkMask", "chunk", ["rowIntervals", "columnInt
   let genVerifyDecl = 1;
 }
 
-def Attn_StridedMask : Attn_Mask<"StridedMask", "strided", ["rowIntervals", "keyRanges", "queryRanges", "emitKeep", "classify"]> {
+def Attn_StridedMask : Attn_Mask<"StridedMask", "strided",
+    ["rowIntervals", "keyRanges", "queryRanges", "emitKeep", "classify", "affine", "simplified", "intersected",
+     "united"]> {
   let summary = "a row sees every n-th key, counted from its diagonal (dilated)";
   let description = [{
     With D = q (`top_left`, the default) or D = q + lenK - lenQ
@@ -125,7 +131,8 @@ def Attn_StridedMask : Attn_Mask<"StridedMask", "strided", ["rowIntervals", "key
   let genVerifyDecl = 1;
 }
 
-def Attn_PrefixMask : Attn_Mask<"PrefixMask", "prefix", ["rowIntervals", "queryRanges", "operands"]> {
+def Attn_PrefixMask : Attn_Mask<"PrefixMask", "prefix",
+    ["rowIntervals", "queryRanges", "operands", "affine", "simplified", "intersected", "united"]> {
   let summary = "every row sees the first keys";
   let description = [{
     The pair (q, k) is visible iff k < P. P is a constant, or one int32 per
@@ -148,29 +155,182 @@ def Attn_PrefixMask : Attn_Mask<"PrefixMask", "prefix", ["rowIntervals", "queryR
   let genVerifyDecl = 1;
 }
 
+def Attn_GlobalRowsMask : Attn_Mask<"GlobalRowsMask", "global_rows",
+    ["keyRanges", "columnIntervals", "emitKeep", "operands", "affine", "simplified", "intersected", "united"]> {
+  let summary = "the first rows see every key";
+  let description = [{
+    The pair (q, k) is visible iff q < R. R is a constant, or one int32 per
+    sequence, read from the run-time array of the given name (length = number
+    of sequences; a value below 0 counts as 0, one above lenQ as lenQ). With
+    `#attn.prefix`, which is the same of keys, and a window it makes global tokens:
+    `#attn.or<#attn.global_rows<4>, #attn.prefix<4>, #attn.band<left = 64, right = 64>>`.
+
+    Constraints:
+    - C1: either a constant number or the name of an array is given.
+    - C2: a constant number is within [0, 2^30].
+    - C3: the name is an identifier.
+
+    ```mlir
+    #attn.global_rows<4>
+    #attn.global_rows<"global_counts">
+    ```
+  }];
+  let parameters = (ins "std::optional<int64_t>":$length, StringRefParameter<"array of numbers">:$array);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 def Attn_DocumentMask : Attn_Mask<"DocumentMask", "document",
-    ["keyRanges", "queryRanges", "emitKeep", "operands", "worksPacked"]> {
+    ["keyRanges", "queryRanges", "emitKeep", "operands"]> {
   let summary = "a row sees the keys of its own document";
   let description = [{
-    Dense layouts only (packed layouts isolate sequences by construction). The
-    pair (q, k) is visible iff segment_ids_q[b, q] == segment_ids_kv[b, k] and
-    that id is not 0 (0 marks padding: such rows see nothing, such keys are
-    seen by nobody). Ids are int32, in any order; shapes [batch, seqlen_q] and
-    [batch, seqlen_kv].
+    The pair (q, k) is visible iff ids_q[q] == ids_kv[k] and that id is not 0 (0 marks
+    padding: such rows see nothing, such keys are seen by nobody). Ids are int32, in any
+    order, in run-time arrays of the given names, `segment_ids_q` and `segment_ids_kv` if
+    none are given. Dense: [batch, seqlen_q] and [batch, seqlen_kv]; packed: [tokens], and
+    sequences remain isolated from each other. Several answers to one question, each
+    of which sees the question and itself, are packed with `#attn.or<#attn.prefix<"question_lengths">,
+    #attn.document<"answers_q", "answers_kv">>` and causal.
 
-    Constraints: none on the attribute; a problem that uses it has dense layouts.
+    Constraints:
+    - C1: names are identifiers, two different ones.
 
     ```mlir
     #attn.document
+    #attn.document<"answers_q", "answers_kv">
     #attn.and<#attn.document, #attn.causal>
     ```
   }];
+  let parameters = (ins StringRefParameter<"array of ids of queries">:$ids_q,
+                        StringRefParameter<"array of ids of keys">:$ids_kv);
   let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Attn_OperandHeads : I32EnumAttr<"OperandHeads", "for which heads a run-time array has entries", [
+    I32EnumAttrCase<"shared", 0>, I32EnumAttrCase<"per_kv_head", 1>, I32EnumAttrCase<"per_head", 2>]> {
+  let cppNamespace = "::attn";
+}
+
+class Attn_IntervalMask<string name, string mnem> : Attn_Mask<name, mnem,
+    ["keyRanges", "queryRanges", "emitKeep", "operands"]> {
+  let parameters = (ins StringRefParameter<"array of first ones">:$begin, StringRefParameter<"array of ends">:$end,
+                        "::attn::OperandHeads":$heads);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Attn_RowIntervalMask : Attn_IntervalMask<"RowIntervalMask", "row_interval"> {
+  let summary = "each row sees the keys of an interval of its own";
+  let description = [{
+    The pair (q, k) is visible iff begin[q] <= k < end[q]. Both are int32 run-time arrays
+    of the given names with an entry for each row: dense [batch, seqlen_q], packed [tokens];
+    `per_kv_head` and `per_head`: for each head as well, [batch, heads, seqlen_q] or
+    [heads, tokens]. Entries may have any value; an interval that ends before it begins
+    is empty. An array that is not given does not limit. A union of several intervals is an
+    `#attn.or` of several masks.
+
+    Constraints:
+    - C1: at least one of `begin` and `end` is given.
+    - C2: names are identifiers.
+
+    ```mlir
+    #attn.row_interval<begin = "first_key", end = "behind_last_key">
+    #attn.or<#attn.row_interval<end = "a">, #attn.row_interval<begin = "b", end = "c", per_head>>
+    ```
+  }];
+}
+
+def Attn_ColumnIntervalMask : Attn_IntervalMask<"ColumnIntervalMask", "column_interval"> {
+  let summary = "each key is seen by the rows of an interval of its own";
+  let description = [{
+    The pair (q, k) is visible iff begin[k] <= q < end[k]: `#attn.row_interval` with rows
+    and keys swapped. Arrays have an entry for each key: dense [batch, seqlen_kv], packed
+    [tokens]; with heads in front of it for `per_kv_head` and `per_head`.
+
+    Masks that say which rows a key hides from are the same with `not`. FlashMask's forms,
+    of one, two or four bounds for each key:
+
+    - causal, rows >= r1 hidden: `and<causal, column_interval<end = "r1">>`
+    - causal, rows of [r1, r2) hidden: `diff<causal, column_interval<begin = "r1", end = "r2">>`
+    - rows >= r1 and rows < r2 hidden: `column_interval<begin = "r2", end = "r1">`
+    - rows of [r1, r2) and [r3, r4) hidden: `not<or<column_interval<begin = "r1", end = "r2">,
+      column_interval<begin = "r3", end = "r4">>>`
+
+    Constraints: as of `#attn.row_interval`.
+
+    ```mlir
+    #attn.and<#attn.causal, #attn.column_interval<end = "document_end">>
+    #attn.diff<#attn.causal, #attn.column_interval<begin = "r1", end = "r2", per_kv_head>>
+    ```
+  }];
+}
+
+def Attn_TreeMask : Attn_Mask<"TreeMask", "tree", ["keyRanges", "queryRanges", "emitKeep", "operands"]> {
+  let summary = "a row sees its ancestors in a tree, and itself";
+  let description = [{
+    Nodes are numbered in the order of a walk that visits a node before its children
+    and these one after the other, so that a node's descendants have the numbers up to
+    some end. The pair (q, k) is visible iff first[k] <= node[q] < end[k], with node[q]
+    the number of the row's node, first[k] that of the key's and end[k] the number behind
+    its last descendant. The three are int32 run-time arrays of the given names, `node` with
+    an entry for each row, the others for each key: dense [batch, length], packed [tokens].
+    Drafts of a speculative decoder are such rows; keys before them, which all of them see,
+    have first = 0 and end = 2^31 - 1. A key with an end of 0 is seen by nobody.
+
+    Constraints:
+    - C1: the three names are identifiers, all different.
+
+    ```mlir
+    #attn.tree<"node", "first", "end">
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"array of nodes">:$node, StringRefParameter<"array of first numbers">:$first,
+                        StringRefParameter<"array of ends">:$end);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Attn_PredicateMask : Attn_Mask<"PredicateMask", "predicate",
+    ["keyRanges", "queryRanges", "emitKeep", "operands", "classify", "asksForHead"]> {
+  let summary = "a row sees the keys for which a condition holds";
+  let description = [{
+    The pair (q, k) is visible iff the condition holds, an expression over
+
+    - `q`, `k`, `b` (the sequence), `h` (the query head), `len_q`, `len_k`;
+    - entries of int32 run-time arrays of any names: `name[q]`, `name[k]`, `name[b]` of the pair's
+      own row, key and sequence, and for each query head `name[h, q]`, `name[h, k]`, or kv head
+      `name[g, q]`, `name[g, k]`;
+    - numbers, `+`, `-`, `*` by a number, `/` and `%` by a positive number (rounded down: the
+      remainder is never negative), `min`, `max`, `abs`;
+    - `<`, `<=`, `>`, `>=`, `==`, `!=`, `&&`, `||`, `!`, and `condition ? this : that`.
+
+    Operators bind as in C. What a tile can hold is worked out from the expression by intervals.
+    Where one of the other families says the same, it says more of tiles: this one is for what
+    they do not say, and stands beside them in `#attn.and`, `#attn.or` and `#attn.not`.
+
+    Constraints:
+    - C1: it parses, and is a condition.
+    - C2: no integer leaves 32 bits, whatever lengths (up to 2^29: a launch with longer ones is
+      refused) and entries are: entries that are added to or multiplied are bounded first, as in
+      `min(max(a[q], 0), 1000) * 2`.
+    - C3: not longer than 512 instructions and numbers, nested at most 64 deep.
+
+    ```mlir
+    #attn.predicate<"(q - k) % 3 == 0 && q >= k">
+    #attn.predicate<"kind[q] == 1 || kind[q] == kind_kv[k] && abs(q - k) < 64">
+    #attn.and<#attn.causal, #attn.predicate<"h < 4 || q / 16 == k / 16">>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t", "its instructions">:$code,
+                        ArrayRefParameter<"::mlir::StringAttr", "names of arrays">:$names);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
 }
 
 class Attn_Composite<string name, string mnem> : Attn_Mask<name, mnem,
     ["rowIntervals", "columnIntervals", "keyRanges", "queryRanges", "emitKeep", "operands",
-     "conjuncts", "children", "worksPacked", "classify"]> {
+     "conjuncts", "children", "classify", "affine", "asksForHead"]> {
   // Mask i reads arrays number [first_array[i], first_array[i + 1]): follows from
   // the masks, and is kept since definitions ask for it at every pair.
   let parameters = (ins ArrayRefParameter<"MaskInterface">:$masks, ArrayRefParameter<"unsigned", "follows from the masks">:$first_array);
@@ -220,6 +380,24 @@ def Attn_NotMask : Attn_Composite<"NotMask", "not"> {
 
     ```mlir
     #attn.not<#attn.band<left = 15, right = 15>>
+    ```
+  }];
+}
+
+def Attn_HeadsMask : Attn_Composite<"HeadsMask", "heads"> {
+  let summary = "a mask for each head, or group of heads";
+  let description = [{
+    With n masks and H query heads, head h has mask number floor(h * n / H): the heads are
+    cut into n groups of as many. All of them are one launch of one kernel.
+
+    Constraints:
+    - C1: at least two masks.
+    - C2: nested at most 32 deep.
+    - C3: the number of masks divides the number of query heads of the problem.
+
+    ```mlir
+    #attn.heads<#attn.causal, #attn.band<left = 127, right = 0>>
+    #attn.and<#attn.causal, #attn.heads<#attn.full, #attn.chunk<512>>>
     ```
   }];
 }

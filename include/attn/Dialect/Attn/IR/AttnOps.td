@@ -52,7 +52,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     - C3: dtype is bf16 or f16.
     - C4: q and o have the same kind of layout (both dense, or both the same
       packed form), and so have k and v.
-    - C5: a mask that reads segment ids needs dense layouts.
+    - C5: of `#attn.heads`, the number of masks divides heads.
     - C6: outputs contain o; lse is optional.
     - C7: scale is 0, or its size is from 2^-100 to 2^100 (kernels compute in float32).
     - C8: the problem's name is an identifier; arrays of the mask and of score

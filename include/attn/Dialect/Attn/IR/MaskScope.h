@@ -15,14 +15,27 @@ namespace attn {
 /// What a mask's run-time int32 array has one entry of.
 enum class OperandShape {
   PerSequence, ///< [batch]
-  PerQuery,    ///< [batch, seqlen_q]; position = query row
-  PerKey,      ///< [batch, seqlen_kv]; position = key
+  PerQuery,    ///< [batch, seqlen_q], of packed queries [tokens]; position = query row
+  PerKey,      ///< [batch, seqlen_kv], of packed keys [tokens]; position = key
 };
+
+/// For which heads. Of several, heads stand before positions: [batch, heads, seqlen_q], [heads, tokens].
+enum class OperandHeads : uint32_t;
+
+/// What its entries are, for whoever makes some up: a name of some set; the number of
+/// the position itself; a position at or before it; a position behind it.
+enum class OperandEntries { Id, Own, Begin, End };
 
 struct MaskOperand {
   std::string name;
   OperandShape shape;
-  bool operator==(const MaskOperand &) const = default;
+  OperandHeads heads = OperandHeads(0); ///< shared
+  OperandEntries entries = OperandEntries::Id;
+
+  /// The same array, whatever is in it.
+  bool operator==(const MaskOperand &o) const {
+    return name == o.name && shape == o.shape && heads == o.heads;
+  }
 };
 
 /// One pair of one sequence and head, for the definition.
@@ -30,6 +43,7 @@ struct MaskPoint {
   int64_t q = 0, k = 0;       ///< 0 <= q < lenQ, 0 <= k < lenK
   int64_t lenQ = 0, lenK = 0; ///< lengths of this sequence
   int64_t batch = 0, head = 0;
+  int64_t heads = 1; ///< how many query heads there are
   /// Entry `position` (ignored for PerSequence) of this sequence's part of the
   /// mask's array number `operand`, as `MaskInterface::operands` counts.
   std::function<int64_t(unsigned operand, int64_t position)> load;
@@ -43,6 +57,9 @@ struct MaskScope {
   /// False where a list only tests keys within the sequence: its ends may then lie
   /// outside, which saves cutting them off.
   bool cut = true;
+  int64_t heads = 1; ///< how many query heads there are
+  /// Where they are known: the least and the largest entry at some positions (both ends are entries).
+  std::function<std::optional<Interval>(unsigned operand, Interval positions)> extremes;
 
   MaskScope uncut() const {
     MaskScope scope = *this;

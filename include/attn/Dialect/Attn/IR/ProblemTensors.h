@@ -31,6 +31,7 @@ struct Sizes {
 struct FixedSizes {
   int64_t heads = 0, kvHeads = 0, dimQk = 0, dimV = 0;
   int64_t segments = 0, qTile = 0; ///< of segments: ids, and rows of a listed tile
+  int64_t longest = int64_t(1) << 30; ///< of all axes (`longestSequence`)
   static FixedSizes of(ProblemOp problem);
   static FixedSizes of(SegmentsOp segments);
 };

@@ -60,7 +60,6 @@ struct ScoreOperand {
 
 /// One score of one sequence and head, for the definition.
 struct ScorePoint : MaskPoint {
-  int64_t heads = 0;
   /// The entry of an operand that belongs to this score.
   std::function<double(const ScoreOperand &)> entry;
 };

@@ -3,8 +3,8 @@
 // From a mask to the walk over key tiles: which runs of tiles, cut into which
 // segments, and which element tests each segment needs.
 //
-#ifndef ATTN_LIB_CONVERSION_KEYWALK_H
-#define ATTN_LIB_CONVERSION_KEYWALK_H
+#ifndef ATTN_CONVERSION_KEYWALK_H
+#define ATTN_CONVERSION_KEYWALK_H
 
 #include "attn/Conversion/AttnToTile.h"
 
@@ -71,4 +71,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_LIB_CONVERSION_KEYWALK_H
+#endif // ATTN_CONVERSION_KEYWALK_H

@@ -1,0 +1,1 @@
+attn.problem @wide mask(#attn.causal) layout(bshd) heads(16, 4) dims(300) dtype(bf16)

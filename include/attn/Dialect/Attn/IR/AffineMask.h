@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The affine fragment: masks whose pairs are told apart by compares of q, k, the
+// key D where a row meets the diagonal, and their differences with constants, and by
+// remainders. Of such masks a few pairs say everything.
+//
+#ifndef ATTN_DIALECT_ATTN_IR_AFFINEMASK_H
+#define ATTN_DIALECT_ATTN_IR_AFFINEMASK_H
+
+#include "llvm/ADT/SmallVector.h"
+#include <cstdint>
+
+namespace attn {
+
+struct AffineTerms {
+  /// D = q + lenK - lenQ; what counts from the other diagonal, where D = q, is of q.
+  enum Term { Row, Key, Diagonal, KeyLessRow, KeyLessDiagonal };
+  static constexpr int count = 5;
+
+  /// A pair's visibility depends on whether the term is below these, ...
+  llvm::SmallVector<int64_t> bounds[count];
+  /// ... on the remainders of q, k and D modulo this, ...
+  int64_t period = 1;
+  /// ... and on whether the two of a difference have one quotient by it.
+  bool quotients[count] = {};
+
+  void compare(Term term, int64_t bound) { bounds[term].push_back(bound); }
+  void remainder(int64_t modulus);
+  void quotient(Term term, int64_t modulus) {
+    quotients[term] = true;
+    remainder(modulus);
+  }
+};
+
+} // namespace attn
+
+#endif // ATTN_DIALECT_ATTN_IR_AFFINEMASK_H

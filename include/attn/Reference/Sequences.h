@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Where the sequences of a problem lie in tensors on the host, and what its mask
+// reads of its arrays for each.
+//
+#ifndef ATTN_REFERENCE_SEQUENCES_H
+#define ATTN_REFERENCE_SEQUENCES_H
+
+#include "attn/Reference/Shapes.h"
+
+namespace attn::reference {
+
+/// Rows [start, start + length) of a tensor (dense: of its batch entry).
+struct Span {
+  int64_t start = 0, length = 0;
+};
+
+/// Leads into the tensors, which were checked and stay.
+class Sequences {
+public:
+  Sequences(ProblemOp problem, const Tensors &inputs, const Sizes &sizes);
+
+  int64_t size() const { return queries.size(); }
+  Span queriesOf(int64_t sequence) const { return queries[sequence]; }
+  Span keysOf(int64_t sequence) const { return keys[sequence]; }
+
+  /// For the definition; its row and key are still to be set.
+  MaskPoint point(int64_t sequence, int64_t head) const;
+  /// For an analysis, in numbers.
+  MaskScope scope(int64_t sequence, int64_t head) const;
+
+private:
+  Span spanOf(llvm::StringRef side, LayoutAttr layout, int64_t rows, int64_t sequence, const Tensors &inputs) const;
+  int64_t load(unsigned operand, int64_t position, int64_t sequence, int64_t head) const;
+
+  std::vector<std::pair<const Tensor *, MaskOperand>> arrays; ///< as masks count
+  bool packedQ, packedKv;
+  int64_t heads, kvHeads;
+  std::vector<Span> queries, keys; ///< by sequence
+};
+
+} // namespace attn::reference
+
+#endif // ATTN_REFERENCE_SEQUENCES_H

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The expressions of `#attn.predicate`: integers and truth values over positions, lengths and
+// entries of run-time arrays. Kept as instructions that take their operands from a stack, so
+// that an expression is a list of numbers, and anything that is to be known about
+// one is a walk over it in some domain: values, code, ranges of values.
+//
+#ifndef ATTN_LIB_MASKS_EXPRESSION_H
+#define ATTN_LIB_MASKS_EXPRESSION_H
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "llvm/Support/Error.h"
+
+namespace attn::expression {
+
+enum Op : int64_t {
+  // Integers; `Number` is followed by its value and `Load` by an `Array`.
+  Number, Q, K, Batch, Head, LenQ, LenK, Load,
+  Add, Sub, Min, Max,
+  // By a constant that follows; the last two by a positive one, rounding down.
+  Mul, Div, Mod,
+  // Truth values.
+  Less, LessEqual, Equal, And, Or, Not,
+  // Of a condition and two integers.
+  Select
+};
+
+/// Which array an instruction reads, as one number.
+struct Array {
+  unsigned number; ///< among the names
+  OperandShape shape;
+  OperandHeads heads;
+  int64_t pack() const { return int64_t(number) * 16 + int64_t(shape) * 4 + int64_t(heads); }
+  static Array unpack(int64_t packed) {
+    return {unsigned(packed / 16), OperandShape(packed / 4 % 4), OperandHeads(packed % 4)};
+  }
+};
+
+inline bool hasConstant(int64_t op) { return op == Number || op == Load || op == Mul || op == Div || op == Mod; }
+
+using Code = llvm::ArrayRef<int64_t>;
+
+struct Parsed {
+  llvm::SmallVector<int64_t> code;
+  llvm::SmallVector<std::string> names; ///< of arrays; one name is one array
+};
+
+/// Of a truth value, or an error that says where in the text.
+llvm::Expected<Parsed> parse(llvm::StringRef text);
+
+/// With no more parentheses than it needs.
+std::string print(Code code, llvm::ArrayRef<llvm::StringRef> names);
+
+/// The values of an integer, least and largest, that do not fit 32 bits, for some sequence and
+/// entries; nullopt if all do.
+std::optional<std::pair<int64_t, int64_t>> findOverflow(Code code);
+
+bool evaluate(Code code, const MaskPoint &point);
+Cond emit(Code code, IndexMath &math, const MaskScope &scope, Index q, Index k);
+
+/// May it hold for some pair of a tile, and must it for all (neither is empty)?
+struct Truth {
+  Cond some, all;
+};
+Truth classify(Code code, IndexMath &math, const MaskScope &scope, Interval queries, Interval keys);
+
+} // namespace attn::expression
+
+#endif // ATTN_LIB_MASKS_EXPRESSION_H

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `row_interval` and `column_interval`: the ends of what a row sees, or of what sees a
+// key, from run-time arrays. One is the other with rows and keys swapped.
+//
+#include "Arrays.h"
+#include "mlir/IR/DialectImplementation.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// begin[at] <= x < end[at], of the arrays that are there.
+template <typename Mask> static bool holds(Mask mask, const MaskPoint &p, int64_t at, int64_t x) {
+  bool begins = !mask.getBegin().empty();
+  return (!begins || p.load(0, at) <= x) && (mask.getEnd().empty() || x < p.load(begins, at));
+}
+
+template <typename Mask> static Cond emitHolds(Mask mask, IndexMath &math, const MaskScope &scope, Index at, Index x) {
+  bool begins = !mask.getBegin().empty();
+  Cond holds = begins ? math.le(scope.load(0, at), x) : Cond::of(true);
+  return mask.getEnd().empty() ? holds : math.logicalAnd(holds, math.lt(x, scope.load(begins, at)));
+}
+
+template <typename Mask> static SmallVector<MaskOperand> arraysOf(Mask mask, OperandShape shape) {
+  SmallVector<MaskOperand> arrays;
+  for (auto [name, entries] : {std::pair(mask.getBegin(), OperandEntries::Begin), {mask.getEnd(), OperandEntries::End}})
+    if (!name.empty())
+      arrays.push_back({name.str(), shape, mask.getHeads(), entries});
+  return arrays;
+}
+
+static LogicalResult verifyInterval(function_ref<InFlightDiagnostic()> emitError, StringRef mnemonic, StringRef begin,
+                                    StringRef end) {
+  if (begin.empty() && end.empty()) // C1
+    return emitError() << "expected `#attn." << mnemonic << "` with `begin`, `end` or both (`#attn.full` has no bound)";
+  SmallVector<StringRef> names;
+  for (StringRef name : {begin, end})
+    if (!name.empty())
+      names.push_back(name);
+  return verifyArrayNames(emitError, "bounds", names); // C2
+}
+
+template <typename Mask> static Attribute parseInterval(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  std::string names[2];
+  OperandHeads heads = OperandHeads::shared;
+  auto parseItem = [&]() -> ParseResult {
+    SMLoc loc = parser.getCurrentLocation();
+    StringRef keyword;
+    if (parser.parseKeyword(&keyword))
+      return failure();
+    if (keyword == "begin" || keyword == "end") {
+      std::string &name = names[keyword == "end"];
+      if (!name.empty())
+        return parser.emitError(loc, "`") << keyword << "` given twice";
+      if (parser.parseEqual() || parser.parseString(&name))
+        return failure();
+      return name.empty() ? parser.emitError(loc, "expected an identifier as the name of an array of bounds, got: \"\"")
+                          : ParseResult(success());
+    }
+    std::optional<OperandHeads> parsed = symbolizeOperandHeads(keyword);
+    if (!parsed)
+      return parser.emitError(loc, "expected `begin`, `end`, `shared`, `per_kv_head` or `per_head`, got: ") << keyword;
+    heads = *parsed;
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseItem))
+    return {};
+  return parser.getChecked<Mask>(loc, parser.getContext(), StringRef(names[0]), StringRef(names[1]), heads);
+}
+
+template <typename Mask> static void printInterval(AsmPrinter &printer, Mask mask) {
+  const char *comma = "";
+  printer << "<";
+  for (auto [keyword, name] : {std::pair("begin", mask.getBegin()), std::pair("end", mask.getEnd())})
+    if (!name.empty())
+      printer << std::exchange(comma, ", ") << keyword << " = \"" << name << '"';
+  if (mask.getHeads() != OperandHeads::shared)
+    printer << ", " << stringifyOperandHeads(mask.getHeads());
+  printer << ">";
+}
+
+//===--------------------------------------------------------------------===//
+// row_interval
+//===--------------------------------------------------------------------===//
+
+bool RowIntervalMaskAttr::keeps(const MaskPoint &p) const { return holds(*this, p, p.q, p.k); }
+
+SmallVector<MaskOperand> RowIntervalMaskAttr::operands() const { return arraysOf(*this, OperandShape::PerQuery); }
+
+TileRanges RowIntervalMaskAttr::keyRanges(IndexMath &, const MaskScope &scope, Interval) const {
+  return anyOf(scope.lenK);
+}
+
+TileRanges RowIntervalMaskAttr::queryRanges(IndexMath &, const MaskScope &scope, Interval) const {
+  return anyOf(scope.lenQ);
+}
+
+Cond RowIntervalMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Index k) const {
+  return emitHolds(*this, math, scope, q, k);
+}
+
+LogicalResult RowIntervalMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef begin, StringRef end,
+                                          OperandHeads) {
+  return verifyInterval(emitError, getMnemonic(), begin, end);
+}
+
+Attribute RowIntervalMaskAttr::parse(AsmParser &parser, Type) { return parseInterval<RowIntervalMaskAttr>(parser); }
+
+void RowIntervalMaskAttr::print(AsmPrinter &printer) const { printInterval(printer, *this); }
+
+//===--------------------------------------------------------------------===//
+// column_interval
+//===--------------------------------------------------------------------===//
+
+bool ColumnIntervalMaskAttr::keeps(const MaskPoint &p) const { return holds(*this, p, p.k, p.q); }
+
+SmallVector<MaskOperand> ColumnIntervalMaskAttr::operands() const { return arraysOf(*this, OperandShape::PerKey); }
+
+TileRanges ColumnIntervalMaskAttr::keyRanges(IndexMath &, const MaskScope &scope, Interval) const {
+  return anyOf(scope.lenK);
+}
+
+TileRanges ColumnIntervalMaskAttr::queryRanges(IndexMath &, const MaskScope &scope, Interval) const {
+  return anyOf(scope.lenQ);
+}
+
+Cond ColumnIntervalMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Index k) const {
+  return emitHolds(*this, math, scope, k, q);
+}
+
+LogicalResult ColumnIntervalMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef begin,
+                                             StringRef end, OperandHeads) {
+  return verifyInterval(emitError, getMnemonic(), begin, end);
+}
+
+Attribute ColumnIntervalMaskAttr::parse(AsmParser &parser, Type) {
+  return parseInterval<ColumnIntervalMaskAttr>(parser);
+}
+
+void ColumnIntervalMaskAttr::print(AsmPrinter &printer) const { printInterval(printer, *this); }

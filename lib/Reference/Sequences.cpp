@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Reference/Sequences.h"
+
+using namespace attn;
+using namespace attn::reference;
+
+Sequences::Sequences(ProblemOp problem, const Tensors &inputs, const Sizes &sizes)
+    : packedQ(problem.getQLayout().isPacked()), packedKv(problem.getKLayout().isPacked()), heads(problem.getHeads()),
+      kvHeads(problem.getKvHeads()) {
+  for (const MaskOperand &operand : problem.getMask().operands())
+    arrays.emplace_back(&inputs.find(operand.name)->second, operand);
+  for (int64_t b = 0; b < sizes.batch; ++b) {
+    queries.push_back(spanOf("q", problem.getQLayout(), sizes.rowsQ, b, inputs));
+    keys.push_back(spanOf("kv", problem.getKLayout(), sizes.rowsKv, b, inputs));
+  }
+}
+
+Span Sequences::spanOf(llvm::StringRef side, LayoutAttr layout, int64_t rows, int64_t sequence,
+                       const Tensors &inputs) const {
+  auto array = [&](const char *name) { return inputs.find(name + side.str())->second.data<int32_t>(); };
+  if (!layout.isPacked())
+    return {0, rows};
+  const int32_t *cuSeqlens = array("cu_seqlens_");
+  int64_t start = cuSeqlens[sequence], length = cuSeqlens[sequence + 1] - start;
+  if (layout.getPadded())
+    start = array("padded_offsets_")[sequence];
+  return {start, length};
+}
+
+int64_t Sequences::load(unsigned operand, int64_t position, int64_t sequence, int64_t head) const {
+  const auto &[array, spec] = arrays[operand];
+  bool perSequence = spec.shape == OperandShape::PerSequence, perQuery = spec.shape == OperandShape::PerQuery;
+  Shape index;
+  if (perSequence || !(perQuery ? packedQ : packedKv))
+    index.push_back(sequence);
+  if (spec.heads != OperandHeads::shared)
+    index.push_back(spec.heads == OperandHeads::per_head ? head : head / (heads / kvHeads));
+  if (!perSequence)
+    index.push_back(position + (perQuery ? queries : keys)[sequence].start);
+  return array->data<int32_t>()[array->offset(index)];
+}
+
+MaskPoint Sequences::point(int64_t sequence, int64_t head) const {
+  MaskPoint point;
+  point.lenQ = queries[sequence].length;
+  point.lenK = keys[sequence].length;
+  point.batch = sequence;
+  point.head = head;
+  point.heads = heads;
+  point.load = [this, sequence, head](unsigned operand, int64_t position) {
+    return load(operand, position, sequence, head);
+  };
+  return point;
+}
+
+MaskScope Sequences::scope(int64_t sequence, int64_t head) const {
+  MaskScope scope;
+  scope.lenQ = Index::runtime(queries[sequence].length);
+  scope.lenK = Index::runtime(keys[sequence].length);
+  scope.batch = Index::runtime(sequence);
+  scope.head = Index::runtime(head);
+  scope.heads = heads;
+  scope.load = [this, sequence, head](unsigned operand, Index position) {
+    return Index::runtime(load(operand, position.getNumber(), sequence, head));
+  };
+  scope.extremes = [this, sequence, head](unsigned operand, Interval positions) -> std::optional<Interval> {
+    int64_t least = INT32_MAX, largest = INT32_MIN;
+    for (int64_t i = positions.lo.getNumber(); i < positions.hi.getNumber(); ++i) {
+      int64_t entry = load(operand, i, sequence, head);
+      least = std::min(least, entry), largest = std::max(largest, entry);
+    }
+    return Interval{Index::runtime(least), Index::runtime(largest)};
+  };
+  return scope;
+}

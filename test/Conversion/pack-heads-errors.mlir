@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Heads share no tile under a mask that is not the same for all of them: refused where it was asked
+// for, and not chosen where it was not.
+//
+// RUN: attn-opt %s -split-input-file -verify-diagnostics -convert-attn-to-tile="target=sm_90a" | FileCheck %s
+
+// CHECK-LABEL: tile.kernel @alike
+// CHECK-SAME: pack_heads = 4
+attn.problem @alike mask(#attn.causal<bottom_right>) layout(bshd) heads(8, 2) dims(64) dtype(bf16) typical(4, 32768)
+// CHECK-LABEL: tile.kernel @of_heads
+// CHECK-NOT: pack_heads
+// CHECK-LABEL: tile.kernel @arrays
+// CHECK-NOT: pack_heads
+// CHECK-LABEL: tile.kernel @asks
+// CHECK-NOT: pack_heads
+attn.problem @of_heads mask(#attn.heads<#attn.causal, #attn.full>) layout(bshd) heads(8, 2) dims(64) dtype(bf16) typical(4, 32768)
+attn.problem @arrays mask(#attn.not<#attn.column_interval<end = "e", per_head>>) layout(bshd) heads(8, 2) dims(64) dtype(bf16) typical(4, 32768)
+attn.problem @asks mask(#attn.and<#attn.causal, #attn.predicate<"h < 4 || k % 2 == 0">>) layout(bshd) heads(8, 2) dims(64) dtype(bf16) typical(4, 32768)
+
+// -----
+
+// expected-error @below {{expected pack_heads = 1 with a mask that differs between heads, got: #tile.config<q_tile = 128}}
+attn.problem @p mask(#attn.and<#attn.causal, #attn.predicate<"h < 4 || k % 2 == 0">>) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, pack_heads = 4>)

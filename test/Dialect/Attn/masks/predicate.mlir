@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `#attn.predicate`: a row sees the keys for which a condition holds.
+//
+// RUN: attn-opt %s -split-input-file -verify-diagnostics | FileCheck %s
+// RUN: attn-opt %s -split-input-file -verify-diagnostics -mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
+// RUN: attn-opt %s -split-input-file -verify-diagnostics --test-mask-laws="size=6" | FileCheck %s --check-prefix=LAWS
+
+// LAWS: mask laws hold for 8 masks
+
+// Compares are printed one way round, parentheses only where they are needed.
+// CHECK: mask(#attn.predicate<"(q - k) % 3 == 0 && k <= q">)
+// GENERIC: mask = #attn.predicate<"(q - k) % 3 == 0 && k <= q">,
+attn.problem @m0 mask(#attn.predicate<"(q - k) % 3 == 0 && q >= k">) layout(bshd) heads(12) dims(64) dtype(bf16)
+// CHECK: mask(#attn.predicate<"kind[q] == 1 || kind_kv[k] == kind[q] && max(q - k, (q - k) * -1) < 2">)
+// GENERIC: mask = #attn.predicate<"kind[q] == 1 || kind_kv[k] == kind[q] && max(q - k, (q - k) * -1) < 2">,
+attn.problem @m1 mask(#attn.predicate<"kind[q] == 1 || (kind_kv[k] == kind[q] && abs(q - k) < 2)">) layout(bshd) heads(12) dims(64) dtype(bf16)
+// CHECK: mask(#attn.predicate<"h < 4 || !(q / 2 == k / 2)">)
+// GENERIC: mask = #attn.predicate<"h < 4 || !(q / 2 == k / 2)">,
+attn.problem @m2 mask(#attn.predicate<"(h < 4 || q / 2 != (k) / 2)">) layout(bshd) heads(12) dims(64) dtype(bf16)
+// CHECK: mask(#attn.predicate<"!((k - q - 1) / 2 * -1 == (q < 2 ? min(k, 3) : n[b] % 3) - (1 - k / 2))">)
+// GENERIC: mask = #attn.predicate<"!((k - q - 1) / 2 * -1 == (q < 2 ? min(k, 3) : n[b] % 3) - (1 - k / 2))">,
+attn.problem @m3 mask(#attn.predicate<"(k - q - 1) / 2 * -1 != (q < 2 ? min(k, 3) : n[b] % 3) - (1 - k / 2)">) layout(bshd) heads(12) dims(64) dtype(bf16)
+// CHECK: mask(#attn.predicate<"!(a[h, q] <= k) || 1 < q && !(k % 2 == q % 2 || 1 < k - (q - len_q))">)
+// GENERIC: mask = #attn.predicate<"!(a[h, q] <= k) || 1 < q && !(k % 2 == q % 2 || 1 < k - (q - len_q))">,
+attn.problem @m4 mask(#attn.predicate<"!(a[h, q] <= k) || (q > 1 && !(k % 2 == q % 2 || k - (q - len_q) > 1))">) layout(bshd) heads(12) dims(64) dtype(bf16)
+// CHECK: mask(#attn.predicate<"-2147483648 <= e[g, k]">)
+// GENERIC: mask = #attn.predicate<"-2147483648 <= e[g, k]">,
+attn.problem @m5 mask(#attn.predicate<"-2147483648 <= e[g, k]">) layout(bshd) heads(12) dims(64) dtype(bf16)
+// CHECK: mask(#attn.predicate<"q * 2 < b % 4 + len_k - (len_q - k)">)
+// GENERIC: mask = #attn.predicate<"q * 2 < b % 4 + len_k - (len_q - k)">,
+attn.problem @m6 mask(#attn.predicate<"b % 4 + len_k - (len_q - k) > 2 * q">) layout(bshd) heads(12) dims(64) dtype(bf16)
+// CHECK: mask(#attn.predicate<"h == 1 && q < k || !(h == 1) && 3 < q">)
+// GENERIC: mask = #attn.predicate<"h == 1 && q < k || !(h == 1) && 3 < q">,
+attn.problem @m7 mask(#attn.predicate<"h == 1 ? q < k : q > 3">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C1: it parses, and is a condition.
+// expected-error @below {{expected a number, a name or `(` at `` (character 3)}}
+attn.problem @p mask(#attn.predicate<"q >">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C1
+// expected-error @below {{expected a condition, got: an integer at `` (character 5)}}
+attn.problem @p mask(#attn.predicate<"q + k">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C1
+// expected-error @below {{expected an operator or the end at `) || k` (character 5)}}
+attn.problem @p mask(#attn.predicate<"q < 1) || k">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C1
+// expected-error @below {{expected a condition behind `!` at `` (character 2)}}
+attn.problem @p mask(#attn.predicate<"!q">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C1
+// expected-error @below {{expected two integers of `+`, before this at `` (character 11)}}
+attn.problem @p mask(#attn.predicate<"q + (k < 1)">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C1
+// expected-error @below {{expected two conditions of `&&`, before this at `` (character 10)}}
+attn.problem @p mask(#attn.predicate<"q < 1 && k">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C1
+// expected-error @below {{expected a condition before `?` at `` (character 9)}}
+attn.problem @p mask(#attn.predicate<"q ? k : 1">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C1
+// expected-error @below {{expected `:` at `, 1) < 2` (character 13)}}
+attn.problem @p mask(#attn.predicate<"min(q < 1 ? k, 1) < 2">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C1
+// expected-error @below {{expected a number within [1, 2^30] behind `/` or `%`, before this at `< 1` (character 6)}}
+attn.problem @p mask(#attn.predicate<"q / 0 < 1">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C1
+// expected-error @below {{expected a number within [-2^30, 2^30] on one side of `*`, before this at `< 4` (character 6)}}
+attn.problem @p mask(#attn.predicate<"q * k < 4">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C1
+// expected-error @below {{expected a number up to 2^31 at `99999999999` (character 4)}}
+attn.problem @p mask(#attn.predicate<"q < 99999999999">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C1: a name without a position.
+// expected-error @below {{expected `q`, `k`, `b`, `h`, `len_q`, `len_k`, a function or an array with its position at `window` (character 8)}}
+attn.problem @p mask(#attn.predicate<"q - k < window">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C1: only what is sure to be there may be read.
+// expected-error @below {{expected `ids[q]`, `[k]` or `[b]`, or for each head `[h, q]` (`g`: kv head), before this at `+ 1] == 3` (character 6)}}
+attn.problem @p mask(#attn.predicate<"ids[q + 1] == 3">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C1
+// expected-error @below {{expected entries of `a` at one kind of position, before this at `` (character 12)}}
+attn.problem @p mask(#attn.predicate<"a[q] == a[k]">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C2: no integer leaves 32 bits.
+// expected-error @below {{expected integers within 32 bits in a predicate (`min` and `max` bound entries), got: from -2147483647 to 2147483648}}
+attn.problem @p mask(#attn.predicate<"a[q] + 1 < k">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C2
+// expected-error @below {{expected integers within 32 bits in a predicate (`min` and `max` bound entries), got: from 0 to 2684357120}}
+attn.problem @p mask(#attn.predicate<"q * 5 < k">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C3: nested at most 64 deep.
+// expected-error @below {{expected at most 64 levels of parentheses at `((q < 1)))))` (character 64)}}
+attn.problem @p mask(#attn.predicate<"((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((q < 1))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// C3
+// expected-error @below {{expected at most 512 numbers of code at `}}
+attn.problem @p mask(#attn.predicate<"q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q < k">) layout(bshd) heads(12) dims(64) dtype(bf16)

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ATTN_TOOLS_ATTN_OPT_DRAW_H
+#define ATTN_TOOLS_ATTN_OPT_DRAW_H
+
+#include "TileMap.h"
+
+namespace attn {
+
+/// One character for a cell.
+void drawText(llvm::raw_ostream &os, TileMap &map);
+
+/// Tiles as rectangles; where pairs are few, each of them as well.
+void drawSvg(llvm::raw_ostream &os, TileMap &map, llvm::StringRef title);
+
+} // namespace attn
+
+#endif // ATTN_TOOLS_ATTN_OPT_DRAW_H

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A sequence's score matrix under a mask, cut into tiles: what is visible in each, and which
+// of them a kernel's walk visits.
+//
+#ifndef ATTN_TOOLS_ATTN_OPT_TILEMAP_H
+#define ATTN_TOOLS_ATTN_OPT_TILEMAP_H
+
+#include "attn/Conversion/KeyWalk.h"
+#include "attn/Reference/Sequences.h"
+
+namespace attn {
+
+struct TileCounts {
+  double tiles = 0, visited = 0;
+  double untested = 0; ///< of the visited ones: without an element test
+  double empty = 0;    ///< of the visited ones: without a visible pair; -1 where there are too many to look
+  double pairs = 0, visible = 0;
+  bool exact = true; ///< or `visible` is from some rows
+
+  TileCounts &operator+=(const TileCounts &o);
+};
+
+class TileMap {
+public:
+  TileMap(MaskInterface mask, const reference::Sequences &sequences, int64_t sequence, int64_t head, int64_t qTile,
+          int64_t kvTile);
+
+  TileCounts count();
+
+  /// What becomes of a rectangle of whole tiles: none is visited, none is tested, ... or some
+  /// are visited although nothing in it is visible.
+  enum class Cell : char { NotVisited, Untested, Tested, Nothing };
+  struct Cells {
+    int64_t tilesDown = 1, tilesAcross = 1; ///< in a cell
+    std::vector<std::vector<Cell>> rows;
+  };
+  /// At most so many along each axis.
+  Cells cells(int64_t most);
+
+  /// Is this pair visible?
+  bool keeps(int64_t q, int64_t k);
+
+  int64_t lenQ, lenK, qTile, kvTile;
+
+private:
+  std::vector<KeyRun> runsOf(int64_t q0);
+  /// What the mask's analysis says, and where it cannot tell and pairs are few, what they say.
+  TileClass classOf(Interval queries, Interval keys);
+  int64_t visibleIn(int64_t q);
+
+  MaskInterface mask;
+  MaskPoint point;
+  MaskScope scope;
+  bool canLook; ///< at every pair
+};
+
+} // namespace attn
+
+#endif // ATTN_TOOLS_ATTN_OPT_TILEMAP_H

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Command-line options of tools that need a problem's tensors: how long sequences are, and
+// what comes from files. Options exist as long as an object of this does.
+//
+#ifndef ATTN_TOOLS_COMMON_INPUTOPTIONS_H
+#define ATTN_TOOLS_COMMON_INPUTOPTIONS_H
+
+#include "attn/Reference/Inputs.h"
+#include "llvm/Support/CommandLine.h"
+
+namespace attn {
+
+/// `NAME=FILE`
+inline std::pair<llvm::StringRef, llvm::StringRef> nameAndFile(const std::string &text) {
+  return llvm::StringRef(text).split('=');
+}
+
+class InputOptions {
+public:
+  /// That sizes are sane.
+  llvm::Error check() const;
+  /// All inputs of a problem, from files or made up; checked.
+  llvm::Expected<reference::Tensors> inputsOf(ProblemOp problem) const;
+  /// The arrays alone, and what sizes the others would have.
+  llvm::Expected<std::pair<reference::Tensors, Sizes>> arraysOf(ProblemOp problem) const;
+
+private:
+  llvm::Error loadFiles(ProblemOp problem, reference::Tensors &tensors) const;
+  reference::InputSizes sizes() const;
+
+  template <typename T> using Opt = llvm::cl::opt<T>;
+  llvm::cl::list<std::string> argFiles{"arg", llvm::cl::desc("an input: NAME=FILE.npy, float32 or int32")};
+  Opt<uint64_t> seed{"seed", llvm::cl::desc("of inputs that no file gives"), llvm::cl::init(1)};
+  Opt<int64_t> batch{"batch", llvm::cl::desc("sequences (dense layouts)"), llvm::cl::init(2)};
+  Opt<int64_t> seqlenQ{"seqlen-q", llvm::cl::desc("query rows of a sequence (dense layouts)"), llvm::cl::init(256)};
+  Opt<int64_t> seqlenKv{"seqlen-kv", llvm::cl::desc("keys of a sequence (dense layouts); default: --seqlen-q"),
+                        llvm::cl::init(-1)};
+  llvm::cl::list<int64_t> lengthsQ{"lengths-q", llvm::cl::CommaSeparated,
+                                   llvm::cl::desc("lengths of packed sequences")};
+  llvm::cl::list<int64_t> lengthsKv{"lengths-kv", llvm::cl::CommaSeparated,
+                                    llvm::cl::desc("likewise, keys; default: --lengths-q")};
+  Opt<int64_t> padding{"padding", llvm::cl::desc("padded layouts: rows of padding around sequences"),
+                       llvm::cl::init(5)};
+};
+
+} // namespace attn
+
+#endif // ATTN_TOOLS_COMMON_INPUTOPTIONS_H
