@@ -81,7 +81,8 @@ std::string Artifact::toJson(bool withSource) const {
                   {"heads", grid.heads},
                   {"persistent", grid.persistent},
                   {"rows", grid.rows},
-                  {"splits", grid.splits}};
+                  {"splits", grid.splits},
+                  {"keys", grid.keys}};
   json["notes"] = Json::array();
   for (const auto &[key, value] : notes)
     json["notes"].push_back({key, value});
@@ -150,6 +151,7 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
     reader.read(*grid, "persistent", a.grid.persistent);
     reader.read(*grid, "rows", a.grid.rows);
     reader.read(*grid, "splits", a.grid.splits);
+    reader.read(*grid, "keys", a.grid.keys);
   }
   if (const Json *params = reader.field(json, "params"); params && params->is_array()) {
     for (const Json &item : *params) {

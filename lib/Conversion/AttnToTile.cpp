@@ -3,6 +3,7 @@
 // attn.problem -> tile.kernel: which sizes, which arguments. The program itself is
 // written by ForwardKernel; that of attn.segments by SegmentsKernel.
 //
+#include "BackwardKernel.h"
 #include "ForwardKernel.h"
 #include "KernelArguments.h"
 #include "SegmentsKernel.h"
@@ -33,11 +34,33 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       getOperation().emitError("expected fallback not to be negative, got: ") << fallback.getValue();
       return signalPassFailure();
     }
-    for (ProblemOp problem : llvm::make_early_inc_range(getOperation().getOps<ProblemOp>()))
-      if (failed(convert(problem)))
+    for (BackwardOp backward : llvm::make_early_inc_range(getOperation().getOps<BackwardOp>()))
+      if (failed(convert(backward)))
+        return signalPassFailure();
+    for (ProblemOp problem : llvm::make_early_inc_range(getOperation().getOps<ProblemOp>())) {
+      if (problem.isPrivate()) // described for others
+        problem.erase();
+      else if (failed(convert(problem)))
         signalPassFailure();
+    }
     for (SegmentsOp segments : llvm::make_early_inc_range(getOperation().getOps<SegmentsOp>()))
       writeSegments(segments, target, clusterOf(target));
+  }
+
+  LogicalResult convert(BackwardOp backward) {
+    BackwardConfigs configs = chooseBackwardConfigs(backward, target, arch);
+    Attribute given = backward.getConfigAttr();
+    ConfigAttr keys = configs.keys;
+    if (given && !isa<ConfigAttr>(given))
+      return backward.emitOpError("expected a #tile.config as its config, got: ") << given;
+    bool roles = target == "sm_90a";
+    if (keys.getKvTile() % (16 * keys.getWarps()) || statisticsTile % keys.getQTile() ||
+        (roles && (keys.getWarps() % 4 || keys.getKvTile() != 16 * keys.getWarps())))
+      return backward.emitOpError("expected a q_tile that divides ")
+             << statisticsTile << " and a kv_tile " << (roles ? "of 16 rows for each of 4, 8 or 12 warps" : "in multiples of 16 * warps")
+             << " for target `" << target << "`, got: " << keys;
+    writeBackward(backward, target, configs);
+    return success();
   }
 
   LogicalResult convert(ProblemOp problem) {

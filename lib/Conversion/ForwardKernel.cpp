@@ -5,8 +5,7 @@
 // everything clever is a later pass.
 //
 #include "ForwardKernel.h"
-#include "KernelBody.h"
-#include "KeyWalk.h"
+#include "SequenceBody.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <numeric>
@@ -18,10 +17,10 @@ using namespace attn::tile;
 namespace {
 
 /// Builds the body of one kernel.
-class ForwardKernel : ProblemBody {
+class ForwardKernel : SequenceBody {
 public:
   ForwardKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config)
-      : ProblemBody(problem, kernel), config(config), boxes(kernel.isPersistent()) {}
+      : SequenceBody(problem, kernel), config(config), boxes(kernel.isPersistent()) {}
 
   void build() {
     declarePlaces();
@@ -68,8 +67,6 @@ private:
       held = place("held", HeldType::get(b.getContext(), config.getQTile(), colsQk, dtype, config.getWarps()));
     row = place("row", RowsType::get(b.getContext(), config.getQTile(), config.getWarps()));
   }
-
-  Value place(const char *name, Type type) { return PlaceOp::create(b, loc, type, name); }
 
   /// The number of this block's query tile in the grid. The parts of its keys, if it has
   /// some, go to blocks that follow each other.
@@ -123,11 +120,6 @@ private:
   }
   Value strideOf(StringRef tensor) { return perRow(args[(tensor + "_row").str()], args[(tensor + "_head").str()]); }
   Value rowsOf(Index queries) { return math.value(math.mul(queries, config.getPackHeads())); }
-
-  bool growsWithRows() {
-    MaskScope none;
-    return KeyWalk(problem.getMask(), none).growsWithRows();
-  }
 
   /// Likewise; slots of several sequences, so all heads of a slot together.
   void findPackedTile() {
@@ -255,46 +247,10 @@ private:
             packs ? perRow(wide(int64_t(1)), args["lse_head"]) : Value()};
   }
 
-  /// Where this block's keys lie and how many there are.
   void findKeys() {
     int64_t group = problem.getHeads() / problem.getKvHeads();
     kvHead = math.named(math.floorDiv(h, group), "kv_head");
-    if (problem.getQLayout().isPacked())
-      lenQ = math.named(lengthIn("cu_seqlens_q"), "len_q");
-    if (problem.getKLayout().isPacked()) {
-      firstKey = load(args[problem.getKLayout().getPadded() ? "padded_offsets_kv" : "cu_seqlens_kv"], batch);
-      firstKey = math.named(firstKey, "first_key");
-      scope.lenK = math.named(lengthIn("cu_seqlens_kv"), "len_kv");
-    } else {
-      firstKey = 0;
-      scope.lenK = arg("seqlen_kv");
-    }
-    scope.lenQ = lenQ;
-    scope.batch = batch;
-    scope.head = h;
-  }
-
-  /// The run-time arrays that masks ask about.
-  void findArrays() {
-    // Rows of the arrays that belong to this sequence; positions in them are 32 bits.
-    llvm::StringMap<Value> arrays;
-    for (const MaskOperand &array : distinctOperands(problem.getMask())) {
-      if (array.shape == OperandShape::PerSequence)
-        continue;
-      Value start = mul(wide(batch), wide(extentOf(array)));
-      arrays[array.name] = AdvanceOp::create(b, loc, args[array.name], start);
-    }
-    scope.load = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index position) {
-      const MaskOperand &array = operands[operand];
-      if (array.shape == OperandShape::PerSequence)
-        return load(args[array.name], batch);
-      position = math.min(position, math.sub(extentOf(array), 1)); // tiles reach over the end
-      return Index(Value(LoadOp::create(b, loc, arrays.lookup(array.name), math.value(position), /*uniform=*/false)));
-    };
-  }
-
-  Index extentOf(const MaskOperand &array) {
-    return arg(array.shape == OperandShape::PerQuery ? "seqlen_q" : "seqlen_kv");
+    findLengths();
   }
 
   /// Near its row's last key, scores are the largest: the walk begins there. Not over boxes
@@ -322,22 +278,10 @@ private:
   void buildLoop(KeyWalk &walk, ArrayRef<KeyRun> forward, Value keys, Value values) {
     bool backward = walksBackward();
     SmallVector<KeyRun> runs = backward ? reversed(math, forward) : SmallVector<KeyRun>(forward);
-    SmallVector<Value> bounds;
-    SmallVector<Attribute> segments;
-    for (const KeyRun &run : runs) {
-      for (Index bound : run.bounds)
-        bounds.push_back(math.value(bound));
-      SmallVector<Attribute> tests;
-      for (ArrayRef<int64_t> segment : run.tests)
-        tests.push_back(b.getDenseI64ArrayAttr(segment));
-      segments.push_back(b.getArrayAttr(tests));
-    }
-    if (segments.empty())
+    KvLoopOp loop = createLoop(runs);
+    if (!loop)
       return; // no row sees any key
-    auto loop =
-        KvLoopOp::create(b, loc, TypeRange(), bounds, ValueRange(), b.getArrayAttr(segments), /*one_body=*/false);
-    Block &body = loop.getBody().emplaceBlock();
-    body.addArguments({b.getI32Type(), b.getI32Type(), b.getI1Type()}, {loc, loc, loc});
+    Block &body = loop.getBody().front();
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&body);
 
@@ -401,20 +345,8 @@ private:
     if (packs) // a row's head is its own
       sequence.head = block.addArgument(i32, loc);
     OpBuilder &once = packs ? inside : before;
-    ScoreScope score = {sequence,
-                        int64_t(problem.getHeads()),
-                        FloatMath(once, loc),
-                        FloatMath(inside, loc),
-                        Index(block.getArgument(1)),
-                        Index(block.getArgument(2)),
-                        Index(block.getArgument(3)),
-                        block.getArgument(4),
-                        [&](const ScoreOperand &operand) -> Value { // per head
-                          IndexMath indices(once, loc);
-                          return LoadOp::create(once, loc, b.getF32Type(), args[operand.name],
-                                                indices.value(sequence.head), false);
-                        },
-                        [&](Diagonal diagonal) { return reachOf(problem.getMask(), diagonal); }};
+    ScoreScope score = scoreScope(sequence, once, inside, Index(block.getArgument(1)), Index(block.getArgument(2)),
+                                  Index(block.getArgument(3)), block.getArgument(4));
     Score result = emit(score, {block.getArgument(0), factor});
     SmallVector<Value> parts = {result.value};
     if (result.times || result.offset)
@@ -422,32 +354,6 @@ private:
                     result.offset ? result.offset : score.each.constant(0)});
     YieldOp::create(inside, loc, parts);
     return result.factor;
-  }
-
-  /// The region of an element test: the conditions that `walk` numbers.
-  void buildTests(KeyWalk &walk, Region &region) {
-    OpBuilder::InsertionGuard guard(b);
-    Block &test = region.emplaceBlock();
-    test.addArguments({b.getI32Type(), b.getI32Type()}, {loc, loc});
-    b.setInsertionPointToStart(&test);
-    SmallVector<Value> kept;
-    for (Cond cond : walk.tests(math, Index(test.getArgument(0)), Index(test.getArgument(1))))
-      kept.push_back(math.value(cond));
-    YieldOp::create(b, loc, kept);
-  }
-
-  /// The place's rows of a head, from `row` (of the sequence, or of all tokens when packed) on.
-  Value copyBox(Value place, StringRef tensor, Index row, Index head) {
-    Index sequence = args.contains((tensor + "_batch").str()) ? batch : Index(0);
-    return CopyBoxOp::create(b, loc, place, args[(tensor + "_map").str()], math.value(row), math.value(head),
-                             math.value(sequence));
-  }
-
-  /// Positive: the sign is in Q by now. A scale of 0 makes every product 0, and
-  /// so does the least float; but a score of -inf has to stay one.
-  double scaleOfProducts() {
-    double scale = std::abs(problem.scaleOrDefault());
-    return scale > 0 ? scale : 0x1p-149;
   }
 
   void storePadding(OpBuilder &at) {
@@ -459,32 +365,15 @@ private:
       StorePaddingOp::create(b, loc, lse, lseStride ? lseStride : wide(int64_t(1)), rowsOf(writeRows), 1);
   }
 
-  //===------------------------------------------------------------------===//
-  // Run-time numbers
-  //===------------------------------------------------------------------===//
-
-  Index load(Value array, Index at) { return Value(LoadOp::create(b, loc, array, math.value(at), /*uniform=*/true)); }
-  /// NOTE: a batch of 0 has slots too (its padding), but one prefix sum only.
-  Index lengthIn(StringRef prefixSums) {
-    Index behind = math.min(math.add(batch, 1), arg("batch"));
-    return math.sub(load(args[prefixSums], behind), load(args[prefixSums], batch));
-  }
-
-  /// The first key of the sequence.
-  Value keyPointer(StringRef tensor) { return rowPointer(tensor, firstKey, batch, kvHead); }
-
   ConfigAttr config;
   bool boxes; ///< tiles are copied as boxes of tensors, by their maps
   Value Q, K, V, s, acc, row, held;
   Value origin; ///< where the tile's rows begin
-  Index batch = 0, h = 0, kvHead = 0;
   Index q0 = 0;        ///< the tile's first row in its sequence
   Index first = 0;     ///< the same as a row of the tensor
   Index rows = 0;      ///< rows to compute
   Index writeRows = 0; ///< rows to write
-  Index lenQ = 0, firstKey = 0;
-  Index split = 0; ///< which part of the keys
-  MaskScope scope;
+  Index split = 0;     ///< which part of the keys
 };
 
 } // namespace

@@ -41,8 +41,10 @@ std::optional<rt::Artifact> attn::toArtifact(KernelOp kernel) {
   artifact.smemBytes = kernel.getSharedBytes().value_or(0);
   artifact.minBlocks = config.getBlocks();
   artifact.clusters = kernel.getCluster().value_or(1);
-  artifact.grid = {kernel.getPacked(),    int(config.getQueries()), int(kernel.getHeads()),
-                   kernel.isPersistent(), kernel.hasRows(),         int(config.getSplits())};
+  int64_t tile = kernel.getKeys() ? config.getKvTile() : config.getQueries();
+  artifact.grid = {kernel.getPacked(),    int(tile),        int(kernel.getHeads()),
+                   kernel.isPersistent(), kernel.hasRows(), int(config.getSplits()),
+                   kernel.getKeys()};
   std::string text;
   llvm::raw_string_ostream(text) << config;
   artifact.notes.emplace_back("tile.config", text);

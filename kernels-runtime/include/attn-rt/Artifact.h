@@ -21,7 +21,7 @@ namespace attn::rt {
 /// Raised whenever the meaning of a field below or of the kernel's argument
 /// list changes. Artifacts of another version are refused, cache entries of
 /// another version are not seen.
-inline constexpr int kAbiVersion = 4;
+inline constexpr int kAbiVersion = 5;
 
 /// One argument of the kernel, in the order of its C signature. Launching takes
 /// `void *const *args`; `args[i]` points at a value of this kind (as
@@ -52,6 +52,8 @@ struct Param {
 ///
 ///   rows:   batch, each a cluster of `Artifact::clusters` blocks
 ///
+/// With `keys` tiles are of keys and heads are kv heads; all else is the same.
+///
 /// A persistent kernel has as many blocks of work; fewer blocks of threads
 /// (`Artifact::blocksToStart`) share them. Where the keys of a query tile go to several
 /// blocks (`splits`), there are so many times as many.
@@ -62,14 +64,16 @@ struct GridRule {
   bool persistent = false;
   bool rows = false;
   int splits = 1; ///< parts of a query tile's keys; 0: as many as fill the machine
+  bool keys = false;
 
-  /// `queries` is seqlen_q of a dense problem, total_q (rows in the buffer) of
-  /// a packed one; `parts` of a kernel that merges is 1.
+  /// Of one head; `queries` is seqlen_q of a dense problem, total_q (rows in the buffer) of
+  /// a packed one.
+  int64_t tiles(int64_t batch, int64_t queries) const {
+    return packed ? queries / qTile + batch + 2 : batch * ((queries + qTile - 1) / qTile);
+  }
+  /// `parts` of a kernel that merges is 1.
   int64_t blocks(int64_t batch, int64_t queries, int parts = 1) const {
-    if (rows)
-      return batch;
-    int64_t tiles = packed ? queries / qTile + batch + 2 : batch * ((queries + qTile - 1) / qTile);
-    return heads * tiles * parts;
+    return rows ? batch : heads * tiles(batch, queries) * parts;
   }
 
   /// The parts for a launch on a machine that runs `atOnce` blocks at the same time:

@@ -29,8 +29,11 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
     result.addAttribute(getPackedAttrName(result.name), builder.getUnitAttr());
   else if (grid != "dense" && !rows)
     return parser.emitError(loc, "expected grid `dense`, `packed` or `rows`, got: ") << grid;
-  if (parser.parseKeyword(rows ? "cluster" : "heads") || parser.parseInteger(rows ? cluster : heads) ||
-      parser.parseRParen())
+  if (parser.parseKeyword(rows ? "cluster" : "heads") || parser.parseInteger(rows ? cluster : heads))
+    return failure();
+  if (!rows && succeeded(parser.parseOptionalKeyword("keys")))
+    result.addAttribute(getKeysAttrName(result.name), builder.getUnitAttr());
+  if (parser.parseRParen())
     return failure();
   if (rows)
     result.addAttribute(getClusterAttrName(result.name), builder.getI64IntegerAttr(cluster));
@@ -65,7 +68,7 @@ void KernelOp::print(OpAsmPrinter &printer) {
   if (hasRows())
     printer << "rows cluster " << int64_t(*getCluster());
   else
-    printer << (getPacked() ? "packed" : "dense") << " heads " << getHeads();
+    printer << (getPacked() ? "packed" : "dense") << " heads " << getHeads() << (getKeys() ? " keys" : "");
   printer << ") config(";
   printer.printStrippedAttrOrType(getConfig());
   printer << ") ";
@@ -86,6 +89,9 @@ LogicalResult KernelOp::verify() {
   if (cluster < 1 || cluster > most)
     return emitOpError("expected clusters of 1 to ")
            << most << " blocks for target " << getTargetAttr() << ", got: " << cluster;
+  ConfigAttr config = getConfig();
+  if (getKeys() && config.getKvTile() % (16 * config.getWarps())) // C4
+    return emitOpError("expected a kv_tile in multiples of 16 * warps in a grid of key tiles, got: ") << config;
   return success();
 }
 

@@ -90,9 +90,46 @@ LogicalResult PairsType::verify(function_ref<InFlightDiagnostic()> emitError, in
   return success();
 }
 
-LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages, SharedType tile) {
-  if (stages < 1 || stages > 8 || !tile.isSwizzled()) // C1
-    return emitError() << "expected 1 to 8 stages of a swizzled tile, got: " << stages << " of " << tile;
+/// `<2, <64x128xbf16, swizzled>>`: of a shared tile, what it is need not be said.
+Type RingType::parse(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  int64_t stages = 0;
+  Type tile;
+  if (parser.parseLess() || parser.parseInteger(stages) || parser.parseComma())
+    return {};
+  OptionalParseResult named = parser.parseOptionalType(tile);
+  if (named.has_value() ? failed(*named) : !(tile = SharedType::parse(parser)))
+    return {};
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<RingType>(loc, parser.getContext(), stages, tile);
+}
+
+void RingType::print(AsmPrinter &printer) const {
+  printer << "<" << getStages() << ", ";
+  if (auto shared = dyn_cast<SharedType>(getTile()))
+    printer.printStrippedAttrOrType(shared);
+  else
+    printer << getTile();
+  printer << ">";
+}
+
+LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages, Type tile) {
+  auto shared = dyn_cast<SharedType>(tile);
+  if (stages < 1 || stages > 8 || !(shared ? shared.isSwizzled() : isa<StatisticsType>(tile))) // C1
+    return emitError() << "expected 1 to 8 stages of a swizzled tile or of statistics, got: " << stages << " of "
+                       << tile;
+  return success();
+}
+
+int64_t RingType::getBytes() const {
+  auto shared = dyn_cast<SharedType>(getTile());
+  return getStages() * (shared ? shared.getBytes() : cast<StatisticsType>(getTile()).getBytes());
+}
+
+LogicalResult StatisticsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows) {
+  if (rows < 16 || rows > 256 || rows % 16) // C1
+    return emitError() << "expected statistics of 16 to 256 rows in multiples of 16, got: " << rows;
   return success();
 }
 
@@ -183,7 +220,8 @@ void TokenType::print(AsmPrinter &printer) const { printer << "<" << stringifyTo
 LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
                                  int64_t warps, int64_t blocks, bool, bool, int64_t stages, int64_t qStages, bool turns,
                                  bool narrow, int64_t splits, int64_t packHeads) {
-  bool rows = warps > 12 ? qTile % 16 == 0 : qTile == warps || qTile % (16 * warps) == 0;
+  bool rows = warps > 12 ? qTile % 16 == 0
+                         : qTile == warps || qTile % (16 * warps) == 0 || (qTile % 16 == 0 && kvTile % (16 * warps) == 0);
   if (!llvm::is_contained({1, 2, 4, 8, 12, 16}, warps) || qTile <= 0 || qTile > 256 || !rows) // C1
     return emitError() << "expected 1, 2, 4, 8 or 12 warps and a q_tile of as many rows, or in multiples of 16 * warps "
                           "up to 256, got: q_tile = "

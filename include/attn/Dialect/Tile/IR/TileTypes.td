@@ -123,17 +123,38 @@ def Tile_Ring : Tile_Type<"Ring", "ring"> {
     `stages` swizzled tiles with two barriers each: one completes when a tile has
     landed, the other when all warps that take it have released it.
 
+    A ring of `!tile.statistics` is the same, filled by bulk copies.
+
     Constraints:
-    - C1: stages is from 1 to 8, and the tile is swizzled.
+    - C1: stages is from 1 to 8, and the tile is swizzled, or statistics.
 
     Example: `!tile.ring<2, !tile.shared<128x128xbf16, swizzled>>`.
   }];
-  let parameters = (ins "int64_t":$stages, "::attn::tile::SharedType":$tile);
-  let assemblyFormat = "`<` $stages `,` $tile `>`";
+  let parameters = (ins "int64_t":$stages, "::mlir::Type":$tile);
+  let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    int64_t getBytes() const { return getStages() * getTile().getBytes(); }
+    int64_t getBytes() const;
     int64_t getBarrierBytes() const { return getStages() * 2 * 8; }
+  }];
+}
+
+def Tile_Statistics : Tile_Type<"Statistics", "statistics"> {
+  let summary = "a place: what a backward pass knows of a tile's query rows";
+  let description = [{
+    Two float32 numbers of each row, as `tile.prepare` makes them; in shared memory, first all
+    of one kind.
+
+    Constraints:
+    - C1: rows is a multiple of 16 from 16 to 256.
+
+    Example: `!tile.statistics<64>`.
+  }];
+  let parameters = (ins "int64_t":$rows);
+  let assemblyFormat = "`<` $rows `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getBytes() const { return 2 * getRows() * 4; }
   }];
 }
 
@@ -243,6 +264,6 @@ class Tile_TokenOf<string kind> : Type<
 def Tile_CopyToken : Tile_TokenOf<"copy">;
 def Tile_ProductToken : Tile_TokenOf<"product">;
 
-def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows, Tile_Table]>;
+def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Statistics, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows, Tile_Table]>;
 
 #endif // TILE_TYPES
