@@ -45,6 +45,35 @@ KernelArguments KernelArguments::ofMerge(ProblemOp problem) {
   return arguments;
 }
 
+KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<StringRef> names, bool boxes,
+                                            llvm::function_ref<int64_t(StringRef)> rows) {
+  KernelArguments arguments;
+  ProblemOp problem = backward.getProblemOp();
+  Builder b(problem.getContext());
+  std::vector<ProblemTensor> plain;
+  SmallVector<StringRef> boxed;
+  for (ProblemTensor &tensor : tensorsOf(backward)) {
+    const auto *name = llvm::find(names, tensor.name);
+    if (boxes && name != names.end() && tensor.role == ProblemTensor::Operand)
+      boxed.push_back(*name);
+    else if (tensor.role == ProblemTensor::Array || name != names.end())
+      plain.push_back(std::move(tensor));
+  }
+  arguments.addPointers(problem, plain);
+  arguments.add("statistics", tile::PtrType::get(b.getContext(), b.getF32Type()));
+  arguments.addSizes(problem, /*keys=*/true);
+  if (problem.getKLayout().isPacked())
+    arguments.add("total_kv", b.getI32Type());
+  arguments.addStrides(problem, plain);
+  for (StringRef name : boxed)
+    arguments.add(name + "_map", tile::MapType::get(b.getContext(), rows(name), 1, problem.getDtype()));
+  if (boxes) {
+    arguments.add("blocks", b.getI32Type());
+    arguments.add("queue", tile::QueueType::get(b.getContext()));
+  }
+  return arguments;
+}
+
 KernelArguments KernelArguments::ofSegments(SegmentsOp segments) {
   KernelArguments arguments;
   Builder b(segments.getContext());
@@ -67,8 +96,8 @@ tile::KernelOp KernelArguments::makeKernel(OpBuilder &b, Location loc, StringRef
     names.push_back(b.getStringAttr(argument));
     types.push_back(type);
   }
-  auto kernel = tile::KernelOp::create(b, loc, name, b.getArrayAttr(names), target, grid.packed, grid.heads, grid.tiles,
-                                       grid.cluster, config, IntegerAttr());
+  auto kernel = tile::KernelOp::create(b, loc, name, b.getArrayAttr(names), target, grid.packed, grid.keys,
+                                       grid.heads, grid.tiles, grid.cluster, config, IntegerAttr());
   kernel.getBody().emplaceBlock().addArguments(types, SmallVector<Location>(types.size(), loc));
   return kernel;
 }

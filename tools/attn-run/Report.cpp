@@ -20,7 +20,6 @@ static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const T
     Expanded expanded = llvm::cantFail(expand(problem, inputs));
     return countClasses(expanded.problem, kernel, expanded.inputs, sizes);
   }
-  const rt::GridRule &grid = kernel.getArtifact().grid;
   auto lengths = [&](llvm::StringRef side, LayoutAttr layout, int64_t rows) {
     return layout.isPacked() ? lengthsOf(inputs, side) : std::vector<int64_t>(sizes.batch, rows);
   };
@@ -28,7 +27,7 @@ static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const T
   std::vector<int64_t> lensK = lengths("kv", problem.getKLayout(), sizes.rowsKv);
   std::vector<MaskOperand> operands;
   llvm::append_range(operands, problem.getMask().operands());
-  int64_t kvTile = kernel.getKvTile();
+  int64_t qTile = kernel.getQTile(), kvTile = kernel.getKvTile();
   ClassCounts counts;
   for (int64_t b = 0; b < sizes.batch; ++b) {
     MaskScope scope;
@@ -39,10 +38,10 @@ static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const T
       bool perSequence = operands[operand].shape == OperandShape::PerSequence;
       return Index::runtime(int64_t(perSequence ? array({b}) : array({b, position.getNumber()})));
     };
-    for (int64_t q = 0; q < lensQ[b]; q += grid.qTile)
+    for (int64_t q = 0; q < lensQ[b]; q += qTile)
       for (int64_t k = 0; k < lensK[b]; k += kvTile) {
         auto edge = [](int64_t at, int64_t tile, int64_t end) { return Index::runtime(std::min(at + tile, end)); };
-        TileClass c = problem.getMask().classify(scope, {Index::runtime(q), edge(q, grid.qTile, lensQ[b])},
+        TileClass c = problem.getMask().classify(scope, {Index::runtime(q), edge(q, qTile, lensQ[b])},
                                                  {Index::runtime(k), edge(k, kvTile, lensK[b])});
         ++(c == TileClass::Empty ? counts.empty : c == TileClass::Full ? counts.full : counts.partial);
       }
@@ -50,11 +49,14 @@ static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const T
   return counts;
 }
 
-void attn::reportProblem(llvm::raw_ostream &os, ProblemOp problem, const Target &target, const Kernel &kernel,
+void attn::reportProblem(llvm::raw_ostream &os, Computation computation, const Target &target, const Kernel &kernel,
                          const Tensors &inputs, const Sizes &sizes) {
+  ProblemOp problem = computation.problem;
   os << "problem  " << problem << "\n";
+  if (computation.backward)
+    os << "backward " << computation.backward << "\n";
   os << "sizes    ";
-  for (ProblemTensor &tensor : tensorsOf(problem))
+  for (ProblemTensor &tensor : tensorsOf(computation))
     if (tensor.role == ProblemTensor::Operand)
       os << tensor.name << " " << shapeText(inputs.find(tensor.name)->second.shape()) << " ";
   os << "\n";
@@ -80,7 +82,25 @@ static bool reportOne(llvm::raw_ostream &os, const char *name, const Difference 
   return good;
 }
 
-bool attn::reportError(llvm::raw_ostream &os, ProblemOp problem, const Tensors &inputs, const Tensors &results) {
+static bool reportGradients(llvm::raw_ostream &os, BackwardOp backward, const Tensors &inputs, const Tensors &results) {
+  auto expected = interpret(backward, inputs);
+  if (!expected) {
+    os << "error: " << llvm::toString(expected.takeError()) << "\n";
+    return false;
+  }
+  bool good = true;
+  double unit = backward.getProblemOp().getDtype().isBF16() ? 1.0 / 128 : 1.0 / 1024;
+  for (const char *name : {"dq", "dk", "dv"}) {
+    Difference found = difference(expected->lookup(name), results.find(name)->second);
+    good &= reportOne(os, name, found, 3 * unit * std::max(found.maxExpected, 1e-30));
+  }
+  return good;
+}
+
+bool attn::reportError(llvm::raw_ostream &os, Computation computation, const Tensors &inputs, const Tensors &results) {
+  if (computation.backward)
+    return reportGradients(os, computation.backward, inputs, results);
+  ProblemOp problem = computation.problem;
   auto expected = interpret(problem, inputs);
   if (!expected) {
     os << "error: " << llvm::toString(expected.takeError()) << "\n";

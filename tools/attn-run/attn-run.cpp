@@ -19,7 +19,7 @@ using namespace attn;
 namespace cl = llvm::cl;
 
 static cl::opt<std::string> inputFile(cl::Positional, cl::desc("<problem.mlir>"), cl::Required);
-static cl::opt<std::string> problemName("problem", cl::desc("which problem, if the file has several"));
+static cl::opt<std::string> problemName("problem", cl::desc("which problem or backward pass, if the file has several"));
 static cl::opt<std::string> targetText("target",
                                        cl::desc("`cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>`; default: the GPU if there is "
                                                 "one, else cpu"));
@@ -46,32 +46,33 @@ static std::pair<llvm::StringRef, llvm::StringRef> nameAndFile(const std::string
   return llvm::StringRef(text).split('=');
 }
 
-static llvm::Error loadInputs(ProblemOp problem, reference::Tensors &tensors) {
-  std::vector<ProblemTensor> list = tensorsOf(problem);
+static llvm::Error loadInputs(Computation computation, reference::Tensors &tensors) {
+  std::vector<ProblemTensor> list = tensorsOf(computation);
   for (const std::string &text : argFiles) {
     auto [name, file] = nameAndFile(text);
     auto tensor =
         llvm::find_if(list, [&, name = name](auto &t) { return t.name == name && t.role != ProblemTensor::Result; });
     if (tensor == list.end() || file.empty())
-      return llvm::createStringError("expected --arg=NAME=FILE with an input of @" + problem.getSymName() +
+      return llvm::createStringError("expected --arg=NAME=FILE with an input of @" + computation.getName() +
                                      ", got: " + text);
     bool array = tensor->role == ProblemTensor::Array;
     bool integers = tensor->element == ProblemTensor::Int32;
     auto values = reference::readNpy(file, integers ? reference::Dtype::I32 : reference::Dtype::F32);
     if (!values)
       return values.takeError();
-    tensors[name] = array ? std::move(*values) : values->to(reference::dtypeOf(problem));
+    bool keeps = array || tensor->element == ProblemTensor::Float32;
+    tensors[name] = keeps ? std::move(*values) : values->to(reference::dtypeOf(computation.problem));
   }
   return llvm::Error::success();
 }
 
 /// Before anything runs: results that exist, each to a file of its own, in folders that can be written.
-static std::optional<rt::Error> checkResultFiles(ProblemOp problem, const reference::Tensors &results) {
+static std::optional<rt::Error> checkResultFiles(Computation computation, const reference::Tensors &results) {
   llvm::StringSet<> paths;
   for (const std::string &text : resultFiles) {
     auto [name, path] = nameAndFile(text);
     if (!results.count(name) || path.empty())
-      return rt::Error{"expected --result=NAME=FILE with a result of @" + problem.getSymName().str() +
+      return rt::Error{"expected --result=NAME=FILE with a result of @" + computation.getName().str() +
                        ", got: " + text};
     if (!paths.insert(path).second)
       return rt::Error{"expected a file of its own for each result, got twice: " + path.str()};
@@ -119,7 +120,7 @@ int main(int argc, char **argv) {
   auto module = compilation.parse((*file)->getBuffer(), inputFile);
   if (!module)
     return fail(module.error());
-  auto problem = findProblem(**module, problemName);
+  auto problem = findComputation(**module, problemName);
   if (!problem)
     return fail(problem.error());
 
@@ -135,7 +136,7 @@ int main(int argc, char **argv) {
   if (std::optional<rt::Error> error = checkResultFiles(*problem, results))
     return fail(*error);
 
-  auto kernel = Kernel::create((*file)->getBuffer(), problem->getSymName(), target);
+  auto kernel = Kernel::create((*file)->getBuffer(), problem->getName(), target);
   if (!kernel)
     return fail(kernel.error());
   reportProblem(llvm::outs(), *problem, target, **kernel, inputs, *sizes);

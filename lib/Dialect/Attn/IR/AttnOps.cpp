@@ -189,6 +189,15 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "splits", // of kernels that share out keys
                              "partial_o",
                              "partial_lse",
+                             "do", // of a backward pass
+                             "dlse",
+                             "dq",
+                             "dk",
+                             "dv",
+                             "do_map",
+                             "statistics",
+                             "dq_sum",
+                             "total_kv",
                              "total_q",
                              "cu_seqlens_q",
                              "cu_seqlens_kv",
@@ -201,7 +210,7 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "positions_q",
                              "positions_kv",
                              "status"};
-  for (const char *tensor : {"q", "k", "v", "o", "lse"})
+  for (const char *tensor : {"q", "k", "v", "o", "lse", "do", "dlse", "dq", "dk", "dv"})
     for (const char *stride : {"_batch", "_row", "_head"})
       taken.insert((Twine(tensor) + stride).str());
   for (const MaskOperand &array : distinctOperands(problem.getMask()))
@@ -231,6 +240,26 @@ static LogicalResult verifySegments(ProblemOp problem) {
       return problem.emitOpError("expected packed q with tiles, got: ") << problem.getQLayout();
     return verifyListedTile(problem, *tile);
   }
+  return success();
+}
+
+ProblemOp BackwardOp::getProblemOp() {
+  return SymbolTable::lookupNearestSymbolFrom<ProblemOp>(*this, getProblemAttr());
+}
+
+LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto problem = symbols.lookupNearestSymbolFrom<ProblemOp>(*this, getProblemAttr());
+  if (!problem) // C1
+    return emitOpError("expected the name of an `attn.problem` of the module, got: ") << getProblemAttr();
+  if (!problem.hasLse()) { // C2
+    InFlightDiagnostic error = emitOpError("expected a problem with outputs(o, lse), got: one without lse");
+    error.attachNote(problem.getLoc()) << "problem declared here";
+    return error;
+  }
+  if (problem.getSegments() || problem.getTiles()) // C2
+    return emitOpError("expected a problem without segments and tiles, got: ") << problem;
+  if (!isIdentifier(getSymName())) // C3
+    return emitOpError("expected an identifier as its name, got: \"") << getSymName() << "\"";
   return success();
 }
 
