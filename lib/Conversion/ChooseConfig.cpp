@@ -99,16 +99,16 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
 }
 
 // Measured on an H200 (docs/Schedules/hopper-forward.md). Three warpgroups of 64 rows
-// hide each other's exponents, which at 64 columns take as long as the products; at
-// 128 they have registers for 80 keys only, which pays from about 8192 keys on, and
-// under a causal mask if they take turns; not with ALiBi. At 64, where the query tile is longer than
-// the key tile, rows of one tile differ in the tiles they need: walking by warpgroup
-// pays where walks are short, and has registers for 96 keys. Where all sequences are, two small blocks hide each
-// other's beginning and end.
+// hide each other's exponents, which at 64 columns take as long as the products, and
+// more so if they take turns; at 128 they have registers for 80 keys only, which pays
+// from about 8192 keys on. Not with ALiBi. A second slot for Q has the next tile's
+// queries there in time: it pays where all tiles of a grid are alike. At 64, where the
+// query tile is longer than the key tile, rows of one tile differ in the tiles they need:
+// walking by warpgroup pays where walks are short, and has registers for 96 keys. Where
+// all sequences are short, two small blocks hide each other's beginning and end.
 static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   KeyWalk walk(problem.getMask(), MaskScope());
   int64_t typical = problem.getTypicalKv().value_or(4096);
-  bool isShort = typical <= 2048 || walk.isLocal() || problem.getKLayout().isPacked();
   auto config = [&](int64_t warps, int64_t kvTile, bool turns, bool narrow) {
     return tile::ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, /*blocks=*/1)
         .withTurns(turns)
@@ -120,14 +120,18 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
     int64_t warps = rows <= 64 ? 4 : 8, kvTile = dim <= 128 ? 128 : dim <= 192 ? 96 : 80;
     return config(warps, kvTile, false, false).withSplits(0).withPackHeads(headsToPack(problem, 16 * warps));
   }
-  if (dim <= 64)
-    return isShort && walk.hidesKeys() ? config(12, 96, false, /*narrow=*/true) : config(12, 128, false, false);
-  if (dim <= 128 && typical <= 384 && problem.getKLayout().isPacked())
-    return tile::ConfigAttr::get(problem.getContext(), 64, 64, /*warps=*/4, /*blocks=*/2).withStages(2, /*qStages=*/2);
+  bool packed = problem.getKLayout().isPacked();
   bool peaked = llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface m) { return m.peak().has_value(); });
-  if (dim <= 128 && typical >= 8192 && !isShort && !peaked)
-    return config(12, 80, /*turns=*/walk.growsWithRows(), false);
-  return config(8, dim <= 128 ? 128 : dim <= 192 ? 96 : 80, false, false);
+  if (dim <= 64 && walk.hidesKeys() && (typical <= 1024 || walk.isLocal()))
+    return config(12, 96, false, /*narrow=*/true).withStages(2, /*qStages=*/walk.isLocal() ? 1 : 2);
+  if (dim <= 64)
+    return config(12, 128, /*turns=*/!peaked, false).withStages(2, /*qStages=*/packed && !walk.hidesKeys() ? 1 : 2);
+  if (dim <= 128 && typical <= 384 && packed)
+    return tile::ConfigAttr::get(problem.getContext(), 64, 64, /*warps=*/4, /*blocks=*/2).withStages(2, /*qStages=*/2);
+  int64_t qStages = dim <= 128 && !walk.hidesKeys() ? 2 : 1;
+  if (dim <= 128 && typical >= 8192 && !packed && !walk.isLocal() && !peaked)
+    return config(12, 80, /*turns=*/true, false).withStages(2, qStages);
+  return config(8, dim <= 128 ? 128 : dim <= 192 ? 96 : 80, false, false).withStages(2, qStages);
 }
 
 // Measured on an H200 (docs/results). A thread has 255 registers, and the output

@@ -113,7 +113,7 @@ private:
   void findPackedTile() {
     std::optional<Index> listed;
     if (problem.getTiles())
-      listed = math.named(load(args["tile_count"], 0), "listed");
+      listed = math.named(math.min(load(args["tile_count"], 0), this->slots(config.getQueries())), "listed");
     Index block = findTile(listed ? std::optional(math.mul(*listed, gridHeads())) : std::nullopt);
     Index slots = listed ? *listed : math.named(this->slots(config.getQueries()), "slots"), slot = 0;
     if (growsWithRows()) {

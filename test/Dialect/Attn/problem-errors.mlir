@@ -259,3 +259,8 @@ attn.problem @p mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) ti
 // C12
 // expected-error @below {{'attn.problem' op expected tiles in multiples of 16 from 16 to 256, got: 24}}
 attn.problem @p mask(#attn.causal) layout(thd) heads(8) dims(64) dtype(bf16) tiles(24)
+
+// -----
+// C8: nor what lies between the kernels of a problem.
+// expected-error @below {{expected a name for the modifier's array that nothing else of the problem has, got: "seqlens_q"}}
+attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(16) dtype(f16) score([#attn.alibi<"seqlens_q">]) segments(4)

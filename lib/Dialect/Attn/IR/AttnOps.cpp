@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include <cmath>
@@ -187,7 +188,7 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "blocks",
                              "queue",
                              "splits", // of kernels that share out keys
-                             "partial_o",
+                             "partial_o", // that one problem has, and another not
                              "partial_lse",
                              "do", // of a backward pass
                              "dlse",
@@ -209,7 +210,14 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "ids_kv",
                              "positions_q",
                              "positions_kv",
-                             "status"};
+                             "status",
+                             "id_rows",
+                             "tokens_q",
+                             "tokens_kv",
+                             "position_rows_q",
+                             "position_rows_kv"};
+  for (const ProblemTensor &scratch : scratchOf(problem))
+    taken.insert(scratch.name);
   for (const char *tensor : {"q", "k", "v", "o", "lse", "do", "dlse", "dq", "dk", "dv"})
     for (const char *stride : {"_batch", "_row", "_head"})
       taken.insert((Twine(tensor) + stride).str());

@@ -287,6 +287,31 @@ static llvm::Error checkAscending(const Twine &name, llvm::ArrayRef<int32_t> val
   return llvm::Error::success();
 }
 
+void attn::usedSlots(llvm::ArrayRef<int32_t> offsets, int64_t rows, int64_t tile, VisitSlot visit) {
+  const int64_t sequences = int64_t(offsets.size()) - 1;
+  for (int64_t b = -1; b <= sequences; ++b) {
+    int64_t begin = b < 0 ? 0 : offsets[b], end = b < sequences ? offsets[b + 1] : rows;
+    int64_t slot = b < 0 ? 0 : begin / tile + b + 1;
+    for (int64_t first = 0; begin + first < end; first += tile)
+      visit(slot++, b >= 0 && b < sequences ? std::optional(b) : std::nullopt, first);
+  }
+}
+
+llvm::Error attn::checkTiles(llvm::ArrayRef<int32_t> tiles, int32_t count, llvm::ArrayRef<int32_t> offsets,
+                             int64_t rows, int64_t tile) {
+  std::vector<int> left(tiles.size(), 0); // how often a slot has yet to come
+  int64_t used = 0;
+  usedSlots(offsets, rows, tile, [&](int64_t slot, std::optional<int64_t>, int64_t) { left[slot] = 1, ++used; });
+  if (count != used)
+    return error("expected a `tile_count` of " + Twine(used) + ", the tiles that have something to write, got: " +
+                 Twine(count));
+  for (int32_t i = 0; i < count; ++i)
+    if (tiles[i] < 0 || size_t(tiles[i]) >= tiles.size() || left[tiles[i]]-- == 0)
+      return error("expected each tile that has something to write once in `tiles_q`, got: " + Twine(tiles[i]) +
+                   " at index " + Twine(i));
+  return llvm::Error::success();
+}
+
 llvm::Error attn::checkOffsets(llvm::StringRef side, llvm::ArrayRef<int32_t> cuSeqlens,
                                llvm::ArrayRef<int32_t> paddedOffsets, int64_t rows, bool writesKv) {
   std::string lengthsName = ("cu_seqlens_" + side).str(), offsetsName = ("padded_offsets_" + side).str();
