@@ -119,6 +119,9 @@ rt::Result<Sizes> Signature::check(llvm::ArrayRef<TensorView> views) const {
     if (rt::Status memory = checkMemory(spec, view); !memory)
       return memory.error();
   }
+  if (fixed.segments)
+    if (llvm::Error error = checkIdRows(sizes))
+      return rt::Error{llvm::toString(std::move(error))};
   if (fixed.segments) // offsets are of tokens of all rows
     for (auto [name, count] : {std::pair("tokens of q", sizes.tokensQ), std::pair("tokens of kv", sizes.tokensKv),
                                std::pair("segments", fixed.segments)})

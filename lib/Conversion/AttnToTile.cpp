@@ -77,6 +77,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       config = config.withHoldQ(false);
     if (failed(checkConfig(problem, config)))
       return failure();
+    if (problem.getSegments())
+      expandSegments(problem);
     OpBuilder b(problem);
     bool boxes = target == "sm_90a";
     bool packed = problem.getQLayout().isPacked();
@@ -101,6 +103,10 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
 
   /// What a target makes of a config that was given by hand.
   LogicalResult checkConfig(ProblemOp problem, ConfigAttr config) {
+    if (std::optional<int64_t> listed = problem.getTiles(); listed && *listed != config.getQueries())
+      return problem.emitOpError("expected tiles(")
+             << config.getQueries() << "), the queries of a tile of the config in force (or another config), got: tiles("
+             << *listed << ") with " << config;
     if (config.getQTile() == config.getWarps())
       return problem.emitOpError("expected a q_tile in multiples of 16 * warps, got: ") << config;
     if (int64_t group = problem.getHeads() / problem.getKvHeads(); group % config.getPackHeads())

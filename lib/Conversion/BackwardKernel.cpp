@@ -73,7 +73,7 @@ protected:
   enum class Order { Alike, FirstIsLongest, LastIsLongest };
   Slot denseSlot(Index extent, int64_t tileRows, int64_t heads, Order order) {
     Slot slot;
-    Index block = Value(BlockIndexOp::create(b, loc));
+    Index block = Value(BlockIndexOp::create(b, loc, Value()));
     Index tiles = math.named(math.ceilDiv(extent, tileRows), "tiles"), tile = 0, head = 0;
     if (order == Order::Alike) {
       head = div(block, tiles), tile = rem(block, tiles);
@@ -96,7 +96,7 @@ protected:
 
   Slot packedSlot(StringRef side, bool padded, int64_t tileRows, int64_t heads, Order order) {
     Slot slot;
-    Index block = Value(BlockIndexOp::create(b, loc)), total = arg(("total_" + side).str());
+    Index block = Value(BlockIndexOp::create(b, loc, Value())), total = arg(("total_" + side).str());
     Index slots = math.named(math.add(math.add(math.floorDiv(total, tileRows), arg("batch")), 2), "slots"), number = 0;
     if (order == Order::Alike) {
       slot.head = div(block, slots), number = rem(block, slots);

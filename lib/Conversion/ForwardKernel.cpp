@@ -68,10 +68,13 @@ private:
     row = place("row", RowsType::get(b.getContext(), config.getQTile(), config.getWarps()));
   }
 
-  /// The number of this block's query tile in the grid. The parts of its keys, if it has
-  /// some, go to blocks that follow each other.
-  Index findTile() {
-    Index block = Value(BlockIndexOp::create(b, loc));
+  /// The number of this block's query tile in the grid, of which `tiles` are needed, if
+  /// given. The parts of its keys, if it has some, go to blocks that follow each other.
+  Index findTile(std::optional<Index> tiles = std::nullopt) {
+    Value below;
+    if (tiles)
+      below = config.isSplit() ? mul(math.value(*tiles), args["splits"]) : math.value(*tiles);
+    Index block = Value(BlockIndexOp::create(b, loc, below));
     if (!config.isSplit())
       return block;
     split = math.named(rem(block, arg("splits")), "split");
@@ -123,16 +126,22 @@ private:
 
   /// Likewise; slots of several sequences, so all heads of a slot together.
   void findPackedTile() {
-    Index block = findTile();
-    Index slots = math.named(this->slots(config.getQueries()), "slots");
-    Index slot = 0;
+    std::optional<Index> listed;
+    if (problem.getTiles())
+      listed = math.named(load(args["tile_count"], 0), "listed");
+    Index block = findTile(listed ? std::optional(math.mul(*listed, gridHeads())) : std::nullopt);
+    Index slots = listed ? *listed : math.named(this->slots(config.getQueries()), "slots"), slot = 0;
     if (growsWithRows()) {
       h = math.named(firstHead(rem(block, gridHeads())), "h");
-      slot = math.sub(math.sub(slots, 1), div(block, gridHeads()));
+      slot = div(block, gridHeads());
+      if (!listed) // a list has the longest first
+        slot = math.sub(math.sub(slots, 1), slot);
     } else {
       h = math.named(firstHead(div(block, slots)), "h");
       slot = rem(block, slots);
     }
+    if (listed)
+      slot = math.named(load(args["tiles_q"], slot), "slot");
     Value offsets = args[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"];
     auto find = FindSequenceOp::create(b, loc, math.value(slot), args["cu_seqlens_q"], offsets, args["batch"],
                                        args["total_q"], config.getQueries());

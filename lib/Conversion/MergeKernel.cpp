@@ -24,7 +24,7 @@ public:
       : ProblemBody(problem, kernel), packed(kernel.getPacked()), rowsInTile(kernel.getConfig().getQTile()) {}
 
   void build() {
-    Index block = Value(BlockIndexOp::create(b, loc));
+    Index block = Value(BlockIndexOp::create(b, loc, Value()));
     Index extent = arg(packed ? "total_q" : "seqlen_q");
     // Of a packed grid's slots, those behind the last row find none.
     Index tiles = packed ? slots(rowsInTile) : math.ceilDiv(extent, rowsInTile);

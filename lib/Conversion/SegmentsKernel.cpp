@@ -39,7 +39,7 @@ public:
       auto list =
           ListTilesOp::create(b, loc, table, q, kv, args["id_rows"], args["cu_seqlens_q"], args["padded_offsets_q"],
                               args["cu_seqlens_kv"], *op.getTiles(), args["tiles_q"], args["tile_count"]);
-      write(list.getBody(), 4, [&](IndexMath &math, ArrayRef<Index> of) { return cost(math, of); });
+      write(list.getBody(), 2, [&](IndexMath &math, ArrayRef<Index> of) { return cost(math, of); });
     }
   }
 
@@ -92,12 +92,12 @@ private:
     return pairs;
   }
 
-  /// Of the queries [first, behind) of a sequence: how many keys some of them see.
+  /// Of a sequence: how many keys some of its queries see.
   SmallVector<Index> cost(IndexMath &math, ArrayRef<Index> of) {
     MaskScope scope;
     scope.lenQ = of[0], scope.lenK = of[1];
     Index keys = 0;
-    for (const Interval &seen : op.getMask().keyRanges(math, scope, {of[2], of[3]}).some)
+    for (const Interval &seen : op.getMask().keyRanges(math, scope, {0, of[0]}).some)
       keys = math.add(keys, math.max(math.sub(seen.hi, seen.lo), 0));
     return {keys};
   }

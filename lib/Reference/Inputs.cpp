@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Reference/Inputs.h"
+#include "IdInputs.h"
 #include "attn/Reference/Interpreter.h"
+#include "attn/Reference/Segments.h"
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -100,6 +103,22 @@ static void poisonPadding(Tensor &tensor, const Tensors &tensors, llvm::StringRe
   });
 }
 
+/// All tiles that have something to write, in any order.
+static void addMissingTiles(ProblemOp problem, const Sizes &sizes, std::mt19937_64 &rng, Tensors &tensors) {
+  if (tensors.count("tiles_q") || tensors.count("tile_count"))
+    return;
+  const Tensor &bounds = tensors[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"];
+  std::vector<int64_t> offsets(bounds.numElements()), slots;
+  for (auto [i, offset] : llvm::enumerate(offsets))
+    offset = int64_t(bounds.load(i));
+  usedSlots(offsets, sizes.rowsQ, *problem.getTiles(),
+            [&](int64_t slot, std::optional<int64_t>, int64_t) { slots.push_back(slot); });
+  std::shuffle(slots.begin(), slots.end(), rng);
+  int64_t places = extentOf(ProblemTensor::Slots, FixedSizes::of(problem), sizes);
+  tensors["tile_count"] = intTensor({1}, [&](int64_t) { return int64_t(slots.size()); });
+  tensors["tiles_q"] = intTensor({places}, [&](int64_t i) { return i < int64_t(slots.size()) ? slots[i] : -1; });
+}
+
 /// o and lse that follow from the other tensors, rounded as a kernel leaves them; NaN in padding.
 static llvm::Error addForwardResults(ProblemOp problem, Tensors &tensors) {
   Tensors inputs;
@@ -143,6 +162,10 @@ llvm::Error reference::addMissingInputs(Computation computation, InputSizes size
     }
   }
   Sizes made{sizes.batch, sizes.seqlenQ, sizes.seqlenKv};
+  if (problem.getSegments()) {
+    addMissingIds(problem, sizes, rng, tensors);
+    made = {sizes.batch * int64_t(*problem.getSegments()), sizes.batch * sizes.seqlenQ, sizes.batch * sizes.seqlenKv};
+  }
   PackedSide q{"q", problem.getQLayout(), sizes.lengthsQ, sizes.padding, rng};
   PackedSide kv{"kv", problem.getKLayout(), sizes.lengthsKv, sizes.padding, rng};
   // One side given, the other made: as many sequences, of the same lengths.
@@ -151,7 +174,7 @@ llvm::Error reference::addMissingInputs(Computation computation, InputSizes size
         tensors.count("cu_seqlens_" + other->side))
       side->lengths = lengthsOf(tensors, other->side);
   for (auto [side, rows] : {std::pair(&q, &made.rowsQ), std::pair(&kv, &made.rowsKv)}) {
-    if (!side->layout.isPacked())
+    if (!side->layout.isPacked() || problem.getSegments())
       continue;
     if (llvm::Error error = checkGiven(*side, tensors, bool(computation.backward)))
       return error;
@@ -161,6 +184,8 @@ llvm::Error reference::addMissingInputs(Computation computation, InputSizes size
     side->addArrays(tensors);
     *rows = side->rows;
   }
+  if (problem.getTiles())
+    addMissingTiles(problem, made, rng, tensors);
   for (auto [i, spec] : llvm::enumerate(list)) {
     if (spec.role == ProblemTensor::Result || tensors.count(spec.name))
       continue;
@@ -193,7 +218,9 @@ llvm::Error reference::addMissingInputs(Computation computation, InputSizes size
     tensor.fillNormal(seed * 1000003 + i);
     bool ofKeys = spec.name == "k" || spec.name == "v";
     LayoutAttr layout = ofKeys ? problem.getKLayout() : problem.getQLayout();
-    if (layout.isPacked())
+    if (problem.getSegments())
+      poisonWithoutId(tensor, tensors[ofKeys ? "ids_kv" : "ids_q"]);
+    else if (layout.isPacked())
       poisonPadding(tensor, tensors, ofKeys ? "kv" : "q", layout.getPadded(), spec.rowAxis);
     tensors[spec.name] = std::move(tensor);
   }
@@ -208,8 +235,10 @@ Tensors reference::poisonedResults(Computation computation, const Sizes &sizes) 
   for (ProblemTensor &spec : tensorsOf(computation)) {
     if (spec.role != ProblemTensor::Result)
       continue;
-    Tensor tensor(spec.element == ProblemTensor::Float32 ? Dtype::F32 : dtypeOf(computation.problem),
-                  spec.shape(computation.problem, sizes));
+    Dtype dtype = spec.element == ProblemTensor::Data      ? dtypeOf(computation.problem)
+                  : spec.element == ProblemTensor::Float32 ? Dtype::F32
+                                                           : Dtype::I32;
+    Tensor tensor(dtype, spec.shape(computation, sizes));
     llvm::fill(tensor.bytes(), char(0xff));
     results[spec.name] = std::move(tensor);
   }

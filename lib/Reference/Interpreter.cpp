@@ -4,6 +4,7 @@
 // `attn.problem`, literally. Only visible keys and values are ever read.
 //
 #include "Sequences.h"
+#include "attn/Reference/Segments.h"
 #include <cmath>
 
 using namespace attn;
@@ -82,7 +83,7 @@ void Interpreter::evaluate(const Row &row, Outputs &outputs) const {
 
 Outputs Interpreter::run(llvm::function_ref<bool(const Row &)> wanted) {
   // All is padding until some sequence says otherwise.
-  Outputs outputs{Tensor(Dtype::F64, oShape), Tensor(Dtype::F64, lseShape), Tensor(Dtype::I32, lseShape)};
+  Outputs outputs{Tensor(Dtype::F64, oShape), Tensor(Dtype::F64, lseShape), Tensor(Dtype::I32, lseShape), {}};
   outputs.lse.fill(-infinity);
   outputs.known.fill(1);
 
@@ -117,7 +118,15 @@ llvm::Expected<Outputs> attn::reference::interpret(ProblemOp problem, const Tens
   llvm::Expected<Sizes> sizes = checkTensors(problem, inputs);
   if (!sizes)
     return sizes.takeError();
-  return Interpreter(problem, inputs, *sizes).run(wanted);
+  if (!problem.getSegments())
+    return Interpreter(problem, inputs, *sizes).run(wanted);
+  llvm::Expected<Expanded> expanded = expand(problem, inputs);
+  if (!expanded)
+    return expanded.takeError();
+  llvm::Expected<Outputs> outputs = interpret(expanded->problem, expanded->inputs, wanted);
+  if (outputs)
+    outputs->status = std::move(expanded->status);
+  return outputs;
 }
 
 std::function<bool(const Row &)> attn::reference::oneRowIn(int64_t n) {

@@ -192,36 +192,46 @@ struct Packed {
 };
 } // namespace
 
-/// How many keys some query of [first, behind) of a sequence sees.
-static int64_t costOf(SegmentsOp op, int64_t lenQ, int64_t lenKv, int64_t first, int64_t behind) {
+/// How many keys of a sequence some query sees.
+static int64_t costOf(SegmentsOp op, int64_t lenQ, int64_t lenKv) {
   MaskPoint point;
   point.lenQ = lenQ, point.lenK = lenKv;
   int64_t cost = 0;
   for (point.k = 0; point.k < lenKv; ++point.k) {
     bool seen = false;
-    for (point.q = first; point.q < behind && !seen; ++point.q)
+    for (point.q = 0; point.q < lenQ && !seen; ++point.q)
       seen = op.getMask().keeps(point);
     cost += seen;
   }
   return cost;
 }
 
-/// Slots of tiles, those that cost most first. Padding before the first sequence is a
-/// sequence of its own without queries, and behind the last one too; a sequence's slots
-/// also hold the padding up to the next.
-static std::vector<int64_t> listTiles(SegmentsOp op, const Packed &q, const Packed &kv, int64_t rows, int64_t longest) {
-  const int64_t tile = *op.getTiles(), sequences = int64_t(q.offsets.size()) - 1;
-  std::vector<std::pair<int64_t, int64_t>> found; // cost, in steps; slot
+/// Padding before the first sequence is a sequence of its own, and behind the last one too; a
+/// sequence's slots also hold the padding up to the next.
+void reference::usedSlots(llvm::ArrayRef<int64_t> offsets, int64_t rows, int64_t tile, VisitSlot visit) {
+  const int64_t sequences = int64_t(offsets.size()) - 1;
   for (int64_t b = -1; b <= sequences; ++b) {
-    bool real = b >= 0 && b < sequences;
-    int64_t begin = b < 0 ? 0 : q.offsets[b], end = b < sequences ? q.offsets[b + 1] : rows;
-    int64_t slot = b < 0 ? 0 : begin / tile + b + 1, lenQ = real ? q.length(b) : 0;
-    for (int64_t first = 0; begin + first < end; first += tile, ++slot) {
-      int64_t cost = first < lenQ ? costOf(op, lenQ, kv.length(b), first, std::min(first + tile, lenQ)) : 0;
-      found.emplace_back(llvm::divideCeil(cost * 255, std::max<int64_t>(longest, 1)), slot);
-    }
+    int64_t begin = b < 0 ? 0 : offsets[b], end = b < sequences ? offsets[b + 1] : rows;
+    int64_t slot = b < 0 ? 0 : begin / tile + b + 1;
+    for (int64_t first = 0; begin + first < end; first += tile)
+      visit(slot++, b >= 0 && b < sequences ? std::optional(b) : std::nullopt, first);
   }
-  llvm::sort(found, [](auto a, auto b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+}
+
+/// Slots of tiles, those of the sequences that cost most first.
+static std::vector<int64_t> listTiles(SegmentsOp op, const Packed &q, const Packed &kv, int64_t rows, int64_t longest) {
+  const int64_t tile = *op.getTiles();
+  std::vector<std::pair<int64_t, int64_t>> found; // cost, in steps; slot
+  std::optional<int64_t> last;
+  int64_t sequenceCost = 0;
+  usedSlots(q.offsets, rows, tile, [&](int64_t slot, std::optional<int64_t> b, int64_t first) {
+    int64_t lenQ = b ? q.length(*b) : 0;
+    if (first < lenQ && b != last)
+      last = b, sequenceCost = costOf(op, lenQ, kv.length(*b));
+    int64_t cost = first < lenQ ? sequenceCost : 0;
+    found.emplace_back(llvm::divideCeil(cost * 255, std::max<int64_t>(longest, 1)), slot);
+  });
+  llvm::sort(found, std::greater<>());
   std::vector<int64_t> slots;
   for (auto [cost, slot] : found)
     slots.push_back(slot);
@@ -272,6 +282,24 @@ llvm::Expected<Tensors> reference::interpret(SegmentsOp op, const Tensors &input
     append("tiles_q", slots);
   }
   return results;
+}
+
+llvm::Expected<Expanded> reference::expand(ProblemOp problem, const Tensors &inputs) {
+  Expanded expanded;
+  expanded.module = mlir::ModuleOp::create(problem.getLoc());
+  mlir::OpBuilder b = mlir::OpBuilder::atBlockEnd(expanded.module->getBody());
+  expanded.problem = cast<ProblemOp>(b.clone(*problem));
+  SegmentsOp segments = expandSegments(expanded.problem);
+  llvm::Expected<Tensors> results = interpret(segments, inputs);
+  if (!results)
+    return results.takeError();
+  for (const ProblemTensor &spec : tensorsOf(expanded.problem))
+    if (auto found = results->find(spec.name); found != results->end())
+      expanded.inputs[spec.name] = std::move(found->second);
+    else if (auto given = inputs.find(spec.name); given != inputs.end())
+      expanded.inputs[spec.name] = given->second;
+  expanded.status = std::move((*results)["status"]);
+  return expanded;
 }
 
 //===--------------------------------------------------------------------===//

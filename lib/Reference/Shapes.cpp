@@ -16,10 +16,16 @@ static llvm::Error error(const Twine &what) { return llvm::createStringError(llv
 /// `[batch, 128, 16, 64]`: numbers where they are known, else names.
 static std::string expectedText(ProblemOp problem, const ProblemTensor &tensor, const Sizes &sizes) {
   auto text = [&](Axis axis) -> std::string {
+    if (axis == Axis::Lead || axis == Axis::LeadEnd)
+      return "...";
     if (int64_t extent = extentOf(axis, FixedSizes::of(problem), sizes); extent >= 0)
       return std::to_string(extent);
     if (axis == Axis::Batch || axis == Axis::BatchPlusOne)
       return axis == Axis::Batch ? "batch" : "batch + 1";
+    if (axis == Axis::TokensQ || axis == Axis::TokensKv)
+      return axis == Axis::TokensQ ? "tokens_q" : "tokens_kv";
+    if (axis == Axis::Slots)
+      return "slots";
     bool packed = (axis == Axis::RowsQ ? problem.getQLayout() : problem.getKLayout()).isPacked();
     return std::string(packed ? "tokens" : "seqlen") + (axis == Axis::RowsQ ? "_q" : "_kv");
   };
@@ -43,14 +49,22 @@ attn::reference::deduceShapes(Computation computation,
     std::string expected = expectedText(problem, tensor, sizes);
     if (!shape)
       return error("expected a tensor of shape " + expected + " for `" + tensor.name + "`, got: none");
-    if (shape->size() == tensor.axes.size())
-      tensor.learn(*shape, FixedSizes::of(problem), sizes);
-    if (*shape != tensor.shape(problem, sizes))
+    FixedSizes fixed = FixedSizes::of(problem);
+    size_t own = tensor.axes.size() - tensor.isLed(), lead = shape->size() - own; // and leading dimensions
+    bool fits = tensor.isLed() ? shape->size() >= own : shape->size() == own;
+    if (fits && tensor.isLed() && tensor.axes[0] == Axis::LeadEnd)
+      fits = lead <= sizes.lead.size();
+    if (fits)
+      tensor.learn(*shape, fixed, sizes);
+    if (!fits || *shape != tensor.shape(fixed, sizes, lead))
       return error("expected shape " + expected + " for `" + tensor.name + "`, got: " + shapeText(*shape));
     for (int64_t extent : *shape)
       if (extent < 0 || extent > INT32_MAX)
         return error("expected extents within [0, 2^31) for `" + tensor.name + "`, got: " + shapeText(*shape));
   }
+  if (problem.getSegments())
+    if (llvm::Error failure = checkIdRows(sizes))
+      return failure;
   return sizes;
 }
 
@@ -63,7 +77,7 @@ llvm::Error attn::reference::checkArrays(Computation computation, const Sizes &s
   ProblemOp problem = computation.problem;
   for (auto [side, layout, rows] :
        {std::tuple("q", problem.getQLayout(), sizes.rowsQ), std::tuple("kv", problem.getKLayout(), sizes.rowsKv)}) {
-    if (!layout.isPacked())
+    if (!layout.isPacked() || problem.getSegments())
       continue;
     llvm::ArrayRef<int32_t> offsets;
     if (layout.getPadded())

@@ -72,5 +72,5 @@ void Printer::print(PairSegmentsOp op) { printCall("pair_segments", op.getOperan
 
 void Printer::print(ListTilesOp op) {
   printCall("list_tiles<" + std::to_string(op.getQTile()) + ">", op.getOperands(), "");
-  printNumbers(op.getBody().front(), {"len_q", "len_kv", "first", "behind"}, "", "");
+  printNumbers(op.getBody().front(), {"len_q", "len_kv"}, "", "");
 }

@@ -45,6 +45,8 @@ void Printer::printScalar(Operation *op) {
   std::string type = typeOf(value.getType());
   bool pointer = isa<PtrType>(value.getType());
   line() << (pointer ? "auto *const " : "const " + type + " ") << names.of(value) << " = " << text << ";\n";
+  if (auto index = dyn_cast<BlockIndexOp>(op); index && index.getBelow())
+    line() << "if (" << names.of(value) << " >= " << expr(index.getBelow()) << ") return;\n";
 }
 
 void Printer::printOp(Operation *op) {

@@ -15,3 +15,8 @@
 
 // expected-error @below {{'attn.problem' op expected a #tile.config as its config, got: "fast"}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) config("fast")
+
+// -----
+
+// expected-error @below {{'attn.problem' op expected tiles(128), the queries of a tile of the config in force (or another config), got: tiles(64) with #tile.config<q_tile = 128}}
+attn.problem @listed mask(#attn.full) layout(thd) heads(8) dims(64) dtype(bf16) tiles(64)

@@ -42,7 +42,7 @@ attn.segments @full mask(#attn.full) segments(64)
 // CHECK: tile.yield %c0_i32, %shift : i32, i32{{$}}
 // A tile's cost: up to the diagonal of its last query.
 // CHECK: tile.list_tiles %table, %q, %kv rows(%id_rows) of(%cu_seqlens_q, %padded_offsets_q, %cu_seqlens_kv) tile 32 to(%tiles_q, %tile_count)
-// CHECK: arith.minsi %behind, %len_kv
+// CHECK: arith.minsi %len_q, %len_kv
 // CHECK: tile.yield %{{.*}} : i32
 attn.segments @causal mask(#attn.causal) segments(64) maps tiles(32)
 

@@ -89,13 +89,16 @@ class Case:
     dtype: str = "bf16"
     causal: object = None  # dense: what SDPA is told; None: it has no such mask
     varlen: bool = False   # packed: time varlen_attn too
+    segments: int = 0      # packed: by ids and positions, of which there may be so many
 
     def text(self):
         typical = round(sum(self.lengths) / len(self.lengths)) if self.lengths else self.seqlen
-        return (f"attn.problem @bench mask({self.mask}) layout({'thd' if self.lengths else 'bshd'}) "
+        layout = ("thd padded" if self.segments else "thd") if self.lengths else "bshd"
+        return (f"attn.problem @bench mask({self.mask}) layout({layout}) "
                 f"heads({self.heads}, {self.kv_heads}) dims({self.dim}, {self.dim_v}) dtype({self.dtype})" +
                 (f" scale({self.scale:f})" if self.scale else "") +
                 (f" score([{self.score}])" if self.score else "") + f" typical({typical})" +
+                (f" segments({self.segments})" if self.segments else "") +
                 (f" config({args.config})" if args.config else ""))
 
     def flops(self):
@@ -115,9 +118,10 @@ def dense(d, s, what, mask, visible, causal=None, h=None, g=None, dv=None, score
                       score=score, dtype=dtype, causal=causal))
 
 
-def packed(d, what, lengths, mask, visible, varlen=False):
+def packed(d, what, lengths, mask, visible, varlen=False, segments=0):
     h = 2048 // d
-    cases.append(Case(f"d{d} h{h} {what}", mask, visible, h, h, d, d, lengths=tuple(lengths), varlen=varlen))
+    cases.append(Case(f"d{d} h{h} {what}", mask, visible, h, h, d, d, lengths=tuple(lengths), varlen=varlen,
+                      segments=segments))
 
 
 for d in (64, 128, 256):
@@ -130,6 +134,8 @@ for d in (64, 128, 256):
         packed(d, f"docs {16384 // n}x{n} full", [n] * (16384 // n), "#attn.full", lambda n: n * n)
         packed(d, f"docs {16384 // n}x{n} causal", [n] * (16384 // n), CAUSAL, triangle)
     packed(d, "docs uneven10 causal", [4096, 3072, 2560, 2048, 1536, 1024, 896, 512, 384, 256], CAUSAL, triangle, True)
+    packed(d, "docs uneven10 causal by ids", [4096, 3072, 2560, 2048, 1536, 1024, 896, 512, 384, 256], CAUSAL, triangle,
+           segments=16)
 dense(128, 16384, "window1024 or 64 sinks", f"#attn.or<#attn.prefix<64>, {WINDOW}>",
       lambda n: band(n, 1024) + sum(min(64, max(0, i - 1023)) for i in range(n)))
 dense(128, 16384, "prefix4096 or causal", "#attn.or<#attn.prefix<4096>, #attn.causal>",
@@ -144,7 +150,9 @@ dense(128, 4096, "causal", CAUSAL, triangle, True, dtype="f16")
 for n in (8, 32, 128):
     g = torch.Generator().manual_seed(n)
     cuts = [0] + sorted((torch.randperm(32767, generator=g)[: n - 1] + 1).tolist()) + [32768]
-    packed(128, f"T32768 docs{n} causal", [hi - lo for lo, hi in zip(cuts, cuts[1:])], CAUSAL, triangle, True)
+    lengths = [hi - lo for lo, hi in zip(cuts, cuts[1:])]
+    packed(128, f"T32768 docs{n} causal", lengths, CAUSAL, triangle, True)
+    packed(128, f"T32768 docs{n} causal by ids", lengths, CAUSAL, triangle, segments=n)
 cases = [case for case in cases if args.filter in case.name]
 
 
@@ -210,8 +218,15 @@ def sdpa(case, t):
 def packed_tensors(case):
     tokens, h = sum(case.lengths), case.heads
     q, k, v, o = (randn(tokens, h, case.dim) for _ in "qkvo")
-    cu = torch.tensor([0] + list(torch.tensor(case.lengths).cumsum(0)), device="cuda", dtype=torch.int32)
-    return dict(q=q, k=k, v=v, o=o, lse=torch.empty(h, tokens, device="cuda"), cu_seqlens_q=cu, cu_seqlens_kv=cu)
+    tensors = dict(q=q, k=k, v=v, o=o, lse=torch.empty(h, tokens, device="cuda"))
+    lengths = torch.tensor(case.lengths)
+    if case.segments:  # the same tensor on both sides, as it is where queries and keys are
+        ids = torch.arange(1, len(lengths) + 1).repeat_interleave(lengths).int().cuda()
+        positions = torch.cat([torch.arange(n) for n in case.lengths]).int().cuda()
+        return dict(tensors, ids_q=ids, positions_q=positions, ids_kv=ids, positions_kv=positions,
+                    status=torch.empty((), device="cuda", dtype=torch.int32))
+    cu = torch.tensor([0] + list(lengths.cumsum(0)), device="cuda", dtype=torch.int32)
+    return dict(tensors, cu_seqlens_q=cu, cu_seqlens_kv=cu)
 
 
 def varlen(case, t):

@@ -33,6 +33,7 @@ static cl::opt<int64_t> onlyProblem("problem-seed", cl::desc("rerun this problem
 static cl::opt<unsigned> threadCount("threads", cl::desc("kernels compiled and run at a time; default: all CPUs"),
                                      cl::init(0));
 static cl::opt<bool> fewQueries("few-queries", cl::desc("share out keys among blocks and pack heads into tiles"));
+static cl::opt<bool> backwardPass("backward", cl::desc("the problems' backward passes"));
 static cl::opt<std::string> jsonFile("json", cl::desc("append the summary to this file"));
 static cl::opt<bool> verbose("verbose", cl::desc("a line for each problem"));
 
@@ -86,6 +87,10 @@ static std::string forFewQueries(ProblemOp problem, const Target &target, uint64
 static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summary) {
   KernelCase kernelCase = makeKernel(kernelSeed);
   Compilation compilation;
+  if (backwardPass && llvm::StringRef(kernelCase.text).contains(" outputs(o)")) // it reads lse
+    kernelCase.text.erase(kernelCase.text.find(" outputs(o)"), strlen(" outputs(o)"));
+  if (backwardPass)
+    kernelCase.text += kernelSeed % 3 ? "\nattn.backward @grads of(@fuzz)" : "\nattn.backward @grads of(@fuzz) deterministic dlse";
   auto module = compilation.parse(kernelCase.text, "fuzz");
   if (module && fewQueries)
     kernelCase.text = forFewQueries(*(**module).getOps<ProblemOp>().begin(), target, kernelSeed);
@@ -95,7 +100,7 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
     std::lock_guard<std::mutex> lock(summary.mutex);
     return summary.fail(kernelCase, kernelSeed, 0, "", kernel.error().str());
   }
-  ProblemOp problem = *(**module).getOps<ProblemOp>().begin();
+  Computation problem = *findComputation(**module, "");
   for (uint64_t number = 0; number < problemCount; ++number) {
     if (onlyProblem >= 0 && number != uint64_t(onlyProblem))
       continue;

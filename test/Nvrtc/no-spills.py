@@ -56,6 +56,12 @@ SPLIT = {  # few queries, whose keys are shared out; the kernel that merges coun
 }
 
 
+LISTED = {  # the rows of a listed tile, by head dim: those of the config
+    "sm_90a": {64: 192, 128: 128, 256: 128},
+    "sm_80": {64: 128, 128: 128, 256: 64},
+}
+
+
 def cases():
     """(chip, mask, layout, d_qk, d_v, dtype), each once, those that take longest first."""
     chosen = set()
@@ -71,6 +77,8 @@ def cases():
     for mask in SPLIT:
         for d in (64, 128, 256):
             chosen |= {(chip, mask, "bshd", d, d, "bf16") for chip in ("sm_90a", "sm_80")}
+    for chip, tiles in LISTED.items():
+        chosen |= {(chip, "causal", "thd listed", d, d, "bf16") for d in tiles}
     for chip in (*CHIPS, SMALL_CHIP):
         chosen.add((chip, "causal", "bshd", 192, 128, "bf16"))
         chosen.add((chip, "window", "thd", 64, 64, "f16"))
@@ -92,6 +100,8 @@ def compile_one(folder, case):
         text = "attn.segments @{} mask({}) {}\n".format(name_of(case), *SEGMENTS[mask])
     else:
         typical = " typical(16, 32768)" if mask in SPLIT else ""
+        if layout == "thd listed":
+            layout, typical = "thd", f" tiles({LISTED[chip][d]})"
         mask, modifiers = MODIFIED.get(SPLIT.get(mask, mask), (SPLIT.get(mask, mask), ""))
         text = (f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED)[mask]}) layout({layout}) heads(16, 4) "
                 f"dims({d}, {e}) dtype({dtype}) score([{modifiers}]){typical}\n")

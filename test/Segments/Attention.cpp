@@ -2,7 +2,8 @@
 //
 // Attention over the sequences that segments are made of. Queries are 0, so each
 // weighs the keys that it sees alike: o is the mean of their values, and lse says how
-// many they are. Both are held against the pairs that positions say.
+// many they are. Both are held against the pairs that positions say, and a kernel that is given
+// ids and positions itself against both.
 //
 #include "Programs.h"
 #include "RandomCases.h"
@@ -16,7 +17,33 @@ using namespace attn::reference;
 
 constexpr int64_t dim = 8;
 
-static std::string attend(Compiled &program, const Kernel &attention, const Tensors &inputs, const Tensors &segments) {
+/// The same call from ids to o: not one bit is another, as tiles are the same in any order.
+static std::string attendByIds(const Kernel &fused, Tensors operands, const Tensors &inputs, const Tensors &segments,
+                               const Tensors &apart) {
+  Tensors results;
+  for (auto &entry : inputs)
+    operands[entry.first()] = entry.second;
+  for (const TensorSpec &spec : fused.getSignature().tensors)
+    if (spec.isResult()) {
+      auto other = apart.find(spec.name);
+      const Tensor &shaped = other == apart.end() ? segments.find(spec.name)->second : other->second;
+      results[spec.name] = Tensor(shaped.dtype(), shaped.shape());
+      llvm::fill(results[spec.name].bytes(), char(0xff));
+    }
+  if (rt::Status ran = runTensors(fused, operands, results); !ran)
+    return "by ids: " + ran.error().str();
+  for (auto &entry : results) {
+    auto other = apart.find(entry.first());
+    const Tensor &expected = other == apart.end() ? segments.find(entry.first())->second : other->second;
+    for (int64_t i = 0; i < expected.numElements(); ++i)
+      if (double want = expected.load(i), got = entry.second.load(i); want != got)
+        return fmt::format("by ids: {}: expected {} at {}, got: {}", entry.first().str(), want, i, got);
+  }
+  return "";
+}
+
+static std::string attend(Compiled &program, const Kernel &attention, const Kernel &fused, const Tensors &inputs,
+                          const Tensors &segments) {
   Sizes sizes = llvm::cantFail(sizesOf(program.op, inputs));
   int64_t queries = sizes.rowsQ, keys = sizes.rowsKv;
   Tensors operands, results;
@@ -58,7 +85,9 @@ static std::string attend(Compiled &program, const Kernel &attention, const Tens
           !(std::fabs(o - mean) < 4e-3))
         return fmt::format("o of token {}: expected {}, got: {}", t, mean, o);
   }
-  return "";
+  for (const char *name : {"cu_seqlens_q", "padded_offsets_q", "cu_seqlens_kv", "padded_offsets_kv"})
+    operands.erase(name);
+  return attendByIds(fused, std::move(operands), inputs, segments, results);
 }
 
 bool segments::attention(Programs &programs, const Target &target, int64_t count, uint64_t seed) {
@@ -71,14 +100,15 @@ bool segments::attention(Programs &programs, const Target &target, int64_t count
   programs.compile(choices);
   int64_t cases = 0, failures = 0;
   for (const Choice &choice : choices) {
-    auto kernel = Kernel::create(fmt::format("attn.problem @over_segments mask({}) layout(thd padded) heads(1) "
-                                             "dims({}) dtype(f16)",
-                                             choice.mask, dim),
-                                 "", target);
-    if (!kernel) {
-      llvm::errs() << kernel.error().str() << "\n";
-      return false;
-    }
+    std::string text = fmt::format(
+        "attn.problem @over_segments mask({}) layout(thd padded) heads(1) dims({}) dtype(f16)", choice.mask, dim);
+    auto kernel = Kernel::create(text, "", target);
+    auto fused = Kernel::create(fmt::format("{} segments({})", text, choice.segments), "", target);
+    for (auto *created : {&kernel, &fused})
+      if (!*created) {
+        llvm::errs() << created->error().str() << "\n";
+        return false;
+      }
     Compiled &program = programs.get(choice);
     for (const char *family : {"self", "cross", "ring", "order", "split", "noise"})
       for (int64_t i = 0; i < count; ++i) {
@@ -86,7 +116,7 @@ bool segments::attention(Programs &programs, const Target &target, int64_t count
         Tensors inputs = makeInputs(seed, program, family, i, description), results;
         std::string failure = check(program, inputs, i, results);
         if (failure.empty())
-          failure = attend(program, **kernel, inputs, results);
+          failure = attend(program, **kernel, **fused, inputs, results);
         ++cases;
         if (failure.empty())
           continue;

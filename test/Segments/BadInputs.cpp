@@ -4,6 +4,7 @@
 // bit of the status stands for.
 //
 #include "Programs.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <fmt/format.h>
 
 using namespace attn;
@@ -186,7 +187,44 @@ static bool statusOf(Compiled &program, const char *what, std::vector<int32_t> i
   return failure.empty();
 }
 
-bool segments::badInputs(Programs &programs) {
+/// A problem that is given ids: which tensors a launch refuses.
+static void refusalsByIds(const Target &target) {
+  auto kernel = Kernel::create("attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(2, 1) dims(16) dtype(bf16) "
+                               "outputs(o) segments(4)",
+                               "", target);
+  if (!kernel) {
+    llvm::outs() << kernel.error().str() << "\n";
+    return;
+  }
+  const Signature &signature = (*kernel)->getSignature();
+  auto spoil = [&](llvm::StringRef what, std::initializer_list<std::pair<llvm::StringRef, Shape>> changes) {
+    Sizes sizes{-1, -1, -1};
+    llvm::SmallVector<Shape> shapes(signature.tensors.size());
+    for (auto [name, rows] : {std::pair("ids_q", 16), std::pair("ids_kv", 32)})
+      signature.find(name)->learn({2, rows}, signature.fixed, sizes);
+    llvm::SmallVector<TensorView> views;
+    for (auto [i, spec] : llvm::enumerate(signature.tensors)) {
+      shapes[i] = spec.shape(signature.fixed, sizes, 1);
+      for (auto &[name, shape] : changes)
+        shapes[i] = spec.name == name ? shape : shapes[i];
+      views.push_back({Views::memory, spec.dtype, shapes[i], {}});
+    }
+    rt::Result<Sizes> checked = signature.check(views);
+    llvm::outs() << "by ids, " << what << ": "
+                 << (checked ? llvm::formatv("accepted, {0} sequences", checked->batch).str() : checked.error().message)
+                 << "\n";
+  };
+  spoil("as they are", {});
+  spoil("queries", {{"q", {31, 2, 16}}, {"o", {31, 2, 16}}});
+  spoil("keys", {{"k", {65, 1, 16}}, {"v", {65, 1, 16}}});
+  spoil("values", {{"v", {32, 1, 16}}});
+  spoil("ids of other rows", {{"ids_kv", {3, 32}}});
+  spoil("positions", {{"positions_kv", {2, 2, 32}}});
+  spoil("status", {{"status", {3}}});
+}
+
+bool segments::badInputs(Programs &programs, const Target &target) {
+  refusalsByIds(target);
   Compiled &causal = programs.get({"#attn.causal", 4, true, 16});
   Compiled &bottomRight = programs.get({"#attn.causal<bottom_right>", 4, true});
   refusals(causal);

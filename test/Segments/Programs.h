@@ -61,7 +61,7 @@ std::string check(Compiled &program, const Tensors &inputs, uint64_t seed, Tenso
 bool golden(Programs &programs, const std::string &file);
 bool randomCases(Programs &programs, int64_t count, uint64_t seed, llvm::StringRef family, int64_t onlyCase);
 bool table(Programs &programs);
-bool badInputs(Programs &programs);
+bool badInputs(Programs &programs, const Target &target);
 bool attention(Programs &programs, const Target &target, int64_t count, uint64_t seed);
 
 } // namespace attn::segments

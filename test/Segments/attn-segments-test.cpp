@@ -36,7 +36,7 @@ int main(int argc, char **argv) {
               : command == "random"     ? randomCases(programs, count, seed, family, onlyCase)
               : command == "attention"  ? attention(programs, *target, count, seed)
               : command == "table"      ? table(programs)
-              : command == "bad-inputs" ? badInputs(programs)
+              : command == "bad-inputs" ? badInputs(programs, *target)
                                         : false;
   llvm::outs() << command << " on " << target->str() << ": " << (good ? "ok" : "FAILED") << "\n";
   return good ? 0 : 1;

@@ -40,8 +40,8 @@ attn.segments @full mask(#attn.full) segments(64)
 // CHECK-NEXT: attn::select_segments(table, q, kv, segments_q, segments_kv);
 // CHECK-NEXT: attn::check_segments(table, q, kv, [=](int, int, int shift) {
 // CHECK-NEXT: return attn::Claims<1>{{[{][{]}}0, shift}};
-// CHECK: attn::list_tiles<32>(table, q, kv, id_rows, cu_seqlens_q, padded_offsets_q, cu_seqlens_kv, tiles_q, tile_count, [=](int, int len_kv, int, int behind) {
-// CHECK-NEXT: return attn::max(attn::min(behind, len_kv), 0);
+// CHECK: attn::list_tiles<32>(table, q, kv, id_rows, cu_seqlens_q, padded_offsets_q, cu_seqlens_kv, tiles_q, tile_count, [=](int len_q, int len_kv) {
+// CHECK-NEXT: return attn::max(attn::min(len_q, len_kv), 0);
 // CHECK-NEXT: });
 // CHECK-NEXT: }
 attn.segments @causal mask(#attn.causal) segments(64) maps tiles(32)

@@ -2,6 +2,7 @@
 #include "Report.h"
 #include "attn/Reference/Difference.h"
 #include "attn/Reference/Inputs.h"
+#include "attn/Reference/Segments.h"
 #include "llvm/Support/Format.h"
 
 using namespace attn;
@@ -15,6 +16,10 @@ struct ClassCounts {
 
 /// Counts the tiles of all sequences, of one head: masks are the same for all.
 static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const Tensors &inputs, const Sizes &sizes) {
+  if (problem.getSegments()) {
+    Expanded expanded = llvm::cantFail(expand(problem, inputs));
+    return countClasses(expanded.problem, kernel, expanded.inputs, sizes);
+  }
   auto lengths = [&](llvm::StringRef side, LayoutAttr layout, int64_t rows) {
     return layout.isPacked() ? lengthsOf(inputs, side) : std::vector<int64_t>(sizes.batch, rows);
   };
@@ -107,6 +112,13 @@ bool attn::reportError(llvm::raw_ostream &os, Computation computation, const Ten
   if (problem.hasLse()) {
     Difference lse = differenceOfLse(*expected, results.find("lse")->second);
     good &= reportOne(os, "lse", lse, 1e-4 * std::max(1.0, lse.maxExpected));
+  }
+  if (auto status = results.find("status"); status != results.end()) {
+    int64_t wrong = 0, rows = expected->status.numElements();
+    for (int64_t i = 0; i < rows; ++i)
+      wrong += status->second.load(i) != expected->status.load(i);
+    os << "error    status: " << wrong << " of " << rows << " rows differ" << (wrong ? ": FAILED\n" : ": ok\n");
+    good &= !wrong;
   }
   return good;
 }

@@ -22,6 +22,7 @@ struct Outputs {
   /// i32, in the shape of lse: 1 where o and lse are known, that is for padding
   /// rows and all rows asked for. Elsewhere o and lse are NaN.
   Tensor known;
+  Tensor status; ///< i32, of a problem with segments; else empty
 };
 
 /// Evaluates the problem on host tensors, by name: `q`, `k`, `v` (any floating

@@ -7,6 +7,8 @@
 #define ATTN_REFERENCE_SEGMENTS_H
 
 #include "attn/Reference/Shapes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 #include <functional>
 
 namespace attn::reference {
@@ -15,8 +17,22 @@ namespace attn::reference {
 /// i32, or contradicts an earlier one.
 llvm::Expected<Sizes> sizesOf(SegmentsOp op, const Tensors &inputs);
 
+/// What `segments(S)` stands for: a problem over arrays, and tensors that have them.
+struct Expanded {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  ProblemOp problem;
+  Tensors inputs;
+  Tensor status;
+};
+llvm::Expected<Expanded> expand(ProblemOp problem, const Tensors &inputs);
+
 /// All results, by name. Those behind the `tile_count`th of `tiles_q` are `unused`.
 llvm::Expected<Tensors> interpret(SegmentsOp op, const Tensors &inputs, int32_t unused = 0);
+
+/// Calls `visit(slot, sequence, first)` for each slot of a packed layout's grid that has rows to
+/// write, in order: `first` counts from the sequence's start (nullopt: padding before or behind all).
+using VisitSlot = llvm::function_ref<void(int64_t slot, std::optional<int64_t> sequence, int64_t first)>;
+void usedSlots(llvm::ArrayRef<int64_t> offsets, int64_t rows, int64_t tile, VisitSlot visit);
 
 /// Calls `visit(row, query, key)` for each pair of tokens that see each other: same
 /// id, by the positions and within the window. Tokens are numbered within their row.

@@ -87,16 +87,16 @@ ATTN_INLINE void list_tiles(Table &t, const Tokens &q, const Tokens &kv, int row
     }
     const int b = low, q0 = (slot - (bound(b) / QTile + b + 1)) * QTile;
     if (bound(b + 1) - bound(b) - q0 <= 0) return -1;
-    const int len_q = b >= 0 && b < sequences ? cu_q[b + 1] - cu_q[b] : 0, behind = min(q0 + QTile, len_q);
-    if (behind <= q0) return kBuckets - 1;
-    const long long c = cost(len_q, cu_kv[b + 1] - cu_kv[b], q0, behind);
+    const int len_q = b >= 0 && b < sequences ? cu_q[b + 1] - cu_q[b] : 0;
+    if (len_q <= q0) return kBuckets - 1;
+    const long long c = cost(len_q, cu_kv[b + 1] - cu_kv[b]);
     return int(kBuckets - 1 - min(max((c * (kBuckets - 1) + longest - 1) / longest, 0ll), kBuckets - 1ll));
   };
   for (int i = threadIdx.x; i < warps * kBuckets; i += blockDim.x) counts[0][i] = 0;
   __syncthreads();
   for (int pass = 0; pass < 2; ++pass) {
     for (int base = from; base < to; base += 32) {
-      const int slot = base + lane_index(), bucket = slot < to ? bucket_of(slot) : -1;
+      const int i = base + lane_index(), slot = slots - 1 - i, bucket = i < to ? bucket_of(slot) : -1;
       const unsigned same = __match_any_sync(~0u, bucket);
       int *const count = &counts[warp_index()][max(bucket, 0)];
       const int place = *count + __popc(same & ((1u << lane_index()) - 1));

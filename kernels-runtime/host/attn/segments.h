@@ -226,20 +226,20 @@ ATTN_VERB void list_tiles(T &t, const Tokens &q, const Tokens &kv, int rows, con
   const long long longest = max(kv.count, 1);
   int begins[buckets + 1] = {};
   for (int pass = 0; pass < 2; ++pass) {
-    for (int b = -1; b <= sequences; ++b) { // the first and the last: padding
+    for (int b = sequences; b >= -1; --b) { // the first and the last: padding
       const int begin = b < 0 ? 0 : offsets_q[b];
       const int end = b < sequences ? offsets_q[b + 1] : total;
       const bool real = b >= 0 && b < sequences;
       const int len_q = real ? cu_q[b + 1] - cu_q[b] : 0;
       const int len_kv = real ? cu_kv[b + 1] - cu_kv[b] : 0;
-      int slot = b < 0 ? 0 : begin / QTile + b + 1;
-      for (int q0 = 0; q0 < end - begin; q0 += QTile, ++slot) {
-        const int behind = min(q0 + QTile, len_q);
-        const long long keys = behind > q0 ? max(cost(len_q, len_kv, q0, behind), 0) : 0;
-        const long long steps = (keys * (buckets - 1) + longest - 1) / longest;
-        const int bucket = buckets - 1 - int(min(steps, buckets - 1ll));
+      const long long keys = max(cost(len_q, len_kv), 0);
+      const long long steps = (keys * (buckets - 1) + longest - 1) / longest;
+      const int costs = buckets - 1 - int(min(steps, buckets - 1ll));
+      const int slot0 = b < 0 ? 0 : begin / QTile + b + 1;
+      for (int i = (end - begin + QTile - 1) / QTile; i-- > 0;) {
+        const int bucket = i * QTile < len_q ? costs : buckets - 1;
         if (pass)
-          list[begins[bucket]++] = slot;
+          list[begins[bucket]++] = slot0 + i;
         else
           ++begins[bucket + 1];
       }

@@ -206,3 +206,38 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) typi
 // C8: what kernels call something of their own.
 // expected-error @below {{expected a name for the mask's array that nothing else of the problem has, got: "partial_o"}}
 attn.problem @p mask(#attn.prefix<"partial_o">) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+// C11
+// expected-error @below {{'attn.problem' op expected layout(thd padded) with segments, got: #attn.layout<thd>}}
+attn.problem @p mask(#attn.causal) layout(thd) heads(8) dims(64) dtype(bf16) segments(4)
+
+// -----
+// C11
+// expected-error @below {{expected layout(thd padded) with segments, got: #attn.layout<bshd>}}
+attn.problem @p mask(#attn.causal) layout(thd padded, bshd, bshd, thd padded) heads(8) dims(64) dtype(bf16) segments(4)
+
+// -----
+// C11
+// expected-error @below {{'attn.problem' op expected mask #attn.full, #attn.causal, #attn.causal<bottom_right> or a band of one of them with bounds from 0 to 2^29 - 1 (bottom_right: with right = 0), got: #attn.prefix<4>}}
+attn.problem @p mask(#attn.prefix<4>) layout(thd padded) heads(8) dims(64) dtype(bf16) segments(4)
+
+// -----
+// C11
+// expected-error @below {{expected segments from 1 to 2048, got: 2049}}
+attn.problem @p mask(#attn.causal) layout(thd padded) heads(8) dims(64) dtype(bf16) segments(2049)
+
+// -----
+// C11
+// expected-error @below {{expected segments without tiles (of which nobody has a list yet), got: both}}
+attn.problem @p mask(#attn.causal) layout(thd padded) heads(8) dims(64) dtype(bf16) segments(4) tiles(64)
+
+// -----
+// C12
+// expected-error @below {{'attn.problem' op expected packed q with tiles, got: #attn.layout<bshd>}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) tiles(64)
+
+// -----
+// C12
+// expected-error @below {{'attn.problem' op expected tiles in multiples of 16 from 16 to 256, got: 24}}
+attn.problem @p mask(#attn.causal) layout(thd) heads(8) dims(64) dtype(bf16) tiles(24)

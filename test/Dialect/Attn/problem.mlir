@@ -40,6 +40,10 @@ attn.problem @long mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) t
 // Queries and keys may differ; then both are said.
 // CHECK: dtype(bf16) typical(1, 32768){{ *$}}
 attn.problem @decode mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) typical(1, 32768)
+// CHECK: attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(1) dims(64) dtype(bf16) typical(512) segments(64)
+attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(1) dims(64) dtype(bf16) typical(512) segments(64)
+// CHECK: attn.problem @listed mask(#attn.causal) layout(thd) heads(1) dims(64) dtype(bf16) tiles(128)
+attn.problem @listed mask(#attn.causal) layout(thd) heads(1) dims(64) dtype(bf16) tiles(128)
 // CHECK: dtype(bf16) {note = "why"}
 attn.problem @with_note mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) {note = "why"}
 

@@ -508,3 +508,14 @@ tile.kernel @k(%map: !tile.map<12x4xbf16>, %n: i32) target("sm_90a") grid(dense 
   // expected-error @below {{expected a swizzled tile of the map's rows and element type, got: '!tile.shared<64x64xbf16, swizzled>' and '!tile.map<12x4xbf16>'}}
   %t = tile.copy_box %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<12x4xbf16>
 }
+
+// -----
+
+tile.kernel @k(%n: i32, %c: i1) target("sm_80") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  scf.if %c {
+    // tile.block_index C1
+    // expected-error @below {{'tile.block_index' op expected to stand in the kernel itself with `below`, got: within scf.if}}
+    %block = tile.block_index below(%n)
+  }
+}

@@ -145,7 +145,7 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %n: i32) target("cpu") grid(rows cluster 1)
   // tile.list_tiles C1: one number.
   // expected-error @below {{'tile.list_tiles' op expected to yield one number of type i32}}
   tile.list_tiles %table, %q, %q rows(%n) of(%ids, %ids, %ids) tile 16 to(%ids, %ids) : !tile.table<4, 1> {
-  ^bb0(%a: i32, %b: i32, %c: i32, %d: i32):
+  ^bb0(%a: i32, %b: i32):
     tile.yield %a, %b : i32, i32
   }
 }

@@ -61,11 +61,11 @@ tile.kernel @rows(%ids: !tile.ptr<i32>, %positions: !tile.ptr<i32>, %out: !tile.
   tile.pair_segments %table, %q, %kv queue(%queue) rows(%n) q(%out, %out) kv(%out, %out)
     : !tile.table<64, 16>
   // CHECK: tile.list_tiles %table, %{{.*}}, %{{.*}} rows(%n) of(%out, %out, %out) tile 16 to(%out, %out) : !tile.table<64, 16> {
-  // CHECK-NEXT: ^bb0(%len_q: i32, %len_kv: i32, %first: i32, %behind: i32):
-  // CHECK-NEXT: tile.yield %behind : i32
+  // CHECK-NEXT: ^bb0(%len_q: i32, %len_kv: i32):
+  // CHECK-NEXT: tile.yield %len_q : i32
   tile.list_tiles %table, %q, %kv rows(%n) of(%out, %out, %out) tile 16 to(%out, %out) : !tile.table<64, 16> {
-  ^bb0(%a: i32, %b: i32, %c: i32, %d: i32):
-    tile.yield %d : i32
+  ^bb0(%a: i32, %b: i32):
+    tile.yield %a : i32
   }
 }
 

@@ -176,7 +176,14 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "cu_seqlens_q",
                              "cu_seqlens_kv",
                              "padded_offsets_q",
-                             "padded_offsets_kv"};
+                             "padded_offsets_kv",
+                             "tiles_q",
+                             "tile_count",
+                             "ids_q", // of segments
+                             "ids_kv",
+                             "positions_q",
+                             "positions_kv",
+                             "status"};
   for (const char *tensor : {"q", "k", "v", "o", "lse", "do", "dlse", "dq", "dk", "dv"})
     for (const char *stride : {"_batch", "_row", "_head"})
       taken.insert((Twine(tensor) + stride).str());
@@ -205,8 +212,32 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     error.attachNote(problem.getLoc()) << "problem declared here";
     return error;
   }
+  if (problem.getSegments() || problem.getTiles()) { // C4
+    InFlightDiagnostic error = emitOpError("expected a problem without segments and tiles, got: one with ")
+                               << (problem.getSegments() ? "segments" : "tiles");
+    error.attachNote(problem.getLoc()) << "problem declared here";
+    return error;
+  }
   if (!isIdentifier(getSymName())) // C3
     return emitOpError("expected an identifier as its name, got: \"") << getSymName() << "\"";
+  return success();
+}
+
+static LogicalResult verifySegments(ProblemOp problem) {
+  if (std::optional<int64_t> segments = problem.getSegments()) { // C11
+    for (LayoutAttr layout : {problem.getQLayout(), problem.getKLayout()})
+      if (!layout.getPadded())
+        return problem.emitOpError("expected layout(thd padded) with segments, got: ") << layout;
+    if (problem.getTiles())
+      return problem.emitOpError("expected segments without tiles (of which nobody has a list yet), got: both");
+    if (failed(verifySegmentRule(problem, problem.getMask(), *segments)))
+      return failure();
+  }
+  if (std::optional<int64_t> tile = problem.getTiles()) { // C12
+    if (!problem.getQLayout().isPacked())
+      return problem.emitOpError("expected packed q with tiles, got: ") << problem.getQLayout();
+    return verifyListedTile(problem, *tile);
+  }
   return success();
 }
 
@@ -236,7 +267,7 @@ LogicalResult ProblemOp::verify() {
   double size = std::abs(scaleOrDefault());
   if (!(size == 0 || (size >= 0x1p-100 && size <= 0x1p100))) // C7
     return emitOpError("expected a scale that is 0 or has a size from 2^-100 to 2^100, got: ") << scaleOrDefault();
-  if (failed(verifyModifiers(*this))) // C9
+  if (failed(verifyModifiers(*this)) || failed(verifySegments(*this))) // C9 to C12
     return failure();
   return verifyNames(*this); // C8
 }

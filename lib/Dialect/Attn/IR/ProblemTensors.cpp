@@ -11,7 +11,8 @@ FixedSizes FixedSizes::of(Computation computation) {
   fixed.heads = problem.getHeads(), fixed.kvHeads = problem.getKvHeads();
   fixed.dimQk = problem.getDimQk(), fixed.dimV = problem.getDimV();
   fixed.packedQ = problem.getQLayout().isPacked();
-  fixed.qTile = statisticsTile;
+  fixed.segments = problem.getSegments().value_or(0);
+  fixed.qTile = computation.backward ? statisticsTile : int64_t(problem.getTiles().value_or(0));
   return fixed;
 }
 
@@ -143,6 +144,9 @@ static llvm::SmallVector<Axis, 4> axesOf(LayoutAttr layout, Axis rows, Axis head
   llvm_unreachable("covered");
 }
 
+/// ids and positions, then results in the order of `attn.segments`' description.
+static std::vector<ProblemTensor> tensorsOfSegments(SegmentRule rule, bool maps, bool tiles);
+
 std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
   using T = ProblemTensor;
   ProblemOp problem = computation.problem;
@@ -173,11 +177,21 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
   auto array = [&](const Twine &name, llvm::ArrayRef<Axis> axes) {
     list.emplace_back(name.str(), T::Array, T::Int32, axes);
   };
+  if (problem.getSegments())
+    for (ProblemTensor &tensor : tensorsOfSegments(*SegmentRule::of(problem.getMask()), /*maps=*/false, /*tiles=*/false))
+      if (tensor.role == T::Array || tensor.name == "status")
+        list.push_back(std::move(tensor));
   for (auto [side, layout] : {std::pair("q", q), std::pair("kv", kv)}) {
+    if (problem.getSegments())
+      break; // of these, arrays are scratch
     if (layout.isPacked())
       array(Twine("cu_seqlens_") + side, T::BatchPlusOne);
     if (layout.getPadded())
       array(Twine("padded_offsets_") + side, T::BatchPlusOne);
+  }
+  if (problem.getTiles()) {
+    array("tiles_q", T::Slots);
+    array("tile_count", T::One);
   }
   for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
     if (operand.shape == OperandShape::PerSequence)
@@ -192,6 +206,7 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
 
 std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
   using T = ProblemTensor;
+  ProblemOp problem = computation.problem;
   std::vector<ProblemTensor> list;
   if (computation.backward) {
     list.emplace_back("statistics", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Two, T::Heads, T::TiledRowsQ});
@@ -199,16 +214,24 @@ std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
     return list;
   }
   llvm::SmallVector<Axis, 5> rows = {T::Splits, T::Heads};
-  if (!computation.problem.getQLayout().isPacked())
+  if (!problem.getQLayout().isPacked())
     rows.push_back(T::Batch);
   rows.push_back(T::RowsQ);
   list.emplace_back("partial_lse", T::Result, T::Float32, rows);
   rows.push_back(T::DimV);
   list.emplace(list.begin(), "partial_o", T::Result, T::Float32, rows);
+  if (problem.getSegments())
+    for (ProblemTensor &tensor : tensorsOfSegments(*SegmentRule::of(problem.getMask()), /*maps=*/false, /*tiles=*/false))
+      if (tensor.role == T::Result && tensor.name != "status")
+        list.push_back(std::move(tensor));
   return list;
 }
 
 std::vector<ProblemTensor> attn::tensorsOf(SegmentsOp op) {
+  return tensorsOfSegments(op.getRule(), op.getMaps(), op.getTiles().has_value());
+}
+
+static std::vector<ProblemTensor> tensorsOfSegments(SegmentRule rule, bool maps, bool tiles) {
   using T = ProblemTensor;
   std::vector<ProblemTensor> list;
   auto add = [&](const Twine &name, T::Role role, llvm::ArrayRef<Axis> axes) {
@@ -217,7 +240,7 @@ std::vector<ProblemTensor> attn::tensorsOf(SegmentsOp op) {
   const std::pair<const char *, Axis> sides[] = {{"_q", T::TokensQ}, {"_kv", T::TokensKv}};
   for (auto [side, rows] : sides) {
     add(Twine("ids") + side, T::Array, {T::Lead, rows});
-    if (op.getRule().hasPositions())
+    if (rule.hasPositions())
       add(Twine("positions") + side, T::Array, {T::LeadEnd, rows});
   }
   for (auto [side, rows] : sides)
@@ -225,14 +248,14 @@ std::vector<ProblemTensor> attn::tensorsOf(SegmentsOp op) {
   for (auto [side, rows] : sides)
     add(Twine("offsets") + side, T::Result, {T::Lead, T::SegmentsPlusOne});
   add("status", T::Result, T::Lead);
-  if (op.getMaps())
+  if (maps)
     for (auto [side, rows] : sides)
       add(Twine("segments") + side, T::Result, {T::Lead, rows});
   for (auto [side, rows] : sides) {
     add(Twine("cu_seqlens") + side, T::Result, T::BatchPlusOne);
     add(Twine("padded_offsets") + side, T::Result, T::BatchPlusOne);
   }
-  if (op.getTiles()) {
+  if (tiles) {
     add("tiles_q", T::Result, T::Slots);
     add("tile_count", T::Result, T::One);
   }
@@ -244,6 +267,15 @@ std::vector<ProblemTensor> attn::tensorsOf(SegmentsOp op) {
 //===--------------------------------------------------------------------===//
 
 static llvm::Error error(const Twine &what) { return llvm::createStringError(llvm::inconvertibleErrorCode(), what); }
+
+llvm::Error attn::checkIdRows(const Sizes &sizes) {
+  for (auto [name, rows, tokens] :
+       {std::tuple("q", sizes.rowsQ, sizes.tokensQ), std::tuple("k", sizes.rowsKv, sizes.tokensKv)})
+    if (rows != sizes.idRows * tokens)
+      return error("expected `" + Twine(name) + "` of " + Twine(sizes.idRows * tokens) + " tokens, as " +
+                   Twine(sizes.idRows) + " rows of " + Twine(tokens) + " ids have, got: " + Twine(rows));
+  return llvm::Error::success();
+}
 
 static llvm::Error checkAscending(const Twine &name, llvm::ArrayRef<int32_t> values, int64_t rows) {
   for (size_t i = 1; i < values.size(); ++i)

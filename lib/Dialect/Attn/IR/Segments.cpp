@@ -24,16 +24,38 @@ std::optional<SegmentRule> SegmentRule::of(MaskInterface mask) {
   return SegmentRule{Padding, band.getLeft(), band.getRight()};
 }
 
+LogicalResult attn::verifySegmentRule(Operation *op, MaskInterface mask, int64_t segments) {
+  if (!SegmentRule::of(mask))
+    return op->emitOpError("expected mask #attn.full, #attn.causal, #attn.causal<bottom_right> or a band of one of them "
+                           "with bounds from 0 to 2^29 - 1 (bottom_right: with right = 0), got: ")
+           << mask;
+  if (segments < 1 || segments > 2048)
+    return op->emitOpError("expected segments from 1 to 2048, got: ") << segments;
+  return success();
+}
+
+LogicalResult attn::verifyListedTile(Operation *op, int64_t queries) {
+  if (queries < 16 || queries > 256 || queries % 16)
+    return op->emitOpError("expected tiles in multiples of 16 from 16 to 256, got: ") << queries;
+  return success();
+}
+
+SegmentsOp attn::expandSegments(ProblemOp problem) {
+  OpBuilder b(problem);
+  std::string name = (problem.getSymName() + "_segments").str();
+  while (SymbolTable::lookupNearestSymbolFrom(problem->getParentOp(), b.getStringAttr(name)))
+    name += "_";
+  auto segments = SegmentsOp::create(b, problem.getLoc(), b.getStringAttr(name), problem.getMask(),
+                                     problem.getSegmentsAttr(), /*maps=*/UnitAttr(), /*tiles=*/IntegerAttr());
+  problem.removeSegmentsAttr();
+  return segments;
+}
+
 LogicalResult SegmentsOp::verify() {
-  if (!SegmentRule::of(getMask())) // C1
-    return emitOpError(
-               "expected mask #attn.full, #attn.causal, #attn.causal<bottom_right> or a band of one of them with "
-               "bounds from 0 to 2^29 - 1 (bottom_right: with right = 0), got: ")
-           << getMask();
-  if (int64_t n = getSegments(); n < 1 || n > 2048) // C2
-    return emitOpError("expected segments from 1 to 2048, got: ") << n;
-  if (std::optional<int64_t> tile = getTiles(); tile && (*tile < 16 || *tile > 256 || *tile % 16)) // C3
-    return emitOpError("expected tiles in multiples of 16 from 16 to 256, got: ") << *tile;
+  if (failed(verifySegmentRule(*this, getMask(), getSegments()))) // C1, C2
+    return failure();
+  if (getTiles() && failed(verifyListedTile(*this, *getTiles()))) // C3
+    return failure();
   if (!isIdentifier(getSymName())) // C4
     return emitOpError("expected an identifier as its name, got: \"") << getSymName() << "\"";
   return success();

@@ -37,6 +37,13 @@ OpFoldResult AdvanceOp::fold(FoldAdaptor adaptor) {
 
 void BlockIndexOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "block"); }
 
+LogicalResult BlockIndexOp::verify() {
+  if (getBelow() && !isa_and_nonnull<KernelOp>((*this)->getParentOp())) // C1
+    return emitOpError("expected to stand in the kernel itself with `below`, got: within ")
+           << (*this)->getParentOp()->getName();
+  return success();
+}
+
 void WarpgroupOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "warpgroup"); }
 
 void QueryRowsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {

@@ -45,9 +45,9 @@ void CheckSegmentsOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueName
 
 LogicalResult ListTilesOp::verify() {
   return verifyNumbers(
-      *this, getBody(), 4, [](size_t n) { return n == 1; }, "one number");
+      *this, getBody(), 2, [](size_t n) { return n == 1; }, "one number");
 }
 
 void ListTilesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
-  name(region, {"len_q", "len_kv", "first", "behind"}, setName);
+  name(region, {"len_q", "len_kv"}, setName);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "TileWalk.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 
 namespace attn::tile {
@@ -27,6 +28,14 @@ struct PersistPass : attn::tile::impl::PersistBase<PersistPass> {
       if (!isa<PlaceOp>(op))
         program.push_back(&op);
     OpBuilder b = OpBuilder::atBlockEnd(&kernel.getBody().front());
+    for (auto index : kernel.getBody().getOps<BlockIndexOp>())
+      if (Value below = index.getBelow()) {
+        if (Operation *definition = below.getDefiningOp())
+          for (Operation *op : sliceOf(definition))
+            llvm::erase(program, op);
+        Location named = NameLoc::get(b.getStringAttr("listed_blocks"), kernel.getLoc());
+        blocks = arith::MinSIOp::create(b, named, blocks, below);
+      }
     auto persist = PersistOp::create(b, kernel.getLoc(), blocks, queue, Value());
     Block &body = persist.getBody().emplaceBlock();
     Value block = body.addArgument(b.getI32Type(), kernel.getLoc());

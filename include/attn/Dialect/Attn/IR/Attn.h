@@ -57,6 +57,14 @@ struct SegmentRule {
 #include "attn/Dialect/Attn/IR/AttnOps.h.inc"
 
 namespace attn {
+/// The same of any op: a mask with a rule, and a number of segments; query tiles of a list.
+llvm::LogicalResult verifySegmentRule(mlir::Operation *op, MaskInterface mask, int64_t segments);
+llvm::LogicalResult verifyListedTile(mlir::Operation *op, int64_t queries);
+
+/// Writes what `segments(S)` stands for: before the problem an `attn.segments` of its mask, and the
+/// problem over its results.
+SegmentsOp expandSegments(ProblemOp problem);
+
 /// Visible where `mask` is not; of a `not`, the mask in it.
 MaskInterface negated(MaskInterface mask);
 

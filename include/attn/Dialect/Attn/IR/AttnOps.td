@@ -34,6 +34,16 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     many queries and keys a sequence usually has (`typical(N)`: as many of both): a
     hint for the choice of tile sizes, which changes no result.
 
+    `segments(S)` has sequences found on the device: instead of cu_seqlens and offsets the
+    call takes ids and positions of tokens, finds by `attn.segments` (S: up to how many segments
+    a row has) which sequences these are, and attends over them. q, k, v and o have the tokens of
+    all rows, one row behind the other. `status` is a further result. Score modifiers count
+    tokens of these sequences, not positions.
+
+    `tiles(M)`: query tiles are computed in the order of `tiles_q`, of which the first
+    `tile_count` count, as `attn.segments` with `tiles(M)` lists them; each tile that has something
+    to write has to be there once.
+
     Constraints:
     - C1: 1 <= kv_heads, and heads is a multiple of kv_heads and at most 65536.
     - C2: head dims are multiples of 8 from 8 to 256.
@@ -48,6 +58,10 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
       sizes (`batch`, `seqlen_q`, ...) or strides (`q_row`, ...), nor like a tensor of its backward pass.
     - C9: `score` lists score modifiers, at most 8, and none twice that may not repeat.
     - C10: typical lengths are positive, and both are given or none.
+    - C11: `segments` is from 1 to 2048, with `layout(thd padded)`, a mask that `attn.segments` takes,
+      and no `tiles`.
+    - C12: `tiles` is a multiple of 16 from 16 to 256, with packed q; it is how many queries the tiles
+      of the config in force have.
 
     ```mlir
     attn.problem @packed_causal mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
@@ -56,13 +70,16 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     attn.problem @capped mask(#attn.causal) layout(bshd) heads(16) dims(128) dtype(bf16)
       score([#attn.softcap<30.0>, #attn.alibi]) typical(4096)
     attn.problem @decode mask(#attn.full) layout(bshd) heads(32, 8) dims(128) dtype(bf16) typical(1, 32768)
+    attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(16) dims(128) dtype(bf16) segments(64)
+    attn.problem @listed mask(#attn.causal) layout(thd) heads(16) dims(128) dtype(bf16) tiles(128)
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Attn_MaskInterface:$mask,
     Attn_LayoutAttr:$q_layout, Attn_LayoutAttr:$k_layout, Attn_LayoutAttr:$v_layout, Attn_LayoutAttr:$o_layout,
     I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$dim_qk, I64Attr:$dim_v, TypeAttr:$dtype,
     OptionalAttr<F64Attr>:$scale, OptionalAttr<ArrayAttr>:$score, UnitAttr:$no_lse, OptionalAttr<I64Attr>:$typical_q,
-    OptionalAttr<I64Attr>:$typical_kv, OptionalAttr<AnyAttr>:$config);
+    OptionalAttr<I64Attr>:$typical_kv, OptionalAttr<I64Attr>:$segments, OptionalAttr<I64Attr>:$tiles,
+    OptionalAttr<AnyAttr>:$config);
   let assemblyFormat = [{
     $sym_name `mask` `(` $mask `)`
     `layout` `(` custom<Layouts>($q_layout, $k_layout, $v_layout, $o_layout) `)`
@@ -73,6 +90,8 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     (`score` `(` $score^ `)`)?
     `` custom<Outputs>($no_lse)
     `` custom<Typical>($typical_q, $typical_kv)
+    (`segments` `(` $segments^ `)`)?
+    (`tiles` `(` $tiles^ `)`)?
     (`config` `(` $config^ `)`)?
     attr-dict
   }];
@@ -122,6 +141,8 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     - C1: it names an `attn.problem` of the same module.
     - C2: lse is among the problem's outputs.
     - C3: its name is an identifier.
+    - C4: the problem has no segments and no tiles (its packed layouts get lengths and
+      offsets, as `attn.segments` gives them).
 
     ```mlir
     attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
@@ -177,8 +198,8 @@ def Attn_SegmentsOp : Attn_Op<"segments", [Symbol]> {
     `padded_offsets_kv` [N + 1]; those behind the last segment are empty. A segment that
     gave its row a status of 2 or 4 is not among them: its rows get zeros, not wrong
     results. Without rows there is one 0 in each. With `tiles(M)` also `tiles_q`
-    [rows * tokens / M + N + 2], the query tiles of M rows that have something to write, the
-    longest first, and `tile_count` [1].
+    [rows * tokens / M + N + 2], the query tiles of M rows that have something to write, those
+    of the sequences that visit most keys first, and `tile_count` [1].
 
     Rows are the leading dimensions of ids, any number of them, equal on both sides.
     `positions` have the same, or the last of them only: then they are taken again for

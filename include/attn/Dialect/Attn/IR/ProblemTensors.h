@@ -114,6 +114,9 @@ std::vector<ProblemTensor> tensorsOf(SegmentsOp segments);
 /// lse of each part of the keys, both float32.
 std::vector<ProblemTensor> scratchOf(Computation computation);
 
+/// Of a problem with segments: q and k have the tokens of all rows of ids.
+llvm::Error checkIdRows(const Sizes &sizes);
+
 /// The contents of the arrays of a packed side (`q` or `kv`), with `rows` rows
 /// in its tensors: `cuSeqlens` starts at 0, ascends and ends within the rows;
 /// `paddedOffsets` (empty: the layout has none) start at 0 or later, ascend,

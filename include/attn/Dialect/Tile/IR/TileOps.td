@@ -70,12 +70,23 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
 def Tile_BlockIndexOp : Tile_Op<"block_index", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the number of this block in the grid";
   let description = [{
+    With `below`, blocks from that number on have nothing to do and end here: a grid is as
+    big as it may have to be, and arrays say how much of it there is.
+
+    Constraints:
+    - C1: `below` only where it stands in the kernel itself, so that the kernel ends.
+
     ```mlir
-    %block = tile.block_index
+    tile.kernel @k(%listed: i32) target("sm_80") grid(packed heads 1)
+        config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+      %block = tile.block_index below(%listed)
+    }
     ```
   }];
+  let arguments = (ins Optional<I32>:$below);
   let results = (outs I32:$result);
-  let assemblyFormat = "attr-dict";
+  let assemblyFormat = "(`below` `(` $below^ `)`)? attr-dict";
+  let hasVerifier = 1;
 }
 
 def Tile_FindSequenceOp : Tile_Op<"find_sequence", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {

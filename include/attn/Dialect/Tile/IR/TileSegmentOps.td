@@ -185,23 +185,24 @@ def Tile_PairSegmentsOp : Tile_Op<"pair_segments"> {
 
 def Tile_ListTilesOp : Tile_Op<"list_tiles", [SingleBlock,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
-  let summary = "lists the query tiles of all sequences, the longest first";
+  let summary = "lists the query tiles of all sequences, those of the longest first";
   let description = [{
     Behind `tile.pair_segments`, by the row that was ready last. The list has the slots
     (as `tile.find_sequence` numbers them) of tiles of `q_tile` rows which have something
-    to write, in falling order of what they cost, slots in rising order where that is the
-    same; `count` is how many there are. The region says what the queries [first, behind)
-    of a sequence cost: how many keys they visit. Costs count in steps of a 255th of the
-    longest.
+    to write, in falling order of what their sequence costs, slots in falling order where
+    that is the same: tiles of one sequence, which read the same keys, stay together, and its
+    last ones, which see most under a causal mask, come first. Tiles of padding alone are the
+    last. `count` is how many there are. The region says how many keys a sequence visits;
+    they count in steps of a 255th of the longest.
 
     Constraints:
-    - C1: the region has four arguments and yields one number, all i32.
+    - C1: the region has two arguments and yields one number, all i32.
 
     ```mlir
     tile.list_tiles %table, %q, %kv rows(%id_rows) of(%cu_seqlens_q, %padded_offsets_q, %cu_seqlens_kv) tile 128
       to(%tiles, %tile_count) : !tile.table<64, 16> {
-    ^bb0(%len_q: i32, %len_kv: i32, %first: i32, %behind: i32):
-      %cost = arith.minsi %behind, %len_kv : i32
+    ^bb0(%len_q: i32, %len_kv: i32):
+      %cost = arith.minsi %len_q, %len_kv : i32
       tile.yield %cost : i32
     }
     ```

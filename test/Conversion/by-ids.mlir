@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A problem with segments is two kernels, the second over what the first finds. A list of tiles says
+// which slots there are, and where the grid ends.
+// RUN: attn-opt %s --convert-attn-to-tile="target=sm_90a" -split-input-file | FileCheck %s
+// RUN: attn-opt %s --attn-pipeline="target=sm_90a" -split-input-file | FileCheck %s --check-prefix=ROLES
+// RUN: attn-translate %s --target=sm_90a | FileCheck %s --check-prefix=GPU
+
+// CHECK-LABEL: tile.kernel @causal_segments_(%ids_q: !tile.ptr<i32>, %positions_q: !tile.ptr<i32>, %ids_kv: !tile.ptr<i32>, %positions_kv: !tile.ptr<i32>,
+// CHECK-SAME: %status: !tile.ptr<i32>, %cu_seqlens_q: !tile.ptr<i32>, %padded_offsets_q: !tile.ptr<i32>,
+// CHECK-SAME: grid(rows cluster 16)
+// CHECK: !tile.table<12, 16>
+// CHECK-NOT: list_tiles
+// CHECK-LABEL: tile.kernel @causal(%q: !tile.ptr<bf16>,
+// CHECK-SAME: %cu_seqlens_q: !tile.ptr<i32>, %padded_offsets_q: !tile.ptr<i32>,
+// CHECK-SAME: grid(packed heads 16)
+// CHECK: tile.block_index{{$}}
+// GPU: ATTN_CLUSTER_KERNEL(causal_segments,
+// GPU: ATTN_KERNEL(causal,
+attn.problem @causal mask(#attn.causal) layout(thd padded) heads(16) dims(128) dtype(bf16) segments(12)
+attn.segments @causal_segments mask(#attn.full) segments(4)
+
+// -----
+
+// CHECK-LABEL: tile.kernel @listed(
+// CHECK-SAME: %cu_seqlens_kv: !tile.ptr<i32>, %tiles_q: !tile.ptr<i32>, %tile_count: !tile.ptr<i32>, %batch: i32,
+// CHECK: %listed = tile.load uniform %tile_count[%c0{{.*}}]
+// CHECK: %[[N:.+]] = arith.muli %listed, %c16_i32
+// CHECK: %block = tile.block_index below(%[[N]])
+// CHECK: %[[AT:.+]] = arith.divui %block, %c16_i32
+// CHECK: %slot = tile.load uniform %tiles_q[%[[AT]]]
+// CHECK: tile.find_sequence %slot in %cu_seqlens_q, %cu_seqlens_q,
+// ROLES-LABEL: tile.kernel @listed(
+// ROLES: %listed_blocks = arith.minsi %blocks, %{{.+}} : i32
+// ROLES: producer {
+// ROLES-NEXT: tile.persist %listed_blocks, %queue feed
+// GPU: ATTN_KERNEL(listed,
+// GPU: const int listed_blocks = attn::min(blocks, listed * 16);
+// GPU: for (int block = attn::block_index(); block < listed_blocks; block = attn::next_block(queue, block, listed_blocks)) {
+attn.problem @listed mask(#attn.causal) layout(thd) heads(16) dims(128) dtype(bf16) tiles(128)
+
+// -----
+
+// Where no row sees more than others, tiles of a head follow each other.
+// CHECK-LABEL: tile.kernel @full(
+// CHECK: %[[N:.+]] = arith.muli %listed, %c16_i32
+// CHECK: %block = tile.block_index below(%[[N]])
+// CHECK: %h = arith.divui %block, %listed
+// CHECK: %[[AT:.+]] = arith.remui %block, %listed
+// CHECK: %slot = tile.load uniform %tiles_q[%[[AT]]]
+attn.problem @full mask(#attn.full) layout(thd) heads(16) dims(128) dtype(bf16) tiles(128)

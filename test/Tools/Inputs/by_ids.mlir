@@ -1,0 +1,5 @@
+attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(4, 2) dims(64) dtype(bf16) segments(6)
+attn.problem @cross mask(#attn.band<left = 20, right = 0, bottom_right>) layout(thd padded) heads(4, 2) dims(64, 32) dtype(f16)
+  score([#attn.softcap<30.0>]) outputs(o) segments(3)
+attn.problem @listed mask(#attn.full) layout(thd padded, bshd, bshd, thd padded) heads(4, 2) dims(64) dtype(bf16) tiles(64)
+attn.problem @few mask(#attn.full) layout(thd padded) heads(4, 2) dims(64) dtype(bf16) typical(2, 4096) segments(2)
