@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Reference/Inputs.h"
 #include "IdInputs.h"
+#include "attn/Reference/Interpreter.h"
 #include "attn/Reference/Segments.h"
 #include <algorithm>
-#include "attn/Reference/Interpreter.h"
 #include <cmath>
 #include <numeric>
 #include <random>

@@ -19,6 +19,20 @@ attn.backward @grads of(@p)
 
 // -----
 
+// expected-note @below {{problem declared here}}
+attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16) tiles(128)
+// expected-error @below {{expected a problem without segments and tiles, got: one with tiles}}
+attn.backward @grads of(@p)
+
+// -----
+
+// expected-note @below {{problem declared here}}
+attn.problem @p mask(#attn.causal) layout(thd padded) heads(16, 4) dims(128) dtype(bf16) segments(4)
+// expected-error @below {{expected a problem without segments and tiles, got: one with segments}}
+attn.backward @grads of(@p)
+
+// -----
+
 attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
 // expected-error @below {{expected an identifier as its name, got: "a-b"}}
 attn.backward @"a-b" of(@p)

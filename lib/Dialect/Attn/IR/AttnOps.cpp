@@ -233,6 +233,30 @@ static LogicalResult verifyNames(ProblemOp problem) {
   return success();
 }
 
+ProblemOp BackwardOp::getProblemOp() {
+  return SymbolTable::lookupNearestSymbolFrom<ProblemOp>(*this, getProblemAttr());
+}
+
+LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto problem = symbols.lookupNearestSymbolFrom<ProblemOp>(*this, getProblemAttr());
+  if (!problem) // C1
+    return emitOpError("expected the name of an `attn.problem` of the module, got: ") << getProblemAttr();
+  if (!problem.hasLse()) { // C2
+    InFlightDiagnostic error = emitOpError("expected a problem with outputs(o, lse), got: one without lse");
+    error.attachNote(problem.getLoc()) << "problem declared here";
+    return error;
+  }
+  if (problem.getSegments() || problem.getTiles()) { // C4
+    InFlightDiagnostic error = emitOpError("expected a problem without segments and tiles, got: one with ")
+                               << (problem.getSegments() ? "segments" : "tiles");
+    error.attachNote(problem.getLoc()) << "problem declared here";
+    return error;
+  }
+  if (!isIdentifier(getSymName())) // C3
+    return emitOpError("expected an identifier as its name, got: \"") << getSymName() << "\"";
+  return success();
+}
+
 static LogicalResult verifySegments(ProblemOp problem) {
   if (std::optional<int64_t> segments = problem.getSegments()) { // C11
     for (LayoutAttr layout : {problem.getQLayout(), problem.getKLayout()})
@@ -248,26 +272,6 @@ static LogicalResult verifySegments(ProblemOp problem) {
       return problem.emitOpError("expected packed q with tiles, got: ") << problem.getQLayout();
     return verifyListedTile(problem, *tile);
   }
-  return success();
-}
-
-ProblemOp BackwardOp::getProblemOp() {
-  return SymbolTable::lookupNearestSymbolFrom<ProblemOp>(*this, getProblemAttr());
-}
-
-LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto problem = symbols.lookupNearestSymbolFrom<ProblemOp>(*this, getProblemAttr());
-  if (!problem) // C1
-    return emitOpError("expected the name of an `attn.problem` of the module, got: ") << getProblemAttr();
-  if (!problem.hasLse()) { // C2
-    InFlightDiagnostic error = emitOpError("expected a problem with outputs(o, lse), got: one without lse");
-    error.attachNote(problem.getLoc()) << "problem declared here";
-    return error;
-  }
-  if (problem.getSegments() || problem.getTiles()) // C2
-    return emitOpError("expected a problem without segments and tiles, got: ") << problem;
-  if (!isIdentifier(getSymName())) // C3
-    return emitOpError("expected an identifier as its name, got: \"") << getSymName() << "\"";
   return success();
 }
 

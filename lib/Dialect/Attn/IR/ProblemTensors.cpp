@@ -206,6 +206,7 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
 
 std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
   using T = ProblemTensor;
+  ProblemOp problem = computation.problem;
   std::vector<ProblemTensor> list;
   if (computation.backward) {
     list.emplace_back("statistics", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Two, T::Heads, T::TiledRowsQ});
@@ -213,7 +214,7 @@ std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
     return list;
   }
   llvm::SmallVector<Axis, 5> rows = {T::Splits, T::Heads};
-  if (!computation.problem.getQLayout().isPacked())
+  if (!problem.getQLayout().isPacked())
     rows.push_back(T::Batch);
   rows.push_back(T::RowsQ);
   list.emplace_back("partial_lse", T::Result, T::Float32, rows);

@@ -149,6 +149,8 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     - C1: it names an `attn.problem` of the same module.
     - C2: lse is among the problem's outputs.
     - C3: its name is an identifier.
+    - C4: the problem has no segments and no tiles (its packed layouts get lengths and
+      offsets, as `attn.segments` gives them).
 
     ```mlir
     attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
