@@ -71,7 +71,7 @@ struct Summary {
 /// The problem's text with the heuristic's sizes, but as for few queries: keys shared
 /// out, to few blocks, to as many as there are tiles, and to far more, so that parts
 /// are empty; some or all heads of a group in a tile; or one of the two.
-static std::string textOf(Operation *op) {
+static std::string textOf(mlir::Operation *op) {
   std::string text;
   llvm::raw_string_ostream(text) << *op;
   return text;
