@@ -28,6 +28,7 @@ public:
     b.setInsertionPoint(exists.thenBlock(), exists.thenBlock()->begin());
     lenQ = args.contains("seqlen_q") ? arg("seqlen_q") : Index(0);
     findLengths();
+    leaveNoRowsWithoutSequences();
     if (problem.getQLayout().isPacked())
       firstQuery = math.named(load(offsetsOf("q", problem.getQLayout()), batch), "first");
     findArrays();
@@ -72,6 +73,16 @@ private:
     h = group == 1 ? kvHead : math.named(math.mul(kvHead, group), "h");
     bool packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
     sequences = packed ? math.named(math.max(arg("batch"), 1), "sequences") : arg("batch");
+  }
+
+  /// Of a batch of 0 a packed side may have padding to write; a dense one has a length, and no rows.
+  void leaveNoRowsWithoutSequences() {
+    LayoutAttr q = problem.getQLayout(), kv = problem.getKLayout();
+    auto orNone = [&](Index length) { return math.select(math.lt(0, arg("batch")), length, 0); };
+    if (kv.isPacked() && !q.isPacked())
+      scope.lenQ = lenQ = math.named(orNone(lenQ), "len_q");
+    if (q.isPacked() && !kv.isPacked())
+      scope.lenK = math.named(orNone(scope.lenK), "len_kv");
   }
 
   /// As many keys as rows hold weights of: all that are expected, in whole turns of the lanes.
