@@ -82,7 +82,8 @@ std::string Artifact::toJson(bool withSource) const {
                   {"persistent", grid.persistent},
                   {"rows", grid.rows},
                   {"splits", grid.splits},
-                  {"tiles", grid.tiles},
+                  {"keys", grid.keys},
+                  {"sequence_tiles", grid.sequenceTiles},
                   {"warps", grid.warps}};
   json["notes"] = Json::array();
   for (const auto &[key, value] : notes)
@@ -152,8 +153,9 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
     reader.read(*grid, "persistent", a.grid.persistent);
     reader.read(*grid, "rows", a.grid.rows);
     reader.read(*grid, "splits", a.grid.splits);
-    reader.read(*grid, "tiles", a.grid.tiles);
+    reader.read(*grid, "sequence_tiles", a.grid.sequenceTiles);
     reader.read(*grid, "warps", a.grid.warps);
+    reader.read(*grid, "keys", a.grid.keys);
   }
   if (const Json *params = reader.field(json, "params"); params && params->is_array()) {
     for (const Json &item : *params) {

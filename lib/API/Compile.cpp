@@ -126,38 +126,49 @@ rt::Result<rt::Artifact> Compilation::print(tile::KernelOp kernel, const Target 
 SmallVector<Operation *> attn::programsOf(ModuleOp module) {
   SmallVector<Operation *> programs;
   for (Operation &op : *module.getBody())
-    if (isa<ProblemOp, SegmentsOp>(op))
+    if (isa<ProblemOp, BackwardOp, SegmentsOp>(op))
       programs.push_back(&op);
   return programs;
 }
 
 rt::Result<Operation *> attn::findProgram(ModuleOp module, StringRef name) {
-  SmallVector<Operation *> problems, segments;
+  SmallVector<Operation *> kinds[3]; // backward passes, problems, segments
   std::string names;
   for (Operation *op : programsOf(module)) {
     StringRef own = SymbolTable::getSymbolName(op).getValue();
     if (own == name)
       return op;
     names += (names.empty() ? "@" : ", @") + own.str();
-    (isa<ProblemOp>(op) ? problems : segments).push_back(op);
+    kinds[isa<BackwardOp>(op) ? 0 : isa<ProblemOp>(op) ? 1 : 2].push_back(op);
   }
   if (names.empty())
     return rt::Error{"expected an `attn.problem` in the module, got: none"};
   if (!name.empty())
     return rt::Error{fmt::format("expected one of the module's problems {}, got: @{}", names, name.str())};
-  ArrayRef<Operation *> choice = problems.empty() ? segments : problems;
+  ArrayRef<Operation *> choice = *llvm::find_if(kinds, [](auto &ops) { return !ops.empty(); });
   if (choice.size() > 1)
     return rt::Error{fmt::format("expected the name of one of the module's problems, got: {}", names)};
   return choice.front();
 }
 
-rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
+rt::Result<Computation> attn::findComputation(ModuleOp module, StringRef name) {
   rt::Result<Operation *> found = findProgram(module, name);
   if (!found)
     return found.error();
   if (auto problem = dyn_cast<ProblemOp>(*found))
-    return problem;
+    return Computation(problem);
+  if (auto backward = dyn_cast<BackwardOp>(*found))
+    return Computation(backward);
   return rt::Error{fmt::format("expected an `attn.problem`, got: `{}`", (*found)->getName().getStringRef().str())};
+}
+
+rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
+  rt::Result<Computation> found = findComputation(module, name);
+  if (!found)
+    return found.error();
+  if (!found->backward)
+    return ProblemOp(found->problem);
+  return rt::Error{"expected an `attn.problem`, got: `attn.backward`"};
 }
 
 rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const Target &target, int fallback,
@@ -169,13 +180,19 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   if (!found)
     return found.error();
   auto problem = dyn_cast<ProblemOp>(*found);
+  auto backward = dyn_cast<BackwardOp>(*found);
   std::string symbol = SymbolTable::getSymbolName(*found).str();
   Program program;
-  program.signature = problem ? Signature::of(problem) : Signature::of(cast<SegmentsOp>(*found));
+  program.signature = problem    ? Signature::of(problem)
+                      : backward ? Signature::of(backward)
+                                 : Signature::of(cast<SegmentsOp>(*found));
   bool givenConfig = !problem || problem.getConfigAttr();
-  for (Operation *other : programsOf(**module))
-    if (other != *found)
+  for (Operation *other : programsOf(**module)) {
+    if (backward && other == backward.getProblemOp()) // described for others, and no program itself
+      SymbolTable::setSymbolVisibility(other, SymbolTable::Visibility::Private);
+    else if (other != *found)
       other->erase();
+  }
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)
     return lowered.error();
   llvm::StringSet<> arguments;
@@ -185,7 +202,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
       return artifact.error();
     if (kernel.getSymName() == symbol) {
       program.main = program.kernels.size();
-      program.kvTile = kernel.getConfig().getKvTile();
+      program.qTile = kernel.getConfig().getQueries(), program.kvTile = kernel.getConfig().getKvTile();
       program.hasFallback = !target.isHost() && !givenConfig && attn::fallbackOf(kernel.getConfig());
     }
     for (const rt::Param &param : artifact->params)

@@ -232,7 +232,7 @@ rt::Status Kernel::checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &
       return s;
     if (cu.empty())
       continue; // dense
-    if (llvm::Error bad = checkOffsets(side, cu, offsets, rows))
+    if (llvm::Error bad = checkOffsets(side, cu, offsets, rows, /*writesKv=*/program.signature.find("dk")))
       return rt::Error{llvm::toString(std::move(bad))};
     std::vector<int32_t> tiles, count;
     if (rt::Status s = contents(fmt::format("tiles_{}", side), tiles); !s)

@@ -20,13 +20,13 @@ llvm::SmallVector<int64_t, 4> attn::contiguousStrides(llvm::ArrayRef<int64_t> sh
   return strides;
 }
 
-Signature Signature::of(ProblemOp problem) {
+Signature Signature::of(Computation computation) {
   Signature s;
-  s.fixed = FixedSizes::of(problem);
-  const Dtype dtypes[] = {problem.getDtype().isBF16() ? Dtype::BF16 : Dtype::F16, Dtype::F32, Dtype::I32};
-  for (ProblemTensor &tensor : tensorsOf(problem))
+  s.fixed = FixedSizes::of(computation);
+  const Dtype dtypes[] = {computation.problem.getDtype().isBF16() ? Dtype::BF16 : Dtype::F16, Dtype::F32, Dtype::I32};
+  for (ProblemTensor &tensor : tensorsOf(computation))
     s.tensors.push_back({std::move(tensor), dtypes[tensor.element]});
-  for (ProblemTensor &tensor : scratchOf(problem))
+  for (ProblemTensor &tensor : scratchOf(computation))
     s.scratch.push_back({std::move(tensor), dtypes[tensor.element]});
   return s;
 }
@@ -196,10 +196,11 @@ rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, 
     return rt::Error{fmt::format("kernel argument `{}` belongs to no tensor", param.name)};
   };
   int64_t parts = artifact.grid.splits == 1 ? 1 : sizes.splits;
-  binding.blocks = artifact.grid.blocks(artifact.grid.rows ? sizes.idRows : sizes.batch, sizes.rowsQ, parts);
+  binding.blocks = artifact.grid.blocks(artifact.grid.rows ? sizes.idRows : sizes.batch,
+                                        artifact.grid.keys ? sizes.rowsKv : sizes.rowsQ, parts);
   if (binding.blocks > INT32_MAX)
     return rt::Error{fmt::format("expected at most 2^31 - 1 blocks, got: {}", binding.blocks)};
-  if (int64_t warps = binding.blocks * artifact.grid.warps; artifact.grid.tiles && warps > INT32_MAX)
+  if (int64_t warps = binding.blocks * artifact.grid.warps; artifact.grid.sequenceTiles && warps > INT32_MAX)
     return rt::Error{fmt::format("expected at most 2^31 - 1 warps of a streaming kernel, got: {}", warps)};
   binding.values.clear();
   size_t maps = 0;

@@ -4,6 +4,7 @@
 // written by ForwardKernel, or, on strips, by StreamingKernel; that of attn.segments by
 // SegmentsKernel.
 //
+#include "BackwardKernel.h"
 #include "ForwardKernel.h"
 #include "KernelArguments.h"
 #include "SegmentsKernel.h"
@@ -35,11 +36,62 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       getOperation().emitError("expected fallback not to be negative, got: ") << fallback.getValue();
       return signalPassFailure();
     }
-    for (ProblemOp problem : llvm::make_early_inc_range(getOperation().getOps<ProblemOp>()))
-      if (failed(convert(problem)))
+    for (BackwardOp backward : llvm::make_early_inc_range(getOperation().getOps<BackwardOp>()))
+      if (failed(convert(backward)))
+        return signalPassFailure();
+    for (ProblemOp problem : llvm::make_early_inc_range(getOperation().getOps<ProblemOp>())) {
+      if (problem.isPrivate()) // described for others
+        problem.erase();
+      else if (failed(convert(problem)))
         signalPassFailure();
+    }
     for (SegmentsOp segments : llvm::make_early_inc_range(getOperation().getOps<SegmentsOp>()))
       writeSegments(segments, target, clusterOf(target));
+  }
+
+  LogicalResult convert(BackwardOp backward) {
+    Attribute given = backward.getConfigAttr();
+    if (given && !isa<ConfigAttr>(given))
+      return backward.emitOpError("expected a #tile.config as its config, got: ") << given;
+    ConfigAttr streamed = given ? cast<ConfigAttr>(given) : chooseStreamedBackward(backward, target);
+    if (streamed && streamed.hasStrips())
+      return stream(backward, streamed);
+    ProblemOp problem = backward.getProblemOp();
+    if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > 256)
+      return backward.emitOpError("expected no score modifiers, and no config but one with lanes, for head dims beyond 256, "
+                                  "got: dim ")
+             << dim;
+    BackwardConfigs configs = chooseBackwardConfigs(backward, target, arch);
+    ConfigAttr keys = configs.keys;
+    bool roles = target == "sm_90a";
+    if (keys.getKvTile() % (16 * keys.getWarps()) || statisticsTile % keys.getQTile() ||
+        (roles && (keys.getWarps() % 4 || keys.getKvTile() != 16 * keys.getWarps())))
+      return backward.emitOpError("expected a q_tile that divides ")
+             << statisticsTile << " and a kv_tile " << (roles ? "of 16 rows for each of 4, 8 or 12 warps" : "in multiples of 16 * warps")
+             << " for target `" << target << "`, got: " << keys;
+    writeBackward(backward, target, configs);
+    return success();
+  }
+
+  LogicalResult stream(BackwardOp backward, ConfigAttr config) {
+    if (!backward.getProblemOp().getModifiers().empty() || config.getPackHeads() != 1)
+      return backward.emitOpError("expected neither score modifiers nor pack_heads with a config of lanes, got: ")
+             << config;
+    writeStreamingBackward(backward, generic(), onTarget(config));
+    return success();
+  }
+
+  /// The target of what is not for Hopper alone.
+  StringRef generic() { return target == "sm_90a" ? StringRef("sm_80") : StringRef(target.getValue()); }
+
+  /// What a config is on a CPU: there are no registers to hold Q in, and no lanes; a strip is a thread's.
+  ConfigAttr onTarget(ConfigAttr config) {
+    if (target != "cpu")
+      return config;
+    if (config.hasStrips())
+      return ConfigAttr::ofStrips(&getContext(), config.getQTile(), config.getKvTile(), config.getPackHeads(),
+                                  /*lanes=*/32, /*warps=*/1, /*blocks=*/1);
+    return config.withHoldQ(false);
   }
 
   LogicalResult convert(ProblemOp problem) {
@@ -52,22 +104,16 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       if (!config)
         return problem.emitOpError("expected a #tile.config as its config, got: ") << given;
     }
-    if (target == "cpu" && config.getHoldQ()) // a CPU has no registers to hold Q in
-      config = config.withHoldQ(false);
-    if (target == "cpu" && config.hasStrips()) // nor lanes: a strip is a thread's
-      config = ConfigAttr::ofStrips(&getContext(), config.getQTile(), config.getKvTile(), config.getPackHeads(),
-                                    /*lanes=*/32, /*warps=*/1, /*blocks=*/1);
+    config = onTarget(config);
     if (failed(checkConfig(problem, config)))
       return failure();
     if (problem.getSegments())
       expandSegments(problem);
     OpBuilder b(problem);
-    // Nothing of them is for Hopper alone: kernels on strips, and those that merge.
-    StringRef generic = target == "sm_90a" ? StringRef("sm_80") : StringRef(target.getValue());
     if (config.hasStrips()) {
       writeStreaming(problem,
                      KernelArguments::ofForward(problem, config, /*boxes=*/false)
-                         .makeKernel(b, problem.getLoc(), problem.getSymName(), generic,
+                         .makeKernel(b, problem.getLoc(), problem.getSymName(), generic(),
                                      streamingGrid(problem, config), config),
                      config);
       problem.erase();
@@ -79,14 +125,14 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     writeForward(problem,
                  KernelArguments::ofForward(problem, config, boxes)
                      .makeKernel(b, loc, problem.getSymName(), target,
-                                 {packed, int64_t(problem.getHeads()) / config.getPackHeads(), {}, {}}, config),
+                                 {packed, int64_t(problem.getHeads()) / config.getPackHeads()}, config),
                  config);
     if (config.isSplit()) {
       std::string name = (problem.getSymName() + "_merge").str();
       while (SymbolTable::lookupSymbolIn(getOperation(), name))
         name += "_";
       writeMerge(problem, KernelArguments::ofMerge(problem).makeKernel(
-                              b, loc, name, generic, {packed, int64_t(problem.getHeads()), {}, {}},
+                              b, loc, name, generic(), {packed, int64_t(problem.getHeads())},
                               mergeConfig(&getContext())));
     }
     problem.erase();

@@ -82,6 +82,25 @@ static tile::ConfigAttr chooseStrips(ProblemOp problem) {
   return tile::ConfigAttr::ofStrips(problem.getContext(), rows, keys, pack, lanes, /*warps=*/4, blocks);
 }
 
+// Measured on an H200 (docs/Schedules/streaming.md). With one row a group of lanes, a key at a time
+// leaves registers for 32 warps, and these for what is under way. Where rows have to be read
+// again for each key, two of them and two keys; a pair of a row and a key then takes 0.13 ns,
+// and the kernels on tiles 60 ns a sequence and head.
+tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringRef target) {
+  ProblemOp problem = backward.getProblemOp();
+  std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
+  int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), group = problem.getHeads() / problem.getKvHeads();
+  bool isShort = queries && *queries * group * *keys <= 450 && *keys <= 64;
+  if (!problem.getModifiers().empty() || (!isShort && dim <= 256))
+    return {};
+  int64_t lanes = std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32), own = llvm::divideCeil(dim / 8, lanes);
+  int64_t rows = own == 1 && queries.value_or(1) > 1 ? 2 : 1;
+  int64_t step = rows, blocks = rows == 2 ? 4 : own == 2 ? 4 : 8;
+  if (target == "cpu")
+    return tile::ConfigAttr::ofStrips(problem.getContext(), rows, 4, 1, /*lanes=*/32, /*warps=*/1, /*blocks=*/1);
+  return tile::ConfigAttr::ofStrips(problem.getContext(), rows, step, /*packHeads=*/1, lanes, /*warps=*/4, blocks);
+}
+
 // Measured on an H200 (docs/Schedules/hopper-forward.md). Three warpgroups of 64 rows
 // hide each other's exponents, which at 64 columns take as long as the products, and
 // more so if they take turns; at 128 they have registers for 80 keys only, which pays

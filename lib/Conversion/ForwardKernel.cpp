@@ -5,7 +5,7 @@
 // everything clever is a later pass.
 //
 #include "ForwardKernel.h"
-#include "AttentionBody.h"
+#include "ForwardBody.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <numeric>
@@ -17,10 +17,10 @@ using namespace attn::tile;
 namespace {
 
 /// Builds the body of one kernel.
-class ForwardKernel : AttentionBody {
+class ForwardKernel : ForwardBody {
 public:
   ForwardKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config)
-      : AttentionBody(problem, kernel, config), boxes(kernel.isPersistent()) {}
+      : ForwardBody(problem, kernel, config), boxes(kernel.isPersistent()) {}
 
   void build() {
     declarePlaces();
@@ -107,11 +107,6 @@ private:
     rows = writeRows = math.named(math.min(math.sub(seqlen, q0), config.getQueries()), "rows");
     lenQ = seqlen;
     first = q0;
-  }
-
-  bool growsWithRows() {
-    MaskScope none;
-    return KeyWalk(problem.getMask(), none).growsWithRows();
   }
 
   /// Likewise; slots of several sequences, so all heads of a slot together.
@@ -272,9 +267,9 @@ private:
   void buildLoop(KeyWalk &walk, ArrayRef<KeyRun> forward, Value keys, Value values) {
     bool backward = walksBackward();
     SmallVector<KeyRun> runs = backward ? reversed(math, forward) : SmallVector<KeyRun>(forward);
-    KvLoopOp loop = makeLoop(runs);
+    KvLoopOp loop = createLoop(runs);
     if (!loop)
-      return;
+      return; // no row sees any key
     Block &body = loop.getBody().front();
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&body);
@@ -307,13 +302,6 @@ private:
     wait(MmaPvOp::create(b, loc, acc, s, V, /*guarded=*/!boxes, Value()).getToken());
     YieldOp::create(b, loc, ValueRange());
     buildTests(walk, keep.getBody());
-  }
-
-  /// The place's rows of a head, from `row` (of the sequence, or of all tokens when packed) on.
-  Value copyBox(Value place, StringRef tensor, Index row, Index head) {
-    Index sequence = args.contains((tensor + "_batch").str()) ? batch : Index(0);
-    return CopyBoxOp::create(b, loc, place, args[(tensor + "_map").str()], math.value(row), math.value(head),
-                             math.value(sequence));
   }
 
   void storePadding(OpBuilder &at) {

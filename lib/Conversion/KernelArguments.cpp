@@ -45,6 +45,33 @@ KernelArguments KernelArguments::ofMerge(ProblemOp problem) {
   return arguments;
 }
 
+KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<StringRef> names, bool boxes,
+                                            llvm::function_ref<int64_t(StringRef)> rows) {
+  KernelArguments arguments;
+  ProblemOp problem = backward.getProblemOp();
+  Builder b(problem.getContext());
+  std::vector<ProblemTensor> plain;
+  SmallVector<StringRef> boxed;
+  for (ProblemTensor &tensor : tensorsOf(backward)) {
+    const auto *name = llvm::find(names, tensor.name);
+    if (boxes && name != names.end() && tensor.role == ProblemTensor::Operand)
+      boxed.push_back(*name);
+    else if (tensor.role == ProblemTensor::Array || name != names.end())
+      plain.push_back(std::move(tensor));
+  }
+  arguments.addPointers(problem, plain);
+  arguments.add("statistics", tile::PtrType::get(b.getContext(), b.getF32Type()));
+  arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
+  arguments.addStrides(problem, plain);
+  for (StringRef name : boxed)
+    arguments.add(name + "_map", tile::MapType::get(b.getContext(), rows(name), 1, problem.getDtype()));
+  if (boxes) {
+    arguments.add("blocks", b.getI32Type());
+    arguments.add("queue", tile::QueueType::get(b.getContext()));
+  }
+  return arguments;
+}
+
 KernelArguments KernelArguments::ofSegments(SegmentsOp segments) {
   KernelArguments arguments;
   Builder b(segments.getContext());
@@ -67,8 +94,8 @@ tile::KernelOp KernelArguments::makeKernel(OpBuilder &b, Location loc, StringRef
     names.push_back(b.getStringAttr(argument));
     types.push_back(type);
   }
-  auto kernel = tile::KernelOp::create(b, loc, name, b.getArrayAttr(names), target, grid.packed, grid.heads, grid.tiles,
-                                       grid.cluster, config, IntegerAttr());
+  auto kernel = tile::KernelOp::create(b, loc, name, b.getArrayAttr(names), target, grid.packed, grid.keys,
+                                       grid.heads, grid.tiles, grid.cluster, config, IntegerAttr());
   kernel.getBody().emplaceBlock().addArguments(types, SmallVector<Location>(types.size(), loc));
   return kernel;
 }
@@ -88,7 +115,7 @@ void KernelArguments::addPartial(ProblemOp problem) {
     add(name, tile::PtrType::get(problem.getContext(), Float32Type::get(problem.getContext())));
 }
 
-void KernelArguments::addSizes(ProblemOp problem, bool keys) {
+void KernelArguments::addSizes(ProblemOp problem, bool keys, bool totalKeys) {
   Type i32 = IntegerType::get(problem.getContext(), 32);
   add("batch", i32);
   add(problem.getQLayout().isPacked() ? "total_q" : "seqlen_q", i32);
@@ -96,9 +123,9 @@ void KernelArguments::addSizes(ProblemOp problem, bool keys) {
     add("seqlen_kv", i32);
   // Where heads of an array of packed keys stand.
   if (keys && problem.getKLayout().isPacked() &&
-      llvm::any_of(distinctOperands(problem.getMask()), [](const MaskOperand &array) {
+      (totalKeys || llvm::any_of(distinctOperands(problem.getMask()), [](const MaskOperand &array) {
         return array.shape == OperandShape::PerKey && array.heads != OperandHeads::shared;
-      }))
+      })))
     add("total_kv", i32);
 }
 

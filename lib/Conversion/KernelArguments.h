@@ -16,6 +16,7 @@ namespace attn {
 struct KernelGrid {
   bool packed = false;
   int64_t heads = 1;
+  bool keys = false; ///< tiles are of keys, heads are kv heads
   mlir::IntegerAttr tiles;   ///< null but for kernels on strips
   mlir::IntegerAttr cluster; ///< null but for rows
 };
@@ -37,6 +38,11 @@ struct KernelGrid {
 struct KernelArguments {
   static KernelArguments ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes);
   static KernelArguments ofMerge(ProblemOp problem);
+  /// Of a backward pass, a kernel that has these of its tensors, in the order of
+  /// `tensorsOf`, with all arrays, `statistics` and the sizes of both sides. With `boxes`
+  /// those that are only read are `<tensor>_map`s: of `rows(tensor)` rows.
+  static KernelArguments ofBackward(BackwardOp backward, llvm::ArrayRef<llvm::StringRef> tensors, bool boxes,
+                                    llvm::function_ref<int64_t(llvm::StringRef)> rows);
   /// Tensors (int32), `batch`, `seqlen_q`, `seqlen_kv`, with positions `position_rows_q`
   /// and `position_rows_kv`, the `queue`.
   static KernelArguments ofSegments(SegmentsOp segments);
@@ -50,7 +56,7 @@ struct KernelArguments {
 private:
   void addPointers(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors);
   void addPartial(ProblemOp problem);
-  void addSizes(ProblemOp problem, bool keys);
+  void addSizes(ProblemOp problem, bool keys, bool totalKeys = false);
   void addStrides(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors);
   void add(const llvm::Twine &name, mlir::Type type) { list.emplace_back(name.str(), type); }
 };

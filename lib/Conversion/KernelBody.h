@@ -68,12 +68,14 @@ protected:
     return tile::AdvanceOp::create(b, named, args[tensor], offset);
   }
 
-  mlir::Value lsePointer(Index row, Index batch, Index head) {
-    mlir::Value offset = add(mul(wide(head), args["lse_head"]), wide(row));
-    if (mlir::Value stride = args.lookup("lse_batch"))
+  /// Likewise of lse or its gradient.
+  mlir::Value statisticPointer(llvm::StringRef tensor, Index row, Index batch, Index head) {
+    mlir::Value offset = add(mul(wide(head), args[(tensor + "_head").str()]), wide(row));
+    if (mlir::Value stride = args.lookup((tensor + "_batch").str()))
       offset = add(mul(wide(batch), stride), offset);
-    return tile::AdvanceOp::create(b, loc, args["lse"], offset);
+    return tile::AdvanceOp::create(b, loc, args[tensor], offset);
   }
+  mlir::Value lsePointer(Index row, Index batch, Index head) { return statisticPointer("lse", row, batch, head); }
 
   /// Rows of q's tensor, of all sequences: what `partial_o` and `partial_lse` have for each head.
   mlir::Value rowsInAll() {

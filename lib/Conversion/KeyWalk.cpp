@@ -58,15 +58,25 @@ llvm::SmallVector<Cond> KeyWalk::tests(IndexMath &math, Index q, Index k) {
   return tests;
 }
 
+KeyWalk::Tests KeyWalk::numbers(bool withLower) {
+  Tests numbers;
+  for (int64_t test = lower && !withLower, n = (lower ? 2 : 1) + others.size(); test < n; ++test)
+    numbers.push_back(test);
+  return numbers;
+}
+
 llvm::SmallVector<KeyRun> KeyWalk::runs(IndexMath &math, Interval queries, int64_t kvTile) {
-  TileRanges ranges = mask.keyRanges(math, scope, queries);
   // Behind a full tile of a single run no key lies before any row's first one.
-  llvm::SmallVector<int64_t> every, behindFull;
-  for (int64_t test = 0, n = (lower ? 2 : 1) + others.size(); test < n; ++test) {
-    every.push_back(test);
-    if (!lower || test != 0)
-      behindFull.push_back(test);
-  }
+  return runsOf(math, mask.keyRanges(math, scope, queries), kvTile, numbers(/*withLower=*/false), std::nullopt);
+}
+
+llvm::SmallVector<KeyRun> KeyWalk::queryRuns(IndexMath &math, Interval keys, int64_t qTile) {
+  return runsOf(math, mask.queryRanges(math, scope, keys), qTile, numbers(/*withLower=*/true), scope.lenQ);
+}
+
+llvm::SmallVector<KeyRun> KeyWalk::runsOf(IndexMath &math, const TileRanges &ranges, int64_t tile, const Tests &last,
+                                          std::optional<Index> whole) {
+  const Tests every = numbers(/*withLower=*/true);
 
   // Each run has at most one stretch of full tiles: that of the interval of
   // `all` with its place, counted from the end. Others would be as right but are
@@ -76,7 +86,7 @@ llvm::SmallVector<KeyRun> KeyWalk::runs(IndexMath &math, Interval queries, int64
   Index cursor = 0; // first tile not yet visited
   for (auto [i, some] : llvm::enumerate(ranges.some)) {
     KeyRun run;
-    Index begin = math.floorDiv(some.lo, kvTile), end = math.ceilDiv(some.hi, kvTile);
+    Index begin = math.floorDiv(some.lo, tile), end = math.ceilDiv(some.hi, tile);
     if (!runs.empty())
       begin = math.max(begin, cursor);
     Cond live = some.lo.is(0) ? Cond::of(true) : math.lt(some.lo, some.hi);
@@ -97,14 +107,16 @@ llvm::SmallVector<KeyRun> KeyWalk::runs(IndexMath &math, Interval queries, int64
     bool hasFull = i >= skipped && !ranges.all.empty();
     if (hasFull) {
       const Interval &all = ranges.all[ranges.all.size() - (ranges.some.size() - i)];
-      Index from = math.ceilDiv(all.lo, kvTile), to = math.floorDiv(all.hi, kvTile);
+      bool open = whole && all.hi == *whole && some.hi == *whole;
+      Index from = math.ceilDiv(all.lo, tile), to = open ? end : math.floorDiv(all.hi, tile);
       if (!(from == begin))
         from = math.min(math.max(from, begin), end);
-      to = math.min(from.is(0) ? to : math.max(to, from), end);
+      if (!open)
+        to = math.min(from.is(0) ? to : math.max(to, from), end);
       extend(math.named(from, "full_begin"), every);
-      extend(math.named(to, "full_end"), {});
+      extend(open ? end : math.named(to, "full_end"), {});
     }
-    extend(end, hasFull && single ? behindFull : every);
+    extend(end, hasFull && single ? last : every);
     if (run.tests.empty())
       continue;
     // NOTE: empty intervals stand anywhere, so they must not move the cursor.

@@ -6,7 +6,7 @@
 // right, each warp then takes several turns.
 //
 #include "StreamingKernel.h"
-#include "AttentionBody.h"
+#include "ForwardBody.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -29,10 +29,10 @@ KernelGrid attn::streamingGrid(ProblemOp problem, ConfigAttr config) {
 
 namespace {
 
-class StreamingKernel : AttentionBody {
+class StreamingKernel : ForwardBody {
 public:
   StreamingKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config)
-      : AttentionBody(problem, kernel, config), groups(kernel.getHeads()), tiles(*kernel.getTiles()) {}
+      : ForwardBody(problem, kernel, config), groups(kernel.getHeads()), tiles(*kernel.getTiles()) {}
 
   void build() {
     declarePlaces();
@@ -138,7 +138,7 @@ private:
 
   void walkKeys(Index rows) {
     KeyWalk walk(problem.getMask(), scope);
-    KvLoopOp loop = makeLoop(walk.runs(math, {q0, math.add(q0, rows)}, config.getKvTile()));
+    KvLoopOp loop = createLoop(walk.runs(math, {q0, math.add(q0, rows)}, config.getKvTile()));
     if (!loop)
       return;
     OpBuilder::InsertionGuard guard(b);

@@ -13,6 +13,10 @@ KernelGrid streamingGrid(ProblemOp problem, tile::ConfigAttr config);
 /// query rows of a few heads of one sequence.
 void writeStreaming(ProblemOp problem, tile::KernelOp kernel, tile::ConfigAttr config);
 
+/// The same of a backward pass without score modifiers: all rows and keys of a sequence,
+/// one kernel for all gradients.
+void writeStreamingBackward(BackwardOp backward, llvm::StringRef target, tile::ConfigAttr config);
+
 } // namespace attn
 
 #endif // ATTN_LIB_CONVERSION_STREAMINGKERNEL_H

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Reference/Inputs.h"
 #include "IdInputs.h"
+#include "attn/Reference/Interpreter.h"
 #include "attn/Reference/Segments.h"
 #include <algorithm>
 #include <cmath>
@@ -77,7 +78,7 @@ struct PackedSide {
 } // namespace
 
 /// What a given array says must make sense before anything is made from it.
-static llvm::Error checkGiven(const PackedSide &side, const Tensors &tensors) {
+static llvm::Error checkGiven(const PackedSide &side, const Tensors &tensors, bool writesKv) {
   auto contents = [&](const char *prefix) {
     auto it = tensors.find(prefix + side.side);
     return it == tensors.end() ? llvm::ArrayRef<int32_t>()
@@ -85,19 +86,19 @@ static llvm::Error checkGiven(const PackedSide &side, const Tensors &tensors) {
   };
   llvm::ArrayRef<int32_t> cu = contents("cu_seqlens_");
   return cu.empty() ? llvm::Error::success()
-                    : attn::checkOffsets(side.side, cu, contents("padded_offsets_"), maxElements);
+                    : attn::checkOffsets(side.side, cu, contents("padded_offsets_"), maxElements, writesKv);
 }
 
 /// NaN in the rows of a packed tensor that belong to no sequence.
-static void poisonPadding(Tensor &tensor, const Tensors &tensors, llvm::StringRef side, bool padded) {
-  std::vector<bool> used(tensor.shape()[0], false);
+static void poisonPadding(Tensor &tensor, const Tensors &tensors, llvm::StringRef side, bool padded, int rowAxis) {
+  std::vector<bool> used(tensor.shape()[rowAxis], false);
   const Tensor &offsets = tensors.find(((padded ? "padded_offsets_" : "cu_seqlens_") + side).str())->second;
   for (auto [b, length] : llvm::enumerate(lengthsOf(tensors, side)))
     for (int64_t i = 0; i < length; ++i)
       if (int64_t row = int64_t(offsets.load(b)) + i; row >= 0 && row < int64_t(used.size()))
         used[row] = true;
   tensor.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
-    if (!used[index[0]])
+    if (!used[index[rowAxis]])
       tensor.store(tensor.offset(index), std::nan(""));
   });
 }
@@ -151,11 +152,34 @@ static Tensor maskArray(ProblemOp problem, llvm::StringRef name, llvm::ArrayRef<
   });
 }
 
-llvm::Expected<Sizes> reference::addMissingArrays(ProblemOp problem, InputSizes sizes, uint64_t seed,
+/// o and lse that follow from the other tensors, rounded as a kernel leaves them; NaN in padding.
+static llvm::Error addForwardResults(ProblemOp problem, Tensors &tensors) {
+  Tensors inputs;
+  std::vector<ProblemTensor> list = tensorsOf(problem);
+  for (const ProblemTensor &spec : list)
+    if (spec.role != ProblemTensor::Result)
+      inputs[spec.name] = tensors.lookup(spec.name);
+  llvm::Expected<Outputs> outputs = interpret(problem, inputs);
+  if (!outputs)
+    return outputs.takeError();
+  for (auto [name, values, dtype] :
+       {std::tuple("o", &outputs->o, dtypeOf(problem)), std::tuple("lse", &outputs->lse, Dtype::F32)}) {
+    if (tensors.count(name))
+      continue;
+    Tensor rounded = values->to(dtype);
+    if (problem.getQLayout().isPacked())
+      poisonPadding(rounded, tensors, "q", problem.getQLayout().getPadded(), /*rowAxis=*/dtype == Dtype::F32);
+    tensors[name] = std::move(rounded);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<Sizes> reference::addMissingArrays(Computation computation, InputSizes sizes, uint64_t seed,
                                                   Tensors &tensors) {
   std::mt19937_64 rng(seed);
+  ProblemOp problem = computation.problem;
   // What is given decides what is made.
-  std::vector<ProblemTensor> list = tensorsOf(problem);
+  std::vector<ProblemTensor> list = tensorsOf(computation);
   for (ProblemTensor &spec : list) {
     auto given = tensors.find(spec.name);
     if (given == tensors.end() || given->second.shape().size() != spec.axes.size())
@@ -186,7 +210,7 @@ llvm::Expected<Sizes> reference::addMissingArrays(ProblemOp problem, InputSizes 
   for (auto [side, rows] : {std::pair(&q, &made.rowsQ), std::pair(&kv, &made.rowsKv)}) {
     if (!side->layout.isPacked() || problem.getSegments())
       continue;
-    if (llvm::Error error = checkGiven(*side, tensors))
+    if (llvm::Error error = checkGiven(*side, tensors, bool(computation.backward)))
       return error;
     side->lengths.resize(side->lengths.empty() || tensors.count("cu_seqlens_" + side->side) ? sizes.batch
                                                                                             : side->lengths.size());
@@ -199,7 +223,7 @@ llvm::Expected<Sizes> reference::addMissingArrays(ProblemOp problem, InputSizes 
   for (auto [i, spec] : llvm::enumerate(list)) {
     if (spec.role != ProblemTensor::Array || tensors.count(spec.name))
       continue;
-    Shape shape = spec.shape(problem, made);
+    Shape shape = spec.shape(computation, made);
     if (llvm::Error error = checkSize(spec.name, shape))
       return error;
     if (spec.element == ProblemTensor::Float32) {
@@ -213,38 +237,44 @@ llvm::Expected<Sizes> reference::addMissingArrays(ProblemOp problem, InputSizes 
   return made;
 }
 
-llvm::Error reference::addMissingInputs(ProblemOp problem, InputSizes sizes, uint64_t seed, Tensors &tensors) {
-  llvm::Expected<Sizes> made = addMissingArrays(problem, std::move(sizes), seed, tensors);
+llvm::Error reference::addMissingInputs(Computation computation, InputSizes sizes, uint64_t seed, Tensors &tensors) {
+  ProblemOp problem = computation.problem;
+  llvm::Expected<Sizes> made = addMissingArrays(computation, std::move(sizes), seed, tensors);
   if (!made)
     return made.takeError();
-  for (auto [i, spec] : llvm::enumerate(tensorsOf(problem))) {
+  for (auto [i, spec] : llvm::enumerate(tensorsOf(computation))) {
     if (spec.role != ProblemTensor::Operand || tensors.count(spec.name))
       continue;
-    Shape shape = spec.shape(problem, *made);
+    if (computation.backward && (spec.name == "o" || spec.name == "lse"))
+      continue; // they follow from the others
+    Shape shape = spec.shape(computation, *made);
     if (llvm::Error error = checkSize(spec.name, shape))
       return error;
-    Tensor tensor(dtypeOf(problem), shape);
+    Tensor tensor(spec.element == ProblemTensor::Float32 ? Dtype::F32 : dtypeOf(problem), shape);
     tensor.fillNormal(seed * 1000003 + i);
-    bool isQ = spec.name == "q";
-    LayoutAttr layout = isQ ? problem.getQLayout() : problem.getKLayout();
+    bool ofKeys = spec.name == "k" || spec.name == "v";
+    LayoutAttr layout = ofKeys ? problem.getKLayout() : problem.getQLayout();
     if (problem.getSegments())
-      poisonWithoutId(tensor, tensors[isQ ? "ids_q" : "ids_kv"]);
+      poisonWithoutId(tensor, tensors[ofKeys ? "ids_kv" : "ids_q"]);
     else if (layout.isPacked())
-      poisonPadding(tensor, tensors, isQ ? "q" : "kv", layout.getPadded());
+      poisonPadding(tensor, tensors, ofKeys ? "kv" : "q", layout.getPadded(), spec.rowAxis);
     tensors[spec.name] = std::move(tensor);
   }
-  return checkTensors(problem, tensors).takeError();
+  if (computation.backward)
+    if (llvm::Error error = addForwardResults(problem, tensors))
+      return error;
+  return checkTensors(computation, tensors).takeError();
 }
 
-Tensors reference::poisonedResults(ProblemOp problem, const Sizes &sizes) {
+Tensors reference::poisonedResults(Computation computation, const Sizes &sizes) {
   Tensors results;
-  for (ProblemTensor &spec : tensorsOf(problem)) {
+  for (ProblemTensor &spec : tensorsOf(computation)) {
     if (spec.role != ProblemTensor::Result)
       continue;
-    Dtype dtype = spec.element == ProblemTensor::Data      ? dtypeOf(problem)
+    Dtype dtype = spec.element == ProblemTensor::Data      ? dtypeOf(computation.problem)
                   : spec.element == ProblemTensor::Float32 ? Dtype::F32
                                                            : Dtype::I32;
-    Tensor tensor(dtype, spec.shape(problem, sizes));
+    Tensor tensor(dtype, spec.shape(computation, sizes));
     llvm::fill(tensor.bytes(), char(0xff));
     results[spec.name] = std::move(tensor);
   }

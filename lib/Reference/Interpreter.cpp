@@ -3,12 +3,9 @@
 // For each row: collect the keys that the mask keeps, then the formula of
 // `attn.problem`, literally. Only visible keys and values are ever read.
 //
-#include "attn/Reference/Interpreter.h"
+#include "Vectors.h"
 #include "attn/Reference/Segments.h"
-#include "attn/Reference/Sequences.h"
-#include <atomic>
 #include <cmath>
-#include <thread>
 
 using namespace attn;
 using namespace attn::reference;
@@ -17,91 +14,32 @@ static constexpr double infinity = std::numeric_limits<double>::infinity();
 static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
 namespace {
-class Interpreter {
+class Interpreter : Vectors {
 public:
   Interpreter(ProblemOp problem, const Tensors &inputs, const Sizes &sizes);
 
   Outputs run(llvm::function_ref<bool(const Row &)> wanted);
 
 private:
-  const Tensor &input(llvm::StringRef name) const { return inputs.find(name)->second; }
-  ScorePoint pointOf(const Row &row) const;
   void evaluate(const Row &row, Outputs &outputs) const;
 
-  const Tensors &inputs;
-  Sequences sequences;
-  MaskInterface mask;
-  llvm::SmallVector<ScoreModifierInterface> modifiers;
-  LayoutAttr qLayout, kLayout, vLayout, oLayout;
-  int64_t heads, kvHeads, dimQk, dimV;
-  double scale;
   Shape oShape, lseShape;
 };
 } // namespace
 
-/// Offset of the first element of a row in a tensor of the given layout. `row`
-/// counts from the start of the batch entry, or of the tensor when packed.
-static int64_t offsetOf(const Tensor &tensor, LayoutAttr layout, int64_t sequence, int64_t head, int64_t row) {
-  switch (layout.getKind()) {
-  case LayoutKind::bshd:
-    return tensor.offset({sequence, row, head});
-  case LayoutKind::sbhd:
-    return tensor.offset({row, sequence, head});
-  case LayoutKind::bhsd:
-    return tensor.offset({sequence, head, row});
-  case LayoutKind::thd:
-    return tensor.offset({row, head});
-  }
-  llvm_unreachable("covered");
-}
-
-/// The same for lse.
-static int64_t lseOffsetOf(const Tensor &lse, LayoutAttr qLayout, int64_t sequence, int64_t head, int64_t row) {
-  return qLayout.isPacked() ? lse.offset({head, row}) : lse.offset({sequence, head, row});
-}
-
-static std::vector<double> loadVector(const Tensor &tensor, int64_t offset, int64_t size) {
-  std::vector<double> values(size);
-  tensor.load(offset, tensor.strides().back(), values);
-  return values;
-}
-
-static double dot(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
-  double sum = 0;
-  for (auto [x, y] : llvm::zip_equal(a, b))
-    sum += x * y;
-  return sum;
-}
-
 Interpreter::Interpreter(ProblemOp problem, const Tensors &inputs, const Sizes &sizes)
-    : inputs(inputs), sequences(problem, inputs, sizes), mask(problem.getMask()), modifiers(problem.getModifiers()),
-      qLayout(problem.getQLayout()), kLayout(problem.getKLayout()), vLayout(problem.getVLayout()),
-      oLayout(problem.getOLayout()), heads(problem.getHeads()), kvHeads(problem.getKvHeads()),
-      dimQk(problem.getDimQk()), dimV(problem.getDimV()), scale(problem.scaleOrDefault()) {
+    : Vectors(problem, inputs, sizes) {
   for (const ProblemTensor &tensor : tensorsOf(problem))
     if (tensor.name == "o")
       oShape = tensor.shape(problem, sizes);
   lseShape = qLayout.isPacked() ? Shape{heads, sizes.rowsQ} : Shape{sizes.batch, heads, sizes.rowsQ};
 }
 
-ScorePoint Interpreter::pointOf(const Row &row) const {
-  ScorePoint point{sequences.point(row.sequence, row.head), {}};
-  point.q = row.row;
-  point.entry = [this, row](const ScoreOperand &operand) { return input(operand.name).load(row.head); };
-  return point;
-}
-
 void Interpreter::evaluate(const Row &row, Outputs &outputs) const {
-  const Tensor &q = input("q"), &k = input("k"), &v = input("v");
-  Span rowsOfQ = sequences.queriesOf(row.sequence), rowsOfKv = sequences.keysOf(row.sequence);
   int64_t kvHead = row.head / (heads / kvHeads);
-  auto keyOffset = [&](const Tensor &tensor, LayoutAttr layout, int64_t key) {
-    return offsetOf(tensor, layout, row.sequence, kvHead, rowsOfKv.start + key);
-  };
 
   // s[k] = modifiers(scale * dot(Q, K[k])) of the visible keys.
-  std::vector<double> query =
-      loadVector(q, offsetOf(q, qLayout, row.sequence, row.head, rowsOfQ.start + row.row), dimQk);
+  std::vector<double> query = queryVector("q", row);
   std::vector<int64_t> visible;
   std::vector<double> scores;
   ScorePoint point = pointOf(row);
@@ -109,7 +47,7 @@ void Interpreter::evaluate(const Row &row, Outputs &outputs) const {
     if (!mask.keeps(point))
       continue;
     visible.push_back(point.k);
-    double score = scale * dot(query, loadVector(k, keyOffset(k, kLayout, point.k), dimQk));
+    double score = scale * dot(query, keyVector("k", row.sequence, kvHead, point.k));
     for (ScoreModifierInterface modifier : modifiers)
       score = modifier.modify(point, score);
     scores.push_back(score);
@@ -129,12 +67,12 @@ void Interpreter::evaluate(const Row &row, Outputs &outputs) const {
   std::vector<double> result(dimV, 0.0);
   for (size_t i = 0; i < visible.size() && !seesNothing; ++i) {
     double weight = std::exp(scores[i] - lse);
-    std::vector<double> value = loadVector(v, keyOffset(v, vLayout, visible[i]), dimV);
+    std::vector<double> value = keyVector("v", row.sequence, kvHead, visible[i]);
     for (int64_t d = 0; d < dimV; ++d)
       result[d] += weight * value[d];
   }
 
-  int64_t token = rowsOfQ.start + row.row;
+  int64_t token = sequences.queriesOf(row.sequence).start + row.row;
   int64_t at = offsetOf(outputs.o, oLayout, row.sequence, row.head, token);
   for (int64_t d = 0; d < dimV; ++d)
     outputs.o.store(at + d, result[d]);
@@ -150,7 +88,7 @@ Outputs Interpreter::run(llvm::function_ref<bool(const Row &)> wanted) {
   outputs.known.fill(1);
 
   std::vector<Row> rows;
-  for (int64_t b = 0; b < sequences.size(); ++b)
+  for (int64_t b = 0; b < sizes.batch; ++b)
     for (int64_t h = 0; h < heads; ++h)
       for (int64_t r = 0; r < sequences.queriesOf(b).length; ++r) {
         int64_t token = sequences.queriesOf(b).start + r;
@@ -167,17 +105,7 @@ Outputs Interpreter::run(llvm::function_ref<bool(const Row &)> wanted) {
       }
 
   // Rows write to places of their own, so threads need nothing but a counter.
-  std::atomic<size_t> next = 0;
-  auto work = [&] {
-    for (size_t i = next++; i < rows.size(); i = next++)
-      evaluate(rows[i], outputs);
-  };
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < std::min<size_t>(std::thread::hardware_concurrency(), rows.size() / 64); ++i)
-    threads.emplace_back(work);
-  work();
-  for (std::thread &thread : threads)
-    thread.join();
+  inParallel(rows.size(), /*each=*/64, [&](size_t i) { evaluate(rows[i], outputs); });
   return outputs;
 }
 

@@ -33,10 +33,11 @@ static std::string expectedText(ProblemOp problem, const ProblemTensor &tensor, 
 }
 
 llvm::Expected<Sizes>
-attn::reference::deduceShapes(ProblemOp problem,
+attn::reference::deduceShapes(Computation computation,
                               llvm::function_ref<std::optional<Shape>(llvm::StringRef name)> shapeOf) {
   Sizes sizes{-1, -1, -1};
-  std::vector<ProblemTensor> list = tensorsOf(problem);
+  ProblemOp problem = computation.problem;
+  std::vector<ProblemTensor> list = tensorsOf(computation);
   // Results have nothing to say about sizes, so they come last.
   llvm::stable_sort(list, [](const ProblemTensor &a, const ProblemTensor &b) {
     return (a.role == ProblemTensor::Result) < (b.role == ProblemTensor::Result);
@@ -71,8 +72,9 @@ attn::reference::deduceShapes(ProblemOp problem,
 // Contents are sane
 //===--------------------------------------------------------------------===//
 
-llvm::Error attn::reference::checkArrays(ProblemOp problem, const Sizes &sizes,
+llvm::Error attn::reference::checkArrays(Computation computation, const Sizes &sizes,
                                          llvm::function_ref<llvm::ArrayRef<int32_t>(llvm::StringRef name)> array) {
+  ProblemOp problem = computation.problem;
   for (auto [side, layout, rows] :
        {std::tuple("q", problem.getQLayout(), sizes.rowsQ), std::tuple("kv", problem.getKLayout(), sizes.rowsKv)}) {
     if (!layout.isPacked() || problem.getSegments())
@@ -80,14 +82,15 @@ llvm::Error attn::reference::checkArrays(ProblemOp problem, const Sizes &sizes,
     llvm::ArrayRef<int32_t> offsets;
     if (layout.getPadded())
       offsets = array((Twine("padded_offsets_") + side).str());
-    if (llvm::Error failure = checkOffsets(side, array((Twine("cu_seqlens_") + side).str()), offsets, rows))
+    if (llvm::Error failure = checkOffsets(side, array((Twine("cu_seqlens_") + side).str()), offsets, rows,
+                                           bool(computation.backward)))
       return failure;
   }
   return llvm::Error::success();
 }
 
-llvm::Expected<Sizes> attn::reference::checkTensors(ProblemOp problem, const Tensors &tensors) {
-  std::vector<ProblemTensor> list = tensorsOf(problem);
+llvm::Expected<Sizes> attn::reference::checkTensors(Computation computation, const Tensors &tensors) {
+  std::vector<ProblemTensor> list = tensorsOf(computation);
   llvm::StringMap<const ProblemTensor *> specs;
   for (const ProblemTensor &tensor : list)
     specs[tensor.name] = &tensor;
@@ -108,7 +111,7 @@ llvm::Expected<Sizes> attn::reference::checkTensors(ProblemOp problem, const Ten
                                    : "a floating-point tensor") +
                    " for `" + name + "`, got: " + toString(tensor.dtype()));
   }
-  llvm::Expected<Sizes> sizes = deduceShapes(problem, [&](llvm::StringRef name) -> std::optional<Shape> {
+  llvm::Expected<Sizes> sizes = deduceShapes(computation, [&](llvm::StringRef name) -> std::optional<Shape> {
     auto tensor = tensors.find(name);
     return tensor == tensors.end() ? std::nullopt : std::optional(Shape(tensor->second.shape()));
   });
@@ -118,7 +121,7 @@ llvm::Expected<Sizes> attn::reference::checkTensors(ProblemOp problem, const Ten
     const Tensor &tensor = tensors.find(name)->second;
     return llvm::ArrayRef(tensor.data<int32_t>(), tensor.numElements());
   };
-  if (llvm::Error failure = checkArrays(problem, *sizes, array))
+  if (llvm::Error failure = checkArrays(computation, *sizes, array))
     return failure;
   return sizes;
 }

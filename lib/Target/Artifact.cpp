@@ -41,9 +41,16 @@ std::optional<rt::Artifact> attn::toArtifact(KernelOp kernel) {
   artifact.smemBytes = kernel.getSharedBytes().value_or(0);
   artifact.minBlocks = config.getBlocks();
   artifact.clusters = kernel.getCluster().value_or(1);
-  artifact.grid = {kernel.getPacked(),    int(config.getQueries()), int(kernel.getHeads()),
-                   kernel.isPersistent(), kernel.hasRows(),         int(config.getSplits()),
-                   int(kernel.getTiles().value_or(0)), int(config.getWarps())};
+  int64_t tile = kernel.getKeys() ? config.getKvTile() : config.getQueries();
+  artifact.grid = {kernel.getPacked(),
+                   int(tile),
+                   int(kernel.getHeads()),
+                   kernel.isPersistent(),
+                   kernel.hasRows(),
+                   int(config.getSplits()),
+                   kernel.getKeys(),
+                   int(kernel.getTiles().value_or(0)),
+                   int(config.getWarps())};
   std::string text;
   llvm::raw_string_ostream(text) << config;
   artifact.notes.emplace_back("tile.config", text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The printer: statements (Statements.cpp), those of Hopper's roles (Roles.cpp)
-// and of segments (Segments.cpp), expressions with their precedence (Expressions.cpp),
+// The printer: statements (Statements.cpp), those of Hopper's roles (Roles.cpp), of
+// backward passes (Backward.cpp) and of segments (Segments.cpp), expressions with their precedence (Expressions.cpp),
 // names (Names.cpp).
 //
 #ifndef ATTN_LIB_TARGET_PRINTER_H
@@ -70,6 +70,11 @@ private:
   void print(tile::StorePaddingOp op);
   void print(tile::MergeOp op);
   void print(tile::RepairOp op);
+  void print(tile::PrepareOp op);
+  void print(tile::CopyStatisticsOp op);
+  void print(tile::FillStatisticsOp op);
+  void print(tile::ProbabilitiesOp op);
+  void print(tile::GradScoresOp op);
   void print(tile::RolesOp op);
   void print(tile::PersistOp op);
   void print(tile::SendOp op);
@@ -77,6 +82,7 @@ private:
   void print(tile::TakeOp op);
   void print(tile::FetchOp op);
   void print(tile::PadRowsOp op);
+  void print(tile::LoadStatisticsOp op);
   // Segments.
   void print(tile::TokensOp op);
   void print(tile::RowIndexOp op);
@@ -93,7 +99,7 @@ private:
   void print(mlir::scf::ForOp op);
   void print(mlir::scf::IfOp op);
   /// A region over a pair (a mask's test) or a score as a C++ lambda; `end` starts with its `}`.
-  void printLambda(mlir::Block &body, llvm::StringRef end);
+  void printLambda(mlir::Block &body, llvm::StringRef end, bool turned = false);
   /// The tail of a verb that modifies scores: the place, the bound if there is one, and its lambdas.
   void printModifier(mlir::ValueRange at, std::optional<llvm::APFloat> within, mlir::Region &small, mlir::Region &body);
   /// Products run on past their op: how many later ones may, once this wait is over?

@@ -72,7 +72,7 @@ void Printer::print(FillOp op) {
   // A map's axes are as its boxes are filled: with heads in turns, heads come before rows.
   MapType map = op.getMap().getType();
   int64_t rows = map.getRows() * map.getHeads();
-  bool whole = rows == op.getRing().getType().getTile().getRows();
+  bool whole = rows == cast<SharedType>(op.getRing().getType().getTile()).getRows();
   Value second = op.getRow(), third = op.getHead();
   if (map.getHeads() != 1)
     std::swap(second, third);

@@ -29,7 +29,7 @@ void Printer::printBlock(Block &block) {
   for (Operation &op : block)
     printOp(&op);
   indent -= 2;
-  if (!isa<ModifyOp, WeighOp, KeepOp, RepairOp>(block.getParentOp())) // its result is yet to be printed
+  if (!isa<ModifyOp, WeighOp, KeepOp, RepairOp, ProbabilitiesOp>(block.getParentOp())) // its result is yet to be printed
     names.close(mark);
 }
 
@@ -52,15 +52,43 @@ void Printer::printScalar(Operation *op) {
 void Printer::printOp(Operation *op) {
   auto name = [&](Value v) { return names.of(v); };
   llvm::TypeSwitch<Operation *>(op)
-      .Case<FetchOp, PadRowsOp, PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
+      .Case<FetchOp, PadRowsOp, LoadStatisticsOp, PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
             MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, MergeOp, RepairOp, RolesOp, PersistOp, SendOp, FillOp, TakeOp,
+            PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
             PairSegmentsOp, ListTilesOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
+      .Case([&](SyncWarpOp) { line() << "attn::sync_warp();\n"; })
+      .Case([&](SumGradsOp o) {
+        line() << "attn::sum_grads(" << name(o.getGrad()) << ", " << name(o.getP()) << ", " << name(o.getRow()) << ");\n";
+      })
+      .Case([&](TakeDeltaOp o) {
+        line() << "attn::take_delta(" << name(o.getAcc()) << ", " << name(o.getWeights()) << ", " << name(o.getRow())
+               << ", " << literal(o.getFactor().convertToDouble()) << ");\n";
+      })
+      .Case([&](MmaTurnedOp o) {
+        line() << "attn::mma_turned(" << name(o.getAcc()) << ", " << name(o.getP()) << ", " << name(o.getV()) << ");\n";
+      })
+      .Case([&](HoldWeightsOp o) {
+        line() << "attn::hold_weights(" << name(o.getHeld()) << ", " << name(o.getP()) << ", " << name(o.getGrad())
+               << ", " << expr(o.getK0()) << ");\n";
+      })
+      .Case([&](HeldGradsOp o) {
+        line() << "attn::held_grads(" << name(o.getGrad()) << ", " << name(o.getHeld()) << ", " << name(o.getRow())
+               << ", " << expr(o.getK0()) << ");\n";
+      })
+      .Case([&](StoreDeltaOp o) {
+        line() << "attn::store_delta(" << expr(o.getDst()) << ", " << name(o.getRow()) << ", " << expr(o.getRows())
+               << ");\n";
+      })
+      .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
       .Case([&](TakeTurnOp) { line() << "attn::take_turn();\n"; })
       .Case([&](PassTurnOp) { line() << "attn::pass_turn();\n"; })
       .Case([&](ReleaseOp o) { line() << "attn::release(" << name(o.getRing()) << ");\n"; })
       .Case([&](RescaleOp o) { line() << "attn::rescale(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n"; })
+      .Case([&](ScaleOp o) {
+        line() << "attn::scale(" << name(o.getPlace()) << ", " << literal(o.getFactor().convertToDouble()) << ");\n";
+      })
       .Case([&](RoundOp o) { line() << "attn::round(" << name(o.getP()) << ", " << name(o.getS()) << ");\n"; })
       .Case([&](ZeroRowsOp o) {
         line() << "attn::zero_rows(" << name(o.getPlace()) << ", " << expr(o.getFirst()) << ");\n";
@@ -88,8 +116,18 @@ void Printer::print(PlaceOp op) {
         text << "attn::Smem<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
              << t.getPitch() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
       })
+      .Case([&](StatisticsType t) {
+        text << "attn::Statistics<" << t.getRows() << "> " << names.of(op.getResult()) << "("
+             << op.getOffset().value_or(0) << ")";
+      })
       .Case([&](RingType t) {
-        SharedType tile = t.getTile();
+        if (auto statistics = dyn_cast<StatisticsType>(t.getTile())) {
+          text << "attn::StatisticsRing<" << statistics.getRows() << ", " << t.getStages() << "> "
+               << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ", "
+               << op.getBarriers().value_or(0) << ")";
+          return;
+        }
+        auto tile = cast<SharedType>(t.getTile());
         text << "attn::Ring<" << typeOf(tile.getElement()) << ", " << tile.getRows() << ", " << tile.getCols() << ", "
              << t.getStages() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ", "
              << op.getBarriers().value_or(0) << ")";
@@ -112,6 +150,10 @@ void Printer::print(PlaceOp op) {
       })
       .Case([&](ScoresType t) {
         text << "attn::Scores<" << t.getRows() << ", " << t.getCols() << ", " << t.getLanes() << "> "
+             << names.of(op.getResult());
+      })
+      .Case([&](WeightsType t) {
+        text << "attn::Weights<" << t.getRows() << ", " << t.getCols() << ", " << t.getLanes() << "> "
              << names.of(op.getResult());
       })
       .Case([&](StripRowsType t) {
@@ -152,6 +194,13 @@ void Printer::print(FetchOp op) {
          << expr(op.getRows()) << ");\n";
 }
 
+void Printer::print(LoadStatisticsOp op) {
+  Value known = op.getGradLse() ? op.getGradLse() : op.getDelta();
+  line() << "attn::load_statistics(" << names.of(op.getRow()) << ", " << expr(op.getLse()) << ", "
+         << (known ? expr(known) : "nullptr") << ", " << (op.getGradLse() ? "-1.f" : "1.f") << ", " << expr(op.getRows())
+         << ");\n";
+}
+
 void Printer::print(PadRowsOp op) {
   line() << "attn::pad_rows<" << op.getDim() << ", " << op.getLanes() << ">(" << expr(op.getDst()) << ", "
          << expr(op.getStride()) << ", " << expr(op.getBegin()) << ", " << expr(op.getEnd()) << ", "
@@ -186,12 +235,13 @@ void Printer::printModifier(ValueRange at, std::optional<APFloat> within, Region
 
 void Printer::print(KeepOp op) {
   line() << "attn::keep(" << names.of(op.getS()) << ", " << expr(op.getQ0()) << ", " << expr(op.getK0()) << ", ";
-  printLambda(op.getBody().front(), "});\n");
+  printLambda(op.getBody().front(), "});\n", op.getTurned());
 }
 
-void Printer::printLambda(Block &body, StringRef end) {
+void Printer::printLambda(Block &body, StringRef end, bool turned) {
   size_t mark = names.mark();
-  const char *test[] = {"query", "key"}, *score[] = {"score", "query", "key", "base", "ahead", "head"};
+  const char *row = turned ? "key" : "query", *column = turned ? "query" : "key";
+  const char *test[] = {row, column}, *score[] = {"score", row, column, "base", "ahead", "head"};
   bool tests = body.getNumArguments() == std::size(test);
   os << "[=](";
   for (BlockArgument arg : body.getArguments()) {
@@ -213,6 +263,8 @@ void Printer::printLambda(Block &body, StringRef end) {
   };
   if (values.empty())
     line() << "return true;\n";
+  else if (values.size() == 2 && !tests) // a score and its derivative
+    line() << "return attn::Changed{" << join(", ", Precedence::Conditional) << "};\n";
   else if (several && !tests) // the score is a * b + c
     line() << "return attn::Linear{" << join(", ", Precedence::Conditional) << "};\n";
   else
@@ -320,7 +372,12 @@ void Printer::print(scf::IfOp op) {
 static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
   if (kernel.hasRows())
     return !llvm::all_of(arg.getUsers(), [](Operation *user) { return isa<TokensOp>(user); });
-  return llvm::is_contained({"o", "lse", "partial_o", "partial_lse"}, name);
+  bool backward = kernel.getArg("statistics") != nullptr; // reads what a forward pass left
+  if (backward && name == "statistics")
+    return kernel.isStreaming() || // which leaves delta there for itself
+           llvm::any_of(kernel.getBody().getOps<PrepareOp>(), [](PrepareOp) { return true; });
+  return backward ? llvm::is_contained({"dq", "dk", "dv", "dq_sum"}, name)
+                  : llvm::is_contained({"o", "lse", "partial_o", "partial_lse"}, name);
 }
 
 std::string attn::entryOf(KernelOp kernel) {

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Short sequences: attnc beside a copy, cuDNN, FlashAttention-2 and torch.compile in one run, the same timer for all.
 
-  bench_short.py BUILD [--out FILE.jsonl] [--commit HASH] [--filter TEXT] [--rounds N] [--crossover] [--no-peers]
+  bench_short.py BUILD [--out FILE.jsonl] [--commit HASH] [--filter TEXT] [--rounds N] [--crossover] [--no-peers] [--backward]
 
 One JSON line a case and peer. Bytes are those that have to move: q, k, v and o of all rows once, and LSE; `of_copy` is
 their rate over that of a copy of 2 GB (read and written) in the same run. A sample is one launch between two events,
 `fwd_ms` the median, `fwd_ms_min` the least; `graph` replays the launch. L2 is flushed before each sample where the
 bytes of a case are fewer than 200 MB. Peers get padded [b, h, s, d] tensors, which is what they do best; with
---crossover there are none, but the schedule that is not chosen by itself."""
+--crossover there are none, but the schedule that is not chosen by itself. With --backward the gradients are timed: q, k,
+v, do and LSE are read and dq, dk and dv written once each; peers' are torch.autograd.grad of their forward pass."""
 import argparse
 import contextlib
 import json
@@ -35,6 +36,7 @@ parser.add_argument("--filter", default="")
 parser.add_argument("--rounds", type=int, default=50)
 parser.add_argument("--crossover", action="store_true")
 parser.add_argument("--no-peers", action="store_true")
+parser.add_argument("--backward", action="store_true")
 args = parser.parse_args()
 library = attnc.Library(os.path.join(args.build, "lib", "libattnc.so"))
 out = open(args.out, "w") if args.out else None
@@ -74,13 +76,16 @@ class Case:
         self.lengths_q, self.lengths_kv = torch.as_tensor(lengths_q), torch.as_tensor(lengths_kv)
         self.bounds = bounds or (int(self.lengths_q.max()), int(self.lengths_kv.max()))
         self.tokens_q, self.tokens_kv = int(self.lengths_q.sum()), int(self.lengths_kv.sum())
-        self.bytes = 4 * dim * (self.tokens_q * heads + self.tokens_kv * self.kv_heads) + 4 * self.tokens_q * heads
+        rows_q, rows_kv = self.tokens_q * heads, self.tokens_kv * self.kv_heads
+        self.bytes = 2 * dim * (3 * rows_q + 4 * rows_kv if args.backward else 2 * (rows_q + rows_kv)) + 4 * rows_q
         self.uniform = len(set(self.lengths_q.tolist())) == len(set(self.lengths_kv.tolist())) == 1
 
-    def text(self, hint=True, config=""):
+    def text(self, hint=True, config="", backward=False):
         return (f"attn.problem @bench mask({self.mask}) layout(thd) heads({self.heads}, {self.kv_heads}) "
                 f"dims({self.dim}) dtype(bf16)" + (" bounds({}, {})".format(*self.bounds) if hint else "") +
-                (f" config({config})" if config else ""))
+                (f" config({config})" if config and not backward else "") +
+                ("\nattn.backward @grads of(@bench)" if backward else "") +
+                (f" config({config})" if config and backward else ""))
 
     def tensors(self):
         rows = lambda n, h: torch.randn(n, h, self.dim, device="cuda", dtype=torch.bfloat16)  # noqa: E731
@@ -91,18 +96,27 @@ class Case:
 
 
 def error_of(case, tensors):
-    """Of the first and the last sequences, in float64, over what rounding inputs and output alone makes: rms."""
+    """Of the first and the last sequences, in float64, over what rounding exact results once makes: rms."""
     cq, ck = tensors["cu_seqlens_q"].tolist(), tensors["cu_seqlens_kv"].tolist()
     apart = floor = 0.0
+
+    def compare(actual, exact):
+        nonlocal apart, floor
+        apart += (actual.double() - exact).square().sum().item()
+        floor += (exact.bfloat16().double() - exact).square().sum().item()
     for i in {0, (len(cq) - 1) // 2, len(cq) - 2}:
-        q, k, v = (tensors[x][c[i]:c[i + 1]].double() for x, c in (("q", cq), ("k", ck), ("v", ck)))
-        k, v = (x.repeat_interleave(case.heads // case.kv_heads, 1) for x in (k, v))
+        operands = [tensors[x][c[i]:c[i + 1]].double().requires_grad_() for x, c in (("q", cq), ("k", ck), ("v", ck))]
+        q, k, v = operands[0], *(x.repeat_interleave(case.heads // case.kv_heads, 1) for x in operands[1:])
         scores = torch.einsum("qhd,khd->hqk", q, k) * case.dim ** -0.5
         if case.mask == "#attn.causal":
             scores = scores.masked_fill(~torch.ones(scores.shape[1:], device="cuda").tril().bool(), -math.inf)
         exact = torch.einsum("hqk,khd->qhd", scores.softmax(-1), v)
-        apart += (tensors["o"][cq[i]:cq[i + 1]].double() - exact).square().sum().item()
-        floor += (exact.bfloat16().double() - exact).square().sum().item()
+        if not args.backward:
+            compare(tensors["o"][cq[i]:cq[i + 1]], exact.detach())
+            continue
+        grads = torch.autograd.grad(exact, operands, tensors["do"][cq[i]:cq[i + 1]].double())
+        for x, c, grad in zip("qkv", (cq, ck, ck), grads):
+            compare(tensors["d" + x][c[i]:c[i + 1]], grad)
     return math.sqrt(apart / floor) if floor else 0.0
 
 
@@ -111,19 +125,26 @@ def run(case, peer, call, copy, flush, **facts):
         median, least = sample(call, args.rounds, flush)
     except Exception as e:
         return emit(peer=peer, case=case.name, error=(str(e).splitlines() or [repr(e)])[0][:200])
-    rate = case.bytes / median / 1e6
-    emit(peer=peer, case=case.name, fwd_ms=round(median, 4), fwd_ms_min=round(least, 4), gb_s=round(rate),
+    rate, what = case.bytes / median / 1e6, "bwd_ms" if args.backward else "fwd_ms"
+    emit(peer=peer, case=case.name, **{what: round(median, 4), what + "_min": round(least, 4)}, gb_s=round(rate),
          of_copy=round(rate / copy, 3), flushed=flush is not None, **facts)
 
 
 def ours(case, tensors, copy, flush, peer="attnc", **choice):
+    stream = torch.cuda.current_stream().cuda_stream
     try:
-        kernel = library.compile(case.text(**choice))
+        kernel = library.compile(case.text(backward=args.backward, **choice))
+        if args.backward:  # which takes what a forward pass left
+            forward = library.compile(case.text())
+            forward.launch(forward.bind(**tensors), stream)
+            results = {"d" + x: torch.full_like(tensors[x], math.nan) for x in "qkv"}
+            tensors = dict(tensors, do=torch.randn_like(tensors["o"]), **results)
     except Exception as e:
         return emit(peer=peer, case=case.name, error=str(e)[:300])
     bound = kernel.bind(**tensors)
     launch = lambda: kernel.launch(bound, torch.cuda.current_stream().cuda_stream)  # noqa: E731
-    tensors["o"].fill_(math.nan)
+    if not args.backward:
+        tensors["o"].fill_(math.nan)
     launch()
     torch.cuda.synchronize()
     run(case, peer, launch, copy, flush, error_of_2=round(error_of(case, tensors), 3))
@@ -137,11 +158,23 @@ def ours(case, tensors, copy, flush, peer="attnc", **choice):
 
 def peers(case, copy, flush):
     b, s_q, s_kv = len(case.lengths_q), case.bounds[0], case.bounds[1]
-    q, k, v = (torch.randn(b, case.heads, s, case.dim, device="cuda", dtype=torch.bfloat16) for s in (s_q, s_kv, s_kv))
-    for peer, backend in (("cudnn", SDPBackend.CUDNN_ATTENTION), ("fa2", SDPBackend.FLASH_ATTENTION)):
+    q, k, v = (torch.randn(b, case.heads, s, case.dim, device="cuda", dtype=torch.bfloat16, requires_grad=args.backward)
+               for s in (s_q, s_kv, s_kv))
+
+    def measured(peer, function, q, k, v):
+        if not args.backward:
+            return run(case, peer, lambda: function(q, k, v), copy, flush)
+        try:
+            o = function(q, k, v)
+        except Exception as e:
+            return emit(peer=peer, case=case.name, error=(str(e).splitlines() or [repr(e)])[0][:200])
+        grad = torch.randn_like(o)
+        return run(case, peer, lambda: torch.autograd.grad(o, (q, k, v), grad, retain_graph=True), copy, flush)
+    # FlashAttention-2's backward pass of these shapes ends in an illegal access, and the process with it.
+    for peer, backend in (("cudnn", SDPBackend.CUDNN_ATTENTION), ("fa2", SDPBackend.FLASH_ATTENTION))[:2 - args.backward]:
         with contextlib.suppress(Exception), sdpa_kernel(backend):
-            run(case, peer, lambda: F.scaled_dot_product_attention(q, k, v), copy, flush)
-    q, k, v = (x.transpose(1, 2).contiguous() for x in (q, k, v))
+            measured(peer, F.scaled_dot_product_attention, q, k, v)
+    q, k, v = (x.detach().transpose(1, 2).contiguous().requires_grad_(args.backward) for x in (q, k, v))
     if s_q != 1 or case.dim != 128 or case.kv_heads != case.heads or s_kv not in (2, 4, 8, 16) or b != 30720:
         return  # each takes seconds to compile
 
@@ -149,7 +182,7 @@ def peers(case, copy, flush):
     def compiled(q, k, v):
         p = torch.softmax((q.float() * k.float()).sum(-1) * case.dim ** -0.5, dim=1)
         return (p[..., None] * v.float()).sum(1).to(q.dtype)
-    run(case, "torch.compile", lambda: compiled(q, k, v), copy, flush)
+    measured("torch.compile", compiled, q, k, v)
 
 
 def small_cases():

@@ -67,8 +67,9 @@ static std::string checkWrites(const Tensor &tensor, llvm::StringRef name) {
 namespace {
 class Comparison {
 public:
-  Comparison(ProblemOp problem, const Problem &made) : problem(problem), made(made) {
-    for (ProblemTensor &spec : tensorsOf(problem))
+  Comparison(Computation computation, const Problem &made)
+      : backward(computation.backward), problem(computation.problem), made(made) {
+    for (ProblemTensor &spec : tensorsOf(computation))
       specs.emplace(spec.name, spec);
     bool bf16 = problem.getDtype().isBF16();
     unit = bf16 ? 0x1p-9 : 0x1p-12, tiny = bf16 ? 0x1p-133 : 0x1p-25;
@@ -101,6 +102,10 @@ public:
         verdict.failure = checkWrites(result, name);
     if (largestScore > 0x1p30) // neighbours in float32 are e^128 apart
       return verdict;
+    if (backward) {
+      Verdict gradients = verdict.failure.empty() ? compareBackward(backward, made, scoreError) : verdict;
+      return gradients;
+    }
     int64_t work = made.sizes.batch * std::max<int64_t>(made.sizes.rowsQ, 1) * std::max<int64_t>(made.sizes.rowsKv, 1) *
                    int64_t(problem.getHeads()) * int64_t(problem.getDimQk() + problem.getDimV() + 30);
     wanted = oneRowIn(work / 20'000'000 + 1);
@@ -228,6 +233,7 @@ private:
     });
   }
 
+  BackwardOp backward; ///< null: forward
   ProblemOp problem;
   const Problem &made;
   std::map<std::string, ProblemTensor> specs;
@@ -238,4 +244,6 @@ private:
 };
 } // namespace
 
-Verdict attn::fuzz::compare(ProblemOp problem, const Problem &made) { return Comparison(problem, made).run(); }
+Verdict attn::fuzz::compare(Computation computation, const Problem &made) {
+  return Comparison(computation, made).run();
+}

@@ -25,7 +25,13 @@ struct Verdict {
 /// - every element is written, and no byte beside them.
 /// Scores beyond 2^30: only what is written, since float32 has nothing to say.
 /// Big problems: some rows of all, and whether the others are written.
-Verdict compare(ProblemOp problem, const Problem &made);
+/// Of a backward pass: each element of dq, dk and dv is within what rounding weights and
+/// results and float32 scores can cost at most; and the norm of the error within three times
+/// what rounding the inputs moves the gradients by, and the results' own rounding.
+Verdict compare(Computation computation, const Problem &made);
+
+/// The second half of it; `scoreError` is that of a score in float32.
+Verdict compareBackward(BackwardOp backward, const Problem &made, double scoreError);
 
 } // namespace attn::fuzz
 

@@ -2,6 +2,7 @@
 #include "Problems.h"
 #include "Random.h"
 #include "attn/Reference/Inputs.h"
+#include "attn/Reference/Interpreter.h"
 #include "llvm/Support/raw_ostream.h"
 #include <numeric>
 
@@ -228,18 +229,33 @@ static void injectSpecials(Random &random, Tensor &tensor, const ProblemTensor &
 }
 
 /// NaN in the rows of a packed tensor that belong to no sequence.
-static void poisonPadding(Tensor &tensor, const Tensors &arrays, llvm::StringRef side, bool padded) {
-  std::vector<bool> used(tensor.shape()[0], false);
+static void poisonPadding(Tensor &tensor, const Tensors &arrays, llvm::StringRef side, bool padded, int rowAxis) {
+  std::vector<bool> used(tensor.shape()[rowAxis], false);
   const Tensor &starts = arrays.find(((padded ? "padded_offsets_" : "cu_seqlens_") + side).str())->second;
   for (auto [b, length] : llvm::enumerate(lengthsOf(arrays, side)))
     std::fill_n(used.begin() + int64_t(starts.load(b)), length, true);
   tensor.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
-    if (!used[index[0]])
+    if (!used[index[rowAxis]])
       tensor.store(tensor.offset(index), std::nan(""));
   });
 }
 
-Problem attn::fuzz::makeProblem(ProblemOp problem, uint64_t kernelSeed, uint64_t number) {
+/// What the reference makes of the exact inputs, or of the rounded ones, in memory like `like`.
+static void fillForward(ProblemOp problem, const Tensors &inputs, const Tensors &arrays, llvm::StringRef name,
+                        Tensor &like) {
+  Tensors operands;
+  for (const ProblemTensor &spec : tensorsOf(problem))
+    if (spec.role != ProblemTensor::Result)
+      operands[spec.name] = inputs.lookup(spec.name);
+  Outputs outputs = llvm::cantFail(interpret(problem, operands));
+  const Tensor &values = name == "o" ? outputs.o : outputs.lse;
+  values.forEachIndex([&](llvm::ArrayRef<int64_t> index) { like.store(like.offset(index), values(index)); });
+  if (LayoutAttr layout = problem.getQLayout(); layout.isPacked())
+    poisonPadding(like, arrays, "q", layout.getPadded(), /*rowAxis=*/name == "o" ? 0 : 1);
+}
+
+Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, uint64_t number) {
+  ProblemOp problem = computation.problem;
   Random random(kernelSeed, number + 1);
   Problem made;
   llvm::raw_string_ostream os(made.description);
@@ -252,9 +268,9 @@ Problem attn::fuzz::makeProblem(ProblemOp problem, uint64_t kernelSeed, uint64_t
   printLengths(os, "kv", lengthsKv);
   os << "rows q " << made.sizes.rowsQ << " kv " << made.sizes.rowsKv << "; ";
 
-  bool specials = random.oneIn(5);
-  for (const ProblemTensor &spec : tensorsOf(problem)) {
-    Shape shape = spec.shape(problem, made.sizes);
+  bool specials = random.oneIn(5) && !computation.backward;
+  for (const ProblemTensor &spec : tensorsOf(computation)) {
+    Shape shape = spec.shape(computation, made.sizes);
     if (spec.role == ProblemTensor::Array) {
       if (!made.exact.count(spec.name) && spec.element == ProblemTensor::Float32) {
         Tensor slopes(Dtype::F32, shape);
@@ -269,7 +285,8 @@ Problem attn::fuzz::makeProblem(ProblemOp problem, uint64_t kernelSeed, uint64_t
       made.inputs[spec.name] = made.exact[spec.name];
       continue;
     }
-    Shape strides = stridesOf(random, spec, shape, spec.role == ProblemTensor::Operand);
+    bool ofForward = spec.name == "o" || spec.name == "lse";
+    Shape strides = stridesOf(random, spec, shape, spec.role == ProblemTensor::Operand && !ofForward);
     int64_t slack = random.pick<int64_t>({8, 64, 20000});
     Dtype dtype = spec.element == ProblemTensor::Float32 ? Dtype::F32 : dtypeOf(problem);
     Tensor rounded = poisoned(dtype, shape, strides, slack);
@@ -278,16 +295,28 @@ Problem attn::fuzz::makeProblem(ProblemOp problem, uint64_t kernelSeed, uint64_t
       continue;
     }
     Tensor exact = poisoned(Dtype::F32, shape, strides, 0);
-    fillValues(random, exact, spec, os);
+    if (ofForward) { // when all they are made of is there
+      made.exact[spec.name] = std::move(exact);
+      made.inputs[spec.name] = std::move(rounded);
+      continue;
+    }
+    if (spec.name == "do" || spec.name == "dlse")
+      exact.fillNormal(random.bits());
+    else
+      fillValues(random, exact, spec, os);
     if (specials && random.oneIn(2))
       injectSpecials(random, exact, spec, os);
-    bool isQ = spec.name == "q";
-    LayoutAttr layout = isQ ? problem.getQLayout() : problem.getKLayout();
+    bool ofKeys = spec.name == "k" || spec.name == "v";
+    LayoutAttr layout = ofKeys ? problem.getKLayout() : problem.getQLayout();
     if (layout.isPacked())
-      poisonPadding(exact, made.exact, isQ ? "q" : "kv", layout.getPadded());
+      poisonPadding(exact, made.exact, ofKeys ? "kv" : "q", layout.getPadded(), spec.rowAxis);
     exact.forEachOffset([&](int64_t at) { rounded.store(at, exact.load(at)); });
     made.exact[spec.name] = std::move(exact);
     made.inputs[spec.name] = std::move(rounded);
   }
+  if (computation.backward)
+    for (const char *name : {"o", "lse"})
+      for (Tensors *inputs : {&made.exact, &made.inputs})
+        fillForward(problem, *inputs, made.exact, name, (*inputs)[name]);
   return made;
 }

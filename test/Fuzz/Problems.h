@@ -18,8 +18,9 @@ struct Problem {
 /// The `number`th problem for the kernel of a seed. Sizes go through all classes
 /// as the number rises: edges of tiles, batch 0, empty sequences, one row, one
 /// key, more rows than keys and the reverse. What no index or no sequence
-/// reaches (gaps of strided views, padding, memory behind the end) is NaN.
-Problem makeProblem(ProblemOp problem, uint64_t kernelSeed, uint64_t number);
+/// reaches (gaps of strided views, padding, memory behind the end) is NaN. Of a backward pass
+/// o and lse are the reference's, and there are no other NaN nor infinities.
+Problem makeProblem(Computation computation, uint64_t kernelSeed, uint64_t number);
 
 } // namespace attn::fuzz
 

@@ -35,6 +35,7 @@ static cl::opt<unsigned> threadCount("threads", cl::desc("kernels compiled and r
                                      cl::init(0));
 static cl::opt<bool> fewQueries("few-queries", cl::desc("share out keys among blocks and pack heads into tiles"));
 static cl::opt<bool> shortSequences("short", cl::desc("stream short sequences, whose bounds may be wrong"));
+static cl::opt<bool> backwardPass("backward", cl::desc("the problems' backward passes"));
 static cl::opt<std::string> jsonFile("json", cl::desc("append the summary to this file"));
 static cl::opt<bool> verbose("verbose", cl::desc("a line for each problem"));
 
@@ -70,9 +71,9 @@ struct Summary {
 /// The problem's text with the heuristic's sizes, but as for few queries: keys shared
 /// out, to few blocks, to as many as there are tiles, and to far more, so that parts
 /// are empty; some or all heads of a group in a tile; or one of the two.
-static std::string textOf(ProblemOp problem) {
+static std::string textOf(mlir::Operation *op) {
   std::string text;
-  llvm::raw_string_ostream(text) << problem;
+  llvm::raw_string_ostream(text) << *op;
   return text;
 }
 
@@ -93,7 +94,8 @@ static std::string forFewQueries(ProblemOp problem, const Target &target, uint64
 
 /// The problem's text with bounds on its sequences, of which most are longer, head dims up
 /// to 512, and either what the heuristic streams it with or any rows and keys at a time.
-static std::string forShortSequences(ProblemOp problem, const Target &target, uint64_t kernelSeed) {
+static std::string forShortSequences(mlir::ModuleOp module, const Target &target, uint64_t kernelSeed) {
+  ProblemOp problem = *module.getOps<ProblemOp>().begin();
   Random random(kernelSeed, 3);
   auto bound = [&] { return uint64_t(random.pick<int64_t>({1, 1, 2, 3, 5, 8, 16, 17, 40})); };
   problem.setBoundQ(bound());
@@ -102,34 +104,44 @@ static std::string forShortSequences(ProblemOp problem, const Target &target, ui
     problem.setDimQk(8 * random.between(1, 64));
   if (random.oneIn(4))
     problem.setDimV(8 * random.between(1, 64));
-  tile::ConfigAttr config = chooseConfig(problem, target.family, target.arch);
-  if (config.hasStrips() && random.oneIn(2))
-    return textOf(problem);
+  BackwardOp backward;
+  if (backwardPass) { // streams no modified scores, and no heads in one strip
+    backward = *module.getOps<BackwardOp>().begin();
+    problem.removeScoreAttr();
+  }
+  tile::ConfigAttr config = backwardPass ? chooseStreamedBackward(backward, target.family)
+                                         : chooseConfig(problem, target.family, target.arch);
+  if (config && config.hasStrips() && random.oneIn(2))
+    return textOf(module);
   int64_t group = problem.getHeads() / problem.getKvHeads(), pack = random.pick<int64_t>({1, 2, 3, 4});
-  pack = group % pack ? 1 : pack;
+  pack = group % pack || backwardPass ? 1 : pack;
   int64_t chunks = std::max(problem.getDimQk(), problem.getDimV()) / 8;
   int64_t least = chunks > 16 ? 8 : chunks > 4 ? 2 : 1, lanes = std::min<int64_t>(32, least << random.between(0, 4));
-  problem.setConfigAttr(tile::ConfigAttr::ofStrips(problem.getContext(), pack * random.between(1, 4 / pack),
-                                                   random.between(1, 6), pack, lanes,
-                                                   random.pick<int64_t>({1, 2, 4, 8}), /*blocks=*/1));
-  return textOf(problem);
+  config = tile::ConfigAttr::ofStrips(problem.getContext(), pack * random.between(1, 4 / pack), random.between(1, 6),
+                                      pack, lanes, random.pick<int64_t>({1, 2, 4, 8}), /*blocks=*/1);
+  backward ? backward.setConfigAttr(config) : problem.setConfigAttr(config);
+  return textOf(module);
 }
 
 static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summary) {
   KernelCase kernelCase = makeKernel(kernelSeed);
   Compilation compilation;
+  if (backwardPass && llvm::StringRef(kernelCase.text).contains(" outputs(o)")) // it reads lse
+    kernelCase.text.erase(kernelCase.text.find(" outputs(o)"), strlen(" outputs(o)"));
+  if (backwardPass)
+    kernelCase.text += kernelSeed % 3 ? "\nattn.backward @grads of(@fuzz)" : "\nattn.backward @grads of(@fuzz) deterministic dlse";
   auto module = compilation.parse(kernelCase.text, "fuzz");
   if (module && fewQueries)
     kernelCase.text = forFewQueries(*(**module).getOps<ProblemOp>().begin(), target, kernelSeed);
   if (module && shortSequences)
-    kernelCase.text = forShortSequences(*(**module).getOps<ProblemOp>().begin(), target, kernelSeed);
+    kernelCase.text = forShortSequences(**module, target, kernelSeed);
   auto kernel =
       module ? Kernel::create(kernelCase.text, "", target) : rt::Result<std::shared_ptr<Kernel>>(module.error());
   if (!kernel) {
     std::lock_guard<std::mutex> lock(summary.mutex);
     return summary.fail(kernelCase, kernelSeed, 0, "", kernel.error().str());
   }
-  ProblemOp problem = *(**module).getOps<ProblemOp>().begin();
+  Computation problem = *findComputation(**module, "");
   for (uint64_t number = 0; number < problemCount; ++number) {
     if (onlyProblem >= 0 && number != uint64_t(onlyProblem))
       continue;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks the reference interpreter (attn-reference-test) and problems.py against golden.json, then against each
-other on random problems, some with NaN and infinities in their inputs.
+other on random problems, some with NaN and infinities in their inputs. Gradients likewise: numpy's against finite
+differences of its forward pass, the interpreter's against numpy's.
 
   python against_oracle.py [--random N] [--seed S]
 """
@@ -14,19 +15,18 @@ import tempfile
 
 import numpy as np
 
-from problems import Side, attention, inputs, operands, problem_text
+from problems import Side, attention, depends_on_head, gradients, inputs, operands, problem_text
 
 
-def interpret(c, x, folder, options=()):
-    """o, lse and known of a case by attn-reference-test."""
+def interpret(c, x, folder, options=(), results=("o", "lse", "known"), more=""):
+    """o, lse and known of a case, or gradients, by attn-reference-test."""
     path = lambda name: os.path.join(folder, name)
     with open(path("p.mlir"), "w") as f:
-        f.write(problem_text(c))
+        f.write(problem_text(c) + more)
     command = ["attn-reference-test", path("p.mlir"), *options]
     for name, value in x.items():
         np.save(path(name + ".npy"), value if value.dtype == np.int32 else value.astype(np.float32))
         command.append(f"--arg={name}={path(name + '.npy')}")
-    results = ("o", "lse", "known")
     command += [f"--result={r}={path(r + '.npy')}" for r in results]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
@@ -167,6 +167,62 @@ def check_random(count, seed, folder):
     print(f"{count} random problems agree")
 
 
+def cotangents(r, c, x):
+    """The case's inputs with o and lse, and with gradients of both that are numbers float32 holds."""
+    o, lse = attention(c, x)
+    x = {**x, "o": o, "lse": lse, "do": np.round(np.random.default_rng(r.randint(0, 1 << 30)).normal(size=o.shape) * 64) / 64}
+    if r.randint(0, 1):
+        x["dlse"] = np.round(np.random.default_rng(r.randint(0, 1 << 30)).normal(size=lse.shape) * 64) / 64
+    return x
+
+
+def check_differences(count, seed):
+    """d(sum of do * o + dlse * lse) by each input, by differences."""
+    r = random.Random(seed)
+    worst, entries = 0, 0
+    for _ in range(count):
+        c = random_case(r)
+        c["dim_qk"] = c["dim_v"] = 8
+        x = cotangents(r, c, inputs(c))
+        found = gradients(c, x)
+
+        def loss(name, index, by):
+            moved = x[name].astype(np.float64)
+            moved[index] += by
+            o, lse = attention(c, {**x, name: moved})
+            seen = np.isfinite(lse)
+            return np.sum(o * x["do"]) + (np.sum(lse[seen] * x["dlse"][seen]) if "dlse" in x else 0)
+        for name in ("q", "k", "v"):
+            for _ in range(4 if x[name].size else 0):
+                index = np.unravel_index(r.randrange(x[name].size), x[name].shape)
+                step = 2.0 ** -12
+                slope = (loss(name, index, step) - loss(name, index, -step)) / (2 * step)
+                got = found["d" + name][index]
+                worst = max(worst, abs(got - slope) / (1 + abs(slope)))
+                entries += 1
+                if abs(got - slope) > 1e-4 * (1 + abs(slope)):
+                    sys.exit(f"d{name}{index}: {got}, by differences {slope}\n{problem_text(c)}{json.dumps(c)}")
+    print(f"{entries} entries of gradients of {count} problems agree with differences")
+
+
+def check_gradients(count, seed, folder):
+    r = random.Random(seed)
+    for _ in range(count):
+        c = random_case(r)
+        while depends_on_head(c["mask"]):
+            c = random_case(r)
+        x = cotangents(r, c, inputs(c))
+        x = {name: value if value.dtype == np.int32 else value.astype(np.float32).astype(np.float64)
+             for name, value in x.items()}
+        more = "attn.backward @grads of(@p)" + (" dlse" if "dlse" in x else "")
+        names = ("dq", "dk", "dv")
+        got = interpret(c, x, folder, results=names, more=more)
+        want = gradients(c, x)
+        for name, values in zip(names, got):
+            compare(c, name, values, want[name], 2e-6 * max(1, np.max(np.abs(want[name]), initial=0)))
+    print(f"gradients of {count} random problems agree")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--random", type=int, default=200)
@@ -175,6 +231,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_golden(folder)
         check_random(options.random, options.seed, folder)
+        check_differences(options.random // 4, options.seed)
+        check_gradients(options.random // 2, options.seed + 1, folder)
 
 
 main()

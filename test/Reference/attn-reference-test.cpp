@@ -18,7 +18,7 @@ namespace cl = llvm::cl;
 
 static cl::opt<std::string> file(cl::Positional, cl::desc("FILE.mlir"));
 static cl::list<std::string> args("arg", cl::desc("NAME=FILE.npy of an operand or array"));
-static cl::list<std::string> results("result", cl::desc("NAME=FILE.npy of o, lse or known"));
+static cl::list<std::string> results("result", cl::desc("NAME=FILE.npy of o, lse or known, or of a gradient where there is an `attn.backward`"));
 static cl::opt<int64_t> every("one-row-in", cl::init(1), cl::desc("evaluate one row in N"));
 static cl::opt<bool> selfTest("self-test", cl::desc("check tensors"));
 
@@ -109,7 +109,9 @@ static llvm::Error run() {
   ProblemOp problem = *problems.begin();
 
   Tensors inputs;
-  std::vector<ProblemTensor> list = tensorsOf(problem);
+  auto backwards = module->getOps<BackwardOp>();
+  Computation computation = backwards.empty() ? Computation(problem) : Computation(*backwards.begin());
+  std::vector<ProblemTensor> list = tensorsOf(computation);
   for (const std::string &arg : args) {
     auto [name, path] = llvm::StringRef(arg).split('=');
     bool isInt = llvm::any_of(
@@ -118,6 +120,17 @@ static llvm::Error run() {
     if (!tensor)
       return tensor.takeError();
     inputs[name] = std::move(*tensor);
+  }
+  if (computation.backward) {
+    llvm::Expected<Tensors> gradients = interpret(computation.backward, inputs);
+    if (!gradients)
+      return gradients.takeError();
+    for (const std::string &result : results) {
+      auto [name, path] = llvm::StringRef(result).split('=');
+      if (llvm::Error failure = writeNpy(path, gradients->lookup(name)))
+        return failure;
+    }
+    return llvm::Error::success();
   }
   llvm::Expected<Outputs> outputs = interpret(problem, inputs, oneRowIn(every));
   if (!outputs)

@@ -18,6 +18,8 @@ A case is plain data (JSON):
   tail_q, tail_kv        "thd": rows after the last sequence
   arrays    of the mask, by name; salt: which inputs
 """
+import re
+
 import numpy as np
 
 
@@ -81,6 +83,14 @@ def operands(m):
     if m[0] in ("row_interval", "column_interval"):
         return [(name, "q" if m[0] == "row_interval" else "kv", m[3]) for name in m[1:3] if name is not None]
     return []
+
+
+def depends_on_head(m):
+    """Do heads have masks of their own, as a backward pass refuses them?"""
+    if m[0] in ("and", "or", "not", "diff"):
+        return any(depends_on_head(part) for part in m[1:])
+    return m[0] == "heads" or m[0] == "predicate" and re.search(r"\bh\b", m[2]) is not None or \
+        any(heads != "shared" for _, _, heads in operands(m))
 
 
 def own_arrays(c, q, kv, b, h):
@@ -234,3 +244,42 @@ def attention(c, x):
                 O[i, h] = p @ V[keys, g] / p.sum()
                 L[h, i] = np.max(s) + np.log(p.sum())
     return o, lse
+
+
+def derivative(c, s, h, i, keys, lq, lk):
+    """By what a change of the scores s, before the modifiers, changes them behind."""
+    slope = np.ones_like(s)
+    for n, m in enumerate(c.get("score", [])):
+        if m[0] == "softcap":
+            before = modified({**c, "score": c["score"][:n]}, s, h, i, keys, lq, lk)
+            slope = slope / np.cosh(before / m[1]) ** 2
+    return slope
+
+
+def gradients(c, x):
+    """dq, dk and dv of a case with inputs x, among them o, lse, do and, maybe, dlse; float64."""
+    q, kv = Side(c, "q"), Side(c, "kv")
+    lq, lk, lv, lo = c["layouts"]
+    result = {"dq": np.zeros(x["q"].shape), "dk": np.zeros(x["k"].shape), "dv": np.zeros(x["v"].shape)}
+    per_head = lambda t, b: t[:, q.starts[b]:q.starts[b] + q.lengths[b]] if q.packed else t[b]
+    for b in range(len(q.lengths)):
+        Q, K, V = q.sequence(x["q"], lq, b), kv.sequence(x["k"], lk, b), kv.sequence(x["v"], lv, b)
+        O, dO, L = q.sequence(x["o"], lo, b), q.sequence(x["do"], lo, b), per_head(x["lse"], b)
+        dL = per_head(x["dlse"], b) if "dlse" in x else np.zeros(L.shape)
+        dQ, dK = q.sequence(result["dq"], lq, b), kv.sequence(result["dk"], lk, b)
+        dV = kv.sequence(result["dv"], lv, b)
+        for h in range(c["heads"]):
+            sees = visible(c["mask"], len(Q), len(K), own_arrays(c, q, kv, b, h), (h, c["heads"]))
+            g = h * c["kv_heads"] // c["heads"]
+            for i in range(len(Q)):
+                keys = np.flatnonzero(sees[i])
+                if len(keys) == 0:
+                    continue
+                raw = c["scale"] * (K[keys, g] @ Q[i, h])
+                p = np.exp(modified(c, raw, h, i, keys, len(Q), len(K)) - L[h, i])
+                ds = p * (V[keys, g] @ dO[i, h] - O[i, h] @ dO[i, h] + dL[h, i])
+                ds = c["scale"] * ds * derivative(c, raw, h, i, keys, len(Q), len(K))
+                dQ[i, h] += ds @ K[keys, g]
+                dK[keys, g] += np.outer(ds, Q[i, h])
+                dV[keys, g] += np.outer(p, dO[i, h])
+    return result

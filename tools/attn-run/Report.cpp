@@ -20,7 +20,7 @@ static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const T
     Expanded expanded = llvm::cantFail(expand(problem, inputs));
     return countClasses(expanded.problem, kernel, expanded.inputs, sizes);
   }
-  int64_t qTile = kernel.getArtifact().grid.qTile, kvTile = kernel.getKvTile();
+  int64_t qTile = kernel.getQTile(), kvTile = kernel.getKvTile();
   Sequences sequences(problem, inputs, sizes);
   ClassCounts counts;
   auto tile = [](int64_t at, int64_t size, int64_t end) {
@@ -39,11 +39,14 @@ static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const T
   return counts;
 }
 
-void attn::reportProblem(llvm::raw_ostream &os, ProblemOp problem, const Target &target, const Kernel &kernel,
+void attn::reportProblem(llvm::raw_ostream &os, Computation computation, const Target &target, const Kernel &kernel,
                          const Tensors &inputs, const Sizes &sizes) {
+  ProblemOp problem = computation.problem;
   os << "problem  " << problem << "\n";
+  if (computation.backward)
+    os << "backward " << computation.backward << "\n";
   os << "sizes    ";
-  for (ProblemTensor &tensor : tensorsOf(problem))
+  for (ProblemTensor &tensor : tensorsOf(computation))
     if (tensor.role == ProblemTensor::Operand)
       os << tensor.name << " " << shapeText(inputs.find(tensor.name)->second.shape()) << " ";
   os << "\n";
@@ -69,7 +72,25 @@ static bool reportOne(llvm::raw_ostream &os, const char *name, const Difference 
   return good;
 }
 
-bool attn::reportError(llvm::raw_ostream &os, ProblemOp problem, const Tensors &inputs, const Tensors &results) {
+static bool reportGradients(llvm::raw_ostream &os, BackwardOp backward, const Tensors &inputs, const Tensors &results) {
+  auto expected = interpret(backward, inputs);
+  if (!expected) {
+    os << "error: " << llvm::toString(expected.takeError()) << "\n";
+    return false;
+  }
+  bool good = true;
+  double unit = backward.getProblemOp().getDtype().isBF16() ? 1.0 / 128 : 1.0 / 1024;
+  for (const char *name : {"dq", "dk", "dv"}) {
+    Difference found = difference(expected->lookup(name), results.find(name)->second);
+    good &= reportOne(os, name, found, 3 * unit * std::max(found.maxExpected, 1e-30));
+  }
+  return good;
+}
+
+bool attn::reportError(llvm::raw_ostream &os, Computation computation, const Tensors &inputs, const Tensors &results) {
+  if (computation.backward)
+    return reportGradients(os, computation.backward, inputs, results);
+  ProblemOp problem = computation.problem;
   auto expected = interpret(problem, inputs);
   if (!expected) {
     os << "error: " << llvm::toString(expected.takeError()) << "\n";

@@ -12,14 +12,15 @@ namespace attn {
 
 /// Problem, target and kernel, and how many tiles of each class the mask has at
 /// the kernel's tile size.
-void reportProblem(llvm::raw_ostream &os, ProblemOp problem, const Target &target, const Kernel &kernel,
+void reportProblem(llvm::raw_ostream &os, Computation computation, const Target &target, const Kernel &kernel,
                    const reference::Tensors &inputs, const Sizes &sizes);
 
 /// The error of each result against the reference. False past the tolerance:
 /// twice what rounding the result alone costs, plus what rounding P and the
 /// order of sums cost (1/256 of the largest value at bf16, 1/2048 at f16), and
-/// 1e-4 (relative and absolute) for the LSE.
-bool reportError(llvm::raw_ostream &os, ProblemOp problem, const reference::Tensors &inputs,
+/// 1e-4 (relative and absolute) for the LSE. Of a gradient three times that, since it is a
+/// sum of products of two rounded tiles.
+bool reportError(llvm::raw_ostream &os, Computation computation, const reference::Tensors &inputs,
                  const reference::Tensors &results);
 
 } // namespace attn

@@ -19,7 +19,7 @@ using namespace attn;
 namespace cl = llvm::cl;
 
 static cl::opt<std::string> inputFile(cl::Positional, cl::desc("<problem.mlir>"), cl::Required);
-static cl::opt<std::string> problemName("problem", cl::desc("which problem, if the file has several"));
+static cl::opt<std::string> problemName("problem", cl::desc("which problem or backward pass, if the file has several"));
 static cl::opt<std::string> targetText("target",
                                        cl::desc("`cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>`; default: the GPU if there is "
                                                 "one, else cpu"));
@@ -34,12 +34,12 @@ static int fail(const rt::Error &error) {
 static int fail(llvm::Error error) { return fail(rt::Error{llvm::toString(std::move(error))}); }
 
 /// Before anything runs: results that exist, each to a file of its own, in folders that can be written.
-static std::optional<rt::Error> checkResultFiles(ProblemOp problem, const reference::Tensors &results) {
+static std::optional<rt::Error> checkResultFiles(Computation computation, const reference::Tensors &results) {
   llvm::StringSet<> paths;
   for (const std::string &text : resultFiles) {
     auto [name, path] = nameAndFile(text);
     if (!results.count(name) || path.empty())
-      return rt::Error{"expected --result=NAME=FILE with a result of @" + problem.getSymName().str() +
+      return rt::Error{"expected --result=NAME=FILE with a result of @" + computation.getName().str() +
                        ", got: " + text};
     if (!paths.insert(path).second)
       return rt::Error{"expected a file of its own for each result, got twice: " + path.str()};
@@ -66,7 +66,7 @@ int main(int argc, char **argv) {
   auto module = compilation.parse((*file)->getBuffer(), inputFile);
   if (!module)
     return fail(module.error());
-  auto problem = findProblem(**module, problemName);
+  auto problem = findComputation(**module, problemName);
   if (!problem)
     return fail(problem.error());
 
@@ -80,7 +80,7 @@ int main(int argc, char **argv) {
   if (std::optional<rt::Error> error = checkResultFiles(*problem, results))
     return fail(*error);
 
-  auto kernel = Kernel::create((*file)->getBuffer(), problem->getSymName(), target);
+  auto kernel = Kernel::create((*file)->getBuffer(), problem->getName(), target);
   if (!kernel)
     return fail(kernel.error());
   reportProblem(llvm::outs(), *problem, target, **kernel, *inputs, *sizes);

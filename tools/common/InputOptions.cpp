@@ -31,30 +31,31 @@ reference::InputSizes InputOptions::sizes() const {
   return sizes;
 }
 
-llvm::Error InputOptions::loadFiles(ProblemOp problem, reference::Tensors &tensors) const {
-  std::vector<ProblemTensor> list = tensorsOf(problem);
+llvm::Error InputOptions::loadFiles(Computation computation, reference::Tensors &tensors) const {
+  std::vector<ProblemTensor> list = tensorsOf(computation);
   for (const std::string &text : argFiles) {
     auto [name, file] = nameAndFile(text);
     auto tensor =
         llvm::find_if(list, [&, name = name](auto &t) { return t.name == name && t.role != ProblemTensor::Result; });
     if (tensor == list.end() || file.empty())
-      return llvm::createStringError("expected --arg=NAME=FILE with an input of @" + problem.getSymName() +
+      return llvm::createStringError("expected --arg=NAME=FILE with an input of @" + computation.getName() +
                                      ", got: " + text);
     bool array = tensor->role == ProblemTensor::Array;
     bool integers = tensor->element == ProblemTensor::Int32;
     auto values = reference::readNpy(file, integers ? reference::Dtype::I32 : reference::Dtype::F32);
     if (!values)
       return values.takeError();
-    tensors[name] = array ? std::move(*values) : values->to(reference::dtypeOf(problem));
+    bool keeps = array || tensor->element == ProblemTensor::Float32;
+    tensors[name] = keeps ? std::move(*values) : values->to(reference::dtypeOf(computation.problem));
   }
   return llvm::Error::success();
 }
 
-llvm::Expected<reference::Tensors> InputOptions::inputsOf(ProblemOp problem) const {
+llvm::Expected<reference::Tensors> InputOptions::inputsOf(Computation computation) const {
   reference::Tensors tensors;
-  if (llvm::Error error = loadFiles(problem, tensors))
+  if (llvm::Error error = loadFiles(computation, tensors))
     return error;
-  if (llvm::Error error = reference::addMissingInputs(problem, sizes(), seed, tensors))
+  if (llvm::Error error = reference::addMissingInputs(computation, sizes(), seed, tensors))
     return error;
   return tensors;
 }

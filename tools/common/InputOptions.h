@@ -20,13 +20,13 @@ class InputOptions {
 public:
   /// That sizes are sane.
   llvm::Error check() const;
-  /// All inputs of a problem, from files or made up; checked.
-  llvm::Expected<reference::Tensors> inputsOf(ProblemOp problem) const;
+  /// All inputs of a problem or its backward pass, from files or made up; checked.
+  llvm::Expected<reference::Tensors> inputsOf(Computation computation) const;
   /// The arrays alone, and what sizes the others would have.
   llvm::Expected<std::pair<reference::Tensors, Sizes>> arraysOf(ProblemOp problem) const;
 
 private:
-  llvm::Error loadFiles(ProblemOp problem, reference::Tensors &tensors) const;
+  llvm::Error loadFiles(Computation computation, reference::Tensors &tensors) const;
   reference::InputSizes sizes() const;
 
   template <typename T> using Opt = llvm::cl::opt<T>;

@@ -36,8 +36,8 @@ struct Program {
   std::vector<rt::Artifact> kernels; ///< in the order in which a launch runs them
   size_t main = 0;                   ///< the one that is called as the program is
   Signature signature;
-  int64_t kvTile = 0;       ///< keys of a tile of the main kernel; its `grid` has the rows
-  bool hasFallback = false; ///< there are less demanding sizes to try
+  int64_t qTile = 0, kvTile = 0; ///< rows and keys of a tile of the main kernel
+  bool hasFallback = false;      ///< there are less demanding sizes to try
 
   const rt::Artifact &artifact() const { return kernels[main]; }
 };
@@ -113,11 +113,13 @@ template <typename MakeProgram, typename Build> auto buildFitting(MakeProgram pr
   }
 }
 
-/// What can be compiled: each `attn.problem` and `attn.segments`, as they stand.
+/// What can be compiled: each `attn.problem`, `attn.backward` and `attn.segments`, as they stand.
 llvm::SmallVector<mlir::Operation *> programsOf(mlir::ModuleOp module);
-/// The `attn.problem` or `attn.segments` called `name`; without a name the only problem,
-/// or the only op where there is no problem.
+/// That of these which is called `name`; without a name the only backward pass, where there
+/// is none the only problem, where there is none either the only op.
 rt::Result<mlir::Operation *> findProgram(mlir::ModuleOp module, llvm::StringRef name);
+/// The same, and it is a problem or its backward pass.
+rt::Result<Computation> findComputation(mlir::ModuleOp module, llvm::StringRef name);
 /// The same, and it is a problem.
 rt::Result<ProblemOp> findProblem(mlir::ModuleOp module, llvm::StringRef name);
 

@@ -27,6 +27,7 @@ public:
   const Signature &getSignature() const { return program.signature; }
   /// Of the main kernel, as is `getCompiled`.
   const rt::Artifact &getArtifact() const { return program.artifact(); }
+  int64_t getQTile() const { return program.qTile; }
   int64_t getKvTile() const { return program.kvTile; }
   const rt::CompiledKernel &getCompiled() const { return *compiled[program.main]; }
   /// Of all kernels: their sources, and what the compiler says of their resources.

@@ -38,7 +38,7 @@ struct Signature {
   llvm::SmallVector<TensorSpec, 2> scratch;  ///< what kernels leave for each other, in the workspace
   FixedSizes fixed;
 
-  static Signature of(ProblemOp problem);
+  static Signature of(Computation computation);
   static Signature of(SegmentsOp segments);
   /// One of `tensors`, or null.
   const TensorSpec *find(llvm::StringRef name) const;
@@ -84,7 +84,7 @@ struct Binding {
   Binding &operator=(const Binding &) = delete;
 
   llvm::SmallVector<int64_t, 40> values; ///< i32 arguments lie in the low half; a queue's is the launch's to fill in
-  std::array<rt::TensorMap, 3> maps;     ///< of q, k and v, in the order of their arguments
+  std::array<rt::TensorMap, 4> maps;     ///< of q, k, v and do, in the order of their arguments
   llvm::SmallVector<void *, 40> pointers;
   int64_t blocks = 0;
 };

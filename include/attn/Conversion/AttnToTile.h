@@ -16,6 +16,17 @@ namespace attn {
 /// times ten. The problem's own config, if it has one, is not looked at.
 tile::ConfigAttr chooseConfig(ProblemOp problem, llvm::StringRef target, int64_t arch);
 
+/// The same for a backward pass.
+struct BackwardConfigs {
+  tile::ConfigAttr prepare, keys, queries; ///< of `tile.prepare`, and with key or query tiles at rest
+  bool together;                           ///< are dK and dV added up by one kernel?
+};
+BackwardConfigs chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch);
+
+/// Of a backward pass that is streamed: without score modifiers, where the problem's sequences
+/// are short, or head dims beyond those of tiles. Null for others.
+tile::ConfigAttr chooseStreamedBackward(BackwardOp backward, llvm::StringRef target);
+
 /// What to try next for a kernel that does not fit its registers: one copy of the
 /// walk's body, then narrower key tiles. Null at the end.
 tile::ConfigAttr fallbackOf(tile::ConfigAttr config);

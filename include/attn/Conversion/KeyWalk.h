@@ -10,7 +10,7 @@
 
 namespace attn {
 
-/// A run of key tiles: segment i is bounds[i] <= j < bounds[i + 1] and needs tests[i].
+/// A run of tiles: segment i is bounds[i] <= j < bounds[i + 1] and needs tests[i].
 struct KeyRun {
   llvm::SmallVector<Index> bounds;
   llvm::SmallVector<llvm::SmallVector<int64_t>> tests;
@@ -35,6 +35,10 @@ public:
   /// The runs for the rows `queries` (not empty) and key tiles of `kvTile` keys.
   llvm::SmallVector<KeyRun> runs(IndexMath &math, Interval queries, int64_t kvTile);
 
+  /// The reverse: the runs of query tiles of `qTile` rows for `keys` (not empty). Rows
+  /// behind the sequence's last are not tested for: they weigh nothing.
+  llvm::SmallVector<KeyRun> queryRuns(IndexMath &math, Interval keys, int64_t qTile);
+
   /// Do rows have a first key other than 0, as under a window? Then a run has
   /// three segments and not two.
   bool hasLowerTest() const { return lower; }
@@ -54,6 +58,14 @@ public:
   llvm::SmallVector<Cond> tests(IndexMath &math, Index q, Index k);
 
 private:
+  using Tests = llvm::SmallVector<int64_t>;
+  /// The numbers of all tests but the lower bound's, or of all.
+  Tests numbers(bool withLower);
+  /// The runs of `tile` rows or keys each. `last`: the tests of what follows full tiles of
+  /// a single run; `whole`, if any: an end that needs no test for those beyond it.
+  llvm::SmallVector<KeyRun> runsOf(IndexMath &math, const TileRanges &ranges, int64_t tile, const Tests &last,
+                                   std::optional<Index> whole);
+
   /// How many keys row `q` sees of a sequence of `probeLength`.
   int64_t keysOf(int64_t q);
 

@@ -11,7 +11,10 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     one block for one query tile, written plainly (copy, wait, multiply), with
     one `tile.kv_loop` over the key tiles that the mask says it needs. Schedules
     are later passes. Where the config has `splits`, the block walks its share of
-    these tiles, and a second kernel, `<name>_merge`, follows. (`test/Conversion/convert-attn-to-tile.mlir`)
+    these tiles, and a second kernel, `<name>_merge`, follows.
+
+    Each `attn.backward` becomes the kernels `<name>_prepare`, `<name>` (dK and dV) and
+    `<name>_dq`. A problem that is `private` is described for others: nothing is made of it. (`test/Conversion/convert-attn-to-tile.mlir`)
   }];
   let options = [
     Option<"target", "target", "std::string", "\"sm_80\"", "`cpu`, `sm_80` or `sm_90a`">,

@@ -21,6 +21,7 @@ struct Difference {
 
 /// The actual tensors have the shapes of the problem's results, and any type and
 /// strides.
+Difference difference(const Tensor &expected, const Tensor &actual);
 Difference differenceOfO(ProblemOp problem, const Outputs &expected, const Tensor &actual);
 Difference differenceOfLse(const Outputs &expected, const Tensor &actual);
 

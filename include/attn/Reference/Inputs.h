@@ -25,15 +25,16 @@ struct InputSizes {
 /// Adds to `tensors` whatever operand or array is missing: normal values rounded
 /// to the problem's dtype with NaN in padding rows, prefix sums and offsets for
 /// the lengths, random documents and prefixes. Sizes that given tensors fix are
-/// taken from them. Errors as `deduceShapes`.
-llvm::Error addMissingInputs(ProblemOp problem, InputSizes sizes, uint64_t seed, Tensors &tensors);
+/// taken from them. Of a backward pass, o and lse are what the reference makes of the
+/// others. Errors as `deduceShapes`.
+llvm::Error addMissingInputs(Computation computation, InputSizes sizes, uint64_t seed, Tensors &tensors);
 
 /// The arrays alone, and the sizes that operands then have.
-llvm::Expected<Sizes> addMissingArrays(ProblemOp problem, InputSizes sizes, uint64_t seed, Tensors &tensors);
+llvm::Expected<Sizes> addMissingArrays(Computation computation, InputSizes sizes, uint64_t seed, Tensors &tensors);
 
 /// Results of the right shapes, every byte 0xff (a NaN in all types), so that
 /// what a kernel does not write is seen.
-Tensors poisonedResults(ProblemOp problem, const Sizes &sizes);
+Tensors poisonedResults(Computation computation, const Sizes &sizes);
 
 /// The problem's element type.
 Dtype dtypeOf(ProblemOp problem);

@@ -37,6 +37,10 @@ llvm::Expected<Outputs> interpret(ProblemOp problem, const Tensors &inputs);
 /// The same for some rows, where a problem is too big to evaluate all of them.
 llvm::Expected<Outputs> interpret(ProblemOp problem, const Tensors &inputs, std::function<bool(const Row &)> wanted);
 
+/// The gradients `dq`, `dk` and `dv` of a backward pass (f64) from tensors by name, as
+/// above: of its operands the values count as they are, o and lse too.
+llvm::Expected<Tensors> interpret(BackwardOp backward, const Tensors &inputs);
+
 /// About one row in n (>= 1), other rows in other heads and sequences.
 std::function<bool(const Row &)> oneRowIn(int64_t n);
 

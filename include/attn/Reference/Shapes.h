@@ -7,7 +7,7 @@
 //
 // Shapes, by layout: bshd [batch, seqlen, heads, dim], sbhd [seqlen, batch,
 // heads, dim], bhsd [batch, heads, seqlen, dim], thd [tokens, heads, dim]; lse
-// [batch, heads, seqlen_q], packed [heads, tokens_q]; `cu_seqlens_*` and
+// [batch, heads, seqlen_q], packed [heads, tokens_q]; a gradient as what it is of; `cu_seqlens_*` and
 // `padded_offsets_*` [batch + 1]; the mask's arrays [batch], [batch, seqlen_q]
 // or [batch, seqlen_kv], of packed sides [tokens]; with heads before positions if they have some.
 //
@@ -29,18 +29,18 @@ using Tensors = llvm::StringMap<Tensor>; ///< by name
 /// checked where they are given. `shapeOf` returns nullopt for a tensor that is
 /// not there. Errors: a missing operand or array; a shape that contradicts the
 /// problem or an earlier tensor; an extent of 2^31 or more.
-llvm::Expected<Sizes> deduceShapes(ProblemOp problem,
+llvm::Expected<Sizes> deduceShapes(Computation computation,
                                    llvm::function_ref<std::optional<Shape>(llvm::StringRef name)> shapeOf);
 
 /// The contents of the arrays that packed layouts read, by `checkOffsets`
 /// (`array` is asked for each; its length is right). Arrays of masks may hold
 /// anything.
-llvm::Error checkArrays(ProblemOp problem, const Sizes &sizes,
+llvm::Error checkArrays(Computation computation, const Sizes &sizes,
                         llvm::function_ref<llvm::ArrayRef<int32_t>(llvm::StringRef name)> array);
 
 /// Both checks, and the types, of tensors on the host; names that the problem
 /// does not have are refused.
-llvm::Expected<Sizes> checkTensors(ProblemOp problem, const Tensors &tensors);
+llvm::Expected<Sizes> checkTensors(Computation computation, const Tensors &tensors);
 
 } // namespace attn::reference
 

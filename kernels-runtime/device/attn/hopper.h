@@ -13,3 +13,4 @@
 #include "attn/repair.cuh"
 #include "attn/epilogue.cuh"
 #include "attn/sequence.cuh"
+#include "attn/statistics.cuh"

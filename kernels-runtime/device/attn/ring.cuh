@@ -37,22 +37,23 @@ template <class Element, int RowCount, int ColCount> struct Swizzled {
   static constexpr int Rows = RowCount, Cols = ColCount, Chunks = (ColCount + 63) / 64, ChunkBytes = RowCount * 128, Bytes = Chunks * ChunkBytes;
   static_assert(Rows % 8 == 0 && Rows <= 256 && Cols % 16 == 0);
   unsigned address;
+  static ATTN_INLINE Swizzled lying(unsigned address) { return {address}; }
 };
 
-template <class Element, int RowCount, int ColCount, int StageCount> struct Ring {
-  using Tile = Swizzled<Element, RowCount, ColCount>;
+template <class TileType, int StageCount> struct Slots {
+  using Tile = TileType;
   static constexpr int Stages = StageCount;
   unsigned tiles, barriers;
   int slot = 0;
   unsigned parity = 0;
 
-  ATTN_INLINE Ring(int tiles_at, int barriers_at) {
+  ATTN_INLINE Slots(int tiles_at, int barriers_at) {
     const unsigned base = unsigned(__cvta_generic_to_shared(shared_memory));
     tiles = base + tiles_at, barriers = base + barriers_at;
   }
   ATTN_INLINE unsigned full() const { return barriers + slot * 8; }
   ATTN_INLINE unsigned empty() const { return barriers + (Stages + slot) * 8; }
-  ATTN_INLINE Tile tile() const { return {tiles + slot * Tile::Bytes}; }
+  ATTN_INLINE Tile tile() const { return Tile::lying(tiles + slot * Tile::Bytes); }
   ATTN_INLINE void step() {
     if (Stages == 1) parity ^= 1;
     else if (++slot == Stages) slot = 0, parity ^= 1;
@@ -61,6 +62,8 @@ template <class Element, int RowCount, int ColCount, int StageCount> struct Ring
     for (int i = 0; i < Stages; ++i) barrier_init(barriers + i * 8, 1), barrier_init(barriers + (Stages + i) * 8, consumers);
   }
 };
+
+template <class Element, int RowCount, int ColCount, int StageCount> using Ring = Slots<Swizzled<Element, RowCount, ColCount>, StageCount>;
 
 // Producer: waits for the next slot to be empty and starts bringing the box at (row, head, batch) into it, or (head, row, batch) where a map has heads take
 // turns. Rows and columns out of the tensor's bounds become zeros; they count as bytes that land. BoxRows: those of a box that does not fill the tile.
@@ -80,11 +83,11 @@ template <int BoxRows = 0, class T, int R, int C, int S> ATTN_INLINE void fill(R
 }
 
 // Consumer: waits for the next tile, and gives its slot back when nothing reads it any more.
-template <class T, int R, int C, int S> ATTN_INLINE Swizzled<T, R, C> take(const Ring<T, R, C, S> &ring) {
+template <class Tile, int S> ATTN_INLINE Tile take(const Slots<Tile, S> &ring) {
   barrier_wait(ring.full(), ring.parity);
   return ring.tile();
 }
-template <class T, int R, int C, int S> ATTN_INLINE void release(Ring<T, R, C, S> &ring) {
+template <class Tile, int S> ATTN_INLINE void release(Slots<Tile, S> &ring) {
   if (lane_index() == 0) barrier_arrive(ring.empty());
   ring.step();
 }

@@ -2,4 +2,4 @@
 //
 // The verbs of a kernel on strips: short rows, streamed.
 #pragma once
-#include "attn/strip.cuh"
+#include "attn/strip_grad.cuh"

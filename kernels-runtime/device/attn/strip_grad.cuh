@@ -7,23 +7,23 @@
 
 namespace attn {
 
-// lse * log2(e) as the maximum, so that probabilities of a row without keys and of rows that are not there are 0; minus dlse, or what delta was
-// found to be, as the sum.
-template <class Stride, int R, int L>
-ATTN_INLINE void load_statistics(StripRows<R, L> &row, const float *lse, Stride stride, const float *other, Stride other_stride, float sign, int rows) {
+// lse * log2(e) as the maximum, so that probabilities of a row without keys and of rows that are not there are 0; as the sum minus dlse, or what
+// delta was found to be, if anything is known. What is loaded may have been written by this warp: not through the cache that may be stale.
+template <int R, int L> ATTN_INLINE void load_statistics(StripRows<R, L> &row, const float *lse, const float *known, float sign, int rows) {
 #pragma unroll
   for (int r = 0; r < R; ++r) {
     row.max[r] = infinity(), row.sum[r] = 0;
     if (r < rows) {
-      const float x = lse[offset_of(stride, r)];
+      const float x = lse[r];
       row.max[r] = x == -infinity() ? infinity() : x * 1.44269504088896f;
-      if (other) row.sum[r] = sign * other[offset_of(other_stride, r)];
+      if (known) row.sum[r] = sign * *(const volatile float *)(known + r);
     }
   }
 }
 
 // exp(scale * s - lse); 0 where s is -inf.
-template <int R, int N, int L> ATTN_INLINE void probabilities(Scores<R, N, L> &s, const StripRows<R, L> &row, float scale) {
+template <bool Turned, int R, int N, int L> ATTN_INLINE void probabilities(Scores<R, N, L> &s, const StripRows<R, L> &row, float scale) {
+  static_assert(!Turned);
 #pragma unroll
   for (int r = 0; r < R; ++r)
 #pragma unroll
@@ -39,7 +39,7 @@ template <int R, int N, int L> ATTN_INLINE void sum_grads(Scores<R, N, L> &dp, c
 }
 
 // dp becomes p * (dp - delta).
-template <int R, int N, int L> ATTN_INLINE void grad_scores(Scores<R, N, L> &dp, const Scores<R, N, L> &p, const StripRows<R, L> &row) {
+template <bool Turned, int R, int N, int L> ATTN_INLINE void grad_scores(Scores<R, N, L> &dp, const Scores<R, N, L> &p, const StripRows<R, L> &row) {
 #pragma unroll
   for (int r = 0; r < R; ++r)
 #pragma unroll
@@ -77,11 +77,12 @@ template <int R, int C, int L> ATTN_INLINE void scale(Strip<float, R, C, L> &x, 
       for (int c = 0; c < 8; ++c) x.v[r][i][c] *= factor;
 }
 
-template <class Stride, int R, int L> ATTN_INLINE void store_delta(float *to, Stride stride, const StripRows<R, L> &row, int rows) {
+template <int R, int L> ATTN_INLINE void store_delta(float *to, const StripRows<R, L> &row, int rows) {
 #pragma unroll
   for (int r = 0; r < R; ++r)
-    if (r < rows && lane_index() % L == r % L) to[offset_of(stride, r)] = row.sum[r];
+    if (r < rows && lane_index() % L == r % L) to[r] = row.sum[r];
 }
+
 // What a row weighs its keys by, and that times the gradient of the weight: a key for each lane, so that keys that were read need not be read again.
 template <int RowCount, int KeyCount, int LaneCount> struct Weights {
   static constexpr int Own = (KeyCount + LaneCount - 1) / LaneCount, Keys = Own * LaneCount;

@@ -8,7 +8,7 @@
 //   mask.cuh       keep                                      softmax.cuh    online softmax, final division
 //   guarded.cuh    P V where V may hold garbage              epilogue.cuh   results to global memory
 //   sequence.cuh   which rows of a packed batch a block has  modify.cuh     functions of scores
-//   merge.cuh      parts of the keys, back together
+//   merge.cuh      parts of the keys, back together          backward.cuh   probabilities anew, gradients of scores
 #pragma once
 #include "attn/prelude.cuh"
 #include "attn/fragment.cuh"
@@ -21,3 +21,4 @@
 #include "attn/epilogue.cuh"
 #include "attn/merge.cuh"
 #include "attn/sequence.cuh"
+#include "attn/backward.cuh"

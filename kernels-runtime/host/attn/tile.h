@@ -18,6 +18,7 @@
 // needed.
 #pragma once
 
+#include "attn/backward.h"
 #include "attn/epilogue.h"
 #include "attn/merge.h"
 #include "attn/modify.h"

@@ -55,6 +55,8 @@ struct Param {
 ///           more rows than that take several turns. (Of a packed batch of 0 as of
 ///           one of 1, which has padding to write.)
 ///
+/// With `keys` tiles are of keys and heads are kv heads; all else is the same.
+///
 /// A persistent kernel has as many blocks of work; fewer blocks of threads
 /// (`Artifact::blocksToStart`) share them. Where the keys of a query tile go to several
 /// blocks (`splits`), there are so many times as many.
@@ -65,18 +67,22 @@ struct GridRule {
   bool persistent = false;
   bool rows = false;
   int splits = 1; ///< parts of a query tile's keys; 0: as many as fill the machine
-  int tiles = 0;  ///< of a sequence, in a streaming kernel; 0: it is none
+  bool keys = false;
+  int sequenceTiles = 0;  ///< of a sequence, in a streaming kernel; 0: it is none
   int warps = 1;  ///< of a streaming kernel's block, each with a query tile of its own
 
-  /// `queries` is seqlen_q of a dense problem, total_q (rows in the buffer) of
-  /// a packed one; `parts` of a kernel that merges is 1.
+  /// Of one head; `queries` is seqlen_q of a dense problem, total_q (rows in the buffer) of
+  /// a packed one.
+  int64_t tiles(int64_t batch, int64_t queries) const {
+    return packed ? queries / qTile + batch + 2 : batch * ((queries + qTile - 1) / qTile);
+  }
+  /// `parts` of a kernel that merges is 1.
   int64_t blocks(int64_t batch, int64_t queries, int parts = 1) const {
     if (rows)
       return batch;
-    if (tiles)
-      return (heads * std::max<int64_t>(batch, packed) * tiles + warps - 1) / warps;
-    int64_t tiles = packed ? queries / qTile + batch + 2 : batch * ((queries + qTile - 1) / qTile);
-    return heads * tiles * parts;
+    if (sequenceTiles)
+      return (heads * std::max<int64_t>(batch, packed) * sequenceTiles + warps - 1) / warps;
+    return heads * tiles(batch, queries) * parts;
   }
 
   /// The parts for a launch on a machine that runs `atOnce` blocks at the same time:

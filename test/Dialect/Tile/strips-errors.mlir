@@ -219,3 +219,96 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense 
 
 // expected-error @below {{expected rows and columns, got: 1 extents}}
 module attributes {tile.type = !tile.strip<4xbf16, 32>} {}
+
+// -----
+
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %row = tile.place "row" : !tile.strip_rows<1, 32>
+  // tile.load_statistics C1.
+  // expected-error @below {{'tile.load_statistics' op expected one of dlse and delta, got: both}}
+  tile.load_statistics %row, %lse dlse(%lse) delta(%lse) rows(%n) : !tile.strip_rows<1, 32>
+}
+
+// -----
+
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %row = tile.place "row" : !tile.strip_rows<1, 16>
+  %s = tile.place "s" : !tile.scores<1x4, 32>
+  // tile.sum_grads C1.
+  // expected-error @below {{'tile.sum_grads' op expected places of fragments, or of strips of as many lanes}}
+  tile.sum_grads %s, %s, %row : !tile.scores<1x4, 32>, !tile.strip_rows<1, 16>
+}
+
+// -----
+
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %row = tile.place "row" : !tile.strip_rows<1, 16>
+  %Q = tile.place "Q" : !tile.strip<1x128xf32, 32>
+  // tile.take_delta C1.
+  // expected-error @below {{'tile.take_delta' op expected places of fragments, or of strips of as many lanes}}
+  tile.take_delta %Q, %Q, %row by 1.0 : !tile.strip<1x128xf32, 32>, !tile.strip_rows<1, 16>
+}
+
+// -----
+
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %Q = tile.place "Q" : !tile.strip<1x128xf32, 32>
+  %dK = tile.place "dK" : !tile.strip<3x128xf32, 32>
+  %s = tile.place "s" : !tile.scores<1x4, 32>
+  // tile.mma_turned C1.
+  // expected-error @below {{'tile.mma_turned' op expected acc to be p's columns by V's columns over V's rows, of f32, got: '!tile.strip<3x128xf32, 32>' += '!tile.scores<1x4, 32>' x '!tile.strip<1x128xf32, 32>'}}
+  tile.mma_turned %dK, %s, %Q : !tile.strip<3x128xf32, 32>, !tile.scores<1x4, 32>, !tile.strip<1x128xf32, 32>
+}
+
+// -----
+
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %Q = tile.place "Q" : !tile.strip<1x128xf32, 32>
+  %dK = tile.place "dK" : !tile.strip<4x128xf32, 16>
+  %s = tile.place "s" : !tile.scores<1x4, 32>
+  // tile.mma_turned C2.
+  // expected-error @below {{'tile.mma_turned' op expected places of fragments, or of strips of as many lanes}}
+  tile.mma_turned %dK, %s, %Q : !tile.strip<4x128xf32, 16>, !tile.scores<1x4, 32>, !tile.strip<1x128xf32, 32>
+}
+
+// -----
+
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %held = tile.place "held" : !tile.weights<1x16, 16>
+  %s = tile.place "s" : !tile.scores<1x4, 32>
+  // tile.hold_weights C1.
+  // expected-error @below {{'tile.hold_weights' op expected places of fragments, or of strips of as many lanes}}
+  tile.hold_weights %held, %s, %s at(%n) : !tile.weights<1x16, 16>, !tile.scores<1x4, 32>
+}
+
+// -----
+
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %held = tile.place "held" : !tile.weights<1x16, 16>
+  %s = tile.place "s" : !tile.scores<1x4, 32>
+  %row = tile.place "row" : !tile.strip_rows<1, 32>
+  // tile.held_grads C1.
+  // expected-error @below {{'tile.held_grads' op expected places of fragments, or of strips of as many lanes}}
+  tile.held_grads %s, %held, %row at(%n) : !tile.scores<1x4, 32>, !tile.weights<1x16, 16>, !tile.strip_rows<1, 32>
+}
+
+// -----
+
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %s = tile.place "s" : !tile.scores<1x4, 32>
+  %row = tile.place "row" : !tile.strip_rows<2, 32>
+  // tile.probabilities C2.
+  // expected-error @below {{'tile.probabilities' op expected statistics of all rows of '!tile.scores<1x4, 32>', got: '!tile.strip_rows<2, 32>'}}
+  tile.probabilities %s, %row at(%n, %n) scale 1.0 : !tile.scores<1x4, 32>, !tile.strip_rows<2, 32>
+}
+
+// -----
+
+// !tile.weights C1.
+// expected-error @below {{expected positive rows and columns, got: 1x0}}
+module attributes {tile.type = !tile.weights<1x0, 16>} {}
+
+// -----
+
+// expected-error @below {{expected 1, 2, 4, 8, 16 or 32 lanes, got: 7}}
+module attributes {tile.type = !tile.weights<1x16, 7>} {}

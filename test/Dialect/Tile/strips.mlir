@@ -59,3 +59,41 @@ tile.kernel @stream(%q: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %q_row: i64, %n: 
   // CHECK: tile.pad_rows %lse stride(%q_row) from(%n) to(%n) step(%n) dim 1 lanes 16 : !tile.ptr<f32>
   tile.pad_rows %lse stride(%q_row) from(%n) to(%n) step(%n) dim 1 lanes 16 : !tile.ptr<f32>
 }
+
+tile.kernel @grads(%lse: !tile.ptr<f32>, %n: i32) target("sm_80") grid(dense heads 1 tiles 1)
+    config(<q_tile = 1, kv_tile = 4, warps = 4, blocks = 4, lanes = 16>) {
+  %Q = tile.place "Q" : !tile.strip<1x128xf32, 16>
+  %pK = tile.place "pK" : !tile.strip<1x128xf32, 16>
+  %dK = tile.place "dK" : !tile.strip<4x128xf32, 16>
+  %s = tile.place "s" : !tile.scores<1x4, 16>
+  %dp = tile.place "dp" : !tile.scores<1x4, 16>
+  %row = tile.place "row" : !tile.strip_rows<1, 16>
+  // CHECK: %weights = tile.place "weights" : !tile.weights<1x16, 16>
+  %weights = tile.place "weights" : !tile.weights<1x16, 16>
+  // CHECK: tile.load_statistics %row, %lse rows(%n) : !tile.strip_rows<1, 16>
+  tile.load_statistics %row, %lse rows(%n) : !tile.strip_rows<1, 16>
+  // CHECK: tile.load_statistics %row, %lse dlse(%lse) rows(%n) : !tile.strip_rows<1, 16>
+  tile.load_statistics %row, %lse dlse(%lse) rows(%n) : !tile.strip_rows<1, 16>
+  // CHECK: tile.load_statistics %row, %lse delta(%lse) rows(%n) : !tile.strip_rows<1, 16>
+  tile.load_statistics %row, %lse delta(%lse) rows(%n) : !tile.strip_rows<1, 16>
+  // CHECK: tile.probabilities %s, %row at(%n, %n) scale 1.250000e-01 : !tile.scores<1x4, 16>, !tile.strip_rows<1, 16>
+  tile.probabilities %s, %row at(%n, %n) scale 0.125 : !tile.scores<1x4, 16>, !tile.strip_rows<1, 16>
+  // CHECK: tile.sum_grads %dp, %s, %row : !tile.scores<1x4, 16>, !tile.strip_rows<1, 16>
+  tile.sum_grads %dp, %s, %row : !tile.scores<1x4, 16>, !tile.strip_rows<1, 16>
+  // CHECK: tile.hold_weights %weights, %s, %dp at(%n) : !tile.weights<1x16, 16>, !tile.scores<1x4, 16>
+  tile.hold_weights %weights, %s, %dp at(%n) : !tile.weights<1x16, 16>, !tile.scores<1x4, 16>
+  // CHECK: tile.take_delta %Q, %pK, %row by 1.250000e-01 : !tile.strip<1x128xf32, 16>, !tile.strip_rows<1, 16>
+  tile.take_delta %Q, %pK, %row by 0.125 : !tile.strip<1x128xf32, 16>, !tile.strip_rows<1, 16>
+  // CHECK: tile.held_grads %dp, %weights, %row at(%n) : !tile.scores<1x4, 16>, !tile.weights<1x16, 16>, !tile.strip_rows<1, 16>
+  tile.held_grads %dp, %weights, %row at(%n) : !tile.scores<1x4, 16>, !tile.weights<1x16, 16>, !tile.strip_rows<1, 16>
+  // CHECK: tile.mma_turned %dK, %dp, %Q : !tile.strip<4x128xf32, 16>, !tile.scores<1x4, 16>, !tile.strip<1x128xf32, 16>
+  tile.mma_turned %dK, %dp, %Q : !tile.strip<4x128xf32, 16>, !tile.scores<1x4, 16>, !tile.strip<1x128xf32, 16>
+  // CHECK: tile.scale %dK by 1.250000e-01 : !tile.strip<4x128xf32, 16>
+  tile.scale %dK by 0.125 : !tile.strip<4x128xf32, 16>
+  // CHECK: tile.grad_scores %dp, %s, %row : !tile.scores<1x4, 16>, !tile.strip_rows<1, 16>
+  tile.grad_scores %dp, %s, %row : !tile.scores<1x4, 16>, !tile.strip_rows<1, 16>
+  // CHECK: tile.store_delta %lse, %row rows(%n) : !tile.strip_rows<1, 16>
+  tile.store_delta %lse, %row rows(%n) : !tile.strip_rows<1, 16>
+  // CHECK: tile.sync_warp
+  tile.sync_warp
+}

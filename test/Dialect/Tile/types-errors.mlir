@@ -197,17 +197,17 @@ module attributes {tile.type = !tile.pairs<4, f32>} {}
 // -----
 
 // !tile.ring C1: stages is from 1 to 8, and the tile is swizzled.
-// expected-error @below {{expected 1 to 8 stages of a swizzled tile, got: 0 of '!tile.shared<64x64xbf16, swizzled>'}}
+// expected-error @below {{expected 1 to 8 stages of a swizzled tile or of statistics, got: 0 of '!tile.shared<64x64xbf16, swizzled>'}}
 module attributes {tile.type = !tile.ring<0, !tile.shared<64x64xbf16, swizzled>>} {}
 
 // -----
 
-// expected-error @below {{expected 1 to 8 stages of a swizzled tile, got: 9 of}}
+// expected-error @below {{expected 1 to 8 stages of a swizzled tile or of statistics, got: 9 of}}
 module attributes {tile.type = !tile.ring<9, !tile.shared<64x64xbf16, swizzled>>} {}
 
 // -----
 
-// expected-error @below {{expected 1 to 8 stages of a swizzled tile, got: 2 of '!tile.shared<64x64xbf16, 72>'}}
+// expected-error @below {{expected 1 to 8 stages of a swizzled tile or of statistics, got: 2 of '!tile.shared<64x64xbf16, 72>'}}
 module attributes {tile.type = !tile.ring<2, !tile.shared<64x64xbf16, 72>>} {}
 
 // -----

@@ -190,8 +190,16 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "splits", // of kernels that share out keys
                              "partial_o", // that one problem has, and another not
                              "partial_lse",
-                             "total_q",
+                             "do", // of a backward pass
+                             "dlse",
+                             "dq",
+                             "dk",
+                             "dv",
+                             "do_map",
+                             "statistics",
+                             "dq_sum",
                              "total_kv",
+                             "total_q",
                              "cu_seqlens_q",
                              "cu_seqlens_kv",
                              "padded_offsets_q",
@@ -210,7 +218,7 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "position_rows_kv"};
   for (const ProblemTensor &scratch : scratchOf(problem))
     taken.insert(scratch.name);
-  for (const char *tensor : {"q", "k", "v", "o", "lse"})
+  for (const char *tensor : {"q", "k", "v", "o", "lse", "do", "dlse", "dq", "dk", "dv"})
     for (const char *stride : {"_batch", "_row", "_head"})
       taken.insert((Twine(tensor) + stride).str());
   for (const MaskOperand &array : distinctOperands(problem.getMask()))
@@ -233,6 +241,35 @@ static MaskInterface findUneven(MaskInterface mask, int64_t heads) {
     if (MaskInterface bad = findUneven(child, heads))
       return bad;
   return {};
+}
+
+ProblemOp BackwardOp::getProblemOp() {
+  return SymbolTable::lookupNearestSymbolFrom<ProblemOp>(*this, getProblemAttr());
+}
+
+LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto problem = symbols.lookupNearestSymbolFrom<ProblemOp>(*this, getProblemAttr());
+  if (!problem) // C1
+    return emitOpError("expected the name of an `attn.problem` of the module, got: ") << getProblemAttr();
+  if (!problem.hasLse()) { // C2
+    InFlightDiagnostic error = emitOpError("expected a problem with outputs(o, lse), got: one without lse");
+    error.attachNote(problem.getLoc()) << "problem declared here";
+    return error;
+  }
+  if (dependsOnHead(problem.getMask())) { // C5
+    InFlightDiagnostic error = emitOpError("expected a mask that is the same for all heads, got: ") << problem.getMask();
+    error.attachNote(problem.getLoc()) << "problem declared here";
+    return error;
+  }
+  if (problem.getSegments() || problem.getTiles()) { // C4
+    InFlightDiagnostic error = emitOpError("expected a problem without segments and tiles, got: one with ")
+                               << (problem.getSegments() ? "segments" : "tiles");
+    error.attachNote(problem.getLoc()) << "problem declared here";
+    return error;
+  }
+  if (!isIdentifier(getSymName())) // C3
+    return emitOpError("expected an identifier as its name, got: \"") << getSymName() << "\"";
+  return success();
 }
 
 static LogicalResult verifySegments(ProblemOp problem) {

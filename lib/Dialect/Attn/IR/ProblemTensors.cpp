@@ -5,13 +5,14 @@ using namespace attn;
 using Axis = ProblemTensor::Axis;
 using llvm::Twine;
 
-FixedSizes FixedSizes::of(ProblemOp problem) {
-  FixedSizes fixed{int64_t(problem.getHeads()),
-                   int64_t(problem.getKvHeads()),
-                   int64_t(problem.getDimQk()),
-                   int64_t(problem.getDimV()),
-                   int64_t(problem.getSegments().value_or(0)),
-                   int64_t(problem.getTiles().value_or(0))};
+FixedSizes FixedSizes::of(Computation computation) {
+  ProblemOp problem = computation.problem;
+  FixedSizes fixed;
+  fixed.heads = problem.getHeads(), fixed.kvHeads = problem.getKvHeads();
+  fixed.dimQk = problem.getDimQk(), fixed.dimV = problem.getDimV();
+  fixed.packedQ = problem.getQLayout().isPacked();
+  fixed.segments = problem.getSegments().value_or(0);
+  fixed.qTile = computation.backward ? statisticsTile : int64_t(problem.getTiles().value_or(0));
   fixed.longest = longestSequence(problem.getMask());
   return fixed;
 }
@@ -67,8 +68,15 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
     return sizes.rowsQ / fixed.qTile + sizes.batch + 2;
   case Axis::Splits:
     return sizes.splits;
+  case Axis::TiledRowsQ: {
+    int64_t tile = fixed.qTile, slots = fixed.packedQ ? sizes.rowsQ / tile + sizes.batch + 2
+                                                      : sizes.batch * int64_t(llvm::divideCeil(sizes.rowsQ, tile));
+    return slots * tile;
+  }
   case Axis::One:
     return 1;
+  case Axis::Two:
+    return 2;
   case Axis::Lead:
   case Axis::LeadEnd:
     break;
@@ -140,21 +148,37 @@ static llvm::SmallVector<Axis, 4> axesOf(LayoutAttr layout, Axis rows, Axis head
 /// ids and positions, then results in the order of `attn.segments`' description.
 static std::vector<ProblemTensor> tensorsOfSegments(SegmentRule rule, bool maps, bool tiles);
 
-std::vector<ProblemTensor> attn::tensorsOf(ProblemOp problem) {
+std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
   using T = ProblemTensor;
+  ProblemOp problem = computation.problem;
   LayoutAttr q = problem.getQLayout(), kv = problem.getKLayout();
-  std::vector<T> list = {{"q", T::Operand, T::Data, axesOf(q, T::RowsQ, T::Heads, T::DimQk)},
-                         {"k", T::Operand, T::Data, axesOf(kv, T::RowsKv, T::KvHeads, T::DimQk)},
-                         {"v", T::Operand, T::Data, axesOf(problem.getVLayout(), T::RowsKv, T::KvHeads, T::DimV)},
-                         {"o", T::Result, T::Data, axesOf(problem.getOLayout(), T::RowsQ, T::Heads, T::DimV)}};
+  llvm::SmallVector<Axis, 4> axesQ = axesOf(q, T::RowsQ, T::Heads, T::DimQk);
+  llvm::SmallVector<Axis, 4> axesK = axesOf(kv, T::RowsKv, T::KvHeads, T::DimQk);
+  llvm::SmallVector<Axis, 4> axesV = axesOf(problem.getVLayout(), T::RowsKv, T::KvHeads, T::DimV);
+  llvm::SmallVector<Axis, 4> axesO = axesOf(problem.getOLayout(), T::RowsQ, T::Heads, T::DimV);
   llvm::SmallVector<Axis, 4> statistics = {T::Batch, T::Heads, T::RowsQ};
+  if (q.isPacked())
+    statistics.erase(statistics.begin());
+  T::Role results = computation.backward ? T::Operand : T::Result;
+  std::vector<T> list = {{"q", T::Operand, T::Data, axesQ},
+                         {"k", T::Operand, T::Data, axesK},
+                         {"v", T::Operand, T::Data, axesV},
+                         {"o", results, T::Data, axesO}};
   if (problem.hasLse())
-    list.emplace_back("lse", T::Result, T::Float32, llvm::ArrayRef(statistics).drop_front(q.isPacked()));
+    list.emplace_back("lse", results, T::Float32, statistics);
+  if (computation.backward) {
+    list.emplace_back("do", T::Operand, T::Data, axesO);
+    if (computation.backward.getDlse())
+      list.emplace_back("dlse", T::Operand, T::Float32, statistics);
+    list.emplace_back("dq", T::Result, T::Data, axesQ);
+    list.emplace_back("dk", T::Result, T::Data, axesK);
+    list.emplace_back("dv", T::Result, T::Data, axesV);
+  }
 
   auto array = [&](const Twine &name, llvm::ArrayRef<Axis> axes) {
     list.emplace_back(name.str(), T::Array, T::Int32, axes);
   };
-  if (problem.getSegments())
+  if (ProblemOp problem = computation.problem; problem.getSegments())
     for (ProblemTensor &tensor : tensorsOfSegments(*SegmentRule::of(problem.getMask()), /*maps=*/false, /*tiles=*/false))
       if (tensor.role == T::Array || tensor.name == "status")
         list.push_back(std::move(tensor));
@@ -186,17 +210,23 @@ std::vector<ProblemTensor> attn::tensorsOf(ProblemOp problem) {
   return list;
 }
 
-std::vector<ProblemTensor> attn::scratchOf(ProblemOp problem) {
+std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
   using T = ProblemTensor;
+  ProblemOp problem = computation.problem;
+  std::vector<ProblemTensor> list;
+  if (computation.backward) {
+    list.emplace_back("statistics", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Two, T::Heads, T::TiledRowsQ});
+    list.emplace_back("dq_sum", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Heads, T::TiledRowsQ, T::DimQk});
+    return list;
+  }
   llvm::SmallVector<Axis, 5> rows = {T::Splits, T::Heads};
   if (!problem.getQLayout().isPacked())
     rows.push_back(T::Batch);
   rows.push_back(T::RowsQ);
-  std::vector<ProblemTensor> list;
   list.emplace_back("partial_lse", T::Result, T::Float32, rows);
   rows.push_back(T::DimV);
   list.emplace(list.begin(), "partial_o", T::Result, T::Float32, rows);
-  if (problem.getSegments())
+  if (ProblemOp problem = computation.problem; problem.getSegments())
     for (ProblemTensor &tensor : tensorsOfSegments(*SegmentRule::of(problem.getMask()), /*maps=*/false, /*tiles=*/false))
       if (tensor.role == T::Result && tensor.name != "status")
         list.push_back(std::move(tensor));
@@ -290,7 +320,7 @@ llvm::Error attn::checkTiles(llvm::ArrayRef<int32_t> tiles, int32_t count, llvm:
 }
 
 llvm::Error attn::checkOffsets(llvm::StringRef side, llvm::ArrayRef<int32_t> cuSeqlens,
-                               llvm::ArrayRef<int32_t> paddedOffsets, int64_t rows) {
+                               llvm::ArrayRef<int32_t> paddedOffsets, int64_t rows, bool writesKv) {
   std::string lengthsName = ("cu_seqlens_" + side).str(), offsetsName = ("padded_offsets_" + side).str();
   if (cuSeqlens[0] != 0)
     return error("expected `" + lengthsName + "` to start at 0, got: " + Twine(cuSeqlens[0]));
@@ -298,7 +328,7 @@ llvm::Error attn::checkOffsets(llvm::StringRef side, llvm::ArrayRef<int32_t> cuS
     return failure;
   if (paddedOffsets.empty())
     return llvm::Error::success();
-  if (side == "kv") { // only read, so their order does not matter
+  if (side == "kv" && !writesKv) { // only read, so their order does not matter
     for (size_t b = 0; b + 1 < cuSeqlens.size(); ++b)
       if (int64_t offset = paddedOffsets[b], length = cuSeqlens[b + 1] - cuSeqlens[b];
           offset < 0 || offset + length > rows)

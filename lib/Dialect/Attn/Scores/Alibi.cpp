@@ -20,6 +20,10 @@ double AlibiAttr::modify(const ScorePoint &p, double score) const {
   return score - slope * std::abs(diagonal - p.k);
 }
 
+double AlibiAttr::derivative(const ScorePoint &, double) const { return 1; }
+
+Value AlibiAttr::emitDerivative(ScoreScope &, Score) const { return {}; }
+
 SmallVector<ScoreOperand> AlibiAttr::operands() const {
   if (getSlopes().empty())
     return {};

@@ -22,6 +22,11 @@ double SoftcapAttr::modify(const ScorePoint &, double score) const {
   return cap * std::tanh(score / cap);
 }
 
+double SoftcapAttr::derivative(const ScorePoint &, double score) const {
+  double tanh = std::tanh(score / getCap().convertToDouble());
+  return 1 - tanh * tanh;
+}
+
 /// What a value is multiplied by to become the argument of tanh. Beyond the limit
 /// all scores are 0 or at the cap either way.
 static double toArgument(SoftcapAttr softcap, double factor) {
@@ -45,6 +50,12 @@ Score SoftcapAttr::emitScore(ScoreScope &scope, Score score) const {
   double c = toArgument(*this, score.factor);
   Value tanh = math.tanh(math.mul(score.value, math.constant(c)));
   return {tanh, factorLeft, math.constant(getCap().convertToDouble() / factorLeft)};
+}
+
+Value SoftcapAttr::emitDerivative(ScoreScope &scope, Score score) const {
+  FloatMath &math = scope.each;
+  Value tanh = math.tanh(math.mul(score.value, math.constant(toArgument(*this, score.factor))));
+  return math.fma(math.neg(tanh), tanh, math.constant(1));
 }
 
 Score SoftcapAttr::emitSmallScore(ScoreScope &scope, Score score) const {

@@ -31,6 +31,8 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
     return parser.emitError(loc, "expected grid `dense`, `packed` or `rows`, got: ") << grid;
   if (parser.parseKeyword(rows ? "cluster" : "heads") || parser.parseInteger(rows ? cluster : heads))
     return failure();
+  if (!rows && succeeded(parser.parseOptionalKeyword("keys")))
+    result.addAttribute(getKeysAttrName(result.name), builder.getUnitAttr());
   if (int64_t tiles = 0; !rows && succeeded(parser.parseOptionalKeyword("tiles"))) {
     if (parser.parseInteger(tiles))
       return failure();
@@ -71,7 +73,7 @@ void KernelOp::print(OpAsmPrinter &printer) {
   if (hasRows())
     printer << "rows cluster " << int64_t(*getCluster());
   else
-    printer << (getPacked() ? "packed" : "dense") << " heads " << getHeads();
+    printer << (getPacked() ? "packed" : "dense") << " heads " << getHeads() << (getKeys() ? " keys" : "");
   if (getTiles())
     printer << " tiles " << *getTiles();
   printer << ") config(";
@@ -94,9 +96,12 @@ LogicalResult KernelOp::verify() {
   if (cluster < 1 || cluster > most)
     return emitOpError("expected clusters of 1 to ")
            << most << " blocks for target " << getTargetAttr() << ", got: " << cluster;
-  if (isStreaming() != getConfig().hasStrips() || int64_t(getTiles().value_or(1)) < 1) // C4
+  ConfigAttr config = getConfig();
+  if (getKeys() && config.getKvTile() % (16 * config.getWarps())) // C4
+    return emitOpError("expected a kv_tile in multiples of 16 * warps in a grid of key tiles, got: ") << config;
+  if (isStreaming() != config.hasStrips() || int64_t(getTiles().value_or(1)) < 1) // C5
     return emitOpError("expected positive `tiles` with a config of lanes, and none without, got: ")
-           << getConfig() << (isStreaming() ? " with tiles" : " without");
+           << config << (isStreaming() ? " with tiles" : " without");
   return success();
 }
 

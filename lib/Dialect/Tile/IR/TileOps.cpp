@@ -91,10 +91,10 @@ StringRef FindSequenceOp::nameOf(OpResult result) {
   return names[result.getResultNumber()];
 }
 
-static void nameTestArguments(Region &region, OpAsmSetValueNameFn setName) {
+static void nameTestArguments(Region &region, bool turned, OpAsmSetValueNameFn setName) {
   if (region.getNumArguments() == 2) {
-    setName(region.getArgument(0), "q");
-    setName(region.getArgument(1), "k");
+    setName(region.getArgument(turned), "q");
+    setName(region.getArgument(!turned), "k");
   }
 }
 
@@ -109,10 +109,15 @@ static LogicalResult verifyTest(Operation *op, Region &body) {
   return success();
 }
 
+static SmallVector<Type> modifierArguments(MLIRContext *context) {
+  Type i32 = IntegerType::get(context, 32), f32 = Float32Type::get(context);
+  return {f32, i32, i32, i32, f32};
+}
+
 /// A region that turns a score into another.
 static LogicalResult verifyModifier(Operation *op, Region &body, Value q0) {
   Type i32 = IntegerType::get(op->getContext(), 32), f32 = Float32Type::get(op->getContext());
-  SmallVector<Type> expected = {f32, i32, i32, i32, f32};
+  SmallVector<Type> expected = modifierArguments(op->getContext());
   if (isa<PairsType>(q0.getType()))
     expected.push_back(i32);
   if (body.getArgumentTypes() != TypeRange(expected))
@@ -125,8 +130,8 @@ static LogicalResult verifyModifier(Operation *op, Region &body, Value q0) {
   return success();
 }
 
-static void nameModifierArguments(Region &region, OpAsmSetValueNameFn setName) {
-  const char *names[] = {"score", "q", "k", "base", "ahead", "h"};
+static void nameModifierArguments(Region &region, OpAsmSetValueNameFn setName, bool turned = false) {
+  const char *names[] = {"score", turned ? "k" : "q", turned ? "q" : "k", "base", "ahead", "h"};
   for (auto [arg, name] : llvm::zip(region.getArguments(), names))
     setName(arg, name);
 }
@@ -148,13 +153,13 @@ void WeighOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setNa
 }
 
 void KeepOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
-  nameTestArguments(region, setName);
+  nameTestArguments(region, getTurned(), setName);
 }
 
 LogicalResult KeepOp::verify() { return verifyTest(*this, getBody()); }
 
 void RepairOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
-  &region == &getModify() ? nameModifierArguments(region, setName) : nameTestArguments(region, setName);
+  &region == &getModify() ? nameModifierArguments(region, setName) : nameTestArguments(region, false, setName);
 }
 
 LogicalResult RepairOp::verify() {
@@ -202,7 +207,10 @@ LogicalResult SendOp::verify() {
 }
 
 /// Does a box of the map fill the tile?
-static LogicalResult verifyBox(Operation *op, SharedType tile, MapType map) {
+static LogicalResult verifyBox(Operation *op, Type place, MapType map) {
+  auto tile = dyn_cast<SharedType>(place);
+  if (!tile) // C1
+    return op->emitOpError("expected a tile, got: ") << place;
   int64_t rows = map.getRows() * map.getHeads();
   bool fills = rows <= tile.getRows() && tile.getRows() - rows < map.getHeads();
   if (!tile.isSwizzled() || !fills || tile.getElement() != map.getElement()) // C1
@@ -215,13 +223,44 @@ LogicalResult CopyBoxOp::verify() { return verifyBox(*this, getDst().getType(), 
 
 LogicalResult FillOp::verify() { return verifyBox(*this, getRing().getType().getTile(), getMap().getType()); }
 
-LogicalResult MergeOp::verify() {
-  int64_t dim = getDim();
-  Type element = getO().getType().getElement();
+static LogicalResult verifyRows(Operation *op, int64_t dim, Type element, StringRef what) {
   if (dim < 8 || dim > 256 || dim % 8 || !(element.isBF16() || element.isF16())) // C1
-    return emitOpError("expected dim in multiples of 8 from 8 to 256 and results of bf16 or f16, got: dim ")
-           << dim << ", " << element;
+    return op->emitOpError("expected dim in multiples of 8 from 8 to 256 and ")
+           << what << " of bf16 or f16, got: dim " << dim << ", " << element;
   return success();
+}
+
+LogicalResult MergeOp::verify() { return verifyRows(*this, getDim(), getO().getType().getElement(), "results"); }
+
+LogicalResult PrepareOp::verify() { return verifyRows(*this, getDim(), getO().getType().getElement(), "o"); }
+
+LogicalResult FillStatisticsOp::verify() {
+  if (!isa<StatisticsType>(getRing().getType().getTile())) // C1
+    return emitOpError("expected a ring of statistics, got: ") << getRing().getType();
+  return success();
+}
+
+/// Is there a number for each query?
+static LogicalResult verifyStatistics(Operation *op, Type scores, Type statistics, bool turned) {
+  auto frag = dyn_cast<FragType>(scores);
+  auto strip = dyn_cast<ScoresType>(scores);
+  bool fits = false;
+  if (auto tile = dyn_cast<StatisticsType>(statistics))
+    fits = frag && tile.getRows() == (turned ? frag.getCols() : frag.getRows());
+  else if (auto rows = cast<StripRowsType>(statistics); strip && !turned)
+    fits = rows.getRows() == strip.getRows() && rows.getLanes() == strip.getLanes();
+  if (!fits)
+    return op->emitOpError("expected statistics of all ")
+           << (turned ? "columns" : "rows") << " of " << scores << ", got: " << statistics;
+  return success();
+}
+
+LogicalResult GradScoresOp::verify() { // C1
+  return verifyStatistics(*this, getGrad().getType(), getStatistics().getType(), getTurned());
+}
+
+void ProbabilitiesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  nameModifierArguments(region, setName, getTurned());
 }
 
 /// Are probabilities of the scores' shape?
@@ -299,6 +338,24 @@ LogicalResult SoftmaxStepOp::verify() {
 LogicalResult NormalizeOp::verify() { return verifyLanesOf(*this, getOperands()); } // C1
 
 LogicalResult SoftmaxOp::verify() { return verifyScale(*this, getScale()); }
+
+LogicalResult ProbabilitiesOp::verify() {
+  if (failed(verifyScale(*this, getScale())) ||                                                       // C1
+      failed(verifyStatistics(*this, getS().getType(), getStatistics().getType(), getTurned()))) // C2
+    return failure();
+  if (getWeighted() && (getModify().empty() || getWeighted().getType() != getS().getType())) // C3
+    return emitOpError("expected `weighted` with a region, of type ") << getS().getType() << ", got: "
+                                                                      << getWeighted().getType();
+  if (getModify().empty())
+    return success();
+  Type f32 = Float32Type::get(getContext());
+  auto yield = dyn_cast<YieldOp>(getModify().front().getTerminator());
+  if (getModify().getArgumentTypes() != TypeRange(modifierArguments(getContext())) || !yield ||
+      yield.getValues().getTypes() != TypeRange({f32, f32})) // C4
+    return emitOpError("expected a region over (score f32, row i32, column i32, base i32, ahead f32) that yields a "
+                       "score and its derivative of type f32");
+  return success();
+}
 
 LogicalResult WeighOp::verify() {
   if (failed(verifyScale(*this, getScale())) ||                       // C1

@@ -40,6 +40,8 @@ static int64_t lanesOf(Value place) {
     return strip.getLanes();
   if (auto scores = dyn_cast<ScoresType>(type))
     return scores.getLanes();
+  if (auto weights = dyn_cast<WeightsType>(type))
+    return weights.getLanes();
   auto rows = dyn_cast<StripRowsType>(type);
   return rows ? rows.getLanes() : 0;
 }
@@ -48,4 +50,25 @@ LogicalResult attn::tile::verifyLanesOf(Operation *op, ValueRange places) {
   if (!llvm::all_equal(llvm::map_range(places, lanesOf)))
     return op->emitOpError("expected places of fragments, or of strips of as many lanes, got: ") << places.getTypes();
   return success();
+}
+
+LogicalResult LoadStatisticsOp::verify() {
+  if (getGradLse() && getDelta()) // C1
+    return emitOpError("expected one of dlse and delta, got: both");
+  return success();
+}
+
+LogicalResult SumGradsOp::verify() { return verifyLanesOf(*this, getOperands()); }  // C1
+LogicalResult TakeDeltaOp::verify() { return verifyLanesOf(*this, getOperands()); } // C1
+LogicalResult HoldWeightsOp::verify() { return verifyLanesOf(*this, getOperands().drop_back()); } // C1
+LogicalResult HeldGradsOp::verify() { return verifyLanesOf(*this, getOperands().drop_back()); }   // C1
+
+LogicalResult MmaTurnedOp::verify() {
+  StripType acc = getAcc().getType(), v = getV().getType();
+  ScoresType p = getP().getType();
+  if (acc.getRows() != p.getCols() || v.getRows() != p.getRows() || acc.getCols() != v.getCols() ||
+      !acc.getElement().isF32() || !v.getElement().isF32()) // C1
+    return emitOpError("expected acc to be p's columns by V's columns over V's rows, of f32, got: ")
+           << acc << " += " << p << " x " << v;
+  return verifyLanesOf(*this, getOperands()); // C2
 }

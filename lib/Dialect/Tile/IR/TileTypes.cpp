@@ -90,9 +90,46 @@ LogicalResult PairsType::verify(function_ref<InFlightDiagnostic()> emitError, in
   return success();
 }
 
-LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages, SharedType tile) {
-  if (stages < 1 || stages > 8 || !tile.isSwizzled()) // C1
-    return emitError() << "expected 1 to 8 stages of a swizzled tile, got: " << stages << " of " << tile;
+/// `<2, <64x128xbf16, swizzled>>`: of a shared tile, what it is need not be said.
+Type RingType::parse(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  int64_t stages = 0;
+  Type tile;
+  if (parser.parseLess() || parser.parseInteger(stages) || parser.parseComma())
+    return {};
+  OptionalParseResult named = parser.parseOptionalType(tile);
+  if (named.has_value() ? failed(*named) : !(tile = SharedType::parse(parser)))
+    return {};
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<RingType>(loc, parser.getContext(), stages, tile);
+}
+
+void RingType::print(AsmPrinter &printer) const {
+  printer << "<" << getStages() << ", ";
+  if (auto shared = dyn_cast<SharedType>(getTile()))
+    printer.printStrippedAttrOrType(shared);
+  else
+    printer << getTile();
+  printer << ">";
+}
+
+LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages, Type tile) {
+  auto shared = dyn_cast<SharedType>(tile);
+  if (stages < 1 || stages > 8 || !(shared ? shared.isSwizzled() : isa<StatisticsType>(tile))) // C1
+    return emitError() << "expected 1 to 8 stages of a swizzled tile or of statistics, got: " << stages << " of "
+                       << tile;
+  return success();
+}
+
+int64_t RingType::getBytes() const {
+  auto shared = dyn_cast<SharedType>(getTile());
+  return getStages() * (shared ? shared.getBytes() : cast<StatisticsType>(getTile()).getBytes());
+}
+
+LogicalResult StatisticsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows) {
+  if (rows < 16 || rows > 256 || rows % 16) // C1
+    return emitError() << "expected statistics of 16 to 256 rows in multiples of 16, got: " << rows;
   return success();
 }
 
@@ -232,6 +269,27 @@ LogicalResult ScoresType::verify(function_ref<InFlightDiagnostic()> emitError, i
   return verifyLanes(emitError, lanes);
 }
 
+Type WeightsType::parse(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<int64_t> extents;
+  int64_t lanes = 0;
+  if (parser.parseLess() || parseExtents(parser, extents, false) || parser.parseComma() || parser.parseInteger(lanes) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<WeightsType>(loc, parser.getContext(), extents[0], extents[1], lanes);
+}
+
+void WeightsType::print(AsmPrinter &printer) const {
+  printer << "<" << getRows() << "x" << getCols() << ", " << getLanes() << ">";
+}
+
+LogicalResult WeightsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols,
+                                  int64_t lanes) {
+  if (rows <= 0 || cols <= 0) // C1
+    return emitError() << "expected positive rows and columns, got: " << rows << "x" << cols;
+  return verifyLanes(emitError, lanes);
+}
+
 LogicalResult StripRowsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t lanes) {
   if (rows <= 0) // C1
     return emitError() << "expected a positive number of rows, got: " << rows;
@@ -263,7 +321,8 @@ LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, i
   if (lanes) // C8
     return verifyStrips(emitError, qTile, kvTile, warps, packHeads, lanes,
                         holdQ || oneBody || stages != 2 || qStages != 1 || turns || narrow || splits != 1);
-  bool rows = warps > 12 ? qTile % 16 == 0 : qTile == warps || qTile % (16 * warps) == 0;
+  bool rows = warps > 12 ? qTile % 16 == 0
+                         : qTile == warps || qTile % (16 * warps) == 0 || (qTile % 16 == 0 && kvTile % (16 * warps) == 0);
   if (!llvm::is_contained({1, 2, 4, 8, 12, 16}, warps) || qTile <= 0 || qTile > 256 || !rows) // C1
     return emitError() << "expected 1, 2, 4, 8 or 12 warps and a q_tile of as many rows, or in multiples of 16 * warps "
                           "up to 256, got: q_tile = "

@@ -18,12 +18,22 @@ namespace attn::tile {
 using namespace mlir;
 using namespace attn::tile;
 
+/// The place that a copy brings something to; null if it is none that a ring may stand for.
+static Value destinationOf(Operation *op) {
+  if (auto copy = dyn_cast<CopyBoxOp>(op))
+    return copy.getDst();
+  if (auto copy = dyn_cast<CopyStatisticsOp>(op))
+    return copy.getDst();
+  return {};
+}
+
 /// Can a ring stand for the place that is copied into? Its tile is waited for beside
 /// the copy, and read behind that only.
-static bool fitsRing(CopyBoxOp copy) {
-  WaitOp wait = soleWait(copy.getToken());
-  return wait && wait->getBlock() == copy->getBlock() && copy.getDst().getDefiningOp<PlaceOp>() &&
-         llvm::all_of(copy.getDst().getUsers(), [&](Operation *user) {
+static bool fitsRing(Operation *copy) {
+  WaitOp wait = soleWait(copy->getResult(0));
+  Value place = destinationOf(copy);
+  return wait && wait->getBlock() == copy->getBlock() && place.getDefiningOp<PlaceOp>() &&
+         llvm::all_of(place.getUsers(), [&](Operation *user) {
            Operation *here = wait->getBlock()->findAncestorOpInBlock(*user);
            return user == copy || (here && wait->isBeforeInBlock(here));
          });
@@ -33,12 +43,14 @@ static bool fitsRing(CopyBoxOp copy) {
 static DenseMap<Value, Value> makeRings(PersistOp persist, ConfigAttr config) {
   DenseMap<Value, Value> rings;
   OpBuilder b(persist);
-  persist.walk([&](CopyBoxOp copy) {
+  persist.walk([&](Operation *copy) {
+    Value tile = destinationOf(copy);
+    if (!tile)
+      return;
     bool often = bool(copy->getParentOfType<KvLoopOp>());
-    auto type =
-        RingType::get(b.getContext(), often ? config.getStages() : config.getQStages(), copy.getDst().getType());
-    auto place = copy.getDst().getDefiningOp<PlaceOp>();
-    rings[copy.getDst()] = PlaceOp::create(b, place.getLoc(), type, place.getName());
+    auto type = RingType::get(b.getContext(), often ? config.getStages() : config.getQStages(), tile.getType());
+    auto place = tile.getDefiningOp<PlaceOp>();
+    rings[tile] = PlaceOp::create(b, place.getLoc(), type, place.getName());
   });
   return rings;
 }
@@ -63,13 +75,17 @@ static void mergeSegments(KvLoopOp loop) {
 static void produce(PersistOp persist, const DenseMap<Value, Value> &rings) {
   SmallVector<Operation *> gone;
   persist.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa<ModifyOp, KeepOp, RepairOp>(op)) {
+    if (isa<ModifyOp, KeepOp, RepairOp, ProbabilitiesOp>(op)) {
       gone.push_back(op);
       return WalkResult::skip();
     }
     if (isa<CopyBoxOp, WaitOp, ClearOp, HoldOp, MmaQkOp, MmaPvOp, SoftmaxStepOp, NormalizeOp, StoreOp, StoreLseOp,
-            StorePaddingOp, ZeroRowsOp>(op))
+            StorePaddingOp, ZeroRowsOp, CopyStatisticsOp, GradScoresOp, RoundOp, ScaleOp>(op))
       gone.push_back(op);
+    if (auto copy = dyn_cast<CopyStatisticsOp>(op)) {
+      OpBuilder b(copy);
+      FillStatisticsOp::create(b, copy.getLoc(), rings.lookup(copy.getDst()), copy.getSrc(), copy.getPitch());
+    }
     if (auto copy = dyn_cast<CopyBoxOp>(op)) {
       OpBuilder b(copy);
       FillOp::create(b, copy.getLoc(), rings.lookup(copy.getDst()), copy.getMap(), copy.getRow(), copy.getHead(),
@@ -92,13 +108,13 @@ static Operation *endOf(Operation *user) {
 }
 
 /// Takes the place's tile where it was waited for, and releases it behind its last reader.
-static void consume(CopyBoxOp copy, Value ring) {
-  WaitOp wait = soleWait(copy.getToken());
+static void consume(Operation *copy, Value ring) {
+  WaitOp wait = soleWait(copy->getResult(0));
   OpBuilder b(wait);
   auto take = TakeOp::create(b, wait.getLoc(), ring);
   Operation *last = take;
   auto persist = copy->getParentOfType<PersistOp>();
-  for (OpOperand &use : llvm::make_early_inc_range(copy.getDst().getUses())) {
+  for (OpOperand &use : llvm::make_early_inc_range(destinationOf(copy).getUses())) {
     Operation *user = use.getOwner();
     if (user == copy || !persist->isProperAncestor(user))
       continue;
@@ -108,9 +124,9 @@ static void consume(CopyBoxOp copy, Value ring) {
       last = end;
   }
   b.setInsertionPointAfter(last);
-  ReleaseOp::create(b, copy.getLoc(), ring);
+  ReleaseOp::create(b, copy->getLoc(), ring);
   wait.erase();
-  copy.erase();
+  copy->erase();
 }
 
 //===----------------------------------------------------------------------===//
@@ -199,9 +215,8 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     }
     PersistOp consumer = *found.begin();
     WalkResult tokens = consumer.walk([](Operation *op) {
-      auto copy = dyn_cast<CopyBoxOp>(op);
-      if (copy && !fitsRing(copy))
-        copy.emitOpError("expected a place filled by it alone, one wait beside it, and readers behind that");
+      if (destinationOf(op) && !fitsRing(op))
+        op->emitOpError("expected a place filled by it alone, one wait beside it, and readers behind that");
       else if (isa<MmaQkOp, MmaPvOp>(op) && !llvm::all_of(op->getUsers(), llvm::IsaPred<WaitOp>))
         op->emitOpError("expected its token to be waited for and not to be carried around a loop");
       else
@@ -223,10 +238,13 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
 
     sendScalars(producer, consumer, inProducer);
     produce(producer, rings);
-    SmallVector<CopyBoxOp> taken;
-    consumer.walk([&](CopyBoxOp copy) { taken.push_back(copy); });
-    for (CopyBoxOp copy : taken)
-      consume(copy, rings.lookup(copy.getDst()));
+    SmallVector<Operation *> taken;
+    consumer.walk([&](Operation *op) {
+      if (destinationOf(op))
+        taken.push_back(op);
+    });
+    for (Operation *copy : taken)
+      consume(copy, rings.lookup(destinationOf(copy)));
 
     // Registers are the consumer's; tiles lie in rings now.
     for (auto place : llvm::make_early_inc_range(kernel.getBody().getOps<PlaceOp>())) {

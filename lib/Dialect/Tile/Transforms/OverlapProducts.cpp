@@ -190,7 +190,12 @@ struct OverlapProductsPass : attn::tile::impl::OverlapProductsBase<OverlapProduc
   void runOnOperation() final {
     SmallVector<KvLoopOp> loops;
     getOperation().walk(
-        [&](RolesOp roles) { roles.getConsumer().walk([&](KvLoopOp loop) { loops.push_back(loop); }); });
+        [&](RolesOp roles) {
+          roles.getConsumer().walk([&](KvLoopOp loop) {
+            if (isForward(loop))
+              loops.push_back(loop);
+          });
+        });
     for (KvLoopOp loop : loops) {
       std::optional<Body> body = match(loop);
       if (!body) {

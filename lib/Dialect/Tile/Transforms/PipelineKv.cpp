@@ -109,6 +109,8 @@ struct PipelineKvPass : attn::tile::impl::PipelineKvBase<PipelineKvPass> {
     if (getOperation().isStreaming()) // what is fetched is under way already
       return;
     WalkResult result = getOperation().walk([](KvLoopOp loop) {
+      if (!isForward(loop))
+        return WalkResult::advance();
       std::optional<Body> body = match(loop);
       if (!body) {
         loop.emitError("expected one product with K and one with V, each behind its copy and waits");

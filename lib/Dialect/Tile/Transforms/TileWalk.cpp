@@ -10,6 +10,10 @@ WaitOp attn::tile::soleWait(Value token) {
   return wait && wait.getTokens().size() == 1 ? wait : WaitOp();
 }
 
+bool attn::tile::isForward(KvLoopOp loop) {
+  return llvm::none_of(loop.getBody().front(), llvm::IsaPred<ProbabilitiesOp>);
+}
+
 SetVector<Operation *> attn::tile::sliceOf(Operation *op) {
   SetVector<Operation *> slice;
   BackwardSliceOptions options;

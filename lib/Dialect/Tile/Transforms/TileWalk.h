@@ -10,6 +10,9 @@
 
 namespace attn::tile {
 
+/// Does the walk turn scores into weights by a softmax, or does it take them from statistics?
+bool isForward(KvLoopOp loop);
+
 /// The wait for a token, if that is all that happens to it and it waits for nothing else.
 WaitOp soleWait(mlir::Value token);
 

@@ -57,7 +57,7 @@ public:
         continue;
       bool filled = false, taken = false;
       for (Operation *user : place->getUsers()) {
-        filled |= isa<FillOp>(user);
+        filled |= isa<FillOp, FillStatisticsOp>(user);
         taken |= isa<TakeOp>(user);
       }
       if (filled != taken)
@@ -170,6 +170,12 @@ private:
                             "which other warps may still be reading here: no wait for a copy lies between");
           return start(op, copy.getToken(), copy.getDst(), {}, state);
         })
+        .Case([&](CopyStatisticsOp copy) -> LogicalResult {
+          if (auto it = state.readers.find(copy.getDst()); it != state.readers.end())
+            return complain(op, copy.getDst(), "overwrites", it->second,
+                            "which other warps may still be reading here: no wait for a copy lies between");
+          return start(op, copy.getToken(), copy.getDst(), {}, state);
+        })
         .Case([&](MmaQkOp mma) {
           return start(op, mma.getToken(), mma.getS(), {mma.getQ(), mma.getK()}, state);
         })
@@ -177,6 +183,10 @@ private:
           return start(op, mma.getToken(), mma.getAcc(), {mma.getP(), mma.getV()}, state);
         })
         .Case([&](WaitOp w) { return wait(w, state); })
+        .Case([&](BarrierOp) {
+          state.readers.clear();
+          return success();
+        })
         .Case([&](TakeOp o) { return take(o, state); })
         .Case([&](ReleaseOp o) { return release(o, state); })
         .Case([&](CopyBoxOp copy) { return start(op, copy.getToken(), copy.getDst(), {}, state); })
@@ -239,7 +249,22 @@ private:
         })
         .Case([&](FetchOp o) { return touch(op, o.getDst(), state, /*write=*/true); })
         .Case([&](ZeroRowsOp o) { return touch(op, o.getPlace(), state, /*write=*/true); })
-        .Case<ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, RescaleOp, NormalizeOp, ClearOp>(
+        .Case<ProbabilitiesOp, GradScoresOp>([&](auto o) -> LogicalResult {
+          Value statistics = o.getStatistics();
+          if (failed(touch(op, statistics, state, /*write=*/false)))
+            return failure();
+          if (!statistics.template getDefiningOp<TakeOp>())
+            state.readers[statistics] = op;
+          for (Value operand : op->getOperands()) {
+            auto gradients = dyn_cast<GradScoresOp>(op);
+            bool write = !gradients || operand == gradients.getGrad();
+            if (isa<FragType>(operand.getType()) && failed(touch(op, operand, state, write)))
+              return failure();
+          }
+          return success();
+        })
+        .Case<ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, RescaleOp, NormalizeOp, ClearOp, ScaleOp,
+              SumGradsOp, TakeDeltaOp, MmaTurnedOp, HoldWeightsOp, HeldGradsOp>(
             [&](Operation *) -> LogicalResult {
               for (Value operand : op->getOperands())
                 if (isa<FragType, RowsType, HeldType, StripType, ScoresType, StripRowsType>(operand.getType()) &&

@@ -111,7 +111,8 @@ def Attn_ScoreModifierInterface : AttrInterface<"ScoreModifierInterface"> {
 
     `modify` is the definition. `emitScore` is the same as IR on f32. Scores that
     are small, as almost all are, may have a cheaper formula: `smallBelow` and
-    `emitSmallScore`.
+    `emitSmallScore`. What the backward pass needs, `derivative` and `emitDerivative`,
+    is held against finite differences of the definition.
   }];
   let methods = [
     InterfaceMethod<"The definition: what becomes of a score, in natural units, in double.",
@@ -128,6 +129,13 @@ def Attn_ScoreModifierInterface : AttrInterface<"ScoreModifierInterface"> {
     InterfaceMethod<"As `emitScore`, for small scores only; leaves the same factor.",
       "::attn::Score", "emitSmallScore", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score), "",
       [{ return $_attr.emitScore(scope, score); }]>,
+
+    InterfaceMethod<"The derivative of `modify` by the score, in natural units, in double.",
+      "double", "derivative", (ins "const ::attn::ScorePoint &":$point, "double":$score)>,
+
+    InterfaceMethod<[{The derivative of any score, as IR on f32, in natural units: `score` is what
+      `emitScore` gets. Null: 1, as of those that only add something. 0 where the score is infinite.}],
+      "::mlir::Value", "emitDerivative", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score)>,
 
     InterfaceMethod<[{Near which diagonal, if any, it makes scores the largest by far. A walk over
       keys then begins there, lest each tile raise the maximum.}],

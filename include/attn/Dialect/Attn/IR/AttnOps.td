@@ -57,7 +57,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     - C7: scale is 0, or its size is from 2^-100 to 2^100 (kernels compute in float32).
     - C8: the problem's name is an identifier; arrays of the mask and of score
       modifiers are called neither like another tensor or array of the problem, nor like one of its
-      sizes (`batch`, `seqlen_q`, ...) or strides (`q_row`, ...).
+      sizes (`batch`, `seqlen_q`, ...) or strides (`q_row`, ...), nor like a tensor of its backward pass.
     - C9: `score` lists score modifiers, at most 8, and none twice that may not repeat.
     - C10: typical lengths are positive, and both are given or none; bounds likewise.
     - C11: `segments` is from 1 to 2048, with `layout(thd padded)`, a mask that `attn.segments` takes,
@@ -110,6 +110,63 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     /// How many queries, and keys, a sequence is expected to have: by its bounds, or else as is typical.
     std::optional<int64_t> expectedQueries();
     std::optional<int64_t> expectedKeys();
+  }];
+}
+
+def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "the gradients of a problem's operands";
+  let description = [{
+    Of the problem that it names, with which it so shares mask, modifiers, layouts and
+    scale. Read are q, k, v, the results o and lse of the problem, and the gradients `do` of o
+    and, with `dlse`, `dlse` of lse; written are `dq`, `dk` and `dv`. With the problem's
+    names, s' the derivative of its modifiers, and over the visible pairs (q, k) of each sequence:
+
+        P[q, k] = exp(s[q, k] - LSE[q, h])
+        delta[q, h] = dot(dO[q, h], O[q, h]) - dLSE[q, h]
+        dS[q, k] = P[q, k] * (dot(dO[q, h], V[k, g]) - delta[q, h]) * s'[q, k]
+        dQ[q, h] = scale * sum over k of dS[q, k] * K[k, g]
+        dK[k, g] = scale * sum over q and the heads h of g of dS[q, k] * Q[q, h]
+        dV[k, g] = sum over q and the heads h of g of P[q, k] * dO[q, h]
+
+    `do` has the shape and layout of o, `dq`, `dk` and `dv` those of q, k and v, each with
+    strides of its own; `dlse` is as lse. Sums are float32, results rounded once to the
+    problem's dtype. Every row of dq, dk and dv is written: of a row that sees nothing (lse = -inf),
+    of a key that nobody sees, and of padding with zeros. What padding rows of the
+    operands hold is not looked at. A NaN or infinity in a row of a sequence may reach any
+    gradient of that sequence and kv head, and no other.
+
+    Of packed layouts with padding, dk and dv are written, so `padded_offsets_kv` has to
+    ascend as `padded_offsets_q` does, with a slot for each sequence.
+
+    `deterministic`: equal inputs give equal bits, whatever else runs. Without it, a target
+    may add up dQ in the order in which blocks are ready.
+
+    `convert-attn-to-tile` makes kernels of it, which are launched in their order: what
+    rows need to know (`tile.prepare`), then dK and dV, then dQ. The library compiles it
+    where no name is given, or its own: the name of the problem stands for the forward pass.
+
+    Constraints:
+    - C1: it names an `attn.problem` of the same module.
+    - C2: lse is among the problem's outputs.
+    - C3: its name is an identifier.
+    - C4: the problem has no segments and no tiles (its packed layouts get lengths and
+      offsets, as `attn.segments` gives them).
+    - C5: the problem's mask is the same for all heads.
+
+    ```mlir
+    attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
+    attn.backward @grads of(@p)
+    attn.backward @ring_grads of(@p) deterministic dlse
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$problem, UnitAttr:$deterministic,
+    UnitAttr:$dlse, OptionalAttr<AnyAttr>:$config);
+  let assemblyFormat = [{
+    $sym_name `of` `(` $problem `)` (`deterministic` $deterministic^)? (`dlse` $dlse^)? (`config` `(` $config^ `)`)?
+    attr-dict
+  }];
+  let extraClassDeclaration = [{
+    ::attn::ProblemOp getProblemOp();
   }];
 }
 

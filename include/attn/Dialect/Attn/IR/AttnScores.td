@@ -5,7 +5,7 @@
 include "attn/Dialect/Attn/IR/AttnMasks.td"
 
 class Attn_ScoreModifier<string name, string mnem, list<string> methods> : AttrDef<Attn_Dialect, name,
-    [DeclareAttrInterfaceMethods<Attn_ScoreModifierInterface, !listconcat(["modify", "emitScore"], methods)>]> {
+    [DeclareAttrInterfaceMethods<Attn_ScoreModifierInterface, !listconcat(["modify", "emitScore", "derivative", "emitDerivative"], methods)>]> {
   let mnemonic = mnem;
 }
 

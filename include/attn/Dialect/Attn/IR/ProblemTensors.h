@@ -12,6 +12,22 @@
 
 namespace attn {
 
+/// A problem's forward or backward pass, as those take it who look at tensors and sizes.
+struct Computation {
+  Computation(ProblemOp problem) : problem(problem) {}
+  Computation(BackwardOp backward) : problem(backward.getProblemOp()), backward(backward) {}
+  /// The op that says it: `backward`, or the problem.
+  mlir::Operation *getOperation() { return backward ? backward.getOperation() : problem.getOperation(); }
+  llvm::StringRef getName() { return backward ? backward.getSymName() : problem.getSymName(); }
+
+  ProblemOp problem;
+  BackwardOp backward; ///< null: forward
+};
+
+/// Rows of the tiles in which a backward pass numbers what it keeps of query rows; query
+/// tiles of its kernels are these or halves of them.
+constexpr int64_t statisticsTile = 128;
+
 /// The extents that one call decides; -1 while not known.
 struct Sizes {
   int64_t batch = 0;
@@ -30,9 +46,11 @@ struct Sizes {
 /// The extents that the problem decides.
 struct FixedSizes {
   int64_t heads = 0, kvHeads = 0, dimQk = 0, dimV = 0;
-  int64_t segments = 0, qTile = 0; ///< of segments: ids, and rows of a listed tile
+  int64_t segments = 0; ///< of segments: ids
+  int64_t qTile = 0;    ///< rows of a listed tile of segments, or of one that a backward pass counts rows in
   int64_t longest = int64_t(1) << 30; ///< of all axes (`longestSequence`)
-  static FixedSizes of(ProblemOp problem);
+  bool packedQ = false;
+  static FixedSizes of(Computation computation);
   static FixedSizes of(SegmentsOp segments);
 };
 
@@ -57,7 +75,9 @@ struct ProblemTensor {
     SegmentsPlusOne,
     Slots,
     Splits,
-    One
+    TiledRowsQ, ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
+    One,
+    Two
   };
 
   ProblemTensor(std::string name, Role role, Element element, llvm::ArrayRef<Axis> axes);
@@ -73,8 +93,8 @@ struct ProblemTensor {
   bool isLed() const { return !axes.empty() && (axes[0] == Lead || axes[0] == LeadEnd); }
   /// -1 where an extent is not known yet. `leadEnd`: how many leading dimensions a LeadEnd has.
   llvm::SmallVector<int64_t, 4> shape(const FixedSizes &fixed, const Sizes &sizes, size_t leadEnd = 0) const;
-  llvm::SmallVector<int64_t, 4> shape(ProblemOp problem, const Sizes &sizes) const {
-    return shape(FixedSizes::of(problem), sizes);
+  llvm::SmallVector<int64_t, 4> shape(Computation computation, const Sizes &sizes) const {
+    return shape(FixedSizes::of(computation), sizes);
   }
   /// Sets the sizes that are still -1 from a tensor's shape, which has its rank (or
   /// more, where it is led): the first tensor that has an axis says how long it is.
@@ -85,14 +105,15 @@ struct ProblemTensor {
 int64_t extentOf(ProblemTensor::Axis axis, const FixedSizes &fixed, const Sizes &sizes);
 
 /// q, k, v, o, lse if asked for, the layouts' arrays, the mask's, the score modifiers'.
-std::vector<ProblemTensor> tensorsOf(ProblemOp problem);
+/// Backward q, k, v, o, lse, do, dlse if asked for, dq, dk, dv, and the same arrays.
+std::vector<ProblemTensor> tensorsOf(Computation computation);
 
 /// ids and positions, then results in the order of the op's description.
 std::vector<ProblemTensor> tensorsOf(SegmentsOp segments);
 
 /// What the kernels of a problem may leave for each other, in memory of the caller: o and
 /// lse of each part of the keys, both float32.
-std::vector<ProblemTensor> scratchOf(ProblemOp problem);
+std::vector<ProblemTensor> scratchOf(Computation computation);
 
 /// Of a problem with segments: q and k have the tokens of all rows of ids.
 llvm::Error checkIdRows(const Sizes &sizes);
@@ -112,9 +133,9 @@ llvm::Error checkTiles(llvm::ArrayRef<int32_t> tiles, int32_t count, llvm::Array
 /// in its tensors: `cuSeqlens` starts at 0, ascends and ends within the rows;
 /// `paddedOffsets` (empty: the layout has none) start at 0 or later, ascend,
 /// leave each sequence a slot at least as long as it is, and end within the rows. Of
-/// `kv` they only keep each sequence within the rows.
+/// `kv` they only keep each sequence within the rows, unless something is written there.
 llvm::Error checkOffsets(llvm::StringRef side, llvm::ArrayRef<int32_t> cuSeqlens, llvm::ArrayRef<int32_t> paddedOffsets,
-                         int64_t rows);
+                         int64_t rows, bool writesKv);
 
 } // namespace attn
 

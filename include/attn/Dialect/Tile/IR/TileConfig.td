@@ -43,7 +43,8 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
 
     Constraints:
     - C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256 (or as many rows as
-      warps, in a kernel without fragments, which merges); or warps is 16, in
+      warps, in a kernel without fragments, which merges; or a multiple of 16, where kv_tile is one of 16 * warps,
+      in a grid of key tiles); or warps is 16, in
       kernels that compute no tiles, and q_tile a multiple of 16 from 16 to 256.
     - C2: kv_tile is a multiple of 16 from 16 to 256.
     - C3: blocks is from 1 to 16.

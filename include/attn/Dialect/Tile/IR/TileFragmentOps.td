@@ -56,6 +56,9 @@ def Tile_KeepOp : Tile_Op<"keep", [SingleBlockImplicitTerminator<"YieldOp">,
     the element stays if all hold. Inside a `tile.kv_loop` each segment says
     which conjuncts it needs; `tile-split-kv-loop` leaves only those.
 
+    `turned`: the fragment's rows are keys and its columns queries; the place of its first is
+    (`k0`, `q0`) then, and the region gets (k, q).
+
     ```mlir
     tile.keep %s at(%q0, %k0) : !tile.frag<128x64, 4> {
     ^bb0(%q: i32, %k: i32):
@@ -64,9 +67,11 @@ def Tile_KeepOp : Tile_Op<"keep", [SingleBlockImplicitTerminator<"YieldOp">,
     }
     ```
   }];
-  let arguments = (ins Tile_AnyScores:$s, Tile_Origin:$q0, I32:$k0);
+  let arguments = (ins Tile_AnyScores:$s, Tile_Origin:$q0, I32:$k0, UnitAttr:$turned);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `)` `:` qualified(type($s)) $body attr-dict";
+  let assemblyFormat = [{
+    $s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `)` (`turned` $turned^)? `:` qualified(type($s)) $body attr-dict
+  }];
   let hasVerifier = 1;
 }
 

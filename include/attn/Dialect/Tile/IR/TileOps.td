@@ -5,6 +5,7 @@
 #ifndef TILE_OPS
 #define TILE_OPS
 
+include "attn/Dialect/Tile/IR/TileBackwardOps.td"
 include "attn/Dialect/Tile/IR/TileConfig.td"
 include "attn/Dialect/Tile/IR/TileFragmentOps.td"
 include "attn/Dialect/Tile/IR/TileResultOps.td"
@@ -31,7 +32,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     tensors (`q`, `k`, `v`, `o`, `lse`), run-time arrays (`cu_seqlens_q`, ...),
     sizes (`batch`, `seqlen_q`, `total_q`, ...), and strides in elements
     (`q_row`, `k_head`, ...). `grid` says how many blocks a launch has: `dense` and
-    `packed`, one for each query tile and head; `rows cluster N`, a cluster of N blocks
+    `packed`, one for each query tile and head, or, with `keys`, for each key tile and kv
+    head (of a backward pass); `rows cluster N`, a cluster of N blocks
     for each row of the batch (made of `attn.segments`). With `tiles N` a warp, not a
     block, has a query tile and a group of heads, and a sequence has N tiles, which
     take turns if its rows need more (docs/Schedules/streaming.md). The kernels
@@ -41,7 +43,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     - C1: as many argument names as arguments.
     - C2: target is "cpu", "sm_80" or "sm_90a".
     - C3: the grid has at least one head, or clusters of 1 to 16 blocks (of 1, but for sm_90a).
-    - C4: a kernel has `tiles`, which are positive, if and only if its config has lanes.
+    - C4: fragments' rows go to warps: kv_tile is a multiple of 16 * warps in a grid of key tiles.
+    - C5: a kernel has `tiles`, which are positive, if and only if its config has lanes.
 
     ```mlir
     tile.kernel @copy(%q: !tile.ptr<bf16>, %batch: i32) target("cpu") grid(dense heads 4)
@@ -51,7 +54,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$arg_names, StrAttr:$target, UnitAttr:$packed,
-    I64Attr:$heads, OptionalAttr<I64Attr>:$tiles, OptionalAttr<I64Attr>:$cluster, Tile_Config:$config,
+    UnitAttr:$keys, I64Attr:$heads, OptionalAttr<I64Attr>:$tiles, OptionalAttr<I64Attr>:$cluster, Tile_Config:$config,
     OptionalAttr<I64Attr>:$shared_bytes);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
@@ -336,6 +339,19 @@ def Tile_WaitOp : Tile_Op<"wait"> {
   let hasVerifier = 1;
 }
 
+def Tile_BarrierOp : Tile_Op<"barrier"> {
+  let summary = "waits for all warps of the block";
+  let description = [{
+    What was read before it may be overwritten after it, where no `tile.wait` for a
+    copy lies between.
+
+    ```mlir
+    tile.barrier
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def Tile_MmaQkOp : Tile_Op<"mma_qk"> {
   let summary = "starts s = Q K^T";
   let description = [{
@@ -394,7 +410,8 @@ def Tile_KvLoopOp : Tile_Op<"kv_loop", [SingleBlock, AttrSizedOperandSegments,
     (numbers of what `tile.keep` yields) an element of its tiles must be tested
     for. `[%a, %b, %c] tests [[0, 1], []]` is the run of tiles a <= j < b, tested
     for conjuncts 0 and 1, and b <= j < c, full tiles. Bounds of a run never
-    step back; a run starts where the one before it ended, or later.
+    step back; a run starts where the one before it ended, or later. A key tile's
+    walk over query tiles (of a backward pass) is the same with rows and keys exchanged.
 
     The body gets the tile number `j`, whether there are `more` tiles to come,
     the number of the `next` one (undefined if not), and the carried tokens.
@@ -440,7 +457,7 @@ def Tile_KvLoopOp : Tile_Op<"kv_loop", [SingleBlock, AttrSizedOperandSegments,
 }
 
 def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator]> {
-  let summary = "ends the body of `tile.kv_loop`, `tile.modify` or `tile.keep`";
+  let summary = "ends the body of `tile.kv_loop`, `tile.modify`, `tile.keep` or `tile.probabilities`";
   let description = [{
     ```mlir
     tile.yield %below : i1

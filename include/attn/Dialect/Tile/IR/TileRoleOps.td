@@ -99,7 +99,7 @@ def Tile_TakeOp : Tile_Op<"take", [DeclareOpInterfaceMethods<OpAsmOpInterface, [
     ```
   }];
   let arguments = (ins Tile_Ring:$ring);
-  let results = (outs Tile_Shared:$tile);
+  let results = (outs AnyTypeOf<[Tile_Shared, Tile_Statistics]>:$tile);
   let assemblyFormat = "$ring attr-dict `:` qualified(type($ring))";
 }
 

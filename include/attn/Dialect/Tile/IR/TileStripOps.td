@@ -85,4 +85,146 @@ def Tile_PadRowsOp : Tile_Op<"pad_rows"> {
   let hasVerifier = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// Backward
+//===----------------------------------------------------------------------===//
+
+def Tile_LoadStatisticsOp : Tile_Op<"load_statistics", [AttrSizedOperandSegments]> {
+  let summary = "what a backward pass on strips has to know of its rows";
+  let description = [{
+    As the maximum of each row lse * log2(e) (+inf where lse is -inf, or from `rows` on);
+    as its sum 0, or minus its `dlse`, or its `delta`.
+
+    Constraints:
+    - C1: not both dlse and delta.
+
+    ```mlir
+    tile.load_statistics %row, %lse rows(%n) : !tile.strip_rows<1, 16>
+    tile.load_statistics %row, %lse delta(%delta) rows(%n) : !tile.strip_rows<1, 16>
+    ```
+  }];
+  let arguments = (ins Tile_StripRows:$row, Tile_FloatPtr:$lse, Optional<Tile_FloatPtr>:$grad_lse,
+                       Optional<Tile_FloatPtr>:$delta, I32:$rows);
+  let assemblyFormat = [{
+    $row `,` $lse (`dlse` `(` $grad_lse^ `)`)? (`delta` `(` $delta^ `)`)? `rows` `(` $rows `)` attr-dict
+    `:` qualified(type($row))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_SumGradsOp : Tile_Op<"sum_grads", [AllTypesMatch<["grad", "p"]>]> {
+  let summary = "gradients of probabilities, weighted, join the sums of their rows";
+  let description = [{
+    Each x of `grad`, a product of dO and V, becomes p * x, and is added to its row's sum:
+    that of all keys is delta, without a look at O.
+
+    Constraints:
+    - C1: places of strips of as many lanes.
+
+    ```mlir
+    tile.sum_grads %dp, %p, %row : !tile.scores<1x4, 16>, !tile.strip_rows<1, 16>
+    ```
+  }];
+  let arguments = (ins Tile_Scores:$grad, Tile_Scores:$p, Tile_StripRows:$row);
+  let assemblyFormat = "$grad `,` $p `,` $row attr-dict `:` qualified(type($grad)) `,` qualified(type($row))";
+  let hasVerifier = 1;
+}
+
+def Tile_TakeDeltaOp : Tile_Op<"take_delta", [AllTypesMatch<["acc", "weights"]>]> {
+  let summary = "acc = (acc - delta * weights) * factor, delta being the rows' sums";
+  let description = [{
+    With the sums of p * dp * K and of p * K, that is dQ: so dQ and delta come from one walk.
+
+    Constraints:
+    - C1: places of strips of as many lanes.
+
+    ```mlir
+    tile.take_delta %dQ, %pK, %row by 0.125 : !tile.strip<1x128xf32, 16>, !tile.strip_rows<1, 16>
+    ```
+  }];
+  let arguments = (ins Tile_Strip:$acc, Tile_Strip:$weights, Tile_StripRows:$row, F64Attr:$factor);
+  let assemblyFormat = [{
+    $acc `,` $weights `,` $row `by` $factor attr-dict `:` qualified(type($acc)) `,` qualified(type($row))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_MmaTurnedOp : Tile_Op<"mma_turned"> {
+  let summary = "acc += P^T V, on strips";
+  let description = [{
+    Sums of keys over the rows of queries: of dV (P and dO) and of dK (dS and Q).
+
+    Constraints:
+    - C1: acc has p's columns as rows and V's columns; V has p's rows; elements of both are f32.
+    - C2: places of strips of as many lanes.
+
+    ```mlir
+    tile.mma_turned %dV, %p, %dO : !tile.strip<4x128xf32, 16>, !tile.scores<1x4, 16>, !tile.strip<1x128xf32, 16>
+    ```
+  }];
+  let arguments = (ins Tile_Strip:$acc, Tile_Scores:$p, Tile_Strip:$v);
+  let assemblyFormat = [{
+    $acc `,` $p `,` $v attr-dict `:` qualified(type($acc)) `,` qualified(type($p)) `,` qualified(type($v))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_HoldWeightsOp : Tile_Op<"hold_weights", [AllTypesMatch<["p", "grad"]>]> {
+  let summary = "keeps probabilities and what `tile.sum_grads` left, of the keys from `k0` on";
+  let description = [{
+    Constraints:
+    - C1: places of strips of as many lanes.
+
+    ```mlir
+    tile.hold_weights %held, %p, %dp at(%k0) : !tile.weights<1x16, 16>, !tile.scores<1x4, 16>
+    ```
+  }];
+  let arguments = (ins Tile_Weights:$held, Tile_Scores:$p, Tile_Scores:$grad, I32:$k0);
+  let assemblyFormat = [{
+    $held `,` $p `,` $grad `at` `(` $k0 `)` attr-dict `:` qualified(type($held)) `,` qualified(type($p))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_HeldGradsOp : Tile_Op<"held_grads"> {
+  let summary = "gradients of scores of the keys from `k0` on, from what is held and delta";
+  let description = [{
+    Constraints:
+    - C1: places of strips of as many lanes.
+
+    ```mlir
+    tile.held_grads %ds, %held, %row at(%k0) : !tile.scores<1x4, 16>, !tile.weights<1x16, 16>, !tile.strip_rows<1, 16>
+    ```
+  }];
+  let arguments = (ins Tile_Scores:$grad, Tile_Weights:$held, Tile_StripRows:$row, I32:$k0);
+  let assemblyFormat = [{
+    $grad `,` $held `,` $row `at` `(` $k0 `)` attr-dict
+    `:` qualified(type($grad)) `,` qualified(type($held)) `,` qualified(type($row))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_StoreDeltaOp : Tile_Op<"store_delta"> {
+  let summary = "leaves the sums of rows for the same warp to load";
+  let description = [{
+    After a `tile.sync_warp`.
+
+    ```mlir
+    tile.store_delta %delta, %row rows(%n) : !tile.strip_rows<1, 16>
+    ```
+  }];
+  let arguments = (ins Tile_FloatPtr:$dst, Tile_StripRows:$row, I32:$rows);
+  let assemblyFormat = "$dst `,` $row `rows` `(` $rows `)` attr-dict `:` qualified(type($row))";
+}
+
+def Tile_SyncWarpOp : Tile_Op<"sync_warp"> {
+  let summary = "what lanes of the warp wrote before it, others may read after it";
+  let description = [{
+    ```mlir
+    tile.sync_warp
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 #endif // TILE_STRIP_OPS

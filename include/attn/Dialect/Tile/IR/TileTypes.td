@@ -123,17 +123,38 @@ def Tile_Ring : Tile_Type<"Ring", "ring"> {
     `stages` swizzled tiles with two barriers each: one completes when a tile has
     landed, the other when all warps that take it have released it.
 
+    A ring of `!tile.statistics` is the same, filled by bulk copies.
+
     Constraints:
-    - C1: stages is from 1 to 8, and the tile is swizzled.
+    - C1: stages is from 1 to 8, and the tile is swizzled, or statistics.
 
     Example: `!tile.ring<2, !tile.shared<128x128xbf16, swizzled>>`.
   }];
-  let parameters = (ins "int64_t":$stages, "::attn::tile::SharedType":$tile);
-  let assemblyFormat = "`<` $stages `,` $tile `>`";
+  let parameters = (ins "int64_t":$stages, "::mlir::Type":$tile);
+  let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    int64_t getBytes() const { return getStages() * getTile().getBytes(); }
+    int64_t getBytes() const;
     int64_t getBarrierBytes() const { return getStages() * 2 * 8; }
+  }];
+}
+
+def Tile_Statistics : Tile_Type<"Statistics", "statistics"> {
+  let summary = "a place: what a backward pass knows of a tile's query rows";
+  let description = [{
+    Two float32 numbers of each row, as `tile.prepare` makes them; in shared memory, first all
+    of one kind.
+
+    Constraints:
+    - C1: rows is a multiple of 16 from 16 to 256.
+
+    Example: `!tile.statistics<64>`.
+  }];
+  let parameters = (ins "int64_t":$rows);
+  let assemblyFormat = "`<` $rows `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getBytes() const { return 2 * getRows() * 4; }
   }];
 }
 
@@ -241,6 +262,22 @@ def Tile_StripRows : Tile_Type<"StripRows", "strip_rows"> {
   let genVerifyDecl = 1;
 }
 
+def Tile_Weights : Tile_Type<"Weights", "weights"> {
+  let summary = "a place: what the rows of a strip weigh their keys by, and the gradients of that";
+  let description = [{
+    For `cols` keys, which are dealt to the lanes of a group: what was read once need not
+    be read again.
+
+    Constraints:
+    - C1: rows and cols are positive; lanes is 1, 2, 4, 8, 16 or 32.
+
+    Example: `!tile.weights<1x16, 16>`.
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$cols, "int64_t":$lanes);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 def Tile_Tokens : Tile_Type<"Tokens", "tokens"> {
   let summary = "the tokens of one side of a row: ids, positions, how many";
   let description = [{
@@ -293,7 +330,7 @@ def Tile_ProductToken : Tile_TokenOf<"product">;
 def Tile_AnyScores : AnyTypeOf<[Tile_Frag, Tile_Scores]>;
 def Tile_AnySum : AnyTypeOf<[Tile_Frag, Tile_Strip]>;
 def Tile_AnyRows : AnyTypeOf<[Tile_Rows, Tile_StripRows]>;
-def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows, Tile_Table,
-                               Tile_Strip, Tile_Scores, Tile_StripRows]>;
+def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Statistics, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows, Tile_Table,
+                               Tile_Strip, Tile_Scores, Tile_StripRows, Tile_Weights]>;
 
 #endif // TILE_TYPES

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What only a backward pass does: statistics of rows, probabilities anew, gradients of scores.
+#ifndef TILE_BACKWARD_OPS
+#define TILE_BACKWARD_OPS
+
+include "attn/Dialect/Tile/IR/TileTypes.td"
+include "mlir/IR/OpAsmInterface.td"
+
+/// What is known of query rows: of a tile's, or in the registers of a kernel on strips.
+def Tile_AnyStatistics : AnyTypeOf<[Tile_Statistics, Tile_StripRows]>;
+
+def Tile_PrepareOp : Tile_Op<"prepare", [AllTypesMatch<["o", "grad_o"]>]> {
+  let summary = "what a backward pass has to know of each query row";
+  let description = [{
+    The whole program of a kernel of its own, ahead of those that compute gradients: for each
+    of the q_tile rows of a tile two numbers,
+
+        lse * log2(e)               (+inf where lse is -inf)
+        dot(dO, O) - dLSE           (0 there)
+
+    the second `pitch` elements behind the first. Rows from `rows` on get +inf and 0 as well, so
+    their probabilities are 0 and whole tiles may be read without a test.
+
+    Constraints:
+    - C1: dim is a multiple of 8 from 8 to 256, o has elements of bf16 or f16.
+
+    ```mlir
+    tile.prepare %statistics pitch(%pitch) from(%o, %o_row, %do, %do_row) lse(%lse) rows(%rows) dim 128
+      : !tile.ptr<bf16>
+    ```
+  }];
+  let arguments = (ins Tile_FloatPtr:$statistics, I64:$pitch, Tile_Ptr:$o, I64:$o_row, Tile_Ptr:$grad_o,
+                       I64:$grad_o_row, Tile_FloatPtr:$lse, Optional<Tile_FloatPtr>:$grad_lse, I32:$rows, I64Attr:$dim);
+  let assemblyFormat = [{
+    $statistics `pitch` `(` $pitch `)` `from` `(` $o `,` $o_row `,` $grad_o `,` $grad_o_row `)` `lse` `(` $lse `)`
+    (`dlse` `(` $grad_lse^ `)`)? `rows` `(` $rows `)` `dim` $dim attr-dict `:` qualified(type($o))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_CopyStatisticsOp : Tile_Op<"copy_statistics"> {
+  let summary = "starts copying what `tile.prepare` left of a tile's rows";
+  let description = [{
+    ```mlir
+    %t = tile.copy_statistics %stats, %from pitch(%pitch) : !tile.statistics<64>
+    ```
+  }];
+  let arguments = (ins Tile_Statistics:$dst, Tile_FloatPtr:$src, I64:$pitch);
+  let results = (outs Tile_CopyToken:$token);
+  let assemblyFormat = "$dst `,` $src `pitch` `(` $pitch `)` attr-dict `:` qualified(type($dst))";
+}
+
+def Tile_FillStatisticsOp : Tile_Op<"fill_statistics"> {
+  let summary = "`tile.copy_statistics` into the next slot of a ring";
+  let description = [{
+    Constraints:
+    - C1: the ring is one of statistics.
+
+    ```mlir
+    tile.fill_statistics %stats, %from pitch(%pitch) : !tile.ring<2, !tile.statistics<64>>
+    ```
+  }];
+  let arguments = (ins Tile_Ring:$ring, Tile_FloatPtr:$src, I64:$pitch);
+  let assemblyFormat = "$ring `,` $src `pitch` `(` $pitch `)` attr-dict `:` qualified(type($ring))";
+  let hasVerifier = 1;
+}
+
+def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "scores become the probabilities that the forward pass had";
+  let description = [{
+    Each score s becomes exp(scale * s - lse), with the lse of its query row; one of -inf,
+    which `tile.keep` left, becomes 0. Rows are queries and columns keys, or, `turned`, the
+    reverse.
+
+    The region, where a problem modifies its scores, gets a score, the numbers of its row and
+    its column, (`row0`, `col0`) being those of the tile's first, the column once more as `base` +
+    `ahead` (as in `tile.modify`), and yields the modified score and its derivative, in
+    natural units. With `weighted`, that place gets probability times derivative.
+
+    Constraints:
+    - C1: scale is positive.
+    - C2: as many statistics as there are rows, or columns if turned.
+    - C3: `weighted` goes with a region and has the scores' shape.
+    - C4: the region yields two numbers of type f32.
+
+    ```mlir
+    tile.probabilities %s, %stats at(%k0, %q0) scale 8.838835e-02 turned : !tile.frag<128x64, 8>, !tile.statistics<64>
+    ```
+  }];
+  let arguments = (ins Tile_AnyScores:$s, Tile_AnyStatistics:$statistics, I32:$row0, I32:$col0,
+                       Optional<Tile_AnyScores>:$weighted, F64Attr:$scale, UnitAttr:$turned);
+  let regions = (region AnyRegion:$modify);
+  let assemblyFormat = [{
+    $s `,` $statistics `at` `(` $row0 `,` $col0 `)` (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)?
+    `scale` $scale (`turned` $turned^)? attr-dict `:` qualified(type($s)) `,` qualified(type($statistics))
+    (`modify` $modify^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_GradScoresOp : Tile_Op<"grad_scores", [AllTypesMatch<["grad", "p"]>]> {
+  let summary = "gradients of scores, from those of probabilities";
+  let description = [{
+    Each x of `grad`, a product of dO and V, becomes p * (x - delta), with the probability (or
+    what it was weighted to) of the same pair and the delta of its query row.
+
+    Constraints:
+    - C1: as many statistics as there are rows, or columns if turned.
+
+    ```mlir
+    tile.grad_scores %dp, %s, %stats turned : !tile.frag<128x64, 8>, !tile.statistics<64>
+    ```
+  }];
+  let arguments = (ins Tile_AnyScores:$grad, Tile_AnyScores:$p, Tile_AnyStatistics:$statistics, UnitAttr:$turned);
+  let assemblyFormat = [{
+    $grad `,` $p `,` $statistics (`turned` $turned^)? attr-dict
+    `:` qualified(type($grad)) `,` qualified(type($statistics))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_ScaleOp : Tile_Op<"scale"> {
+  let summary = "multiplies a fragment, or a strip, by a number";
+  let description = [{
+    ```mlir
+    tile.scale %acc by 8.838835e-02 : !tile.frag<128x128, 8>
+    ```
+  }];
+  let arguments = (ins Tile_AnySum:$place, F64Attr:$factor);
+  let assemblyFormat = "$place `by` $factor attr-dict `:` qualified(type($place))";
+}
+
+#endif // TILE_BACKWARD_OPS

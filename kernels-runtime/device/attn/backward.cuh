@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a backward pass does between the products. Fragments of scores have queries in their rows and keys in their columns, or, Turned, the reverse.
+#pragma once
+#include "attn/modify.cuh"
+#include "attn/softmax.cuh"
+
+namespace attn {
+
+// Of each query row: lse in base 2, and what is subtracted from gradients of its probabilities; in shared memory, first all of one kind.
+template <int Count> struct Statistics {
+  static constexpr int Rows = Count, Bytes = 8 * Count;
+  unsigned address;
+
+  ATTN_INLINE explicit Statistics(int offset) : address(unsigned(__cvta_generic_to_shared(shared_memory)) + offset) {}
+  static ATTN_INLINE Statistics lying(unsigned address) {
+    Statistics s(0);
+    s.address = address;
+    return s;
+  }
+  ATTN_INLINE unsigned lse(int row) const { return address + row * 4; }
+  ATTN_INLINE unsigned delta(int row) const { return address + (Count + row) * 4; }
+};
+
+// NOTE: volatile, so that no read moves across a barrier.
+ATTN_INLINE float shared_float(unsigned address) { float x; asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(address)); return x; }
+ATTN_INLINE float2 shared_floats(unsigned address) {
+  float2 x;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(address));
+  return x;
+}
+
+ATTN_INLINE void barrier() { __syncthreads(); }
+
+// A warp for each row, 16 bytes a lane. A row that sees nothing, or that is none, has an lse of +inf: its probabilities are 0.
+template <int Dim, int Rows, int Threads, class T>
+ATTN_INLINE void prepare(float *to, long long pitch, const T *o, long long o_row, const T *grad, long long grad_row, const float *lse, const float *grad_lse,
+                         int rows) {
+  const int lane = lane_index();
+#pragma unroll 4
+  for (int r = warp_index(); r < Rows; r += Threads / 32) {
+    const bool live = r < rows;
+    const float lse_of_row = live ? lse[r] : -infinity();
+    float sum = 0;
+    if (live && lane < Dim / 8) {
+      const uint4 x = *(const uint4 *)(o + r * o_row + lane * 8), y = *(const uint4 *)(grad + r * grad_row + lane * 8);
+      const unsigned a[4] = {x.x, x.y, x.z, x.w}, b[4] = {y.x, y.y, y.z, y.w};
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        sum = fmaf(low_half<T>(a[i]), low_half<T>(b[i]), fmaf(high_half<T>(a[i]), high_half<T>(b[i]), sum));
+    }
+#pragma unroll
+    for (int bit = 16; bit; bit /= 2) sum += __shfl_xor_sync(~0u, sum, bit);
+    if (lane == 0) {
+      const bool sees = lse_of_row != -infinity();
+      to[r] = sees ? lse_of_row * 1.442695041f : infinity();
+      to[r + pitch] = sees ? sum - (grad_lse ? grad_lse[r] : 0) : 0;
+    }
+  }
+}
+
+template <int N> ATTN_INLINE void copy_statistics(const Statistics<N> &to, const float *from, long long pitch) {
+  for (int i = threadIdx.x; i < N / 2; i += blockDim.x) {
+    const float *const x = i < N / 4 ? from + i * 4 : from + pitch + (i - N / 4) * 4;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to.address + i * 16), "l"(x) : "memory");
+  }
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+// What `first(i)` of the statistics is for each element: one number a row, or two a piece of columns.
+template <bool Turned, int R, int N, int W, class Address, class F> ATTN_INLINE void with_statistics(Frag<R, N, W> &s, Address address, F f) {
+  if (Turned) {
+#pragma unroll
+    for (int n = 0; n < s.Pieces; ++n) {
+      const float2 known = shared_floats(address(s.col(n)));
+#pragma unroll
+      for (int m = 0; m < s.Blocks; ++m)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) f(m, n, i, i % 2 ? known.y : known.x);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < 2 * s.Blocks; ++i) {
+      const float known = shared_float(address(s.row(i)));
+#pragma unroll
+      for (int n = 0; n < s.Pieces; ++n)
+#pragma unroll
+        for (int c = 0; c < 2; ++c) f(i / 2, n, i % 2 * 2 + c, known);
+    }
+  }
+}
+
+// `scale` is positive, so hidden pairs, which are -inf, become 0.
+template <bool Turned, int R, int N, int W, int K> ATTN_INLINE void probabilities(Frag<R, N, W> &s, const Statistics<K> &stats, float scale) {
+  with_statistics<Turned>(
+      s, [&](int i) { return stats.lse(i); }, [&](int m, int n, int i, float lse) { s.v[m][n][i] = exp2(fmaf(s.v[m][n][i], scale, -lse)); });
+}
+
+// A modified score and its derivative.
+struct Changed {
+  float score, slope;
+};
+// The same of modified scores; `weighted` gets probability times derivative.
+template <bool Turned, int R, int N, int W, int K, class F>
+ATTN_INLINE void probabilities(Frag<R, N, W> &s, Frag<R, N, W> &weighted, const Statistics<K> &stats, float scale, int row0, int column0, F f) {
+  with_statistics<Turned>(
+      s, [&](int i) { return stats.lse(i); },
+      [&](int m, int n, int i, float lse) {
+        const float score = s.v[m][n][i];
+        const int base = column0 + s.col(0);
+        const Changed changed = f(score, row0 + s.row(2 * m + i / 2), base + n * 8 + i % 2, base, float(n * 8 + i % 2));
+        s.v[m][n][i] = score == -infinity() ? 0 : exp2(fmaf(changed.score, scale, -lse));
+        weighted.v[m][n][i] = score == -infinity() ? 0 : s.v[m][n][i] * changed.slope;
+      });
+}
+template <bool Turned, int R, int N, int W, int K, class F>
+ATTN_INLINE void probabilities(Frag<R, N, W> &s, const Statistics<K> &stats, float scale, int row0, int column0, F f) {
+  Frag<R, N, W> unused;
+  probabilities<Turned>(s, unused, stats, scale, row0, column0, f);
+}
+
+// x becomes p * (x - delta).
+template <bool Turned, int R, int N, int W, int K> ATTN_INLINE void grad_scores(Frag<R, N, W> &x, const Frag<R, N, W> &p, const Statistics<K> &stats) {
+  with_statistics<Turned>(
+      x, [&](int i) { return stats.delta(i); }, [&](int m, int n, int i, float delta) { x.v[m][n][i] = p.v[m][n][i] * (x.v[m][n][i] - delta); });
+}
+
+template <int R, int N, int W> ATTN_INLINE void scale(Frag<R, N, W> &f, float by) {
+#pragma unroll
+  for (int m = 0; m < f.Blocks; ++m)
+#pragma unroll
+    for (int n = 0; n < f.Pieces; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) f.v[m][n][i] *= by;
+}
+
+}  // namespace attn

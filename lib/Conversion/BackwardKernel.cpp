@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A tile is at rest, of keys (for dK and dV) or of queries (for dQ), and those of the other
+// side pass by. Either way two products make scores and gradients of probabilities, rows of
+// which belong to the tile at rest, and more products add what these weigh to accumulators
+// that stay with it.
+//
+#include "BackwardKernel.h"
+#include "KernelArguments.h"
+#include "SequenceBody.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+/// Which results a kernel writes.
+struct Results {
+  bool dq = false, dk = false, dv = false;
+};
+
+/// Of any kernel of a backward pass: where the statistics of query rows lie.
+class BackwardBody : protected SequenceBody {
+protected:
+  using SequenceBody::SequenceBody;
+
+  /// Rows of all sequences in whole tiles, of one head.
+  Value tiledRows() {
+    Index tiles = problem.getQLayout().isPacked() ? slots(statisticsTile)
+                                                  : Index(math.value(math.ceilDiv(arg("seqlen_q"), statisticsTile)));
+    Value rows = mul(wide(tiles), wide(statisticsTile));
+    return problem.getQLayout().isPacked() ? rows : mul(rows, wide(arg("batch")));
+  }
+
+  /// From the numbers of one kind to those of the other.
+  Value pitchOf(Value tiledRows) { return mul(tiledRows, wide(int64_t(problem.getHeads()))); }
+
+  /// The first row of the block's sequence.
+  Value firstTiledRow() {
+    if (!problem.getQLayout().isPacked())
+      return mul(mul(wide(batch), wide(math.ceilDiv(arg("seqlen_q"), statisticsTile))), wide(statisticsTile));
+    Index slot = math.add(math.add(math.floorDiv(findFirstQuery(), statisticsTile), batch), 1);
+    return mul(wide(slot), wide(statisticsTile));
+  }
+
+  Value statisticsPointer(Value tiledRows, Value firstRow, Index head, Index q) {
+    Value offset = add(mul(wide(head), tiledRows), add(firstRow, wide(q)));
+    Location named = NameLoc::get(b.getStringAttr("row_statistics"), loc);
+    return AdvanceOp::create(b, named, args["statistics"], offset);
+  }
+
+  /// The first query of the sequence, among all tokens where they are packed.
+  Index findFirstQuery() {
+    if (!problem.getQLayout().isPacked())
+      return 0;
+    return load(args[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"], batch);
+  }
+
+  /// Which tile of which sequence a block has.
+  struct Slot {
+    Index first = 0;             ///< its first row, in its sequence
+    Index row = 0;               ///< the same as a row of the tensor
+    Index rows = 0, written = 0; ///< to compute and to write
+    Index head = 0;
+    Index number = 0; ///< of the tile, among those of all sequences
+  };
+
+  /// Sets `batch`. Blocks that run at the same time should read the same rows: where all
+  /// tiles cost the same, those of a head follow each other. Else the longest come first.
+  enum class Order { Alike, FirstIsLongest, LastIsLongest };
+  Slot denseSlot(Index extent, int64_t tileRows, int64_t heads, Order order) {
+    Slot slot;
+    Index block = Value(BlockIndexOp::create(b, loc, Value()));
+    Index tiles = math.named(math.ceilDiv(extent, tileRows), "tiles"), tile = 0, head = 0;
+    if (order == Order::Alike) {
+      head = div(block, tiles), tile = rem(block, tiles);
+    } else {
+      int64_t together = std::gcd<int64_t>(heads, 8);
+      Index turn = math.named(math.floorDiv(block, together), "turn");
+      head = math.add(math.mul(div(turn, tiles), together), rem(block, together));
+      tile = rem(turn, tiles);
+      if (order == Order::LastIsLongest)
+        tile = math.sub(math.sub(tiles, 1), tile);
+    }
+    head = math.named(head, "sequence_head");
+    slot.head = rem(head, heads);
+    batch = math.named(div(head, heads), "b");
+    slot.number = math.add(Value(arith::MulIOp::create(b, loc, math.value(batch), math.value(tiles))), tile);
+    slot.first = slot.row = math.mul(tile, tileRows);
+    slot.rows = slot.written = math.named(math.min(math.sub(extent, slot.first), tileRows), "rows");
+    return slot;
+  }
+
+  Slot packedSlot(StringRef side, bool padded, int64_t tileRows, int64_t heads, Order order) {
+    Slot slot;
+    Index block = Value(BlockIndexOp::create(b, loc, Value())), total = arg(("total_" + side).str());
+    Index slots = math.named(math.add(math.add(math.floorDiv(total, tileRows), arg("batch")), 2), "slots"), number = 0;
+    if (order == Order::Alike) {
+      slot.head = div(block, slots), number = rem(block, slots);
+    } else {
+      slot.head = rem(block, heads), number = div(block, heads);
+      if (order == Order::LastIsLongest)
+        number = math.sub(math.sub(slots, 1), number);
+    }
+    Value lengths = args[("cu_seqlens_" + side).str()];
+    slot.number = number;
+    Value offsets = padded ? args[("padded_offsets_" + side).str()] : lengths;
+    auto find = FindSequenceOp::create(b, loc, math.value(number), lengths, offsets, args["batch"], math.value(total),
+                                       tileRows);
+    batch = find.getB();
+    slot.first = find.getQ0();
+    slot.rows = find.getRows();
+    slot.written = find.getWriteRows();
+    slot.row = math.named(math.add(find.getFirst(), slot.first), "row0");
+    return slot;
+  }
+
+  Slot querySlot(int64_t tileRows, Order order) {
+    LayoutAttr layout = problem.getQLayout();
+    return layout.isPacked() ? packedSlot("q", layout.getPadded(), tileRows, problem.getHeads(), order)
+                             : denseSlot(arg("seqlen_q"), tileRows, problem.getHeads(), order);
+  }
+  Slot keySlot(int64_t tileRows, Order order) {
+    LayoutAttr layout = problem.getKLayout();
+    return layout.isPacked() ? packedSlot("kv", layout.getPadded(), tileRows, problem.getKvHeads(), order)
+                             : denseSlot(arg("seqlen_kv"), tileRows, problem.getKvHeads(), order);
+  }
+};
+
+/// What rows need to know: one block for each tile of statistics.
+class PrepareKernel : BackwardBody {
+public:
+  PrepareKernel(ProblemOp problem, KernelOp kernel) : BackwardBody(problem, kernel) {}
+
+  void build() {
+    Slot slot = querySlot(statisticsTile, Order::Alike);
+    h = math.named(slot.head, "h");
+    // NOTE: of a slot that stands for padding, `first` counts from another sequence's end.
+    Value rows = tiledRows(), firstRow = mul(wide(slot.number), wide(statisticsTile));
+    Value statistics = statisticsPointer(rows, firstRow, h, 0);
+    Value o = rowPointer("o", slot.row, batch, h), grad = rowPointer("do", slot.row, batch, h);
+    Value lse = statisticPointer("lse", slot.row, batch, h), gradLse;
+    if (args.contains("dlse"))
+      gradLse = statisticPointer("dlse", slot.row, batch, h);
+    PrepareOp::create(b, loc, statistics, pitchOf(rows), o, args["o_row"], grad, args["do_row"], lse, gradLse,
+                      math.value(slot.rows), problem.getDimV());
+  }
+};
+
+/// Gradients of one side.
+class GradientsKernel : BackwardBody {
+public:
+  GradientsKernel(ProblemOp problem, KernelOp kernel, Results results)
+      : BackwardBody(problem, kernel), config(kernel.getConfig()), results(results), ofKeys(kernel.getKeys()),
+        boxes(kernel.isPersistent()) {}
+
+  void build() {
+    declarePlaces();
+    bool grows = growsWithRows();
+    slot = ofKeys ? keySlot(config.getKvTile(), grows ? Order::FirstIsLongest : Order::Alike)
+                  : querySlot(config.getQTile(), grows ? Order::LastIsLongest : Order::Alike);
+    slot.first = math.named(slot.first, ofKeys ? "k0" : "q0");
+    int64_t group = problem.getHeads() / problem.getKvHeads();
+    if (ofKeys) {
+      kvHead = math.named(slot.head, "kv_head");
+    } else {
+      h = math.named(slot.head, "h");
+      kvHead = math.named(math.floorDiv(h, group), "kv_head");
+    }
+    if (!problem.getQLayout().isPacked())
+      lenQ = arg("seqlen_q");
+    findLengths();
+    firstQuery = math.named(findFirstQuery(), "first_query");
+    if (!kernelIsPacked())
+      return compute(b);
+    // First, and not as the other branch: see ForwardKernel.
+    auto pads = scf::IfOp::create(b, loc, math.value(math.le(slot.rows, 0)));
+    auto computes = scf::IfOp::create(b, loc, math.value(math.lt(0, slot.rows)));
+    OpBuilder padding = pads.getThenBodyBuilder(), computing = computes.getThenBodyBuilder();
+    b.setInsertionPoint(padding.getInsertionBlock(), padding.getInsertionPoint());
+    for (const Output &output : outputs())
+      StorePaddingOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], math.value(slot.written),
+                             output.dim);
+    compute(computing);
+  }
+
+private:
+  bool kernelIsPacked() { return (ofKeys ? problem.getKLayout() : problem.getQLayout()).isPacked(); }
+
+  void declarePlaces() {
+    Type dtype = problem.getDtype();
+    int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
+    int64_t atRest = ofKeys ? config.getKvTile() : config.getQTile();
+    int64_t passing = ofKeys ? config.getQTile() : config.getKvTile();
+    auto shared = [&](const char *name, int64_t rows, int64_t cols) { // see ForwardKernel
+      return place(name, SharedType::get(b.getContext(), rows, cols, dtype, boxes ? SharedType::swizzled : cols + 8));
+    };
+    auto frag = [&](const char *name, int64_t cols) {
+      return place(name, FragType::get(b.getContext(), atRest, cols, config.getWarps()));
+    };
+    auto held = [&](const char *name) {
+      return place(name, HeldType::get(b.getContext(), atRest, passing, dtype, config.getWarps()));
+    };
+    Q = shared("Q", config.getQTile(), colsQk);
+    K = shared("K", config.getKvTile(), colsQk);
+    if (needsGrads())
+      V = shared("V", config.getKvTile(), colsV);
+    dO = shared("dO", config.getQTile(), colsV);
+    stats = place("stats", StatisticsType::get(b.getContext(), config.getQTile()));
+    s = frag("s", passing);
+    if (needsGrads())
+      dp = frag("dp", passing);
+    if (results.dk)
+      dK = frag("dK", colsQk);
+    if (results.dv)
+      dV = frag("dV", colsV);
+    if (results.dq)
+      dQ = frag("dQ", colsQk);
+    if (boxes && results.dv)
+      p = held("p");
+    if (boxes && needsGrads())
+      ds = held("ds");
+  }
+
+  /// Are gradients of scores needed, and so V?
+  bool needsGrads() { return results.dk || results.dq; }
+
+  //===------------------------------------------------------------------===//
+  // The computation
+  //===------------------------------------------------------------------===//
+
+  void compute(OpBuilder &at) {
+    b.setInsertionPoint(at.getInsertionBlock(), at.getInsertionPoint());
+    findArrays();
+    KeyWalk walk(problem.getMask(), scope);
+    allRows = tiledRows(), firstRow = firstTiledRow();
+    Index rest = ofKeys ? math.add(firstKey, slot.first) : math.add(firstQuery, slot.first);
+    SmallVector<Value> copied;
+    if (ofKeys) {
+      copied.push_back(copy(K, "k", rest, kvHead, slot.rows));
+      if (V)
+        copied.push_back(copy(V, "v", rest, kvHead, slot.rows));
+    } else {
+      copied.push_back(copy(Q, "q", rest, h, slot.rows));
+      copied.push_back(copy(dO, "do", rest, h, slot.rows));
+      copied.push_back(copyStatistics(slot.first, h));
+    }
+    for (Value acc : accumulators())
+      ClearOp::create(b, loc, acc);
+    for (Value token : copied)
+      WaitOp::create(b, loc, token);
+    if (problem.scaleOrDefault() < 0 && !boxes)
+      NegateOp::create(b, loc, ofKeys ? K : Q);
+
+    Interval own = {slot.first, math.add(slot.first, slot.rows)};
+    SmallVector<KeyRun> runs = ofKeys ? walk.queryRuns(math, own, config.getQTile())
+                                      : walk.runs(math, own, config.getKvTile());
+    int64_t group = problem.getHeads() / problem.getKvHeads();
+    if (ofKeys && group > 1) {
+      auto heads = scf::ForOp::create(b, loc, math.value(Index(0)), math.value(Index(group)), math.value(Index(1)));
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(heads.getBody());
+      h = math.named(math.add(math.mul(kvHead, group), heads.getInductionVar()), "h");
+      scope.head = h;
+      passBy(walk, runs);
+    } else {
+      if (ofKeys)
+        scope.head = h = kvHead;
+      passBy(walk, runs);
+    }
+
+    for (Value acc : {dK, dQ})
+      if (acc)
+        ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
+    for (const Output &output : outputs())
+      StoreOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], output.acc, math.value(slot.rows),
+                      math.value(slot.written), output.dim);
+  }
+
+  /// The walk over the tiles of the other side.
+  void passBy(KeyWalk &walk, ArrayRef<KeyRun> runs) {
+    KvLoopOp loop = createLoop(runs);
+    if (!loop)
+      return;
+    Block &body = loop.getBody().front();
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&body);
+    int64_t step = ofKeys ? config.getQTile() : config.getKvTile();
+    Index other = math.named(math.mul(Index(body.getArgument(0)), step), ofKeys ? "q0" : "k0");
+    Index left = math.sub(ofKeys ? lenQ : scope.lenK, other);
+    Index row = math.add(ofKeys ? firstQuery : firstKey, other);
+    auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
+    // What a box brings from behind a packed sequence is somebody else's.
+    bool packed = boxes && (ofKeys ? problem.getQLayout() : problem.getKLayout()).isPacked();
+    auto bring = [&](Value place, StringRef tensor, Index head) {
+      wait(copy(place, tensor, row, head, left));
+      if (packed)
+        ZeroRowsOp::create(b, loc, place, math.value(left));
+    };
+    bool negated = boxes && problem.scaleOrDefault() < 0;
+
+    bring(ofKeys ? Q : K, ofKeys ? "q" : "k", ofKeys ? h : kvHead);
+    Value scores = MmaQkOp::create(b, loc, s, ofKeys ? K : Q, ofKeys ? Q : K, negated).getToken();
+    bring(ofKeys ? dO : V, ofKeys ? "do" : "v", ofKeys ? h : kvHead);
+    Value grads;
+    if (needsGrads())
+      grads = MmaQkOp::create(b, loc, dp, ofKeys ? V : dO, ofKeys ? dO : V, /*negated=*/false).getToken();
+    if (ofKeys)
+      wait(copyStatistics(other, h));
+    wait(scores);
+    Value row0 = math.value(slot.first), col0 = math.value(other);
+    auto keep = KeepOp::create(b, loc, s, row0, col0, /*turned=*/ofKeys);
+    Value weights = becomeProbabilities(loop, row0, col0);
+    Value products[2];
+    auto round = [&](Value held, Value frag) -> Value {
+      if (!held)
+        return frag;
+      RoundOp::create(b, loc, held, frag);
+      return held;
+    };
+    if (results.dv)
+      products[0] = MmaPvOp::create(b, loc, dV, round(p, s), dO, /*guarded=*/false, Value()).getToken();
+    if (grads) {
+      wait(grads);
+      GradScoresOp::create(b, loc, dp, weights, stats, /*turned=*/ofKeys);
+      products[1] =
+          MmaPvOp::create(b, loc, ofKeys ? dK : dQ, round(ds, dp), ofKeys ? Q : K, /*guarded=*/false, Value())
+              .getToken();
+    }
+    for (Value product : products)
+      if (product)
+        wait(product);
+    if (!boxes)
+      BarrierOp::create(b, loc);
+    YieldOp::create(b, loc, ValueRange());
+    buildTests(walk, keep.getBody(), /*turned=*/ofKeys);
+  }
+
+  /// Returns what gradients of probabilities are to be weighted by.
+  Value becomeProbabilities(KvLoopOp loop, Value row0, Value col0) {
+    auto op = ProbabilitiesOp::create(b, loc, s, stats, row0, col0, /*weighted=*/Value(),
+                                      b.getF64FloatAttr(scaleOfProducts()), ofKeys ? b.getUnitAttr() : UnitAttr());
+    SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
+    if (modifiers.empty())
+      return s;
+    Block &block = op.getModify().emplaceBlock();
+    Type i32 = b.getI32Type(), f32 = b.getF32Type();
+    block.addArguments({f32, i32, i32, i32, f32}, SmallVector<Location>(5, loc));
+    OpBuilder inside = OpBuilder::atBlockEnd(&block), before(loop);
+    FloatMath each(inside, loc);
+    // `base` and `ahead` add up to the column, which is the key where queries are at rest.
+    Index q = Index(block.getArgument(ofKeys ? 2 : 1)), k = Index(block.getArgument(ofKeys ? 1 : 2));
+    ScoreScope of = scoreScope(scope, before, inside, q, k, ofKeys ? k : Index(block.getArgument(3)),
+                               ofKeys ? each.constant(0) : Value(block.getArgument(4)));
+    Score score = {block.getArgument(0), scaleOfProducts()};
+    Value slope;
+    for (ScoreModifierInterface modifier : modifiers) {
+      if (Value derivative = modifier.emitDerivative(of, score))
+        slope = slope ? each.mul(slope, derivative) : derivative;
+      score = settled(each, modifier.emitScore(of, score));
+    }
+    bool sloping = slope && needsGrads();
+    YieldOp::create(inside, loc, ValueRange{score.value, sloping ? slope : each.constant(1)});
+    op.setScale(APFloat(score.factor));
+    if (!sloping)
+      return s;
+    OpBuilder top = OpBuilder::atBlockBegin(&op->getParentOfType<KernelOp>().getBody().front());
+    if (!weighted)
+      weighted = PlaceOp::create(top, loc, s.getType(), "weighted");
+    op.getWeightedMutable().assign(weighted);
+    return weighted;
+  }
+
+  //===------------------------------------------------------------------===//
+  // Copies and results
+  //===------------------------------------------------------------------===//
+
+  Value copy(Value place, StringRef tensor, Index row, Index head, Index rows) {
+    if (boxes)
+      return copyBox(place, tensor, row, head);
+    int64_t dim = tensor == "q" || tensor == "k" ? problem.getDimQk() : problem.getDimV();
+    return CopyAsyncOp::create(b, loc, place, rowPointer(tensor, row, batch, head), args[(tensor + "_row").str()],
+                               math.value(rows), dim, Value());
+  }
+
+  Value copyStatistics(Index q, Index head) {
+    Value from = statisticsPointer(allRows, firstRow, head, q);
+    return CopyStatisticsOp::create(b, loc, stats, from, pitchOf(allRows));
+  }
+
+  SmallVector<Value> accumulators() {
+    SmallVector<Value> all;
+    for (Value acc : {dQ, dK, dV})
+      if (acc)
+        all.push_back(acc);
+    return all;
+  }
+
+  struct Output {
+    StringRef tensor;
+    Value acc, pointer;
+    int64_t dim;
+  };
+  SmallVector<Output> outputs() {
+    SmallVector<Output> all;
+    auto write = [&](StringRef tensor, Value acc, int64_t dim) {
+      if (acc)
+        all.push_back({tensor, acc, rowPointer(tensor, slot.row, batch, ofKeys ? kvHead : h), dim});
+    };
+    write("dq", dQ, problem.getDimQk());
+    write("dk", dK, problem.getDimQk());
+    write("dv", dV, problem.getDimV());
+    return all;
+  }
+
+  ConfigAttr config;
+  Results results;
+  bool ofKeys; ///< key tiles are at rest
+  bool boxes;
+  Slot slot;
+  Value allRows, firstRow;   ///< of the statistics
+  Value Q, K, V, dO, stats, s, dp, p, ds, weighted, dQ, dK, dV;
+};
+
+} // namespace
+
+void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardConfigs &configs) {
+  ProblemOp problem = backward.getProblemOp();
+  OpBuilder b(backward);
+  Location loc = backward.getLoc();
+  auto module = backward->getParentOfType<ModuleOp>();
+  auto nameOf = [&](StringRef suffix) {
+    std::string name = (backward.getSymName() + suffix).str();
+    while (!suffix.empty() && SymbolTable::lookupSymbolIn(module, name))
+      name += "_";
+    return name;
+  };
+  bool roles = target == "sm_90a";
+  auto make = [&](StringRef suffix, ArrayRef<StringRef> tensors, bool keys, bool boxes, ConfigAttr config) {
+    auto arguments = KernelArguments::ofBackward(backward, tensors, boxes, [&](StringRef tensor) {
+      return tensor == "k" || tensor == "v" ? config.getKvTile() : config.getQTile();
+    });
+    // What brings no tiles is not for Hopper alone.
+    StringRef family = roles && !boxes ? "sm_80" : target;
+    LayoutAttr layout = keys ? problem.getKLayout() : problem.getQLayout();
+    int64_t heads = keys ? problem.getKvHeads() : problem.getHeads();
+    return arguments.makeKernel(b, loc, nameOf(suffix), family, {layout.isPacked(), heads, keys}, config);
+  };
+  SmallVector<StringRef> read = {"o", "lse", "do"};
+  if (backward.getDlse())
+    read.push_back("dlse");
+  PrepareKernel(problem, make("_prepare", read, false, false, configs.prepare)).build();
+  if (configs.together) {
+    GradientsKernel(problem, make("", {"q", "k", "v", "do", "dk", "dv"}, true, roles, configs.keys),
+                    {.dk = true, .dv = true})
+        .build();
+  } else {
+    GradientsKernel(problem, make("_dv", {"q", "k", "do", "dv"}, true, roles, configs.keys), {.dv = true}).build();
+    GradientsKernel(problem, make("", {"q", "k", "v", "do", "dk"}, true, roles, configs.keys), {.dk = true}).build();
+  }
+  GradientsKernel(problem, make("_dq", {"q", "k", "v", "do", "dq"}, false, roles, configs.queries), {.dq = true})
+      .build();
+  backward.erase();
+}

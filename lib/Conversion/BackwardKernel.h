@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ATTN_LIB_CONVERSION_BACKWARDKERNEL_H
+#define ATTN_LIB_CONVERSION_BACKWARDKERNEL_H
+
+#include "attn/Conversion/AttnToTile.h"
+
+namespace attn {
+
+/// Writes the kernels of a backward pass, before the op: what rows need to know
+/// (`<name>_prepare`), dK and dV with key tiles at rest (`<name>`; dV in a kernel of its own,
+/// `<name>_dv`, where a thread has no registers for both), dQ with query tiles at rest
+/// (`<name>_dq`).
+void writeBackward(BackwardOp backward, llvm::StringRef target, const BackwardConfigs &configs);
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_BACKWARDKERNEL_H

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Tile sizes of backward passes: what fits. A thread has 255 registers (240 where roles share
+// them out), for accumulators as wide as a head dim and for two tiles of scores.
+//
+#include "attn/Conversion/AttnToTile.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace attn;
+using tile::ConfigAttr;
+
+BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch) {
+  ProblemOp problem = backward.getProblemOp();
+  mlir::MLIRContext *context = backward.getContext();
+  int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
+  auto config = [&](int64_t qTile, int64_t kvTile, int64_t warps) {
+    return ConfigAttr::get(context, qTile, kvTile, warps, /*blocks=*/1);
+  };
+  BackwardConfigs configs;
+  configs.together = target == "cpu" || dim <= 128;
+  configs.prepare = ConfigAttr::get(context, /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
+  if (target == "cpu") {
+    configs.keys = configs.queries = config(64, 64, 1);
+  } else if (target == "sm_90a") {
+    configs.keys = dim <= 64 ? config(64, 128, 8) : dim <= 128 ? config(32, 128, 8) : config(64, 64, 4);
+    configs.queries = dim <= 128 ? config(128, 64, 8) : config(64, 64, 4);
+  } else {
+    // Four tiles in shared memory, two at rest and two that pass by.
+    int64_t passing = 64, limit = sharedMemoryLimit(target, arch) - 1024;
+    while (passing > 16 && 2 * 2 * (64 + passing) * (llvm::alignTo(dim, 16) + 8) > limit)
+      passing /= 2;
+    configs.keys = config(passing, 64, 4);
+    configs.queries = config(64, passing, 4);
+  }
+  if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(backward.getConfigAttr()))
+    configs.keys = given;
+  return configs;
+}

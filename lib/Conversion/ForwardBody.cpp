@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "ForwardBody.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+Value ForwardBody::perRow(Value query, Value head, StringRef name) {
+  if (config.getPackHeads() == 1)
+    return query;
+  Location named = name.empty() ? loc : NameLoc::get(b.getStringAttr(name), loc);
+  return PairsOp::create(b, named, PairsType::get(b.getContext(), config.getPackHeads(), query.getType()), query,
+                         head);
+}
+
+void ForwardBody::findKeys() {
+  int64_t group = problem.getHeads() / problem.getKvHeads();
+  kvHead = math.named(math.floorDiv(h, group), "kv_head");
+  findLengths();
+}
+
+double ForwardBody::modifyScores(KvLoopOp loop, Index k0) {
+  double factor = scaleOfProducts();
+  OpBuilder before(loop);
+  for (ScoreModifierInterface modifier : problem.getModifiers()) {
+    double within = modifier.smallBelow(factor);
+    auto op =
+        ModifyOp::create(b, loc, s, origin, math.value(k0), within > 0 ? b.getF64FloatAttr(within) : FloatAttr());
+    if (within > 0)
+      writeScore(op.getSmall(), before, factor,
+                 [&](ScoreScope &scope, Score score) { return modifier.emitSmallScore(scope, score); });
+    factor = writeScore(op.getBody(), before, factor,
+                        [&](ScoreScope &scope, Score score) { return modifier.emitScore(scope, score); });
+  }
+  return factor;
+}
+
+double ForwardBody::writeScore(Region &region, OpBuilder &before, double factor,
+                  llvm::function_ref<Score(ScoreScope &, Score)> emit) {
+  Block &block = region.emplaceBlock();
+  Type i32 = b.getI32Type(), f32 = b.getF32Type();
+  block.addArguments({f32, i32, i32, i32, f32}, SmallVector<Location>(5, loc));
+  OpBuilder inside = OpBuilder::atBlockEnd(&block);
+  MaskScope sequence = scope;
+  bool packs = config.getPackHeads() != 1;
+  if (packs) // a row's head is its own
+    sequence.head = block.addArgument(i32, loc);
+  OpBuilder &once = packs ? inside : before;
+  ScoreScope score = scoreScope(sequence, once, inside, Index(block.getArgument(1)), Index(block.getArgument(2)),
+                                Index(block.getArgument(3)), block.getArgument(4));
+  Score result = emit(score, {block.getArgument(0), factor});
+  SmallVector<Value> parts = {result.value};
+  if (result.times || result.offset)
+    parts.append({result.times ? result.times : score.each.constant(1),
+                  result.offset ? result.offset : score.each.constant(0)});
+  YieldOp::create(inside, loc, parts);
+  return result.factor;
+}

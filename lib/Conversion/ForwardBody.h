@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What forward kernels have in common, on tiles or on strips: rows that may be pairs of a
+// query and a head, and what score modifiers make of scores.
+//
+#ifndef ATTN_LIB_CONVERSION_FORWARDBODY_H
+#define ATTN_LIB_CONVERSION_FORWARDBODY_H
+
+#include "SequenceBody.h"
+
+namespace attn {
+
+class ForwardBody : protected SequenceBody {
+protected:
+  ForwardBody(ProblemOp problem, tile::KernelOp kernel, tile::ConfigAttr config)
+      : SequenceBody(problem, kernel), config(config) {}
+
+  /// Heads that have tiles of their own.
+  int64_t gridHeads() { return int64_t(problem.getHeads()) / config.getPackHeads(); }
+  Index firstHead(Index gridHead) { return math.mul(gridHead, config.getPackHeads()); }
+  /// The same of rows: where heads share a tile, a number for queries and one for heads.
+  mlir::Value perRow(mlir::Value query, mlir::Value head, llvm::StringRef name = "");
+  mlir::Value strideOf(llvm::StringRef tensor) {
+    return perRow(args[(tensor + "_row").str()], args[(tensor + "_head").str()]);
+  }
+  mlir::Value rowsOf(Index queries) { return math.value(math.mul(queries, config.getPackHeads())); }
+
+  /// The kv head of `h`, where its keys lie and how many there are.
+  void findKeys();
+
+  /// An op for each score modifier, on the tile of keys from `k0` on, and before `loop` what
+  /// does not depend on keys; returns by what scores are still to be multiplied.
+  double modifyScores(tile::KvLoopOp loop, Index k0);
+  /// The region of a score: what `emit` makes of the product, which is to be multiplied
+  /// by `factor`. Returns by what the result is.
+  double writeScore(mlir::Region &region, mlir::OpBuilder &before, double factor,
+                    llvm::function_ref<Score(ScoreScope &, Score)> emit);
+
+  tile::ConfigAttr config;
+  mlir::Value s;      ///< scores
+  mlir::Value origin; ///< where the tile's rows begin
+};
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_FORWARDBODY_H

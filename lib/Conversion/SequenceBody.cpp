@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "SequenceBody.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+bool SequenceBody::growsWithRows() {
+  MaskScope none;
+  return KeyWalk(problem.getMask(), none).growsWithRows();
+}
+
+void SequenceBody::findLengths() {
+  if (problem.getQLayout().isPacked())
+    lenQ = math.named(lengthIn("cu_seqlens_q"), "len_q");
+  if (problem.getKLayout().isPacked()) {
+    firstKey = load(args[problem.getKLayout().getPadded() ? "padded_offsets_kv" : "cu_seqlens_kv"], batch);
+    firstKey = math.named(firstKey, "first_key");
+    scope.lenK = math.named(lengthIn("cu_seqlens_kv"), "len_kv");
+  } else {
+    firstKey = 0;
+    scope.lenK = arg("seqlen_kv");
+  }
+  scope.lenQ = lenQ;
+  scope.batch = batch;
+  scope.head = h;
+  scope.heads = problem.getHeads();
+}
+
+void SequenceBody::findArrays() {
+  // What belongs to this sequence and head; positions in it are 32 bits.
+  llvm::StringMap<Value> arrays;
+  for (const MaskOperand &array : distinctOperands(problem.getMask()))
+    if (array.shape != OperandShape::PerSequence)
+      arrays[array.name] = AdvanceOp::create(b, loc, args[array.name], startOf(array));
+  scope.load = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index position) {
+    const MaskOperand &array = operands[operand];
+    if (array.shape == OperandShape::PerSequence)
+      return load(args[array.name], batch);
+    Index length = array.shape == OperandShape::PerQuery ? scope.lenQ : scope.lenK;
+    position = math.min(position, math.sub(length, 1)); // tiles reach over the end
+    return Index(Value(LoadOp::create(b, loc, arrays.lookup(array.name), math.value(position), /*uniform=*/false)));
+  };
+}
+
+Value SequenceBody::startOf(const MaskOperand &array) {
+  bool perQuery = array.shape == OperandShape::PerQuery;
+  bool packed = (perQuery ? problem.getQLayout() : problem.getKLayout()).isPacked();
+  Value line = packed ? Value() : wide(batch), token = packed ? wide(perQuery ? firstQuery : firstKey) : Value();
+  if (array.heads != OperandHeads::shared) {
+    bool perHead = array.heads == OperandHeads::per_head;
+    Value head = wide(perHead ? h : kvHead);
+    line = line ? add(mul(line, wide(int64_t(perHead ? problem.getHeads() : problem.getKvHeads()))), head) : head;
+  }
+  if (!line)
+    return token;
+  std::string extent = (packed ? "total_" : "seqlen_") + std::string(perQuery ? "q" : "kv");
+  Value start = mul(line, wide(arg(extent)));
+  return token ? add(start, token) : start;
+}
+
+void SequenceBody::buildTests(KeyWalk &walk, Region &region, bool turned) {
+  OpBuilder::InsertionGuard guard(b);
+  Block &test = region.emplaceBlock();
+  test.addArguments({b.getI32Type(), b.getI32Type()}, {loc, loc});
+  b.setInsertionPointToStart(&test);
+  SmallVector<Value> kept;
+  for (Cond cond : walk.tests(math, Index(test.getArgument(turned)), Index(test.getArgument(!turned))))
+    kept.push_back(math.value(cond));
+  YieldOp::create(b, loc, kept);
+}
+
+ScoreScope SequenceBody::scoreScope(const MaskScope &sequence, OpBuilder &once, OpBuilder &inside, Index q, Index k,
+                                    Index base, Value ahead) {
+  return {sequence,
+          int64_t(problem.getHeads()),
+          FloatMath(once, loc),
+          FloatMath(inside, loc),
+          q,
+          k,
+          base,
+          ahead,
+          [&](const ScoreOperand &operand) -> Value { // per head
+            IndexMath indices(once, loc);
+            return LoadOp::create(once, loc, b.getF32Type(), args[operand.name], indices.value(sequence.head), false);
+          },
+          [this](Diagonal diagonal) { return reachOf(problem.getMask(), diagonal); }};
+}
+
+double SequenceBody::scaleOfProducts() {
+  double scale = std::abs(problem.scaleOrDefault());
+  return scale > 0 ? scale : 0x1p-149;
+}
+
+KvLoopOp SequenceBody::createLoop(ArrayRef<KeyRun> runs) {
+  SmallVector<Value> bounds;
+  SmallVector<Attribute> segments;
+  for (const KeyRun &run : runs) {
+    for (Index bound : run.bounds)
+      bounds.push_back(math.value(bound));
+    SmallVector<Attribute> tests;
+    for (ArrayRef<int64_t> segment : run.tests)
+      tests.push_back(b.getDenseI64ArrayAttr(segment));
+    segments.push_back(b.getArrayAttr(tests));
+  }
+  if (segments.empty())
+    return {}; // nothing sees anything
+  auto loop =
+      KvLoopOp::create(b, loc, TypeRange(), bounds, ValueRange(), b.getArrayAttr(segments), /*one_body=*/false);
+  loop.getBody().emplaceBlock().addArguments({b.getI32Type(), b.getI32Type(), b.getI1Type()}, {loc, loc, loc});
+  return loop;
+}
+
+Value SequenceBody::copyBox(Value place, StringRef tensor, Index row, Index head) {
+  LayoutAttr layout = tensor == "q"   ? problem.getQLayout()
+                      : tensor == "k" ? problem.getKLayout()
+                      : tensor == "v" ? problem.getVLayout()
+                                      : problem.getOLayout();
+  return CopyBoxOp::create(b, loc, place, args[(tensor + "_map").str()], math.value(row), math.value(head),
+                           math.value(layout.isPacked() ? Index(0) : batch));
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What bodies of kernels have in common that attend: which sequence a block works on and
+// where its rows lie, what masks and score modifiers ask, the regions they fill.
+//
+#ifndef ATTN_LIB_CONVERSION_SEQUENCEBODY_H
+#define ATTN_LIB_CONVERSION_SEQUENCEBODY_H
+
+#include "KernelBody.h"
+#include "attn/Conversion/KeyWalk.h"
+
+namespace attn {
+
+class SequenceBody : protected ProblemBody {
+protected:
+  using ProblemBody::ProblemBody;
+
+  mlir::Value place(const char *name, mlir::Type type) { return tile::PlaceOp::create(b, loc, type, name); }
+
+  /// Do later rows see more keys than earlier ones?
+  bool growsWithRows();
+
+  /// Where the keys of the sequence lie and how many there are; how many queries.
+  void findLengths();
+  /// The run-time arrays that masks ask about.
+  void findArrays();
+
+  //===------------------------------------------------------------------===//
+  // Masks and modifiers
+  //===------------------------------------------------------------------===//
+
+  /// The region of an element test: the conditions that `walk` numbers. `turned`: it gets
+  /// the key first.
+  void buildTests(KeyWalk &walk, mlir::Region &region, bool turned = false);
+
+  /// What a modifier may ask, of the score that `inside` works on.
+  ScoreScope scoreScope(const MaskScope &sequence, mlir::OpBuilder &once, mlir::OpBuilder &inside, Index q, Index k,
+                        Index base, mlir::Value ahead);
+
+  /// Positive: the sign is in Q by now. A scale of 0 makes every product 0, and
+  /// so does the least float; but a score of -inf has to stay one.
+  double scaleOfProducts();
+
+  /// The walk over runs of tiles, its body yet empty; null if there are no runs.
+  tile::KvLoopOp createLoop(llvm::ArrayRef<KeyRun> runs);
+
+  //===------------------------------------------------------------------===//
+  // Addresses and run-time numbers
+  //===------------------------------------------------------------------===//
+
+  /// The place's rows of a head, from `row` (of the sequence, or of all tokens when packed) on.
+  mlir::Value copyBox(mlir::Value place, llvm::StringRef tensor, Index row, Index head);
+  Index load(mlir::Value array, Index at) {
+    return mlir::Value(tile::LoadOp::create(b, loc, array, math.value(at), /*uniform=*/true));
+  }
+  /// NOTE: a batch of 0 has slots too (its padding), but one prefix sum only.
+  Index lengthIn(llvm::StringRef prefixSums) {
+    Index behind = math.min(math.add(batch, 1), arg("batch"));
+    return math.sub(load(args[prefixSums], behind), load(args[prefixSums], batch));
+  }
+  /// The first key of the sequence.
+  mlir::Value keyPointer(llvm::StringRef tensor) { return rowPointer(tensor, firstKey, batch, kvHead); }
+
+  Index batch = 0, h = 0, kvHead = 0;
+  Index lenQ = 0;
+  Index firstQuery = 0, firstKey = 0; ///< where the sequence begins, in packed tensors
+  MaskScope scope;
+
+private:
+  /// Where in an array with an entry for each position this sequence's and head's are.
+  mlir::Value startOf(const MaskOperand &array);
+};
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_SEQUENCEBODY_H

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A warp has all rows and keys of a sequence for its kv heads, so nothing is added up
+// across warps and the order of sums is fixed. Where one strip has all rows, keys and
+// values are read once: dV is written in the walk that makes dQ and delta, and dK follows
+// from what rows weighed their keys by, which lanes have held. Elsewhere rows and then
+// keys stay while the others pass by.
+//
+#include "SequenceBody.h"
+#include "StreamingKernel.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+class StreamingBackward : SequenceBody {
+public:
+  StreamingBackward(BackwardOp backward, KernelOp kernel)
+      : SequenceBody(backward.getProblemOp(), kernel), config(kernel.getConfig()), groups(kernel.getHeads()),
+        group(problem.getHeads() / problem.getKvHeads()) {}
+
+  void build() {
+    findUnit();
+    auto exists = scf::IfOp::create(b, loc, math.value(math.lt(batch, sequences)));
+    b.setInsertionPoint(exists.thenBlock(), exists.thenBlock()->begin());
+    lenQ = args.contains("seqlen_q") ? arg("seqlen_q") : Index(0);
+    findLengths();
+    leaveNoRowsWithoutSequences();
+    if (problem.getQLayout().isPacked())
+      firstQuery = math.named(load(offsetsOf("q", problem.getQLayout()), batch), "first");
+    findArrays();
+    k = keyPointer("k"), v = keyPointer("v"), dk = keyPointer("dk"), dv = keyPointer("dv");
+    // By what is expected, one strip has all rows.
+    bool single = group == 1 && problem.expectedQueries().value_or(1) <= config.getQTile();
+    if (!single) {
+      computeInTwo();
+    } else {
+      int64_t keys = heldKeys();
+      Cond fits = math.logicalAnd(math.le(lenQ, config.getQTile()), math.le(scope.lenK, keys));
+      auto once = scf::IfOp::create(b, loc, math.value(fits), /*withElseRegion=*/true);
+      {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPoint(once.thenBlock(), once.thenBlock()->begin());
+        computeAtOnce(keys);
+        b.setInsertionPoint(once.elseBlock(), once.elseBlock()->begin());
+        computeInTwo();
+      }
+    }
+    storePadding("q", problem.getQLayout(), firstQuery, lenQ, {{"dq", problem.getDimQk()}}, group);
+    storePadding("kv", problem.getKLayout(), firstKey, scope.lenK,
+                 {{"dk", problem.getDimQk()}, {"dv", problem.getDimV()}}, 1);
+  }
+
+private:
+  //===------------------------------------------------------------------===//
+  // Who am I
+  //===------------------------------------------------------------------===//
+
+  void findUnit() {
+    Index unit = Value(UnitIndexOp::create(b, loc));
+    Index head = groups == 1 ? Index(0) : math.rem(unit, groups);
+    batch = math.named(math.floorDiv(unit, groups), "b");
+    int64_t slots = 32 / config.getLanes(), heads = problem.getKvHeads();
+    if (slots > 1) {
+      head = math.add(math.mul(head, slots), Value(SlotIndexOp::create(b, loc, config.getLanes())));
+      if (heads % slots) // slots without a head compute the last one's, and write the same
+        head = math.min(head, heads - 1);
+    }
+    kvHead = math.named(head, "kv_head");
+    h = group == 1 ? kvHead : math.named(math.mul(kvHead, group), "h");
+    bool packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
+    sequences = packed ? math.named(math.max(arg("batch"), 1), "sequences") : arg("batch");
+  }
+
+  /// Of a batch of 0 a packed side may have padding to write; a dense one has a length, and no rows.
+  void leaveNoRowsWithoutSequences() {
+    LayoutAttr q = problem.getQLayout(), kv = problem.getKLayout();
+    auto orNone = [&](Index length) { return math.select(math.lt(0, arg("batch")), length, 0); };
+    if (kv.isPacked() && !q.isPacked())
+      scope.lenQ = lenQ = math.named(orNone(lenQ), "len_q");
+    if (q.isPacked() && !kv.isPacked())
+      scope.lenK = math.named(orNone(scope.lenK), "len_kv");
+  }
+
+  /// As many keys as rows hold weights of: all that are expected, in whole turns of the lanes.
+  int64_t heldKeys() {
+    int64_t keys = std::clamp<int64_t>(problem.expectedKeys().value_or(16), 1, 64);
+    return llvm::alignTo(keys, std::max<int64_t>(config.getLanes(), config.getKvTile()));
+  }
+
+  //===------------------------------------------------------------------===//
+  // Places
+  //===------------------------------------------------------------------===//
+
+  int64_t rows() { return config.getQTile(); }
+  int64_t keys() { return config.getKvTile(); }
+  Value strip(const char *name, int64_t rows, int64_t cols, bool data) {
+    return place(name, StripType::get(b.getContext(), rows, cols, data ? problem.getDtype() : Type(b.getF32Type()),
+                                      config.getLanes()));
+  }
+  Value scores(const char *name) {
+    return place(name, ScoresType::get(b.getContext(), rows(), keys(), config.getLanes()));
+  }
+
+  /// Of a walk: rows, keys, and scores of both.
+  struct Places {
+    Value Q, dO, row, K, V, s, dp;
+  };
+  Places declare() {
+    Places p;
+    p.Q = strip("Q", rows(), problem.getDimQk(), false);
+    p.dO = strip("dO", rows(), problem.getDimV(), false);
+    p.row = place("row", StripRowsType::get(b.getContext(), rows(), config.getLanes()));
+    p.K = strip("K", keys(), problem.getDimQk(), true);
+    p.V = strip("V", keys(), problem.getDimV(), true);
+    p.s = scores("s");
+    p.dp = scores("dp");
+    return p;
+  }
+
+  //===------------------------------------------------------------------===//
+  // Pieces of a walk
+  //===------------------------------------------------------------------===//
+
+  /// for (i = 0; i < end; i += step) body(i)
+  void loop(const char *name, Index end, int64_t step, llvm::function_ref<void(Index)> body) {
+    auto turns = scf::ForOp::create(b, loc, math.value(Index(0)), math.value(end), math.value(Index(step)));
+    turns.getInductionVar().setLoc(NameLoc::get(b.getStringAttr(name), loc));
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(turns.getBody());
+    body(Index(Value(turns.getInductionVar())));
+  }
+
+  Value stride(StringRef tensor) { return args[(tensor + "_row").str()]; }
+  Value at(StringRef tensor, Value base, Index row) {
+    return AdvanceOp::create(b, loc, base, mul(wide(row), stride(tensor)));
+  }
+  Value deltaPointer(Index row) {
+    Value offset = add(mul(wide(h), rowsInAll()), wide(row));
+    if (!problem.getQLayout().isPacked())
+      offset = add(mul(wide(batch), wide(arg("seqlen_q"))), offset);
+    return AdvanceOp::create(b, loc, args["statistics"], offset);
+  }
+
+  /// Rows from `q0` on, and what is known of them.
+  void fetchRows(const Places &p, Index q0, bool withDelta) {
+    Index row = math.add(firstQuery, q0);
+    Value left = math.value(math.sub(lenQ, q0));
+    FetchOp::create(b, loc, p.Q, rowPointer("q", row, batch, h), stride("q"), left);
+    FetchOp::create(b, loc, p.dO, rowPointer("do", row, batch, h), stride("do"), left);
+    Value gradLse, delta;
+    if (withDelta)
+      delta = deltaPointer(row);
+    else if (args.contains("dlse"))
+      gradLse = statisticPointer("dlse", row, batch, h);
+    LoadStatisticsOp::create(b, loc, p.row, statisticPointer("lse", row, batch, h), gradLse, delta, left);
+  }
+  void fetchKeys(const Places &p, Index k0) {
+    Value left = math.value(math.sub(scope.lenK, k0));
+    FetchOp::create(b, loc, p.K, at("k", k, k0), stride("k"), left);
+    FetchOp::create(b, loc, p.V, at("v", v, k0), stride("v"), left);
+  }
+  /// Probabilities, and gradients of them.
+  void weigh(const Places &p, Index q0, Index k0) {
+    KeyWalk walk(problem.getMask(), scope);
+    WaitOp::create(b, loc, MmaQkOp::create(b, loc, p.s, p.Q, p.K, problem.scaleOrDefault() < 0).getToken());
+    WaitOp::create(b, loc, MmaQkOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false).getToken());
+    auto keep = KeepOp::create(b, loc, p.s, math.value(q0), math.value(k0), /*turned=*/false);
+    buildTests(walk, keep.getBody());
+    ProbabilitiesOp::create(b, loc, p.s, p.row, math.value(q0), math.value(k0), /*weighted=*/Value(),
+                            b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr());
+  }
+  void accumulate(Value acc, Value weights, Value rows) {
+    WaitOp::create(b, loc, MmaPvOp::create(b, loc, acc, weights, rows, /*guarded=*/false, Value()).getToken());
+  }
+  void storeRows(StringRef tensor, Value base, Value strip, Index row, Index end, int64_t dim) {
+    Value left = math.value(math.sub(end, row));
+    StoreOp::create(b, loc, at(tensor, base, row), stride(tensor), strip, left, left, dim);
+  }
+  FloatAttr factor() { return b.getF64FloatAttr(problem.scaleOrDefault()); }
+
+  /// dQ and delta of the rows from `q0` on; `each` gets the keys of a step.
+  void walkKeys(const Places &p, Value dQ, Value pK, Index q0, llvm::function_ref<void(Index)> each) {
+    ClearOp::create(b, loc, dQ);
+    ClearOp::create(b, loc, pK);
+    loop("k0", scope.lenK, keys(), [&](Index k0) {
+      fetchKeys(p, k0);
+      weigh(p, q0, k0);
+      SumGradsOp::create(b, loc, p.dp, p.s, p.row);
+      accumulate(dQ, p.dp, p.K);
+      accumulate(pK, p.s, p.K);
+      each(k0);
+    });
+    TakeDeltaOp::create(b, loc, dQ, pK, p.row, factor());
+    storeRows("dq", rowPointer("dq", firstQuery, batch, h), dQ, q0, lenQ, problem.getDimQk());
+  }
+
+  //===------------------------------------------------------------------===//
+  // The computation
+  //===------------------------------------------------------------------===//
+
+  void computeAtOnce(int64_t held) {
+    Places p = declare();
+    scope.head = h;
+    Value dQ = strip("dQ", rows(), problem.getDimQk(), false), pK = strip("pK", rows(), problem.getDimQk(), false);
+    Value weights = place("weights", WeightsType::get(b.getContext(), rows(), held, config.getLanes()));
+    fetchRows(p, 0, /*withDelta=*/false);
+    Value dV = strip("dV", keys(), problem.getDimV(), false);
+    walkKeys(p, dQ, pK, 0, [&](Index k0) {
+      HoldWeightsOp::create(b, loc, weights, p.s, p.dp, math.value(k0));
+      ClearOp::create(b, loc, dV);
+      MmaTurnedOp::create(b, loc, dV, p.s, p.dO);
+      storeRows("dv", dv, dV, k0, scope.lenK, problem.getDimV());
+    });
+    Value dK = strip("dK", keys(), problem.getDimQk(), false);
+    loop("k0", scope.lenK, keys(), [&](Index k0) {
+      HeldGradsOp::create(b, loc, p.dp, weights, p.row, math.value(k0));
+      ClearOp::create(b, loc, dK);
+      MmaTurnedOp::create(b, loc, dK, p.dp, p.Q);
+      ScaleOp::create(b, loc, dK, factor());
+      storeRows("dk", dk, dK, k0, scope.lenK, problem.getDimQk());
+    });
+  }
+
+  /// The query heads of the kv head, one after the other.
+  void eachHead(llvm::function_ref<void()> body) {
+    Index first = h;
+    if (group == 1) {
+      scope.head = h;
+      return body();
+    }
+    loop("member", group, 1, [&](Index member) {
+      scope.head = h = math.named(math.add(first, member), "head");
+      body();
+    });
+    scope.head = h = first;
+  }
+
+  void computeInTwo() {
+    Places p = declare();
+    eachHead([&] {
+      loop("q0", lenQ, rows(), [&](Index q0) {
+        Value dQ = strip("dQ", rows(), problem.getDimQk(), false), pK = strip("pK", rows(), problem.getDimQk(), false);
+        fetchRows(p, q0, /*withDelta=*/false);
+        walkKeys(p, dQ, pK, q0, [](Index) {});
+        StoreDeltaOp::create(b, loc, deltaPointer(math.add(firstQuery, q0)), p.row, math.value(math.sub(lenQ, q0)));
+      });
+    });
+    SyncWarpOp::create(b, loc);
+    loop("k0", scope.lenK, keys(), [&](Index k0) {
+      Value dK = strip("dK", keys(), problem.getDimQk(), false), dV = strip("dV", keys(), problem.getDimV(), false);
+      fetchKeys(p, k0);
+      ClearOp::create(b, loc, dK);
+      ClearOp::create(b, loc, dV);
+      eachHead([&] {
+        loop("q0", lenQ, rows(), [&](Index q0) {
+          fetchRows(p, q0, /*withDelta=*/true);
+          weigh(p, q0, k0);
+          MmaTurnedOp::create(b, loc, dV, p.s, p.dO);
+          GradScoresOp::create(b, loc, p.dp, p.s, p.row, /*turned=*/UnitAttr());
+          MmaTurnedOp::create(b, loc, dK, p.dp, p.Q);
+        });
+      });
+      ScaleOp::create(b, loc, dK, factor());
+      storeRows("dk", dk, dK, k0, scope.lenK, problem.getDimQk());
+      storeRows("dv", dv, dV, k0, scope.lenK, problem.getDimV());
+    });
+  }
+
+  //===------------------------------------------------------------------===//
+  // Padding
+  //===------------------------------------------------------------------===//
+
+  Value offsetsOf(StringRef side, LayoutAttr layout) {
+    return args[((layout.getPadded() ? "padded_offsets_" : "cu_seqlens_") + side).str()];
+  }
+
+  /// Rows of a packed side that belong to no sequence: behind this one, and, shared out among
+  /// all warps of these heads, before the first and behind the last.
+  void storePadding(StringRef side, LayoutAttr layout, Index first, Index length,
+                    ArrayRef<std::pair<const char *, int64_t>> tensors, int64_t heads) {
+    if (!layout.isPacked())
+      return;
+    Value offsets = offsetsOf(side, layout);
+    auto pad = [&](Index begin, Index end, Index step) {
+      for (auto [tensor, dim] : tensors)
+        PadRowsOp::create(b, loc, rowPointer(tensor, 0, batch, heads == 1 ? kvHead : h), stride(tensor),
+                          math.value(begin), math.value(end), math.value(step), dim, config.getLanes());
+    };
+    auto all = [&] {
+      if (layout.getPadded()) {
+        Index behind = load(offsets, math.min(math.add(batch, 1), arg("batch")));
+        pad(math.add(first, length), behind, 1);
+        pad(batch, math.named(load(offsets, 0), "begin_all"), sequences);
+      }
+      pad(math.add(load(offsets, arg("batch")), batch), arg(("total_" + side).str()), sequences);
+    };
+    heads == 1 ? all() : eachHead(all);
+  }
+
+  ConfigAttr config;
+  int64_t groups; ///< of kv heads, one a warp
+  int64_t group;  ///< query heads of a kv head
+  Index sequences = 0;
+  Value k, v, dk, dv; ///< the sequence's first
+};
+
+} // namespace
+
+void attn::writeStreamingBackward(BackwardOp backward, StringRef target, ConfigAttr config) {
+  ProblemOp problem = backward.getProblemOp();
+  OpBuilder b(backward);
+  SmallVector<StringRef> tensors = {"q", "k", "v", "lse", "do", "dq", "dk", "dv"};
+  if (backward.getDlse())
+    tensors.push_back("dlse");
+  KernelGrid grid;
+  grid.packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
+  grid.heads = llvm::divideCeil(int64_t(problem.getKvHeads()), 32 / config.getLanes());
+  grid.tiles = b.getI64IntegerAttr(1);
+  auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/false, [](StringRef) { return 0; });
+  KernelOp kernel = arguments.makeKernel(b, backward.getLoc(), backward.getSymName(), target, grid, config);
+  StreamingBackward(backward, kernel).build();
+  backward.erase();
+}

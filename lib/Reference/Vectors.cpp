@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Vectors.h"
+#include <atomic>
+#include <thread>
+
+using namespace attn;
+using namespace attn::reference;
+
+int64_t reference::offsetOf(const Tensor &tensor, LayoutAttr layout, int64_t sequence, int64_t head, int64_t row) {
+  switch (layout.getKind()) {
+  case LayoutKind::bshd:
+    return tensor.offset({sequence, row, head});
+  case LayoutKind::sbhd:
+    return tensor.offset({row, sequence, head});
+  case LayoutKind::bhsd:
+    return tensor.offset({sequence, head, row});
+  case LayoutKind::thd:
+    return tensor.offset({row, head});
+  }
+  llvm_unreachable("covered");
+}
+
+int64_t reference::lseOffsetOf(const Tensor &lse, LayoutAttr qLayout, int64_t sequence, int64_t head, int64_t row) {
+  return qLayout.isPacked() ? lse.offset({head, row}) : lse.offset({sequence, head, row});
+}
+
+double reference::dot(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
+  double sum = 0;
+  for (auto [x, y] : llvm::zip_equal(a, b))
+    sum += x * y;
+  return sum;
+}
+
+void reference::inParallel(size_t count, size_t each, llvm::function_ref<void(size_t)> work) {
+  std::atomic<size_t> next = 0;
+  auto loop = [&] {
+    for (size_t i = next++; i < count; i = next++)
+      work(i);
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < std::min<size_t>(std::thread::hardware_concurrency(), count / each); ++i)
+    threads.emplace_back(loop);
+  loop();
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+static std::vector<double> loadVector(const Tensor &tensor, int64_t offset) {
+  std::vector<double> values(tensor.shape().back());
+  tensor.load(offset, tensor.strides().back(), values);
+  return values;
+}
+
+Vectors::Vectors(ProblemOp problem, const Tensors &inputs, const Sizes &sizes)
+    : inputs(inputs), sizes(sizes), mask(problem.getMask()), modifiers(problem.getModifiers()),
+      qLayout(problem.getQLayout()), kLayout(problem.getKLayout()), vLayout(problem.getVLayout()),
+      oLayout(problem.getOLayout()), heads(problem.getHeads()), kvHeads(problem.getKvHeads()),
+      dimQk(problem.getDimQk()), dimV(problem.getDimV()), scale(problem.scaleOrDefault()), sequences(problem, inputs, sizes) {}
+
+std::vector<double> Vectors::queryVector(llvm::StringRef name, const Row &row) const {
+  const Tensor &tensor = input(name);
+  LayoutAttr layout = name == "q" ? qLayout : oLayout;
+  return loadVector(tensor, offsetOf(tensor, layout, row.sequence, row.head, sequences.queriesOf(row.sequence).start + row.row));
+}
+
+std::vector<double> Vectors::keyVector(llvm::StringRef name, int64_t sequence, int64_t kvHead, int64_t key) const {
+  const Tensor &tensor = input(name);
+  LayoutAttr layout = name == "k" ? kLayout : vLayout;
+  return loadVector(tensor, offsetOf(tensor, layout, sequence, kvHead, sequences.keysOf(sequence).start + key));
+}
+
+double Vectors::statistic(llvm::StringRef name, const Row &row) const {
+  const Tensor &tensor = input(name);
+  return tensor.load(lseOffsetOf(tensor, qLayout, row.sequence, row.head, sequences.queriesOf(row.sequence).start + row.row));
+}
+
+ScorePoint Vectors::pointOf(const Row &row) const {
+  ScorePoint point{sequences.point(row.sequence, row.head), {}};
+  point.q = row.row;
+  point.entry = [this, row](const ScoreOperand &operand) { return input(operand.name).load(row.head); };
+  return point;
+}

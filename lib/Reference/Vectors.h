@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What both passes of the reference ask of a problem's tensors: the vectors of a
+// sequence's rows, and what a score modifier may see.
+//
+#ifndef ATTN_LIB_REFERENCE_VECTORS_H
+#define ATTN_LIB_REFERENCE_VECTORS_H
+
+#include "attn/Reference/Interpreter.h"
+#include "attn/Reference/Sequences.h"
+
+namespace attn::reference {
+
+/// Offset of the first element of a row in a tensor of the given layout. `row`
+/// counts from the start of the batch entry, or of the tensor when packed.
+int64_t offsetOf(const Tensor &tensor, LayoutAttr layout, int64_t sequence, int64_t head, int64_t row);
+/// The same for lse.
+int64_t lseOffsetOf(const Tensor &lse, LayoutAttr qLayout, int64_t sequence, int64_t head, int64_t row);
+
+double dot(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b);
+
+/// Calls `work(i)` for each i below `count`, on all CPU cores where there are several
+/// times `each` of them.
+void inParallel(size_t count, size_t each, llvm::function_ref<void(size_t)> work);
+
+class Vectors {
+protected:
+  Vectors(ProblemOp problem, const Tensors &inputs, const Sizes &sizes);
+
+  const Tensor &input(llvm::StringRef name) const { return inputs.find(name)->second; }
+  ScorePoint pointOf(const Row &row) const;
+  /// A row of `q`, `o` or `do`.
+  std::vector<double> queryVector(llvm::StringRef name, const Row &row) const;
+  /// A row of `k` or `v`.
+  std::vector<double> keyVector(llvm::StringRef name, int64_t sequence, int64_t kvHead, int64_t key) const;
+  /// An entry of `lse` or `dlse`.
+  double statistic(llvm::StringRef name, const Row &row) const;
+
+  const Tensors &inputs;
+  Sizes sizes;
+  MaskInterface mask;
+  llvm::SmallVector<ScoreModifierInterface> modifiers;
+  LayoutAttr qLayout, kLayout, vLayout, oLayout;
+  int64_t heads, kvHeads, dimQk, dimV;
+  double scale;
+  Sequences sequences;
+};
+
+} // namespace attn::reference
+
+#endif // ATTN_LIB_REFERENCE_VECTORS_H

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What is printed for backward passes only.
+//
+#include "Printer.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+void Printer::print(PrepareOp op) {
+  auto config = op->getParentOfType<KernelOp>().getConfig();
+  line() << "attn::prepare<" << op.getDim() << ", " << config.getQTile() << ", " << config.getWarps() * 32 << ">("
+         << expr(op.getStatistics()) << ", " << expr(op.getPitch());
+  for (Value value : {Value(op.getO()), Value(op.getORow()), Value(op.getGradO()), Value(op.getGradORow()),
+                      Value(op.getLse())})
+    os << ", " << expr(value);
+  os << ", " << (op.getGradLse() ? expr(op.getGradLse()) : "nullptr") << ", " << expr(op.getRows()) << ");\n";
+}
+
+void Printer::print(CopyStatisticsOp op) {
+  line() << "attn::copy_statistics(" << names.of(op.getDst()) << ", " << expr(op.getSrc()) << ", "
+         << expr(op.getPitch()) << ");\n";
+}
+
+void Printer::print(FillStatisticsOp op) {
+  line() << "attn::fill_statistics(" << names.of(op.getRing()) << ", " << expr(op.getSrc()) << ", "
+         << expr(op.getPitch()) << ");\n";
+}
+
+void Printer::print(ProbabilitiesOp op) {
+  line() << "attn::probabilities<" << (op.getTurned() ? "true" : "false") << ">(" << names.of(op.getS()) << ", ";
+  if (op.getWeighted())
+    os << names.of(op.getWeighted()) << ", ";
+  os << names.of(op.getStatistics()) << ", " << base2(op.getScale().convertToDouble());
+  if (op.getModify().empty()) {
+    os << ");\n";
+    return;
+  }
+  os << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", ";
+  printLambda(op.getModify().front(), "});\n", op.getTurned());
+}
+
+void Printer::print(GradScoresOp op) {
+  line() << "attn::grad_scores<" << (op.getTurned() ? "true" : "false") << ">(" << names.of(op.getGrad()) << ", "
+         << names.of(op.getP()) << ", " << names.of(op.getStatistics()) << ");\n";
+}

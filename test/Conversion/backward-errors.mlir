@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: attn-opt %s --convert-attn-to-tile="target=sm_90a" -split-input-file -verify-diagnostics
+
+attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
+// expected-error @below {{expected a #tile.config as its config, got: 3 : i64}}
+attn.backward @grads of(@p) config(3)
+
+// -----
+
+attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
+// expected-error @below {{expected a q_tile that divides 128 and a kv_tile of 16 rows for each of 4, 8 or 12 warps for target `sm_90a`, got: #tile.config<q_tile = 96, kv_tile = 128, warps = 2, blocks = 1>}}
+attn.backward @grads of(@p) config(#tile.config<q_tile = 96, kv_tile = 128, warps = 2, blocks = 1>)

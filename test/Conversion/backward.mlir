@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a backward pass becomes: rows' statistics, dK and dV with key tiles at rest, dQ with query tiles at rest.
+// RUN: attn-opt %s --convert-attn-to-tile=target=cpu | FileCheck %s
+// RUN: attn-opt %s --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=HOPPER
+
+attn.problem @p mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16) {sym_visibility = "private"}
+attn.backward @grads of(@p) dlse
+
+// CHECK-NOT: attn.
+// CHECK: tile.kernel @grads_prepare({{.*}}) target("cpu") grid(packed heads 4) config(<q_tile = 128
+// CHECK: tile.prepare %row_statistics {{.*}} dlse(
+
+// Key tiles and kv heads; for both query heads of one.
+// CHECK: tile.kernel @grads({{.*}}) target("cpu") grid(packed heads 2 keys)
+// CHECK: scf.if
+// CHECK: tile.store_padding %dk_rows
+// CHECK: tile.store_padding %dv_rows
+// CHECK: scf.for
+// CHECK: tile.kv_loop [%begin, %full_begin, %end] tests {{\[\[}}0], []] carry()
+// CHECK: tile.mma_qk %s, %K, %Q
+// CHECK: tile.mma_qk %dp, %V, %dO
+// CHECK: tile.keep %s at({{.*}}) turned
+// CHECK-NEXT: (%k{{.*}}: i32, %q{{.*}}: i32):
+// CHECK: tile.probabilities %s, %stats at({{.*}}) scale 1.250000e-01 turned
+// CHECK: tile.mma_pv %dV, %s, %dO
+// CHECK: tile.grad_scores %dp, %s, %stats turned
+// CHECK: tile.mma_pv %dK, %dp, %Q
+// CHECK: tile.barrier
+// CHECK: tile.scale %dK by 1.250000e-01
+
+// CHECK: tile.kernel @grads_dq({{.*}}) target("cpu") grid(packed heads 4)
+// CHECK: tile.store_padding %dq_rows
+// CHECK: tile.kv_loop
+// CHECK: tile.mma_qk %s, %Q, %K
+// CHECK: tile.mma_qk %dp, %dO, %V
+// CHECK: tile.mma_pv %dQ, %dp, %K
+
+// What another sequence has behind this one's queries becomes 0; weights are held in registers.
+// HOPPER: tile.kernel @grads_prepare({{.*}}) target("sm_80")
+// HOPPER: tile.kernel @grads({{.*}}) target("sm_90a")
+// HOPPER: tile.zero_rows %Q
+// HOPPER: tile.zero_rows %dO
+// HOPPER: tile.round %p, %s
+// HOPPER: tile.mma_pv %dV, %p, %dO
+// HOPPER: tile.round %ds, %dp
+// HOPPER-NOT: tile.barrier

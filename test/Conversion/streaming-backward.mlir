@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Gradients of short sequences: one kernel.
+//
+// RUN: rm -rf %t && split-file %s %t
+// RUN: attn-opt %t/once.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/once.mlir
+// RUN: attn-opt %t/group.mlir -convert-attn-to-tile="target=sm_80" -canonicalize -cse | FileCheck %t/group.mlir
+// RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir
+// RUN: attn-opt %t/errors.mlir -convert-attn-to-tile -split-input-file -verify-diagnostics
+
+// In one walk, in two where sequences are longer than their bounds, and where heads share keys.
+// RUN: attn-run %t/once.mlir --target=cpu --check --lengths-q=1,0,1,1,1 --lengths-kv=16,3,1,0,7 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/once.mlir --target=cpu --check --lengths-q=1,5,1 --lengths-kv=16,9,40 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/group.mlir --target=cpu --check --lengths-q=1,0,7,30 --lengths-kv=5,30,0,100 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/wide.mlir --target=cpu --check --batch=5 --seqlen-q=2 --seqlen-kv=13 | FileCheck %s --check-prefix=SAME
+// SAME: dq: {{.*}}: ok
+// SAME: dk: {{.*}}: ok
+// SAME: dv: {{.*}}: ok
+
+//--- once.mlir
+// Neither o nor a kernel ahead: delta comes with dQ. What is held of keys makes dK without reading them again.
+// CHECK: tile.kernel @grads(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %v: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %do: !tile.ptr<bf16>,
+// CHECK-SAME: target("sm_80") grid(packed heads 2 tiles 1) config(<q_tile = 1, kv_tile = 1, warps = 4, blocks = 8, lanes = 16>)
+// CHECK: %[[FITS:.*]] = arith.andi %{{.*}} : i1
+// CHECK: scf.if %[[FITS]] {
+// CHECK: %weights = tile.place "weights" : !tile.weights<1x16, 16>
+// CHECK: tile.load_statistics %row, %{{.*}} rows(%len_q) : !tile.strip_rows<1, 16>
+// CHECK: scf.for
+// CHECK: tile.sum_grads %dp, %s, %row
+// CHECK: tile.mma_pv %dQ, %dp, %K
+// CHECK: tile.mma_pv %pK, %s, %K
+// CHECK: tile.hold_weights %weights, %s, %dp
+// CHECK: tile.mma_turned %dV, %s, %dO
+// CHECK: tile.take_delta %dQ, %pK, %row by
+// CHECK: scf.for
+// CHECK-NOT: tile.fetch
+// CHECK: tile.held_grads %dp, %weights, %row
+// CHECK: tile.mma_turned %dK, %dp, %Q
+// CHECK: } else {
+// CHECK: tile.store_delta
+// CHECK: tile.sync_warp
+// CHECK: tile.load_statistics %{{.*}} delta(
+// CHECK: tile.grad_scores
+// Rows behind a sequence, before the first and behind the last.
+// CHECK: tile.pad_rows %{{.*}} stride(%dq_row)
+// CHECK: tile.pad_rows %{{.*}} stride(%dk_row)
+attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(128) dtype(bf16) bounds(1, 16)
+attn.backward @grads of(@p)
+
+//--- group.mlir
+// CHECK: grid(packed heads 1 tiles 1) config(<q_tile = 2, kv_tile = 2, warps = 4, blocks = 4, lanes = 8>)
+// CHECK-NOT: tile.weights
+// CHECK: scf.for %{{.*}} = %c0_i32 to %c2_i32
+// CHECK: tile.load_statistics %row, %{{.*}} dlse(
+// CHECK: tile.sync_warp
+// CHECK: tile.fetch %K
+// CHECK: scf.for %{{.*}} = %c0_i32 to %c2_i32
+// CHECK: tile.fetch %Q
+attn.problem @p mask(#attn.causal<bottom_right>) layout(thd) heads(6, 3) dims(64, 48) dtype(f16) bounds(3, 9)
+attn.backward @grads of(@p) deterministic dlse
+
+//--- wide.mlir
+attn.problem @p mask(#attn.band<left = 3, right = 1>) layout(bshd) heads(3) dims(512, 264) dtype(bf16) scale(-0.1) bounds(2, 16)
+attn.backward @grads of(@p)
+
+//--- chosen.mlir
+// With score modifiers, or long, not.
+// CHECK: tile.kernel @capped({{.*}}) target("sm_90a") grid(dense heads 2 keys)
+// CHECK: tile.kernel @long({{.*}}) target("sm_90a") grid(dense heads 2 keys)
+attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(128) dtype(bf16) score([#attn.softcap<10.0>]) bounds(1, 16)
+attn.backward @capped of(@p)
+attn.problem @q mask(#attn.full) layout(bshd) heads(2) dims(128) dtype(bf16) bounds(1, 512)
+attn.backward @long of(@q)
+
+//--- errors.mlir
+attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(320) dtype(bf16) score([#attn.softcap<10.0>]) bounds(1, 16)
+// expected-error @below {{'attn.backward' op expected no score modifiers, and no config but one with lanes, for head dims beyond 256, got: dim 320}}
+attn.backward @grads of(@p)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(64) dtype(bf16) score([#attn.softcap<10.0>]) bounds(1, 16)
+// expected-error @below {{'attn.backward' op expected neither score modifiers nor pack_heads with a config of lanes, got: #tile.config<q_tile = 1, kv_tile = 1, warps = 4, blocks = 8, lanes = 8>}}
+attn.backward @grads of(@p) config(#tile.config<q_tile = 1, kv_tile = 1, warps = 4, blocks = 8, lanes = 8>)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Backward passes on torch tensors, and the same by the definition, in float64."""
+import math
+
+import torch
+
+
+def randn(*shape, dtype=torch.bfloat16):
+    return torch.randn(*shape, device="cuda", dtype=dtype)
+
+
+def poisoned(like):
+    return torch.full_like(like, math.nan)
+
+
+def slopes(heads):
+    power = 2 ** int(math.log2(heads))
+    return [2.0 ** (-8 * (h + 1) / power) if h < power else 2.0 ** (-4 * (2 * (h - power) + 1) / power) for h in range(heads)]
+
+
+def reference(q, k, v, do, visible, scale, softcap=0, alibi=False, dlse=None):
+    """o, lse, dq, dk, dv of one sequence, [rows, heads, dim], by autograd in float64; `visible` is [rows, keys]."""
+    q, k, v = (t.detach().double().requires_grad_() for t in (q, k, v))
+    group = q.shape[1] // k.shape[1]
+    s = torch.einsum("qhd,khd->hqk", q, k.repeat_interleave(group, 1)) * scale
+    if softcap:
+        s = softcap * torch.tanh(s / softcap)
+    if alibi:
+        i = torch.arange(s.shape[1], device=s.device)[:, None] - torch.arange(s.shape[2], device=s.device)[None]
+        s = s - torch.tensor(slopes(q.shape[1]), device=s.device, dtype=s.dtype)[:, None, None] * i.abs()
+    seen = visible.any(-1)
+    s = s.masked_fill(~visible, -math.inf)[:, seen]
+    lse = torch.logsumexp(s, -1)
+    o = torch.zeros(q.shape[0], q.shape[1], v.shape[2], device=q.device, dtype=torch.float64)
+    part = torch.einsum("hqk,khd->qhd", torch.exp(s - lse[..., None]), v.repeat_interleave(group, 1))
+    loss = (part * do[seen].double()).sum()
+    if dlse is not None:
+        loss = loss + (lse * dlse[:, seen].double()).sum()
+    grads = torch.autograd.grad(loss, (q, k, v), allow_unused=True) if seen.any() else (None,) * 3
+    o[seen] = part.detach()
+    all_lse = torch.full((q.shape[1], q.shape[0]), -math.inf, device=q.device, dtype=torch.float64)
+    all_lse[:, seen] = lse.detach()
+    return o, all_lse, *(torch.zeros_like(t) if g is None else g for t, g in zip((q, k, v), grads))
+
+
+class Dense:
+    """Tensors of both passes; layout bshd."""
+
+    def __init__(self, library, mask, b, s, sk, h, g, d, e=None, dtype="bf16", score="", options="", target=None):
+        e = e or d
+        self.scale, self.dtype = d ** -0.5, torch.bfloat16 if dtype == "bf16" else torch.float16
+        text = f"attn.problem @p mask({mask}) layout(bshd) heads({h}, {g}) dims({d}, {e}) dtype({dtype}) {score}\n"
+        self.forward = library.compile(text, target)
+        self.backward = library.compile(text + f"attn.backward @grads of(@p) {options}", target)
+        r = lambda *shape: randn(*shape, dtype=self.dtype)
+        self.q, self.k, self.v, self.do = r(b, s, h, d), r(b, sk, g, d), r(b, sk, g, e), r(b, s, h, e)
+        self.o, self.lse = poisoned(self.do), torch.full((b, h, s), math.nan, device="cuda")
+        self.dq, self.dk, self.dv = poisoned(self.q), poisoned(self.k), poisoned(self.v)
+        tensors = dict(q=self.q, k=self.k, v=self.v, o=self.o, lse=self.lse)
+        self.of_forward = self.forward.bind(**tensors)
+        if "dlse" in options:
+            self.dlse = tensors["dlse"] = torch.randn_like(self.lse.nan_to_num())
+        else:
+            self.dlse = None
+        self.of_backward = self.backward.bind(**tensors, do=self.do, dq=self.dq, dk=self.dk, dv=self.dv)
+
+    def run(self, stream=0):
+        stream = stream or torch.cuda.current_stream().cuda_stream
+        self.forward.launch(self.of_forward, stream)
+        self.backward.launch(self.of_backward, stream)
+
+    def errors(self, visible, **modifiers):
+        """Relative errors of dq, dk and dv against float64."""
+        worst = [0.0, 0.0, 0.0]
+        for i in range(self.q.shape[0]):
+            dlse = None if self.dlse is None else self.dlse[i]
+            want = reference(self.q[i], self.k[i], self.v[i], self.do[i], visible, self.scale, dlse=dlse, **modifiers)[2:]
+            for n, (got, w) in enumerate(zip((self.dq[i], self.dk[i], self.dv[i]), want)):
+                size = w.norm().item()
+                error = (got.double() - w).norm().item() / size if size else got.double().norm().item()
+                worst[n] = max(worst[n], error if error == error else math.inf)
+        return worst

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: attn-opt %s -split-input-file -verify-diagnostics
+// RUN: attn-opt %S/Inputs/backward-async.mlir --pass-pipeline='builtin.module(tile.kernel(tile-verify-async))' -split-input-file -verify-diagnostics
+
+tile.kernel @k(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %p: i64, %n: i32) target("cpu") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+  // tile.prepare C1
+  // expected-error @below {{expected dim in multiples of 8 from 8 to 256 and o of bf16 or f16, got: dim 12, 'bf16'}}
+  tile.prepare %f pitch(%p) from(%q, %p, %q, %p) lse(%f) rows(%n) dim 12 : !tile.ptr<bf16>
+}
+
+// -----
+
+tile.kernel @k(%f: !tile.ptr<f32>, %p: i64) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  // tile.fill_statistics C1
+  // expected-error @below {{expected a ring of statistics, got: '!tile.ring<2, <64x64xbf16, swizzled>>'}}
+  tile.fill_statistics %K, %f pitch(%p) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+}
+
+// -----
+
+tile.kernel @k(%map: !tile.map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.ring<2, !tile.statistics<64>>
+  // tile.fill C1
+  // expected-error @below {{expected a tile, got: '!tile.statistics<64>'}}
+  tile.fill %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.statistics<64>>, !tile.map<64xbf16>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x32, 1>
+  %stats = tile.place "stats" : !tile.statistics<64>
+  // tile.probabilities C2
+  // expected-error @below {{expected statistics of all columns of '!tile.frag<64x32, 1>', got: '!tile.statistics<64>'}}
+  tile.probabilities %s, %stats at(%n, %n) scale 0.5 turned : !tile.frag<64x32, 1>, !tile.statistics<64>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x32, 1>
+  %stats = tile.place "stats" : !tile.statistics<64>
+  // tile.probabilities C1
+  // expected-error @below {{expected a positive scale, got: -5.0}}
+  tile.probabilities %s, %stats at(%n, %n) scale -0.5 : !tile.frag<64x32, 1>, !tile.statistics<64>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x32, 1>
+  %stats = tile.place "stats" : !tile.statistics<64>
+  // tile.probabilities C3
+  // expected-error @below {{expected `weighted` with a region, of type '!tile.frag<64x32, 1>', got: '!tile.frag<64x32, 1>'}}
+  tile.probabilities %s, %stats at(%n, %n) weighted(%s : !tile.frag<64x32, 1>) scale 0.5
+      : !tile.frag<64x32, 1>, !tile.statistics<64>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x32, 1>
+  %stats = tile.place "stats" : !tile.statistics<64>
+  // tile.probabilities C4
+  // expected-error @below {{expected a region over (score f32, row i32, column i32, base i32, ahead f32) that yields a score and its derivative of type f32}}
+  tile.probabilities %s, %stats at(%n, %n) scale 0.5 : !tile.frag<64x32, 1>, !tile.statistics<64> modify {
+  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %score : f32
+  }
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x32, 1>
+  %stats = tile.place "stats" : !tile.statistics<32>
+  // tile.grad_scores C1
+  // expected-error @below {{expected statistics of all rows of '!tile.frag<64x32, 1>', got: '!tile.statistics<32>'}}
+  tile.grad_scores %s, %s, %stats : !tile.frag<64x32, 1>, !tile.statistics<32>
+}
+
+// -----
+
+// tile.kernel C4
+// expected-error @below {{expected a kv_tile in multiples of 16 * warps in a grid of key tiles, got: #tile.config<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1>}}
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1>) {
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+  // expected-error @below {{expected statistics of 16 to 256 rows in multiples of 16, got: 24}}
+  %stats = tile.place "stats" : !tile.statistics<24>
+}

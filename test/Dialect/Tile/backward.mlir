@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The ops of backward passes, in both forms.
+// RUN: attn-opt %s | attn-opt | FileCheck %s
+// RUN: attn-opt %s -mlir-print-op-generic | attn-opt | FileCheck %s
+
+// CHECK: tile.kernel @gradients({{.*}}) target("cpu") grid(packed heads 2 keys) config(<q_tile = 16, kv_tile = 64, warps = 4, blocks = 1>)
+tile.kernel @gradients(%q: !tile.ptr<bf16>, %statistics: !tile.ptr<f32>, %pitch: i64, %n: i32)
+    target("cpu") grid(packed heads 2 keys) config(<q_tile = 16, kv_tile = 64, warps = 4, blocks = 1>) {
+  // CHECK: %stats = tile.place "stats" : !tile.statistics<16>
+  %stats = tile.place "stats" : !tile.statistics<16>
+  %ring = tile.place "ring" : !tile.ring<2, !tile.statistics<16>>
+  %s = tile.place "s" : !tile.frag<64x16, 4>
+  %dp = tile.place "dp" : !tile.frag<64x16, 4>
+  %w = tile.place "w" : !tile.frag<64x16, 4>
+  // CHECK: tile.prepare %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%n) dim 64 : !tile.ptr<bf16>
+  tile.prepare %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%n) dim 64 : !tile.ptr<bf16>
+  // CHECK: tile.prepare {{.*}} lse(%statistics) dlse(%statistics) rows(%n) dim 64 : !tile.ptr<bf16>
+  tile.prepare %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) dlse(%statistics) rows(%n) dim 64
+      : !tile.ptr<bf16>
+  // CHECK: %[[T:.*]] = tile.copy_statistics %stats, %statistics pitch(%pitch) : !tile.statistics<16>
+  %t = tile.copy_statistics %stats, %statistics pitch(%pitch) : !tile.statistics<16>
+  tile.wait %t : !tile.token<copy>
+  // CHECK: tile.fill_statistics %ring, %statistics pitch(%pitch) : !tile.ring<2, !tile.statistics<16>>
+  tile.fill_statistics %ring, %statistics pitch(%pitch) : !tile.ring<2, !tile.statistics<16>>
+  // CHECK: tile.keep %s at(%n, %n) turned : !tile.frag<64x16, 4> {
+  // CHECK-NEXT: ^bb0(%k: i32, %q_0: i32):
+  tile.keep %s at(%n, %n) turned : !tile.frag<64x16, 4> {
+  ^bb0(%key: i32, %query: i32):
+    %below = arith.cmpi sle, %key, %query : i32
+    tile.yield %below : i1
+  }
+  // CHECK: tile.probabilities %s, %stats at(%n, %n) scale 5.000000e-01 turned : !tile.frag<64x16, 4>, !tile.statistics<16>
+  tile.probabilities %s, %stats at(%n, %n) scale 0.5 turned : !tile.frag<64x16, 4>, !tile.statistics<16>
+  // CHECK: tile.probabilities %s, %stats at(%n, %n) weighted(%w : !tile.frag<64x16, 4>) scale 5.000000e-01 turned : !tile.frag<64x16, 4>, !tile.statistics<16> modify {
+  // CHECK-NEXT: ^bb0(%score: f32, %k: i32, %q_0: i32, %base: i32, %ahead: f32):
+  tile.probabilities %s, %stats at(%n, %n) weighted(%w : !tile.frag<64x16, 4>) scale 0.5 turned
+      : !tile.frag<64x16, 4>, !tile.statistics<16> modify {
+  ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %ahead: f32):
+    tile.yield %score, %ahead : f32, f32
+  }
+  // CHECK: tile.grad_scores %dp, %w, %stats turned : !tile.frag<64x16, 4>, !tile.statistics<16>
+  tile.grad_scores %dp, %w, %stats turned : !tile.frag<64x16, 4>, !tile.statistics<16>
+  // CHECK: tile.scale %dp by 5.000000e-01 : !tile.frag<64x16, 4>
+  tile.scale %dp by 0.5 : !tile.frag<64x16, 4>
+  // CHECK: tile.barrier
+  tile.barrier
+}

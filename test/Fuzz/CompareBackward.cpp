@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Gradients against the reference, B on the rounded inputs and A on the exact ones.
+//
+#include "Compare.h"
+#include "attn/Reference/Interpreter.h"
+#include <cmath>
+#include <fmt/format.h>
+
+using namespace attn;
+using namespace attn::fuzz;
+using namespace attn::reference;
+
+namespace {
+/// Largest sizes of elements and of rows among what is finite: padding is not.
+struct Extent {
+  double element = 0, row = 0;
+
+  explicit Extent(const Tensor &tensor) {
+    int64_t dim = tensor.shape().back();
+    double squares = 0;
+    int64_t column = 0;
+    tensor.forEachOffset([&](int64_t at) {
+      double value = tensor.load(at);
+      if (column++ % dim == 0)
+        squares = 0;
+      squares += value * value;
+      if (std::isfinite(value))
+        element = std::max(element, std::fabs(value));
+      if (column % dim == 0 && std::isfinite(squares))
+        row = std::max(row, std::sqrt(squares));
+    });
+  }
+};
+} // namespace
+
+/// With a `do` of ones, dv is the sum of the probabilities with which rows see a key.
+static llvm::Expected<Tensor> columnSums(BackwardOp backward, const Tensors &inputs) {
+  Tensors ones = inputs;
+  Tensor &cotangent = ones["do"];
+  cotangent.forEachOffset([&](int64_t at) { cotangent.store(at, 1); });
+  llvm::Expected<Tensors> gradients = interpret(backward, ones);
+  if (!gradients)
+    return gradients.takeError();
+  return std::move((*gradients)["dv"]);
+}
+
+Verdict attn::fuzz::compareBackward(BackwardOp backward, const Problem &made, double scoreError) {
+  Verdict verdict;
+  auto fail = [&](std::string what) {
+    if (verdict.failure.empty())
+      verdict.failure = std::move(what);
+  };
+  ProblemOp problem = backward.getProblemOp();
+  auto exact = interpret(backward, made.exact), rounded = interpret(backward, made.inputs);
+  auto sums = columnSums(backward, made.inputs);
+  for (auto *gradients : {&exact, &rounded})
+    if (!*gradients)
+      fail(llvm::toString(gradients->takeError()));
+  if (!sums)
+    fail(llvm::toString(sums.takeError()));
+  if (!verdict.failure.empty())
+    return verdict;
+
+  auto extentOf = [&](const char *name) { return Extent(made.inputs.find(name)->second); };
+  double unit = problem.getDtype().isBF16() ? 0x1p-9 : 0x1p-12, tiny = problem.getDtype().isBF16() ? 0x1p-133 : 0x1p-24;
+  double largestResult = problem.getDtype().isBF16() ? 0x1p127 : 65000;
+  double scores = std::expm1(std::min(2 * scoreError, 600.0)), scale = std::fabs(problem.scaleOrDefault());
+  // A gradient of a probability is at most this, and its float32 error so much of it.
+  double grad = extentOf("do").row * (extentOf("v").row + extentOf("o").row);
+  if (backward.getDlse())
+    grad += Extent(made.inputs.find("dlse")->second).element;
+  double mostSeen = Extent(*sums).element;
+  const std::pair<const char *, double> largest[] = {{"dq", scale * grad * extentOf("k").element},
+                                                     {"dk", scale * grad * extentOf("q").element * mostSeen},
+                                                     {"dv", extentOf("do").element * mostSeen}};
+  for (auto [name, most] : largest) {
+    const Tensor &ours = made.results.find(name)->second, &a = exact->find(name)->second, &b = rounded->find(name)->second;
+    double apart = 0, moved = 0, size = 0;
+    ours.forEachIndex([&, name = name, most = most](llvm::ArrayRef<int64_t> index) {
+      double got = ours(index), want = b(index);
+      if (std::fabs(want) > largestResult)
+        return; // float16 overflows
+      ++verdict.compared;
+      double bound = (4 * unit + scores) * most + 2 * unit * std::fabs(want) + tiny;
+      double ratio = std::fabs(got - want) / bound;
+      if (!(ratio <= 1))
+        fail(fmt::format("{}{}: expected {:.8g}, got: {:.8g}, bound {:.3g}", name, shapeText(index), want, got, bound));
+      verdict.elementRatio = std::max(verdict.elementRatio, std::isfinite(ratio) ? ratio : 0);
+      apart += (got - want) * (got - want), moved += (want - a(index)) * (want - a(index)), size += want * want;
+    });
+    double floor = (0x1p-16 + scores) * most * std::sqrt(double(ours.numElements()));
+    double limit = 3 * std::sqrt(moved) + 3 * unit * std::sqrt(size) + floor + tiny * ours.numElements();
+    if (limit > 0)
+      verdict.normRatio = std::max(verdict.normRatio, 2 * std::sqrt(apart) / limit);
+    if (!(std::sqrt(apart) <= limit))
+      fail(fmt::format("{}: an error of norm {:.3g}, expected at most {:.3g}", name, std::sqrt(apart), limit));
+  }
+  return verdict;
+}
