@@ -150,8 +150,8 @@ def segments_page():
 
 
 def short_page():
-    path, crossover = newest("h200-short"), newest("h200-short-crossover")
-    return short_figures.page(read(path), path, read(crossover) if crossover else [], crossover, table) if path else []
+    runs = [newest(name) for name in ("h200-short", "h200-short-backward", "h200-short-crossover")]
+    return short_figures.page(*((read(path), path) if path else None for path in runs), table)
 
 
 def hopper_run():

@@ -58,8 +58,9 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return stream(backward, streamed);
     ProblemOp problem = backward.getProblemOp();
     if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > 256)
-      return backward.emitOpError("expected no score modifiers, and no config but one with lanes, for head dims beyond 256, "
-                                  "got: dim ")
+      return backward.emitOpError(
+                 "expected no score modifiers, and no config but one with lanes, for head dims beyond 256, "
+                 "got: dim ")
              << dim;
     BackwardConfigs configs = chooseBackwardConfigs(backward, target, arch);
     ConfigAttr keys = configs.keys;
@@ -67,8 +68,9 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (keys.getKvTile() % (16 * keys.getWarps()) || statisticsTile % keys.getQTile() ||
         (roles && (keys.getWarps() % 4 || keys.getKvTile() != 16 * keys.getWarps())))
       return backward.emitOpError("expected a q_tile that divides ")
-             << statisticsTile << " and a kv_tile " << (roles ? "of 16 rows for each of 4, 8 or 12 warps" : "in multiples of 16 * warps")
-             << " for target `" << target << "`, got: " << keys;
+             << statisticsTile << " and a kv_tile "
+             << (roles ? "of 16 rows for each of 4, 8 or 12 warps" : "in multiples of 16 * warps") << " for target `"
+             << target << "`, got: " << keys;
     writeBackward(backward, target, configs);
     return success();
   }
@@ -111,11 +113,11 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       expandSegments(problem);
     OpBuilder b(problem);
     if (config.hasStrips()) {
-      writeStreaming(problem,
-                     KernelArguments::ofForward(problem, config, /*boxes=*/false)
-                         .makeKernel(b, problem.getLoc(), problem.getSymName(), generic(),
-                                     streamingGrid(problem, config), config),
-                     config);
+      writeStreaming(
+          problem,
+          KernelArguments::ofForward(problem, config, /*boxes=*/false)
+              .makeKernel(b, problem.getLoc(), problem.getSymName(), generic(), streamingGrid(problem, config), config),
+          config);
       problem.erase();
       return success();
     }
@@ -131,9 +133,9 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       std::string name = (problem.getSymName() + "_merge").str();
       while (SymbolTable::lookupSymbolIn(getOperation(), name))
         name += "_";
-      writeMerge(problem, KernelArguments::ofMerge(problem).makeKernel(
-                              b, loc, name, generic(), {packed, int64_t(problem.getHeads())},
-                              mergeConfig(&getContext())));
+      writeMerge(problem, KernelArguments::ofMerge(problem).makeKernel(b, loc, name, generic(),
+                                                                       {packed, int64_t(problem.getHeads())},
+                                                                       mergeConfig(&getContext())));
     }
     problem.erase();
     return success();
@@ -145,8 +147,9 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return problem.emitOpError("expected a config without lanes with tiles, got: ") << config;
     if (std::optional<int64_t> listed = problem.getTiles(); listed && *listed != config.getQueries())
       return problem.emitOpError("expected tiles(")
-             << config.getQueries() << "), the queries of a tile of the config in force (or another config), got: tiles("
-             << *listed << ") with " << config;
+             << config.getQueries()
+             << "), the queries of a tile of the config in force (or another config), got: tiles(" << *listed
+             << ") with " << config;
     if (int64_t group = problem.getHeads() / problem.getKvHeads(); group % config.getPackHeads())
       return problem.emitOpError("expected pack_heads to divide the ")
              << group << " query heads of a kv head, got: " << config;

@@ -95,7 +95,9 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
     return {};
   int64_t lanes = std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32), own = llvm::divideCeil(dim / 8, lanes);
   int64_t rows = own == 1 && queries.value_or(1) > 1 ? 2 : 1;
-  int64_t step = rows, blocks = rows == 2 ? 4 : own == 2 ? 4 : 8;
+  bool lean = group == 1 && !problem.getQLayout().getPadded() && !problem.getKLayout().getPadded() &&
+              isa<FullMaskAttr>(problem.getMask()); // what more there is takes registers
+  int64_t step = rows, blocks = rows == 2 || own == 2 ? 4 : lean ? 8 : 6;
   if (target == "cpu")
     return tile::ConfigAttr::ofStrips(problem.getContext(), rows, 4, 1, /*lanes=*/32, /*warps=*/1, /*blocks=*/1);
   return tile::ConfigAttr::ofStrips(problem.getContext(), rows, step, /*packHeads=*/1, lanes, /*warps=*/4, blocks);

@@ -9,8 +9,7 @@ Value ForwardBody::perRow(Value query, Value head, StringRef name) {
   if (config.getPackHeads() == 1)
     return query;
   Location named = name.empty() ? loc : NameLoc::get(b.getStringAttr(name), loc);
-  return PairsOp::create(b, named, PairsType::get(b.getContext(), config.getPackHeads(), query.getType()), query,
-                         head);
+  return PairsOp::create(b, named, PairsType::get(b.getContext(), config.getPackHeads(), query.getType()), query, head);
 }
 
 void ForwardBody::findKeys() {
@@ -24,8 +23,7 @@ double ForwardBody::modifyScores(KvLoopOp loop, Index k0) {
   OpBuilder before(loop);
   for (ScoreModifierInterface modifier : problem.getModifiers()) {
     double within = modifier.smallBelow(factor);
-    auto op =
-        ModifyOp::create(b, loc, s, origin, math.value(k0), within > 0 ? b.getF64FloatAttr(within) : FloatAttr());
+    auto op = ModifyOp::create(b, loc, s, origin, math.value(k0), within > 0 ? b.getF64FloatAttr(within) : FloatAttr());
     if (within > 0)
       writeScore(op.getSmall(), before, factor,
                  [&](ScoreScope &scope, Score score) { return modifier.emitSmallScore(scope, score); });
@@ -36,7 +34,7 @@ double ForwardBody::modifyScores(KvLoopOp loop, Index k0) {
 }
 
 double ForwardBody::writeScore(Region &region, OpBuilder &before, double factor,
-                  llvm::function_ref<Score(ScoreScope &, Score)> emit) {
+                               llvm::function_ref<Score(ScoreScope &, Score)> emit) {
   Block &block = region.emplaceBlock();
   Type i32 = b.getI32Type(), f32 = b.getF32Type();
   block.addArguments({f32, i32, i32, i32, f32}, SmallVector<Location>(5, loc));
@@ -51,8 +49,8 @@ double ForwardBody::writeScore(Region &region, OpBuilder &before, double factor,
   Score result = emit(score, {block.getArgument(0), factor});
   SmallVector<Value> parts = {result.value};
   if (result.times || result.offset)
-    parts.append({result.times ? result.times : score.each.constant(1),
-                  result.offset ? result.offset : score.each.constant(0)});
+    parts.append(
+        {result.times ? result.times : score.each.constant(1), result.offset ? result.offset : score.each.constant(0)});
   YieldOp::create(inside, loc, parts);
   return result.factor;
 }

@@ -101,8 +101,8 @@ private:
     first = math.named(load(args[layout.getPadded() ? "padded_offsets_q" : "cu_seqlens_q"], batch), "first");
     firstQuery = first;
     if (layout.getPadded())
-      extent = math.named(
-          math.sub(load(args["padded_offsets_q"], math.min(math.add(batch, 1), arg("batch"))), first), "extent");
+      extent = math.named(math.sub(load(args["padded_offsets_q"], math.min(math.add(batch, 1), arg("batch"))), first),
+                          "extent");
   }
 
   void attend() {
@@ -181,13 +181,13 @@ private:
   int64_t groups; ///< of heads, one a warp
   int64_t tiles;  ///< warps that share the rows of a sequence
   Value Q, K, V, acc, row;
-  Value keys, values;        ///< the sequence's first
-  std::optional<Cond> live;  ///< does the slot have a head?
-  Index sequences = 0;       ///< that warps are for
-  Index tile = 0;            ///< number of the warp among those of its sequence and heads
-  Index first = 0;           ///< the sequence's first row in its tensor
-  Index extent = 0;          ///< its rows, padding behind them included
-  Index q0 = 0;              ///< this turn's first row
+  Value keys, values;       ///< the sequence's first
+  std::optional<Cond> live; ///< does the slot have a head?
+  Index sequences = 0;      ///< that warps are for
+  Index tile = 0;           ///< number of the warp among those of its sequence and heads
+  Index first = 0;          ///< the sequence's first row in its tensor
+  Index extent = 0;         ///< its rows, padding behind them included
+  Index q0 = 0;             ///< this turn's first row
 };
 
 } // namespace

@@ -20,7 +20,7 @@
 //--- once.mlir
 // Neither o nor a kernel ahead: delta comes with dQ. What is held of keys makes dK without reading them again.
 // CHECK: tile.kernel @grads(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %v: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %do: !tile.ptr<bf16>,
-// CHECK-SAME: target("sm_80") grid(packed heads 2 tiles 1) config(<q_tile = 1, kv_tile = 1, warps = 4, blocks = 8, lanes = 16>)
+// CHECK-SAME: target("sm_80") grid(packed heads 2 tiles 1) config(<q_tile = 1, kv_tile = 1, warps = 4, blocks = 6, lanes = 16>)
 // CHECK: %[[FITS:.*]] = arith.andi %{{.*}} : i1
 // CHECK: scf.if %[[FITS]] {
 // CHECK: %weights = tile.place "weights" : !tile.weights<1x16, 16>

@@ -62,6 +62,8 @@ STREAMED = {  # short sequences: a bound on queries and one on keys
     "short_causal": ("bottom_right", "4, 16"),
     "short_window": ("window", "16"),
     "short_alibi": ("alibi", "1, 40"),
+    "short_grads": ("full", "1, 16"),  # and gradients
+    "few_rows_grads": ("bottom_right", "4, 16"),
 }
 
 
@@ -125,6 +127,8 @@ def compile_one(folder, case):
         mask, modifiers = MODIFIED.get(mask, (mask, ""))
         text = (f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED)[mask]}) layout({layout}) heads(16, 4) "
                 f"dims({d}, {e}) dtype({dtype}) score([{modifiers}]){hint}\n")
+        if "_grads_" in name_of(case):
+            text += f"attn.backward @grads of(@{name_of(case)})\n"
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     run = subprocess.run(["attn-translate", "--compile", "--quiet", "--target", chip, path], capture_output=True,

@@ -14,8 +14,9 @@ std::string Case::problem(const std::string &config) const {
   std::string modifiers = score.empty() ? "" : fmt::format(" score([{}])", score);
   if (!queries.empty()) {
     auto longest = [](const std::vector<int64_t> &rows) { return *std::max_element(rows.begin(), rows.end()); };
-    return fmt::format("attn.problem @bench mask({}) layout(thd) heads({}, {}) dims({}) dtype(bf16){} bounds({}, {}){}\n",
-                       mask, heads, kvHeads, dim, modifiers, longest(queries), longest(lengths), given);
+    return fmt::format(
+        "attn.problem @bench mask({}) layout(thd) heads({}, {}) dims({}) dtype(bf16){} bounds({}, {}){}\n", mask, heads,
+        kvHeads, dim, modifiers, longest(queries), longest(lengths), given);
   }
   int64_t typical =
       lengths.empty() ? seqlen : std::accumulate(lengths.begin(), lengths.end(), int64_t(0)) / lengths.size();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Strips. A GPU deals a row to a group of lanes; here
-// a thread is the group, a warp and a block, so a strip is a few rows and a
-// block's work is one head's. Head dims lie in the vector lanes; nothing is
-// worth turning for a handful of rows.
+// Strips. A GPU deals a row to a group of lanes; here a thread is the group, a
+// warp and a block, so a strip is a few rows and a block's work is one head's.
+// Head dims lie in the vector lanes; nothing is worth turning for a handful of
+// rows.
 #pragma once
 
 #include "attn/modify.h"

@@ -51,7 +51,7 @@ struct Param {
 ///           (contract/verbs.md, `find_sequence`).
 ///
 ///   rows:   batch, each a cluster of `Artifact::clusters` blocks
-///   streaming: heads * batch * tiles warps, `warps` of them a block; sequences with
+///   streaming: heads * batch * sequenceTiles warps, `warps` of them a block; sequences with
 ///           more rows than that take several turns. (Of a packed batch of 0 as of
 ///           one of 1, which has padding to write.)
 ///
@@ -68,8 +68,8 @@ struct GridRule {
   bool rows = false;
   int splits = 1; ///< parts of a query tile's keys; 0: as many as fill the machine
   bool keys = false;
-  int sequenceTiles = 0;  ///< of a sequence, in a streaming kernel; 0: it is none
-  int warps = 1;  ///< of a streaming kernel's block, each with a query tile of its own
+  int sequenceTiles = 0; ///< of each sequence, in a streaming kernel; 0: it is none
+  int warps = 1;         ///< of a streaming kernel's block, each with a query tile of its own
 
   /// Of one head; `queries` is seqlen_q of a dense problem, total_q (rows in the buffer) of
   /// a packed one.

@@ -17,7 +17,8 @@ LogicalResult SlotIndexOp::verify() {
 LogicalResult FetchOp::verify() {
   Type from = getSrc().getType().getElement(), to = getDst().getType().getElement();
   if (!(from.isBF16() || from.isF16()) || (from != to && !to.isF32())) // C1
-    return emitOpError("expected rows of bf16 or f16 into a strip of the same or of f32, got: ") << from << " into " << to;
+    return emitOpError("expected rows of bf16 or f16 into a strip of the same or of f32, got: ")
+           << from << " into " << to;
   return success();
 }
 
@@ -58,8 +59,8 @@ LogicalResult LoadStatisticsOp::verify() {
   return success();
 }
 
-LogicalResult SumGradsOp::verify() { return verifyLanesOf(*this, getOperands()); }  // C1
-LogicalResult TakeDeltaOp::verify() { return verifyLanesOf(*this, getOperands()); } // C1
+LogicalResult SumGradsOp::verify() { return verifyLanesOf(*this, getOperands()); }                // C1
+LogicalResult TakeDeltaOp::verify() { return verifyLanesOf(*this, getOperands()); }               // C1
 LogicalResult HoldWeightsOp::verify() { return verifyLanesOf(*this, getOperands().drop_back()); } // C1
 LogicalResult HeldGradsOp::verify() { return verifyLanesOf(*this, getOperands().drop_back()); }   // C1
 
