@@ -126,7 +126,8 @@ rt::Result<rt::Artifact> Compilation::print(tile::KernelOp kernel, const Target 
 SmallVector<Operation *> attn::programsOf(ModuleOp module) {
   SmallVector<Operation *> programs;
   for (Operation &op : *module.getBody())
-    if (isa<ProblemOp, BackwardOp, SegmentsOp>(op))
+    if (isa<ProblemOp, BackwardOp, SegmentsOp>(op) &&
+        SymbolTable::getSymbolVisibility(&op) != SymbolTable::Visibility::Private)
       programs.push_back(&op);
   return programs;
 }
@@ -186,13 +187,13 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   program.signature = problem    ? Signature::of(problem)
                       : backward ? Signature::of(backward)
                                  : Signature::of(cast<SegmentsOp>(*found));
-  bool givenConfig = !problem || problem.getConfigAttr();
-  for (Operation *other : programsOf(**module)) {
-    if (backward && other == backward.getProblemOp()) // described for others, and no program itself
-      SymbolTable::setSymbolVisibility(other, SymbolTable::Visibility::Private);
-    else if (other != *found)
+  bool mayFall = !target.isHost() && problem && !problem.getConfigAttr();
+  bool mayDropSums = backward && !backward.getConfigAttr() && fallback == 0;
+  if (backward) // its problem is described for it, and no program itself
+    SymbolTable::setSymbolVisibility(backward.getProblemOp(), SymbolTable::Visibility::Private);
+  for (Operation *other : programsOf(**module))
+    if (other != *found)
       other->erase();
-  }
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)
     return lowered.error();
   llvm::StringSet<> arguments;
@@ -203,7 +204,8 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
     if (kernel.getSymName() == symbol) {
       program.main = program.kernels.size();
       program.qTile = kernel.getConfig().getQueries(), program.kvTile = kernel.getConfig().getKvTile();
-      program.hasFallback = !target.isHost() && !givenConfig && attn::fallbackOf(kernel.getConfig());
+      program.hasFallback =
+          mayFall ? bool(attn::fallbackOf(kernel.getConfig())) : mayDropSums && kernel.getArg("dq_sum");
     }
     for (const rt::Param &param : artifact->params)
       arguments.insert(param.name);

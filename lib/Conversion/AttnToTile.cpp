@@ -62,7 +62,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
                  "expected no score modifiers, and no config but one with lanes, for head dims beyond 256, "
                  "got: dim ")
              << dim;
-    BackwardConfigs configs = chooseBackwardConfigs(backward, target, arch);
+    BackwardConfigs configs = chooseBackwardConfigs(backward, target, arch, fallback);
     ConfigAttr keys = configs.keys;
     bool roles = target == "sm_90a";
     if (keys.getKvTile() % (16 * keys.getWarps()) || statisticsTile % keys.getQTile() ||

@@ -20,7 +20,13 @@ namespace {
 /// Which results a kernel writes.
 struct Results {
   bool dq = false, dk = false, dv = false;
+  bool sums = false; ///< dQ is added to `dq_sum`, by key tiles
 };
+
+/// Columns of a warpgroup's part of dQ: all of them, or so many that each has a part.
+int64_t sumFragmentColumns(ProblemOp problem, ConfigAttr config) {
+  return sumColumns(problem.getDimQk()) * config.getQTile() / (16 * config.getWarps());
+}
 
 /// Of any kernel of a backward pass: where the statistics of query rows lie.
 class BackwardBody : protected SequenceBody {
@@ -44,6 +50,13 @@ protected:
       return mul(mul(wide(batch), wide(math.ceilDiv(arg("seqlen_q"), statisticsTile))), wide(statisticsTile));
     Index slot = math.add(math.add(math.floorDiv(findFirstQuery(), statisticsTile), batch), 1);
     return mul(wide(slot), wide(statisticsTile));
+  }
+
+  /// The tile's part of the sum of dQ.
+  Value sumPointer(Value tiledRows, Value firstRow, Index head, Index q) {
+    Value row = add(mul(wide(head), tiledRows), add(firstRow, wide(q)));
+    Location named = NameLoc::get(b.getStringAttr("sum"), loc);
+    return AdvanceOp::create(b, named, args["dq_sum"], mul(row, wide(sumColumns(problem.getDimQk()))));
   }
 
   Value statisticsPointer(Value tiledRows, Value firstRow, Index head, Index q) {
@@ -145,9 +158,47 @@ public:
     Value lse = statisticPointer("lse", slot.row, batch, h), gradLse;
     if (args.contains("dlse"))
       gradLse = statisticPointer("dlse", slot.row, batch, h);
+    Value sum = args.contains("dq_sum") ? sumPointer(rows, firstRow, h, 0) : Value();
     PrepareOp::create(b, loc, statistics, pitchOf(rows), o, args["o_row"], grad, args["do_row"], lse, gradLse,
-                      math.value(slot.rows), problem.getDimV());
+                      math.value(slot.rows), problem.getDimV(), sum,
+                      sum ? b.getI64IntegerAttr(sumColumns(problem.getDimQk())) : IntegerAttr());
   }
+};
+
+/// dQ from its sums, rounded: one block for each tile that key tiles added to.
+class RoundSumsKernel : BackwardBody {
+public:
+  /// `columns`: of the fragments that were added.
+  RoundSumsKernel(ProblemOp problem, KernelOp kernel, int64_t columns)
+      : BackwardBody(problem, kernel), config(kernel.getConfig()), columns(columns) {}
+
+  void build() {
+    Value acc = place("dQ", FragType::get(b.getContext(), config.getQTile(), sumColumns(problem.getDimQk()),
+                                          config.getWarps()));
+    Slot slot = querySlot(config.getQTile(), Order::Alike);
+    h = math.named(slot.head, "h");
+    auto store = [&] {
+      Value rows = tiledRows(), dst = rowPointer("dq", slot.row, batch, h);
+      LoadSumOp::create(b, loc, acc, sumPointer(rows, firstTiledRow(), h, slot.first), columns);
+      ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
+      StoreOp::create(b, loc, dst, args["dq_row"], acc, math.value(slot.rows), math.value(slot.written),
+                      problem.getDimQk());
+    };
+    if (!problem.getQLayout().isPacked())
+      return store();
+    auto pads = scf::IfOp::create(b, loc, math.value(math.le(slot.rows, 0)));
+    auto computes = scf::IfOp::create(b, loc, math.value(math.lt(0, slot.rows)));
+    OpBuilder padding = pads.getThenBodyBuilder(), computing = computes.getThenBodyBuilder();
+    b.setInsertionPoint(padding.getInsertionBlock(), padding.getInsertionPoint());
+    StorePaddingOp::create(b, loc, rowPointer("dq", slot.row, batch, h), args["dq_row"], math.value(slot.written),
+                           problem.getDimQk());
+    b.setInsertionPoint(computing.getInsertionBlock(), computing.getInsertionPoint());
+    store();
+  }
+
+private:
+  ConfigAttr config;
+  int64_t columns;
 };
 
 /// Gradients of one side.
@@ -223,6 +274,12 @@ private:
       p = held("p");
     if (boxes && needsGrads())
       ds = held("ds");
+    if (results.sums) {
+      auto tile = SharedType::get(b.getContext(), atRest, passing, dtype, SharedType::swizzled);
+      dS = place("dS", RingType::get(b.getContext(), 2, tile));
+      part = frag("dQ", sumFragmentColumns(problem, config));
+      staging = place("staging", StagingType::get(b.getContext(), passing * sumColumns(problem.getDimQk()) * 4));
+    }
   }
 
   /// Are gradients of scores needed, and so V?
@@ -236,6 +293,7 @@ private:
     b.setInsertionPoint(at.getInsertionBlock(), at.getInsertionPoint());
     findArrays();
     KeyWalk walk(problem.getMask(), scope);
+    allTests = walk.numbers();
     allRows = tiledRows(), firstRow = firstTiledRow();
     Index rest = ofKeys ? math.add(firstKey, slot.first) : math.add(firstQuery, slot.first);
     SmallVector<Value> copied;
@@ -252,12 +310,17 @@ private:
       ClearOp::create(b, loc, acc);
     for (Value token : copied)
       WaitOp::create(b, loc, token);
+    if (results.sums && problem.getKLayout().isPacked()) // rows of another sequence would join dQ
+      for (Value place : {K, V})
+        ZeroRowsOp::create(b, loc, place, math.value(slot.rows));
     if (problem.scaleOrDefault() < 0 && !boxes)
       NegateOp::create(b, loc, ofKeys ? K : Q);
 
     Interval own = {slot.first, math.add(slot.first, slot.rows)};
     SmallVector<KeyRun> runs = ofKeys ? walk.queryRuns(math, own, config.getQTile())
                                       : walk.runs(math, own, config.getKvTile());
+    if (results.sums) // so would keys behind the last one
+      testAll(runs, math.lt(slot.rows, config.getKvTile()));
     int64_t group = problem.getHeads() / problem.getKvHeads();
     if (ofKeys && group > 1) {
       auto heads = scf::ForOp::create(b, loc, math.value(Index(0)), math.value(Index(group)), math.value(Index(1)));
@@ -272,6 +335,8 @@ private:
       passBy(walk, runs);
     }
 
+    if (results.sums)
+      EndSumsOp::create(b, loc);
     for (Value acc : {dK, dQ})
       if (acc)
         ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
@@ -280,8 +345,27 @@ private:
                       math.value(slot.written), output.dim);
   }
 
+  /// No tile of the runs is full if the condition holds.
+  void testAll(MutableArrayRef<KeyRun> runs, Cond cond) {
+    for (KeyRun &run : runs) {
+      size_t i = llvm::find_if(run.tests, [](auto &tests) { return tests.empty(); }) - run.tests.begin();
+      if (i == run.tests.size())
+        continue;
+      if (i + 1 == run.tests.size() && i == 0) { // nothing is tested yet
+        run.bounds.insert(run.bounds.begin(), run.bounds.front());
+        run.tests.insert(run.tests.begin(), allTests);
+        ++i;
+      }
+      if (i > 0)
+        run.bounds[i] = math.select(cond, run.bounds[i + 1], run.bounds[i]);
+      else
+        run.bounds[i + 1] = math.select(cond, run.bounds[i], run.bounds[i + 1]);
+    }
+  }
+
   /// The walk over the tiles of the other side.
   void passBy(KeyWalk &walk, ArrayRef<KeyRun> runs) {
+    Value headSum = results.sums ? sumPointer(allRows, firstRow, h, 0) : Value();
     KvLoopOp loop = createLoop(runs);
     if (!loop)
       return;
@@ -303,11 +387,12 @@ private:
     bool negated = boxes && problem.scaleOrDefault() < 0;
 
     bring(ofKeys ? Q : K, ofKeys ? "q" : "k", ofKeys ? h : kvHead);
-    Value scores = MmaQkOp::create(b, loc, s, ofKeys ? K : Q, ofKeys ? Q : K, negated).getToken();
+    Value scores = MmaQkOp::create(b, loc, s, ofKeys ? K : Q, ofKeys ? Q : K, negated, /*late=*/results.sums).getToken();
     bring(ofKeys ? dO : V, ofKeys ? "do" : "v", ofKeys ? h : kvHead);
     Value grads;
     if (needsGrads())
-      grads = MmaQkOp::create(b, loc, dp, ofKeys ? V : dO, ofKeys ? dO : V, /*negated=*/false).getToken();
+      grads = MmaQkOp::create(b, loc, dp, ofKeys ? V : dO, ofKeys ? dO : V, /*negated=*/false, /*late=*/results.sums)
+                  .getToken();
     if (ofKeys)
       wait(copyStatistics(other, h));
     wait(scores);
@@ -321,8 +406,12 @@ private:
       RoundOp::create(b, loc, held, frag);
       return held;
     };
-    if (results.dv)
-      products[0] = MmaPvOp::create(b, loc, dV, round(p, s), dO, /*guarded=*/false, Value()).getToken();
+    if (results.dv) {
+      Value probabilities = round(p, s);
+      products[0] = MmaPvOp::create(b, loc, dV, probabilities, dO, /*guarded=*/false, Value()).getToken();
+      if (results.sums && weights == s) // there are no registers for both
+        weights = probabilities;
+    }
     if (grads) {
       wait(grads);
       GradScoresOp::create(b, loc, dp, weights, stats, /*turned=*/ofKeys);
@@ -330,9 +419,20 @@ private:
           MmaPvOp::create(b, loc, ofKeys ? dK : dQ, round(ds, dp), ofKeys ? Q : K, /*guarded=*/false, Value())
               .getToken();
     }
-    for (Value product : products)
-      if (product)
-        wait(product);
+    if (results.sums) {
+      auto tile = ShareOp::create(b, loc, dS, ds);
+      Value sum = MmaTnOp::create(b, loc, part, tile.getTile(), K).getToken();
+      wait(products[0]);
+      wait(products[1]);
+      wait(sum);
+      Value offset = mul(wide(other), wide(sumColumns(problem.getDimQk())));
+      Location named = NameLoc::get(b.getStringAttr("tile_sum"), loc);
+      AddSumOp::create(b, loc, AdvanceOp::create(b, named, headSum, offset), part, staging);
+    } else {
+      for (Value product : products)
+        if (product)
+          wait(product);
+    }
     if (!boxes)
       BarrierOp::create(b, loc);
     YieldOp::create(b, loc, ValueRange());
@@ -423,6 +523,8 @@ private:
   Slot slot;
   Value allRows, firstRow;   ///< of the statistics
   Value Q, K, V, dO, stats, s, dp, p, ds, weighted, dQ, dK, dV;
+  Value dS, part, staging;   ///< where dQ is added up
+  SmallVector<int64_t> allTests;
 };
 
 } // namespace
@@ -449,19 +551,35 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
     int64_t heads = keys ? problem.getKvHeads() : problem.getHeads();
     return arguments.makeKernel(b, loc, nameOf(suffix), family, {layout.isPacked(), heads, keys}, config);
   };
-  SmallVector<StringRef> read = {"o", "lse", "do"};
+  SmallVector<StringRef> read = {"o", "lse", "do", "statistics"};
   if (backward.getDlse())
     read.push_back("dlse");
+  if (configs.sums)
+    read.push_back("dq_sum");
   PrepareKernel(problem, make("_prepare", read, false, false, configs.prepare)).build();
+  auto gradients = [&](StringRef suffix, Results results, ConfigAttr config) {
+    SmallVector<StringRef> tensors = {"q", "k", "do", "statistics"};
+    for (auto [wanted, tensor] : {std::pair(results.dk || results.dq, "v"), std::pair(results.dq, "dq"),
+                                  std::pair(results.dk, "dk"), std::pair(results.dv, "dv"),
+                                  std::pair(results.sums, "dq_sum")})
+      if (wanted)
+        tensors.push_back(tensor);
+    GradientsKernel(problem, make(suffix, tensors, /*keys=*/!results.dq, roles, config), results).build();
+  };
   if (configs.together) {
-    GradientsKernel(problem, make("", {"q", "k", "v", "do", "dk", "dv"}, true, roles, configs.keys),
-                    {.dk = true, .dv = true})
+    gradients("", {.dk = true, .dv = true, .sums = configs.sums}, configs.keys);
+  } else {
+    gradients("_dv", {.dv = true}, configs.keys);
+    gradients("", {.dk = true}, configs.keys);
+  }
+  if (configs.sums) {
+    int64_t rows = configs.keys.getQTile();
+    auto config = ConfigAttr::get(b.getContext(), rows, 16, rows / 16, /*blocks=*/4);
+    RoundSumsKernel(problem, make("_dq", {"dq", "dq_sum"}, false, false, config),
+                    sumFragmentColumns(problem, configs.keys))
         .build();
   } else {
-    GradientsKernel(problem, make("_dv", {"q", "k", "do", "dv"}, true, roles, configs.keys), {.dv = true}).build();
-    GradientsKernel(problem, make("", {"q", "k", "v", "do", "dk"}, true, roles, configs.keys), {.dk = true}).build();
+    gradients("_dq", {.dq = true}, configs.queries);
   }
-  GradientsKernel(problem, make("_dq", {"q", "k", "v", "do", "dq"}, false, roles, configs.queries), {.dq = true})
-      .build();
   backward.erase();
 }

@@ -9,7 +9,8 @@
 using namespace attn;
 using tile::ConfigAttr;
 
-BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch) {
+BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch,
+                                            int64_t fallback) {
   ProblemOp problem = backward.getProblemOp();
   mlir::MLIRContext *context = backward.getContext();
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
@@ -19,14 +20,21 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   BackwardConfigs configs;
   configs.together = target == "cpu" || dim <= 128;
   configs.prepare = ConfigAttr::get(context, /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
+  // Modified scores and some masks' tests need registers that sums have; their kernels say so.
+  configs.sums = target == "sm_90a" && dim <= 128 && !backward.getDeterministic() && fallback == 0;
   if (target == "cpu") {
     configs.keys = configs.queries = config(64, 64, 1);
   } else if (target == "sm_90a") {
-    configs.keys = dim <= 64 ? config(64, 128, 8) : dim <= 128 ? config(32, 128, 8) : config(64, 64, 4);
+    // One body: with two, ptxas runs out of registers at 128, and that of a full tile is as fast with a branch.
+    configs.keys = configs.sums  ? config(64, 128, 8).withOneBody(true)
+                   : dim <= 64   ? config(64, 128, 8)
+                   : dim <= 128 ? config(32, 128, 8)
+                                : config(64, 64, 4);
     configs.queries = dim <= 128 ? config(128, 64, 8) : config(64, 64, 4);
   } else {
-    // Four tiles in shared memory, two at rest and two that pass by.
-    int64_t passing = 64, limit = sharedMemoryLimit(target, arch) - 1024;
+    // Four tiles in shared memory, two at rest and two that pass by: of these as many rows as
+    // registers and shared memory have room for.
+    int64_t passing = dim <= 64 ? 64 : 32, limit = sharedMemoryLimit(target, arch) - 1024;
     while (passing > 16 && 2 * 2 * (64 + passing) * (llvm::alignTo(dim, 16) + 8) > limit)
       passing /= 2;
     configs.keys = config(passing, 64, 4);

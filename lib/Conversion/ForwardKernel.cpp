@@ -290,7 +290,7 @@ private:
 
     wait(copy(K, "k", keys, problem.getDimQk()));
     bool negated = boxes && problem.scaleOrDefault() < 0;
-    wait(MmaQkOp::create(b, loc, s, held ? held : Q, K, negated).getToken());
+    wait(MmaQkOp::create(b, loc, s, held ? held : Q, K, negated, /*late=*/false).getToken());
     double scale = modifyScores(loop, k0);
     auto keep = KeepOp::create(b, loc, s, origin, math.value(k0));
     bool rising = !backward &&

@@ -39,7 +39,7 @@ struct KernelArguments {
   static KernelArguments ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes);
   static KernelArguments ofMerge(ProblemOp problem);
   /// Of a backward pass, a kernel that has these of its tensors, in the order of
-  /// `tensorsOf`, with all arrays, `statistics` and the sizes of both sides. With `boxes`
+  /// `tensorsOf` and `scratchOf`, with all arrays and the sizes of both sides. With `boxes`
   /// those that are only read are `<tensor>_map`s: of `rows(tensor)` rows.
   static KernelArguments ofBackward(BackwardOp backward, llvm::ArrayRef<llvm::StringRef> tensors, bool boxes,
                                     llvm::function_ref<int64_t(llvm::StringRef)> rows);

@@ -166,8 +166,8 @@ private:
   /// Probabilities, and gradients of them.
   void weigh(const Places &p, Index q0, Index k0) {
     KeyWalk walk(problem.getMask(), scope);
-    WaitOp::create(b, loc, MmaQkOp::create(b, loc, p.s, p.Q, p.K, problem.scaleOrDefault() < 0).getToken());
-    WaitOp::create(b, loc, MmaQkOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false).getToken());
+    WaitOp::create(b, loc, MmaQkOp::create(b, loc, p.s, p.Q, p.K, problem.scaleOrDefault() < 0, /*late=*/false).getToken());
+    WaitOp::create(b, loc, MmaQkOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*late=*/false).getToken());
     auto keep = KeepOp::create(b, loc, p.s, math.value(q0), math.value(k0), /*turned=*/false);
     buildTests(walk, keep.getBody());
     ProbabilitiesOp::create(b, loc, p.s, p.row, math.value(q0), math.value(k0), /*weighted=*/Value(),

@@ -151,7 +151,7 @@ private:
     };
     fetch(K, "k", keys);
     fetch(V, "v", values); // both under way before anything is computed
-    WaitOp::create(b, loc, MmaQkOp::create(b, loc, s, Q, K, problem.scaleOrDefault() < 0).getToken());
+    WaitOp::create(b, loc, MmaQkOp::create(b, loc, s, Q, K, problem.scaleOrDefault() < 0, /*late=*/false).getToken());
     double scale = modifyScores(loop, k0);
     auto keep = KeepOp::create(b, loc, s, origin, math.value(k0));
     SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), UnitAttr());

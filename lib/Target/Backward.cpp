@@ -16,6 +16,30 @@ void Printer::print(PrepareOp op) {
                       Value(op.getLse())})
     os << ", " << expr(value);
   os << ", " << (op.getGradLse() ? expr(op.getGradLse()) : "nullptr") << ", " << expr(op.getRows()) << ");\n";
+  if (op.getSum())
+    line() << "attn::clear_sum<" << config.getQTile() * *op.getSumCols() << ", " << config.getWarps() * 32 << ">("
+           << expr(op.getSum()) << ");\n";
+}
+
+void Printer::print(ShareOp op) {
+  names.define(op.getTile(), (names.of(op.getRing()) + "_tile").str());
+  line() << "const auto " << names.of(op.getTile()) << " = attn::share(" << names.of(op.getRing()) << ", "
+         << names.of(op.getHeld()) << ");\n";
+}
+
+void Printer::print(MmaTnOp op) {
+  line() << "attn::mma_tn(" << names.of(op.getAcc()) << ", " << names.of(op.getA()) << ", " << names.of(op.getB())
+         << ");\n";
+}
+
+void Printer::print(AddSumOp op) {
+  line() << "attn::add_sum(" << expr(op.getSum()) << ", " << names.of(op.getAcc()) << ", "
+         << names.of(op.getStaging()) << ");\n";
+}
+
+void Printer::print(LoadSumOp op) {
+  line() << "attn::load_sum<" << op.getColumns() << ">(" << names.of(op.getAcc()) << ", " << expr(op.getSum())
+         << ");\n";
 }
 
 void Printer::print(CopyStatisticsOp op) {

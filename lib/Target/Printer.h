@@ -75,6 +75,10 @@ private:
   void print(tile::FillStatisticsOp op);
   void print(tile::ProbabilitiesOp op);
   void print(tile::GradScoresOp op);
+  void print(tile::ShareOp op);
+  void print(tile::MmaTnOp op);
+  void print(tile::AddSumOp op);
+  void print(tile::LoadSumOp op);
   void print(tile::RolesOp op);
   void print(tile::PersistOp op);
   void print(tile::SendOp op);

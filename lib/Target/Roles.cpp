@@ -92,7 +92,7 @@ void Printer::printProductWait(WaitOp op) {
     return complain(op);
   int later = 0;
   for (Operation *other = product->getNextNode(); other != op; other = other->getNextNode())
-    if (isa<MmaQkOp, MmaPvOp>(other))
+    if (isa<MmaQkOp, MmaPvOp, MmaTnOp>(other))
       later += llvm::none_of(other->getResult(0).getUsers(), [&](Operation *user) {
         return user->getBlock() == op->getBlock() && user->isBeforeInBlock(op);
       });

@@ -54,7 +54,8 @@ void Printer::printOp(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
       .Case<FetchOp, PadRowsOp, LoadStatisticsOp, PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
             MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, MergeOp, RepairOp, RolesOp, PersistOp, SendOp, FillOp, TakeOp,
-            PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp,
+            PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, ShareOp, MmaTnOp, AddSumOp,
+            LoadSumOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
             PairSegmentsOp, ListTilesOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
@@ -81,6 +82,7 @@ void Printer::printOp(Operation *op) {
         line() << "attn::store_delta(" << expr(o.getDst()) << ", " << name(o.getRow()) << ", " << expr(o.getRows())
                << ");\n";
       })
+      .Case([&](EndSumsOp) { line() << "attn::end_sums();\n"; })
       .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
       .Case([&](TakeTurnOp) { line() << "attn::take_turn();\n"; })
       .Case([&](PassTurnOp) { line() << "attn::pass_turn();\n"; })
@@ -118,6 +120,10 @@ void Printer::print(PlaceOp op) {
       })
       .Case([&](StatisticsType t) {
         text << "attn::Statistics<" << t.getRows() << "> " << names.of(op.getResult()) << "("
+             << op.getOffset().value_or(0) << ")";
+      })
+      .Case([&](StagingType t) {
+        text << "attn::Staging<" << t.getBytes() << "> " << names.of(op.getResult()) << "("
              << op.getOffset().value_or(0) << ")";
       })
       .Case([&](RingType t) {
@@ -215,7 +221,9 @@ void Printer::print(WaitOp op) {
 }
 
 void Printer::print(MmaQkOp op) {
-  line() << "attn::mma_qk" << (op.getNegated() ? "<true>(" : "(") << names.of(op.getS()) << ", " << names.of(op.getQ())
+  const char *options = op.getLate() ? (op.getNegated() ? "<true, true>(" : "<false, true>(")
+                                     : (op.getNegated() ? "<true>(" : "(");
+  line() << "attn::mma_qk" << options << names.of(op.getS()) << ", " << names.of(op.getQ())
          << ", " << names.of(op.getK()) << ");\n";
 }
 
@@ -372,11 +380,13 @@ void Printer::print(scf::IfOp op) {
 static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
   if (kernel.hasRows())
     return !llvm::all_of(arg.getUsers(), [](Operation *user) { return isa<TokensOp>(user); });
-  bool backward = kernel.getArg("statistics") != nullptr; // reads what a forward pass left
-  if (backward && name == "statistics")
-    return kernel.isStreaming() || // which leaves delta there for itself
+  bool backward = kernel.getArg("statistics") || kernel.getArg("dq_sum"); // reads what a forward pass left
+  if (backward && name == "statistics") // of several kernels only the first writes it; one that streams leaves delta there
+    return kernel.isStreaming() ||
            llvm::any_of(kernel.getBody().getOps<PrepareOp>(), [](PrepareOp) { return true; });
-  return backward ? llvm::is_contained({"dq", "dk", "dv", "dq_sum"}, name)
+  if (backward && name == "dq_sum")
+    return kernel.getArg("statistics") != nullptr; // the last one reads it
+  return backward ? llvm::is_contained({"dq", "dk", "dv"}, name)
                   : llvm::is_contained({"o", "lse", "partial_o", "partial_lse"}, name);
 }
 

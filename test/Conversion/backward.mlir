@@ -42,5 +42,21 @@ attn.backward @grads of(@p) dlse
 // HOPPER: tile.zero_rows %dO
 // HOPPER: tile.round %p, %s
 // HOPPER: tile.mma_pv %dV, %p, %dO
+// HOPPER: tile.grad_scores %dp, %p, %stats turned
 // HOPPER: tile.round %ds, %dp
+// HOPPER: tile.mma_pv %dK, %ds, %Q
+// dQ is added up by key tiles, and rounded by a kernel of its own.
+// HOPPER: tile.share %dS, %ds
+// HOPPER: tile.mma_tn %dQ, %dS_tile, %K
+// HOPPER: tile.add_sum %tile_sum, %dQ through(%staging)
 // HOPPER-NOT: tile.barrier
+// HOPPER: tile.end_sums
+// HOPPER: tile.kernel @grads_dq({{.*}}) target("sm_80")
+// HOPPER: tile.load_sum %dQ, %sum columns 32
+// HOPPER: tile.store %dq_rows
+
+// With a fixed order of all sums, query tiles are at rest for dQ as everywhere else.
+// RUN: sed 's/dlse/deterministic dlse/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ORDERED
+// ORDERED-NOT: tile.add_sum
+// ORDERED: tile.kernel @grads_dq({{.*}}) target("sm_90a")
+// ORDERED: tile.mma_pv %dQ, %ds, %K

@@ -80,3 +80,58 @@ class Dense:
                 error = (got.double() - w).norm().item() / size if size else got.double().norm().item()
                 worst[n] = max(worst[n], error if error == error else math.inf)
         return worst
+
+
+class Packed:
+    """Padded packed sequences whose lengths change, both passes; causal, GQA."""
+
+    def __init__(self, library, tokens, batch, d=128, options=""):
+        self.tokens, self.batch, self.d = tokens, batch, d
+        text = f"attn.problem @p mask(#attn.causal) layout(thd padded) heads(8, 2) dims({d}) dtype(bf16)\n"
+        self.forward = library.compile(text)
+        self.backward = library.compile(text + f"attn.backward @grads of(@p) {options}")
+        self.q, self.k, self.v, self.do = randn(tokens, 8, d), randn(tokens, 2, d), randn(tokens, 2, d), randn(tokens, 8, d)
+        self.o, self.lse = poisoned(self.q), torch.full((8, tokens), math.nan, device="cuda")
+        self.dq, self.dk, self.dv = poisoned(self.q), poisoned(self.k), poisoned(self.v)
+        self.cu, self.at = (torch.zeros(batch + 1, device="cuda", dtype=torch.int32) for _ in range(2))
+        tensors = dict(q=self.q, k=self.k, v=self.v, o=self.o, lse=self.lse, cu_seqlens_q=self.cu, cu_seqlens_kv=self.cu,
+                       padded_offsets_q=self.at, padded_offsets_kv=self.at)
+        self.of_forward = self.forward.bind(**tensors)
+        self.of_backward = self.backward.bind(**tensors, do=self.do, dq=self.dq, dk=self.dk, dv=self.dv)
+
+    def set_lengths(self, generator):
+        """Sequences with padding before, between and behind them, which is NaN in all inputs."""
+        cuts = torch.randint(0, self.tokens + 1, (2 * self.batch,), generator=generator).sort().values.tolist()
+        spans = list(zip(cuts[::2], cuts[1::2]))
+        lengths = torch.tensor([0] + [e - b for b, e in spans]).cumsum(0)
+        self.cu.copy_(lengths.int())
+        self.at.copy_(torch.tensor([b for b, _ in spans] + [cuts[-1]]).int())
+        padding = torch.ones(self.tokens, dtype=torch.bool, device="cuda")
+        for b, e in spans:
+            padding[b:e] = False
+        for x in (self.q, self.k, self.v, self.do):
+            x.copy_(torch.randn_like(x))
+            x[padding] = math.nan
+        for x in (self.o, self.lse, self.dq, self.dk, self.dv):
+            x.fill_(math.nan)
+        self.spans, self.padding = spans, padding
+
+    def run(self, stream=0):
+        stream = stream or torch.cuda.current_stream().cuda_stream
+        self.forward.launch(self.of_forward, stream)
+        self.backward.launch(self.of_backward, stream)
+
+    def error(self):
+        worst = 0.0
+        for b, e in self.spans:
+            if e == b:
+                continue
+            visible = torch.ones(e - b, e - b, device="cuda", dtype=torch.bool).tril()
+            want = reference(self.q[b:e], self.k[b:e], self.v[b:e], self.do[b:e], visible, self.d ** -0.5)[2:]
+            for got, w in zip((self.dq[b:e], self.dk[b:e], self.dv[b:e]), want):
+                error = ((got.double() - w).norm() / max(w.norm().item(), 1e-3)).item()
+                worst = max(worst, error if error == error else math.inf)
+        for x in (self.dq, self.dk, self.dv):
+            if (x[self.padding] != 0).any():
+                return math.inf
+        return worst

@@ -29,6 +29,7 @@ if any(o.startswith("jax") for o in others):
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import attnc  # noqa: E402
+import backward  # noqa: E402
 
 build = sys.argv[1]
 out = open(sys.argv[sys.argv.index("--out") + 1], "w") if "--out" in sys.argv else None
@@ -341,6 +342,67 @@ def test_a_million_tokens():
                                 d ** -0.5)
         worst = max(worst, error(o[0, lo:lo + 400], expected))
     report("2^20 tokens under a window", worst < 0.01 and not torch.isnan(o).any().item(), rel_err=worst)
+
+
+def test_backward_masks():
+    """Dense backward passes against autograd in float64: masks, head dims, GQA, modifiers, both ways to dQ."""
+    i, j = torch.arange(421, device="cuda")[:, None], torch.arange(421, device="cuda")[None]
+    masks = {"#attn.full": i >= 0, "#attn.causal": j <= i, "#attn.causal<bottom_right>": j <= i + 121,
+             "#attn.band<left = 100, right = 0>": (j <= i) & (j >= i - 100),
+             "#attn.and<#attn.or<#attn.prefix<4>, #attn.band<left = 60, right = 0>>, #attn.causal>":
+                 ((j < 4) | (j >= i - 60)) & (j <= i)}
+    worst, count, bad = 0.0, 0, []
+    for d, e in ((64, 64), (128, 128), (192, 128), (256, 256), (72, 40)):
+        cases = [(mask, 4, 2, "bf16", "", "") for mask in masks]
+        cases += [("#attn.causal", 3, 3, "f16", "", "dlse"), ("#attn.causal", 6, 2, "bf16", "score([#attn.softcap<2.0>])", ""),
+                  ("#attn.full", 4, 2, "bf16", "score([#attn.alibi])", "deterministic"), ("#attn.causal", 4, 2, "bf16", "", "deterministic")]
+        for mask, h, g, dtype, score, options in cases:
+            x = backward.Dense(library, mask, 2, 300, 421, h, g, d, e, dtype, score, options)
+            x.run()
+            torch.cuda.synchronize()
+            visible = (masks[mask] & (j >= 0))[:300]
+            error = max(x.errors(visible, softcap=2.0 if "softcap" in score else 0, alibi="alibi" in score))
+            worst, count = max(worst, error), count + 1
+            if not error < 0.01:
+                bad.append((mask, d, e, dtype, score, options, error))
+    report("backward passes against float64", not bad, cases=count, rel_err=worst, bad=bad[:5])
+
+
+def test_backward_packed():
+    """Padded packed sequences, of other lengths at each replay of a graph; padding is NaN in inputs and 0 in gradients."""
+    for options in ("", "deterministic"):
+        packed = backward.Packed(library, 3000, 9, options=options)
+        generator = torch.Generator().manual_seed(4)
+        packed.set_lengths(generator)
+        packed.run()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            packed.run()
+        worst = 0.0
+        for _ in range(8):
+            packed.set_lengths(generator)
+            graph.replay()
+            torch.cuda.synchronize()
+            worst = max(worst, packed.error())
+        report(f"packed backward pass in a CUDA graph, 8 sets of lengths {options}".strip(), worst < 0.01, rel_err=worst)
+
+
+def test_backward_same_bits():
+    x = backward.Dense(library, "#attn.causal", 2, 2048, 2048, 8, 2, 128, options="deterministic")
+    x.run()
+    torch.cuda.synchronize()
+    first = [t.clone() for t in (x.dq, x.dk, x.dv)]
+    noise, side, same = torch.randn(4096, 4096, device="cuda"), torch.cuda.Stream(), True
+    for i in range(20):  # with something else on the chip
+        with torch.cuda.stream(side):
+            for _ in range(i % 4):
+                noise = noise @ noise * 1e-3
+        for t in (x.dq, x.dk, x.dv):
+            t.fill_(math.nan)
+        x.run()
+        torch.cuda.synchronize()
+        same &= all(torch.equal(a, b) for a, b in zip(first, (x.dq, x.dk, x.dv)))
+    report("deterministic backward pass, 20 times, disturbed", same)
 
 
 def test_refusals():

@@ -80,6 +80,9 @@ LISTED = {  # the rows of a listed tile, by head dim: those of the config
 }
 
 
+BACKWARD = ("full", "causal", "sink_window", "softcap")  # backward passes, with and without a fixed order of sums
+
+
 def cases():
     """(chip, mask, layout, d_qk, d_v, dtype), each once, those that take longest first."""
     chosen = set()
@@ -104,6 +107,15 @@ def cases():
         chosen.add((chip, "causal", "bshd", 192, 128, "bf16"))
         chosen.add((chip, "window", "thd", 64, 64, "f16"))
         chosen.add((chip, "causal", "thd padded", 192, 128, "f16"))
+    for i, mask in enumerate(BACKWARD):
+        for j, d in enumerate((64, 128, 192, 256)):
+            order = (" deterministic", "")[(i + j) % 2]
+            chosen |= {("sm_90a", mask, "bshd backward" + order, d, d, "bf16")}
+            if d != 192:
+                chosen |= {(chip, mask, "bshd backward deterministic", d, d, "bf16") for chip in ("sm_80", SMALL_CHIP)[j % 2:][:1]}
+    for mask in ("full", "causal"):
+        for d in (64, 128):
+            chosen.add(("sm_90a", mask, "thd padded backward", d, d, "f16"))
     chosen = sorted(chosen, key=lambda case: -(case[3] + case[4]) * (1 + (case[1] == "sink_window")))
     return chosen + [(chip, mask, "segments", 0, 0, "i32") for chip in CHIPS for mask in SEGMENTS]
 
@@ -123,12 +135,15 @@ def compile_one(folder, case):
         hint = " typical(16, 32768)" if mask in SPLIT else f" bounds({STREAMED[mask][1]})" if mask in STREAMED else ""
         if layout == "thd listed":
             layout, hint = "thd", f" tiles({LISTED[chip][d]})"
+        layout, backward, order = layout.partition(" backward")
         mask = STREAMED[mask][0] if mask in STREAMED else SPLIT.get(mask, mask)
         mask, modifiers = MODIFIED.get(mask, (mask, ""))
         text = (f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED)[mask]}) layout({layout}) heads(16, 4) "
                 f"dims({d}, {e}) dtype({dtype}) score([{modifiers}]){hint}\n")
         if "_grads_" in name_of(case):
             text += f"attn.backward @grads of(@{name_of(case)})\n"
+        if backward:
+            text = text.replace("@" + name_of(case), "@p").rstrip() + f"\nattn.backward @{name_of(case)} of(@p){order}\n"
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     run = subprocess.run(["attn-translate", "--compile", "--quiet", "--target", chip, path], capture_output=True,

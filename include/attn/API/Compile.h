@@ -113,7 +113,8 @@ template <typename MakeProgram, typename Build> auto buildFitting(MakeProgram pr
   }
 }
 
-/// What can be compiled: each `attn.problem`, `attn.backward` and `attn.segments`, as they stand.
+/// What can be compiled: each `attn.problem`, `attn.backward` and `attn.segments` that is not
+/// private, as they stand.
 llvm::SmallVector<mlir::Operation *> programsOf(mlir::ModuleOp module);
 /// That of these which is called `name`; without a name the only backward pass, where there
 /// is none the only problem, where there is none either the only op.

@@ -16,12 +16,13 @@ namespace attn {
 /// times ten. The problem's own config, if it has one, is not looked at.
 tile::ConfigAttr chooseConfig(ProblemOp problem, llvm::StringRef target, int64_t arch);
 
-/// The same for a backward pass.
+/// The same for a backward pass. `fallback` 1: what to try where a kernel does not fit its registers.
 struct BackwardConfigs {
   tile::ConfigAttr prepare, keys, queries; ///< of `tile.prepare`, and with key or query tiles at rest
   bool together;                           ///< are dK and dV added up by one kernel?
+  bool sums;                               ///< and dQ with them, in global memory?
 };
-BackwardConfigs chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch);
+BackwardConfigs chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback);
 
 /// Of a backward pass that is streamed: without score modifiers, where the problem's sequences
 /// are short, or head dims beyond those of tiles. Null for others.

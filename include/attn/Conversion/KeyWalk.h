@@ -57,10 +57,11 @@ public:
   /// The conditions, in the order the runs' tests number them.
   llvm::SmallVector<Cond> tests(IndexMath &math, Index q, Index k);
 
-private:
   using Tests = llvm::SmallVector<int64_t>;
-  /// The numbers of all tests but the lower bound's, or of all.
-  Tests numbers(bool withLower);
+  /// The numbers of all tests, or of all but the lower bound's.
+  Tests numbers(bool withLower = true);
+
+private:
   /// The runs of `tile` rows or keys each. `last`: the tests of what follows full tiles of
   /// a single run; `whole`, if any: an end that needs no test for those beyond it.
   llvm::SmallVector<KeyRun> runsOf(IndexMath &math, const TileRanges &ranges, int64_t tile, const Tests &last,

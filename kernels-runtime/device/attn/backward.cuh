@@ -59,6 +59,21 @@ ATTN_INLINE void prepare(float *to, long long pitch, const T *o, long long o_row
   }
 }
 
+template <int Count, int Threads> ATTN_INLINE void clear_sum(float *sum) {
+  for (int i = threadIdx.x; i < Count / 4; i += Threads) ((float4 *)sum)[i] = {0, 0, 0, 0};
+}
+
+// A sum as fragments of Columns columns were added to it (add_sum): blocks of 64 rows, those of the next columns behind those of all rows, in each of them four
+// numbers of a piece for each thread of a warpgroup.
+template <int Columns, int R, int C, int W> ATTN_INLINE void load_sum(Frag<R, C, W> &acc, const float *sum) {
+#pragma unroll
+  for (int n = 0; n < acc.Pieces; ++n) {
+    const int block = warp_index() / 4 + n / (Columns / 8) * (R / 64);
+    const float4 x = ((const float4 *)(sum + block * 64 * Columns))[n % (Columns / 8) * 128 + threadIdx.x % 128];
+    acc.v[0][n][0] = x.x, acc.v[0][n][1] = x.y, acc.v[0][n][2] = x.z, acc.v[0][n][3] = x.w;
+  }
+}
+
 template <int N> ATTN_INLINE void copy_statistics(const Statistics<N> &to, const float *from, long long pitch) {
   for (int i = threadIdx.x; i < N / 2; i += blockDim.x) {
     const float *const x = i < N / 4 ? from + i * 4 : from + pitch + (i - N / 4) * 4;
@@ -123,6 +138,16 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, const Statistics<K> &stats, flo
 template <bool Turned, int R, int N, int W, int K> ATTN_INLINE void grad_scores(Frag<R, N, W> &x, const Frag<R, N, W> &p, const Statistics<K> &stats) {
   with_statistics<Turned>(
       x, [&](int i) { return stats.delta(i); }, [&](int m, int n, int i, float delta) { x.v[m][n][i] = p.v[m][n][i] * (x.v[m][n][i] - delta); });
+}
+
+// The same with probabilities as a product holds them: rounded, two in a register.
+template <bool Turned, class T, int R, int N, int W, int K> ATTN_INLINE void grad_scores(Frag<R, N, W> &x, const Held<T, R, N, W> &p, const Statistics<K> &stats) {
+  with_statistics<Turned>(
+      x, [&](int i) { return stats.delta(i); },
+      [&](int m, int n, int i, float delta) {
+        const unsigned pair = p.v[m][n / 2][n % 2 * 2 + i / 2];
+        x.v[m][n][i] = (i % 2 ? high_half<T>(pair) : low_half<T>(pair)) * (x.v[m][n][i] - delta);
+      });
 }
 
 template <int R, int N, int W> ATTN_INLINE void scale(Frag<R, N, W> &f, float by) {

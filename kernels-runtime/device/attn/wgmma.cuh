@@ -78,7 +78,7 @@ namespace attn {
 
 template <class T, int N> struct Wgmma;
 // qk: a and b in shared memory, both with their depth contiguous. Negate turns the sign of a, which lies OffsetA 16 byte units behind where its descriptor
-// says. pv: a in registers, b with its columns contiguous.
+// says. tn: both in shared memory with their columns contiguous. pv: a in registers, b with its columns contiguous.
 #define ATTN_WGMMA(T, name, n, pieces, r0, r1, r2, r3, r4)                                                                                         \
   template <> struct Wgmma<T, n> {                                                                                                                 \
     template <int Negate, int OffsetA>                                                                                                             \
@@ -86,6 +86,11 @@ template <class T, int N> struct Wgmma;
       asm volatile("{\n.reg .pred p;\n.reg .b64 a;\nadd.s64 a, " r0 ", " r4 ";\nsetp.ne.b32 p, " r2 ", 0;\n"                                       \
                    "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." name "." name " {" ATTN_R##pieces "}, a, " r1 ", p, " r3 ", 1, 0, 0;\n}"      \
                    : ATTN_D##pieces(d) : "l"(a), "l"(b), "r"(accumulate), "n"(Negate ? -1 : 1), "n"(OffsetA));                                     \
+    }                                                                                                                                              \
+    template <int Offset> static ATTN_INLINE void tn(float (&d)[pieces][4], unsigned long long a, unsigned long long b, int accumulate) {          \
+      asm volatile("{\n.reg .pred p;\n.reg .b64 a, b;\nadd.s64 a, " r0 ", " r3 ";\nadd.s64 b, " r1 ", " r3 ";\nsetp.ne.b32 p, " r2 ", 0;\n"         \
+                   "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." name "." name " {" ATTN_R##pieces "}, a, b, p, 1, 1, 1, 1;\n}"                \
+                   : ATTN_D##pieces(d) : "l"(a), "l"(b), "r"(accumulate), "n"(Offset));                                                            \
     }                                                                                                                                              \
     static ATTN_INLINE void pv(float (&d)[pieces][4], const unsigned (&a)[4], unsigned long long b) {                                              \
       asm volatile("{\n.reg .pred p;\nsetp.eq.b32 p, 0, 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16.f32." name "." name                         \
@@ -132,12 +137,12 @@ ATTN_INLINE void begin_products() { asm volatile("wgmma.fence.sync.aligned;" :::
 ATTN_INLINE void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
 // Steps of a product from Step on, 16 of the depth each; constants all the way down, as offsets have to be. The compiler likes to keep the sums of Q's
-// descriptor and all offsets in registers from tile to tile, which is well where there is room: beyond a depth of 128 they are added where they are used.
-template <bool Negate, int Step, class T, int R, int N, int C, int Pieces>
+// descriptor and all offsets in registers from tile to tile, which is well where there is room: beyond a depth of 128, or if asked to be late, they are added where they are used.
+template <bool Negate, bool Late, int Step, class T, int R, int N, int C, int Pieces>
 ATTN_INLINE void qk_steps(float (&s)[Pieces][4], unsigned long long q, unsigned long long k) {
-  constexpr int chunk = Step / 4, within = Step % 4 * 2, at = chunk * Swizzled<T, R, C>::ChunkBytes / 16 + within, late = C > 128 ? at : 0;
+  constexpr int chunk = Step / 4, within = Step % 4 * 2, at = chunk * Swizzled<T, R, C>::ChunkBytes / 16 + within, late = Late || C > 128 ? at : 0;
   Wgmma<T, N>::template qk<Negate, late>(s, q + (at - late), k + (chunk * Swizzled<T, N, C>::ChunkBytes / 16 + within), Step != 0);
-  if constexpr (Step + 1 < C / 16) qk_steps<Negate, Step + 1, T, R, N, C>(s, q, k);
+  if constexpr (Step + 1 < C / 16) qk_steps<Negate, Late, Step + 1, T, R, N, C>(s, q, k);
 }
 template <int Step, class T, int N, int C, int Pieces>
 ATTN_INLINE void pv_steps(float (&acc)[Pieces][4], const unsigned (&p)[N / 16][4], unsigned long long v) {
@@ -146,12 +151,12 @@ ATTN_INLINE void pv_steps(float (&acc)[Pieces][4], const unsigned (&p)[N / 16][4
 }
 
 // s = Q K^T, or -Q K^T: for each warpgroup its 64 rows.
-template <bool Negate = false, class T, int R, int N, int C, int W>
+template <bool Negate = false, bool Late = false, class T, int R, int N, int C, int W>
 ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Swizzled<T, R, C> &Q, const Swizzled<T, N, C> &K) {
   static_assert(R == 16 * W && W % 4 == 0);
   settle(s);
   begin_products();
-  qk_steps<Negate, 0, T, R, N, C>(s.v[0], describe(Q.address + warp_index() / 4 * 64 * 128, 16), describe(K.address, 16));
+  qk_steps<Negate, Late, 0, T, R, N, C>(s.v[0], describe(Q.address + warp_index() / 4 * 64 * 128, 16), describe(K.address, 16));
   end_products();
 }
 

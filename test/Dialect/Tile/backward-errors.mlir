@@ -80,7 +80,7 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) config(<q_tile = 64, k
   %stats = tile.place "stats" : !tile.statistics<32>
   // tile.grad_scores C1
   // expected-error @below {{expected statistics of all rows of '!tile.frag<64x32, 1>', got: '!tile.statistics<32>'}}
-  tile.grad_scores %s, %s, %stats : !tile.frag<64x32, 1>, !tile.statistics<32>
+  tile.grad_scores %s, %s, %stats : !tile.frag<64x32, 1>, !tile.frag<64x32, 1>, !tile.statistics<32>
 }
 
 // -----
@@ -95,4 +95,68 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1 keys) config(<q_tile = 
 tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
   // expected-error @below {{expected statistics of 16 to 256 rows in multiples of 16, got: 24}}
   %stats = tile.place "stats" : !tile.statistics<24>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %dS = tile.place "dS" : !tile.ring<3, <128x64xbf16, swizzled>>
+  %ds = tile.place "ds" : !tile.held<128x64xbf16, 8>
+  // tile.share C1
+  // expected-error @below {{expected a ring of two tiles like '!tile.held<128x64xbf16, 8>', got: '!tile.ring<3, <128x64xbf16, swizzled>>'}}
+  %0 = tile.share %dS, %ds : !tile.ring<3, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %dS = tile.place "dS" : !tile.shared<128x64xbf16, swizzled>
+  %K = tile.place "K" : !tile.shared<128x128xbf16, swizzled>
+  %dQ = tile.place "dQ" : !tile.frag<128x32, 8>
+  // tile.mma_tn C1
+  // expected-error @below {{expected blocks of 64 rows of A^T B for each warpgroup, got: '!tile.frag<128x32, 8>' = '!tile.shared<128x64xbf16, swizzled>'^T x '!tile.shared<128x128xbf16, swizzled>'}}
+  %t = tile.mma_tn %dQ, %dS, %K : !tile.frag<128x32, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
+  %staging = tile.place "staging" : !tile.staging<16384>
+  // tile.add_sum C1
+  // expected-error @below {{expected room for '!tile.frag<128x64, 8>', got: '!tile.staging<16384>'}}
+  tile.add_sum %sum, %dQ through(%staging) : !tile.frag<128x64, 8>, !tile.staging<16384>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
+  // tile.load_sum C1
+  // expected-error @below {{expected a fragment of 16 rows a warp, in blocks of 64, and columns in multiples of 128, got: '!tile.frag<128x64, 8>'}}
+  tile.load_sum %dQ, %sum columns 128 : !tile.frag<128x64, 8>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %dp = tile.place "dp" : !tile.frag<128x64, 8>
+  %s = tile.place "s" : !tile.frag<128x32, 8>
+  %stats = tile.place "stats" : !tile.statistics<64>
+  // tile.grad_scores C2
+  // expected-error @below {{expected p of type '!tile.frag<128x64, 8>', got: '!tile.frag<128x32, 8>'}}
+  tile.grad_scores %dp, %s, %stats turned : !tile.frag<128x64, 8>, !tile.frag<128x32, 8>, !tile.statistics<64>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  // expected-error @below {{expected a positive multiple of 128 bytes, got: 100}}
+  %staging = tile.place "staging" : !tile.staging<100>
 }

@@ -38,10 +38,40 @@ tile.kernel @gradients(%q: !tile.ptr<bf16>, %statistics: !tile.ptr<f32>, %pitch:
   ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %ahead: f32):
     tile.yield %score, %ahead : f32, f32
   }
-  // CHECK: tile.grad_scores %dp, %w, %stats turned : !tile.frag<64x16, 4>, !tile.statistics<16>
-  tile.grad_scores %dp, %w, %stats turned : !tile.frag<64x16, 4>, !tile.statistics<16>
+  // CHECK: tile.grad_scores %dp, %w, %stats turned : !tile.frag<64x16, 4>, !tile.frag<64x16, 4>, !tile.statistics<16>
+  tile.grad_scores %dp, %w, %stats turned : !tile.frag<64x16, 4>, !tile.frag<64x16, 4>, !tile.statistics<16>
   // CHECK: tile.scale %dp by 5.000000e-01 : !tile.frag<64x16, 4>
   tile.scale %dp by 0.5 : !tile.frag<64x16, 4>
   // CHECK: tile.barrier
   tile.barrier
+}
+
+// dQ added up in global memory, by key tiles.
+tile.kernel @sums(%sum: !tile.ptr<f32>, %statistics: !tile.ptr<f32>, %q: !tile.ptr<bf16>, %pitch: i64, %n: i32)
+    target("sm_90a") grid(dense heads 2 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %K = tile.place "K" : !tile.shared<128x128xbf16, swizzled>
+  // CHECK: %dS = tile.place "dS" : !tile.ring<2, <128x64xbf16, swizzled>>
+  %dS = tile.place "dS" : !tile.ring<2, <128x64xbf16, swizzled>>
+  %ds = tile.place "ds" : !tile.held<128x64xbf16, 8>
+  %dp = tile.place "dp" : !tile.frag<128x64, 8>
+  %stats = tile.place "stats" : !tile.statistics<64>
+  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
+  // CHECK: %staging = tile.place "staging" : !tile.staging<32768>
+  %staging = tile.place "staging" : !tile.staging<32768>
+  // CHECK: tile.prepare {{.*}} dim 64 clears(%sum) columns 128 : !tile.ptr<bf16>
+  tile.prepare %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%n) dim 64
+      clears(%sum) columns 128 : !tile.ptr<bf16>
+  // CHECK: tile.grad_scores %dp, %ds, %stats turned : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
+  tile.grad_scores %dp, %ds, %stats turned : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
+  // CHECK: %dS_tile = tile.share %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
+  %0 = tile.share %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
+  // CHECK: tile.mma_tn %dQ, %dS_tile, %K : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
+  %t = tile.mma_tn %dQ, %0, %K : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
+  tile.wait %t : !tile.token<product>
+  // CHECK: tile.add_sum %sum, %dQ through(%staging) : !tile.frag<128x64, 8>, !tile.staging<32768>
+  tile.add_sum %sum, %dQ through(%staging) : !tile.frag<128x64, 8>, !tile.staging<32768>
+  // CHECK: tile.end_sums
+  tile.end_sums
+  // CHECK: tile.load_sum %dQ, %sum columns 64 : !tile.frag<128x64, 8>
+  tile.load_sum %dQ, %sum columns 64 : !tile.frag<128x64, 8>
 }

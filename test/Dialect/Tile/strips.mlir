@@ -90,8 +90,8 @@ tile.kernel @grads(%lse: !tile.ptr<f32>, %n: i32) target("sm_80") grid(dense hea
   tile.mma_turned %dK, %dp, %Q : !tile.strip<4x128xf32, 16>, !tile.scores<1x4, 16>, !tile.strip<1x128xf32, 16>
   // CHECK: tile.scale %dK by 1.250000e-01 : !tile.strip<4x128xf32, 16>
   tile.scale %dK by 0.125 : !tile.strip<4x128xf32, 16>
-  // CHECK: tile.grad_scores %dp, %s, %row : !tile.scores<1x4, 16>, !tile.strip_rows<1, 16>
-  tile.grad_scores %dp, %s, %row : !tile.scores<1x4, 16>, !tile.strip_rows<1, 16>
+  // CHECK: tile.grad_scores %dp, %s, %row : !tile.scores<1x4, 16>, !tile.scores<1x4, 16>, !tile.strip_rows<1, 16>
+  tile.grad_scores %dp, %s, %row : !tile.scores<1x4, 16>, !tile.scores<1x4, 16>, !tile.strip_rows<1, 16>
   // CHECK: tile.store_delta %lse, %row rows(%n) : !tile.strip_rows<1, 16>
   tile.store_delta %lse, %row rows(%n) : !tile.strip_rows<1, 16>
   // CHECK: tile.sync_warp

@@ -68,6 +68,8 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
     return sizes.rowsQ / fixed.qTile + sizes.batch + 2;
   case Axis::Splits:
     return sizes.splits;
+  case Axis::DimSum:
+    return sumColumns(fixed.dimQk);
   case Axis::TiledRowsQ: {
     int64_t tile = fixed.qTile, slots = fixed.packedQ ? sizes.rowsQ / tile + sizes.batch + 2
                                                       : sizes.batch * int64_t(llvm::divideCeil(sizes.rowsQ, tile));
@@ -216,7 +218,7 @@ std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
   std::vector<ProblemTensor> list;
   if (computation.backward) {
     list.emplace_back("statistics", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Two, T::Heads, T::TiledRowsQ});
-    list.emplace_back("dq_sum", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Heads, T::TiledRowsQ, T::DimQk});
+    list.emplace_back("dq_sum", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Heads, T::TiledRowsQ, T::DimSum});
     return list;
   }
   llvm::SmallVector<Axis, 5> rows = {T::Splits, T::Heads};

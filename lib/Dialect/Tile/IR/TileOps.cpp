@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace attn::tile;
@@ -223,6 +224,13 @@ LogicalResult CopyBoxOp::verify() { return verifyBox(*this, getDst().getType(), 
 
 LogicalResult FillOp::verify() { return verifyBox(*this, getRing().getType().getTile(), getMap().getType()); }
 
+/// Are probabilities of the scores' shape?
+static LogicalResult verifyHolds(Operation *op, HeldType p, FragType s) {
+  if (p.getRows() != s.getRows() || p.getCols() != s.getCols() || p.getWarps() != s.getWarps())
+    return op->emitOpError("expected the same rows, columns and warps, got: ") << p << " and " << s;
+  return success();
+}
+
 static LogicalResult verifyRows(Operation *op, int64_t dim, Type element, StringRef what) {
   if (dim < 8 || dim > 256 || dim % 8 || !(element.isBF16() || element.isF16())) // C1
     return op->emitOpError("expected dim in multiples of 8 from 8 to 256 and ")
@@ -237,6 +245,50 @@ LogicalResult PrepareOp::verify() { return verifyRows(*this, getDim(), getO().ge
 LogicalResult FillStatisticsOp::verify() {
   if (!isa<StatisticsType>(getRing().getType().getTile())) // C1
     return emitOpError("expected a ring of statistics, got: ") << getRing().getType();
+  return success();
+}
+
+void ShareOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  if (auto place = getRing().getDefiningOp<PlaceOp>())
+    setName(getTile(), (place.getName() + "_tile").str());
+}
+
+LogicalResult ShareOp::verify() {
+  auto tile = dyn_cast<SharedType>(getRing().getType().getTile());
+  HeldType held = getHeld().getType();
+  if (getRing().getType().getStages() != 2 || !tile || tile.getRows() != held.getRows() ||
+      tile.getCols() != held.getCols() || tile.getElement() != held.getElement()) // C1
+    return emitOpError("expected a ring of two tiles like ") << held << ", got: " << getRing().getType();
+  return success();
+}
+
+LogicalResult MmaTnOp::verify() {
+  SharedType x = getA().getType(), y = getB().getType();
+  FragType acc = getAcc().getType();
+  int64_t blocks = x.getCols() / 64, parts = blocks ? acc.getWarps() / 4 / blocks : 0, cols = acc.getCols();
+  if (!x.isSwizzled() || !y.isSwizzled() || x.getRows() != y.getRows() || x.getElement() != y.getElement() ||
+      x.getCols() % 64 || acc.getRows() != 16 * acc.getWarps() || acc.getRows() % 64 ||
+      blocks * parts * 4 != acc.getWarps() || cols * parts < y.getCols() ||
+      cols * parts > int64_t(llvm::alignTo(y.getCols(), 64)) || !(cols % 64 == 0 || 64 % cols == 0)) // C1
+    return emitOpError("expected blocks of 64 rows of A^T B for each warpgroup, got: ")
+           << acc << " = " << x << "^T x " << y;
+  return success();
+}
+
+LogicalResult AddSumOp::verify() {
+  FragType acc = getAcc().getType();
+  if (acc.getRows() * acc.getCols() * 4 > getStaging().getType().getBytes()) // C1
+    return emitOpError("expected room for ") << acc << ", got: " << getStaging().getType();
+  return success();
+}
+
+LogicalResult LoadSumOp::verify() {
+  FragType acc = getAcc().getType();
+  int64_t columns = getColumns();
+  if (columns < 16 || columns % 16 || acc.getCols() % columns || acc.getRows() % 64 ||
+      acc.getRows() != 16 * acc.getWarps()) // C1
+    return emitOpError("expected a fragment of 16 rows a warp, in blocks of 64, and columns in multiples of ")
+           << columns << ", got: " << acc;
   return success();
 }
 
@@ -256,18 +308,14 @@ static LogicalResult verifyStatistics(Operation *op, Type scores, Type statistic
 }
 
 LogicalResult GradScoresOp::verify() { // C1
+  FragType grad = getGrad().getType();
+  if (auto p = dyn_cast<HeldType>(getP().getType()); p ? failed(verifyHolds(*this, p, grad)) : getP().getType() != grad) // C2
+    return p ? failure() : emitOpError("expected p of type ") << grad << ", got: " << getP().getType();
   return verifyStatistics(*this, getGrad().getType(), getStatistics().getType(), getTurned());
 }
 
 void ProbabilitiesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   nameModifierArguments(region, setName, getTurned());
-}
-
-/// Are probabilities of the scores' shape?
-static LogicalResult verifyHolds(Operation *op, HeldType p, FragType s) {
-  if (p.getRows() != s.getRows() || p.getCols() != s.getCols() || p.getWarps() != s.getWarps())
-    return op->emitOpError("expected the same rows, columns and warps, got: ") << p << " and " << s;
-  return success();
 }
 
 LogicalResult RoundOp::verify() { return verifyHolds(*this, getP().getType(), getS().getType()); } // C1

@@ -127,6 +127,12 @@ int64_t RingType::getBytes() const {
   return getStages() * (shared ? shared.getBytes() : cast<StatisticsType>(getTile()).getBytes());
 }
 
+LogicalResult StagingType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t bytes) {
+  if (bytes <= 0 || bytes % 128) // C1
+    return emitError() << "expected a positive multiple of 128 bytes, got: " << bytes;
+  return success();
+}
+
 LogicalResult StatisticsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows) {
   if (rows < 16 || rows > 256 || rows % 16) // C1
     return emitError() << "expected statistics of 16 to 256 rows in multiples of 16, got: " << rows;

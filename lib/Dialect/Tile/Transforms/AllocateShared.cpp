@@ -39,6 +39,8 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
         allocate(place, type.getBytes(), type.isSwizzled() ? 1024 : 128);
       if (auto type = dyn_cast<StatisticsType>(place.getType()))
         allocate(place, type.getBytes(), 128);
+      if (auto type = dyn_cast<StagingType>(place.getType()))
+        allocate(place, type.getBytes(), 128);
       if (auto type = dyn_cast<FeedType>(place.getType()))
         allocate(place, type.getBytes(), 16);
       if (auto type = dyn_cast<TableType>(place.getType()))

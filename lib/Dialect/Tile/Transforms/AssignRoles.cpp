@@ -80,7 +80,8 @@ static void produce(PersistOp persist, const DenseMap<Value, Value> &rings) {
       return WalkResult::skip();
     }
     if (isa<CopyBoxOp, WaitOp, ClearOp, HoldOp, MmaQkOp, MmaPvOp, SoftmaxStepOp, NormalizeOp, StoreOp, StoreLseOp,
-            StorePaddingOp, ZeroRowsOp, CopyStatisticsOp, GradScoresOp, RoundOp, ScaleOp>(op))
+            StorePaddingOp, ZeroRowsOp, CopyStatisticsOp, GradScoresOp, RoundOp, ScaleOp,
+            ShareOp, MmaTnOp, AddSumOp, EndSumsOp>(op))
       gone.push_back(op);
     if (auto copy = dyn_cast<CopyStatisticsOp>(op)) {
       OpBuilder b(copy);
@@ -104,7 +105,7 @@ static void produce(PersistOp persist, const DenseMap<Value, Value> &rings) {
 
 /// When is `user` done with the tiles it reads?
 static Operation *endOf(Operation *user) {
-  return isa<MmaQkOp, MmaPvOp>(user) && user->hasOneUse() ? *user->user_begin() : user;
+  return isa<MmaQkOp, MmaPvOp, MmaTnOp>(user) && user->hasOneUse() ? *user->user_begin() : user;
 }
 
 /// Takes the place's tile where it was waited for, and releases it behind its last reader.
@@ -193,10 +194,14 @@ static void sendScalars(PersistOp producer, PersistOp consumer, const IRMapping 
 
 /// Registers of a thread, of the roles that do not compute and of the one that
 /// does: what a multiprocessor has, shared out in eights.
-static std::pair<int64_t, int64_t> registersOf(ConfigAttr config) {
+static std::pair<int64_t, int64_t> registersOf(KernelOp kernel) {
+  ConfigAttr config = kernel.getConfig();
   constexpr int64_t multiprocessor = 64 * 1024, warpgroup = 128, most = 240;
-  int64_t few = config.getWarps() * config.getBlocks() >= 12 ? 32 : 40;
-  int64_t many = (multiprocessor / config.getBlocks() / warpgroup - few) / (config.getWarps() / 4);
+  // What a block is launched with is all there is: who asks for more waits forever.
+  int64_t atLaunch = multiprocessor / config.getBlocks() / kernel.getThreads() / 8 * 8 * kernel.getThreads();
+  bool tight = kernel.getKeys() && config.getWarps() == 8; // accumulators of dK and dV
+  int64_t few = config.getWarps() * config.getBlocks() >= 12 ? 32 : tight ? 40 : 40;
+  int64_t many = (atLaunch / warpgroup - few) / (config.getWarps() / 4);
   return {few, std::min(many / 8 * 8, most)};
 }
 
@@ -217,7 +222,7 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     WalkResult tokens = consumer.walk([](Operation *op) {
       if (destinationOf(op) && !fitsRing(op))
         op->emitOpError("expected a place filled by it alone, one wait beside it, and readers behind that");
-      else if (isa<MmaQkOp, MmaPvOp>(op) && !llvm::all_of(op->getUsers(), llvm::IsaPred<WaitOp>))
+      else if (isa<MmaQkOp, MmaPvOp, MmaTnOp>(op) && !llvm::all_of(op->getUsers(), llvm::IsaPred<WaitOp>))
         op->emitOpError("expected its token to be waited for and not to be carried around a loop");
       else
         return WalkResult::advance();
@@ -228,7 +233,7 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
 
     DenseMap<Value, Value> rings = makeRings(consumer, kernel.getConfig());
     OpBuilder b(consumer);
-    auto [few, many] = registersOf(kernel.getConfig());
+    auto [few, many] = registersOf(kernel);
     auto roles = RolesOp::create(b, consumer.getLoc(), few, many);
     Block &producers = roles.getProducer().emplaceBlock(), &consumers = roles.getConsumer().emplaceBlock();
     IRMapping inProducer;

@@ -182,6 +182,13 @@ private:
         .Case([&](MmaPvOp mma) {
           return start(op, mma.getToken(), mma.getAcc(), {mma.getP(), mma.getV()}, state);
         })
+        .Case([&](MmaTnOp mma) {
+          return start(op, mma.getToken(), mma.getAcc(), {mma.getA(), mma.getB()}, state);
+        })
+        .Case([&](ShareOp o) { return touch(op, o.getHeld(), state, /*write=*/false); })
+        .Case<AddSumOp, LoadSumOp>([&](auto o) {
+          return touch(op, o.getAcc(), state, /*write=*/isa<LoadSumOp>(op));
+        })
         .Case([&](WaitOp w) { return wait(w, state); })
         .Case([&](BarrierOp) {
           state.readers.clear();

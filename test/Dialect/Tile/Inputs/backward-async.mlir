@@ -21,7 +21,7 @@ tile.kernel @overwritten(%f: !tile.ptr<f32>, %p: i64, %n: i32) target("sm_80") g
   %t = tile.copy_statistics %stats, %f pitch(%p) : !tile.statistics<64>
   tile.wait %t : !tile.token<copy>
   // expected-note @below {{which other warps may still be reading here: no wait for a copy lies between}}
-  tile.grad_scores %s, %s, %stats : !tile.frag<64x64, 4>, !tile.statistics<64>
+  tile.grad_scores %s, %s, %stats : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.statistics<64>
   // expected-error @below {{'tile.copy_statistics' op overwrites `stats`}}
   %u = tile.copy_statistics %stats, %f pitch(%p) : !tile.statistics<64>
   tile.wait %u : !tile.token<copy>
@@ -36,7 +36,7 @@ tile.kernel @barred(%f: !tile.ptr<f32>, %p: i64, %n: i32) target("sm_80") grid(d
   %stats = tile.place "stats" : !tile.statistics<64>
   %t = tile.copy_statistics %stats, %f pitch(%p) : !tile.statistics<64>
   tile.wait %t : !tile.token<copy>
-  tile.grad_scores %s, %s, %stats : !tile.frag<64x64, 4>, !tile.statistics<64>
+  tile.grad_scores %s, %s, %stats : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.statistics<64>
   tile.barrier
   %u = tile.copy_statistics %stats, %f pitch(%p) : !tile.statistics<64>
   tile.wait %u : !tile.token<copy>
@@ -53,6 +53,6 @@ tile.kernel @beside(%n: i32) target("sm_90a") grid(dense heads 1)
   %acc = tile.place "acc" : !tile.frag<64x64, 4>
   %stats = tile.place "stats" : !tile.statistics<64>
   %t = tile.mma_pv %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, 72>
-  tile.grad_scores %dp, %s, %stats : !tile.frag<64x64, 4>, !tile.statistics<64>
+  tile.grad_scores %dp, %s, %stats : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.statistics<64>
   tile.wait %t : !tile.token<product>
 }

@@ -9,6 +9,7 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace attn {
 
@@ -23,6 +24,9 @@ struct Computation {
   ProblemOp problem;
   BackwardOp backward; ///< null: forward
 };
+
+/// Columns in which a backward pass adds up dQ, one pass over key tiles.
+inline int64_t sumColumns(int64_t dimQk) { return dimQk <= 32 ? 32 : llvm::alignTo(dimQk, 64); }
 
 /// Rows of the tiles in which a backward pass numbers what it keeps of query rows; query
 /// tiles of its kernels are these or halves of them.
@@ -75,6 +79,7 @@ struct ProblemTensor {
     SegmentsPlusOne,
     Slots,
     Splits,
+    DimSum,     ///< dim_qk, in whole pieces that warpgroups add
     TiledRowsQ, ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
     One,
     Two

@@ -10,7 +10,7 @@ include "mlir/IR/OpAsmInterface.td"
 /// What is known of query rows: of a tile's, or in the registers of a kernel on strips.
 def Tile_AnyStatistics : AnyTypeOf<[Tile_Statistics, Tile_StripRows]>;
 
-def Tile_PrepareOp : Tile_Op<"prepare", [AllTypesMatch<["o", "grad_o"]>]> {
+def Tile_PrepareOp : Tile_Op<"prepare", [AllTypesMatch<["o", "grad_o"]>, AttrSizedOperandSegments]> {
   let summary = "what a backward pass has to know of each query row";
   let description = [{
     The whole program of a kernel of its own, ahead of those that compute gradients: for each
@@ -20,7 +20,8 @@ def Tile_PrepareOp : Tile_Op<"prepare", [AllTypesMatch<["o", "grad_o"]>]> {
         dot(dO, O) - dLSE           (0 there)
 
     the second `pitch` elements behind the first. Rows from `rows` on get +inf and 0 as well, so
-    their probabilities are 0 and whole tiles may be read without a test.
+    their probabilities are 0 and whole tiles may be read without a test. With `clears`,
+    q_tile rows of so many columns of a sum become 0, too.
 
     Constraints:
     - C1: dim is a multiple of 8 from 8 to 256, o has elements of bf16 or f16.
@@ -31,10 +32,11 @@ def Tile_PrepareOp : Tile_Op<"prepare", [AllTypesMatch<["o", "grad_o"]>]> {
     ```
   }];
   let arguments = (ins Tile_FloatPtr:$statistics, I64:$pitch, Tile_Ptr:$o, I64:$o_row, Tile_Ptr:$grad_o,
-                       I64:$grad_o_row, Tile_FloatPtr:$lse, Optional<Tile_FloatPtr>:$grad_lse, I32:$rows, I64Attr:$dim);
+                       I64:$grad_o_row, Tile_FloatPtr:$lse, Optional<Tile_FloatPtr>:$grad_lse, I32:$rows, I64Attr:$dim,
+                       Optional<Tile_FloatPtr>:$sum, OptionalAttr<I64Attr>:$sum_cols);
   let assemblyFormat = [{
     $statistics `pitch` `(` $pitch `)` `from` `(` $o `,` $o_row `,` $grad_o `,` $grad_o_row `)` `lse` `(` $lse `)`
-    (`dlse` `(` $grad_lse^ `)`)? `rows` `(` $rows `)` `dim` $dim attr-dict `:` qualified(type($o))
+    (`dlse` `(` $grad_lse^ `)`)? `rows` `(` $rows `)` `dim` $dim (`clears` `(` $sum^ `)` `columns` $sum_cols)? attr-dict `:` qualified(type($o))
   }];
   let hasVerifier = 1;
 }
@@ -100,23 +102,26 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
   let hasVerifier = 1;
 }
 
-def Tile_GradScoresOp : Tile_Op<"grad_scores", [AllTypesMatch<["grad", "p"]>]> {
+def Tile_GradScoresOp : Tile_Op<"grad_scores"> {
   let summary = "gradients of scores, from those of probabilities";
   let description = [{
     Each x of `grad`, a product of dO and V, becomes p * (x - delta), with the probability (or
-    what it was weighted to) of the same pair and the delta of its query row.
+    what it was weighted to) of the same pair and the delta of its query row. Of probabilities
+    that are held, rounded, for a product as well, no second copy takes up registers.
 
     Constraints:
+    - C2: p has the same rows, columns and warps as grad.
     - C1: as many statistics as there are rows, or columns if turned.
 
     ```mlir
-    tile.grad_scores %dp, %s, %stats turned : !tile.frag<128x64, 8>, !tile.statistics<64>
+    tile.grad_scores %dp, %s, %stats turned : !tile.frag<128x64, 8>, !tile.frag<128x64, 8>, !tile.statistics<64>
     ```
   }];
-  let arguments = (ins Tile_AnyScores:$grad, Tile_AnyScores:$p, Tile_AnyStatistics:$statistics, UnitAttr:$turned);
+  let arguments = (ins Tile_AnyScores:$grad, AnyTypeOf<[Tile_Frag, Tile_Held, Tile_Scores]>:$p,
+                       Tile_AnyStatistics:$statistics, UnitAttr:$turned);
   let assemblyFormat = [{
     $grad `,` $p `,` $statistics (`turned` $turned^)? attr-dict
-    `:` qualified(type($grad)) `,` qualified(type($statistics))
+    `:` qualified(type($grad)) `,` qualified(type($p)) `,` qualified(type($statistics))
   }];
   let hasVerifier = 1;
 }
@@ -130,6 +135,100 @@ def Tile_ScaleOp : Tile_Op<"scale"> {
   }];
   let arguments = (ins Tile_AnySum:$place, F64Attr:$factor);
   let assemblyFormat = "$place `by` $factor attr-dict `:` qualified(type($place))";
+}
+
+//===----------------------------------------------------------------------===//
+// dQ where key tiles are at rest: each adds its part to a sum in global memory
+//===----------------------------------------------------------------------===//
+
+def Tile_ShareOp : Tile_Op<"share", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
+    TypesMatchWith<"the ring's tile", "ring", "tile", "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
+  let summary = "writes a held tile to shared memory, for all warps that compute";
+  let description = [{
+    To the next slot of a ring that nobody fills: each warp writes its rows and waits for the
+    others. Behind it all may read the tile, by the next `tile.share` but one at the latest,
+    so that this one, too, waits for nobody but those who are behind.
+
+    Constraints:
+    - C1: the ring has two stages, of tiles of the held one's rows, columns and element type.
+
+    ```mlir
+    %dS_tile = tile.share %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
+    ```
+  }];
+  let arguments = (ins Tile_Ring:$ring, Tile_Held:$held);
+  let results = (outs Tile_Shared:$tile);
+  let assemblyFormat = "$ring `,` $held attr-dict `:` qualified(type($ring)) `,` qualified(type($held))";
+  let hasVerifier = 1;
+}
+
+def Tile_MmaTnOp : Tile_Op<"mma_tn"> {
+  let summary = "starts acc = A^T B";
+  let description = [{
+    The rows of both are the depth. The result, A's columns by B's, is cut into blocks of 64
+    rows, one for each warpgroup: acc has them one below the other. Where there are fewer blocks
+    of A's columns than warpgroups, B's columns are shared out too.
+
+    Constraints:
+    - C1: A and B are swizzled and have equal rows and element types, A's columns are a multiple of 64; acc has 64 rows
+      a warpgroup, and columns that divide 64 or are a multiple of it, in all B's, rounded up to 64 at most.
+
+    ```mlir
+    %t = tile.mma_tn %dQ, %dS_tile, %K_tile : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$acc, Tile_Shared:$a, Tile_Shared:$b);
+  let results = (outs Tile_ProductToken:$token);
+  let assemblyFormat = [{ $acc `,` $a `,` $b attr-dict `:` qualified(type($acc)) `,` qualified(type($a)) `,` qualified(type($b)) }];
+  let hasVerifier = 1;
+}
+
+def Tile_AddSumOp : Tile_Op<"add_sum"> {
+  let summary = "adds a fragment to a sum in global memory";
+  let description = [{
+    Through shared memory, by a bulk copy that adds, element by element and in no order among
+    blocks. Elements lie as the fragment's threads have them; `tile.load_sum` knows how. What
+    is under way is over by the next `tile.end_sums`.
+
+    Constraints:
+    - C1: the staging place has room for the fragment.
+
+    ```mlir
+    tile.add_sum %sum, %dQ through(%staging) : !tile.frag<128x64, 8>, !tile.staging<32768>
+    ```
+  }];
+  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, Tile_Staging:$staging);
+  let assemblyFormat = [{
+    $sum `,` $acc `through` `(` $staging `)` attr-dict `:` qualified(type($acc)) `,` qualified(type($staging))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_EndSumsOp : Tile_Op<"end_sums"> {
+  let summary = "waits until all that was added is in global memory";
+  let description = [{
+    ```mlir
+    tile.end_sums
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_LoadSumOp : Tile_Op<"load_sum"> {
+  let summary = "reads a fragment from a sum, as `tile.add_sum` left it";
+  let description = [{
+    `columns` are those of the fragments that were added.
+
+    Constraints:
+    - C1: the fragment's columns are a multiple of `columns`, its rows of 64, 16 for each warp.
+
+    ```mlir
+    tile.load_sum %acc, %sum columns 64 : !tile.frag<64x128, 4>
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$acc, Tile_FloatPtr:$sum, I64Attr:$columns);
+  let assemblyFormat = "$acc `,` $sum `columns` $columns attr-dict `:` qualified(type($acc))";
+  let hasVerifier = 1;
 }
 
 #endif // TILE_BACKWARD_OPS

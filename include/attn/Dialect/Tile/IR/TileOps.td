@@ -360,14 +360,15 @@ def Tile_MmaQkOp : Tile_Op<"mma_qk"> {
       have equal columns and element types.
     - C2: of strips, all have as many lanes, and q has elements of f32.
 
-    `negated`: -Q K^T, where a scale is negative and Q cannot be rewritten.
+    `negated`: -Q K^T, where a scale is negative and Q cannot be rewritten. `late`: where Q's
+    parts lie is worked out where they are read, and not kept in registers from tile to tile.
 
     ```mlir
     %t = tile.mma_qk %s, %Q, %K : !tile.frag<128x64, 4>, !tile.shared<128x128xbf16, 136>, !tile.shared<64x128xbf16, 136>
     ```
   }];
   let arguments = (ins Tile_AnyScores:$s, AnyTypeOf<[Tile_Shared, Tile_Held, Tile_Strip]>:$q,
-                       AnyTypeOf<[Tile_Shared, Tile_Strip]>:$k, UnitAttr:$negated);
+                       AnyTypeOf<[Tile_Shared, Tile_Strip]>:$k, UnitAttr:$negated, UnitAttr:$late);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat = [{ $s `,` $q `,` $k attr-dict `:` qualified(type($s)) `,` qualified(type($q)) `,` qualified(type($k)) }];
   let hasVerifier = 1;

@@ -158,6 +158,19 @@ def Tile_Statistics : Tile_Type<"Statistics", "statistics"> {
   }];
 }
 
+def Tile_Staging : Tile_Type<"Staging", "staging"> {
+  let summary = "a place: bytes in shared memory on their way to global memory";
+  let description = [{
+    Constraints:
+    - C1: bytes is a positive multiple of 128.
+
+    Example: `!tile.staging<32768>`.
+  }];
+  let parameters = (ins "int64_t":$bytes);
+  let assemblyFormat = "`<` $bytes `>`";
+  let genVerifyDecl = 1;
+}
+
 def Tile_Feed : Tile_Type<"Feed", "feed"> {
   let summary = "a place: messages of the role that loads to those that compute, one a query tile";
   let description = [{
@@ -330,7 +343,7 @@ def Tile_ProductToken : Tile_TokenOf<"product">;
 def Tile_AnyScores : AnyTypeOf<[Tile_Frag, Tile_Scores]>;
 def Tile_AnySum : AnyTypeOf<[Tile_Frag, Tile_Strip]>;
 def Tile_AnyRows : AnyTypeOf<[Tile_Rows, Tile_StripRows]>;
-def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Statistics, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows, Tile_Table,
+def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Statistics, Tile_Staging, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows, Tile_Table,
                                Tile_Strip, Tile_Scores, Tile_StripRows, Tile_Weights]>;
 
 #endif // TILE_TYPES

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Backward passes of attnc, both ways to dQ, beside cuDNN and FlashAttention-2 (through torch SDPA) in one run.
+
+  bench_backward.py BUILD [--out FILE.jsonl] [--commit HASH] [--filter TEXT] [--quick]
+
+One JSON line a case and peer: milliseconds of the whole pass, what prepares and rounds included, and TFLOP/s at 2.5 times
+the forward pass's operations on visible pairs. The peers of a case take turns, a sample is some launches between two
+CUDA events, and a figure the median of the rounds."""
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+os.environ.setdefault("ATTN_CACHE_DIR", tempfile.mkdtemp(prefix="attnc-cache-"))
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import attnc  # noqa: E402
+import backward  # noqa: E402
+
+parser = argparse.ArgumentParser()
+parser.add_argument("build")
+parser.add_argument("--out")
+parser.add_argument("--commit", default="unknown")
+parser.add_argument("--filter", default="")
+parser.add_argument("--quick", action="store_true", help="3 rounds in place of 9")
+args = parser.parse_args()
+library = attnc.Library(os.path.join(args.build, "lib", "libattnc.so"))
+out = open(args.out, "w") if args.out else None
+torch.manual_seed(0)
+
+MASKS = {"full": ("#attn.full", lambda n: n * n), "causal": ("#attn.causal", lambda n: n * (n + 1) / 2),
+         "causal window1024": ("#attn.band<left = 1023, right = 0>", lambda n: sum(min(i + 1, 1024) for i in range(n)))}
+CASES = [(d, s, mask, "") for d in (64, 128, 256) for s in (1024, 4096, 16384) for mask in ("full", "causal")]
+CASES += [(128, 16384, "causal window1024", ""), (128, 16384, "causal", "#attn.softcap<30.0>"), (128, 16384, "causal", "#attn.alibi")]
+
+
+def emit(**line):
+    text = json.dumps(line)
+    print(text, flush=True)
+    if out:
+        print(text, file=out, flush=True)
+
+
+def name_of(d, s, mask, score):
+    return f"d{d} b{16384 // s} h{2048 // d} s{s} {mask}" + (" " + score.split("<")[0].split(".")[1] if score else "")
+
+
+def make(d, s, mask, score, options):
+    h = 2048 // d
+    return backward.Dense(library, MASKS[mask][0], 16384 // s, s, s, h, h, d, score=f"score([{score}])" if score else "",
+                          options=options)
+
+
+def sample(launch, count):
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(count):
+        launch()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) / count
+
+
+def peers(x, mask, score):
+    stream = torch.cuda.current_stream().cuda_stream
+    found = {"attnc": lambda: x[""].backward.launch(x[""].of_backward, stream),
+             "attnc deterministic": lambda: x["deterministic"].backward.launch(x["deterministic"].of_backward, stream)}
+    if score or "window" in mask:
+        return found
+    q, k, v = (t.transpose(1, 2).detach().requires_grad_() for t in (x[""].q, x[""].k, x[""].v))
+    do = x[""].do.transpose(1, 2)
+    for peer, backend in (("cudnn", SDPBackend.CUDNN_ATTENTION), ("fa2", SDPBackend.FLASH_ATTENTION)):
+        with sdpa_kernel(backend):
+            o = F.scaled_dot_product_attention(q, k, v, is_causal=mask == "causal")
+        found[peer] = lambda o=o: torch.autograd.grad(o, (q, k, v), do, retain_graph=True)
+    return found
+
+
+emit(commit=args.commit, gpu=torch.cuda.get_device_name(), torch=torch.__version__, cuda=torch.version.cuda,
+     cudnn=torch.backends.cudnn.version())
+wanted = [case for case in CASES if args.filter in name_of(*case)]
+with ThreadPoolExecutor(12) as pool:  # all kernels are in the cache before anything is timed
+    def compile_case(case):
+        d, s, mask, score = case
+        h = 2048 // d
+        text = f"attn.problem @p mask({MASKS[mask][0]}) layout(bshd) heads({h}, {h}) dims({d}, {d}) dtype(bf16) " + (
+            f"score([{score}])" if score else "") + "\n"
+        for more in ("", "attn.backward @grads of(@p) ", "attn.backward @grads of(@p) deterministic"):
+            library.compile(text + more)
+    list(pool.map(compile_case, wanted))
+for d, s, mask, score in wanted:
+    flops = 2.5 * 4 * MASKS[mask][1](s) * (16384 // s) * (2048 // d) * d
+    x = {options: make(d, s, mask, score, options) for options in ("", "deterministic")}
+    for one in x.values():
+        one.run()
+    launches = peers(x, mask, score)
+    times = {peer: [] for peer in launches}
+    for turn in range(4 if args.quick else 10):  # the first warms up
+        for peer, launch in launches.items():
+            ms = sample(launch, 2 if s == 16384 else 4)
+            if turn:
+                times[peer].append(ms)
+    for peer, all_ms in times.items():
+        ms = statistics.median(all_ms)
+        emit(peer=peer, case=name_of(d, s, mask, score), bwd_ms=round(ms, 4), bwd_tf=round(flops / ms / 1e9, 1))
+    del x, launches
+    torch.cuda.empty_cache()
