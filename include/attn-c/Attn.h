@@ -42,7 +42,8 @@ ATTN_API int attnVersion(void);
 ATTN_API const char *attnLastError(void);
 
 /*
- * Compiles the problem `name` of the module `mlir` (NULL: its only problem) for
+ * Compiles the problem or backward pass `name` of the module `mlir` (NULL: its only
+ * `attn.backward`; where there is none, its only problem) for
  * `target` ("cpu", "sm_90a", "sm_80", "sm_80:90", ...; NULL: the current GPU, or the CPU if
  * there is none), or finds it in the cache, and loads it. Do this before the
  * launch that matters: a cold compile takes one to two seconds.
@@ -52,7 +53,8 @@ ATTN_API void attnDestroy(attnKernel *kernel);
 
 /*
  * The tensors of a launch, in the order in which attnLaunch takes them: q, k, v, the
- * results o and lse, run-time arrays; of segments ids and positions, then results.
+ * results o and lse, run-time arrays; of a backward pass q, k, v, o, lse, do, dlse if it has
+ * one, the results dq, dk and dv, run-time arrays; of segments ids and positions, then results.
  */
 ATTN_API int attnTensorCount(const attnKernel *kernel);
 ATTN_API const char *attnTensorName(const attnKernel *kernel, int index);

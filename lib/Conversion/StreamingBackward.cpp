@@ -313,7 +313,7 @@ private:
 void attn::writeStreamingBackward(BackwardOp backward, StringRef target, ConfigAttr config) {
   ProblemOp problem = backward.getProblemOp();
   OpBuilder b(backward);
-  SmallVector<StringRef> tensors = {"q", "k", "v", "lse", "do", "dq", "dk", "dv"};
+  SmallVector<StringRef> tensors = {"q", "k", "v", "lse", "do", "dq", "dk", "dv", "statistics"};
   if (backward.getDlse())
     tensors.push_back("dlse");
   KernelGrid grid;

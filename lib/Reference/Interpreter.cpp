@@ -88,7 +88,7 @@ Outputs Interpreter::run(llvm::function_ref<bool(const Row &)> wanted) {
   outputs.known.fill(1);
 
   std::vector<Row> rows;
-  for (int64_t b = 0; b < sizes.batch; ++b)
+  for (int64_t b = 0; b < sequences.size(); ++b)
     for (int64_t h = 0; h < heads; ++h)
       for (int64_t r = 0; r < sequences.queriesOf(b).length; ++r) {
         int64_t token = sequences.queriesOf(b).start + r;
