@@ -13,6 +13,7 @@ sys.path.insert(0, tools)
 sys.dont_write_bytecode = True
 import hopper_figures  # noqa: E402
 import segments_figures  # noqa: E402
+import short_figures  # noqa: E402
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--check", action="store_true")
@@ -148,6 +149,11 @@ def segments_page():
     return segments_figures.page(segments_figures.Run(read(path)), os.path.basename(path), te, table)
 
 
+def short_page():
+    path, crossover = newest("h200-short"), newest("h200-short-crossover")
+    return short_figures.page(read(path), path, read(crossover) if crossover else [], crossover, table) if path else []
+
+
 def hopper_run():
     """The newest run of sm_90a, its file's name, and FlashAttention-3's figures; None without one."""
     path = newest("h200-sm90a")
@@ -164,7 +170,7 @@ def contents():
     page = ["# Performance", "",
             "Written by `tools/performance-page.py` from the recorded runs in [results/](results); do not edit.", "",
             *(hopper_figures.page(*hopper, table) if hopper else []),
-            *few_queries_page(), *segments_page(), *gpu_page(), *device_page(), *fuzz_page(), *cpu_page()]
+            *few_queries_page(), *short_page(), *segments_page(), *gpu_page(), *device_page(), *fuzz_page(), *cpu_page()]
     yield "docs/Performance.md", "\n".join(page).rstrip() + "\n"
     yield "docs/plots/hopper-forward.svg", hopper_figures.plot(hopper[0]) if hopper else None
     with open(os.path.join(root, "README.md")) as f:

@@ -50,7 +50,10 @@ ATTN_API const char *attnLastError(void);
 ATTN_API int attnCompile(const char *mlir, const char *name, const char *target, attnKernel **kernel);
 ATTN_API void attnDestroy(attnKernel *kernel);
 
-/* The tensors of a launch, in order: inputs, results and run-time arrays. */
+/*
+ * The tensors of a launch, in the order in which attnLaunch takes them: q, k, v, the
+ * results o and lse, run-time arrays; of segments ids and positions, then results.
+ */
 ATTN_API int attnTensorCount(const attnKernel *kernel);
 ATTN_API const char *attnTensorName(const attnKernel *kernel, int index);
 ATTN_API int attnTensorIsResult(const attnKernel *kernel, int index);
@@ -59,7 +62,8 @@ ATTN_API int attnTensorIsResult(const attnKernel *kernel, int index);
  * Bytes that attnLaunch needs as `workspace` with such tensors: from their shapes
  * and, as it may depend on how many multiprocessors there are, for the device of
  * the calling thread's context. 0 for most kernels; not for those that share out the
- * keys of few queries (`typical(1, 32768)`, say).
+ * keys of few queries (`typical(1, 32768)`, say) or find their segments themselves
+ * (`segments(64)`).
  */
 ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_t *bytes);
 
@@ -67,7 +71,10 @@ ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tenso
  * Puts the kernel on `stream` (a CUstream or cudaStream_t; ignored on a CPU,
  * where the call returns when the work is done). Allocates nothing, reads no
  * device data, does not synchronise: it can be captured in a CUDA graph. The
- * context of the calling thread is used.
+ * context of the calling thread is used. Results and workspace overlap neither each other
+ * nor an input. With ATTN_CHECK_ARRAYS=1 in the environment it does synchronise, and
+ * cu_seqlens, offsets, lists of tiles and the `status` of segments that make no sense are
+ * an error (on a CPU the first three always).
  *
  * `workspace` may be NULL where attnWorkspaceSize says 0. Else it is memory of the
  * kernel's device, of that size or more, aligned to 16 bytes; the caller owns it, and
@@ -79,7 +86,7 @@ ATTN_API int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, voi
 /* How many kernels this process has compiled so far (cache hits do not count). */
 ATTN_API int64_t attnCompileCount(void);
 
-/* The source that was compiled, and what the GPU compiler said of its resources; owned by the kernel. */
+/* The sources of all its kernels, and what the GPU compiler said of their resources; owned by the kernel. */
 ATTN_API const char *attnSource(const attnKernel *kernel);
 ATTN_API const char *attnResources(const attnKernel *kernel);
 

@@ -81,7 +81,9 @@ std::string Artifact::toJson(bool withSource) const {
                   {"heads", grid.heads},
                   {"persistent", grid.persistent},
                   {"rows", grid.rows},
-                  {"splits", grid.splits}};
+                  {"splits", grid.splits},
+                  {"tiles", grid.tiles},
+                  {"warps", grid.warps}};
   json["notes"] = Json::array();
   for (const auto &[key, value] : notes)
     json["notes"].push_back({key, value});
@@ -150,6 +152,8 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
     reader.read(*grid, "persistent", a.grid.persistent);
     reader.read(*grid, "rows", a.grid.rows);
     reader.read(*grid, "splits", a.grid.splits);
+    reader.read(*grid, "tiles", a.grid.tiles);
+    reader.read(*grid, "warps", a.grid.warps);
   }
   if (const Json *params = reader.field(json, "params"); params && params->is_array()) {
     for (const Json &item : *params) {
@@ -179,6 +183,8 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
     return Error{fmt::format("artifact field `{}` is missing or has the wrong type", reader.bad), {}, {}};
   if (a.grid.qTile == 0)
     return Error{"expected artifact field `q_tile` to be positive, got: 0", {}, {}};
+  if (a.grid.warps == 0)
+    return Error{"expected artifact field `warps` to be positive, got: 0", {}, {}};
   for (const Param &param : a.params) {
     if (param.kind != Param::Kind::TensorMap)
       continue;

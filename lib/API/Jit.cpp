@@ -39,6 +39,21 @@ rt::Result<CompiledProgram> attn::compileThrough(rt::Cache &cache, llvm::StringR
   return buildFitting([&](int fallback) { return compileProgram(text, problem, target, fallback); }, build);
 }
 
+std::string Kernel::getSource() const {
+  std::string text;
+  for (const rt::Artifact &artifact : program.kernels)
+    text += artifact.source;
+  return text;
+}
+
+std::string Kernel::getResources() const {
+  std::string text;
+  for (const auto &binary : compiled)
+    text += (text.empty() ? "" : "; ") +
+            (compiled.size() == 1 ? "" : binary->artifact.name + ": ") + binary->report.str();
+  return text;
+}
+
 rt::Status Kernel::Loaded::load(const std::shared_ptr<const rt::CompiledKernel> &binary) {
   if (binary->artifact.isHost()) {
     auto module = rt::HostModule::load(binary);
@@ -218,6 +233,15 @@ rt::Status Kernel::checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &
     if (cu.empty())
       continue; // dense
     if (llvm::Error bad = checkOffsets(side, cu, offsets, rows))
+      return rt::Error{llvm::toString(std::move(bad))};
+    std::vector<int32_t> tiles, count;
+    if (rt::Status s = contents(fmt::format("tiles_{}", side), tiles); !s)
+      return s;
+    if (tiles.empty())
+      continue;
+    if (rt::Status s = contents("tile_count", count); !s)
+      return s;
+    if (llvm::Error bad = checkTiles(tiles, count[0], offsets.empty() ? cu : offsets, rows, program.signature.fixed.qTile))
       return rt::Error{llvm::toString(std::move(bad))};
   }
   return {};

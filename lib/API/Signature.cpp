@@ -199,6 +199,8 @@ rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, 
   binding.blocks = artifact.grid.blocks(artifact.grid.rows ? sizes.idRows : sizes.batch, sizes.rowsQ, parts);
   if (binding.blocks > INT32_MAX)
     return rt::Error{fmt::format("expected at most 2^31 - 1 blocks, got: {}", binding.blocks)};
+  if (int64_t warps = binding.blocks * artifact.grid.warps; artifact.grid.tiles && warps > INT32_MAX)
+    return rt::Error{fmt::format("expected at most 2^31 - 1 warps of a streaming kernel, got: {}", warps)};
   binding.values.clear();
   size_t maps = 0;
   for (const rt::Param &param : artifact.params) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // attn.problem -> tile.kernel: which sizes, which arguments. The program itself is
-// written by ForwardKernel; that of attn.segments by SegmentsKernel.
+// written by ForwardKernel, or, on strips, by StreamingKernel; that of attn.segments by
+// SegmentsKernel.
 //
 #include "ForwardKernel.h"
 #include "KernelArguments.h"
 #include "SegmentsKernel.h"
+#include "StreamingKernel.h"
 
 namespace attn {
 #define GEN_PASS_DEF_CONVERTATTNTOTILE
@@ -52,27 +54,40 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     }
     if (target == "cpu" && config.getHoldQ()) // a CPU has no registers to hold Q in
       config = config.withHoldQ(false);
+    if (target == "cpu" && config.hasStrips()) // nor lanes: a strip is a thread's
+      config = ConfigAttr::ofStrips(&getContext(), config.getQTile(), config.getKvTile(), config.getPackHeads(),
+                                    /*lanes=*/32, /*warps=*/1, /*blocks=*/1);
     if (failed(checkConfig(problem, config)))
       return failure();
     if (problem.getSegments())
       expandSegments(problem);
     OpBuilder b(problem);
+    // Nothing of them is for Hopper alone: kernels on strips, and those that merge.
+    StringRef generic = target == "sm_90a" ? StringRef("sm_80") : StringRef(target.getValue());
+    if (config.hasStrips()) {
+      writeStreaming(problem,
+                     KernelArguments::ofForward(problem, config, /*boxes=*/false)
+                         .makeKernel(b, problem.getLoc(), problem.getSymName(), generic,
+                                     streamingGrid(problem, config), config),
+                     config);
+      problem.erase();
+      return success();
+    }
     bool boxes = target == "sm_90a";
     bool packed = problem.getQLayout().isPacked();
     Location loc = problem.getLoc();
     writeForward(problem,
                  KernelArguments::ofForward(problem, config, boxes)
-                     .makeKernel(b, loc, problem.getSymName(), target, packed,
-                                 problem.getHeads() / config.getPackHeads(), IntegerAttr(), config),
+                     .makeKernel(b, loc, problem.getSymName(), target,
+                                 {packed, int64_t(problem.getHeads()) / config.getPackHeads(), {}, {}}, config),
                  config);
     if (config.isSplit()) {
-      // Nothing of it is for Hopper alone: it reads few bytes once.
       std::string name = (problem.getSymName() + "_merge").str();
       while (SymbolTable::lookupSymbolIn(getOperation(), name))
         name += "_";
       writeMerge(problem, KernelArguments::ofMerge(problem).makeKernel(
-                              b, loc, name, boxes ? "sm_80" : target.getValue(), packed, problem.getHeads(),
-                              IntegerAttr(), mergeConfig(&getContext())));
+                              b, loc, name, generic, {packed, int64_t(problem.getHeads()), {}, {}},
+                              mergeConfig(&getContext())));
     }
     problem.erase();
     return success();
@@ -80,17 +95,26 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
 
   /// What a target makes of a config that was given by hand.
   LogicalResult checkConfig(ProblemOp problem, ConfigAttr config) {
+    if (problem.getTiles() && config.hasStrips())
+      return problem.emitOpError("expected a config without lanes with tiles, got: ") << config;
     if (std::optional<int64_t> listed = problem.getTiles(); listed && *listed != config.getQueries())
       return problem.emitOpError("expected tiles(")
              << config.getQueries() << "), the queries of a tile of the config in force (or another config), got: tiles("
              << *listed << ") with " << config;
-    if (config.getQTile() == config.getWarps())
-      return problem.emitOpError("expected a q_tile in multiples of 16 * warps, got: ") << config;
     if (int64_t group = problem.getHeads() / problem.getKvHeads(); group % config.getPackHeads())
       return problem.emitOpError("expected pack_heads to divide the ")
              << group << " query heads of a kv head, got: " << config;
-    if (config.getPackHeads() != 1 && dependsOnHead(problem.getMask()))
-      return problem.emitOpError("expected pack_heads = 1 with a mask that differs between heads, got: ") << config;
+    bool sharesWarps = config.hasStrips() && config.getLanes() != 32;
+    if ((config.getPackHeads() != 1 || sharesWarps) && dependsOnHead(problem.getMask()))
+      return problem.emitOpError("expected pack_heads = 1 and, if any, 32 lanes with a mask that differs between heads, got: ")
+             << config;
+    if (config.hasStrips())
+      return success();
+    if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > 256)
+      return problem.emitOpError("expected a config with lanes for head dims beyond 256, got: dim ")
+             << dim << " with " << config;
+    if (config.getQTile() == config.getWarps())
+      return problem.emitOpError("expected a q_tile in multiples of 16 * warps, got: ") << config;
     if (target != "sm_90a") {
       if (config.getWarps() > 8)
         return problem.emitOpError("expected 1, 2, 4 or 8 warps for target `")

@@ -48,17 +48,52 @@ static int64_t headsToPack(ProblemOp problem, int64_t rows) {
   return best;
 }
 
+// Sequences of a few rows, by their bounds or as is typical: then reading them is all there is
+// to do. Measured on an H200 (docs/Schedules/streaming.md): a sequence's time is 0.03 ns for
+// each pair of a row and a key where it is streamed, and 28 ns for each tile of 128 keys where
+// it is not, however few of its rows are there; neither is less than reading takes. Behind
+// the first tile that is what tiles come close to as well, unless rows are so few that one
+// strip has them all. Head dims beyond 256 are streamed in any case.
+static bool isStreamed(ProblemOp problem) {
+  if (problem.getTiles()) // whose order is asked for
+    return false;
+  if (std::max(problem.getDimQk(), problem.getDimV()) > 256)
+    return true;
+  std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
+  if (!queries)
+    return false;
+  int64_t rows = *queries * (problem.getHeads() / problem.getKvHeads()); // that read the same keys
+  return *keys <= 128 ? rows * *keys <= 900 : *keys < 1024 && rows <= 4;
+}
+
+// Measured on an H200 (docs/Schedules/streaming.md). Four keys under way at once, two of them
+// by each lane, are enough with as many warps as registers allow; more lose to less of them.
+static tile::ConfigAttr chooseStrips(ProblemOp problem) {
+  int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
+  bool alone = dependsOnHead(problem.getMask()); // a warp has one head
+  int64_t lanes = alone ? 32 : std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32), own = llvm::divideCeil(dim / 8, lanes);
+  // Rows of a group of lanes share what they read; each costs 16 registers a chunk.
+  int64_t most = own == 1 ? 4 : 2, group = problem.getHeads() / problem.getKvHeads(), pack = 1;
+  for (int64_t heads = 2; heads <= most; ++heads)
+    if (group % heads == 0 && !alone)
+      pack = heads;
+  int64_t queries = std::clamp<int64_t>(most / pack, 1, problem.expectedQueries().value_or(1));
+  int64_t rows = pack * queries, keys = std::min<int64_t>(4, problem.expectedKeys().value_or(4));
+  int64_t blocks = rows * own == 1 ? 10 : rows * own == 2 ? 6 : 4; // of four warps
+  return tile::ConfigAttr::ofStrips(problem.getContext(), rows, keys, pack, lanes, /*warps=*/4, blocks);
+}
+
 // Measured on an H200 (docs/Schedules/hopper-forward.md). Three warpgroups of 64 rows
-// hide each other's exponents, which at 64 columns take as long as the products; at
-// 128 they have registers for 80 keys only, which pays from about 8192 keys on, and
-// under a causal mask if they take turns; not with ALiBi. At 64, where the query tile is longer than
-// the key tile, rows of one tile differ in the tiles they need: walking by warpgroup
-// pays where walks are short, and has registers for 96 keys. Where all sequences are, two small blocks hide each
-// other's beginning and end.
+// hide each other's exponents, which at 64 columns take as long as the products, and
+// more so if they take turns; at 128 they have registers for 80 keys only, which pays
+// from about 8192 keys on. Not with ALiBi. A second slot for Q has the next tile's
+// queries there in time: it pays where all tiles of a grid are alike. At 64, where the
+// query tile is longer than the key tile, rows of one tile differ in the tiles they need:
+// walking by warpgroup pays where walks are short, and has registers for 96 keys. Where
+// all sequences are short, two small blocks hide each other's beginning and end.
 static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   KeyWalk walk(problem.getMask(), MaskScope());
   int64_t typical = problem.getTypicalKv().value_or(4096);
-  bool isShort = typical <= 2048 || walk.isLocal() || problem.getKLayout().isPacked();
   auto config = [&](int64_t warps, int64_t kvTile, bool turns, bool narrow) {
     return tile::ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, /*blocks=*/1)
         .withTurns(turns)
@@ -70,14 +105,18 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
     int64_t warps = rows <= 64 ? 4 : 8, kvTile = dim <= 128 ? 128 : dim <= 192 ? 96 : 80;
     return config(warps, kvTile, false, false).withSplits(0).withPackHeads(headsToPack(problem, 16 * warps));
   }
-  if (dim <= 64)
-    return isShort && walk.hidesKeys() ? config(12, 96, false, /*narrow=*/true) : config(12, 128, false, false);
-  if (dim <= 128 && typical <= 384 && problem.getKLayout().isPacked())
-    return tile::ConfigAttr::get(problem.getContext(), 64, 64, /*warps=*/4, /*blocks=*/2).withStages(2, /*qStages=*/2);
+  bool packed = problem.getKLayout().isPacked();
   bool peaked = llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface m) { return m.peak().has_value(); });
-  if (dim <= 128 && typical >= 8192 && !isShort && !peaked)
-    return config(12, 80, /*turns=*/walk.growsWithRows(), false);
-  return config(8, dim <= 128 ? 128 : dim <= 192 ? 96 : 80, false, false);
+  if (dim <= 64 && walk.hidesKeys() && (typical <= 1024 || walk.isLocal()))
+    return config(12, 96, false, /*narrow=*/true).withStages(2, /*qStages=*/walk.isLocal() ? 1 : 2);
+  if (dim <= 64)
+    return config(12, 128, /*turns=*/!peaked, false).withStages(2, /*qStages=*/packed && !walk.hidesKeys() ? 1 : 2);
+  if (dim <= 128 && typical <= 384 && packed)
+    return tile::ConfigAttr::get(problem.getContext(), 64, 64, /*warps=*/4, /*blocks=*/2).withStages(2, /*qStages=*/2);
+  int64_t qStages = dim <= 128 && !walk.hidesKeys() ? 2 : 1;
+  if (dim <= 128 && typical >= 8192 && !packed && !walk.isLocal() && !peaked)
+    return config(12, 80, /*turns=*/true, false).withStages(2, qStages);
+  return config(8, dim <= 128 ? 128 : dim <= 192 ? 96 : 80, false, false).withStages(2, qStages);
 }
 
 // Measured on an H200 (docs/results). A thread has 255 registers, and the output
@@ -93,6 +132,8 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
 // for most. Not at wide heads with three segments, whose bodies take 1.5 s to
 // compile, nor around 128 under a full mask, where ptxas runs out of registers.
 tile::ConfigAttr attn::chooseConfig(ProblemOp problem, llvm::StringRef target, int64_t arch) {
+  if (isStreamed(problem))
+    return chooseStrips(problem);
   if (target == "sm_90a")
     return chooseHopper(problem);
   auto config = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool holdQ, bool oneBody) {
@@ -114,6 +155,11 @@ tile::ConfigAttr attn::chooseConfig(ProblemOp problem, llvm::StringRef target, i
 }
 
 tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config) {
+  if (config.hasStrips()) {
+    if (config.getKvTile() == 1)
+      return {};
+    return config.withKvTile(config.getKvTile() / 2);
+  }
   if (config.getOneBody() && config.getKvTile() <= 16)
     return {};
   int64_t less = !config.getOneBody() ? 0 : config.getKvTile() >= 64 ? 32 : 16;

@@ -5,8 +5,7 @@
 // everything clever is a later pass.
 //
 #include "ForwardKernel.h"
-#include "KernelBody.h"
-#include "attn/Conversion/KeyWalk.h"
+#include "AttentionBody.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <numeric>
@@ -18,10 +17,10 @@ using namespace attn::tile;
 namespace {
 
 /// Builds the body of one kernel.
-class ForwardKernel : ProblemBody {
+class ForwardKernel : AttentionBody {
 public:
   ForwardKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config)
-      : ProblemBody(problem, kernel), config(config), boxes(kernel.isPersistent()) {}
+      : AttentionBody(problem, kernel, config), boxes(kernel.isPersistent()) {}
 
   void build() {
     declarePlaces();
@@ -69,8 +68,6 @@ private:
     row = place("row", RowsType::get(b.getContext(), config.getQTile(), config.getWarps()));
   }
 
-  Value place(const char *name, Type type) { return PlaceOp::create(b, loc, type, name); }
-
   /// The number of this block's query tile in the grid, of which `tiles` are needed, if
   /// given. The parts of its keys, if it has some, go to blocks that follow each other.
   Index findTile(std::optional<Index> tiles = std::nullopt) {
@@ -112,21 +109,6 @@ private:
     first = q0;
   }
 
-  /// Heads that have tiles of their own.
-  int64_t gridHeads() { return int64_t(problem.getHeads()) / config.getPackHeads(); }
-  Index firstHead(Index gridHead) { return math.mul(gridHead, config.getPackHeads()); }
-
-  /// The same of rows: where heads share a tile, a number for queries and one for heads.
-  Value perRow(Value query, Value head, StringRef name = "") {
-    if (config.getPackHeads() == 1)
-      return query;
-    Location named = name.empty() ? loc : NameLoc::get(b.getStringAttr(name), loc);
-    return PairsOp::create(b, named, PairsType::get(b.getContext(), config.getPackHeads(), query.getType()), query,
-                           head);
-  }
-  Value strideOf(StringRef tensor) { return perRow(args[(tensor + "_row").str()], args[(tensor + "_head").str()]); }
-  Value rowsOf(Index queries) { return math.value(math.mul(queries, config.getPackHeads())); }
-
   bool growsWithRows() {
     MaskScope none;
     return KeyWalk(problem.getMask(), none).growsWithRows();
@@ -136,7 +118,7 @@ private:
   void findPackedTile() {
     std::optional<Index> listed;
     if (problem.getTiles())
-      listed = math.named(load(args["tile_count"], 0), "listed");
+      listed = math.named(math.min(load(args["tile_count"], 0), this->slots(config.getQueries())), "listed");
     Index block = findTile(listed ? std::optional(math.mul(*listed, gridHeads())) : std::nullopt);
     Index slots = listed ? *listed : math.named(this->slots(config.getQueries()), "slots"), slot = 0;
     if (growsWithRows()) {
@@ -265,60 +247,6 @@ private:
             packs ? perRow(wide(int64_t(1)), args["lse_head"]) : Value()};
   }
 
-  /// Where this block's keys lie and how many there are.
-  void findKeys() {
-    int64_t group = problem.getHeads() / problem.getKvHeads();
-    kvHead = math.named(math.floorDiv(h, group), "kv_head");
-    if (problem.getQLayout().isPacked())
-      lenQ = math.named(lengthIn("cu_seqlens_q"), "len_q");
-    if (problem.getKLayout().isPacked()) {
-      firstKey = load(args[problem.getKLayout().getPadded() ? "padded_offsets_kv" : "cu_seqlens_kv"], batch);
-      firstKey = math.named(firstKey, "first_key");
-      scope.lenK = math.named(lengthIn("cu_seqlens_kv"), "len_kv");
-    } else {
-      firstKey = 0;
-      scope.lenK = arg("seqlen_kv");
-    }
-    scope.lenQ = lenQ;
-    scope.batch = batch;
-    scope.head = h;
-    scope.heads = problem.getHeads();
-  }
-
-  /// The run-time arrays that masks ask about.
-  void findArrays() {
-    // What belongs to this sequence and head; positions in it are 32 bits.
-    llvm::StringMap<Value> arrays;
-    for (const MaskOperand &array : distinctOperands(problem.getMask()))
-      if (array.shape != OperandShape::PerSequence)
-        arrays[array.name] = AdvanceOp::create(b, loc, args[array.name], startOf(array));
-    scope.load = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index position) {
-      const MaskOperand &array = operands[operand];
-      if (array.shape == OperandShape::PerSequence)
-        return load(args[array.name], batch);
-      Index length = array.shape == OperandShape::PerQuery ? scope.lenQ : scope.lenK;
-      position = math.min(position, math.sub(length, 1)); // tiles reach over the end
-      return Index(Value(LoadOp::create(b, loc, arrays.lookup(array.name), math.value(position), /*uniform=*/false)));
-    };
-  }
-
-  /// Where in an array with an entry for each position this sequence's and head's are.
-  Value startOf(const MaskOperand &array) {
-    bool perQuery = array.shape == OperandShape::PerQuery;
-    bool packed = (perQuery ? problem.getQLayout() : problem.getKLayout()).isPacked();
-    Value line = packed ? Value() : wide(batch), token = packed ? wide(perQuery ? firstQuery : firstKey) : Value();
-    if (array.heads != OperandHeads::shared) {
-      bool perHead = array.heads == OperandHeads::per_head;
-      Value head = wide(perHead ? h : kvHead);
-      line = line ? add(mul(line, wide(int64_t(perHead ? problem.getHeads() : problem.getKvHeads()))), head) : head;
-    }
-    if (!line)
-      return token;
-    std::string extent = (packed ? "total_" : "seqlen_") + std::string(perQuery ? "q" : "kv");
-    Value start = mul(line, wide(arg(extent)));
-    return token ? add(start, token) : start;
-  }
-
   /// Near its row's last key, scores are the largest: the walk begins there. Not over boxes
   /// of packed keys, of which only a walk's last may reach into the next sequence.
   bool walksBackward() {
@@ -344,22 +272,10 @@ private:
   void buildLoop(KeyWalk &walk, ArrayRef<KeyRun> forward, Value keys, Value values) {
     bool backward = walksBackward();
     SmallVector<KeyRun> runs = backward ? reversed(math, forward) : SmallVector<KeyRun>(forward);
-    SmallVector<Value> bounds;
-    SmallVector<Attribute> segments;
-    for (const KeyRun &run : runs) {
-      for (Index bound : run.bounds)
-        bounds.push_back(math.value(bound));
-      SmallVector<Attribute> tests;
-      for (ArrayRef<int64_t> segment : run.tests)
-        tests.push_back(b.getDenseI64ArrayAttr(segment));
-      segments.push_back(b.getArrayAttr(tests));
-    }
-    if (segments.empty())
-      return; // no row sees any key
-    auto loop =
-        KvLoopOp::create(b, loc, TypeRange(), bounds, ValueRange(), b.getArrayAttr(segments), /*one_body=*/false);
-    Block &body = loop.getBody().emplaceBlock();
-    body.addArguments({b.getI32Type(), b.getI32Type(), b.getI1Type()}, {loc, loc, loc});
+    KvLoopOp loop = makeLoop(runs);
+    if (!loop)
+      return;
+    Block &body = loop.getBody().front();
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&body);
 
@@ -393,83 +309,11 @@ private:
     buildTests(walk, keep.getBody());
   }
 
-  /// An op for each score modifier; returns by what scores are still to be multiplied.
-  double modifyScores(KvLoopOp loop, Index k0) {
-    double factor = scaleOfProducts();
-    OpBuilder before(loop);
-    for (ScoreModifierInterface modifier : problem.getModifiers()) {
-      double within = modifier.smallBelow(factor);
-      auto op =
-          ModifyOp::create(b, loc, s, origin, math.value(k0), within > 0 ? b.getF64FloatAttr(within) : FloatAttr());
-      if (within > 0)
-        writeScore(op.getSmall(), before, factor,
-                   [&](ScoreScope &scope, Score score) { return modifier.emitSmallScore(scope, score); });
-      factor = writeScore(op.getBody(), before, factor,
-                          [&](ScoreScope &scope, Score score) { return modifier.emitScore(scope, score); });
-    }
-    return factor;
-  }
-
-  /// The region of a score: what `emit` makes of the product, which is to be multiplied
-  /// by `factor`. Returns by what the result is.
-  double writeScore(Region &region, OpBuilder &before, double factor,
-                    llvm::function_ref<Score(ScoreScope &, Score)> emit) {
-    Block &block = region.emplaceBlock();
-    Type i32 = b.getI32Type(), f32 = b.getF32Type();
-    block.addArguments({f32, i32, i32, i32, f32}, SmallVector<Location>(5, loc));
-    OpBuilder inside = OpBuilder::atBlockEnd(&block);
-    MaskScope sequence = scope;
-    bool packs = config.getPackHeads() != 1;
-    if (packs) // a row's head is its own
-      sequence.head = block.addArgument(i32, loc);
-    OpBuilder &once = packs ? inside : before;
-    ScoreScope score = {sequence,
-                        int64_t(problem.getHeads()),
-                        FloatMath(once, loc),
-                        FloatMath(inside, loc),
-                        Index(block.getArgument(1)),
-                        Index(block.getArgument(2)),
-                        Index(block.getArgument(3)),
-                        block.getArgument(4),
-                        [&](const ScoreOperand &operand) -> Value { // per head
-                          IndexMath indices(once, loc);
-                          return LoadOp::create(once, loc, b.getF32Type(), args[operand.name],
-                                                indices.value(sequence.head), false);
-                        },
-                        [&](Diagonal diagonal) { return reachOf(problem.getMask(), diagonal); }};
-    Score result = emit(score, {block.getArgument(0), factor});
-    SmallVector<Value> parts = {result.value};
-    if (result.times || result.offset)
-      parts.append({result.times ? result.times : score.each.constant(1),
-                    result.offset ? result.offset : score.each.constant(0)});
-    YieldOp::create(inside, loc, parts);
-    return result.factor;
-  }
-
-  /// The region of an element test: the conditions that `walk` numbers.
-  void buildTests(KeyWalk &walk, Region &region) {
-    OpBuilder::InsertionGuard guard(b);
-    Block &test = region.emplaceBlock();
-    test.addArguments({b.getI32Type(), b.getI32Type()}, {loc, loc});
-    b.setInsertionPointToStart(&test);
-    SmallVector<Value> kept;
-    for (Cond cond : walk.tests(math, Index(test.getArgument(0)), Index(test.getArgument(1))))
-      kept.push_back(math.value(cond));
-    YieldOp::create(b, loc, kept);
-  }
-
   /// The place's rows of a head, from `row` (of the sequence, or of all tokens when packed) on.
   Value copyBox(Value place, StringRef tensor, Index row, Index head) {
     Index sequence = args.contains((tensor + "_batch").str()) ? batch : Index(0);
     return CopyBoxOp::create(b, loc, place, args[(tensor + "_map").str()], math.value(row), math.value(head),
                              math.value(sequence));
-  }
-
-  /// Positive: the sign is in Q by now. A scale of 0 makes every product 0, and
-  /// so does the least float; but a score of -inf has to stay one.
-  double scaleOfProducts() {
-    double scale = std::abs(problem.scaleOrDefault());
-    return scale > 0 ? scale : 0x1p-149;
   }
 
   void storePadding(OpBuilder &at) {
@@ -481,32 +325,13 @@ private:
       StorePaddingOp::create(b, loc, lse, lseStride ? lseStride : wide(int64_t(1)), rowsOf(writeRows), 1);
   }
 
-  //===------------------------------------------------------------------===//
-  // Run-time numbers
-  //===------------------------------------------------------------------===//
-
-  Index load(Value array, Index at) { return Value(LoadOp::create(b, loc, array, math.value(at), /*uniform=*/true)); }
-  /// NOTE: a batch of 0 has slots too (its padding), but one prefix sum only.
-  Index lengthIn(StringRef prefixSums) {
-    Index behind = math.min(math.add(batch, 1), arg("batch"));
-    return math.sub(load(args[prefixSums], behind), load(args[prefixSums], batch));
-  }
-
-  /// The first key of the sequence.
-  Value keyPointer(StringRef tensor) { return rowPointer(tensor, firstKey, batch, kvHead); }
-
-  ConfigAttr config;
   bool boxes; ///< tiles are copied as boxes of tensors, by their maps
-  Value Q, K, V, s, acc, row, held;
-  Value origin; ///< where the tile's rows begin
-  Index batch = 0, h = 0, kvHead = 0;
+  Value Q, K, V, acc, row, held;
   Index q0 = 0;        ///< the tile's first row in its sequence
   Index first = 0;     ///< the same as a row of the tensor
   Index rows = 0;      ///< rows to compute
   Index writeRows = 0; ///< rows to write
-  Index lenQ = 0, firstQuery = 0, firstKey = 0;
-  Index split = 0; ///< which part of the keys
-  MaskScope scope;
+  Index split = 0;     ///< which part of the keys
 };
 
 } // namespace

@@ -59,16 +59,16 @@ KernelArguments KernelArguments::ofSegments(SegmentsOp segments) {
   return arguments;
 }
 
-tile::KernelOp KernelArguments::makeKernel(OpBuilder &b, Location loc, StringRef name, StringRef target, bool packed,
-                                           int64_t heads, IntegerAttr cluster, tile::ConfigAttr config) const {
+tile::KernelOp KernelArguments::makeKernel(OpBuilder &b, Location loc, StringRef name, StringRef target,
+                                           const KernelGrid &grid, tile::ConfigAttr config) const {
   SmallVector<Attribute> names;
   SmallVector<Type> types;
   for (auto &[argument, type] : list) {
     names.push_back(b.getStringAttr(argument));
     types.push_back(type);
   }
-  auto kernel = tile::KernelOp::create(b, loc, name, b.getArrayAttr(names), target, packed, heads, cluster, config,
-                                       IntegerAttr());
+  auto kernel = tile::KernelOp::create(b, loc, name, b.getArrayAttr(names), target, grid.packed, grid.heads, grid.tiles,
+                                       grid.cluster, config, IntegerAttr());
   kernel.getBody().emplaceBlock().addArguments(types, SmallVector<Location>(types.size(), loc));
   return kernel;
 }

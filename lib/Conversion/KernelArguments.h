@@ -12,6 +12,14 @@
 
 namespace attn {
 
+/// How many blocks a kernel's launch has, as `tile.kernel` says it.
+struct KernelGrid {
+  bool packed = false;
+  int64_t heads = 1;
+  mlir::IntegerAttr tiles;   ///< null but for kernels on strips
+  mlir::IntegerAttr cluster; ///< null but for rows
+};
+
 /// Names and types, in order. Tensors: `q`, `k`, `v`, `o` (pointers to the
 /// problem's dtype), `lse` (float32). Arrays (int32): `cu_seqlens_q` and
 /// `padded_offsets_q` of packed layouts, likewise `_kv`, and the mask's own.
@@ -33,9 +41,9 @@ struct KernelArguments {
   /// and `position_rows_kv`, the `queue`.
   static KernelArguments ofSegments(SegmentsOp segments);
 
-  /// A kernel with these arguments and an empty body. `cluster`: null but for rows.
+  /// A kernel with these arguments and an empty body.
   tile::KernelOp makeKernel(mlir::OpBuilder &b, mlir::Location loc, llvm::StringRef name, llvm::StringRef target,
-                            bool packed, int64_t heads, mlir::IntegerAttr cluster, tile::ConfigAttr config) const;
+                            const KernelGrid &grid, tile::ConfigAttr config) const;
 
   llvm::SmallVector<std::pair<std::string, mlir::Type>> list;
 

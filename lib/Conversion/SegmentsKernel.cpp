@@ -113,9 +113,10 @@ void attn::writeSegments(SegmentsOp op, StringRef target, int64_t cluster) {
   OpBuilder b(op);
   // Sizes of tiles are those of the tiles it lists.
   auto config = ConfigAttr::get(b.getContext(), op.getTiles().value_or(128), 128, /*warps=*/16, /*blocks=*/1);
+  KernelGrid grid;
+  grid.cluster = b.getI64IntegerAttr(cluster);
   KernelOp kernel =
-      KernelArguments::ofSegments(op).makeKernel(b, op.getLoc(), op.getSymName(), target,
-                                                 /*packed=*/false, /*heads=*/1, b.getI64IntegerAttr(cluster), config);
+      KernelArguments::ofSegments(op).makeKernel(b, op.getLoc(), op.getSymName(), target, grid, config);
   SegmentsKernel(op, kernel).build();
   op.erase();
 }

@@ -107,10 +107,8 @@ static void addMissingTiles(ProblemOp problem, const Sizes &sizes, std::mt19937_
   if (tensors.count("tiles_q") || tensors.count("tile_count"))
     return;
   const Tensor &bounds = tensors[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"];
-  std::vector<int64_t> offsets(bounds.numElements()), slots;
-  for (auto [i, offset] : llvm::enumerate(offsets))
-    offset = int64_t(bounds.load(i));
-  usedSlots(offsets, sizes.rowsQ, *problem.getTiles(),
+  std::vector<int64_t> slots;
+  usedSlots({bounds.data<int32_t>(), size_t(bounds.numElements())}, sizes.rowsQ, *problem.getTiles(),
             [&](int64_t slot, std::optional<int64_t>, int64_t) { slots.push_back(slot); });
   std::shuffle(slots.begin(), slots.end(), rng);
   int64_t places = extentOf(ProblemTensor::Slots, FixedSizes::of(problem), sizes);

@@ -206,25 +206,14 @@ static int64_t costOf(SegmentsOp op, int64_t lenQ, int64_t lenKv) {
   return cost;
 }
 
-/// Padding before the first sequence is a sequence of its own, and behind the last one too; a
-/// sequence's slots also hold the padding up to the next.
-void reference::usedSlots(llvm::ArrayRef<int64_t> offsets, int64_t rows, int64_t tile, VisitSlot visit) {
-  const int64_t sequences = int64_t(offsets.size()) - 1;
-  for (int64_t b = -1; b <= sequences; ++b) {
-    int64_t begin = b < 0 ? 0 : offsets[b], end = b < sequences ? offsets[b + 1] : rows;
-    int64_t slot = b < 0 ? 0 : begin / tile + b + 1;
-    for (int64_t first = 0; begin + first < end; first += tile)
-      visit(slot++, b >= 0 && b < sequences ? std::optional(b) : std::nullopt, first);
-  }
-}
-
 /// Slots of tiles, those of the sequences that cost most first.
 static std::vector<int64_t> listTiles(SegmentsOp op, const Packed &q, const Packed &kv, int64_t rows, int64_t longest) {
   const int64_t tile = *op.getTiles();
   std::vector<std::pair<int64_t, int64_t>> found; // cost, in steps; slot
   std::optional<int64_t> last;
   int64_t sequenceCost = 0;
-  usedSlots(q.offsets, rows, tile, [&](int64_t slot, std::optional<int64_t> b, int64_t first) {
+  std::vector<int32_t> offsets(q.offsets.begin(), q.offsets.end());
+  usedSlots(offsets, rows, tile, [&](int64_t slot, std::optional<int64_t> b, int64_t first) {
     int64_t lenQ = b ? q.length(*b) : 0;
     if (first < lenQ && b != last)
       last = b, sequenceCost = costOf(op, lenQ, kv.length(*b));

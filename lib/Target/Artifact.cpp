@@ -42,7 +42,8 @@ std::optional<rt::Artifact> attn::toArtifact(KernelOp kernel) {
   artifact.minBlocks = config.getBlocks();
   artifact.clusters = kernel.getCluster().value_or(1);
   artifact.grid = {kernel.getPacked(),    int(config.getQueries()), int(kernel.getHeads()),
-                   kernel.isPersistent(), kernel.hasRows(),         int(config.getSplits())};
+                   kernel.isPersistent(), kernel.hasRows(),         int(config.getSplits()),
+                   int(kernel.getTiles().value_or(0)), int(config.getWarps())};
   std::string text;
   llvm::raw_string_ostream(text) << config;
   artifact.notes.emplace_back("tile.config", text);

@@ -39,7 +39,7 @@ std::string Printer::typeOf(Type type) {
 bool Printer::isInlined(Operation *op) {
   if (isa<arith::ConstantOp, arith::ExtSIOp>(op))
     return true; // a cast costs nothing and reads better where it matters
-  if (op->getNumResults() != 1 || !isMemoryEffectFree(op) || isa<BlockIndexOp>(op))
+  if (op->getNumResults() != 1 || !isMemoryEffectFree(op) || isa<BlockIndexOp, UnitIndexOp>(op))
     return false;
   Value value = op->getResult(0);
   // A value that a loop uses but does not define is worth a line before it.
@@ -131,6 +131,13 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
         return Spelled(typeOf(p.getType()) + "{" + expr(p.getQuery()) + ", " + expr(p.getHead()) + "}", P::Primary);
       })
       .Case<WarpgroupOp>([&](auto) { return Spelled("attn::warpgroup_index()", P::Primary); })
+      .Case([&](UnitIndexOp u) {
+        int64_t warps = u->getParentOfType<KernelOp>().getConfig().getWarps();
+        return Spelled("attn::unit_index<" + std::to_string(warps) + ">()", P::Primary);
+      })
+      .Case([&](SlotIndexOp s) {
+        return Spelled("attn::slot_index<" + std::to_string(s.getLanes()) + ">()", P::Primary);
+      })
       .Case<BlockIndexOp>([&](auto) { return Spelled("attn::block_index()", P::Primary); })
       .Case([&](LoadOp l) {
         std::string element = expr(l.getArray(), P::Primary) + "[" + expr(l.getIndex()) + "]";

@@ -20,8 +20,8 @@ bool attn::isReserved(StringRef name) {
       "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while",
       "xor", "xor_eq",
       // What kernels and their headers call something of their own.
-      "message", "attn_queue", "min", "max", "abs", "tanh", "expf", "printf", "NULL"};
-  return words.contains(name);
+      "message", "attn_queue", "min", "max", "abs", "tanh", "expf", "printf", "NULL", "std"};
+  return words.contains(name) || name.starts_with("ATTN_"); // macros of the headers
 }
 
 void Names::define(Value value, StringRef wish) {

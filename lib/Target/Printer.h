@@ -75,6 +75,8 @@ private:
   void print(tile::SendOp op);
   void print(tile::FillOp op);
   void print(tile::TakeOp op);
+  void print(tile::FetchOp op);
+  void print(tile::PadRowsOp op);
   // Segments.
   void print(tile::TokensOp op);
   void print(tile::RowIndexOp op);
@@ -113,6 +115,7 @@ private:
   double scale = 0; ///< of the softmax step, for the LSE
   int indent = 0;
   bool hopper = false; ///< kernels with roles, whose products run asynchronously
+  bool rolled = false; ///< loops are to stay loops
   bool unsupported = false;
 };
 

@@ -38,8 +38,8 @@ void Printer::printScalar(Operation *op) {
     return;
   Value value = op->getResult(0);
   StringRef wish = Names::wishOf(value);
-  if (isa<BlockIndexOp>(op))
-    wish = "block";
+  if (isa<BlockIndexOp, UnitIndexOp>(op))
+    wish = isa<UnitIndexOp>(op) ? "unit" : "block";
   std::string text = spell(op).first;
   names.define(value, wish.empty() ? "x" : wish);
   std::string type = typeOf(value.getType());
@@ -52,7 +52,7 @@ void Printer::printScalar(Operation *op) {
 void Printer::printOp(Operation *op) {
   auto name = [&](Value v) { return names.of(v); };
   llvm::TypeSwitch<Operation *>(op)
-      .Case<PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
+      .Case<FetchOp, PadRowsOp, PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
             MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, MergeOp, RepairOp, RolesOp, PersistOp, SendOp, FillOp, TakeOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
             PairSegmentsOp, ListTilesOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
@@ -106,6 +106,17 @@ void Printer::print(PlaceOp op) {
         text << "attn::Held<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
              << t.getWarps() << "> " << names.of(op.getResult());
       })
+      .Case([&](StripType t) {
+        text << "attn::Strip<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "
+             << t.getLanes() << "> " << names.of(op.getResult());
+      })
+      .Case([&](ScoresType t) {
+        text << "attn::Scores<" << t.getRows() << ", " << t.getCols() << ", " << t.getLanes() << "> "
+             << names.of(op.getResult());
+      })
+      .Case([&](StripRowsType t) {
+        text << "attn::StripRows<" << t.getRows() << ", " << t.getLanes() << "> " << names.of(op.getResult());
+      })
       .Case([&](FragType t) {
         text << "attn::Frag<" << t.getRows() << ", " << t.getCols() << ", " << t.getWarps() << "> "
              << names.of(op.getResult());
@@ -134,6 +145,17 @@ void Printer::print(CopyAsyncOp op) {
     os << "if (" << expr(op.getWhen()) << ") ";
   os << "attn::copy_async<" << op.getDim() << ">(" << names.of(op.getDst()) << ", " << expr(op.getSrc()) << ", "
      << expr(op.getStride()) << ", " << expr(op.getRows()) << ");\n";
+}
+
+void Printer::print(FetchOp op) {
+  line() << "attn::fetch(" << names.of(op.getDst()) << ", " << expr(op.getSrc()) << ", " << expr(op.getStride()) << ", "
+         << expr(op.getRows()) << ");\n";
+}
+
+void Printer::print(PadRowsOp op) {
+  line() << "attn::pad_rows<" << op.getDim() << ", " << op.getLanes() << ">(" << expr(op.getDst()) << ", "
+         << expr(op.getStride()) << ", " << expr(op.getBegin()) << ", " << expr(op.getEnd()) << ", "
+         << expr(op.getStep()) << ");\n";
 }
 
 void Printer::print(WaitOp op) {
@@ -271,9 +293,10 @@ void Printer::print(MergeOp op) {
 
 void Printer::print(scf::ForOp op) {
   size_t mark = names.mark();
-  names.define(op.getInductionVar(), "j");
+  auto named = dyn_cast<NameLoc>(op.getInductionVar().getLoc());
+  names.define(op.getInductionVar(), named ? named.getName().getValue() : "j");
   std::string j = names.of(op.getInductionVar()).str();
-  if (hopper) // a turn is thousands of instructions, or a wait
+  if (rolled) // a turn is thousands of instructions, or a wait
     os << "#pragma unroll 1\n";
   std::string step = isConstantIntValue(op.getStep(), 1) ? "++" + j : j + " += " + expr(op.getStep());
   line() << "for (int " << j << " = " << expr(op.getLowerBound()) << "; " << j << " < "
@@ -345,10 +368,12 @@ void Printer::printHostEntry(KernelOp kernel) {
 
 void Printer::print(KernelOp kernel) {
   hopper = kernel.isPersistent();
+  rolled = hopper || (kernel.isStreaming() && kernel.getTarget() != "cpu");
   os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << ", " << kernel.getConfig() << "\n#include \""
-     << (kernel.hasRows() ? "attn/rows.h"
-         : hopper         ? "attn/hopper.h"
-                          : "attn/tile.h")
+     << (kernel.hasRows()       ? "attn/rows.h"
+         : kernel.isStreaming() ? "attn/strip.h"
+         : hopper               ? "attn/hopper.h"
+                                : "attn/tile.h")
      << "\"\n\n";
   printSignature(kernel);
   printBlock(kernel.getBody().front());

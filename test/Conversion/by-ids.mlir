@@ -23,7 +23,8 @@ attn.segments @causal_segments mask(#attn.full) segments(4)
 
 // CHECK-LABEL: tile.kernel @listed(
 // CHECK-SAME: %cu_seqlens_kv: !tile.ptr<i32>, %tiles_q: !tile.ptr<i32>, %tile_count: !tile.ptr<i32>, %batch: i32,
-// CHECK: %listed = tile.load uniform %tile_count[%c0{{.*}}]
+// CHECK: tile.load uniform %tile_count[%c0{{.*}}]
+// CHECK: %listed = arith.minsi
 // CHECK: %[[N:.+]] = arith.muli %listed, %c16_i32
 // CHECK: %block = tile.block_index below(%[[N]])
 // CHECK: %[[AT:.+]] = arith.divui %block, %c16_i32

@@ -11,7 +11,7 @@
 // The roles of every kernel meet in the same places.
 // CHECK-LABEL: tile.kernel @full
 // CHECK-SAME: shared {{[0-9]+}} {
-// CHECK-DAG: %Q = tile.place "Q" at 0 barriers {{[0-9]+}} : !tile.ring<1, <{{.*}}, swizzled>>
+// CHECK-DAG: %Q = tile.place "Q" at 0 barriers {{[0-9]+}} : !tile.ring<2, <{{.*}}, swizzled>>
 // CHECK-DAG: %K = tile.place "K" at {{[0-9]+}} barriers {{[0-9]+}} : !tile.ring<2, <{{.*}}, swizzled>>
 // CHECK-DAG: %V = tile.place "V" at {{[0-9]+}} barriers {{[0-9]+}} : !tile.ring<2, <{{.*}}, swizzled>>
 // CHECK-DAG: %feed = tile.place "feed" at {{[0-9]+}} : !tile.feed<{{[0-9]+}}>

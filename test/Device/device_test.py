@@ -132,6 +132,53 @@ def test_graph_replay_with_changed_lengths():
     report("CUDA graph replayed with 20 other sets of lengths", worst < 0.01, rel_err=worst)
 
 
+def test_graph_replay_with_changed_ids():
+    """Metadata and attention captured as one launch; ids and positions change between replays, padding is NaN."""
+    rows, tokens, heads, dim, most = 2, 1500, 2, 64, 12
+    kernel = library.compile(f"attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads({heads}) dims({dim}) "
+                             f"dtype(bf16) segments({most})")
+    q, k, v = (randn(rows * tokens, heads, dim) for _ in "qkv")
+    o, lse = torch.empty_like(q), torch.empty(heads, rows * tokens, device="cuda")
+    ids, positions = (torch.zeros(rows, tokens, device="cuda", dtype=torch.int32) for _ in range(2))
+    status = torch.full((rows,), -1, device="cuda", dtype=torch.int32)
+    bound = kernel.bind(q=q, k=k, v=v, o=o, lse=lse, ids_q=ids, positions_q=positions, ids_kv=ids,
+                        positions_kv=positions, status=status)
+    kernel.launch(bound, torch.cuda.current_stream().cuda_stream)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kernel.launch(bound, torch.cuda.current_stream().cuda_stream)
+    generator, worst, good = torch.Generator().manual_seed(3), 0.0, True
+    for _ in range(10):
+        made, where = torch.zeros(rows, tokens, dtype=torch.int32), torch.zeros(rows, tokens, dtype=torch.int32)
+        for row in range(rows):
+            at = 0
+            for segment in torch.randperm(most, generator=generator).tolist():
+                begin = at + int(torch.randint(0, 20, (), generator=generator))
+                at = min(tokens, begin + int(torch.randint(0, 2 * tokens // most, (), generator=generator)))
+                made[row, begin:at] = segment + 1
+                where[row, begin:at] = torch.arange(max(at - begin, 0))
+        ids.copy_(made), positions.copy_(where)
+        poison = (ids == 0).reshape(-1)
+        inputs = [torch.where(poison[:, None, None], math.nan, x) for x in (q, k, v)]
+        kept = [x.clone() for x in (q, k, v)]
+        for tensor, poisoned in zip((q, k, v), inputs):
+            tensor.copy_(poisoned)
+        o.fill_(math.nan), lse.fill_(math.nan)
+        graph.replay()
+        torch.cuda.synchronize()
+        for tensor, clean in zip((q, k, v), kept):
+            tensor.copy_(clean)
+        visible = (ids[:, :, None] == ids[:, None, :]) & (ids[:, :, None] > 0) & (positions[:, :, None] >= positions[:, None, :])
+        shaped = [x.reshape(rows, tokens, heads, dim).double() for x in (q, k, v)]
+        scores = torch.einsum("bqhd,bkhd->bhqk", shaped[0], shaped[1]) / math.sqrt(dim)
+        weights = torch.nan_to_num(scores.masked_fill(~visible[:, None], -math.inf).softmax(-1))
+        expected = torch.einsum("bhqk,bkhd->bqhd", weights, shaped[2]).reshape(o.shape)
+        worst = max(worst, ((o.double() - expected).norm() / expected.norm()).item())
+        good &= bool((o[poison] == 0).all()) and bool((lse[:, poison] == -math.inf).all()) and not status.any()
+    report("CUDA graph by ids, replayed with 10 other sets", worst < 0.01 and good, rel_err=worst)
+
+
 def test_one_compile_for_all_lengths():
     before = library.c.attnCompileCount()
     generator = torch.Generator().manual_seed(2)

@@ -81,8 +81,9 @@ public:
     double size = largestScore;
     for (ScoreModifierInterface modifier : problem.getModifiers())
       if (auto softcap = llvm::dyn_cast<SoftcapAttr>(modifier)) {
-        size = std::min(size, softcap.getCap().convertToDouble());
-        scoreError += 0x1p-17 * size; // the polynomial's
+        double cap = softcap.getCap().convertToDouble();
+        size = std::min(size, cap);
+        scoreError += 0x1p-17 * size + 0x1p-22 * cap; // the polynomial's, or that of tanh by exponentials
       } else {
         size += made.sizes.rowsQ + made.sizes.rowsKv; // no slope is above 1
         scoreError += 0x1p-21 * size;

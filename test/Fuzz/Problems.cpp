@@ -68,6 +68,18 @@ static std::pair<Lengths, Lengths> lengths(Random &random, int64_t sizeClass) {
   }
 }
 
+/// Many sequences of a few rows, empty ones among them.
+static std::pair<Lengths, Lengths> shortLengths(Random &random) {
+  int64_t count = random.pick<int64_t>({1, 3, 7, 9, random.between(2, 60), 257}), most = random.between(1, 20);
+  bool single = random.oneIn(2); // one query each, as in cross attention
+  std::pair<Lengths, Lengths> both;
+  for (int64_t i = 0; i < count; ++i) {
+    both.first.push_back(random.oneIn(8) ? 0 : single ? 1 : random.between(1, most));
+    both.second.push_back(random.oneIn(8) ? 0 : random.between(1, most));
+  }
+  return both;
+}
+
 static void printLengths(llvm::raw_ostream &os, const char *name, const Lengths &lengths) {
   os << name << " [";
   llvm::interleaveComma(lengths, os);
@@ -231,7 +243,8 @@ Problem attn::fuzz::makeProblem(ProblemOp problem, uint64_t kernelSeed, uint64_t
   Random random(kernelSeed, number + 1);
   Problem made;
   llvm::raw_string_ostream os(made.description);
-  auto [lengthsQ, lengthsKv] = lengths(random, (number + kernelSeed) % 13);
+  bool isShort = problem.getBoundQ() && (number + kernelSeed) % 2;
+  auto [lengthsQ, lengthsKv] = isShort ? shortLengths(random) : lengths(random, (number + kernelSeed) % 13);
   int64_t batch = lengthsQ.size();
   made.sizes = {batch, addSide(random, "q", problem.getQLayout(), lengthsQ, made.exact),
                 addSide(random, "kv", problem.getKLayout(), lengthsKv, made.exact)};

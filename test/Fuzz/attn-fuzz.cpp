@@ -5,6 +5,7 @@
 //
 #include "Compare.h"
 #include "Kernels.h"
+#include "Random.h"
 #include "attn-rt/Driver.h"
 #include "attn/API/RunTensors.h"
 #include "attn/Conversion/AttnToTile.h"
@@ -33,6 +34,7 @@ static cl::opt<int64_t> onlyProblem("problem-seed", cl::desc("rerun this problem
 static cl::opt<unsigned> threadCount("threads", cl::desc("kernels compiled and run at a time; default: all CPUs"),
                                      cl::init(0));
 static cl::opt<bool> fewQueries("few-queries", cl::desc("share out keys among blocks and pack heads into tiles"));
+static cl::opt<bool> shortSequences("short", cl::desc("stream short sequences, whose bounds may be wrong"));
 static cl::opt<std::string> jsonFile("json", cl::desc("append the summary to this file"));
 static cl::opt<bool> verbose("verbose", cl::desc("a line for each problem"));
 
@@ -68,6 +70,12 @@ struct Summary {
 /// The problem's text with the heuristic's sizes, but as for few queries: keys shared
 /// out, to few blocks, to as many as there are tiles, and to far more, so that parts
 /// are empty; some or all heads of a group in a tile; or one of the two.
+static std::string textOf(ProblemOp problem) {
+  std::string text;
+  llvm::raw_string_ostream(text) << problem;
+  return text;
+}
+
 static std::string forFewQueries(ProblemOp problem, const Target &target, uint64_t kernelSeed) {
   constexpr int64_t counts[] = {2, 1, 3, 4, 5, 7, 1, 16, 33, 200};
   int64_t group = problem.getHeads() / problem.getKvHeads(), packed = kernelSeed % 3 ? group : 1;
@@ -80,9 +88,33 @@ static std::string forFewQueries(ProblemOp problem, const Target &target, uint64
   tile::ConfigAttr config = chooseConfig(problem, target.family, target.arch);
   config = config.withPackHeads(std::max<int64_t>(packed, 1));
   problem.setConfigAttr(config.withSplits(counts[kernelSeed % std::size(counts)]));
-  std::string text;
-  llvm::raw_string_ostream(text) << problem;
-  return text;
+  return textOf(problem);
+}
+
+/// The problem's text with bounds on its sequences, of which most are longer, head dims up
+/// to 512, and either what the heuristic streams it with or any rows and keys at a time.
+static std::string forShortSequences(ProblemOp problem, const Target &target, uint64_t kernelSeed) {
+  Random random(kernelSeed, 3);
+  auto bound = [&] { return uint64_t(random.pick<int64_t>({1, 1, 2, 3, 5, 8, 16, 17, 40})); };
+  problem.setBoundQ(bound());
+  problem.setBoundKv(bound());
+  if (random.oneIn(4))
+    problem.setDimQk(8 * random.between(1, 64));
+  if (random.oneIn(4))
+    problem.setDimV(8 * random.between(1, 64));
+  tile::ConfigAttr config = chooseConfig(problem, target.family, target.arch);
+  if (config.hasStrips() && random.oneIn(2))
+    return textOf(problem);
+  int64_t group = problem.getHeads() / problem.getKvHeads(), pack = random.pick<int64_t>({1, 2, 3, 4});
+  pack = group % pack ? 1 : pack;
+  int64_t chunks = std::max(problem.getDimQk(), problem.getDimV()) / 8;
+  int64_t least = chunks > 16 ? 8 : chunks > 4 ? 2 : 1, lanes = std::min<int64_t>(32, least << random.between(0, 4));
+  if (dependsOnHead(problem.getMask())) // a warp has one head
+    pack = 1, lanes = 32;
+  problem.setConfigAttr(tile::ConfigAttr::ofStrips(problem.getContext(), pack * random.between(1, 4 / pack),
+                                                   random.between(1, 6), pack, lanes,
+                                                   random.pick<int64_t>({1, 2, 4, 8}), /*blocks=*/1));
+  return textOf(problem);
 }
 
 static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summary) {
@@ -91,6 +123,8 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
   auto module = compilation.parse(kernelCase.text, "fuzz");
   if (module && fewQueries)
     kernelCase.text = forFewQueries(*(**module).getOps<ProblemOp>().begin(), target, kernelSeed);
+  if (module && shortSequences)
+    kernelCase.text = forShortSequences(*(**module).getOps<ProblemOp>().begin(), target, kernelSeed);
   auto kernel =
       module ? Kernel::create(kernelCase.text, "", target) : rt::Result<std::shared_ptr<Kernel>>(module.error());
   if (!kernel) {

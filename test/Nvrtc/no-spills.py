@@ -7,7 +7,7 @@ Compiles each kernel with `attn-translate --compile`, two at a time, and prints
 the offenders. The matrix: every mask with every head dim on three chips; packed
 layouts, float16, d_qk != d_v, a chip with little shared memory and, on two chips,
 score modifiers and the rarer masks in samples. And segments: each kind of mask,
-with and without a window, with all results and with few.
+with and without a window, with all results and with few. And short sequences, streamed.
 """
 import os
 import re
@@ -44,6 +44,7 @@ SAMPLED = {  # head dims and chips take turns
 MODIFIED = {  # masks with something done to scores
     "softcap": ("causal", "#attn.softcap<30.0>"),
     "alibi": ("causal", "#attn.alibi"),
+    "biases": ("causal", '#attn.head_scale<"t">, #attn.relative_bias<"table", 128>, #attn.bias<"bias", bhqk>'),
     "softcap_alibi": ("full", "#attn.softcap<50.0>, #attn.alibi<bottom_right>"),
 }
 SEGMENTS = {  # masks, and how many segments with what else
@@ -54,6 +55,14 @@ SEGMENTS = {  # masks, and how many segments with what else
     "window": ("#attn.band<left = 1023, right = 0>", "segments(256) tiles(128)"),
     "aligned_window": ("#attn.band<left = 1023, right = 0, bottom_right>", "segments(256) maps tiles(16)"),
     "both_sides": ("#attn.band<left = 7, right = 9>", "segments(1) maps tiles(256)"),
+}
+
+
+STREAMED = {  # short sequences: a bound on queries and one on keys
+    "short_full": ("full", "1, 16"),
+    "short_causal": ("bottom_right", "4, 16"),
+    "short_window": ("window", "16"),
+    "short_alibi": ("alibi", "1, 40"),
 }
 
 
@@ -85,6 +94,9 @@ def cases():
     for mask in SPLIT:
         for d in (64, 128, 256):
             chosen |= {(chip, mask, "bshd", d, d, "bf16") for chip in ("sm_90a", "sm_80")}
+    for i, mask in enumerate(STREAMED):
+        for j, d in enumerate((8, 64, 80, 128, 256, 320, 512)):
+            chosen.add((CHIPS[(i + j) % 4], mask, "thd padded", d, d, ("bf16", "f16")[i % 2]))
     for chip, tiles in LISTED.items():
         chosen |= {(chip, "causal", "thd listed", d, d, "bf16") for d in tiles}
     for chip in (*CHIPS, SMALL_CHIP):
@@ -107,12 +119,13 @@ def compile_one(folder, case):
     if layout == "segments":
         text = "attn.segments @{} mask({}) {}\n".format(name_of(case), *SEGMENTS[mask])
     else:
-        typical = " typical(16, 32768)" if mask in SPLIT else ""
+        hint = " typical(16, 32768)" if mask in SPLIT else f" bounds({STREAMED[mask][1]})" if mask in STREAMED else ""
         if layout == "thd listed":
-            layout, typical = "thd", f" tiles({LISTED[chip][d]})"
-        mask, modifiers = MODIFIED.get(SPLIT.get(mask, mask), (SPLIT.get(mask, mask), ""))
+            layout, hint = "thd", f" tiles({LISTED[chip][d]})"
+        mask = STREAMED[mask][0] if mask in STREAMED else SPLIT.get(mask, mask)
+        mask, modifiers = MODIFIED.get(mask, (mask, ""))
         text = (f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED)[mask]}) layout({layout}) heads(16, 4) "
-                f"dims({d}, {e}) dtype({dtype}) score([{modifiers}]){typical}\n")
+                f"dims({d}, {e}) dtype({dtype}) score([{modifiers}]){hint}\n")
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     run = subprocess.run(["attn-translate", "--compile", "--quiet", "--target", chip, path], capture_output=True,

@@ -27,6 +27,12 @@ static void grid() {
   EXPECT(a.blocksToStart(1000, 132) == 264 && a.blocksToStart(100, 132) == 100);
   EXPECT(a.blocksToStart(int64_t(1) << 40, 132) == 264);
   EXPECT((GridRule{false, 128, 16, true}.blocks(4, 1000) == 16 * 4 * 8), "the work is the same");
+  GridRule streaming{false, 1, 8, false, false, 1, /*tiles=*/2, /*warps=*/4}, packed = streaming;
+  packed.packed = true;
+  EXPECT(streaming.blocks(5, 1000) == 20 && streaming.blocks(0, 1000) == 0, "warps, whatever the lengths");
+  EXPECT(packed.blocks(5, 1000) == 20 && packed.blocks(0, 1000) == 4, "padding has to be written");
+  streaming.heads = 3;
+  EXPECT(streaming.blocks(1, 1) == 2, "the last block has warps to spare");
   a.grid = {false, 128, 1, false, true};
   EXPECT(a.blocksToStart(7, 132) == 7 && a.blocksToStart(0, 132) == 0);
   a.clusters = 16;

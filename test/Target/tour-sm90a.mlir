@@ -21,10 +21,10 @@
 // CHECK-NEXT: const __grid_constant__ attn::TensorMap v_map, int blocks, unsigned *queue) {
 
 // What roles share: rings (tiles, then barriers) and the feed.
-// CHECK-NEXT: attn::Ring<attn::bf16, [[#QT]], 64, 1> Q(0, [[#BARRIERS:]]);
-// CHECK-NEXT: attn::Ring<attn::bf16, [[#KT]], 64, 2> K([[#mul(QT,128)]], [[#BARRIERS+16]]);
-// CHECK-NEXT: attn::Ring<attn::bf16, [[#KT]], 64, 2> V([[#mul(QT,128)+mul(KT,256)]], [[#BARRIERS+48]]);
-// CHECK-NEXT: attn::Feed<[[#WORDS:]]> feed([[#BARRIERS+80]]);
+// CHECK-NEXT: attn::Ring<attn::bf16, [[#QT]], 64, [[#QS:]]> Q(0, [[#BARRIERS:]]);
+// CHECK-NEXT: attn::Ring<attn::bf16, [[#KT]], 64, 2> K([[#mul(mul(QT,QS),128)]], [[#BARRIERS+mul(QS,16)]]);
+// CHECK-NEXT: attn::Ring<attn::bf16, [[#KT]], 64, 2> V([[#mul(mul(QT,QS),128)+mul(KT,256)]], [[#BARRIERS+mul(QS,16)+32]]);
+// CHECK-NEXT: attn::Feed<[[#WORDS:]]> feed([[#BARRIERS+mul(QS,16)+64]]);
 // CHECK-NEXT: attn::begin_roles(Q, K, V, feed);
 // CHECK-NEXT: if (attn::is_{{producer|consumer}}()) {
 // CHECK-NOT: <<UNSUPPORTED
@@ -54,6 +54,7 @@
 
 // Consumers have their own registers, and scalars from messages: no search, no load.
 // CONSUMER: attn::take_registers<{{[0-9]+}}>();
+// CONSUMER-NEXT: attn::begin_turns();
 // CONSUMER-NEXT: attn::Held<attn::bf16, [[#QT:]], [[#KT:]], [[#WARPS:]]> p;
 // CONSUMER-NEXT: attn::Frag<[[#QT]], [[#KT]], [[#WARPS]]> s;
 // CONSUMER-NEXT: attn::Frag<[[#QT]], 64, [[#WARPS]]> acc;
@@ -89,13 +90,16 @@
 // CONSUMER-NEXT: attn::round(p, s);
 // CONSUMER-NEXT: }
 
-// Two products under way; one may still be when the scores are there, none at the end.
+// Two products under way, begun while the other warpgroups are at their exponents; one may still be
+// when the scores are there, none at the end.
 // CONSUMER-NEXT: #pragma unroll 1
 // CONSUMER-NEXT: for (int j = 1; j < [[SEEN:.*]]; ++j) {
+// CONSUMER-NEXT: attn::take_turn();
 // CONSUMER-NEXT: const auto K_tile = attn::take(K);
 // CONSUMER-NEXT: attn::mma_qk(s, Q_tile, K_tile);
 // CONSUMER-NEXT: const auto V_tile = attn::take(V);
 // CONSUMER-NEXT: attn::mma_pv(acc, p, V_tile);
+// CONSUMER-NEXT: attn::pass_turn();
 // CONSUMER-NEXT: attn::wait_products<1>(s);
 // CONSUMER-NEXT: attn::release(K);
 // CONSUMER-NEXT: attn::wait_products<0>(acc);
@@ -107,6 +111,7 @@
 // CONSUMER-NEXT: #pragma unroll 1
 // CONSUMER-NEXT: for (int j = [[SEEN]]; j < attn::max([[END]], 1); ++j) {
 // CONSUMER: attn::mma_pv(acc, p, V_tile);
+// CONSUMER-NEXT: attn::pass_turn();
 // CONSUMER-NEXT: attn::wait_products<1>(s);
 // CONSUMER-NEXT: attn::release(K);
 // CONSUMER-NEXT: attn::wait_products<0>(acc);

@@ -12,6 +12,11 @@ std::string Case::problem(const std::string &config) const {
   std::string layout = lengths.empty() ? "bshd" : "thd";
   std::string given = config.empty() ? "" : fmt::format(" config({})", config);
   std::string modifiers = score.empty() ? "" : fmt::format(" score([{}])", score);
+  if (!queries.empty()) {
+    auto longest = [](const std::vector<int64_t> &rows) { return *std::max_element(rows.begin(), rows.end()); };
+    return fmt::format("attn.problem @bench mask({}) layout(thd) heads({}, {}) dims({}) dtype(bf16){} bounds({}, {}){}\n",
+                       mask, heads, kvHeads, dim, modifiers, longest(queries), longest(lengths), given);
+  }
   int64_t typical =
       lengths.empty() ? seqlen : std::accumulate(lengths.begin(), lengths.end(), int64_t(0)) / lengths.size();
   return fmt::format("attn.problem @bench mask({}) layout({}) heads({}, {}) dims({}) dtype(bf16){} typical({}){}\n",
@@ -21,7 +26,7 @@ std::string Case::problem(const std::string &config) const {
 reference::InputSizes Case::sizes() const {
   reference::InputSizes sizes;
   sizes.batch = batch, sizes.seqlenQ = sizes.seqlenKv = seqlen;
-  sizes.lengthsQ = sizes.lengthsKv = lengths;
+  sizes.lengthsQ = queries.empty() ? lengths : queries, sizes.lengthsKv = lengths;
   sizes.padding = 0;
   return sizes;
 }
@@ -91,6 +96,36 @@ std::vector<Case> attn::allCases() {
          randomDocuments(32768, count)});
   add({"packed", "T32768 h16 d128 docs8 causal swa1024", "#attn.band<left = 1024, right = 0>", 16, 16, 128, 1, 0,
        randomDocuments(32768, 8)});
+
+  auto few = [&](int64_t dim, int64_t heads, int64_t kvHeads, std::string what, int64_t queries,
+                 std::vector<int64_t> keys) {
+    std::string shared = kvHeads == heads ? "" : fmt::format("/{}", kvHeads);
+    std::vector<int64_t> rows(keys.size(), queries);
+    add({"short", fmt::format("d{} b{} h{}{} sq{} skv{}", dim, keys.size(), heads, shared, queries, what), "#attn.full",
+         heads, kvHeads, dim, 1, 0, std::move(keys), "", std::move(rows)});
+  };
+  auto uniform = [&](int64_t dim, int64_t batch, int64_t queries, int64_t keys) {
+    few(dim, 16, 16, std::to_string(keys), queries, std::vector<int64_t>(batch, keys));
+  };
+  for (int64_t keys : {2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17})
+    uniform(128, 30720, 1, keys);
+  std::mt19937_64 rng(1);
+  std::vector<int64_t> ragged(30720), mostly2(30720);
+  for (int64_t &keys : ragged)
+    keys = 2 + rng() % 15;
+  for (int64_t &keys : mostly2)
+    keys = rng() % 10 ? 2 : 2 + rng() % 15;
+  few(128, 16, 16, " random 2..16", 1, ragged);
+  few(128, 16, 16, " 90% of 2", 1, mostly2);
+  for (int64_t dim : {64, 256, 512})
+    for (int64_t keys : {4, 16})
+      uniform(dim, 30720, 1, keys);
+  few(128, 16, 4, "16", 1, std::vector<int64_t>(30720, 16));
+  for (int64_t batch : {1, 32, 500, 2000, 4000})
+    uniform(128, batch, 1, 16);
+  uniform(128, 2048, 2, 4);
+  uniform(128, 2048, 16, 16);
+  uniform(128, 2048, 17, 17);
 
   add({"cpu", "d64 b1 h8 s2048 causal", "#attn.causal", 8, 8, 64, 1, 2048, {}});
   add({"cpu", "d128 b1 h4 s1024 full", "#attn.full", 4, 4, 128, 1, 1024, {}});

@@ -13,13 +13,14 @@
 namespace attn {
 
 struct Case {
-  std::string suite; ///< `dense`, `masks`, `packed`, `cpu`
+  std::string suite; ///< `dense`, `masks`, `packed`, `short`, `cpu`
   std::string name;
   std::string mask;
   int64_t heads = 1, kvHeads = 1, dim = 128;
   int64_t batch = 1, seqlen = 0; ///< dense
   std::vector<int64_t> lengths;  ///< packed, if not empty
   std::string score;             ///< score modifiers, if any
+  std::vector<int64_t> queries;  ///< if not empty: of each packed sequence, `lengths` being of its keys; with bounds
 
   /// The problem's text, called @bench; `config` may override the tile sizes.
   std::string problem(const std::string &config) const;
@@ -27,7 +28,8 @@ struct Case {
 };
 
 /// dense: d 64/128/256 x s 1024/4096/16384 x full/causal, 16384 tokens, h = 2048/d.
-/// masks: at d 128, h 16, and with score modifiers. packed: documents of uneven length. cpu: small ones.
+/// masks: at d 128, h 16, and with score modifiers. packed: documents of uneven length. short: few rows each, very many
+/// of them. cpu: small ones.
 std::vector<Case> allCases();
 
 } // namespace attn

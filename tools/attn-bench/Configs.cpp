@@ -70,11 +70,28 @@ static std::vector<ConfigAttr> hostConfigs(ProblemOp problem) {
   return configs;
 }
 
+/// Of problems whose heuristic chooses strips.
+static std::vector<ConfigAttr> stripConfigs(ProblemOp problem, ConfigAttr chosen) {
+  std::vector<ConfigAttr> configs;
+  int64_t pack = chosen.getPackHeads();
+  for (int64_t rows : {pack, 2 * pack, 4 * pack})
+    for (int64_t keys : {1, 2, 3, 4, 6, 8})
+      for (int64_t lanes : {chosen.getLanes() / 2, chosen.getLanes()})
+        for (int64_t warps : {4, 8})
+          for (int64_t blocks : {8, 12, 16, 24, 32, 40}) // warps of a multiprocessor
+            if (rows <= 16 && lanes)
+              configs.push_back(ConfigAttr::ofStrips(problem.getContext(), rows, keys, pack, lanes, warps,
+                                                     std::min<int64_t>(16, blocks / warps)));
+  return configs;
+}
+
 std::vector<ConfigAttr> bench::configsOf(ProblemOp problem, const Target &target) {
   std::vector<ConfigAttr> configs = target.family == "sm_90a" ? hopperConfigs(problem)
                                     : target.isHost()         ? hostConfigs(problem)
                                                               : ampereConfigs(problem);
   ConfigAttr chosen = chooseConfig(problem, target.family, target.arch);
+  if (chosen.hasStrips())
+    return stripConfigs(problem, chosen);
   if (!chosen.isSplit() && chosen.getPackHeads() == 1)
     return configs;
   llvm::erase_if(configs, [](ConfigAttr config) { return config.getNarrow(); });
@@ -92,8 +109,8 @@ std::string bench::textOf(ConfigAttr config) {
 
 std::string bench::fullTextOf(ConfigAttr config) {
   return fmt::format("q_tile = {}, kv_tile = {}, warps = {}, blocks = {}, hold_q = {}, one_body = {}, stages = {}, "
-                     "q_stages = {}, turns = {}, narrow = {}, splits = {}, pack_heads = {}",
+                     "q_stages = {}, turns = {}, narrow = {}, splits = {}, pack_heads = {}, lanes = {}",
                      config.getQTile(), config.getKvTile(), config.getWarps(), config.getBlocks(), config.getHoldQ(),
                      config.getOneBody(), config.getStages(), config.getQStages(), config.getTurns(),
-                     config.getNarrow(), config.getSplits(), config.getPackHeads());
+                     config.getNarrow(), config.getSplits(), config.getPackHeads(), config.getLanes());
 }

@@ -20,7 +20,7 @@ namespace cl = llvm::cl;
 using Json = nlohmann::ordered_json;
 
 static cl::list<std::string> suites("suite", cl::CommaSeparated,
-                                    cl::desc("dense, masks, packed, cpu, segments; default: what suits the target"));
+                                    cl::desc("dense, masks, packed, short, cpu, segments; default: what suits the target"));
 static cl::opt<std::string> filter("filter", cl::desc("only cases whose name contains this"));
 static cl::opt<std::string> targetText("target",
                                        cl::desc("`cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>`; default: the GPU if "

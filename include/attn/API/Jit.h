@@ -29,6 +29,9 @@ public:
   const rt::Artifact &getArtifact() const { return program.artifact(); }
   int64_t getKvTile() const { return program.kvTile; }
   const rt::CompiledKernel &getCompiled() const { return *compiled[program.main]; }
+  /// Of all kernels: their sources, and what the compiler says of their resources.
+  std::string getSource() const;
+  std::string getResources() const;
   bool isHost() const { return main().host != nullptr; }
 
   /// Bytes of device memory a launch needs beside its tensors, for what its kernels leave for

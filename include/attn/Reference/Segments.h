@@ -29,11 +29,6 @@ llvm::Expected<Expanded> expand(ProblemOp problem, const Tensors &inputs);
 /// All results, by name. Those behind the `tile_count`th of `tiles_q` are `unused`.
 llvm::Expected<Tensors> interpret(SegmentsOp op, const Tensors &inputs, int32_t unused = 0);
 
-/// Calls `visit(slot, sequence, first)` for each slot of a packed layout's grid that has rows to
-/// write, in order: `first` counts from the sequence's start (nullopt: padding before or behind all).
-using VisitSlot = llvm::function_ref<void(int64_t slot, std::optional<int64_t> sequence, int64_t first)>;
-void usedSlots(llvm::ArrayRef<int64_t> offsets, int64_t rows, int64_t tile, VisitSlot visit);
-
 /// Calls `visit(row, query, key)` for each pair of tokens that see each other: same
 /// id, by the positions and within the window. Tokens are numbered within their row.
 using VisitPair = std::function<void(int64_t row, int64_t query, int64_t key)>;

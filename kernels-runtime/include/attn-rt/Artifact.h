@@ -21,7 +21,7 @@ namespace attn::rt {
 /// Raised whenever the meaning of a field below or of the kernel's argument
 /// list changes. Artifacts of another version are refused, cache entries of
 /// another version are not seen.
-inline constexpr int kAbiVersion = 4;
+inline constexpr int kAbiVersion = 5;
 
 /// One argument of the kernel, in the order of its C signature. Launching takes
 /// `void *const *args`; `args[i]` points at a value of this kind (as
@@ -51,6 +51,9 @@ struct Param {
 ///           (contract/verbs.md, `find_sequence`).
 ///
 ///   rows:   batch, each a cluster of `Artifact::clusters` blocks
+///   streaming: heads * batch * tiles warps, `warps` of them a block; sequences with
+///           more rows than that take several turns. (Of a packed batch of 0 as of
+///           one of 1, which has padding to write.)
 ///
 /// A persistent kernel has as many blocks of work; fewer blocks of threads
 /// (`Artifact::blocksToStart`) share them. Where the keys of a query tile go to several
@@ -62,12 +65,16 @@ struct GridRule {
   bool persistent = false;
   bool rows = false;
   int splits = 1; ///< parts of a query tile's keys; 0: as many as fill the machine
+  int tiles = 0;  ///< of a sequence, in a streaming kernel; 0: it is none
+  int warps = 1;  ///< of a streaming kernel's block, each with a query tile of its own
 
   /// `queries` is seqlen_q of a dense problem, total_q (rows in the buffer) of
   /// a packed one; `parts` of a kernel that merges is 1.
   int64_t blocks(int64_t batch, int64_t queries, int parts = 1) const {
     if (rows)
       return batch;
+    if (tiles)
+      return (heads * std::max<int64_t>(batch, packed) * tiles + warps - 1) / warps;
     int64_t tiles = packed ? queries / qTile + batch + 2 : batch * ((queries + qTile - 1) / qTile);
     return heads * tiles * parts;
   }

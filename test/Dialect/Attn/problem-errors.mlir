@@ -40,27 +40,33 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(65537, 1) dims(64) dtype(bf1
 
 // -----
 
-// C2: head dims are multiples of 8 from 8 to 256.
-// expected-error @below {{'attn.problem' op expected dim_qk to be a multiple of 8 from 8 to 256, got: 100}}
+// C2: head dims are multiples of 8 from 8 to 256, or, with bounds, to 512.
+// expected-error @below {{'attn.problem' op expected dim_qk to be a multiple of 8 from 8 to 256, or to 512 with `bounds`, got: 100}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(100) dtype(bf16)
 
 // -----
 
 // C2
-// expected-error @below {{expected dim_qk to be a multiple of 8 from 8 to 256, got: 0}}
+// expected-error @below {{expected dim_qk to be a multiple of 8 from 8 to 256, or to 512 with `bounds`, got: 0}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(0) dtype(bf16)
 
 // -----
 
 // C2
-// expected-error @below {{expected dim_v to be a multiple of 8 from 8 to 256, got: 264}}
+// expected-error @below {{expected dim_v to be a multiple of 8 from 8 to 256, or to 512 with `bounds`, got: 264}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(256, 264) dtype(bf16)
 
 // -----
 
 // C2
-// expected-error @below {{expected dim_v to be a multiple of 8 from 8 to 256, got: -64}}
+// expected-error @below {{expected dim_v to be a multiple of 8 from 8 to 256, or to 512 with `bounds`, got: -64}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64, -64) dtype(bf16)
+
+// -----
+
+// C2: with bounds, to 512.
+// expected-error @below {{expected dim_v to be a multiple of 8 from 8 to 512, got: 520}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64, 520) dtype(bf16) bounds(1, 16)
 
 // -----
 
@@ -196,6 +202,18 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) typi
   sym_name = "p", typical_q = 1 : i64}> : () -> ()
 
 // -----
+// C10: bounds likewise.
+// expected-error @below {{'attn.problem' op expected a positive bound, got: 0}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) bounds(1, 0)
+
+// -----
+// C10
+// expected-error @below {{'attn.problem' op expected bounds of both queries and keys, got: one}}
+"attn.problem"() <{dim_qk = 64 : i64, dim_v = 64 : i64, dtype = bf16, heads = 8 : i64, kv_heads = 8 : i64, mask = #attn.full,
+  q_layout = #attn.layout<bshd>, k_layout = #attn.layout<bshd>, v_layout = #attn.layout<bshd>, o_layout = #attn.layout<bshd>,
+  sym_name = "p", bound_kv = 1 : i64}> : () -> ()
+
+// -----
 // C8: what kernels call something of their own.
 // expected-error @below {{expected a name for the mask's array that nothing else of the problem has, got: "partial_o"}}
 attn.problem @p mask(#attn.prefix<"partial_o">) layout(bshd) heads(8) dims(64) dtype(bf16)
@@ -234,3 +252,8 @@ attn.problem @p mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) ti
 // C12
 // expected-error @below {{'attn.problem' op expected tiles in multiples of 16 from 16 to 256, got: 24}}
 attn.problem @p mask(#attn.causal) layout(thd) heads(8) dims(64) dtype(bf16) tiles(24)
+
+// -----
+// C8: nor what lies between the kernels of a problem.
+// expected-error @below {{expected a name for the modifier's array that nothing else of the problem has, got: "seqlens_q"}}
+attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(16) dtype(f16) score([#attn.alibi<"seqlens_q">]) segments(4)

@@ -40,6 +40,8 @@ attn.problem @long mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) t
 // Queries and keys may differ; then both are said.
 // CHECK: dtype(bf16) typical(1, 32768){{ *$}}
 attn.problem @decode mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) typical(1, 32768)
+// CHECK: dtype(bf16) typical(1) bounds(1, 16){{ *$}}
+attn.problem @bounded mask(#attn.full) layout(thd) heads(1) dims(512) dtype(bf16) typical(1) bounds(1, 16)
 // CHECK: attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(1) dims(64) dtype(bf16) typical(512) segments(64)
 attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(1) dims(64) dtype(bf16) typical(512) segments(64)
 // CHECK: attn.problem @listed mask(#attn.causal) layout(thd) heads(1) dims(64) dtype(bf16) tiles(128)
@@ -57,3 +59,4 @@ attn.problem @with_note mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf
 // GENERIC: config = #tile.config<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>
 // GENERIC: typical_kv = 1 : i64, typical_q = 1 : i64
 // GENERIC: typical_kv = 32768 : i64, typical_q = 1 : i64
+// GENERIC: bound_kv = 16 : i64, bound_q = 1 : i64, dim_qk = 512 : i64

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include <cmath>
@@ -82,18 +83,33 @@ static void printOutputs(OpAsmPrinter &printer, ProblemOp, UnitAttr noLse) {
     printer << " outputs(o)";
 }
 
-static ParseResult parseTypical(OpAsmParser &parser, IntegerAttr &queries, IntegerAttr &keys) {
-  if (failed(parser.parseOptionalKeyword("typical")))
+/// A pair behind a keyword, or nothing.
+static ParseResult parseHint(OpAsmParser &parser, StringRef keyword, IntegerAttr &queries, IntegerAttr &keys) {
+  if (failed(parser.parseOptionalKeyword(keyword)))
     return success();
   return failure(parser.parseLParen() || parsePair(parser, queries, keys) || parser.parseRParen());
 }
 
-static void printTypical(OpAsmPrinter &printer, ProblemOp problem, IntegerAttr queries, IntegerAttr keys) {
+static void printHint(OpAsmPrinter &printer, StringRef keyword, ProblemOp problem, IntegerAttr queries,
+                      IntegerAttr keys) {
   if (!queries || !keys)
     return;
-  printer << " typical(";
+  printer << " " << keyword << "(";
   printPair(printer, problem, queries, keys);
   printer << ")";
+}
+
+static ParseResult parseTypical(OpAsmParser &parser, IntegerAttr &queries, IntegerAttr &keys) {
+  return parseHint(parser, "typical", queries, keys);
+}
+static ParseResult parseBounds(OpAsmParser &parser, IntegerAttr &queries, IntegerAttr &keys) {
+  return parseHint(parser, "bounds", queries, keys);
+}
+static void printTypical(OpAsmPrinter &printer, ProblemOp problem, IntegerAttr queries, IntegerAttr keys) {
+  printHint(printer, "typical", problem, queries, keys);
+}
+static void printBounds(OpAsmPrinter &printer, ProblemOp problem, IntegerAttr queries, IntegerAttr keys) {
+  printHint(printer, "bounds", problem, queries, keys);
 }
 
 #define GET_OP_CLASSES
@@ -102,6 +118,12 @@ static void printTypical(OpAsmPrinter &printer, ProblemOp problem, IntegerAttr q
 double ProblemOp::scaleOrDefault() {
   return getScale() ? getScale()->convertToDouble() : 1.0 / std::sqrt(double(getDimQk()));
 }
+
+static std::optional<int64_t> firstOf(std::optional<uint64_t> bound, std::optional<uint64_t> typical) {
+  return bound ? std::optional<int64_t>(*bound) : typical ? std::optional<int64_t>(*typical) : std::nullopt;
+}
+std::optional<int64_t> ProblemOp::expectedQueries() { return firstOf(getBoundQ(), getTypicalQ()); }
+std::optional<int64_t> ProblemOp::expectedKeys() { return firstOf(getBoundKv(), getTypicalKv()); }
 
 SmallVector<ScoreModifierInterface> ProblemOp::getModifiers() {
   SmallVector<ScoreModifierInterface> modifiers;
@@ -119,12 +141,17 @@ SmallVector<ScoreOperand> attn::scoreOperands(ProblemOp problem) {
   return distinct;
 }
 
+static LogicalResult verifyHint(ProblemOp problem, StringRef what, std::optional<uint64_t> queries,
+                                std::optional<uint64_t> keys) {
+  if (queries.has_value() != keys.has_value()) // C10
+    return problem.emitOpError("expected ") << what << "s of both queries and keys, got: one";
+  for (std::optional<uint64_t> length : {queries, keys})
+    if (length && int64_t(*length) < 1) // C10
+      return problem.emitOpError("expected a positive ") << what << ", got: " << int64_t(*length);
+  return success();
+}
+
 static LogicalResult verifyModifiers(ProblemOp problem) {
-  if (problem.getTypicalQ().has_value() != problem.getTypicalKv().has_value()) // C10
-    return problem.emitOpError("expected typical lengths of both queries and keys, got: one");
-  for (std::optional<uint64_t> typical : {problem.getTypicalQ(), problem.getTypicalKv()})
-    if (typical && int64_t(*typical) < 1) // C10
-      return problem.emitOpError("expected a positive typical length, got: ") << int64_t(*typical);
   std::optional<ArrayAttr> score = problem.getScore();
   if (score && score->size() > 8)
     return problem.emitOpError("expected at most 8 score modifiers, got: ") << score->size();
@@ -135,6 +162,13 @@ static LogicalResult verifyModifiers(ProblemOp problem) {
       return problem.emitOpError("expected score modifiers such as #attn.softcap<30.0> or #attn.alibi, got: ") << attr;
     if (!modifier.mayRepeat() && !kinds.insert(attr.getTypeID()).second)
       return problem.emitOpError("expected at most one score modifier of this kind, got: ") << attr << " once more";
+    for (const ScoreOperand &operand : modifier.operands()) // C13
+      for (auto [axis, layout] : {std::pair(ScoreOperand::Query, problem.getQLayout()),
+                                  std::pair(ScoreOperand::Key, problem.getKLayout())})
+        if (operand.has(axis) && layout.isPacked())
+          return problem.emitOpError("expected a dense layout of what a bias has an axis of (for packed ones: "
+                                     "#attn.relative_bias), got: ")
+                 << attr << " with " << layout;
   }
   return success();
 }
@@ -161,7 +195,7 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "blocks",
                              "queue",
                              "splits", // of kernels that share out keys
-                             "partial_o",
+                             "partial_o", // that one problem has, and another not
                              "partial_lse",
                              "total_q",
                              "total_kv",
@@ -175,7 +209,14 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "ids_kv",
                              "positions_q",
                              "positions_kv",
-                             "status"};
+                             "status",
+                             "id_rows",
+                             "tokens_q",
+                             "tokens_kv",
+                             "position_rows_q",
+                             "position_rows_kv"};
+  for (const ProblemTensor &scratch : scratchOf(problem))
+    taken.insert(scratch.name);
   for (const char *tensor : {"q", "k", "v", "o", "lse"})
     for (const char *stride : {"_batch", "_row", "_head"})
       taken.insert((Twine(tensor) + stride).str());
@@ -225,8 +266,10 @@ LogicalResult ProblemOp::verify() {
     return emitOpError("expected heads to be a positive multiple of kv_heads (at most 65536), got: heads = ")
            << heads << ", kv_heads = " << kvHeads;
   for (auto [name, dim] : {std::pair("dim_qk", getDimQk()), std::pair("dim_v", getDimV())})
-    if (int64_t(dim) < 8 || dim > 256 || dim % 8 != 0) // C2
-      return emitOpError("expected ") << name << " to be a multiple of 8 from 8 to 256, got: " << int64_t(dim);
+    if (int64_t most = getBoundQ() ? 512 : 256; int64_t(dim) < 8 || int64_t(dim) > most || dim % 8 != 0) // C2
+      return emitOpError("expected ") << name << " to be a multiple of 8 from 8 to " << most
+                                      << (most == 256 ? ", or to 512 with `bounds`" : "")
+                                      << ", got: " << int64_t(dim);
   if (!getDtype().isBF16() && !getDtype().isF16()) // C3
     return emitOpError("expected dtype bf16 or f16, got: ") << getDtype();
   auto sameKind = [](LayoutAttr a, LayoutAttr b) {
@@ -244,6 +287,9 @@ LogicalResult ProblemOp::verify() {
   double size = std::abs(scaleOrDefault());
   if (!(size == 0 || (size >= 0x1p-100 && size <= 0x1p100))) // C7
     return emitOpError("expected a scale that is 0 or has a size from 2^-100 to 2^100, got: ") << scaleOrDefault();
+  if (failed(verifyHint(*this, "typical length", getTypicalQ(), getTypicalKv())) || // C10
+      failed(verifyHint(*this, "bound", getBoundQ(), getBoundKv())))
+    return failure();
   if (failed(verifyModifiers(*this)) || failed(verifySegments(*this))) // C9 to C12
     return failure();
   return verifyNames(*this); // C8

@@ -71,6 +71,7 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
     return 1;
   case Axis::Lead:
   case Axis::LeadEnd:
+  case Axis::Table:
     break;
   }
   llvm_unreachable("covered");
@@ -84,7 +85,7 @@ llvm::SmallVector<int64_t, 4> ProblemTensor::shape(const FixedSizes &fixed, cons
     else if (axis == LeadEnd)
       llvm::append_range(shape, llvm::ArrayRef(sizes.lead).take_back(leadEnd));
     else
-      shape.push_back(extentOf(axis, fixed, sizes));
+      shape.push_back(axis == Table ? entries : extentOf(axis, fixed, sizes));
   }
   return shape;
 }
@@ -140,6 +141,16 @@ static llvm::SmallVector<Axis, 4> axesOf(LayoutAttr layout, Axis rows, Axis head
 /// ids and positions, then results in the order of `attn.segments`' description.
 static std::vector<ProblemTensor> tensorsOfSegments(SegmentRule rule, bool maps, bool tiles);
 
+static ProblemTensor tensorOf(const ScoreOperand &operand) {
+  const Axis axisOf[] = {Axis::Batch, Axis::Heads, Axis::RowsQ, Axis::RowsKv, Axis::Table};
+  llvm::SmallVector<Axis, 4> axes;
+  for (ScoreOperand::Axis axis : operand.axes)
+    axes.push_back(axisOf[axis]);
+  ProblemTensor tensor(operand.name, ProblemTensor::Array, ProblemTensor::Float32, axes);
+  tensor.entries = operand.entries;
+  return tensor;
+}
+
 std::vector<ProblemTensor> attn::tensorsOf(ProblemOp problem) {
   using T = ProblemTensor;
   LayoutAttr q = problem.getQLayout(), kv = problem.getKLayout();
@@ -182,7 +193,7 @@ std::vector<ProblemTensor> attn::tensorsOf(ProblemOp problem) {
     array(operand.name, axes);
   }
   for (const ScoreOperand &operand : scoreOperands(problem))
-    list.emplace_back(operand.name, T::Array, T::Float32, T::Heads);
+    list.push_back(tensorOf(operand));
   return list;
 }
 
@@ -261,6 +272,31 @@ static llvm::Error checkAscending(const Twine &name, llvm::ArrayRef<int32_t> val
   if (values.back() > rows)
     return error("expected the last of `" + name + "` within the buffer of " + Twine(rows) +
                  " tokens, got: " + Twine(values.back()));
+  return llvm::Error::success();
+}
+
+void attn::usedSlots(llvm::ArrayRef<int32_t> offsets, int64_t rows, int64_t tile, VisitSlot visit) {
+  const int64_t sequences = int64_t(offsets.size()) - 1;
+  for (int64_t b = -1; b <= sequences; ++b) {
+    int64_t begin = b < 0 ? 0 : offsets[b], end = b < sequences ? offsets[b + 1] : rows;
+    int64_t slot = b < 0 ? 0 : begin / tile + b + 1;
+    for (int64_t first = 0; begin + first < end; first += tile)
+      visit(slot++, b >= 0 && b < sequences ? std::optional(b) : std::nullopt, first);
+  }
+}
+
+llvm::Error attn::checkTiles(llvm::ArrayRef<int32_t> tiles, int32_t count, llvm::ArrayRef<int32_t> offsets,
+                             int64_t rows, int64_t tile) {
+  std::vector<int> left(tiles.size(), 0); // how often a slot has yet to come
+  int64_t used = 0;
+  usedSlots(offsets, rows, tile, [&](int64_t slot, std::optional<int64_t>, int64_t) { left[slot] = 1, ++used; });
+  if (count != used)
+    return error("expected a `tile_count` of " + Twine(used) + ", the tiles that have something to write, got: " +
+                 Twine(count));
+  for (int32_t i = 0; i < count; ++i)
+    if (tiles[i] < 0 || size_t(tiles[i]) >= tiles.size() || left[tiles[i]]-- == 0)
+      return error("expected each tile that has something to write once in `tiles_q`, got: " + Twine(tiles[i]) +
+                   " at index " + Twine(i));
   return llvm::Error::success();
 }
 

@@ -29,8 +29,14 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
     result.addAttribute(getPackedAttrName(result.name), builder.getUnitAttr());
   else if (grid != "dense" && !rows)
     return parser.emitError(loc, "expected grid `dense`, `packed` or `rows`, got: ") << grid;
-  if (parser.parseKeyword(rows ? "cluster" : "heads") || parser.parseInteger(rows ? cluster : heads) ||
-      parser.parseRParen())
+  if (parser.parseKeyword(rows ? "cluster" : "heads") || parser.parseInteger(rows ? cluster : heads))
+    return failure();
+  if (int64_t tiles = 0; !rows && succeeded(parser.parseOptionalKeyword("tiles"))) {
+    if (parser.parseInteger(tiles))
+      return failure();
+    result.addAttribute(getTilesAttrName(result.name), builder.getI64IntegerAttr(tiles));
+  }
+  if (parser.parseRParen())
     return failure();
   if (rows)
     result.addAttribute(getClusterAttrName(result.name), builder.getI64IntegerAttr(cluster));
@@ -66,6 +72,8 @@ void KernelOp::print(OpAsmPrinter &printer) {
     printer << "rows cluster " << int64_t(*getCluster());
   else
     printer << (getPacked() ? "packed" : "dense") << " heads " << getHeads();
+  if (getTiles())
+    printer << " tiles " << *getTiles();
   printer << ") config(";
   printer.printStrippedAttrOrType(getConfig());
   printer << ") ";
@@ -86,6 +94,9 @@ LogicalResult KernelOp::verify() {
   if (cluster < 1 || cluster > most)
     return emitOpError("expected clusters of 1 to ")
            << most << " blocks for target " << getTargetAttr() << ", got: " << cluster;
+  if (isStreaming() != getConfig().hasStrips() || int64_t(getTiles().value_or(1)) < 1) // C4
+    return emitOpError("expected positive `tiles` with a config of lanes, and none without, got: ")
+           << getConfig() << (isStreaming() ? " with tiles" : " without");
   return success();
 }
 

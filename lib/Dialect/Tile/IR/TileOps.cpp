@@ -255,7 +255,7 @@ LogicalResult CopyAsyncOp::verify() {
 }
 
 namespace {
-/// What shared and held tiles have in common.
+/// What places of rows and columns have in common.
 struct TileShape {
   int64_t rows, cols;
   Type element;
@@ -264,8 +264,15 @@ struct TileShape {
 } // namespace
 
 static TileShape shapeOf(Type type) {
+  Type f32 = Float32Type::get(type.getContext());
   if (auto held = dyn_cast<HeldType>(type))
     return {held.getRows(), held.getCols(), held.getElement()};
+  if (auto strip = dyn_cast<StripType>(type))
+    return {strip.getRows(), strip.getCols(), strip.getElement()};
+  if (auto frag = dyn_cast<FragType>(type))
+    return {frag.getRows(), frag.getCols(), f32};
+  if (auto scores = dyn_cast<ScoresType>(type))
+    return {scores.getRows(), scores.getCols(), f32};
   auto shared = cast<SharedType>(type);
   return {shared.getRows(), shared.getCols(), shared.getElement()};
 }
@@ -283,7 +290,13 @@ static LogicalResult verifyScale(Operation *op, const APFloat &scale) {
   return success();
 }
 
-LogicalResult SoftmaxStepOp::verify() { return verifyScale(*this, getScale()); }
+LogicalResult SoftmaxStepOp::verify() {
+  if (failed(verifyScale(*this, getScale()))) // C1
+    return failure();
+  return verifyLanesOf(*this, getOperands()); // C2
+}
+
+LogicalResult NormalizeOp::verify() { return verifyLanesOf(*this, getOperands()); } // C1
 
 LogicalResult SoftmaxOp::verify() { return verifyScale(*this, getScale()); }
 
@@ -303,24 +316,39 @@ LogicalResult WeighOp::verify() {
 }
 
 LogicalResult MmaQkOp::verify() {
-  FragType s = getS().getType();
-  TileShape q = shapeOf(getQ().getType()), k = shapeOf(getK().getType());
-  if (s.getRows() != q.rows || s.getCols() != k.rows || q.cols != k.cols || q.element != k.element) // C1
+  TileShape s = shapeOf(getS().getType()), q = shapeOf(getQ().getType()), k = shapeOf(getK().getType());
+  bool strips = isa<StripType>(getQ().getType());
+  Type element = strips ? Float32Type::get(getContext()) : k.element; // of Q
+  if (s.rows != q.rows || s.cols != k.rows || q.cols != k.cols || q.element != element) // C1
     return emitOpError("expected s to be Q's rows by K's rows over equal columns, got: ")
-           << s << " = " << getQ().getType() << " x " << getK().getType();
-  return success();
+           << getS().getType() << " = " << getQ().getType() << " x " << getK().getType();
+  return verifyLanesOf(*this, getOperands()); // C2
+}
+
+/// The warps that share a place's rows; 0 of a strip.
+static int64_t warpsOf(Type type) {
+  if (auto held = dyn_cast<HeldType>(type))
+    return held.getWarps();
+  auto frag = dyn_cast<FragType>(type);
+  return frag ? frag.getWarps() : 0;
 }
 
 LogicalResult MmaPvOp::verify() {
-  FragType acc = getAcc().getType();
-  SharedType v = getV().getType();
-  auto fits = [&](auto p) {
-    return acc.getRows() == p.getRows() && acc.getWarps() == p.getWarps() && p.getCols() == v.getRows() &&
-           acc.getCols() == v.getCols();
-  };
-  Type p = getP().getType();
-  if (!(isa<HeldType>(p) ? fits(cast<HeldType>(p)) : fits(cast<FragType>(p)))) // C1
+  Type accType = getAcc().getType(), pType = getP().getType(), vType = getV().getType();
+  TileShape acc = shapeOf(accType), p = shapeOf(pType), v = shapeOf(vType);
+  bool sum = acc.element.isF32() && warpsOf(accType) == warpsOf(pType);
+  if (!sum || acc.rows != p.rows || p.cols != v.rows || acc.cols != v.cols) // C1
     return emitOpError("expected acc to be p's rows by V's columns over V's rows, got: ")
-           << acc << " += " << p << " x " << v;
+           << accType << " += " << pType << " x " << vType;
+  ValueRange places = getOperands().take_front(3);
+  return verifyLanesOf(*this, places); // C2
+}
+
+LogicalResult StoreOp::verify() {
+  auto strip = dyn_cast<StripType>(getAcc().getType());
+  if (strip && (!strip.getElement().isF32() || strip.getCols() != int64_t(getDim()) ||
+                getDst().getType().getElement().isF32())) // C1
+    return emitOpError("expected a strip of f32 and `dim` columns into bf16 or f16, got: ")
+           << strip << " into " << getDst().getType() << ", dim " << int64_t(getDim());
   return success();
 }

@@ -180,9 +180,89 @@ Type TokenType::parse(AsmParser &parser) {
 
 void TokenType::print(AsmPrinter &printer) const { printer << "<" << stringifyTokenKind(getKind()) << ">"; }
 
+bool attn::tile::isLaneCount(int64_t lanes) { return llvm::is_contained({1, 2, 4, 8, 16, 32}, lanes); }
+
+static LogicalResult verifyLanes(function_ref<InFlightDiagnostic()> emitError, int64_t lanes) {
+  if (!isLaneCount(lanes))
+    return emitError() << "expected 1, 2, 4, 8, 16 or 32 lanes, got: " << lanes;
+  return success();
+}
+
+Type StripType::parse(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<int64_t> extents;
+  Type element;
+  int64_t lanes = 0;
+  if (parser.parseLess() || parseExtents(parser, extents, true) || parser.parseType(element) || parser.parseComma() ||
+      parser.parseInteger(lanes) || parser.parseGreater())
+    return {};
+  return parser.getChecked<StripType>(loc, parser.getContext(), extents[0], extents[1], element, lanes);
+}
+
+void StripType::print(AsmPrinter &printer) const {
+  printer << "<" << getRows() << "x" << getCols() << "x" << getElement() << ", " << getLanes() << ">";
+}
+
+LogicalResult StripType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols, Type element,
+                                int64_t lanes) {
+  if (rows <= 0 || cols <= 0 || cols % 8 || !(element.isBF16() || element.isF16() || element.isF32())) // C1
+    return emitError() << "expected rows, columns in multiples of 8 and elements of bf16, f16 or f32, got: " << rows
+                       << "x" << cols << "x" << element;
+  return verifyLanes(emitError, lanes); // C2
+}
+
+Type ScoresType::parse(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<int64_t> extents;
+  int64_t lanes = 0;
+  if (parser.parseLess() || parseExtents(parser, extents, false) || parser.parseComma() || parser.parseInteger(lanes) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<ScoresType>(loc, parser.getContext(), extents[0], extents[1], lanes);
+}
+
+void ScoresType::print(AsmPrinter &printer) const {
+  printer << "<" << getRows() << "x" << getCols() << ", " << getLanes() << ">";
+}
+
+LogicalResult ScoresType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols,
+                                 int64_t lanes) {
+  if (rows <= 0 || cols <= 0) // C1
+    return emitError() << "expected positive rows and columns, got: " << rows << "x" << cols;
+  return verifyLanes(emitError, lanes);
+}
+
+LogicalResult StripRowsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t lanes) {
+  if (rows <= 0) // C1
+    return emitError() << "expected a positive number of rows, got: " << rows;
+  return verifyLanes(emitError, lanes);
+}
+
+/// Of a kernel on strips.
+static LogicalResult verifyStrips(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
+                                  int64_t warps, int64_t packHeads, int64_t lanes, bool others) {
+  if (failed(verifyLanes(emitError, lanes)))
+    return failure();
+  if (!llvm::is_contained({1, 2, 4, 8}, warps))
+    return emitError() << "expected 1, 2, 4 or 8 warps with lanes, got: " << warps;
+  if (qTile < 1 || qTile > 16 || kvTile < 1 || kvTile > 16 || packHeads < 1 || qTile % packHeads)
+    return emitError() << "expected q_tile and kv_tile from 1 to 16 with lanes, and q_tile a multiple of pack_heads, "
+                          "got: q_tile = "
+                       << qTile << ", kv_tile = " << kvTile << ", pack_heads = " << packHeads;
+  if (others)
+    return emitError() << "expected nothing but q_tile, kv_tile, warps, blocks and pack_heads with lanes";
+  return success();
+}
+
 LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
-                                 int64_t warps, int64_t blocks, bool, bool, int64_t stages, int64_t qStages, bool turns,
-                                 bool narrow, int64_t splits, int64_t packHeads) {
+                                 int64_t warps, int64_t blocks, bool holdQ, bool oneBody, int64_t stages,
+                                 int64_t qStages, bool turns, bool narrow, int64_t splits, int64_t packHeads,
+                                 int64_t lanes) {
+  if (blocks < 1 || blocks > 16) // C3
+    return emitError() << "expected blocks from 1 to 16, got: " << blocks;
+  if (lanes) // C8
+    return verifyStrips(emitError, qTile, kvTile, warps, packHeads, lanes,
+                        holdQ || oneBody || stages != 2 || qStages != 1 || turns || narrow || splits != 1);
   bool rows = warps > 12 ? qTile % 16 == 0 : qTile == warps || qTile % (16 * warps) == 0;
   if (!llvm::is_contained({1, 2, 4, 8, 12, 16}, warps) || qTile <= 0 || qTile > 256 || !rows) // C1
     return emitError() << "expected 1, 2, 4, 8 or 12 warps and a q_tile of as many rows, or in multiples of 16 * warps "
@@ -190,8 +270,6 @@ LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, i
                        << qTile << ", warps = " << warps;
   if (kvTile < 16 || kvTile > 256 || kvTile % 16) // C2
     return emitError() << "expected a kv_tile in multiples of 16 from 16 to 256, got: " << kvTile;
-  if (blocks < 1 || blocks > 16) // C3
-    return emitError() << "expected blocks from 1 to 16, got: " << blocks;
   if (stages < 2 || stages > 8 || qStages < 1 || qStages > 2) // C4
     return emitError() << "expected stages from 2 to 8 and q_stages 1 or 2, got: stages = " << stages
                        << ", q_stages = " << qStages;
@@ -214,15 +292,16 @@ struct Fields {
   bool holdQ, oneBody;
   int64_t stages, qStages;
   bool turns, narrow;
-  int64_t splits, packHeads;
+  int64_t splits, packHeads, lanes;
 
   explicit Fields(ConfigAttr c)
       : context(c.getContext()), qTile(c.getQTile()), kvTile(c.getKvTile()), warps(c.getWarps()), blocks(c.getBlocks()),
         holdQ(c.getHoldQ()), oneBody(c.getOneBody()), stages(c.getStages()), qStages(c.getQStages()),
-        turns(c.getTurns()), narrow(c.getNarrow()), splits(c.getSplits()), packHeads(c.getPackHeads()) {}
+        turns(c.getTurns()), narrow(c.getNarrow()), splits(c.getSplits()), packHeads(c.getPackHeads()),
+        lanes(c.getLanes()) {}
   operator ConfigAttr() const {
     return ConfigAttr::get(context, qTile, kvTile, warps, blocks, holdQ, oneBody, stages, qStages, turns, narrow,
-                           splits, packHeads);
+                           splits, packHeads, lanes);
   }
 };
 } // namespace
@@ -273,4 +352,10 @@ ConfigAttr ConfigAttr::withPackHeads(int64_t heads) const {
   Fields fields(*this);
   fields.packHeads = heads, fields.narrow &= heads == 1;
   return fields;
+}
+
+ConfigAttr ConfigAttr::ofStrips(MLIRContext *context, int64_t rows, int64_t keys, int64_t packHeads, int64_t lanes,
+                                int64_t warps, int64_t blocks) {
+  return ConfigAttr::get(context, rows, keys, warps, blocks, /*hold_q=*/false, /*one_body=*/false, /*stages=*/2,
+                         /*q_stages=*/1, /*turns=*/false, /*narrow=*/false, /*splits=*/1, packHeads, lanes);
 }

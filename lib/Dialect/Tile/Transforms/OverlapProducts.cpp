@@ -73,7 +73,7 @@ public:
 
   void write() {
     auto roles = loop->getParentOfType<RolesOp>();
-    FragType s = body.qk.getS().getType();
+    auto s = cast<FragType>(body.qk.getS().getType());
     OpBuilder top(&roles.getConsumer().front(), roles.getConsumer().front().begin());
     Type element = cast<SharedType>(body.pv.getV().getType()).getElement();
     p = PlaceOp::create(top, loc, HeldType::get(b.getContext(), s.getRows(), s.getCols(), element, s.getWarps()), "p");

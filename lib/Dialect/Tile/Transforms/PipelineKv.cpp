@@ -106,6 +106,8 @@ struct PipelineKvPass : attn::tile::impl::PipelineKvBase<PipelineKvPass> {
   using Base::Base;
 
   void runOnOperation() final {
+    if (getOperation().isStreaming()) // what is fetched is under way already
+      return;
     WalkResult result = getOperation().walk([](KvLoopOp loop) {
       std::optional<Body> body = match(loop);
       if (!body) {

@@ -237,18 +237,19 @@ private:
           return failure(failed(touch(op, o.getS(), state, /*write=*/false)) ||
                          failed(touch(op, o.getP(), state, /*write=*/true)));
         })
+        .Case([&](FetchOp o) { return touch(op, o.getDst(), state, /*write=*/true); })
         .Case([&](ZeroRowsOp o) { return touch(op, o.getPlace(), state, /*write=*/true); })
         .Case<ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, RescaleOp, NormalizeOp, ClearOp>(
             [&](Operation *) -> LogicalResult {
               for (Value operand : op->getOperands())
-                if (isa<FragType, RowsType, HeldType>(operand.getType()) &&
+                if (isa<FragType, RowsType, HeldType, StripType, ScoresType, StripRowsType>(operand.getType()) &&
                     failed(touch(op, operand, state, /*write=*/true)))
                   return failure();
               return success();
             })
         .Case<StoreOp, StoreLseOp, RepairOp>([&](Operation *) -> LogicalResult {
           for (Value operand : op->getOperands())
-            if (isa<FragType, RowsType>(operand.getType()) && failed(touch(op, operand, state, /*write=*/false)))
+            if (isa<FragType, RowsType, StripType, StripRowsType>(operand.getType()) && failed(touch(op, operand, state, /*write=*/false)))
               return failure();
           return success();
         })

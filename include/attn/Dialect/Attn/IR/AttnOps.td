@@ -32,7 +32,9 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     defaults to 1/sqrt(D); `outputs` to o and lse. `score([...])` lists what is done
     to the scaled scores, in this order (none by default). `typical(M, N)` says how
     many queries and keys a sequence usually has (`typical(N)`: as many of both): a
-    hint for the choice of tile sizes, which changes no result.
+    hint for the choice of tile sizes, which changes no result. `bounds(M, N)` says how many
+    a sequence has at most: likewise a hint, so longer ones are as right, and slower. Where
+    sequences are short by it, they are streamed (docs/Schedules/streaming.md).
 
     `segments(S)` has sequences found on the device: instead of cu_seqlens and offsets the
     call takes ids and positions of tokens, finds by `attn.segments` (S: up to how many segments
@@ -46,7 +48,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
 
     Constraints:
     - C1: 1 <= kv_heads, and heads is a multiple of kv_heads and at most 65536.
-    - C2: head dims are multiples of 8 from 8 to 256.
+    - C2: head dims are multiples of 8 from 8 to 256, or, with bounds, to 512.
     - C3: dtype is bf16 or f16.
     - C4: q and o have the same kind of layout (both dense, or both the same
       packed form), and so have k and v.
@@ -57,11 +59,12 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
       modifiers are called neither like another tensor or array of the problem, nor like one of its
       sizes (`batch`, `seqlen_q`, ...) or strides (`q_row`, ...).
     - C9: `score` lists score modifiers, at most 8, and none twice that may not repeat.
-    - C10: typical lengths are positive, and both are given or none.
+    - C10: typical lengths are positive, and both are given or none; bounds likewise.
     - C11: `segments` is from 1 to 2048, with `layout(thd padded)`, a mask that `attn.segments` takes,
       and no `tiles`.
     - C12: `tiles` is a multiple of 16 from 16 to 256, with packed q; it is how many queries the tiles
       of the config in force have.
+    - C13: layouts are dense where an array of a score modifier has an axis of their rows.
 
     ```mlir
     attn.problem @packed_causal mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
@@ -69,6 +72,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
       dtype(f16) scale(0.125) outputs(o)
     attn.problem @capped mask(#attn.causal) layout(bshd) heads(16) dims(128) dtype(bf16)
       score([#attn.softcap<30.0>, #attn.alibi]) typical(4096)
+    attn.problem @short mask(#attn.full) layout(thd) heads(16) dims(512) dtype(bf16) bounds(1, 16)
     attn.problem @decode mask(#attn.full) layout(bshd) heads(32, 8) dims(128) dtype(bf16) typical(1, 32768)
     attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(16) dims(128) dtype(bf16) segments(64)
     attn.problem @listed mask(#attn.causal) layout(thd) heads(16) dims(128) dtype(bf16) tiles(128)
@@ -78,7 +82,8 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     Attn_LayoutAttr:$q_layout, Attn_LayoutAttr:$k_layout, Attn_LayoutAttr:$v_layout, Attn_LayoutAttr:$o_layout,
     I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$dim_qk, I64Attr:$dim_v, TypeAttr:$dtype,
     OptionalAttr<F64Attr>:$scale, OptionalAttr<ArrayAttr>:$score, UnitAttr:$no_lse, OptionalAttr<I64Attr>:$typical_q,
-    OptionalAttr<I64Attr>:$typical_kv, OptionalAttr<I64Attr>:$segments, OptionalAttr<I64Attr>:$tiles,
+    OptionalAttr<I64Attr>:$typical_kv, OptionalAttr<I64Attr>:$bound_q, OptionalAttr<I64Attr>:$bound_kv,
+    OptionalAttr<I64Attr>:$segments, OptionalAttr<I64Attr>:$tiles,
     OptionalAttr<AnyAttr>:$config);
   let assemblyFormat = [{
     $sym_name `mask` `(` $mask `)`
@@ -90,6 +95,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     (`score` `(` $score^ `)`)?
     `` custom<Outputs>($no_lse)
     `` custom<Typical>($typical_q, $typical_kv)
+    `` custom<Bounds>($bound_q, $bound_kv)
     (`segments` `(` $segments^ `)`)?
     (`tiles` `(` $tiles^ `)`)?
     (`config` `(` $config^ `)`)?
@@ -102,6 +108,9 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     /// What is done to the scaled scores, in order.
     ::llvm::SmallVector<::attn::ScoreModifierInterface> getModifiers();
     bool hasLse() { return !getNoLse(); }
+    /// How many queries, and keys, a sequence is expected to have: by its bounds, or else as is typical.
+    std::optional<int64_t> expectedQueries();
+    std::optional<int64_t> expectedKeys();
   }];
 }
 

@@ -57,7 +57,8 @@ struct ProblemTensor {
     SegmentsPlusOne,
     Slots,
     Splits,
-    One
+    One,
+    Table
   };
 
   ProblemTensor(std::string name, Role role, Element element, llvm::ArrayRef<Axis> axes);
@@ -66,6 +67,7 @@ struct ProblemTensor {
   Role role;
   Element element;
   llvm::SmallVector<Axis, 4> axes;
+  int64_t entries = 0; ///< of an axis Table
   /// Positions of batch, row and head among the axes, or -1; -1 for arrays.
   int batchAxis = -1, rowAxis = -1, headAxis = -1;
 
@@ -96,6 +98,17 @@ std::vector<ProblemTensor> scratchOf(ProblemOp problem);
 
 /// Of a problem with segments: q and k have the tokens of all rows of ids.
 llvm::Error checkIdRows(const Sizes &sizes);
+
+/// Calls `visit(slot, sequence, first)` for each slot of a packed layout's grid that has rows to
+/// write, in order. A sequence's slots also hold the padding up to the next; what is before the first
+/// sequence and behind the last is padding of its own (nullopt). `first` counts from the start of these
+/// rows. `offsets` are where sequences start, and where the last one's slot ends.
+using VisitSlot = llvm::function_ref<void(int64_t slot, std::optional<int64_t> sequence, int64_t first)>;
+void usedSlots(llvm::ArrayRef<int32_t> offsets, int64_t rows, int64_t tile, VisitSlot visit);
+
+/// A list of tiles of `tile` rows, of which the first `count` count: each used slot once.
+llvm::Error checkTiles(llvm::ArrayRef<int32_t> tiles, int32_t count, llvm::ArrayRef<int32_t> offsets, int64_t rows,
+                       int64_t tile);
 
 /// The contents of the arrays of a packed side (`q` or `kv`), with `rows` rows
 /// in its tensors: `cuSeqlens` starts at 0, ascends and ends within the rows;

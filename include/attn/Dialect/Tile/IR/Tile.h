@@ -29,4 +29,11 @@
 #define GET_OP_CLASSES
 #include "attn/Dialect/Tile/IR/TileOps.h.inc"
 
+namespace attn::tile {
+/// Can so many lanes be a group of a warp?
+bool isLaneCount(int64_t lanes);
+/// Are these places all of fragments, or all of strips of as many lanes?
+mlir::LogicalResult verifyLanesOf(mlir::Operation *op, mlir::ValueRange places);
+} // namespace attn::tile
+
 #endif // ATTN_DIALECT_TILE_IR_TILE_H

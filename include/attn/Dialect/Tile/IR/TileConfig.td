@@ -36,6 +36,11 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     idle otherwise. 0: the launcher takes as many as fill the chip, from the
     sizes of the launch (`rt::GridRule::splitsFor`).
 
+    With `lanes`, nothing is a tile: a row of a head is dealt to so many lanes of a warp,
+    and a warp has 32 / lanes heads, or groups of `pack_heads` of them
+    (docs/Schedules/streaming.md). `q_tile` is then how many rows such a group of lanes
+    has, and `kv_tile` how many keys it has under way at once.
+
     Constraints:
     - C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256 (or as many rows as
       warps, in a kernel without fragments, which merges); or warps is 16, in
@@ -46,6 +51,8 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     - C5: not both turns and narrow: warpgroups have to take as many turns as each other.
     - C6: splits is from 0 to 256, and 1 with narrow: what is shared out are the tiles of the whole block.
     - C7: pack_heads is from 1 to q_tile, and 1 with narrow, which counts a warpgroup's rows as queries.
+    - C8: lanes is 0, or 1, 2, 4, 8, 16 or 32; then, in place of C1 and C2, warps is 1, 2, 4 or 8, q_tile and
+      kv_tile are from 1 to 16, q_tile is a multiple of pack_heads, and nothing else but blocks is given.
 
     ```mlir
     #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>
@@ -59,10 +66,11 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
                         DefaultValuedParameter<"bool", "false">:$turns,
                         DefaultValuedParameter<"bool", "false">:$narrow,
                         DefaultValuedParameter<"int64_t", "1">:$splits,
-                        DefaultValuedParameter<"int64_t", "1">:$pack_heads);
+                        DefaultValuedParameter<"int64_t", "1">:$pack_heads,
+                        DefaultValuedParameter<"int64_t", "0">:$lanes);
   let builders = [AttrBuilder<(ins "int64_t":$q_tile, "int64_t":$kv_tile, "int64_t":$warps, "int64_t":$blocks), [{
     return $_get($_ctxt, q_tile, kv_tile, warps, blocks, /*hold_q=*/false, /*one_body=*/false, /*stages=*/2,
-                 /*q_stages=*/1, /*turns=*/false, /*narrow=*/false, /*splits=*/1, /*pack_heads=*/1);
+                 /*q_stages=*/1, /*turns=*/false, /*narrow=*/false, /*splits=*/1, /*pack_heads=*/1, /*lanes=*/0);
   }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
@@ -71,6 +79,8 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     int64_t getQueries() const { return getQTile() / getPackHeads(); }
     /// Are the keys of a query tile shared out among blocks?
     bool isSplit() const { return getSplits() != 1; }
+    /// Is a row dealt to a group of lanes?
+    bool hasStrips() const { return getLanes() != 0; }
     /// The same but for what they say.
     ConfigAttr withKvTile(int64_t keys) const;
     ConfigAttr withHoldQ(bool holds) const;
@@ -81,6 +91,9 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     /// Likewise; not narrow if there are any.
     ConfigAttr withSplits(int64_t splits) const;
     ConfigAttr withPackHeads(int64_t heads) const;
+    /// Of a kernel on strips.
+    static ConfigAttr ofStrips(::mlir::MLIRContext *context, int64_t rows, int64_t keys, int64_t packHeads, int64_t lanes,
+                               int64_t warps, int64_t blocks);
   }];
 }
 

@@ -39,7 +39,7 @@ def Tile_ModifyOp : Tile_Op<"modify", [SingleBlock,
     }
     ```
   }];
-  let arguments = (ins Tile_Frag:$s, Tile_Origin:$q0, I32:$k0, OptionalAttr<F64Attr>:$within);
+  let arguments = (ins Tile_AnyScores:$s, Tile_Origin:$q0, I32:$k0, OptionalAttr<F64Attr>:$within);
   let regions = (region AnyRegion:$small, SizedRegion<1>:$body);
   let assemblyFormat = [{
     $s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `)` `:` qualified(type($s)) (`within` $within^ $small `else`)? $body attr-dict
@@ -64,7 +64,7 @@ def Tile_KeepOp : Tile_Op<"keep", [SingleBlockImplicitTerminator<"YieldOp">,
     }
     ```
   }];
-  let arguments = (ins Tile_Frag:$s, Tile_Origin:$q0, I32:$k0);
+  let arguments = (ins Tile_AnyScores:$s, Tile_Origin:$q0, I32:$k0);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `)` `:` qualified(type($s)) $body attr-dict";
   let hasVerifier = 1;
@@ -82,13 +82,14 @@ def Tile_SoftmaxStepOp : Tile_Op<"softmax_step"> {
 
     Constraints:
     - C1: scale is positive (`tile.negate` takes a sign, the least float stands for 0).
+    - C2: all places are fragments, or all are strips of as many lanes.
 
     ```mlir
     tile.softmax_step %s, %row, %acc scale 8.838835e-02 : !tile.frag<128x64, 4>, !tile.rows<128, 4>, !tile.frag<128x128, 4>
     ```
   }];
   let hasVerifier = 1;
-  let arguments = (ins Tile_Frag:$s, Tile_Rows:$row, Tile_Frag:$acc, F64Attr:$scale, UnitAttr:$rising);
+  let arguments = (ins Tile_AnyScores:$s, Tile_AnyRows:$row, Tile_AnySum:$acc, F64Attr:$scale, UnitAttr:$rising);
   let assemblyFormat = [{ $s `,` $row `,` $acc `scale` $scale attr-dict `:` qualified(type($s)) `,` qualified(type($row)) `,` qualified(type($acc)) }];
 }
 
@@ -234,11 +235,15 @@ def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">,
 def Tile_NormalizeOp : Tile_Op<"normalize"> {
   let summary = "divides the accumulator by the rows' sums (0 where nothing was seen)";
   let description = [{
+    Constraints:
+    - C1: both are of fragments, or both of strips of as many lanes.
+
     ```mlir
     tile.normalize %acc, %row : !tile.frag<128x128, 4>, !tile.rows<128, 4>
     ```
   }];
-  let arguments = (ins Tile_Frag:$acc, Tile_Rows:$row);
+  let hasVerifier = 1;
+  let arguments = (ins Tile_AnySum:$acc, Tile_AnyRows:$row);
   let assemblyFormat = "$acc `,` $row attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
 }
 

@@ -10,6 +10,7 @@ include "attn/Dialect/Tile/IR/TileFragmentOps.td"
 include "attn/Dialect/Tile/IR/TileResultOps.td"
 include "attn/Dialect/Tile/IR/TileRoleOps.td"
 include "attn/Dialect/Tile/IR/TileSegmentOps.td"
+include "attn/Dialect/Tile/IR/TileStripOps.td"
 include "attn/Dialect/Tile/IR/TileTypes.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/RegionKindInterface.td"
@@ -31,13 +32,16 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     sizes (`batch`, `seqlen_q`, `total_q`, ...), and strides in elements
     (`q_row`, `k_head`, ...). `grid` says how many blocks a launch has: `dense` and
     `packed`, one for each query tile and head; `rows cluster N`, a cluster of N blocks
-    for each row of the batch (made of `attn.segments`). The kernels
+    for each row of the batch (made of `attn.segments`). With `tiles N` a warp, not a
+    block, has a query tile and a group of heads, and a sequence has N tiles, which
+    take turns if its rows need more (docs/Schedules/streaming.md). The kernels
     of a problem are launched one after the other, in their order.
 
     Constraints:
     - C1: as many argument names as arguments.
     - C2: target is "cpu", "sm_80" or "sm_90a".
     - C3: the grid has at least one head, or clusters of 1 to 16 blocks (of 1, but for sm_90a).
+    - C4: a kernel has `tiles`, which are positive, if and only if its config has lanes.
 
     ```mlir
     tile.kernel @copy(%q: !tile.ptr<bf16>, %batch: i32) target("cpu") grid(dense heads 4)
@@ -47,7 +51,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$arg_names, StrAttr:$target, UnitAttr:$packed,
-    I64Attr:$heads, OptionalAttr<I64Attr>:$cluster, Tile_Config:$config,
+    I64Attr:$heads, OptionalAttr<I64Attr>:$tiles, OptionalAttr<I64Attr>:$cluster, Tile_Config:$config,
     OptionalAttr<I64Attr>:$shared_bytes);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
@@ -56,7 +60,9 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     /// The argument of this name, or null.
     ::mlir::Value getArg(::llvm::StringRef name);
     /// Is a launch as wide as the chip, with roles inside, and not as the grid?
-    bool isPersistent() { return getTarget() == "sm_90a" && !hasRows(); }
+    bool isPersistent() { return getTarget() == "sm_90a" && !hasRows() && !isStreaming(); }
+    /// Does each warp have a query tile of its own, on strips?
+    bool isStreaming() { return getTiles().has_value(); }
     /// Is a cluster for each row of the batch?
     bool hasRows() { return getCluster().has_value(); }
     /// Threads of a block: a role that loads is a warpgroup of its own.
@@ -225,7 +231,7 @@ def Tile_ClearOp : Tile_Op<"clear"> {
     tile.clear %acc : !tile.frag<128x128, 4>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[Tile_Frag, Tile_Rows]>:$place);
+  let arguments = (ins AnyTypeOf<[Tile_AnySum, Tile_AnyRows]>:$place);
   let assemblyFormat = "$place attr-dict `:` qualified(type($place))";
 }
 
@@ -336,6 +342,7 @@ def Tile_MmaQkOp : Tile_Op<"mma_qk"> {
     Constraints:
     - C1: s has Q's rows and as many columns as K has rows; Q (in shared memory, or held in registers) and K
       have equal columns and element types.
+    - C2: of strips, all have as many lanes, and q has elements of f32.
 
     `negated`: -Q K^T, where a scale is negative and Q cannot be rewritten.
 
@@ -343,7 +350,8 @@ def Tile_MmaQkOp : Tile_Op<"mma_qk"> {
     %t = tile.mma_qk %s, %Q, %K : !tile.frag<128x64, 4>, !tile.shared<128x128xbf16, 136>, !tile.shared<64x128xbf16, 136>
     ```
   }];
-  let arguments = (ins Tile_Frag:$s, AnyTypeOf<[Tile_Shared, Tile_Held]>:$q, Tile_Shared:$k, UnitAttr:$negated);
+  let arguments = (ins Tile_AnyScores:$s, AnyTypeOf<[Tile_Shared, Tile_Held, Tile_Strip]>:$q,
+                       AnyTypeOf<[Tile_Shared, Tile_Strip]>:$k, UnitAttr:$negated);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat = [{ $s `,` $q `,` $k attr-dict `:` qualified(type($s)) `,` qualified(type($q)) `,` qualified(type($k)) }];
   let hasVerifier = 1;
@@ -359,12 +367,14 @@ def Tile_MmaPvOp : Tile_Op<"mma_pv"> {
 
     Constraints:
     - C1: acc has p's rows and V's columns; p has as many columns as V has rows.
+    - C2: of strips, all have as many lanes, and acc has elements of f32.
 
     ```mlir
     %t = tile.mma_pv %acc, %s, %V {guarded} : !tile.frag<128x128, 4>, !tile.frag<128x64, 4>, !tile.shared<64x128xbf16, 136>
     ```
   }];
-  let arguments = (ins Tile_Frag:$acc, AnyTypeOf<[Tile_Frag, Tile_Held]>:$p, Tile_Shared:$v, UnitAttr:$guarded,
+  let arguments = (ins Tile_AnySum:$acc, AnyTypeOf<[Tile_AnyScores, Tile_Held]>:$p,
+                       AnyTypeOf<[Tile_Shared, Tile_Strip]>:$v, UnitAttr:$guarded,
                        Optional<I1>:$when);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat = [{ $acc `,` $p `,` $v (`when` `(` $when^ `)`)? attr-dict `:` qualified(type($acc)) `,` qualified(type($p)) `,` qualified(type($v)) }];

@@ -13,11 +13,15 @@ def Tile_StoreOp : Tile_Op<"store"> {
     Rows below `rows` are rounded to the element type and written (as they are, if
     that is f32), rows from there to `write_rows` are written as 0; `dim` columns each.
 
+    Constraints:
+    - C1: a strip has elements of f32 and `dim` columns, and results of bf16 or f16.
+
     ```mlir
     tile.store %dst stride(%o_row), %acc rows(%rows, %write_rows) dim 128 : !tile.ptr<bf16>, !tile.frag<128x128, 4>
     ```
   }];
-  let arguments = (ins Tile_Ptr:$dst, Tile_Stride:$stride, Tile_Frag:$acc, I32:$rows, I32:$write_rows, I64Attr:$dim);
+  let arguments = (ins Tile_Ptr:$dst, Tile_Stride:$stride, Tile_AnySum:$acc, I32:$rows, I32:$write_rows, I64Attr:$dim);
+  let hasVerifier = 1;
   let assemblyFormat = [{ $dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `,` $acc `rows` `(` $rows `,` $write_rows `)` `dim` $dim attr-dict
     `:` qualified(type($dst)) `,` qualified(type($acc)) }];
 }
@@ -31,7 +35,7 @@ def Tile_StoreLseOp : Tile_Op<"store_lse"> {
     tile.store_lse %dst, %row rows(%rows, %write_rows) : !tile.ptr<f32>, !tile.rows<128, 4>
     ```
   }];
-  let arguments = (ins Tile_Ptr:$dst, Optional<Tile_Stride>:$stride, Tile_Rows:$row, I32:$rows, I32:$write_rows);
+  let arguments = (ins Tile_Ptr:$dst, Optional<Tile_Stride>:$stride, Tile_AnyRows:$row, I32:$rows, I32:$write_rows);
   let assemblyFormat = [{ $dst (`stride` `(` $stride^ `` custom<Stride>(type($stride)) `)`)? `,` $row `rows` `(` $rows `,` $write_rows `)` attr-dict `:` qualified(type($dst)) `,` qualified(type($row)) }];
 }
 

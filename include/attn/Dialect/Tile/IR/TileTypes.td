@@ -195,6 +195,52 @@ def Tile_Rows : Tile_Type<"Rows", "rows"> {
   let assemblyFormat = "`<` $rows `,` $warps `>`";
 }
 
+def Tile_Strip : Tile_Type<"Strip", "strip"> {
+  let summary = "a place: rows in the registers of a group of lanes";
+  let description = [{
+    rows x cols elements, each row dealt to `lanes` lanes in chunks of eight. Of bf16 or
+    f16: as they were in memory; of f32: to compute with. A warp has 32 / lanes such
+    groups (`tile.slot_index`), each with a strip of its own.
+
+    Constraints:
+    - C1: rows is positive, cols a positive multiple of 8, elements are bf16, f16 or f32.
+    - C2: lanes is 1, 2, 4, 8, 16 or 32.
+
+    Example: `!tile.strip<4x128xbf16, 16>`, `!tile.strip<1x128xf32, 16>`.
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$cols, "::mlir::Type":$element, "int64_t":$lanes);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Tile_Scores : Tile_Type<"Scores", "scores"> {
+  let summary = "a place: the scores of a strip of queries and one of keys";
+  let description = [{
+    rows x cols float32 values, known to all `lanes` lanes of a group.
+
+    Constraints:
+    - C1: rows and cols are positive; lanes is 1, 2, 4, 8, 16 or 32.
+
+    Example: `!tile.scores<1x4, 16>`.
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$cols, "int64_t":$lanes);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Tile_StripRows : Tile_Type<"StripRows", "strip_rows"> {
+  let summary = "a place: running maximum and sum of each row of a strip";
+  let description = [{
+    Constraints:
+    - C1: rows is positive; lanes is 1, 2, 4, 8, 16 or 32.
+
+    Example: `!tile.strip_rows<1, 16>`: one row, known to 16 lanes.
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$lanes);
+  let assemblyFormat = "`<` $rows `,` $lanes `>`";
+  let genVerifyDecl = 1;
+}
+
 def Tile_Tokens : Tile_Type<"Tokens", "tokens"> {
   let summary = "the tokens of one side of a row: ids, positions, how many";
   let description = [{
@@ -243,6 +289,11 @@ class Tile_TokenOf<string kind> : Type<
 def Tile_CopyToken : Tile_TokenOf<"copy">;
 def Tile_ProductToken : Tile_TokenOf<"product">;
 
-def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows, Tile_Table]>;
+/// The places of a kernel on tiles, or those of a kernel on strips.
+def Tile_AnyScores : AnyTypeOf<[Tile_Frag, Tile_Scores]>;
+def Tile_AnySum : AnyTypeOf<[Tile_Frag, Tile_Strip]>;
+def Tile_AnyRows : AnyTypeOf<[Tile_Rows, Tile_StripRows]>;
+def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows, Tile_Table,
+                               Tile_Strip, Tile_Scores, Tile_StripRows]>;
 
 #endif // TILE_TYPES

@@ -1,0 +1,5 @@
+// One query and a few keys a sequence, and very many sequences: the problem that
+// docs/Schedules/streaming.md follows.
+attn.problem @short
+  mask(#attn.full)
+  layout(thd) heads(16) dims(128) dtype(bf16) bounds(1, 16)

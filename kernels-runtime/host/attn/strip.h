@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The verbs of a kernel on strips. A GPU deals a row to a group of lanes; here
+// a thread is the group, a warp and a block, so a strip is a few rows and a
+// block's work is one head's. Head dims lie in the vector lanes; nothing is
+// worth turning for a handful of rows.
+#pragma once
+
+#include "attn/modify.h"
+#include "attn/sequence.h"
+
+namespace attn {
+
+template <int Warps> ATTN_HELPER int unit_index() { return block_index(); }
+template <int Lanes> ATTN_HELPER int slot_index() { return 0; }
+
+// Elements are converted when they are fetched, whatever they are. Rows end at
+// a whole vector, of which the rest is 0.
+template <class Element, int RowCount, int ColCount, int Lanes_> struct Strip {
+  static constexpr int Cols = roundUp(ColCount, lanes);
+  alignas(64) float rows[RowCount * Cols];
+};
+template <int Count, int KeyCount, int Lanes_> struct Scores {
+  float v[Count][KeyCount];
+};
+// Running maximum (base 2, scaled) and running sum of each row.
+template <int Count, int Lanes_> struct StripRows {
+  float maximum[Count], sum[Count];
+};
+
+template <class E, class T, int R, int C, int L, class Stride>
+ATTN_VERB void fetch(Strip<E, R, C, L> &to, const T *from, Stride stride,
+                     int rows) {
+  for (int r = 0; r < R; ++r) {
+    float *__restrict dst = to.rows + r * to.Cols;
+    for (int c = r < rows ? C : 0; c < to.Cols; ++c)
+      dst[c] = 0.f;
+    if (r >= rows)
+      continue;
+    const T *__restrict src = from + offset_of(stride, r);
+    ATTN_VECTORIZE for (int c = 0; c < C; ++c) dst[c] = toFloat(src[c]);
+  }
+}
+
+template <class E, int R, int C, int L>
+ATTN_HELPER void clear(Strip<E, R, C, L> &x) {
+  for (int i = 0; i < R * x.Cols; ++i)
+    x.rows[i] = 0.f;
+}
+template <int R, int L> ATTN_HELPER void clear(StripRows<R, L> &row) {
+  for (int r = 0; r < R; ++r)
+    row.maximum[r] = -infinity, row.sum[r] = 0.f;
+}
+
+template <bool Negated = false, class E, class T, int R, int N, int C, int L>
+ATTN_VERB void mma_qk(Scores<R, N, L> &scores, const Strip<E, R, C, L> &q,
+                      const Strip<T, N, C, L> &k) {
+  for (int r = 0; r < R; ++r)
+    for (int n = 0; n < N; ++n) {
+      Lanes sums = Lanes{};
+      for (int c = 0; c < q.Cols; c += lanes)
+        sums += at(q.rows + r * q.Cols + c) * at(k.rows + n * q.Cols + c);
+      float sum = 0.f;
+      for (int i = 0; i < lanes; ++i)
+        sum += sums[i];
+      scores.v[r][n] = Negated ? -sum : sum;
+    }
+}
+
+template <int R, int N, int L, class First, class F>
+ATTN_VERB void keep(Scores<R, N, L> &scores, First q0, int k0, F keeps) {
+  for (int r = 0; r < R; ++r)
+    for (int n = 0; n < N; ++n)
+      if (!keeps(query_of(q0, r), k0 + n))
+        scores.v[r][n] = -infinity;
+}
+
+template <int R, int N, int L, class First, class F>
+ATTN_VERB void modify(Scores<R, N, L> &scores, First q0, int k0, F f) {
+  for (int r = 0; r < R; ++r)
+    for (int n = 0; n < N; ++n)
+      scores.v[r][n] = apply(f, scores.v[r][n], q0, r, k0 + n);
+}
+template <int R, int N, int L, class First, class Small, class F>
+ATTN_VERB void modify(Scores<R, N, L> &scores, First q0, int k0, float within,
+                      Small small, F f) {
+  float largest = 0.f;
+  for (int r = 0; r < R; ++r)
+    for (int n = 0; n < N; ++n)
+      largest = max(largest, abs(scores.v[r][n]));
+  if (largest >= within)
+    modify(scores, q0, k0, f);
+  else
+    modify(scores, q0, k0, small);
+}
+
+// As that of tiles: a NaN is no maximum but a weight, and a maximum of -Inf
+// means that nothing is visible yet.
+template <class E, int R, int N, int C, int L>
+ATTN_VERB void softmax_step(Scores<R, N, L> &scores, StripRows<R, L> &row,
+                            Strip<E, R, C, L> &acc, float scale) {
+  for (int r = 0; r < R; ++r) {
+    const float old = row.maximum[r];
+    float top = old;
+    for (int n = 0; n < N; ++n)
+      top = scores.v[r][n] * scale > top ? scores.v[r][n] * scale : top;
+    const float base = top == -infinity ? 0.f : top;
+    const float factor = exp2(old - base);
+    row.maximum[r] = top;
+    row.sum[r] *= factor;
+    for (int n = 0; n < N; ++n)
+      row.sum[r] += scores.v[r][n] = exp2(scores.v[r][n] * scale - base);
+    if (factor != 1.f)
+      for (int c = 0; c < acc.Cols; c += lanes)
+        at(acc.rows + r * acc.Cols + c) *= factor;
+  }
+}
+
+// acc += P V; a weight of 0 may stand for "may not see", and 0 * NaN is not
+// computed.
+template <class E, class T, int R, int N, int C, int L>
+ATTN_VERB void mma_pv_guarded(Strip<E, R, C, L> &acc, const Scores<R, N, L> &p,
+                              const Strip<T, N, C, L> &v, bool = true) {
+  for (int r = 0; r < R; ++r)
+    for (int n = 0; n < N; ++n)
+      if (const float weight = p.v[r][n]; weight != 0.f)
+        for (int c = 0; c < acc.Cols; c += lanes)
+          at(acc.rows + r * acc.Cols + c) += weight * at(v.rows + n * v.Cols + c);
+}
+template <class E, class T, int R, int N, int C, int L>
+ATTN_HELPER void mma_pv(Strip<E, R, C, L> &acc, const Scores<R, N, L> &p,
+                        const Strip<T, N, C, L> &v) {
+  mma_pv_guarded(acc, p, v);
+}
+
+template <class E, int R, int C, int L>
+ATTN_VERB void normalize(Strip<E, R, C, L> &acc, const StripRows<R, L> &row) {
+  for (int r = 0; r < R; ++r) {
+    const float sum = row.sum[r], inverse = 1.f / sum;
+    for (int c = 0; c < acc.Cols; c += lanes) {
+      Lanes &x = at(acc.rows + r * acc.Cols + c);
+      x = sum == 0.f ? Lanes{} : x * inverse;
+    }
+  }
+}
+
+template <int Dim, class T, class Stride, class E, int R, int C, int L>
+ATTN_VERB void store(T *to, Stride stride, const Strip<E, R, C, L> &acc,
+                     int rows, int writeRows) {
+  static_assert(Dim == C, "a strip is as wide as its rows");
+  for (int r = 0; r < min(writeRows, R); ++r) {
+    T *__restrict dst = to + offset_of(stride, r);
+    const float *__restrict src = acc.rows + r * acc.Cols;
+    if (r < rows) {
+      ATTN_VECTORIZE for (int c = 0; c < Dim; ++c) fromFloat(dst[c], src[c]);
+    } else {
+      for (int c = 0; c < Dim; ++c)
+        dst[c] = T{};
+    }
+  }
+}
+template <class Stride, int R, int L>
+ATTN_VERB void store_lse(float *to, Stride stride, const StripRows<R, L> &row,
+                         float /*scale*/, int rows, int writeRows) {
+  for (int r = 0; r < min(writeRows, R); ++r)
+    to[offset_of(stride, r)] =
+        r >= rows || row.sum[r] == 0.f
+            ? -infinity
+            : float(row.maximum[r] * 0.6931471805599453 + naturalLog(row.sum[r]));
+}
+template <int R, int L>
+ATTN_HELPER void store_lse(float *to, const StripRows<R, L> &row, float scale,
+                           int rows, int writeRows) {
+  store_lse(to, 1ll, row, scale, rows, writeRows);
+}
+
+// Rows that belong to no sequence: every `step`th query of [begin, end), with
+// all heads that a row's pair may have.
+ATTN_HELPER long long query_stride(long long stride) { return stride; }
+template <int H> ATTN_HELPER long long query_stride(PairStride<H> stride) {
+  return stride.query;
+}
+template <class Stride> constexpr int headsOf = 1;
+template <int H> constexpr int headsOf<PairStride<H>> = H;
+template <class T> ATTN_HELPER void clearElement(T &x) { x = T{}; }
+ATTN_HELPER void clearElement(float &x) { x = -infinity; }
+
+template <int Dim, int Lanes_, class T, class Stride>
+ATTN_VERB void pad_rows(T *to, Stride stride, int begin, int end, int step) {
+  for (long long q = begin; q < end; q += step)
+    for (int h = 0; h < headsOf<Stride>; ++h)
+      for (int c = 0; c < Dim; ++c)
+        clearElement(to[q * query_stride(stride) + offset_of(stride, h) + c]);
+}
+
+} // namespace attn

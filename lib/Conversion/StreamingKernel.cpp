@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Where sequences are a few rows long, time is that of reading them. A warp owns rows of
+// one sequence, each of its groups of lanes a head of them; nobody waits for anybody. How
+// long sequences are expected to be says how many warps one gets; longer ones are as
+// right, each warp then takes several turns.
+//
+#include "StreamingKernel.h"
+#include "AttentionBody.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+/// Heads, or groups of packed heads, that a warp has side by side.
+static int64_t slotsOf(ConfigAttr config) { return 32 / config.getLanes(); }
+
+KernelGrid attn::streamingGrid(ProblemOp problem, ConfigAttr config) {
+  int64_t heads = problem.getHeads() / config.getPackHeads();
+  // More than this are of no use to fill a chip, and warps without rows are not free.
+  int64_t tiles = std::min<int64_t>(llvm::divideCeil(problem.expectedQueries().value_or(1), config.getQueries()), 256);
+  KernelGrid grid;
+  grid.packed = problem.getQLayout().isPacked();
+  grid.heads = llvm::divideCeil(heads, slotsOf(config));
+  grid.tiles = Builder(problem.getContext()).getI64IntegerAttr(tiles);
+  return grid;
+}
+
+namespace {
+
+class StreamingKernel : AttentionBody {
+public:
+  StreamingKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config)
+      : AttentionBody(problem, kernel, config), groups(kernel.getHeads()), tiles(*kernel.getTiles()) {}
+
+  void build() {
+    declarePlaces();
+    findUnit();
+    // Padding has to be written where there are no sequences, too.
+    sequences = problem.getQLayout().isPacked() ? math.named(math.max(arg("batch"), 1), "sequences") : arg("batch");
+    auto exists = scf::IfOp::create(b, loc, math.value(math.lt(batch, sequences))); // the last block may have more
+    b.setInsertionPoint(exists.thenBlock(), exists.thenBlock()->begin());
+    lenQ = args.contains("seqlen_q") ? arg("seqlen_q") : Index(0);
+    findKeys();
+    findRows();
+    findArrays();
+    keys = keyPointer("k"), values = keyPointer("v");
+    Index step = tiles * config.getQueries();
+    auto turns = scf::ForOp::create(b, loc, math.value(math.mul(tile, config.getQueries())), math.value(extent),
+                                    math.value(step));
+    turns.getInductionVar().setLoc(NameLoc::get(b.getStringAttr("q0"), loc));
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(turns.getBody());
+      q0 = Value(turns.getInductionVar());
+      attend();
+    }
+    if (problem.getQLayout().isPacked())
+      storePadding();
+  }
+
+private:
+  void declarePlaces() {
+    int64_t rows = config.getQTile(), keys = config.getKvTile(), lanes = config.getLanes();
+    MLIRContext *context = b.getContext();
+    Type f32 = b.getF32Type(), dtype = problem.getDtype();
+    Q = place("Q", StripType::get(context, rows, problem.getDimQk(), f32, lanes));
+    K = place("K", StripType::get(context, keys, problem.getDimQk(), dtype, lanes));
+    V = place("V", StripType::get(context, keys, problem.getDimV(), dtype, lanes));
+    s = place("s", ScoresType::get(context, rows, keys, lanes));
+    acc = place("acc", StripType::get(context, rows, problem.getDimV(), f32, lanes));
+    row = place("row", StripRowsType::get(context, rows, lanes));
+  }
+
+  /// Warps that read the same keys follow each other, and so do those that read the same rows.
+  void findUnit() {
+    Index unit = Value(UnitIndexOp::create(b, loc));
+    tile = tiles == 1 ? Index(0) : math.named(math.rem(unit, tiles), "tile");
+    Index rest = math.floorDiv(unit, tiles);
+    Index group = groups == 1 ? Index(0) : math.rem(rest, groups);
+    batch = math.named(math.floorDiv(rest, groups), "b");
+    Index head = group;
+    if (int64_t slots = slotsOf(config); slots > 1) {
+      Value slot = SlotIndexOp::create(b, loc, config.getLanes());
+      head = math.add(math.mul(group, slots), slot);
+      if (gridHeads() % slots) { // slots without a head read one and write nothing
+        live = math.lt(head, gridHeads());
+        head = math.min(head, gridHeads() - 1);
+      }
+    }
+    h = math.named(firstHead(head), "h");
+  }
+
+  /// Where the sequence's rows begin, and how many are to be written.
+  void findRows() {
+    extent = lenQ;
+    LayoutAttr layout = problem.getQLayout();
+    if (!layout.isPacked())
+      return;
+    first = math.named(load(args[layout.getPadded() ? "padded_offsets_q" : "cu_seqlens_q"], batch), "first");
+    firstQuery = first;
+    if (layout.getPadded())
+      extent = math.named(
+          math.sub(load(args["padded_offsets_q"], math.min(math.add(batch, 1), arg("batch"))), first), "extent");
+  }
+
+  void attend() {
+    origin = perRow(math.value(q0), math.value(h), "at");
+    Index queries = config.getQueries();
+    Index rows = math.named(math.min(math.sub(lenQ, q0), queries), "rows");
+    Index writeRows = extent == lenQ ? rows : math.named(math.min(math.sub(extent, q0), queries), "write_rows");
+    Index row0 = math.named(math.add(first, q0), "row0");
+    Value live = rowsToDo(rows), written = rowsToDo(writeRows);
+    FetchOp::create(b, loc, Q, rowPointer("q", row0, batch, h), strideOf("q"), live);
+    ClearOp::create(b, loc, acc);
+    ClearOp::create(b, loc, row);
+    if (extent == lenQ) {
+      walkKeys(rows);
+    } else { // rows of padding see nothing
+      OpBuilder::InsertionGuard guard(b);
+      auto sees = scf::IfOp::create(b, loc, math.value(math.lt(0, rows)));
+      b.setInsertionPoint(sees.thenBlock(), sees.thenBlock()->begin());
+      walkKeys(rows);
+    }
+    NormalizeOp::create(b, loc, acc, row);
+    StoreOp::create(b, loc, rowPointer("o", row0, batch, h), strideOf("o"), acc, live, written, problem.getDimV());
+    if (problem.hasLse())
+      StoreLseOp::create(b, loc, lsePointer(row0, batch, h), lseStride(), row, live, written);
+  }
+
+  /// Rows of the strip for so many queries; none in a slot without a head.
+  Value rowsToDo(Index queries) {
+    Index rows = math.mul(queries, config.getPackHeads());
+    return math.value(live ? math.select(*live, rows, 0) : rows);
+  }
+  Value lseStride() { return perRow(wide(int64_t(1)), args["lse_head"]); }
+
+  void walkKeys(Index rows) {
+    KeyWalk walk(problem.getMask(), scope);
+    KvLoopOp loop = makeLoop(walk.runs(math, {q0, math.add(q0, rows)}, config.getKvTile()));
+    if (!loop)
+      return;
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&loop.getBody().front());
+    Index k0 = math.named(math.mul(Index(loop.getTile()), config.getKvTile()), "k0");
+    Value left = math.value(math.sub(scope.lenK, k0));
+    auto fetch = [&](Value place, StringRef tensor, Value base) {
+      Value stride = args[(tensor + "_row").str()];
+      FetchOp::create(b, loc, place, AdvanceOp::create(b, loc, base, mul(wide(k0), stride)), stride, left);
+    };
+    fetch(K, "k", keys);
+    fetch(V, "v", values); // both under way before anything is computed
+    WaitOp::create(b, loc, MmaQkOp::create(b, loc, s, Q, K, problem.scaleOrDefault() < 0).getToken());
+    double scale = modifyScores(loop, k0);
+    auto keep = KeepOp::create(b, loc, s, origin, math.value(k0));
+    SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), UnitAttr());
+    WaitOp::create(b, loc, MmaPvOp::create(b, loc, acc, s, V, /*guarded=*/true, Value()).getToken());
+    YieldOp::create(b, loc, ValueRange());
+    buildTests(walk, keep.getBody());
+  }
+
+  /// Rows before the first and behind the last sequence, of which there may be many: shared
+  /// out among all warps of these heads.
+  void storePadding() {
+    LayoutAttr layout = problem.getQLayout();
+    Value offsets = args[layout.getPadded() ? "padded_offsets_q" : "cu_seqlens_q"];
+    Index own = math.add(math.mul(batch, tiles), tile), step = math.mul(sequences, tiles);
+    auto pad = [&](Index begin, Index end) {
+      Value from = math.value(math.add(begin, own)), to = math.value(end), by = math.value(step);
+      PadRowsOp::create(b, loc, rowPointer("o", 0, batch, h), strideOf("o"), from, to, by, problem.getDimV(),
+                        config.getLanes());
+      if (problem.hasLse())
+        PadRowsOp::create(b, loc, lsePointer(0, batch, h), lseStride(), from, to, by, 1, config.getLanes());
+    };
+    if (layout.getPadded())
+      pad(0, math.named(load(offsets, 0), "begin_all"));
+    pad(math.named(load(offsets, arg("batch")), "end_all"), arg("total_q"));
+  }
+
+  int64_t groups; ///< of heads, one a warp
+  int64_t tiles;  ///< warps that share the rows of a sequence
+  Value Q, K, V, acc, row;
+  Value keys, values;        ///< the sequence's first
+  std::optional<Cond> live;  ///< does the slot have a head?
+  Index sequences = 0;       ///< that warps are for
+  Index tile = 0;            ///< number of the warp among those of its sequence and heads
+  Index first = 0;           ///< the sequence's first row in its tensor
+  Index extent = 0;          ///< its rows, padding behind them included
+  Index q0 = 0;              ///< this turn's first row
+};
+
+} // namespace
+
+void attn::writeStreaming(ProblemOp problem, KernelOp kernel, ConfigAttr config) {
+  StreamingKernel(problem, kernel, config).build();
+}

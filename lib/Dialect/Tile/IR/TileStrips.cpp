@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Dialect/Tile/IR/Tile.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+void UnitIndexOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "unit"); }
+
+void SlotIndexOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "slot"); }
+
+LogicalResult SlotIndexOp::verify() {
+  if (!isLaneCount(getLanes())) // C1
+    return emitOpError("expected 1, 2, 4, 8, 16 or 32 lanes, got: ") << int64_t(getLanes());
+  return success();
+}
+
+LogicalResult FetchOp::verify() {
+  Type from = getSrc().getType().getElement(), to = getDst().getType().getElement();
+  if (!(from.isBF16() || from.isF16()) || (from != to && !to.isF32())) // C1
+    return emitOpError("expected rows of bf16 or f16 into a strip of the same or of f32, got: ") << from << " into " << to;
+  return success();
+}
+
+LogicalResult PadRowsOp::verify() {
+  Type element = getDst().getType().getElement();
+  int64_t dim = getDim();
+  bool ok = element.isF32() ? dim == 1 : (element.isBF16() || element.isF16()) && dim > 0 && dim % 8 == 0;
+  if (!ok) // C1
+    return emitOpError("expected dim in multiples of 8 of bf16 or f16, or 1 of f32, got: dim ")
+           << dim << ", " << element;
+  if (!isLaneCount(getLanes())) // C2
+    return emitOpError("expected 1, 2, 4, 8, 16 or 32 lanes, got: ") << int64_t(getLanes());
+  return success();
+}
+
+/// The lanes of a place of a strip, 0 of one of fragments.
+static int64_t lanesOf(Value place) {
+  Type type = place.getType();
+  if (auto strip = dyn_cast<StripType>(type))
+    return strip.getLanes();
+  if (auto scores = dyn_cast<ScoresType>(type))
+    return scores.getLanes();
+  auto rows = dyn_cast<StripRowsType>(type);
+  return rows ? rows.getLanes() : 0;
+}
+
+LogicalResult attn::tile::verifyLanesOf(Operation *op, ValueRange places) {
+  if (!llvm::all_equal(llvm::map_range(places, lanesOf)))
+    return op->emitOpError("expected places of fragments, or of strips of as many lanes, got: ") << places.getTypes();
+  return success();
+}

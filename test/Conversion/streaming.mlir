@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Short sequences, streamed: when, and what becomes of them.
+//
+// RUN: rm -rf %t && split-file %s %t
+// RUN: attn-opt %t/dense.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/dense.mlir
+// RUN: attn-opt %t/packed.mlir -convert-attn-to-tile="target=sm_80" -canonicalize -cse | FileCheck %t/packed.mlir
+// RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir
+// RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/chosen.mlir --check-prefix=CPU
+// RUN: attn-opt %t/errors.mlir -convert-attn-to-tile -split-input-file -verify-diagnostics
+
+// Bounds are hints: longer sequences are as right. So are empty ones, odd numbers of sequences and heads.
+// RUN: attn-run %t/packed.mlir --target=cpu --check --lengths-q=1,0,7,30 --lengths-kv=5,30,0,100 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/dense.mlir --target=cpu --check --batch=9 --seqlen-q=3 --seqlen-kv=17 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/wide.mlir --target=cpu --check --lengths-q=1,1,1 --lengths-kv=3,0,16 | FileCheck %s --check-prefix=SAME
+// SAME-COUNT-2: : ok
+// SAME-NOT: FAILED
+
+//--- dense.mlir
+// Three heads, two a warp: the last slot reads a head and writes nothing. Hopper has nothing of its own for this.
+// CHECK: target("sm_80") grid(dense heads 2 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 4, blocks = 10, lanes = 16>)
+// CHECK: %Q = tile.place "Q" : !tile.strip<1x128xf32, 16>
+// CHECK: %K = tile.place "K" : !tile.strip<4x128xbf16, 16>
+// CHECK: %unit = tile.unit_index
+// CHECK: %[[GROUP:.*]] = arith.andi %unit, %c1_i32
+// CHECK: %b = arith.divui %unit, %c2_i32
+// CHECK: %slot = tile.slot_index lanes 16
+// CHECK: %[[HEAD:.*]] = arith.addi %{{.*}}, %slot
+// CHECK: %[[LIVE:.*]] = arith.cmpi slt, %[[HEAD]], %c3_i32
+// CHECK: %h = arith.minsi %[[HEAD]], %c2_i32
+// CHECK: %[[EXISTS:.*]] = arith.cmpi slt, %b, %batch
+// CHECK: scf.if %[[EXISTS]] {
+// CHECK: scf.for %[[Q0:.*]] = %c0_i32 to %seqlen_q step %c1_i32
+// CHECK: %[[ROWS:.*]] = arith.select %[[LIVE]], %rows, %c0_i32
+// CHECK: tile.fetch %Q, %q_rows stride(%q_row) rows(%[[ROWS]])
+// CHECK: tile.kv_loop [%c0_i32, %full_end, %end] tests {{\[\[}}], [0]]
+// Both are under way before anything is computed.
+// CHECK: tile.fetch %K
+// CHECK-NOT: tile.mma_qk
+// CHECK: tile.fetch %V
+// CHECK: tile.mma_qk %s, %Q, %K {negated}
+// CHECK: tile.keep %s at(%[[Q0]], %k0) : !tile.scores<1x4, 16> {
+// CHECK: tile.store %o_rows stride(%o_row), %acc rows(%[[ROWS]], %[[ROWS]]) dim 128
+// CHECK-NOT: tile.pad_rows
+attn.problem @dense mask(#attn.full) layout(bshd) heads(3) dims(128) dtype(bf16) scale(-0.5) bounds(1, 16)
+
+//--- packed.mlir
+// Two heads of a group are two rows of a strip, with two queries each; two warps share a sequence's rows.
+// CHECK: grid(packed heads 2 tiles 2) config(<q_tile = 4, kv_tile = 4, warps = 4, blocks = 4, pack_heads = 2, lanes = 8>)
+// CHECK: %tile = arith.andi %unit, %c1_i32
+// CHECK: %extent = arith.subi
+// CHECK: scf.for %{{.*}} = %{{.*}} to %extent step %c4_i32
+// CHECK: %[[SEES:.*]] = arith.cmpi sgt, %rows, %c0_i32
+// CHECK: scf.if %[[SEES]] {
+// CHECK: tile.kv_loop
+// CHECK: tile.store
+// Padding before the first and behind the last sequence is shared out among all warps.
+// CHECK: %begin_all = tile.load uniform %padded_offsets_q[%c0_i32]
+// CHECK: tile.pad_rows %o_rows stride(%{{.*}} heads 2) from(%{{.*}}) to(%begin_all) step(%{{.*}}) dim 64 lanes 8
+// CHECK: tile.pad_rows %{{.*}} stride(%{{.*}} heads 2) from(%{{.*}}) to(%begin_all) step(%{{.*}}) dim 1 lanes 8
+// CHECK: tile.pad_rows %o_rows stride(%{{.*}} heads 2) from(%{{.*}}) to(%total_q)
+attn.problem @packed mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 6) dims(64) dtype(f16)
+  score([#attn.softcap<10.0>]) bounds(4, 16)
+
+//--- wide.mlir
+attn.problem @wide mask(#attn.full) layout(thd) heads(2) dims(512, 264) dtype(bf16) outputs(o, lse) bounds(1, 16)
+
+//--- chosen.mlir
+// CHECK: tile.kernel @tiles({{.*}}) target("sm_90a") grid(dense heads 4) config(
+attn.problem @tiles mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16)
+// As is typical will do.
+// CHECK: tile.kernel @typical({{.*}}) grid(dense heads 2 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 4, blocks = 10, lanes = 16>)
+attn.problem @typical mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) typical(1, 16)
+// Of bounds and what is typical, bounds count.
+// CHECK: tile.kernel @long({{.*}}) target("sm_90a") grid(dense heads 4) config(
+attn.problem @long mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) typical(1, 16) bounds(4096)
+// Head dims beyond a lane's chunk, or between powers of two, and beyond those of tiles.
+// CHECK: tile.kernel @d80({{.*}}) config(<q_tile = 1, kv_tile = 4, warps = 4, blocks = 10, lanes = 16>)
+// CPU: tile.kernel @d80({{.*}}) target("cpu") grid(dense heads 4 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>)
+attn.problem @d80 mask(#attn.full) layout(bshd) heads(4) dims(80) dtype(bf16) bounds(1, 16)
+// CHECK: tile.kernel @d512({{.*}}) config(<q_tile = 1, kv_tile = 2, warps = 4, blocks = 6, lanes = 32>)
+attn.problem @d512 mask(#attn.full) layout(bshd) heads(4) dims(512) dtype(bf16) bounds(1, 2)
+// CHECK: tile.kernel @long512({{.*}}) config(<q_tile = 2, kv_tile = 4, warps = 4, blocks = 4, lanes = 32>)
+attn.problem @long512 mask(#attn.full) layout(bshd) heads(4) dims(512) dtype(bf16) bounds(4096)
+
+//--- errors.mlir
+// expected-error @below {{'attn.problem' op expected a config with lanes for head dims beyond 256, got: dim 512 with #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(4) dims(512) dtype(bf16) bounds(1, 16)
+  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>)
+
+// -----
+
+// expected-error @below {{'attn.problem' op expected pack_heads to divide the 2 query heads of a kv head, got: #tile.config<q_tile = 3, kv_tile = 4, warps = 4, blocks = 1, pack_heads = 3, lanes = 8>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 3, kv_tile = 4, warps = 4, blocks = 1, pack_heads = 3, lanes = 8>)

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Short sequences: attnc beside a copy, cuDNN, FlashAttention-2 and torch.compile in one run, the same timer for all.
+
+  bench_short.py BUILD [--out FILE.jsonl] [--commit HASH] [--filter TEXT] [--rounds N] [--crossover] [--no-peers]
+
+One JSON line a case and peer. Bytes are those that have to move: q, k, v and o of all rows once, and LSE; `of_copy` is
+their rate over that of a copy of 2 GB (read and written) in the same run. A sample is one launch between two events,
+`fwd_ms` the median, `fwd_ms_min` the least; `graph` replays the launch. L2 is flushed before each sample where the
+bytes of a case are fewer than 200 MB. Peers get padded [b, h, s, d] tensors, which is what they do best; with
+--crossover there are none, but the schedule that is not chosen by itself."""
+import argparse
+import contextlib
+import json
+import math
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+os.environ.setdefault("ATTN_CACHE_DIR", tempfile.mkdtemp(prefix="attnc-cache-"))
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import attnc  # noqa: E402
+
+parser = argparse.ArgumentParser()
+parser.add_argument("build")
+parser.add_argument("--out")
+parser.add_argument("--commit", default="unknown")
+parser.add_argument("--filter", default="")
+parser.add_argument("--rounds", type=int, default=50)
+parser.add_argument("--crossover", action="store_true")
+parser.add_argument("--no-peers", action="store_true")
+args = parser.parse_args()
+library = attnc.Library(os.path.join(args.build, "lib", "libattnc.so"))
+out = open(args.out, "w") if args.out else None
+torch.manual_seed(0)
+
+
+def emit(**line):
+    print(json.dumps(line), file=out or sys.stdout, flush=True)
+
+
+def sample(call, rounds, flush=None):
+    """Milliseconds of single launches: median and least."""
+    for _ in range(3):
+        call()
+    events = []
+    for _ in range(rounds):
+        if flush is not None:
+            flush.zero_()
+        start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        call()
+        stop.record()
+        events.append((start, stop))
+    torch.cuda.synchronize()
+    times = [start.elapsed_time(stop) for start, stop in events]
+    return statistics.median(times), min(times)
+
+
+def prefix_sums(lengths):
+    return torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)]).to("cuda", torch.int32)
+
+
+class Case:
+    def __init__(self, name, heads, dim, lengths_q, lengths_kv, kv_heads=None, mask="#attn.full", bounds=None):
+        self.name, self.heads, self.dim, self.mask = name, heads, dim, mask
+        self.kv_heads = kv_heads or heads
+        self.lengths_q, self.lengths_kv = torch.as_tensor(lengths_q), torch.as_tensor(lengths_kv)
+        self.bounds = bounds or (int(self.lengths_q.max()), int(self.lengths_kv.max()))
+        self.tokens_q, self.tokens_kv = int(self.lengths_q.sum()), int(self.lengths_kv.sum())
+        self.bytes = 4 * dim * (self.tokens_q * heads + self.tokens_kv * self.kv_heads) + 4 * self.tokens_q * heads
+        self.uniform = len(set(self.lengths_q.tolist())) == len(set(self.lengths_kv.tolist())) == 1
+
+    def text(self, hint=True, config=""):
+        return (f"attn.problem @bench mask({self.mask}) layout(thd) heads({self.heads}, {self.kv_heads}) "
+                f"dims({self.dim}) dtype(bf16)" + (" bounds({}, {})".format(*self.bounds) if hint else "") +
+                (f" config({config})" if config else ""))
+
+    def tensors(self):
+        rows = lambda n, h: torch.randn(n, h, self.dim, device="cuda", dtype=torch.bfloat16)  # noqa: E731
+        return dict(q=rows(self.tokens_q, self.heads), k=rows(self.tokens_kv, self.kv_heads),
+                    v=rows(self.tokens_kv, self.kv_heads), o=rows(self.tokens_q, self.heads),
+                    lse=torch.empty(self.heads, self.tokens_q, device="cuda"),
+                    cu_seqlens_q=prefix_sums(self.lengths_q), cu_seqlens_kv=prefix_sums(self.lengths_kv))
+
+
+def error_of(case, tensors):
+    """Of the first and the last sequences, in float64, over what rounding inputs and output alone makes: rms."""
+    cq, ck = tensors["cu_seqlens_q"].tolist(), tensors["cu_seqlens_kv"].tolist()
+    apart = floor = 0.0
+    for i in {0, (len(cq) - 1) // 2, len(cq) - 2}:
+        q, k, v = (tensors[x][c[i]:c[i + 1]].double() for x, c in (("q", cq), ("k", ck), ("v", ck)))
+        k, v = (x.repeat_interleave(case.heads // case.kv_heads, 1) for x in (k, v))
+        scores = torch.einsum("qhd,khd->hqk", q, k) * case.dim ** -0.5
+        if case.mask == "#attn.causal":
+            scores = scores.masked_fill(~torch.ones(scores.shape[1:], device="cuda").tril().bool(), -math.inf)
+        exact = torch.einsum("hqk,khd->qhd", scores.softmax(-1), v)
+        apart += (tensors["o"][cq[i]:cq[i + 1]].double() - exact).square().sum().item()
+        floor += (exact.bfloat16().double() - exact).square().sum().item()
+    return math.sqrt(apart / floor) if floor else 0.0
+
+
+def run(case, peer, call, copy, flush, **facts):
+    try:
+        median, least = sample(call, args.rounds, flush)
+    except Exception as e:
+        return emit(peer=peer, case=case.name, error=(str(e).splitlines() or [repr(e)])[0][:200])
+    rate = case.bytes / median / 1e6
+    emit(peer=peer, case=case.name, fwd_ms=round(median, 4), fwd_ms_min=round(least, 4), gb_s=round(rate),
+         of_copy=round(rate / copy, 3), flushed=flush is not None, **facts)
+
+
+def ours(case, tensors, copy, flush, peer="attnc", **choice):
+    try:
+        kernel = library.compile(case.text(**choice))
+    except Exception as e:
+        return emit(peer=peer, case=case.name, error=str(e)[:300])
+    bound = kernel.bind(**tensors)
+    launch = lambda: kernel.launch(bound, torch.cuda.current_stream().cuda_stream)  # noqa: E731
+    tensors["o"].fill_(math.nan)
+    launch()
+    torch.cuda.synchronize()
+    run(case, peer, launch, copy, flush, error_of_2=round(error_of(case, tensors), 3))
+    if args.crossover:
+        return None
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        launch()
+    return run(case, peer + " graph", graph.replay, copy, flush)
+
+
+def peers(case, copy, flush):
+    b, s_q, s_kv = len(case.lengths_q), case.bounds[0], case.bounds[1]
+    q, k, v = (torch.randn(b, case.heads, s, case.dim, device="cuda", dtype=torch.bfloat16) for s in (s_q, s_kv, s_kv))
+    for peer, backend in (("cudnn", SDPBackend.CUDNN_ATTENTION), ("fa2", SDPBackend.FLASH_ATTENTION)):
+        with contextlib.suppress(Exception), sdpa_kernel(backend):
+            run(case, peer, lambda: F.scaled_dot_product_attention(q, k, v), copy, flush)
+    q, k, v = (x.transpose(1, 2).contiguous() for x in (q, k, v))
+    if s_q != 1 or case.dim != 128 or case.kv_heads != case.heads or s_kv not in (2, 4, 8, 16) or b != 30720:
+        return  # each takes seconds to compile
+
+    @torch.compile(dynamic=False)
+    def compiled(q, k, v):
+        p = torch.softmax((q.float() * k.float()).sum(-1) * case.dim ** -0.5, dim=1)
+        return (p[..., None] * v.float()).sum(1).to(q.dtype)
+    run(case, "torch.compile", lambda: compiled(q, k, v), copy, flush)
+
+
+def small_cases():
+    ones = torch.ones(30720, dtype=torch.int64)
+    random = torch.randint(2, 17, (30720,), generator=torch.Generator().manual_seed(1))
+    mostly2 = torch.where(torch.rand(30720, generator=torch.Generator().manual_seed(2)) < 0.9, 2, random)
+    for s in (2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17):
+        yield Case(f"d128 b30720 h16 sq1 skv{s}", 16, 128, ones, s * ones)
+    yield Case("d128 b30720 h16 sq1 skv random 2..16", 16, 128, ones, random)
+    yield Case("d128 b30720 h16 sq1 skv 90% of 2", 16, 128, ones, mostly2)
+    for d, h in ((64, 16), (256, 16), (512, 16)):
+        for s in (4, 16):
+            yield Case(f"d{d} b30720 h{h} sq1 skv{s}", h, d, ones, s * ones)
+    yield Case("d128 b30720 h16/4 sq1 skv16", 16, 128, ones, 16 * ones, kv_heads=4)
+    for b in (1, 32, 500, 2000, 4000):
+        yield Case(f"d128 b{b} h16 sq1 skv16", 16, 128, ones[:b], 16 * ones[:b])
+    for s in (16, 17):
+        yield Case(f"d128 b2048 h16 sq{s} skv{s}", 16, 128, s * ones[:2048], s * ones[:2048])
+    yield Case("d128 b2048 h16 sq2 skv4", 16, 128, 2 * ones[:2048], 4 * ones[:2048])
+
+
+STRIPS = "#tile.config<q_tile = {}, kv_tile = {}, warps = 4, blocks = {}, lanes = 16>"
+
+
+def crossover_cases():
+    for s_q, lengths in ((1, (16, 32, 64, 128, 256, 512)), (2, (16, 64, 256)), (4, (16, 32, 64, 128)), (8, (16, 64)),
+                         (16, (16, 32, 64))):
+        for s_kv in lengths:
+            b = min(30720, (1 << 19) // (s_q + s_kv))
+            ones = torch.ones(b, dtype=torch.int64)
+            yield Case(f"d128 b{b} h16 sq{s_q} skv{s_kv}", 16, 128, s_q * ones, s_kv * ones)
+    for s in (4, 8, 12, 17, 20, 24, 32, 48, 64):
+        b = (1 << 18) // s
+        ones = torch.ones(b, dtype=torch.int64)
+        yield Case(f"d128 b{b} h16 self {s}", 16, 128, s * ones, s * ones)
+
+
+def main():
+    began = time.perf_counter()
+    x = torch.empty(1 << 30, dtype=torch.int8, device="cuda")
+    y = torch.empty_like(x)
+    copy = 2 * x.numel() / sample(lambda: y.copy_(x), 20)[0] / 1e6
+    emit(peer="env", commit=args.commit, gpu=torch.cuda.get_device_name(), torch=torch.__version__,
+         cudnn=torch.backends.cudnn.version(), cuda=torch.version.cuda, date=time.strftime("%Y-%m-%d"),
+         copy_gb_s=round(copy))
+    del x, y
+    scratch = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
+    for case in crossover_cases() if args.crossover else small_cases():
+        if args.filter not in case.name:
+            continue
+        flush = scratch if case.bytes < 200e6 else None
+        tensors = case.tensors()
+        ours(case, tensors, copy, flush)
+        if args.crossover:
+            for rows, keys, blocks in ((1, 4, 10), (2, 4, 6), (4, 4, 4), (4, 2, 4)):
+                if rows <= case.bounds[0]:
+                    ours(case, tensors, copy, flush, f"strips {rows}x{keys}", config=STRIPS.format(rows, keys, blocks))
+            ours(case, tensors, copy, flush, "tiles", hint=False)
+        del tensors
+        if not args.crossover and not args.no_peers and case.uniform and len(case.lengths_q) > 1000:
+            peers(case, copy, flush)
+        torch.cuda.empty_cache()
+    emit(peer="end", s=round(time.perf_counter() - began, 1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What strips refuse: constraints, by number.
+//
+// RUN: attn-opt %s -split-input-file -verify-diagnostics
+
+// !tile.strip C1: rows, columns in multiples of 8, elements.
+// expected-error @below {{expected rows, columns in multiples of 8 and elements of bf16, f16 or f32, got: 1x12x'bf16'}}
+module attributes {tile.type = !tile.strip<1x12xbf16, 16>} {}
+
+// -----
+
+// expected-error @below {{got: 1x16x'i32'}}
+module attributes {tile.type = !tile.strip<1x16xi32, 16>} {}
+
+// -----
+
+// !tile.strip C2: lanes.
+// expected-error @below {{expected 1, 2, 4, 8, 16 or 32 lanes, got: 12}}
+module attributes {tile.type = !tile.strip<1x16xbf16, 12>} {}
+
+// -----
+
+// !tile.scores C1.
+// expected-error @below {{expected positive rows and columns, got: 0x4}}
+module attributes {tile.type = !tile.scores<0x4, 16>} {}
+
+// -----
+
+// expected-error @below {{expected 1, 2, 4, 8, 16 or 32 lanes, got: 64}}
+module attributes {tile.type = !tile.scores<1x4, 64>} {}
+
+// -----
+
+// !tile.strip_rows C1.
+// expected-error @below {{expected a positive number of rows, got: 0}}
+module attributes {tile.type = !tile.strip_rows<0, 16>} {}
+
+// -----
+
+// expected-error @below {{expected 1, 2, 4, 8, 16 or 32 lanes, got: 3}}
+module attributes {tile.type = !tile.strip_rows<1, 3>} {}
+
+// -----
+
+// #tile.config C8: lanes,
+// expected-error @below {{expected 1, 2, 4, 8, 16 or 32 lanes, got: 5}}
+module attributes {tile.config = #tile.config<q_tile = 1, kv_tile = 4, warps = 4, blocks = 1, lanes = 5>} {}
+
+// -----
+
+// warps,
+// expected-error @below {{expected 1, 2, 4 or 8 warps with lanes, got: 12}}
+module attributes {tile.config = #tile.config<q_tile = 1, kv_tile = 4, warps = 12, blocks = 1, lanes = 16>} {}
+
+// -----
+
+// rows and keys,
+// expected-error @below {{expected q_tile and kv_tile from 1 to 16 with lanes, and q_tile a multiple of pack_heads, got: q_tile = 1, kv_tile = 17, pack_heads = 1}}
+module attributes {tile.config = #tile.config<q_tile = 1, kv_tile = 17, warps = 4, blocks = 1, lanes = 16>} {}
+
+// -----
+
+// expected-error @below {{got: q_tile = 3, kv_tile = 4, pack_heads = 2}}
+module attributes {tile.config = #tile.config<q_tile = 3, kv_tile = 4, warps = 4, blocks = 1, pack_heads = 2, lanes = 16>} {}
+
+// -----
+
+// and nothing else but blocks.
+// expected-error @below {{expected nothing but q_tile, kv_tile, warps, blocks and pack_heads with lanes}}
+module attributes {tile.config = #tile.config<q_tile = 1, kv_tile = 4, warps = 4, blocks = 1, splits = 2, lanes = 16>} {}
+
+// -----
+
+// tile.kernel C4: tiles go with lanes.
+// expected-error @below {{'tile.kernel' op expected positive `tiles` with a config of lanes, and none without, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1> with tiles}}
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+}
+
+// -----
+
+// expected-error @below {{lanes = 32> without}}
+tile.kernel @k() target("cpu") grid(dense heads 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+}
+
+// -----
+
+// expected-error @below {{lanes = 32> with tiles}}
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 0) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+}
+
+// -----
+
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  // tile.slot_index C1.
+  // expected-error @below {{'tile.slot_index' op expected 1, 2, 4, 8, 16 or 32 lanes, got: 6}}
+  %slot = tile.slot_index lanes 6
+}
+
+// -----
+
+tile.kernel @k(%q: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %K = tile.place "K" : !tile.strip<4x128xf16, 32>
+  // tile.fetch C1.
+  // expected-error @below {{'tile.fetch' op expected rows of bf16 or f16 into a strip of the same or of f32, got: 'bf16' into 'f16'}}
+  tile.fetch %K, %q stride(%by) rows(%n) : !tile.strip<4x128xf16, 32>, !tile.ptr<bf16>
+}
+
+// -----
+
+tile.kernel @k(%q: !tile.ptr<f32>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %K = tile.place "K" : !tile.strip<4x128xf32, 32>
+  // expected-error @below {{got: 'f32' into 'f32'}}
+  tile.fetch %K, %q stride(%by) rows(%n) : !tile.strip<4x128xf32, 32>, !tile.ptr<f32>
+}
+
+// -----
+
+tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  // tile.pad_rows C1.
+  // expected-error @below {{'tile.pad_rows' op expected dim in multiples of 8 of bf16 or f16, or 1 of f32, got: dim 1, 'bf16'}}
+  tile.pad_rows %o stride(%by) from(%n) to(%n) step(%n) dim 1 lanes 32 : !tile.ptr<bf16>
+}
+
+// -----
+
+tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  // tile.pad_rows C2.
+  // expected-error @below {{'tile.pad_rows' op expected 1, 2, 4, 8, 16 or 32 lanes, got: 24}}
+  tile.pad_rows %o stride(%by) from(%n) to(%n) step(%n) dim 8 lanes 24 : !tile.ptr<bf16>
+}
+
+// -----
+
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %Q = tile.place "Q" : !tile.strip<1x128xf32, 32>
+  %K = tile.place "K" : !tile.strip<4x128xbf16, 32>
+  %s = tile.place "s" : !tile.scores<1x3, 32>
+  // tile.mma_qk C1.
+  // expected-error @below {{'tile.mma_qk' op expected s to be Q's rows by K's rows over equal columns, got: '!tile.scores<1x3, 32>' = '!tile.strip<1x128xf32, 32>' x '!tile.strip<4x128xbf16, 32>'}}
+  %t = tile.mma_qk %s, %Q, %K : !tile.scores<1x3, 32>, !tile.strip<1x128xf32, 32>, !tile.strip<4x128xbf16, 32>
+}
+
+// -----
+
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %Q = tile.place "Q" : !tile.strip<1x128xbf16, 32>
+  %K = tile.place "K" : !tile.strip<4x128xbf16, 32>
+  %s = tile.place "s" : !tile.scores<1x4, 32>
+  // tile.mma_qk C2: q has elements of f32.
+  // expected-error @below {{= '!tile.strip<1x128xbf16, 32>' x}}
+  %t = tile.mma_qk %s, %Q, %K : !tile.scores<1x4, 32>, !tile.strip<1x128xbf16, 32>, !tile.strip<4x128xbf16, 32>
+}
+
+// -----
+
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %Q = tile.place "Q" : !tile.strip<1x128xf32, 32>
+  %K = tile.place "K" : !tile.strip<4x128xbf16, 16>
+  %s = tile.place "s" : !tile.scores<1x4, 32>
+  // tile.mma_qk C2: as many lanes.
+  // expected-error @below {{'tile.mma_qk' op expected places of fragments, or of strips of as many lanes, got: '!tile.scores<1x4, 32>', '!tile.strip<1x128xf32, 32>', '!tile.strip<4x128xbf16, 16>'}}
+  %t = tile.mma_qk %s, %Q, %K : !tile.scores<1x4, 32>, !tile.strip<1x128xf32, 32>, !tile.strip<4x128xbf16, 16>
+}
+
+// -----
+
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %V = tile.place "V" : !tile.strip<4x128xbf16, 16>
+  %acc = tile.place "acc" : !tile.strip<1x128xf32, 32>
+  %s = tile.place "s" : !tile.scores<1x4, 32>
+  // tile.mma_pv C2.
+  // expected-error @below {{'tile.mma_pv' op expected places of fragments, or of strips of as many lanes}}
+  %t = tile.mma_pv %acc, %s, %V : !tile.strip<1x128xf32, 32>, !tile.scores<1x4, 32>, !tile.strip<4x128xbf16, 16>
+}
+
+// -----
+
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %V = tile.place "V" : !tile.strip<4x128xbf16, 32>
+  %acc = tile.place "acc" : !tile.strip<1x128xbf16, 32>
+  %s = tile.place "s" : !tile.scores<1x4, 32>
+  // tile.mma_pv C2: acc has elements of f32.
+  // expected-error @below {{'tile.mma_pv' op expected acc to be p's rows by V's columns over V's rows, got: '!tile.strip<1x128xbf16, 32>' += }}
+  %t = tile.mma_pv %acc, %s, %V : !tile.strip<1x128xbf16, 32>, !tile.scores<1x4, 32>, !tile.strip<4x128xbf16, 32>
+}
+
+// -----
+
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %acc = tile.place "acc" : !tile.strip<1x128xf32, 32>
+  %s = tile.place "s" : !tile.scores<1x4, 32>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // tile.softmax_step C2.
+  // expected-error @below {{'tile.softmax_step' op expected places of fragments, or of strips of as many lanes}}
+  tile.softmax_step %s, %row, %acc scale 1.0 : !tile.scores<1x4, 32>, !tile.rows<64, 4>, !tile.strip<1x128xf32, 32>
+}
+
+// -----
+
+tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %acc = tile.place "acc" : !tile.strip<1x128xf32, 32>
+  %row = tile.place "row" : !tile.strip_rows<1, 16>
+  // tile.normalize C1.
+  // expected-error @below {{'tile.normalize' op expected places of fragments, or of strips of as many lanes}}
+  tile.normalize %acc, %row : !tile.strip<1x128xf32, 32>, !tile.strip_rows<1, 16>
+}
+
+// -----
+
+tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+  %acc = tile.place "acc" : !tile.strip<1x128xf32, 32>
+  // tile.store C1.
+  // expected-error @below {{'tile.store' op expected a strip of f32 and `dim` columns into bf16 or f16, got: '!tile.strip<1x128xf32, 32>' into '!tile.ptr<bf16>', dim 64}}
+  tile.store %o stride(%by), %acc rows(%n, %n) dim 64 : !tile.ptr<bf16>, !tile.strip<1x128xf32, 32>
+}
+
+// -----
+
+// expected-error @below {{expected rows and columns, got: 1 extents}}
+module attributes {tile.type = !tile.strip<4xbf16, 32>} {}
