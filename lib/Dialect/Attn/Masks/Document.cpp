@@ -41,8 +41,8 @@ LogicalResult DocumentMaskAttr::verify(function_ref<InFlightDiagnostic()> emitEr
 Attribute DocumentMaskAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
   std::string names[] = {usualNames[0].str(), usualNames[1].str()};
-  if (succeeded(parser.parseOptionalLess()) && (parser.parseString(&names[0]) || parser.parseComma() ||
-                                                parser.parseString(&names[1]) || parser.parseGreater()))
+  if (succeeded(parser.parseOptionalLess()) &&
+      (parser.parseString(&names[0]) || parser.parseComma() || parser.parseString(&names[1]) || parser.parseGreater()))
     return {};
   return parser.getChecked<DocumentMaskAttr>(loc, parser.getContext(), StringRef(names[0]), StringRef(names[1]));
 }
