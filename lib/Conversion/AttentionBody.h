@@ -81,7 +81,7 @@ protected:
   mlir::Value origin; ///< where the tile's rows begin
   Index batch = 0, h = 0, kvHead = 0;
   Index lenQ = 0;
-  Index firstQuery = 0, firstKey = 0; ///< of packed layouts: where the sequence begins
+  Index firstQuery = 0, firstKey = 0; ///< where the sequence begins, in packed tensors
   MaskScope scope;
 
 private:
