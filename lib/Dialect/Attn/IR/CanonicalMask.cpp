@@ -5,7 +5,6 @@
 // merged; and what affine masks imply of each other is left out by comparing sets.
 //
 #include "attn/Dialect/Attn/IR/Attn.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace attn;
