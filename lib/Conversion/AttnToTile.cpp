@@ -153,8 +153,10 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (int64_t group = problem.getHeads() / problem.getKvHeads(); group % config.getPackHeads())
       return problem.emitOpError("expected pack_heads to divide the ")
              << group << " query heads of a kv head, got: " << config;
-    if (config.getPackHeads() != 1 && dependsOnHead(problem.getMask()))
-      return problem.emitOpError("expected pack_heads = 1 with a mask that differs between heads, got: ") << config;
+    bool sharesWarps = config.hasStrips() && config.getLanes() != 32;
+    if ((config.getPackHeads() != 1 || sharesWarps) && dependsOnHead(problem.getMask()))
+      return problem.emitOpError("expected pack_heads = 1 and, if any, 32 lanes with a mask that differs between heads, got: ")
+             << config;
     if (config.hasStrips())
       return success();
     if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > 256)

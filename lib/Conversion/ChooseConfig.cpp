@@ -70,11 +70,12 @@ static bool isStreamed(ProblemOp problem) {
 // by each lane, are enough with as many warps as registers allow; more lose to less of them.
 static tile::ConfigAttr chooseStrips(ProblemOp problem) {
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
-  int64_t lanes = std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32), own = llvm::divideCeil(dim / 8, lanes);
+  bool alone = dependsOnHead(problem.getMask()); // a warp has one head
+  int64_t lanes = alone ? 32 : std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32), own = llvm::divideCeil(dim / 8, lanes);
   // Rows of a group of lanes share what they read; each costs 16 registers a chunk.
   int64_t most = own == 1 ? 4 : 2, group = problem.getHeads() / problem.getKvHeads(), pack = 1;
   for (int64_t heads = 2; heads <= most; ++heads)
-    if (group % heads == 0)
+    if (group % heads == 0 && !alone)
       pack = heads;
   int64_t queries = std::clamp<int64_t>(most / pack, 1, problem.expectedQueries().value_or(1));
   int64_t rows = pack * queries, keys = std::min<int64_t>(4, problem.expectedKeys().value_or(4));

@@ -80,11 +80,50 @@ ScoreScope SequenceBody::scoreScope(const MaskScope &sequence, OpBuilder &once, 
           k,
           base,
           ahead,
-          [&](const ScoreOperand &operand) -> Value { // per head
-            IndexMath indices(once, loc);
-            return LoadOp::create(once, loc, b.getF32Type(), args[operand.name], indices.value(sequence.head), false);
+          [this, &sequence, &once, &inside, q, k](const ScoreOperand &operand, Index at) {
+            bool perScore =
+                operand.has(ScoreOperand::Query) || operand.has(ScoreOperand::Key) || operand.has(ScoreOperand::Table);
+            return loadEntry(operand, perScore ? inside : once, sequence, q, k, at);
           },
           [this](Diagonal diagonal) { return reachOf(problem.getMask(), diagonal); }};
+}
+
+Value SequenceBody::loadEntry(const ScoreOperand &operand, OpBuilder &at, const MaskScope &sequence, Index q,
+                              Index k, Index entry) {
+  IndexMath indices(at, loc);
+  auto element = [&](Value offset) -> Value {
+    return LoadOp::create(at, loc, b.getF32Type(), args[operand.name], offset, /*uniform=*/false);
+  };
+  if (operand.axes.size() == 1 && operand.has(ScoreOperand::Head))
+    return element(indices.value(sequence.head));
+  // Tiles reach over the end.
+  auto within = [&](Index position, Index length) { return indices.min(position, indices.sub(length, 1)); };
+  auto wideAt = [&](Index x) -> Value { return arith::ExtSIOp::create(at, loc, b.getI64Type(), indices.value(x)); };
+  Value offset;
+  for (ScoreOperand::Axis axis : operand.axes) {
+    Index place = 0, extent = 0;
+    switch (axis) {
+    case ScoreOperand::Batch:
+      place = batch, extent = arg("batch");
+      break;
+    case ScoreOperand::Head:
+      place = sequence.head, extent = int64_t(problem.getHeads());
+      break;
+    case ScoreOperand::Query:
+      place = within(q, scope.lenQ), extent = scope.lenQ;
+      break;
+    case ScoreOperand::Key:
+      place = within(k, scope.lenK), extent = scope.lenK;
+      break;
+    case ScoreOperand::Table:
+      place = entry, extent = operand.entries;
+      break;
+    }
+    if (offset)
+      offset = arith::MulIOp::create(at, loc, offset, wideAt(extent));
+    offset = offset ? Value(arith::AddIOp::create(at, loc, offset, wideAt(place))) : wideAt(place);
+  }
+  return element(offset);
 }
 
 double SequenceBody::scaleOfProducts() {

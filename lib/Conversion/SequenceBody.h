@@ -67,6 +67,9 @@ protected:
   MaskScope scope;
 
 private:
+  /// The entry of a modifier's array that belongs to the score of q and k.
+  mlir::Value loadEntry(const ScoreOperand &operand, mlir::OpBuilder &at, const MaskScope &sequence, Index q, Index k,
+                        Index entry);
   /// Where in an array with an entry for each position this sequence's and head's are.
   mlir::Value startOf(const MaskOperand &array);
 };

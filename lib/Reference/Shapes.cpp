@@ -16,6 +16,8 @@ static llvm::Error error(const Twine &what) { return llvm::createStringError(llv
 /// `[batch, 128, 16, 64]`: numbers where they are known, else names.
 static std::string expectedText(ProblemOp problem, const ProblemTensor &tensor, const Sizes &sizes) {
   auto text = [&](Axis axis) -> std::string {
+    if (axis == Axis::Table)
+      return std::to_string(tensor.entries);
     if (axis == Axis::Lead || axis == Axis::LeadEnd)
       return "...";
     if (int64_t extent = extentOf(axis, FixedSizes::of(problem), sizes); extent >= 0)

@@ -77,6 +77,12 @@ double Vectors::statistic(llvm::StringRef name, const Row &row) const {
 ScorePoint Vectors::pointOf(const Row &row) const {
   ScorePoint point{sequences.point(row.sequence, row.head), {}};
   point.q = row.row;
-  point.entry = [this, row](const ScoreOperand &operand) { return input(operand.name).load(row.head); };
+  point.entry = [this, row](const ScoreOperand &operand, int64_t k, int64_t at) {
+    const int64_t places[] = {row.sequence, row.head, row.row, k, at};
+    Shape index;
+    for (ScoreOperand::Axis axis : operand.axes)
+      index.push_back(places[axis]);
+    return input(operand.name)(index);
+  };
   return point;
 }

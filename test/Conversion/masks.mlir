@@ -108,3 +108,41 @@ attn.problem @without mask(#attn.diff<#attn.band<right = 40>, #attn.or<#attn.pre
   layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @without_each mask(#attn.and<#attn.band<right = 40>, #attn.not<#attn.prefix<4>>, #attn.not<#attn.causal>>)
   layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// Masks of heads: bounds are chosen by the head, the walk is one.
+// CHECK-LABEL: tile.kernel @heads
+// CHECK: %[[FIRST:.*]] = arith.cmpi slt, %h,
+// CHECK: arith.select %[[FIRST]],
+// CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}0, 1], [], [1]] carry()
+// CHECK: tile.keep
+// CHECK: arith.select %{{.*}},
+// CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1{{$}}
+attn.problem @heads mask(#attn.heads<#attn.causal, #attn.band<left = 127, right = 0>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// Arrays of heads: a line for each, which of packed sides has all tokens.
+// CHECK-LABEL: tile.kernel @of_heads
+// CHECK: scf.if
+// CHECK: %[[TOTAL:.*]] = arith.extsi %total_q : i32 to i64
+// CHECK-NEXT: arith.muli %{{.*}}, %[[TOTAL]]
+// CHECK: %[[END:.*]] = tile.advance %end,
+// CHECK: tile.keep
+// CHECK: tile.load %[[END]][
+attn.problem @of_heads mask(#attn.row_interval<end = "end", per_head>) layout(thd, bshd, bshd, thd) heads(8, 2) dims(64) dtype(bf16)
+// CHECK-LABEL: tile.kernel @of_kv_heads
+// CHECK-SAME: %begin: !tile.ptr<i32>, %batch: i32, %seqlen_q: i32, %total_kv: i32
+// CHECK: arith.extsi %kv_head : i32 to i64
+// CHECK: %[[TOTAL:.*]] = arith.extsi %total_kv : i32 to i64
+// CHECK-NEXT: arith.muli %{{.*}}, %[[TOTAL]]
+// CHECK: tile.advance %begin,
+attn.problem @of_kv_heads mask(#attn.column_interval<begin = "begin", per_kv_head>) layout(bshd, thd, thd, bshd) heads(8, 2) dims(64) dtype(bf16)
+
+// A predicate is a test of its own, beside the compare of a causal row. Remainders of negative numbers are mirrored.
+// CHECK-LABEL: tile.kernel @predicate
+// CHECK: tile.keep
+// CHECK-NEXT: ^bb0(%[[Q:.*]]: i32, %[[K:.*]]: i32):
+// CHECK: %[[AWAY:.*]] = arith.subi %[[Q]], %[[K]]
+// CHECK: arith.maxsi %[[AWAY]],
+// CHECK: arith.remui
+// CHECK: arith.cmpi slt, %[[AWAY]],
+// CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1{{$}}
+attn.problem @predicate mask(#attn.and<#attn.causal, #attn.predicate<"(q - k) % 3 == 0">>) layout(bshd) heads(8, 2) dims(64) dtype(bf16)

@@ -20,6 +20,6 @@ attn.problem @asks mask(#attn.and<#attn.causal, #attn.predicate<"h < 4 || k % 2 
 
 // -----
 
-// expected-error @below {{expected pack_heads = 1 with a mask that differs between heads, got: #tile.config<q_tile = 128}}
+// expected-error @below {{expected pack_heads = 1 and, if any, 32 lanes with a mask that differs between heads, got: #tile.config<q_tile = 128}}
 attn.problem @p mask(#attn.and<#attn.causal, #attn.predicate<"h < 4 || k % 2 == 0">>) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
   config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, pack_heads = 4>)

@@ -161,3 +161,22 @@ attn.problem @large mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) 
 // CHECK-NEXT: %[[X:.*]] = arith.mulf %score, %[[C]] : f32
 // CHECK-NEXT: %beyond = math.fma %[[X]], %[[X]], %{{.*}} : f32
 attn.problem @larger mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(8192.0) score([#attn.softcap<1.0>])
+
+// What is read for each head is read before the walk; for each score, at an offset of 64 bits, within the array.
+// CHECK-LABEL: tile.kernel @biased
+// CHECK-SAME: %t: !tile.ptr<f32>, %bias: !tile.ptr<f32>, %table: !tile.ptr<f32>
+// CHECK: %[[SCALE:.*]] = tile.load %t[%h]
+// CHECK: tile.kv_loop
+// CHECK: tile.modify
+// CHECK: arith.mulf %{{.*}}, %[[SCALE]]
+// CHECK: tile.modify
+// CHECK-NEXT: ^bb0(%{{.*}}: f32, %[[Q:.*]]: i32, %[[K:.*]]: i32, %{{.*}}: i32, %{{.*}}: f32):
+// CHECK: %[[LAST:.*]] = arith.subi %seqlen_q, %c1_i32
+// CHECK: arith.minsi %[[Q]], %[[LAST]]
+// CHECK: tile.load %bias[%{{.*}}] : i64
+// CHECK: math.fma
+// CHECK: tile.modify
+// CHECK: arith.maxsi %{{.*}}, %c-128_i32
+// CHECK: tile.load %table[%{{.*}}] : i64
+attn.problem @biased mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
+  score([#attn.head_scale<"t">, #attn.bias<"bias", bhqk>, #attn.relative_bias<"table", 128>])

@@ -365,6 +365,22 @@ KernelCase attn::fuzz::makeKernel(uint64_t seed) {
     maskText = laterMask(later, kind, maskText, layoutClass < 4);
     maskName = laterNames[kind];
   }
+  if (seed >= firstArraySeed && seed % 3 == 0) {
+    Random later(seed, 4);
+    bool dense = layoutClass < 4;
+    int64_t reach = later.pick<int64_t>({1, 5, 64, 300});
+    std::string some[] = {"#attn.head_scale<\"temperatures\">",
+                          fmt::format("#attn.relative_bias<\"table\", {}{}>", reach, later.oneIn(2) ? ", bottom_right" : ""),
+                          fmt::format("#attn.bias<\"bias\", {}>",
+                                      dense ? later.pick<const char *>({"bhqk", "hqk", "qk", "bk", "q", "b"})
+                                            : later.pick<const char *>({"bh", "h", "b"}))};
+    const char *names[] = {"head scale", "relative bias", "bias"};
+    int64_t one = seed / 3 % 3, other = later.between(0, 2);
+    std::string list = some[one];
+    if (other != one)
+      list += ", " + some[other];
+    score = fmt::format(" score([{}])", later.oneIn(3) ? list + ", " + softcap : list), scoreName = names[one];
+  }
   const char *headNames[] = {"mha", "gqa", "mqa"};
   std::string text = fmt::format("attn.problem @fuzz mask({}) layout({}) heads({}, {}) dims({}, {}) dtype({}){}{}{}",
                                  maskText, layouts, heads, kvHeads, dimQk, dimV, dtype, scale, score, outputs);

@@ -117,6 +117,8 @@ static std::string forShortSequences(mlir::ModuleOp module, const Target &target
   pack = group % pack || backwardPass ? 1 : pack;
   int64_t chunks = std::max(problem.getDimQk(), problem.getDimV()) / 8;
   int64_t least = chunks > 16 ? 8 : chunks > 4 ? 2 : 1, lanes = std::min<int64_t>(32, least << random.between(0, 4));
+  if (dependsOnHead(problem.getMask())) // a warp has one head
+    pack = 1, lanes = 32;
   config = tile::ConfigAttr::ofStrips(problem.getContext(), pack * random.between(1, 4 / pack), random.between(1, 6),
                                       pack, lanes, random.pick<int64_t>({1, 2, 4, 8}), /*blocks=*/1);
   backward ? backward.setConfigAttr(config) : problem.setConfigAttr(config);

@@ -44,6 +44,7 @@ SAMPLED = {  # head dims and chips take turns
 MODIFIED = {  # masks with something done to scores
     "softcap": ("causal", "#attn.softcap<30.0>"),
     "alibi": ("causal", "#attn.alibi"),
+    "biases": ("causal", '#attn.head_scale<"t">, #attn.relative_bias<"table", 128>, #attn.bias<"bias", bhqk>'),
     "softcap_alibi": ("full", "#attn.softcap<50.0>, #attn.alibi<bottom_right>"),
 }
 SEGMENTS = {  # masks, and how many segments with what else

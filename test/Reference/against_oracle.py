@@ -134,7 +134,18 @@ def random_case(r):
         c["tail_" + side] = r.randint(0, 2)
     modifiers = [["softcap", r.choice([0.5, 5.0, 100.0])], ["alibi", r.choice(["top_left", "bottom_right"])]]
     c["score"] = r.choice([[], [], modifiers[:1], modifiers[1:], modifiers, modifiers[::-1]])
+    numbers = lambda *shape: (np.array([r.randint(-16, 16) for _ in range(int(np.prod(shape)))]) / 8.0).reshape(shape).tolist()
+    biases = {}
+    if r.randint(0, 1):
+        axes = r.choice(["bhqk", "hqk", "qk", "bk", "q"] if q in dense and k in dense else ["bh", "h", "b"])
+        extents = dict(b=batch, h=heads, q=c["len_q"][0], k=c["len_kv"][0])
+        reach = r.randint(1, 6)
+        c["score"] = r.sample(c["score"] + [["head_scale", "temperatures"], ["bias", "bias", axes],
+                                            ["relative_bias", "table", reach, r.choice(["top_left", "bottom_right"])]], 2)
+        biases = {"temperatures": numbers(heads), "bias": numbers(*[extents[a] for a in axes]),
+                  "table": numbers(heads, 2 * reach + 1)}
     c["arrays"] = arrays_of(r, c)
+    c["arrays"].update((m[1], biases[m[1]]) for m in c["score"] if m[1] in biases)
     if any(m[0] == "alibi" for m in c["score"]) and r.randint(0, 1):
         c["score"] = [m + ["slopes"] if m[0] == "alibi" else m for m in c["score"]]
         c["arrays"]["slopes"] = [r.randint(-8, 16) / 16 for _ in range(c["heads"])]

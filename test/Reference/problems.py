@@ -12,7 +12,8 @@ A case is plain data (JSON):
             D is "top_left" or "bottom_right", H "shared", "per_kv_head" or "per_head"
   layouts   of q, k, v, o: "bshd" "sbhd" "bhsd" "thd" "thd padded"
   heads, kv_heads, dim_qk, dim_v, scale
-  score     (optional) modifiers in order: ["softcap", cap] ["alibi", D] ["alibi", D, name]
+  score     (optional) modifiers in order: ["softcap", cap] ["alibi", D] ["alibi", D, name] ["head_scale", name]
+            ["bias", name, axes] ["relative_bias", name, reach, D]
   len_q, len_kv          lengths of the sequences; dense: all the same
   gaps_q, gaps_kv        "thd padded": padding rows before each sequence, and after the last
   tail_q, tail_kv        "thd": rows after the last sequence
@@ -57,7 +58,11 @@ def mask_text(m):
 
 def score_text(c):
     alibi = lambda d, name=None: f'#attn.alibi<"{name}", {d}>' if name else f"#attn.alibi<{d}>"
-    modifiers = [f"#attn.softcap<{float(m[1])!r}>" if m[0] == "softcap" else alibi(*m[1:]) for m in c.get("score", [])]
+    texts = {"softcap": lambda cap: f"#attn.softcap<{float(cap)!r}>", "alibi": alibi,
+             "head_scale": lambda name: f'#attn.head_scale<"{name}">',
+             "bias": lambda name, axes: f'#attn.bias<"{name}", {axes}>',
+             "relative_bias": lambda name, reach, d: f'#attn.relative_bias<"{name}", {reach}, {d}>'}
+    modifiers = [texts[m[0]](*m[1:]) for m in c.get("score", [])]
     return f" score([{', '.join(modifiers)}])" if modifiers else ""
 
 
@@ -164,11 +169,19 @@ def slopes(heads):
     return of_power(power) + of_power(2 * power)[0::2][:heads - power]
 
 
-def modified(c, s, h, i, keys, lq, lk):
-    """The scores s of row i and these keys, after the modifiers."""
+def modified(c, s, b, h, i, keys, lq, lk):
+    """The scores s of row i of sequence b and these keys, after the modifiers."""
     for m in c.get("score", []):
         if m[0] == "softcap":
             s = m[1] * np.tanh(s / m[1])
+        elif m[0] == "head_scale":
+            s = s * c["arrays"][m[1]][h]
+        elif m[0] == "bias":
+            at = tuple({"b": b, "h": h, "q": i, "k": keys}[axis] for axis in m[2])
+            s = s + np.array(c["arrays"][m[1]])[at]
+        elif m[0] == "relative_bias":
+            away = keys - i - (lk - lq if m[3] == "bottom_right" else 0)
+            s = s + np.array(c["arrays"][m[1]])[h, np.clip(away, -m[2], m[2]) + m[2]]
         else:
             slope = c["arrays"][m[2]] if len(m) > 2 else slopes(c["heads"])
             s = s - slope[h] * np.abs(i + (lk - lq if m[1] == "bottom_right" else 0) - keys)
@@ -237,7 +250,7 @@ def attention(c, x):
             g = h * c["kv_heads"] // c["heads"]
             for i in range(len(Q)):
                 keys = np.flatnonzero(sees[i])
-                s = modified(c, c["scale"] * (K[keys, g] @ Q[i, h]), h, i, keys, len(Q), len(K))
+                s = modified(c, c["scale"] * (K[keys, g] @ Q[i, h]), b, h, i, keys, len(Q), len(K))
                 if len(keys) == 0 or np.all(s == -np.inf):
                     continue
                 p = np.exp(s - np.max(s))  # np.max keeps NaN

@@ -357,8 +357,8 @@ struct TestMaskLaws : PassWrapper<TestMaskLaws, OperationPass<ModuleOp>> {
   }
 
   /// What is said of two masks' equality, against all small shapes beyond those that are
-  /// looked at first.
-  LogicalResult checkComparison(MaskInterface a, MaskInterface b) {
+  /// looked at first, and pairs of larger ones.
+  LogicalResult checkComparison(MaskInterface a, MaskInterface b, std::mt19937 &rng) {
     AffineTerms terms;
     if (!a.affine(terms) || !b.affine(terms))
       return success();
@@ -375,6 +375,12 @@ struct TestMaskLaws : PassWrapper<TestMaskLaws, OperationPass<ModuleOp>> {
           for (p.k = 0; p.k < p.lenK; ++p.k)
             if (said.verdict == MaskComparison::Equal && a.keeps(p) != b.keeps(p))
               return complain(a, b, p);
+    for (int i = 0; i < 2000 && said.verdict == MaskComparison::Equal; ++i) {
+      p.lenQ = 1 + rng() % 60, p.lenK = 1 + rng() % 60;
+      p.q = rng() % p.lenQ, p.k = rng() % p.lenK;
+      if (a.keeps(p) != b.keeps(p))
+        return complain(a, b, p);
+    }
     ++compared[said.verdict];
     return success();
   }
@@ -400,8 +406,8 @@ struct TestMaskLaws : PassWrapper<TestMaskLaws, OperationPass<ModuleOp>> {
     MaskInterface before;
     for (int64_t i = 0; i < random && !masks.empty(); ++i) {
       MaskInterface mask = randomMask(masks, 1 + i % 4, rng);
-      if (failed(check(mask)) || failed(checkComparison(mask, canonicalMask(mask))) ||
-          (before && failed(checkComparison(mask, before))))
+      if (failed(check(mask)) || failed(checkComparison(mask, canonicalMask(mask), rng)) ||
+          (before && failed(checkComparison(mask, before, rng))))
         return signalPassFailure();
       before = mask;
     }

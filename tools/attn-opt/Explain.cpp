@@ -76,8 +76,8 @@ static void report(llvm::raw_ostream &os, ProblemOp problem, const Sizes &sizes,
      << " for visited tiles; " << scaled(bytes, "B") << " to read and write at least\n";
   double compute = visited / (options.tflops * 1e12), memory = bytes / (options.gbps * 1e9);
   os << llvm::format("time      at least %.4g ms, for %s (at %g TFLOP/s and %g GB/s)\n",
-                     1e3 * std::max(compute, memory), compute >= memory ? "visited tiles" : "bytes", double(options.tflops),
-                     double(options.gbps));
+                     1e3 * std::max(compute, memory), compute >= memory ? "visited tiles" : "bytes",
+                     double(options.tflops), double(options.gbps));
 }
 
 int attn::explain(int argc, char **argv) {
@@ -141,7 +141,8 @@ int attn::explain(int argc, char **argv) {
   for (int64_t b = 0; b < sequences.size(); ++b)
     for (int64_t h = 0; h < (differ ? heads : 1); ++h)
       counts += TileMap(form, sequences, b, h, qTile, kvTile).count();
-  for (double *count : {&counts.tiles, &counts.visited, &counts.untested, &counts.empty, &counts.pairs, &counts.visible})
+  for (double *count :
+       {&counts.tiles, &counts.visited, &counts.untested, &counts.empty, &counts.pairs, &counts.visible})
     *count *= differ ? 1 : heads;
   report(os, problem, sizes, counts, qTile, kvTile, options);
   if (options.svg.empty())

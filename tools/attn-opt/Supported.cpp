@@ -58,12 +58,12 @@ std::vector<Edit> editsOf(ProblemOp problem) {
 
 std::vector<Edit> editsOf(SegmentsOp segments) {
   Builder b(segments.getContext());
-  std::vector<Edit> edits = {
-      {{"segments", b.getI64IntegerAttr(std::clamp<int64_t>(segments.getSegments(), 1, 2048))}},
-      {{"mask", canonicalMask(segments.getMask())}},
-      {{"mask", CausalMaskAttr::get(segments.getContext(), Diagonal::top_left)}}};
+  std::vector<Edit> edits = {{{"segments", b.getI64IntegerAttr(std::clamp<int64_t>(segments.getSegments(), 1, 2048))}},
+                             {{"mask", canonicalMask(segments.getMask())}},
+                             {{"mask", CausalMaskAttr::get(segments.getContext(), Diagonal::top_left)}}};
   if (std::optional<int64_t> tiles = segments.getTiles())
-    edits.push_back({{"tiles", b.getI64IntegerAttr(std::clamp<int64_t>(llvm::alignTo(std::max<int64_t>(*tiles, 16), 16), 16, 256))}});
+    edits.push_back({{"tiles", b.getI64IntegerAttr(
+                                   std::clamp<int64_t>(llvm::alignTo(std::max<int64_t>(*tiles, 16), 16), 16, 256))}});
   return edits;
 }
 

@@ -15,8 +15,8 @@ TileCounts &TileCounts::operator+=(const TileCounts &o) {
 
 TileMap::TileMap(MaskInterface mask, const reference::Sequences &sequences, int64_t sequence, int64_t head,
                  int64_t qTile, int64_t kvTile)
-    : lenQ(sequences.queriesOf(sequence).length), lenK(sequences.keysOf(sequence).length), qTile(qTile),
-      kvTile(kvTile), mask(mask), point(sequences.point(sequence, head)), scope(sequences.scope(sequence, head)),
+    : lenQ(sequences.queriesOf(sequence).length), lenK(sequences.keysOf(sequence).length), qTile(qTile), kvTile(kvTile),
+      mask(mask), point(sequences.point(sequence, head)), scope(sequences.scope(sequence, head)),
       canLook(double(lenQ) * lenK <= mostPairs) {}
 
 bool TileMap::keeps(int64_t q, int64_t k) {
@@ -39,8 +39,7 @@ TileClass TileMap::classOf(Interval queries, Interval keys) {
 
 std::vector<KeyRun> TileMap::runsOf(int64_t q0) {
   IndexMath math;
-  llvm::SmallVector<KeyRun> runs =
-      KeyWalk(mask, scope).runs(math, numbers(q0, std::min(q0 + qTile, lenQ)), kvTile);
+  llvm::SmallVector<KeyRun> runs = KeyWalk(mask, scope).runs(math, numbers(q0, std::min(q0 + qTile, lenQ)), kvTile);
   return {runs.begin(), runs.end()};
 }
 
@@ -113,7 +112,8 @@ TileMap::Cells TileMap::cells(int64_t most) {
           }
     auto &row = cells.rows.emplace_back();
     for (auto [i, count] : llvm::enumerate(visited)) {
-      int64_t k = i * width, tiles = llvm::divideCeil(behind - q, qTile) * llvm::divideCeil(std::min(width, lenK - k), kvTile);
+      int64_t k = i * width,
+              tiles = llvm::divideCeil(behind - q, qTile) * llvm::divideCeil(std::min(width, lenK - k), kvTile);
       row.push_back(count == 0             ? Cell::NotVisited
                     : untested[i] == tiles ? Cell::Untested
                     : classOf(numbers(q, behind), numbers(k, std::min(k + width, lenK))) == TileClass::Empty

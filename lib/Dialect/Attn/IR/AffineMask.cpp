@@ -7,7 +7,7 @@
 // it is enough to look at those. Any q >= 0, k >= 0 and D have lengths that they occur with.
 //
 #include "attn/Dialect/Attn/IR/Attn.h"
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/Hashing.h"
 #include <numeric>
 #include <random>
 

@@ -162,6 +162,13 @@ static LogicalResult verifyModifiers(ProblemOp problem) {
       return problem.emitOpError("expected score modifiers such as #attn.softcap<30.0> or #attn.alibi, got: ") << attr;
     if (!modifier.mayRepeat() && !kinds.insert(attr.getTypeID()).second)
       return problem.emitOpError("expected at most one score modifier of this kind, got: ") << attr << " once more";
+    for (const ScoreOperand &operand : modifier.operands()) // C13
+      for (auto [axis, layout] : {std::pair(ScoreOperand::Query, problem.getQLayout()),
+                                  std::pair(ScoreOperand::Key, problem.getKLayout())})
+        if (operand.has(axis) && layout.isPacked())
+          return problem.emitOpError("expected a dense layout of what a bias has an axis of (for packed ones: "
+                                     "#attn.relative_bias), got: ")
+                 << attr << " with " << layout;
   }
   return success();
 }
@@ -261,6 +268,14 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     error.attachNote(problem.getLoc()) << "problem declared here";
     return error;
   }
+  for (ScoreModifierInterface modifier : problem.getModifiers()) // C6
+    if (isa<HeadScaleAttr, BiasAttr, RelativeBiasAttr>(Attribute(modifier))) {
+      InFlightDiagnostic error = emitOpError("expected no score modifier with an array to be learned (its gradient is not "
+                                             "computed), got: ")
+                                 << Attribute(modifier);
+      error.attachNote(problem.getLoc()) << "problem declared here";
+      return error;
+    }
   if (problem.getSegments() || problem.getTiles()) { // C4
     InFlightDiagnostic error = emitOpError("expected a problem without segments and tiles, got: one with ")
                                << (problem.getSegments() ? "segments" : "tiles");

@@ -5,7 +5,6 @@
 // merged; and what affine masks imply of each other is left out by comparing sets.
 //
 #include "attn/Dialect/Attn/IR/Attn.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace attn;
@@ -23,6 +22,16 @@ std::string textOf(MaskInterface mask) {
   return text;
 }
 
+/// Does what rows see begin with the first key, whatever the lengths are? Lists that do make less
+/// code of what is united with them, so they come first.
+bool beginsAtZero(MaskInterface mask) {
+  Index any = Index::runtime(1);
+  MaskScope probe{any, any, any, any, [=](unsigned, Index) { return any; }};
+  IndexMath math;
+  IntervalList some = mask.keyRanges(math, probe, {any, any}).some;
+  return !some.empty() && some.front().lo.is(0);
+}
+
 /// `and` and `or` are each other's mirror image: `all` is the mask that decides nothing in it,
 /// `none` the one that decides everything.
 class Connective {
@@ -38,7 +47,9 @@ public:
     for (MaskInterface mask : given)
       addFlat(canonicalMask(mask), parts);
     merge(parts);
-    llvm::sort(parts, [](MaskInterface a, MaskInterface b) { return textOf(a) < textOf(b); });
+    llvm::sort(parts, [](MaskInterface a, MaskInterface b) {
+      return std::pair(!beginsAtZero(a), textOf(a)) < std::pair(!beginsAtZero(b), textOf(b));
+    });
     parts.erase(llvm::unique(parts), parts.end());
     for (MaskInterface part : parts)
       if (part == deciding || llvm::is_contained(parts, canonicalMask(negated(part))))
@@ -67,9 +78,7 @@ private:
       parts.push_back(mask);
   }
 
-  MaskInterface merged(MaskInterface a, MaskInterface b) const {
-    return isAnd ? a.intersected(b) : a.united(b);
-  }
+  MaskInterface merged(MaskInterface a, MaskInterface b) const { return isAnd ? a.intersected(b) : a.united(b); }
 
   void merge(Masks &parts) const {
     for (size_t i = 0; i < parts.size(); ++i)

@@ -81,6 +81,7 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
     return 2;
   case Axis::Lead:
   case Axis::LeadEnd:
+  case Axis::Table:
     break;
   }
   llvm_unreachable("covered");
@@ -94,7 +95,7 @@ llvm::SmallVector<int64_t, 4> ProblemTensor::shape(const FixedSizes &fixed, cons
     else if (axis == LeadEnd)
       llvm::append_range(shape, llvm::ArrayRef(sizes.lead).take_back(leadEnd));
     else
-      shape.push_back(extentOf(axis, fixed, sizes));
+      shape.push_back(axis == Table ? entries : extentOf(axis, fixed, sizes));
   }
   return shape;
 }
@@ -149,6 +150,16 @@ static llvm::SmallVector<Axis, 4> axesOf(LayoutAttr layout, Axis rows, Axis head
 
 /// ids and positions, then results in the order of `attn.segments`' description.
 static std::vector<ProblemTensor> tensorsOfSegments(SegmentRule rule, bool maps, bool tiles);
+
+static ProblemTensor tensorOf(const ScoreOperand &operand) {
+  const Axis axisOf[] = {Axis::Batch, Axis::Heads, Axis::RowsQ, Axis::RowsKv, Axis::Table};
+  llvm::SmallVector<Axis, 4> axes;
+  for (ScoreOperand::Axis axis : operand.axes)
+    axes.push_back(axisOf[axis]);
+  ProblemTensor tensor(operand.name, ProblemTensor::Array, ProblemTensor::Float32, axes);
+  tensor.entries = operand.entries;
+  return tensor;
+}
 
 std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
   using T = ProblemTensor;
@@ -208,7 +219,7 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
     array(operand.name, axes);
   }
   for (const ScoreOperand &operand : scoreOperands(problem))
-    list.emplace_back(operand.name, T::Array, T::Float32, T::Heads);
+    list.push_back(tensorOf(operand));
   return list;
 }
 

@@ -41,11 +41,9 @@ LogicalResult DocumentMaskAttr::verify(function_ref<InFlightDiagnostic()> emitEr
 Attribute DocumentMaskAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
   std::string names[] = {usualNames[0].str(), usualNames[1].str()};
-  // `<` may also begin what follows an attribute without parameters, but nothing does that here.
-  if (succeeded(parser.parseOptionalLess())) {
-    if (parser.parseString(&names[0]) || parser.parseComma() || parser.parseString(&names[1]) || parser.parseGreater())
-      return {};
-  }
+  if (succeeded(parser.parseOptionalLess()) &&
+      (parser.parseString(&names[0]) || parser.parseComma() || parser.parseString(&names[1]) || parser.parseGreater()))
+    return {};
   return parser.getChecked<DocumentMaskAttr>(loc, parser.getContext(), StringRef(names[0]), StringRef(names[1]));
 }
 

@@ -10,8 +10,7 @@ using namespace attn::expression;
 
 /// Runs the code in a domain, which has a type `Value` (of integers and truth values alike)
 /// and a method for each kind of instruction; `after(value)` sees each result.
-template <typename Domain, typename After>
-static typename Domain::Value run(Code code, Domain &domain, After after) {
+template <typename Domain, typename After> static typename Domain::Value run(Code code, Domain &domain, After after) {
   llvm::SmallVector<typename Domain::Value> stack;
   for (size_t i = 0; i < code.size(); ++i) {
     int64_t op = code[i], constant = hasConstant(op) ? code[++i] : 0;
@@ -113,7 +112,8 @@ struct Extremes {
   Value load(Array) { return {INT32_MIN, INT32_MAX}; }
   Value variable(Op op) {
     constexpr int64_t longest = longestOfPredicates, tile = 512; // tiles reach over the end
-    const Range ranges[] = {{0, longest + tile}, {0, longest + tile}, {0, longest}, {0, 65535}, {0, longest}, {0, longest}};
+    const Range ranges[] = {{0, longest + tile}, {0, longest + tile}, {0, longest},
+                            {0, 65535},          {0, longest},        {0, longest}};
     return ranges[op - Q];
   }
   Value byConstant(Op op, Value a, int64_t c) {
@@ -204,7 +204,7 @@ struct Emission {
   Value byConstant(Op op, Value a, int64_t c) {
     Divider divider{math};
     Index result = op == Mul   ? c == -1 ? math.sub(0, a.integer) : math.mul(a.integer, c)
-                   : op == Div ? divider.floorDiv(a.integer, a.range, c)
+                     : op == Div ? divider.floorDiv(a.integer, a.range, c)
                                : divider.rem(a.integer, a.range, c);
     return {result, {}, ranges.byConstant(op, a.range, c)};
   }
@@ -321,8 +321,9 @@ struct TileDomain {
     case LessEqual:
       return {{0, 0}, {math.le(a.lo, b.hi), math.le(a.hi, b.lo)}};
     case Equal:
-      return {{0, 0}, {math.logicalAnd(math.le(a.lo, b.hi), math.le(b.lo, a.hi)),
-                       math.logicalAnd(math.eq(a.lo, b.hi), math.eq(a.hi, b.lo))}};
+      return {{0, 0},
+              {math.logicalAnd(math.le(a.lo, b.hi), math.le(b.lo, a.hi)),
+               math.logicalAnd(math.eq(a.lo, b.hi), math.eq(a.hi, b.lo))}};
     case And:
       return {{0, 0}, {math.logicalAnd(x.truth.some, y.truth.some), math.logicalAnd(x.truth.all, y.truth.all)}};
     default:

@@ -15,12 +15,29 @@ namespace attn::expression {
 
 enum Op : int64_t {
   // Integers; `Number` is followed by its value and `Load` by an `Array`.
-  Number, Q, K, Batch, Head, LenQ, LenK, Load,
-  Add, Sub, Min, Max,
+  Number,
+  Q,
+  K,
+  Batch,
+  Head,
+  LenQ,
+  LenK,
+  Load,
+  Add,
+  Sub,
+  Min,
+  Max,
   // By a constant that follows; the last two by a positive one, rounding down.
-  Mul, Div, Mod,
+  Mul,
+  Div,
+  Mod,
   // Truth values.
-  Less, LessEqual, Equal, And, Or, Not,
+  Less,
+  LessEqual,
+  Equal,
+  And,
+  Or,
+  Not,
   // Of a condition and two integers.
   Select
 };

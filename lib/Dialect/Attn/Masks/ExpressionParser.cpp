@@ -279,8 +279,8 @@ private:
     return Part{{Load, array.pack()}, false};
   }
 
-  static constexpr std::pair<const char *, int64_t> variables[] = {{"q", Q},    {"k", K},         {"b", Batch},
-                                                                     {"h", Head}, {"len_q", LenQ}, {"len_k", LenK}};
+  static constexpr std::pair<const char *, int64_t> variables[] = {{"q", Q},    {"k", K},        {"b", Batch},
+                                                                   {"h", Head}, {"len_q", LenQ}, {"len_k", LenK}};
 
   llvm::StringRef text, rest;
   std::string error;
@@ -324,18 +324,42 @@ std::string expression::print(Code code, llvm::ArrayRef<llvm::StringRef> names) 
   for (size_t i = 0; i < code.size(); ++i) {
     int64_t op = code[i], constant = hasConstant(op) ? code[++i] : 0;
     switch (Op(op)) {
-    case Number: stack.push_back({std::to_string(constant), Unary}); break;
-    case Q: stack.push_back({"q", Unary}); break;
-    case K: stack.push_back({"k", Unary}); break;
-    case Batch: stack.push_back({"b", Unary}); break;
-    case Head: stack.push_back({"h", Unary}); break;
-    case LenQ: stack.push_back({"len_q", Unary}); break;
-    case LenK: stack.push_back({"len_k", Unary}); break;
-    case Load: stack.push_back({loadText(Array::unpack(constant), names), Unary}); break;
-    case Add: binary("+", Sum, Sum, Term); break;
-    case Sub: binary("-", Sum, Sum, Term); break;
-    case Min: call("min"); break;
-    case Max: call("max"); break;
+    case Number:
+      stack.push_back({std::to_string(constant), Unary});
+      break;
+    case Q:
+      stack.push_back({"q", Unary});
+      break;
+    case K:
+      stack.push_back({"k", Unary});
+      break;
+    case Batch:
+      stack.push_back({"b", Unary});
+      break;
+    case Head:
+      stack.push_back({"h", Unary});
+      break;
+    case LenQ:
+      stack.push_back({"len_q", Unary});
+      break;
+    case LenK:
+      stack.push_back({"len_k", Unary});
+      break;
+    case Load:
+      stack.push_back({loadText(Array::unpack(constant), names), Unary});
+      break;
+    case Add:
+      binary("+", Sum, Sum, Term);
+      break;
+    case Sub:
+      binary("-", Sum, Sum, Term);
+      break;
+    case Min:
+      call("min");
+      break;
+    case Max:
+      call("max");
+      break;
     case Mul:
     case Div:
     case Mod: {
@@ -344,11 +368,21 @@ std::string expression::print(Code code, llvm::ArrayRef<llvm::StringRef> names) 
       stack.push_back({within(a, Term) + sign + std::to_string(constant), Term});
       break;
     }
-    case Less: binary("<", Compare, Sum, Sum); break;
-    case LessEqual: binary("<=", Compare, Sum, Sum); break;
-    case Equal: binary("==", Compare, Sum, Sum); break;
-    case And: binary("&&", Both, Both, Compare); break;
-    case Or: binary("||", Either, Either, Both); break;
+    case Less:
+      binary("<", Compare, Sum, Sum);
+      break;
+    case LessEqual:
+      binary("<=", Compare, Sum, Sum);
+      break;
+    case Equal:
+      binary("==", Compare, Sum, Sum);
+      break;
+    case And:
+      binary("&&", Both, Both, Compare);
+      break;
+    case Or:
+      binary("||", Either, Either, Both);
+      break;
     case Not: {
       Text a = pop();
       stack.push_back({"!" + within(a, Unary), Unary});

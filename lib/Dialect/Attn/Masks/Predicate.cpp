@@ -25,9 +25,7 @@ bool PredicateMaskAttr::asksForHead() const {
 }
 
 /// All of [0, extent) or nothing of it, by what is known of rows (or keys) alone.
-static IntervalList wholeIf(IndexMath &math, Cond holds, Index extent) {
-  return {{0, math.select(holds, extent, 0)}};
-}
+static IntervalList wholeIf(IndexMath &math, Cond holds, Index extent) { return {{0, math.select(holds, extent, 0)}}; }
 
 TileRanges PredicateMaskAttr::keyRanges(IndexMath &math, const MaskScope &scope, Interval queries) const {
   expression::Truth truth = expression::classify(getCode(), math, scope, queries, {0, scope.lenK});
@@ -46,9 +44,7 @@ Cond PredicateMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index 
 TileClass PredicateMaskAttr::classify(const MaskScope &scope, Interval queries, Interval keys) const {
   IndexMath math;
   expression::Truth truth = expression::classify(getCode(), math, scope, queries, keys);
-  return truth.all.getNumber()    ? TileClass::Full
-         : truth.some.getNumber() ? TileClass::Partial
-                                  : TileClass::Empty;
+  return truth.all.getNumber() ? TileClass::Full : truth.some.getNumber() ? TileClass::Partial : TileClass::Empty;
 }
 
 LogicalResult PredicateMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> code,

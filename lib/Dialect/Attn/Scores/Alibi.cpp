@@ -16,7 +16,7 @@ static double slopeOf(const ScorePoint &p) {
 
 double AlibiAttr::modify(const ScorePoint &p, double score) const {
   int64_t diagonal = diagonalOf(p, getDiagonal());
-  double slope = getSlopes().empty() ? slopeOf(p) : p.entry(operands().front());
+  double slope = getSlopes().empty() ? slopeOf(p) : p.entryOf(operands().front());
   return score - slope * std::abs(diagonal - p.k);
 }
 
@@ -27,7 +27,7 @@ Value AlibiAttr::emitDerivative(ScoreScope &, Score) const { return {}; }
 SmallVector<ScoreOperand> AlibiAttr::operands() const {
   if (getSlopes().empty())
     return {};
-  return {{getSlopes().str(), ScoreOperand::PerHead}};
+  return {{getSlopes().str(), {ScoreOperand::Head}}};
 }
 
 static Value slopeOf(ScoreScope &scope) {
@@ -51,7 +51,7 @@ Score AlibiAttr::emitScore(ScoreScope &scope, Score score) const {
   score = moderate(each, score);
   bool oneSided = scope.reach(getDiagonal()).value_or(1) <= 0, given = !getSlopes().empty();
   bool negative = given && !oneSided;
-  Value natural = given ? scope.entry(operands().front()) : slopeOf(scope);
+  Value natural = given ? scope.entry(operands().front(), 0) : slopeOf(scope);
   Value slope = scope.once.mul(natural, scope.once.constant((negative ? -1 : 1) / score.factor));
   slope = scope.once.named(slope, negative ? "minus_slope" : "slope");
   IndexMath indices = each.indices(), before = scope.once.indices();

@@ -308,9 +308,13 @@ static LogicalResult verifyStatistics(Operation *op, Type scores, Type statistic
 }
 
 LogicalResult GradScoresOp::verify() { // C1
-  FragType grad = getGrad().getType();
-  if (auto p = dyn_cast<HeldType>(getP().getType()); p ? failed(verifyHolds(*this, p, grad)) : getP().getType() != grad) // C2
-    return p ? failure() : emitOpError("expected p of type ") << grad << ", got: " << getP().getType();
+  Type grad = getGrad().getType(), p = getP().getType();
+  auto held = dyn_cast<HeldType>(p);
+  auto frag = dyn_cast<FragType>(grad);
+  if (held && frag && failed(verifyHolds(*this, held, frag))) // C2
+    return failure();
+  if (held ? !frag : p != grad)
+    return emitOpError("expected p of type ") << grad << ", got: " << p;
   return verifyStatistics(*this, getGrad().getType(), getStatistics().getType(), getTurned());
 }
 

@@ -23,13 +23,13 @@ attn.problem @apart mask(#attn.or<#attn.band<left = 9, right = -3>, #attn.band<l
 
 // Sinks lie before the diagonal where the window ends, but not always: causal stays with them.
 // CHECK-LABEL: @sinks
-// CHECK-SAME: mask(#attn.and<#attn.causal, #attn.or<#attn.band<left = 127, right = 0>, #attn.prefix<4>>>)
+// CHECK-SAME: mask(#attn.and<#attn.causal, #attn.or<#attn.prefix<4>, #attn.band<left = 127, right = 0>>>)
 attn.problem @sinks mask(#attn.and<#attn.or<#attn.prefix<4>, #attn.band<left = 127, right = 0>>, #attn.causal>)
   layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // `not` goes down to leaves.
 // CHECK-LABEL: @down
-// CHECK-SAME: mask(#attn.and<#attn.band<left = -1>, #attn.not<#attn.document>, #attn.not<#attn.prefix<4>>>)
+// CHECK-SAME: mask(#attn.and<#attn.not<#attn.document>, #attn.band<left = -1>, #attn.not<#attn.prefix<4>>>)
 attn.problem @down mask(#attn.not<#attn.or<#attn.prefix<4>, #attn.causal, #attn.document>>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // What cannot be seen, and what always is.

@@ -64,6 +64,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
       and no `tiles`.
     - C12: `tiles` is a multiple of 16 from 16 to 256, with packed q; it is how many queries the tiles
       of the config in force have.
+    - C13: layouts are dense where an array of a score modifier has an axis of their rows.
 
     ```mlir
     attn.problem @packed_causal mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
@@ -152,6 +153,8 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     - C4: the problem has no segments and no tiles (its packed layouts get lengths and
       offsets, as `attn.segments` gives them).
     - C5: the problem's mask is the same for all heads.
+    - C6: the problem has no score modifier with an array that is usually learned (`head_scale`,
+      `bias`, `relative_bias`): gradients of arrays are not computed.
 
     ```mlir
     attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)

@@ -54,4 +54,68 @@ def Attn_Alibi : Attn_ScoreModifier<"Alibi", "alibi", ["operands", "peak"]> {
   let genVerifyDecl = 1;
 }
 
+def Attn_HeadScale : Attn_ScoreModifier<"HeadScale", "head_scale", ["operands"]> {
+  let summary = "scores are multiplied by a number of their head";
+  let description = [{
+    A score s of head h becomes s * scale[h], with the run-time float32 array [heads]
+    of the given name; beside the problem's own scale.
+
+    Constraints:
+    - C1: the name is an identifier.
+
+    ```mlir
+    #attn.head_scale<"temperatures">
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"array of factors">:$scales);
+  let assemblyFormat = "`<` $scales `>`";
+  let genVerifyDecl = 1;
+}
+
+def Attn_Bias : Attn_ScoreModifier<"Bias", "bias", ["operands", "mayRepeat"]> {
+  let summary = "a number for each score is added";
+  let description = [{
+    A score s becomes s + bias, read from the run-time float32 array of the given name,
+    contiguous. Its axes are named: `b` sequences, `h` query heads, `q` rows, `k` keys, in this
+    order; along an axis that is not there, all scores have the same entry. A bias of -inf
+    hides a key, though no tile is spared for it. With `q` or `k`, the layout of that side is dense.
+
+    Constraints:
+    - C1: the name is an identifier.
+    - C2: axes are some of `bhqk`, in this order, at least one.
+
+    ```mlir
+    #attn.bias<"bias", bhqk>
+    #attn.bias<"of_keys", bk>
+    #attn.bias<"pairs", hqk>
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"array of biases">:$array, StringRefParameter<"its axes">:$axes);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Attn_RelativeBias : Attn_ScoreModifier<"RelativeBias", "relative_bias", ["operands"]> {
+  let summary = "a number of the distance from the diagonal is added";
+  let description = [{
+    A score s of head h becomes s + table[h, min(max(k - D, -R), R) + R], where D = q
+    (`top_left`, the default) or D = q + lenK - lenQ (`bottom_right`), with the
+    run-time float32 array [heads, 2 R + 1] of the given name. Distances beyond R have the
+    entries at the ends. (Buckets of growing width, as T5 has them, are a table whose entries
+    repeat.)
+
+    Constraints:
+    - C1: the name is an identifier.
+    - C2: R is from 1 to 2^20.
+
+    ```mlir
+    #attn.relative_bias<"table", 128>
+    #attn.relative_bias<"table", 128, bottom_right>
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"table of biases">:$table, "int64_t":$reach, "::attn::Diagonal":$diagonal);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 #endif // ATTN_SCORES

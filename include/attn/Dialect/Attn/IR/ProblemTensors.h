@@ -82,7 +82,8 @@ struct ProblemTensor {
     DimSum,     ///< dim_qk, in whole pieces that warpgroups add
     TiledRowsQ, ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
     One,
-    Two
+    Two,
+    Table
   };
 
   ProblemTensor(std::string name, Role role, Element element, llvm::ArrayRef<Axis> axes);
@@ -91,6 +92,7 @@ struct ProblemTensor {
   Role role;
   Element element;
   llvm::SmallVector<Axis, 4> axes;
+  int64_t entries = 0; ///< of an axis Table
   /// Positions of batch, row and head among the axes, or -1; -1 for arrays.
   int batchAxis = -1, rowAxis = -1, headAxis = -1;
 

@@ -53,15 +53,21 @@ struct Score {
 
 /// A run-time float32 array that a modifier reads.
 struct ScoreOperand {
+  /// What it has an axis of, in this order: sequences, query heads, rows and keys (of dense
+  /// layouts), and a table of `entries`.
+  enum Axis { Batch, Head, Query, Key, Table };
   std::string name;
-  enum Shape { PerHead } shape; ///< [heads]: an entry for each query head
+  llvm::SmallVector<Axis, 4> axes;
+  int64_t entries = 0;
   bool operator==(const ScoreOperand &) const = default;
+  bool has(Axis axis) const { return llvm::is_contained(axes, axis); }
 };
 
 /// One score of one sequence and head, for the definition.
 struct ScorePoint : MaskPoint {
-  /// The entry of an operand that belongs to this score.
-  std::function<double(const ScoreOperand &)> entry;
+  /// The entry of an operand that belongs to the score of key k; of a table, number `at`.
+  std::function<double(const ScoreOperand &, int64_t k, int64_t at)> entry;
+  double entryOf(const ScoreOperand &operand, int64_t at = 0) const { return entry(operand, k, at); }
 };
 
 /// The same in a kernel.
@@ -77,8 +83,9 @@ struct ScoreScope {
   /// a constant as much as any other.)
   Index base;
   mlir::Value ahead; ///< f32
-  /// Loads the entry of an operand that belongs to this score.
-  std::function<mlir::Value(const ScoreOperand &)> entry;
+  /// Loads the entry of an operand that belongs to this score; of a table, number `at`. Where
+  /// all scores of a query tile have one entry, it is loaded once.
+  std::function<mlir::Value(const ScoreOperand &, Index at)> entry;
   /// How far beyond its diagonal a row sees keys at most (`MaskInterface`).
   std::function<std::optional<int64_t>(Diagonal)> reach;
 };
