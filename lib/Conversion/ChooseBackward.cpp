@@ -21,7 +21,7 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   configs.together = target == "cpu" || dim <= 128;
   configs.prepare = ConfigAttr::get(context, /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
   // Modified scores and some masks' tests need registers that sums have; their kernels say so.
-  configs.sums = target == "sm_90a" && dim <= 128 && !backward.getDeterministic() && fallback == 0;
+  configs.sums = target == "sm_90a" && dim <= 128 && backward.getUnordered() && fallback == 0;
   if (target == "cpu") {
     configs.keys = configs.queries = config(64, 64, 1);
   } else if (target == "sm_90a") {

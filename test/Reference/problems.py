@@ -90,8 +90,14 @@ def operands(m):
     return []
 
 
+def has_gradients(c):
+    """Does a backward pass take the case?"""
+    return not depends_on_head(c["mask"]) and \
+        not any(m[0] in ("head_scale", "bias", "relative_bias") for m in c.get("score", []))
+
+
 def depends_on_head(m):
-    """Do heads have masks of their own, as a backward pass refuses them?"""
+    """Do heads have masks of their own?"""
     if m[0] in ("and", "or", "not", "diff"):
         return any(depends_on_head(part) for part in m[1:])
     return m[0] == "heads" or m[0] == "predicate" and re.search(r"\bh\b", m[2]) is not None or \
@@ -259,13 +265,15 @@ def attention(c, x):
     return o, lse
 
 
-def derivative(c, s, h, i, keys, lq, lk):
+def derivative(c, s, b, h, i, keys, lq, lk):
     """By what a change of the scores s, before the modifiers, changes them behind."""
     slope = np.ones_like(s)
     for n, m in enumerate(c.get("score", [])):
         if m[0] == "softcap":
-            before = modified({**c, "score": c["score"][:n]}, s, h, i, keys, lq, lk)
+            before = modified({**c, "score": c["score"][:n]}, s, b, h, i, keys, lq, lk)
             slope = slope / np.cosh(before / m[1]) ** 2
+        elif m[0] == "head_scale":
+            slope = slope * c["arrays"][m[1]][h]
     return slope
 
 
@@ -289,9 +297,9 @@ def gradients(c, x):
                 if len(keys) == 0:
                     continue
                 raw = c["scale"] * (K[keys, g] @ Q[i, h])
-                p = np.exp(modified(c, raw, h, i, keys, len(Q), len(K)) - L[h, i])
+                p = np.exp(modified(c, raw, b, h, i, keys, len(Q), len(K)) - L[h, i])
                 ds = p * (V[keys, g] @ dO[i, h] - O[i, h] @ dO[i, h] + dL[h, i])
-                ds = c["scale"] * ds * derivative(c, raw, h, i, keys, len(Q), len(K))
+                ds = c["scale"] * ds * derivative(c, raw, b, h, i, keys, len(Q), len(K))
                 dQ[i, h] += ds @ K[keys, g]
                 dK[keys, g] += np.outer(ds, Q[i, h])
                 dV[keys, g] += np.outer(p, dO[i, h])

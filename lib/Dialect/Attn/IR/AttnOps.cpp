@@ -263,6 +263,8 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     error.attachNote(problem.getLoc()) << "problem declared here";
     return error;
   }
+  if (getDeterministic() && getUnordered()) // C7
+    return emitOpError("expected one of deterministic and unordered, got: both");
   if (dependsOnHead(problem.getMask())) { // C5
     InFlightDiagnostic error = emitOpError("expected a mask that is the same for all heads, got: ") << problem.getMask();
     error.attachNote(problem.getLoc()) << "problem declared here";
