@@ -146,13 +146,6 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::St
   return asked ? checkStatus(given) : rt::Status();
 }
 
-static size_t elementsOf(const TensorView &view) {
-  size_t count = 1;
-  for (int64_t extent : view.shape)
-    count *= size_t(extent);
-  return count;
-}
-
 rt::Status Kernel::clearResults(const rt::Artifact &artifact, llvm::ArrayRef<TensorView> tensors,
                                 rt::Stream stream) const {
   for (const rt::Param &param : artifact.params) {
@@ -160,7 +153,7 @@ rt::Status Kernel::clearResults(const rt::Artifact &artifact, llvm::ArrayRef<Ten
     if (!index || !program.signature[*index].isResult())
       continue;
     const TensorView &view = tensors[*index];
-    size_t bytes = elementsOf(view) * sizeOf(view.dtype);
+    size_t bytes = elementsOf(view.shape) * sizeOf(view.dtype);
     if (bytes == 0)
       continue;
     if (isHost()) {
@@ -177,7 +170,7 @@ rt::Status Kernel::clearResults(const rt::Artifact &artifact, llvm::ArrayRef<Ten
 }
 
 rt::Result<std::vector<int32_t>> Kernel::contentsOf(const TensorView &view) const {
-  std::vector<int32_t> values(elementsOf(view));
+  std::vector<int32_t> values(elementsOf(view.shape));
   if (isHost()) {
     std::copy_n(static_cast<const int32_t *>(view.data), values.size(), values.begin());
     return values;

@@ -13,6 +13,13 @@ llvm::StringRef attn::toString(Dtype dtype) {
 
 int64_t attn::sizeOf(Dtype dtype) { return dtype == Dtype::BF16 || dtype == Dtype::F16 ? 2 : 4; }
 
+size_t attn::elementsOf(llvm::ArrayRef<int64_t> shape) {
+  size_t count = 1;
+  for (int64_t extent : shape)
+    count *= size_t(extent);
+  return count;
+}
+
 llvm::SmallVector<int64_t, 4> attn::contiguousStrides(llvm::ArrayRef<int64_t> shape) {
   llvm::SmallVector<int64_t, 4> strides(shape.size(), 1);
   for (size_t i = shape.size(); i-- > 1;)
@@ -120,15 +127,15 @@ rt::Result<Sizes> Signature::check(llvm::ArrayRef<TensorView> views) const {
     if (rt::Status memory = checkMemory(spec, view); !memory)
       return memory.error();
   }
-  if (fixed.segments)
-    if (llvm::Error error = checkIdRows(sizes))
-      return rt::Error{llvm::toString(std::move(error))};
-  if (fixed.segments) // offsets are of tokens of all rows
-    for (auto [name, count] : {std::pair("tokens of q", sizes.tokensQ), std::pair("tokens of kv", sizes.tokensKv),
-                               std::pair("segments", fixed.segments)})
-      if (sizes.idRows > 0 && count > INT32_MAX / sizes.idRows)
-        return rt::Error{
-            fmt::format("expected fewer than 2^31 {} in all rows, got: {} x {}", name, sizes.idRows, count)};
+  if (!fixed.segments)
+    return sizes;
+  if (llvm::Error error = checkIdRows(sizes))
+    return rt::Error{llvm::toString(std::move(error))};
+  // Offsets are of tokens of all rows.
+  for (auto [name, count] : {std::pair("tokens of q", sizes.tokensQ), std::pair("tokens of kv", sizes.tokensKv),
+                             std::pair("segments", fixed.segments)})
+    if (sizes.idRows > 0 && count > INT32_MAX / sizes.idRows)
+      return rt::Error{fmt::format("expected fewer than 2^31 {} in all rows, got: {} x {}", name, sizes.idRows, count)};
   return sizes;
 }
 
@@ -171,10 +178,7 @@ Workspace::Workspace(const Signature &signature, const Sizes &sizes) {
   for (const TensorSpec &spec : signature.scratch) {
     size_t offset = llvm::alignTo(size, 16);
     pieces.push_back({spec.dtype, spec.shape(signature.fixed, sizes), offset});
-    size_t elements = 1;
-    for (int64_t extent : pieces.back().shape)
-      elements *= size_t(extent);
-    size = offset + elements * sizeOf(spec.dtype);
+    size = offset + elementsOf(pieces.back().shape) * sizeOf(spec.dtype);
   }
 }
 

@@ -130,9 +130,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
                                  {packed, int64_t(problem.getHeads()) / config.getPackHeads()}, config),
                  config);
     if (config.isSplit()) {
-      std::string name = (problem.getSymName() + "_merge").str();
-      while (SymbolTable::lookupSymbolIn(getOperation(), name))
-        name += "_";
+      std::string name = freeSymbol(getOperation(), problem.getSymName() + "_merge");
       writeMerge(problem, KernelArguments::ofMerge(problem).makeKernel(b, loc, name, generic(),
                                                                        {packed, int64_t(problem.getHeads())},
                                                                        mergeConfig(&getContext())));

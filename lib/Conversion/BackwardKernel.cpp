@@ -535,10 +535,7 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
   Location loc = backward.getLoc();
   auto module = backward->getParentOfType<ModuleOp>();
   auto nameOf = [&](StringRef suffix) {
-    std::string name = (backward.getSymName() + suffix).str();
-    while (!suffix.empty() && SymbolTable::lookupSymbolIn(module, name))
-      name += "_";
-    return name;
+    return suffix.empty() ? backward.getSymName().str() : freeSymbol(module, backward.getSymName() + suffix);
   };
   bool roles = target == "sm_90a";
   auto make = [&](StringRef suffix, ArrayRef<StringRef> tensors, bool keys, bool boxes, ConfigAttr config) {

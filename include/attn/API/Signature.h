@@ -26,6 +26,9 @@ struct TensorView {
   llvm::ArrayRef<int64_t> shape, strides;
 };
 
+/// How many elements a shape has.
+size_t elementsOf(llvm::ArrayRef<int64_t> shape);
+
 /// One tensor of a program.
 struct TensorSpec : ProblemTensor {
   Dtype dtype;

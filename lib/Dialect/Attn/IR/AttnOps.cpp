@@ -178,6 +178,13 @@ bool attn::isIdentifier(StringRef name) {
          llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
+std::string attn::freeSymbol(Operation *module, const Twine &name) {
+  std::string free = name.str();
+  while (SymbolTable::lookupSymbolIn(module, free))
+    free += "_";
+  return free;
+}
+
 static LogicalResult verifyNames(ProblemOp problem) {
   if (!isIdentifier(problem.getSymName()))
     return problem.emitOpError("expected an identifier as its name, got: \"") << problem.getSymName() << "\"";
@@ -195,8 +202,6 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "blocks",
                              "queue",
                              "splits", // of kernels that share out keys
-                             "partial_o", // that one problem has, and another not
-                             "partial_lse",
                              "do", // of a backward pass
                              "dlse",
                              "dq",
@@ -223,7 +228,7 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "tokens_kv",
                              "position_rows_q",
                              "position_rows_kv"};
-  for (const ProblemTensor &scratch : scratchOf(problem))
+  for (const ProblemTensor &scratch : scratchOf(problem)) // that one problem has, and another not
     taken.insert(scratch.name);
   for (const char *tensor : {"q", "k", "v", "o", "lse", "do", "dlse", "dq", "dk", "dv"})
     for (const char *stride : {"_batch", "_row", "_head"})
@@ -258,32 +263,22 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto problem = symbols.lookupNearestSymbolFrom<ProblemOp>(*this, getProblemAttr());
   if (!problem) // C1
     return emitOpError("expected the name of an `attn.problem` of the module, got: ") << getProblemAttr();
-  if (!problem.hasLse()) { // C2
-    InFlightDiagnostic error = emitOpError("expected a problem with outputs(o, lse), got: one without lse");
+  auto refuse = [&](const char *expected, const auto &got) -> LogicalResult {
+    InFlightDiagnostic error = emitOpError("expected ") << expected << ", got: " << got;
     error.attachNote(problem.getLoc()) << "problem declared here";
     return error;
-  }
+  };
+  if (!problem.hasLse()) // C2
+    return refuse("a problem with outputs(o, lse)", "one without lse");
   if (getDeterministic() && getUnordered()) // C7
     return emitOpError("expected one of deterministic and unordered, got: both");
-  if (dependsOnHead(problem.getMask())) { // C5
-    InFlightDiagnostic error = emitOpError("expected a mask that is the same for all heads, got: ") << problem.getMask();
-    error.attachNote(problem.getLoc()) << "problem declared here";
-    return error;
-  }
-  for (ScoreModifierInterface modifier : problem.getModifiers()) // C6
-    if (isa<HeadScaleAttr, BiasAttr, RelativeBiasAttr>(Attribute(modifier))) {
-      InFlightDiagnostic error = emitOpError("expected no score modifier with an array to be learned (its gradient is not "
-                                             "computed), got: ")
-                                 << Attribute(modifier);
-      error.attachNote(problem.getLoc()) << "problem declared here";
-      return error;
-    }
-  if (problem.getSegments() || problem.getTiles()) { // C4
-    InFlightDiagnostic error = emitOpError("expected a problem without segments and tiles, got: one with ")
-                               << (problem.getSegments() ? "segments" : "tiles");
-    error.attachNote(problem.getLoc()) << "problem declared here";
-    return error;
-  }
+  if (dependsOnHead(problem.getMask())) // C5
+    return refuse("a mask that is the same for all heads", problem.getMask());
+  for (ScoreModifierInterface modifier : problem.getModifiers())
+    if (isa<HeadScaleAttr, BiasAttr, RelativeBiasAttr>(Attribute(modifier))) // C6
+      return refuse("no score modifier with an array to be learned (its gradient is not computed)", modifier);
+  if (problem.getSegments() || problem.getTiles()) // C4
+    return refuse("a problem without segments and tiles", problem.getSegments() ? "one with segments" : "one with tiles");
   if (!isIdentifier(getSymName())) // C3
     return emitOpError("expected an identifier as its name, got: \"") << getSymName() << "\"";
   return success();

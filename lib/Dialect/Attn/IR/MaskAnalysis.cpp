@@ -28,14 +28,21 @@ static TileRanges rangesBetween(IndexMath &math, const IntervalList &first, cons
   return ranges;
 }
 
+/// Any tile may be visible in part.
+static TileRanges anyOf(Index extent) { return {{{0, extent}}, {}}; }
+
 TileRanges attn::keyRangesOfRows(MaskInterface mask, IndexMath &math, const MaskScope &scope, Interval queries) {
-  Index last = math.sub(queries.hi, 1);
-  return rangesBetween(math, *mask.rowIntervals(math, scope, queries.lo), *mask.rowIntervals(math, scope, last));
+  std::optional<IntervalList> first = mask.rowIntervals(math, scope, queries.lo);
+  if (!first)
+    return anyOf(scope.lenK);
+  return rangesBetween(math, *first, *mask.rowIntervals(math, scope, math.sub(queries.hi, 1)));
 }
 
 TileRanges attn::queryRangesOfColumns(MaskInterface mask, IndexMath &math, const MaskScope &scope, Interval keys) {
-  Index last = math.sub(keys.hi, 1);
-  return rangesBetween(math, *mask.columnIntervals(math, scope, keys.lo), *mask.columnIntervals(math, scope, last));
+  std::optional<IntervalList> first = mask.columnIntervals(math, scope, keys.lo);
+  if (!first)
+    return anyOf(scope.lenQ);
+  return rangesBetween(math, *first, *mask.columnIntervals(math, scope, math.sub(keys.hi, 1)));
 }
 
 Cond attn::keepOfRow(MaskInterface mask, IndexMath &math, const MaskScope &scope, Index q, Index k) {

@@ -42,9 +42,7 @@ LogicalResult attn::verifyListedTile(Operation *op, int64_t queries) {
 
 SegmentsOp attn::expandSegments(ProblemOp problem) {
   OpBuilder b(problem);
-  std::string name = (problem.getSymName() + "_segments").str();
-  while (SymbolTable::lookupNearestSymbolFrom(problem->getParentOp(), b.getStringAttr(name)))
-    name += "_";
+  std::string name = freeSymbol(problem->getParentOp(), problem.getSymName() + "_segments");
   auto segments = SegmentsOp::create(b, problem.getLoc(), b.getStringAttr(name), problem.getMask(),
                                      problem.getSegmentsAttr(), /*maps=*/UnitAttr(), /*tiles=*/IntegerAttr());
   problem.removeSegmentsAttr();

@@ -59,6 +59,12 @@ void attn::printCount(AsmPrinter &printer, std::optional<int64_t> number, String
     printer << "<\"" << array << "\">";
 }
 
+SmallVector<MaskOperand> attn::operandsOfCount(std::optional<int64_t> number, StringRef array) {
+  if (number)
+    return {};
+  return {{array.str(), OperandShape::PerSequence, OperandHeads::shared, OperandEntries::End}};
+}
+
 Index attn::countOf(std::optional<int64_t> number, IndexMath &math, const MaskScope &scope, Index extent) {
   if (!scope.cut)
     return number ? Index(*number) : scope.load(0, 0);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Shared by masks that read run-time arrays: their names, and ranges of which
-// nothing is known before the arrays are read.
+// Shared by masks that read run-time arrays: their names, and numbers that may come from one.
 //
 #ifndef ATTN_LIB_MASKS_ARRAYS_H
 #define ATTN_LIB_MASKS_ARRAYS_H
@@ -9,9 +8,6 @@
 #include "attn/Dialect/Attn/IR/Attn.h"
 
 namespace attn {
-
-/// Any tile may be visible in part.
-inline TileRanges anyOf(Index extent) { return {{{0, extent}}, {}}; }
 
 /// Identifiers, all different. `of`: as in "an array of ids".
 mlir::LogicalResult verifyArrayNames(llvm::function_ref<mlir::InFlightDiagnostic()> emitError, llvm::StringRef of,
@@ -26,7 +22,25 @@ void printArrayNames(mlir::AsmPrinter &printer, llvm::ArrayRef<llvm::StringRef> 
 mlir::LogicalResult verifyCount(llvm::function_ref<mlir::InFlightDiagnostic()> emitError, llvm::StringRef of,
                                 std::optional<int64_t> number, llvm::StringRef array);
 mlir::ParseResult parseCount(mlir::AsmParser &parser, std::optional<int64_t> &number, std::string &array);
+template <typename Mask> mlir::Attribute parseCounted(mlir::AsmParser &parser) {
+  llvm::SMLoc loc = parser.getCurrentLocation();
+  std::optional<int64_t> number;
+  std::string array;
+  if (parseCount(parser, number, array))
+    return {};
+  return parser.getChecked<Mask>(loc, parser.getContext(), number, llvm::StringRef(array));
+}
 void printCount(mlir::AsmPrinter &printer, std::optional<int64_t> number, llvm::StringRef array);
+
+llvm::SmallVector<MaskOperand> operandsOfCount(std::optional<int64_t> number, llvm::StringRef array);
+
+/// Of two numbers that are given, the mask with more or with less; else null.
+template <typename Mask> MaskInterface eitherCount(Mask a, MaskInterface other, bool more) {
+  auto b = mlir::dyn_cast<Mask>(other);
+  if (!b || !a.getLength() || !b.getLength())
+    return {};
+  return (*a.getLength() > *b.getLength()) == more ? a : b;
+}
 
 /// Its value within [0, extent], or, where the scope cuts nothing, any.
 Index countOf(std::optional<int64_t> number, IndexMath &math, const MaskScope &scope, Index extent);

@@ -20,15 +20,6 @@ SmallVector<MaskOperand> DocumentMaskAttr::operands() const {
   return {{getIdsQ().str(), OperandShape::PerQuery}, {getIdsKv().str(), OperandShape::PerKey}};
 }
 
-// Ids stand in memory in any order.
-TileRanges DocumentMaskAttr::keyRanges(IndexMath &, const MaskScope &scope, Interval) const {
-  return anyOf(scope.lenK);
-}
-
-TileRanges DocumentMaskAttr::queryRanges(IndexMath &, const MaskScope &scope, Interval) const {
-  return anyOf(scope.lenQ);
-}
-
 Cond DocumentMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Index k) const {
   Index id = scope.load(QueryIds, q);
   return math.logicalAnd(math.logicalNot(math.eq(id, 0)), math.eq(id, scope.load(KeyIds, k)));

@@ -10,11 +10,7 @@ using namespace attn;
 
 bool GlobalRowsMaskAttr::keeps(const MaskPoint &p) const { return p.q < (getLength() ? *getLength() : p.load(0, 0)); }
 
-SmallVector<MaskOperand> GlobalRowsMaskAttr::operands() const {
-  if (getLength())
-    return {};
-  return {{getArray().str(), OperandShape::PerSequence, OperandHeads::shared, OperandEntries::End}};
-}
+SmallVector<MaskOperand> GlobalRowsMaskAttr::operands() const { return operandsOfCount(getLength(), getArray()); }
 
 std::optional<IntervalList> GlobalRowsMaskAttr::columnIntervals(IndexMath &math, const MaskScope &scope, Index) const {
   return IntervalList{{0, countOf(getLength(), math, scope, scope.lenQ)}};
@@ -42,29 +38,15 @@ MaskInterface GlobalRowsMaskAttr::simplified() const {
   return getLength() == 0 ? negated(FullMaskAttr::get(getContext())) : *this;
 }
 
-static MaskInterface either(GlobalRowsMaskAttr a, MaskInterface other, bool more) {
-  auto b = dyn_cast<GlobalRowsMaskAttr>(other);
-  if (!b || !a.getLength() || !b.getLength())
-    return {};
-  return (*a.getLength() > *b.getLength()) == more ? a : b;
-}
+MaskInterface GlobalRowsMaskAttr::intersected(MaskInterface other) const { return eitherCount(*this, other, false); }
 
-MaskInterface GlobalRowsMaskAttr::intersected(MaskInterface other) const { return either(*this, other, false); }
-
-MaskInterface GlobalRowsMaskAttr::united(MaskInterface other) const { return either(*this, other, true); }
+MaskInterface GlobalRowsMaskAttr::united(MaskInterface other) const { return eitherCount(*this, other, true); }
 
 LogicalResult GlobalRowsMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, std::optional<int64_t> length,
                                          StringRef array) {
   return verifyCount(emitError, "number of global rows", length, array);
 }
 
-Attribute GlobalRowsMaskAttr::parse(AsmParser &parser, Type) {
-  SMLoc loc = parser.getCurrentLocation();
-  std::optional<int64_t> length;
-  std::string array;
-  if (parseCount(parser, length, array))
-    return {};
-  return parser.getChecked<GlobalRowsMaskAttr>(loc, parser.getContext(), length, StringRef(array));
-}
+Attribute GlobalRowsMaskAttr::parse(AsmParser &parser, Type) { return parseCounted<GlobalRowsMaskAttr>(parser); }
 
 void GlobalRowsMaskAttr::print(AsmPrinter &printer) const { printCount(printer, getLength(), getArray()); }

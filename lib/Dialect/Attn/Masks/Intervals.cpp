@@ -88,14 +88,6 @@ bool RowIntervalMaskAttr::keeps(const MaskPoint &p) const { return holds(*this, 
 
 SmallVector<MaskOperand> RowIntervalMaskAttr::operands() const { return arraysOf(*this, OperandShape::PerQuery); }
 
-TileRanges RowIntervalMaskAttr::keyRanges(IndexMath &, const MaskScope &scope, Interval) const {
-  return anyOf(scope.lenK);
-}
-
-TileRanges RowIntervalMaskAttr::queryRanges(IndexMath &, const MaskScope &scope, Interval) const {
-  return anyOf(scope.lenQ);
-}
-
 Cond RowIntervalMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Index k) const {
   return emitHolds(*this, math, scope, q, k);
 }
@@ -116,14 +108,6 @@ void RowIntervalMaskAttr::print(AsmPrinter &printer) const { printInterval(print
 bool ColumnIntervalMaskAttr::keeps(const MaskPoint &p) const { return holds(*this, p, p.k, p.q); }
 
 SmallVector<MaskOperand> ColumnIntervalMaskAttr::operands() const { return arraysOf(*this, OperandShape::PerKey); }
-
-TileRanges ColumnIntervalMaskAttr::keyRanges(IndexMath &, const MaskScope &scope, Interval) const {
-  return anyOf(scope.lenK);
-}
-
-TileRanges ColumnIntervalMaskAttr::queryRanges(IndexMath &, const MaskScope &scope, Interval) const {
-  return anyOf(scope.lenQ);
-}
 
 Cond ColumnIntervalMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Index k) const {
   return emitHolds(*this, math, scope, k, q);

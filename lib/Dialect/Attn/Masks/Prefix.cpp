@@ -7,11 +7,7 @@ using namespace attn;
 
 bool PrefixMaskAttr::keeps(const MaskPoint &p) const { return p.k < (getLength() ? *getLength() : p.load(0, 0)); }
 
-SmallVector<MaskOperand> PrefixMaskAttr::operands() const {
-  if (getLength())
-    return {};
-  return {{getArray().str(), OperandShape::PerSequence, OperandHeads::shared, OperandEntries::End}};
-}
+SmallVector<MaskOperand> PrefixMaskAttr::operands() const { return operandsOfCount(getLength(), getArray()); }
 
 std::optional<IntervalList> PrefixMaskAttr::rowIntervals(IndexMath &math, const MaskScope &scope, Index) const {
   return IntervalList{{0, countOf(getLength(), math, scope, scope.lenK)}};
@@ -35,29 +31,15 @@ MaskInterface PrefixMaskAttr::simplified() const {
   return getLength() == 0 ? negated(FullMaskAttr::get(getContext())) : *this;
 }
 
-static MaskInterface either(PrefixMaskAttr a, MaskInterface other, bool longer) {
-  auto b = dyn_cast<PrefixMaskAttr>(other);
-  if (!b || !a.getLength() || !b.getLength())
-    return {};
-  return (*a.getLength() > *b.getLength()) == longer ? a : b;
-}
+MaskInterface PrefixMaskAttr::intersected(MaskInterface other) const { return eitherCount(*this, other, false); }
 
-MaskInterface PrefixMaskAttr::intersected(MaskInterface other) const { return either(*this, other, false); }
-
-MaskInterface PrefixMaskAttr::united(MaskInterface other) const { return either(*this, other, true); }
+MaskInterface PrefixMaskAttr::united(MaskInterface other) const { return eitherCount(*this, other, true); }
 
 LogicalResult PrefixMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, std::optional<int64_t> length,
                                      StringRef array) {
   return verifyCount(emitError, "length of a prefix", length, array);
 }
 
-Attribute PrefixMaskAttr::parse(AsmParser &parser, Type) {
-  SMLoc loc = parser.getCurrentLocation();
-  std::optional<int64_t> length;
-  std::string array;
-  if (parseCount(parser, length, array))
-    return {};
-  return parser.getChecked<PrefixMaskAttr>(loc, parser.getContext(), length, StringRef(array));
-}
+Attribute PrefixMaskAttr::parse(AsmParser &parser, Type) { return parseCounted<PrefixMaskAttr>(parser); }
 
 void PrefixMaskAttr::print(AsmPrinter &printer) const { printCount(printer, getLength(), getArray()); }

@@ -21,10 +21,6 @@ SmallVector<MaskOperand> TreeMaskAttr::operands() const {
           {getEnd().str(), OperandShape::PerKey, shared, OperandEntries::End}};
 }
 
-TileRanges TreeMaskAttr::keyRanges(IndexMath &, const MaskScope &scope, Interval) const { return anyOf(scope.lenK); }
-
-TileRanges TreeMaskAttr::queryRanges(IndexMath &, const MaskScope &scope, Interval) const { return anyOf(scope.lenQ); }
-
 Cond TreeMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Index k) const {
   Index node = scope.load(Node, q);
   return math.logicalAnd(math.le(scope.load(First, k), node), math.lt(node, scope.load(End, k)));

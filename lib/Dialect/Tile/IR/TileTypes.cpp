@@ -155,39 +155,44 @@ static LogicalResult verifySplit(function_ref<InFlightDiagnostic()> emitError, c
   return success();
 }
 
-Type HeldType::parse(AsmParser &parser) {
+/// `<rows x cols, number>`, of which each warp or lane has a part.
+template <typename T> static Type parseOver(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<int64_t> extents;
+  int64_t number = 0;
+  if (parser.parseLess() || parseExtents(parser, extents, false) || parser.parseComma() ||
+      parser.parseInteger(number) || parser.parseGreater())
+    return {};
+  return parser.getChecked<T>(loc, parser.getContext(), extents[0], extents[1], number);
+}
+/// `<rows x cols x element, number>`
+template <typename T> static Type parseElementsOver(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<int64_t> extents;
   Type element;
-  int64_t warps = 0;
+  int64_t number = 0;
   if (parser.parseLess() || parseExtents(parser, extents, true) || parser.parseType(element) || parser.parseComma() ||
-      parser.parseInteger(warps) || parser.parseGreater())
+      parser.parseInteger(number) || parser.parseGreater())
     return {};
-  return parser.getChecked<HeldType>(loc, parser.getContext(), extents[0], extents[1], element, warps);
+  return parser.getChecked<T>(loc, parser.getContext(), extents[0], extents[1], element, number);
+}
+template <typename T> static void printOver(AsmPrinter &printer, T type, int64_t number) {
+  printer << "<" << type.getRows() << "x" << type.getCols() << ", " << number << ">";
+}
+template <typename T> static void printElementsOver(AsmPrinter &printer, T type, int64_t number) {
+  printer << "<" << type.getRows() << "x" << type.getCols() << "x" << type.getElement() << ", " << number << ">";
 }
 
-void HeldType::print(AsmPrinter &printer) const {
-  printer << "<" << getRows() << "x" << getCols() << "x" << getElement() << ", " << getWarps() << ">";
-}
+Type HeldType::parse(AsmParser &parser) { return parseElementsOver<HeldType>(parser); }
+void HeldType::print(AsmPrinter &printer) const { printElementsOver(printer, *this, getWarps()); }
 
 LogicalResult HeldType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols, Type,
                                int64_t warps) {
   return verifySplit(emitError, "held tile", rows, cols, warps);
 }
 
-Type FragType::parse(AsmParser &parser) {
-  SMLoc loc = parser.getCurrentLocation();
-  SmallVector<int64_t> extents;
-  int64_t warps = 0;
-  if (parser.parseLess() || parseExtents(parser, extents, false) || parser.parseComma() || parser.parseInteger(warps) ||
-      parser.parseGreater())
-    return {};
-  return parser.getChecked<FragType>(loc, parser.getContext(), extents[0], extents[1], warps);
-}
-
-void FragType::print(AsmPrinter &printer) const {
-  printer << "<" << getRows() << "x" << getCols() << ", " << getWarps() << ">";
-}
+Type FragType::parse(AsmParser &parser) { return parseOver<FragType>(parser); }
+void FragType::print(AsmPrinter &printer) const { printOver(printer, *this, getWarps()); }
 
 LogicalResult FragType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols,
                                int64_t warps) {
@@ -231,20 +236,8 @@ static LogicalResult verifyLanes(function_ref<InFlightDiagnostic()> emitError, i
   return success();
 }
 
-Type StripType::parse(AsmParser &parser) {
-  SMLoc loc = parser.getCurrentLocation();
-  SmallVector<int64_t> extents;
-  Type element;
-  int64_t lanes = 0;
-  if (parser.parseLess() || parseExtents(parser, extents, true) || parser.parseType(element) || parser.parseComma() ||
-      parser.parseInteger(lanes) || parser.parseGreater())
-    return {};
-  return parser.getChecked<StripType>(loc, parser.getContext(), extents[0], extents[1], element, lanes);
-}
-
-void StripType::print(AsmPrinter &printer) const {
-  printer << "<" << getRows() << "x" << getCols() << "x" << getElement() << ", " << getLanes() << ">";
-}
+Type StripType::parse(AsmParser &parser) { return parseElementsOver<StripType>(parser); }
+void StripType::print(AsmPrinter &printer) const { printElementsOver(printer, *this, getLanes()); }
 
 LogicalResult StripType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols, Type element,
                                 int64_t lanes) {
@@ -254,46 +247,28 @@ LogicalResult StripType::verify(function_ref<InFlightDiagnostic()> emitError, in
   return verifyLanes(emitError, lanes); // C2
 }
 
-Type ScoresType::parse(AsmParser &parser) {
-  SMLoc loc = parser.getCurrentLocation();
-  SmallVector<int64_t> extents;
-  int64_t lanes = 0;
-  if (parser.parseLess() || parseExtents(parser, extents, false) || parser.parseComma() || parser.parseInteger(lanes) ||
-      parser.parseGreater())
-    return {};
-  return parser.getChecked<ScoresType>(loc, parser.getContext(), extents[0], extents[1], lanes);
+/// Scores and weights alike (C1).
+static LogicalResult verifyPairs(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols,
+                                 int64_t lanes) {
+  if (rows <= 0 || cols <= 0)
+    return emitError() << "expected positive rows and columns, got: " << rows << "x" << cols;
+  return verifyLanes(emitError, lanes);
 }
 
-void ScoresType::print(AsmPrinter &printer) const {
-  printer << "<" << getRows() << "x" << getCols() << ", " << getLanes() << ">";
-}
+Type ScoresType::parse(AsmParser &parser) { return parseOver<ScoresType>(parser); }
+void ScoresType::print(AsmPrinter &printer) const { printOver(printer, *this, getLanes()); }
 
 LogicalResult ScoresType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols,
                                  int64_t lanes) {
-  if (rows <= 0 || cols <= 0) // C1
-    return emitError() << "expected positive rows and columns, got: " << rows << "x" << cols;
-  return verifyLanes(emitError, lanes);
+  return verifyPairs(emitError, rows, cols, lanes);
 }
 
-Type WeightsType::parse(AsmParser &parser) {
-  SMLoc loc = parser.getCurrentLocation();
-  SmallVector<int64_t> extents;
-  int64_t lanes = 0;
-  if (parser.parseLess() || parseExtents(parser, extents, false) || parser.parseComma() || parser.parseInteger(lanes) ||
-      parser.parseGreater())
-    return {};
-  return parser.getChecked<WeightsType>(loc, parser.getContext(), extents[0], extents[1], lanes);
-}
-
-void WeightsType::print(AsmPrinter &printer) const {
-  printer << "<" << getRows() << "x" << getCols() << ", " << getLanes() << ">";
-}
+Type WeightsType::parse(AsmParser &parser) { return parseOver<WeightsType>(parser); }
+void WeightsType::print(AsmPrinter &printer) const { printOver(printer, *this, getLanes()); }
 
 LogicalResult WeightsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols,
                                   int64_t lanes) {
-  if (rows <= 0 || cols <= 0) // C1
-    return emitError() << "expected positive rows and columns, got: " << rows << "x" << cols;
-  return verifyLanes(emitError, lanes);
+  return verifyPairs(emitError, rows, cols, lanes);
 }
 
 LogicalResult StripRowsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t lanes) {

@@ -19,9 +19,9 @@ class MaskInterface;
 /// Empty: no pair is visible; Full: every pair is; Partial: don't know, or some.
 enum class TileClass { Empty, Full, Partial };
 
-// Defaults of MaskInterface, from `rowIntervals` and `columnIntervals` (which
-// must not be nullopt): end points are non-decreasing, so the first and the
-// last row of a tile bound everything in between.
+// Defaults of MaskInterface, from `rowIntervals` and `columnIntervals`: end points are
+// non-decreasing, so the first and the last row of a tile bound everything in between.
+// Without such lists any tile may be visible in part, and there is no `keepOfRow`.
 TileRanges keyRangesOfRows(MaskInterface mask, IndexMath &, const MaskScope &, Interval queries);
 TileRanges queryRangesOfColumns(MaskInterface mask, IndexMath &, const MaskScope &, Interval keys);
 Cond keepOfRow(MaskInterface mask, IndexMath &, const MaskScope &, Index q, Index k);
@@ -98,6 +98,9 @@ int64_t countKeys(MaskInterface mask, const MaskScope &scope, int64_t q);
 
 /// Letters, digits and `_`, no digit first.
 bool isIdentifier(llvm::StringRef name);
+
+/// `name`, or that with `_` behind it so often that no symbol of the module has it.
+std::string freeSymbol(mlir::Operation *module, const llvm::Twine &name);
 
 /// The distinct arrays that the whole expression reads, each once, in order.
 llvm::SmallVector<MaskOperand> distinctOperands(MaskInterface mask);

@@ -18,9 +18,9 @@ def Attn_MaskInterface : AttrInterface<"MaskInterface"> {
     A leaf whose visible keys form, for each row, a short sorted list of
     intervals with non-decreasing endpoints (row to row) implements
     `rowIntervals` and `columnIntervals`; everything else then has a default.
-    Other leaves (data-dependent, strided) implement `keyRanges`, `queryRanges`
-    and `emitKeep`. Lists are sorted by their lower end; empty intervals may
-    stand anywhere.
+    Other leaves implement `emitKeep`, and `keyRanges` and `queryRanges` where more is
+    known than that any tile may be visible in part. Lists are sorted by their lower
+    end; empty intervals may stand anywhere.
   }];
   let methods = [
     InterfaceMethod<"The definition: does query row `point.q` see key `point.k`?",

@@ -181,7 +181,7 @@ def Attn_GlobalRowsMask : Attn_Mask<"GlobalRowsMask", "global_rows",
 }
 
 def Attn_DocumentMask : Attn_Mask<"DocumentMask", "document",
-    ["keyRanges", "queryRanges", "emitKeep", "operands"]> {
+    ["emitKeep", "operands"]> {
   let summary = "a row sees the keys of its own document";
   let description = [{
     The pair (q, k) is visible iff ids_q[q] == ids_kv[k] and that id is not 0 (0 marks
@@ -213,7 +213,7 @@ def Attn_OperandHeads : I32EnumAttr<"OperandHeads", "for which heads a run-time 
 }
 
 class Attn_IntervalMask<string name, string mnem> : Attn_Mask<name, mnem,
-    ["keyRanges", "queryRanges", "emitKeep", "operands"]> {
+    ["emitKeep", "operands"]> {
   let parameters = (ins StringRefParameter<"array of first ones">:$begin, StringRefParameter<"array of ends">:$end,
                         "::attn::OperandHeads":$heads);
   let hasCustomAssemblyFormat = 1;
@@ -266,7 +266,7 @@ def Attn_ColumnIntervalMask : Attn_IntervalMask<"ColumnIntervalMask", "column_in
   }];
 }
 
-def Attn_TreeMask : Attn_Mask<"TreeMask", "tree", ["keyRanges", "queryRanges", "emitKeep", "operands"]> {
+def Attn_TreeMask : Attn_Mask<"TreeMask", "tree", ["emitKeep", "operands"]> {
   let summary = "a row sees its ancestors in a tree, and itself";
   let description = [{
     Nodes are numbered in the order of a walk that visits a node before its children
