@@ -9,6 +9,7 @@
 #include "KernelArguments.h"
 #include "SegmentsKernel.h"
 #include "StreamingKernel.h"
+#include "VisitKernels.h"
 
 namespace attn {
 #define GEN_PASS_DEF_CONVERTATTNTOTILE
@@ -124,8 +125,11 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     bool boxes = target == "sm_90a";
     bool packed = problem.getQLayout().isPacked();
     Location loc = problem.getLoc();
+    bool lists = listsVisits(problem, config);
+    if (lists)
+      writeVisits(problem, generic(), config);
     writeForward(problem,
-                 KernelArguments::ofForward(problem, config, boxes)
+                 KernelArguments::ofForward(problem, config, boxes, lists)
                      .makeKernel(b, loc, problem.getSymName(), target,
                                  {packed, int64_t(problem.getHeads()) / config.getPackHeads()}, config),
                  config);

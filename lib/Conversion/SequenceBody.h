@@ -58,6 +58,14 @@ protected:
     Index behind = math.min(math.add(batch, 1), arg("batch"));
     return math.sub(load(args[prefixSums], behind), load(args[prefixSums], batch));
   }
+  /// Where in an array with an entry for each position this sequence's and head's are.
+  mlir::Value startOf(const MaskOperand &array);
+
+  /// Which of the lists of key tiles (`visited_tiles`) a query tile of `rows` rows has, by its slot or its
+  /// number in the sequence, and how many entries each has.
+  mlir::Value listRow(Index tile, int64_t rows);
+  Index listCapacity(int64_t keys);
+
   /// The first key of the sequence.
   mlir::Value keyPointer(llvm::StringRef tensor) { return rowPointer(tensor, firstKey, batch, kvHead); }
 
@@ -70,8 +78,6 @@ private:
   /// The entry of a modifier's array that belongs to the score of q and k.
   mlir::Value loadEntry(const ScoreOperand &operand, mlir::OpBuilder &at, const MaskScope &sequence, Index q, Index k,
                         Index entry);
-  /// Where in an array with an entry for each position this sequence's and head's are.
-  mlir::Value startOf(const MaskOperand &array);
 };
 
 } // namespace attn

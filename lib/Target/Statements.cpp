@@ -29,7 +29,7 @@ void Printer::printBlock(Block &block) {
   for (Operation &op : block)
     printOp(&op);
   indent -= 2;
-  if (!isa<ModifyOp, WeighOp, KeepOp, RepairOp, ProbabilitiesOp>(block.getParentOp())) // its result is yet to be printed
+  if (!isa<ModifyOp, WeighOp, KeepOp, RepairOp, ProbabilitiesOp, SelectTilesOp>(block.getParentOp())) // its result is yet to be printed
     names.close(mark);
 }
 
@@ -57,7 +57,7 @@ void Printer::printOp(Operation *op) {
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, ShareOp, MmaTnOp, AddSumOp,
             LoadSumOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
-            PairSegmentsOp, ListTilesOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
+            PairSegmentsOp, ListTilesOp, EntryRangeOp, SelectTilesOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
       .Case([&](SyncWarpOp) { line() << "attn::sync_warp();\n"; })
       .Case([&](SumGradsOp o) {
@@ -83,6 +83,7 @@ void Printer::printOp(Operation *op) {
                << ");\n";
       })
       .Case([&](EndSumsOp) { line() << "attn::end_sums();\n"; })
+      .Case([&](SetOp o) { printCall("set", o.getOperands(), ");\n"); })
       .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
       .Case([&](TakeTurnOp) { line() << "attn::take_turn();\n"; })
       .Case([&](PassTurnOp) { line() << "attn::pass_turn();\n"; })
@@ -380,6 +381,8 @@ void Printer::print(scf::IfOp op) {
 static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
   if (kernel.hasRows())
     return !llvm::all_of(arg.getUsers(), [](Operation *user) { return isa<TokensOp>(user); });
+  if (llvm::any_of(arg.getUsers(), llvm::IsaPred<SetOp, SelectTilesOp>))
+    return true;
   bool backward = kernel.getArg("statistics") || kernel.getArg("dq_sum"); // reads what a forward pass left
   if (backward && name == "statistics") // of several kernels only the first writes it; one that streams leaves delta there
     return kernel.isStreaming() ||
