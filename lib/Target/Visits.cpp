@@ -8,20 +8,15 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-// NOTE: members one by one, since C++17 has no lambdas over names of a structured binding.
 void Printer::print(EntryRangeOp op) {
   std::string text = "attn::entry_range(" + expr(op.getArray()) + ", " + expr(op.getCount());
   if (op.getHidden())
     text += ", " + std::to_string(int32_t(*op.getHidden()));
-  names.define(op.getLeast(), "range");
-  std::string range = names.of(op.getLeast()).str();
-  line() << "const auto " << range << " = " << text << ");\n";
-  for (auto [value, member] :
-       {std::pair(op.getLeast(), "least"), std::pair(op.getLargest(), "largest"), std::pair(op.getWhole(), "whole")})
-    if (!value.use_empty()) {
-      names.define(value, member);
-      line() << "const " << typeOf(value.getType()) << " " << names.of(value) << " = " << range << "." << member << ";\n";
-    }
+  const char *members[] = {"least", "largest", "whole"};
+  for (auto [value, member] : llvm::zip(op.getResults(), members))
+    names.define(value, member);
+  line() << "const auto [" << names.of(op.getLeast()) << ", " << names.of(op.getLargest()) << ", "
+         << names.of(op.getWhole()) << "] = " << text << ");\n";
 }
 
 void Printer::print(SelectTilesOp op) {
