@@ -89,7 +89,8 @@ private:
     } else {
       Index extent = arg(keys ? "seqlen_kv" : "seqlen_q"), tiles = math.named(math.ceilDiv(extent, size), "tiles");
       Index line = math.named(div(block, tiles), "line");
-      tile = math.named(rem(block, tiles), "tile");
+      tile = math.sub(math.sub(tiles, 1), rem(block, tiles)); // the last ones, that may see most, begin first
+      tile = math.named(tile, "tile");
       h = math.named(div(line, arg("batch")), "h");
       batch = math.named(rem(line, arg("batch")), "b");
       position = math.named(math.mul(tile, size), keys ? "k0" : "q0");

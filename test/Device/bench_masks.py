@@ -111,13 +111,6 @@ ends = np.minimum(np.arange(S) + rng.integers(256, 4096, S), S)
 te = cuda(ends)
 case("column intervals", "#attn.and<#attn.causal, #attn.column_interval<end = \"hidden_from\">>",
      lambda b, h, q, k: (k <= q) & (q < te[k]), {"hidden_from": ends})
-for block in (128, 64):
-    listed = rng.random((S // block, S // block)) < 0.1
-    offsets = np.concatenate([[0], listed.sum(1).cumsum()])[None]
-    tb = torch.as_tensor(listed, device="cuda")
-    case(f"10 % of {block}-blocks", f"#attn.block_map<\"block_rows\", \"block_columns\", {block}>",
-         lambda b, h, q, k, tb=tb, block=block: tb[q // block, k // block],
-         {"block_rows": offsets, "block_columns": np.nonzero(listed)[1]})
 node, first, end = draft_tree(4096, S - 4096)
 tn, tf, tl = cuda(node), cuda(first), cuda(end)
 case("tree of 4096 drafts", "#attn.tree<\"node\", \"first\", \"end\">",
@@ -166,7 +159,7 @@ def tensors_of(c, heads=H, dim=D):
     tensors = dict(q=randn(c["queries"]), k=randn(c["keys"]), v=randn(c["keys"]), o=randn(c["queries"]),
                    lse=torch.empty(1, heads, c["queries"], device="cuda"))
     for name, array in c["arrays"].items():
-        tensors[name] = cuda(array if np.ndim(array) == 2 or name == "block_columns" else np.asarray(array)[None])
+        tensors[name] = cuda(np.asarray(array)[None])
     return tensors
 
 

@@ -33,17 +33,24 @@ ATTN_INLINE void set(int *array, long long index, int value) {
 struct TileTruth { bool some, all; };
 struct TileCounts { int full, partial; };
 
-// 32 tiles at a time, one a lane. Of those to be tested, the first has the last entry: as the walk counts them behind the full ones, both ascend.
+// 128 tiles at a time, four a lane, whose loads are under way together: a warp waits for little else. Of tiles to be tested, the first has the last
+// entry: as the walk counts them behind the full ones, both ascend.
 template <class F> ATTN_INLINE TileCounts select_tiles(int *list, int capacity, int full, int partial, int begin, int end, F truth) {
-  for (int first = begin; first < end; first += 32) {
-    const int tile = first + lane_index();
-    TileTruth t = {false, false};
-    if (tile < end) t = truth(tile);
-    const bool all = t.some && t.all, some = t.some && !t.all;
-    const unsigned fulls = __ballot_sync(~0u, all), partials = __ballot_sync(~0u, some), before = (1u << lane_index()) - 1;
-    if (all) list[full + __popc(fulls & before)] = tile;
-    if (some) list[capacity - 1 - partial - __popc(partials & before)] = tile;
-    full += __popc(fulls), partial += __popc(partials);
+  constexpr int Own = 4;
+  const unsigned before = (1u << lane_index()) - 1;
+  for (int first = begin; first < end; first += 32 * Own) {
+    TileTruth t[Own];
+#pragma unroll
+    for (int i = 0; i < Own; ++i) t[i] = truth(min(first + i * 32 + lane_index(), end - 1));
+#pragma unroll
+    for (int i = 0; i < Own; ++i) {
+      const int tile = first + i * 32 + lane_index();
+      const bool visited = t[i].some & tile < end, all = visited & t[i].all, some = visited & !t[i].all;
+      const unsigned fulls = __ballot_sync(~0u, all), partials = __ballot_sync(~0u, some);
+      if (all) list[full + __popc(fulls & before)] = tile;
+      if (some) list[capacity - 1 - partial - __popc(partials & before)] = tile;
+      full += __popc(fulls), partial += __popc(partials);
+    }
   }
   return {full, partial};
 }
