@@ -37,6 +37,9 @@ protected:
   ScoreScope scoreScope(const MaskScope &sequence, mlir::OpBuilder &once, mlir::OpBuilder &inside, Index q, Index k,
                         Index base, mlir::Value ahead);
 
+  /// What all modifiers make of a product. `slope`: by how much more the score changes than the product, null if by as much.
+  Score modified(ScoreScope &of, mlir::Value product, mlir::Value &slope);
+
   /// Positive: the sign is in Q by now. A scale of 0 makes every product 0, and
   /// so does the least float; but a score of -inf has to stay one.
   double scaleOfProducts();

@@ -250,7 +250,12 @@ private:
           state.readers.clear(); // it ends with a barrier
           return result;
         })
-        .Case([&](RoundOp o) {
+        .Case([&](RoundOp o) -> LogicalResult {
+          if (auto it = state.readers.find(o.getP()); it != state.readers.end())
+            return complain(op, o.getP(), "overwrites", it->second,
+                            "which other warps may still be reading here: no wait for a copy lies between");
+          if (isa<SharedType>(o.getP().getType())) // it ends with a barrier
+            state.readers.clear();
           return failure(failed(touch(op, o.getS(), state, /*write=*/false)) ||
                          failed(touch(op, o.getP(), state, /*write=*/true)));
         })
@@ -271,7 +276,7 @@ private:
           return success();
         })
         .Case<ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, RescaleOp, NormalizeOp, ClearOp, ScaleOp,
-              SumGradsOp, TakeDeltaOp, MmaTurnedOp, HoldWeightsOp, HeldGradsOp>(
+              RowGradsOp, SumGradsOp, TakeDeltaOp, MmaTurnedOp, HoldWeightsOp, HeldGradsOp>(
             [&](Operation *) -> LogicalResult {
               for (Value operand : op->getOperands())
                 if (isa<FragType, RowsType, HeldType, StripType, ScoresType, StripRowsType>(operand.getType()) &&

@@ -130,14 +130,17 @@ def Tile_RescaleOp : Tile_Op<"rescale"> {
 def Tile_RoundOp : Tile_Op<"round"> {
   let summary = "rounds probabilities and holds them as the left operand of a product";
   let description = [{
+    In registers, or, for a product with their transpose (`tile.mma_tn`), in shared memory; that
+    ends with a barrier.
+
     Constraints:
-    - C1: both have the same rows, columns and warps.
+    - C1: both have the same rows, columns and warps; what is shared is not swizzled.
 
     ```mlir
     tile.round %p, %s : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>
     ```
   }];
-  let arguments = (ins Tile_Held:$p, Tile_Frag:$s);
+  let arguments = (ins AnyTypeOf<[Tile_Held, Tile_Shared]>:$p, Tile_Frag:$s);
   let assemblyFormat = "$p `,` $s attr-dict `:` qualified(type($p)) `,` qualified(type($s))";
   let hasVerifier = 1;
 }

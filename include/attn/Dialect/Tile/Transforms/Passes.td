@@ -11,7 +11,9 @@ def PipelineKv : Pass<"tile-pipeline-kv", "::attn::tile::KernelOp"> {
     copies V, waits, multiplies. This pass starts the copy of V(j) before the
     product with K(j), and that of K(next) as soon as all warps are done with
     K(j), so that copies run under products and softmax. K's token is carried
-    around the loop; the first K is copied before it, together with Q. (`test/Dialect/Tile/Transforms/pipeline-kv.mlir`)
+    around the loop; the first K is copied before it, together with Q. With `by_sequence`, where
+    one tile has all keys as a rule, Q, K and V are copied together, and the tokens of both are
+    carried. Kernels for other targets than sm_80 are left alone. (`test/Dialect/Tile/Transforms/pipeline-kv.mlir`)
   }];
 }
 
