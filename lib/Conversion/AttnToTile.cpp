@@ -75,9 +75,11 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
   LogicalResult stream(BackwardOp backward, ConfigAttr config) {
     ProblemOp problem = backward.getProblemOp();
     int64_t group = problem.getHeads() / problem.getKvHeads(), dim = std::max(problem.getDimQk(), problem.getDimV());
-    if (config.hasStrips() ? config.getPackHeads() != 1 : config.getPackHeads() != group)
+    if (config.hasStrips() ? config.getPackHeads() != 1 : config.getPackHeads() % group)
       return backward.emitOpError("expected pack_heads = 1 with a config of lanes, and all ")
              << group << " query heads of a kv head packed with by_sequence, got: " << config;
+    if (config.getBySequence() && failed(checkSides(backward, problem, config)))
+      return failure();
     if (config.getBySequence() && (dim > 256 || config.getKvTile() % (16 * config.getWarps())))
       return backward.emitOpError("expected head dims up to 256 and a kv_tile in multiples of 16 * warps with by_sequence, got: dim ")
              << dim << " with " << config;
@@ -143,6 +145,19 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     return success();
   }
 
+  /// Whether kv heads may lie side by side in a tile.
+  LogicalResult checkSides(Operation *op, ProblemOp problem, ConfigAttr config) {
+    int64_t group = problem.getHeads() / problem.getKvHeads(), sides = config.getPackHeads() / group;
+    if (sides <= 1)
+      return success();
+    if (config.getPackHeads() % group || problem.getKvHeads() % sides || config.getKvTile() % sides ||
+        !problem.getModifiers().empty())
+      return op->emitOpError("expected pack_heads to be ")
+             << group << ", the query heads of a kv head, or, without score modifiers, a multiple of it of which there are "
+             << "whole tiles of heads and in each whole keys, got: " << config;
+    return success();
+  }
+
   /// What a target makes of a config that was given by hand.
   LogicalResult checkConfig(ProblemOp problem, ConfigAttr config) {
     if (problem.getTiles() && (config.hasStrips() || config.getBySequence()))
@@ -152,7 +167,11 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << config.getQueries()
              << "), the queries of a tile of the config in force (or another config), got: tiles(" << *listed
              << ") with " << config;
-    if (int64_t group = problem.getHeads() / problem.getKvHeads(); group % config.getPackHeads())
+    int64_t group = problem.getHeads() / problem.getKvHeads();
+    if (config.getBySequence() && config.getPackHeads() > group) {
+      if (failed(checkSides(problem, problem, config)))
+        return failure();
+    } else if (group % config.getPackHeads())
       return problem.emitOpError("expected pack_heads to divide the ")
              << group << " query heads of a kv head, got: " << config;
     bool sharesWarps = config.hasStrips() && config.getLanes() != 32;

@@ -66,6 +66,16 @@ static bool isStreamed(ProblemOp problem) {
   return *keys <= 128 ? rows <= 64 : *keys < 1024 && rows <= 4;
 }
 
+// As many kv heads of `rows` rows and `keys` keys as fill a tile of a warp: what a block costs beside
+// reading is then theirs together.
+static int64_t sidesOf(ProblemOp problem, int64_t rows, int64_t keys) {
+  int64_t most = dependsOnHead(problem.getMask()) || !problem.getModifiers().empty() ? 1 : 16 / std::max(rows, keys);
+  for (; most > 1; --most)
+    if (problem.getKvHeads() % most == 0 && llvm::isPowerOf2_64(most))
+      return most;
+  return 1;
+}
+
 // Rows of a sequence that are enough for matrix units, in tiles that all of its keys fit in: a warp for sixteen rows.
 static tile::ConfigAttr chooseBySequence(ProblemOp problem) {
   int64_t queries = problem.expectedQueries().value_or(1), keys = problem.expectedKeys().value_or(16);
@@ -74,6 +84,7 @@ static tile::ConfigAttr chooseBySequence(ProblemOp problem) {
     for (int64_t heads = 2; heads <= group; ++heads)
       if (group % heads == 0 && heads * queries <= 64)
         pack = heads;
+  pack *= sidesOf(problem, pack == group ? pack * queries : 16, keys);
   int64_t warps = llvm::PowerOf2Ceil(std::clamp<int64_t>(llvm::divideCeil(pack * queries, 16), 1, 4));
   int64_t kvTile = std::clamp<int64_t>(llvm::alignTo(keys, 16), 16, 64), blocks = std::max<int64_t>(1, 16 / warps);
   if (std::max(problem.getDimQk(), problem.getDimV()) > 128)
@@ -115,13 +126,13 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
     int64_t own = dim <= 128 ? 32 : 16, rows = *queries * group;
     int64_t warps = llvm::PowerOf2Ceil(std::max(llvm::divideCeil(rows, 16), llvm::divideCeil(*keys, own)));
     return tile::ConfigAttr::get(problem.getContext(), 16 * warps, llvm::alignTo(*keys, 16 * warps), warps,
-                                 /*blocks=*/std::max<int64_t>(1, (dim > 128 ? 4 : group > 1 ? 8 : 12) / warps))
-        .withPackHeads(group)
+                                 /*blocks=*/std::max<int64_t>(1, (dim > 128 ? 4 : warps > 1 ? 8 : 12) / warps))
+        .withPackHeads(group * sidesOf(problem, rows, *keys))
         .withBySequence(true);
   }
   int64_t lanes = std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32), own = llvm::divideCeil(dim / 8, lanes);
   int64_t rows = own == 1 && queries.value_or(1) > 1 ? 2 : 1;
-  bool lean = group == 1 && !problem.getQLayout().getPadded() && !problem.getKLayout().getPadded() &&
+  bool lean = group == 1 && problem.getModifiers().empty() && !problem.getQLayout().getPadded() && !problem.getKLayout().getPadded() &&
               isa<FullMaskAttr>(problem.getMask()); // what more there is takes registers
   int64_t step = rows, blocks = rows == 2 || own == 2 ? 4 : lean ? 8 : 6;
   if (target == "cpu")

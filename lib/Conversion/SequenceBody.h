@@ -15,6 +15,14 @@ class SequenceBody : protected ProblemBody {
 protected:
   using ProblemBody::ProblemBody;
 
+  /// A number for rows that are queries, or pairs of a query and one of `heads`.
+  mlir::Value pairs(int64_t heads, mlir::Value query, mlir::Value head, llvm::StringRef name = "") {
+    if (heads == 1)
+      return query;
+    mlir::Location named = name.empty() ? loc : mlir::NameLoc::get(b.getStringAttr(name), loc);
+    return tile::PairsOp::create(b, named, tile::PairsType::get(b.getContext(), heads, query.getType()), query, head);
+  }
+
   mlir::Value place(const char *name, mlir::Type type) { return tile::PlaceOp::create(b, loc, type, name); }
 
   /// Do later rows see more keys than earlier ones?

@@ -21,7 +21,7 @@ class StreamingBackward : SequenceBody {
 public:
   StreamingBackward(BackwardOp backward, KernelOp kernel)
       : SequenceBody(backward.getProblemOp(), kernel), config(kernel.getConfig()), groups(kernel.getHeads()),
-        group(problem.getHeads() / problem.getKvHeads()),
+        kvHeads(kvHeadsOf(problem, config)), group(problem.getHeads() / problem.getKvHeads()),
         lanes(config.getBySequence() ? 32 : config.getLanes()) {}
 
   void build() {
@@ -34,13 +34,13 @@ public:
     if (problem.getQLayout().isPacked())
       firstQuery = math.named(load(offsetsOf("q", problem.getQLayout()), batch), "first");
     findArrays();
-    k = keyPointer("k"), v = keyPointer("v"), dk = keyPointer("dk"), dv = keyPointer("dv");
+    findKeys();
     // By what is expected, one tile or one strip has all rows.
     bool tile = config.getBySequence();
     if (!tile && !(group == 1 && problem.expectedQueries().value_or(1) <= config.getQTile())) {
       computeInTwo();
     } else {
-      int64_t keys = tile ? config.getKvTile() : heldKeys();
+      int64_t keys = tile ? config.getKvTile() / kvHeads : heldKeys();
       Cond fits = math.logicalAnd(math.le(lenQ, config.getQueries()), math.le(scope.lenK, keys));
       auto once = scf::IfOp::create(b, loc, math.value(fits), /*withElseRegion=*/true);
       {
@@ -48,12 +48,12 @@ public:
         b.setInsertionPoint(once.thenBlock(), once.thenBlock()->begin());
         tile ? computeTile() : computeAtOnce(keys);
         b.setInsertionPoint(once.elseBlock(), once.elseBlock()->begin());
-        computeInTwo();
+        eachKvHead([&] { computeInTwo(); });
       }
     }
-    storePadding("q", problem.getQLayout(), firstQuery, lenQ, {{"dq", problem.getDimQk()}}, group);
+    storePadding("q", problem.getQLayout(), firstQuery, lenQ, {{"dq", problem.getDimQk()}}, h, group * kvHeads);
     storePadding("kv", problem.getKLayout(), firstKey, scope.lenK,
-                 {{"dk", problem.getDimQk()}, {"dv", problem.getDimV()}}, 1);
+                 {{"dk", problem.getDimQk()}, {"dv", problem.getDimV()}}, kvHead, kvHeads);
   }
 
 private:
@@ -72,11 +72,13 @@ private:
       if (heads % slots) // slots without a head compute the last one's, and write the same
         head = math.min(head, heads - 1);
     }
-    kvHead = math.named(head, "kv_head");
+    kvHead = math.named(math.mul(head, kvHeads), "kv_head");
     h = group == 1 ? kvHead : math.named(math.mul(kvHead, group), "h");
     bool packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
     sequences = packed ? math.named(math.max(arg("batch"), 1), "sequences") : arg("batch");
   }
+
+  void findKeys() { k = keyPointer("k"), v = keyPointer("v"), dk = keyPointer("dk"), dv = keyPointer("dv"); }
 
   /// Of a batch of 0 a packed side may have padding to write; a dense one has a length, and no rows.
   void leaveNoRowsWithoutSequences() {
@@ -250,13 +252,9 @@ private:
     auto frag = [&](const char *name, int64_t rows, int64_t cols) {
       return place(name, FragType::get(context, rows, cols, warps));
     };
-    auto perRow = [&](Value query, Value head) -> Value {
-      if (group == 1)
-        return query;
-      return PairsOp::create(b, loc, PairsType::get(context, group, query.getType()), query, head);
-    };
-    auto strideOf = [&](StringRef tensor) {
-      return perRow(stride(tensor), args[(tensor + "_head").str()]);
+    int64_t heads = config.getPackHeads();
+    auto strideOf = [&](StringRef tensor, int64_t heads) {
+      return pairs(heads, stride(tensor), args[(tensor + "_head").str()]);
     };
     auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
     scope.head = h;
@@ -267,17 +265,17 @@ private:
     p.s = frag("s", rows, keys), p.dp = frag("dp", rows, keys);
     Value P = shared("P", rows, keys), dS = shared("dS", rows, keys);
 
-    Value live = math.value(math.mul(lenQ, group)), there = math.value(scope.lenK);
+    Value live = math.value(math.mul(lenQ, heads)), there = math.value(math.mul(scope.lenK, kvHeads));
     SmallVector<Value> copied;
     auto copy = [&](Value place, Value from, Value stride, Value rows, int64_t dim) {
       copied.push_back(CopyAsyncOp::create(b, loc, place, from, stride, rows, dim, Value()));
     };
-    copy(p.Q, rowPointer("q", firstQuery, batch, h), strideOf("q"), live, problem.getDimQk());
-    copy(p.K, k, stride("k"), there, problem.getDimQk());
-    copy(p.dO, rowPointer("do", firstQuery, batch, h), strideOf("do"), live, problem.getDimV());
-    copy(p.V, v, stride("v"), there, problem.getDimV());
+    copy(p.Q, rowPointer("q", firstQuery, batch, h), strideOf("q", heads), live, problem.getDimQk());
+    copy(p.K, k, strideOf("k", kvHeads), there, problem.getDimQk());
+    copy(p.dO, rowPointer("do", firstQuery, batch, h), strideOf("do", heads), live, problem.getDimV());
+    copy(p.V, v, strideOf("v", kvHeads), there, problem.getDimV());
     auto statisticStride = [&](StringRef tensor) {
-      return group == 1 ? Value() : perRow(wide(int64_t(1)), args[(tensor + "_head").str()]);
+      return heads == 1 ? Value() : pairs(heads, wide(int64_t(1)), args[(tensor + "_head").str()]);
     };
     Value gradLse = args.contains("dlse") ? statisticPointer("dlse", firstQuery, batch, h) : Value();
     LoadStatisticsOp::create(b, loc, p.row, statisticPointer("lse", firstQuery, batch, h), statisticStride("lse"),
@@ -288,11 +286,11 @@ private:
       NegateOp::create(b, loc, p.Q);
 
     wait(MmaQkOp::create(b, loc, p.s, p.Q, p.K, /*negated=*/false, /*late=*/false).getToken());
-    Value q0 = perRow(math.value(0), math.value(h)), k0 = math.value(0);
+    Value q0 = pairs(heads, math.value(0), math.value(h));
     KeyWalk walk(problem.getMask(), scope);
-    auto keep = KeepOp::create(b, loc, p.s, q0, k0, /*turned=*/false);
+    auto keep = KeepOp::create(b, loc, p.s, q0, pairs(kvHeads, math.value(0), math.value(0)), /*turned=*/false);
     buildTests(walk, keep.getBody());
-    becomeProbabilities(p, p.row, q0, k0);
+    becomeProbabilities(p, p.row, q0, math.value(0));
     RoundOp::create(b, loc, P, p.s);
     wait(MmaQkOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*late=*/false).getToken());
     RowGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
@@ -302,14 +300,15 @@ private:
     ClearOp::create(b, loc, dQ);
     wait(MmaPvOp::create(b, loc, dQ, p.dp, p.K, /*guarded=*/false, Value()).getToken());
     ScaleOp::create(b, loc, dQ, factor());
-    StoreOp::create(b, loc, rowPointer("dq", firstQuery, batch, h), strideOf("dq"), dQ, live, live, problem.getDimQk());
+    StoreOp::create(b, loc, rowPointer("dq", firstQuery, batch, h), strideOf("dq", heads), dQ, live, live, problem.getDimQk());
     auto ofKeys = [&](const char *name, Value weights, Value rows, int64_t cols, FloatAttr by, StringRef tensor,
                       Value to, int64_t dim) {
+      BarrierOp::create(b, loc); // or the GPU's compiler would have all three sums in registers at once
       Value acc = frag(name, keys, cols);
       wait(MmaTnOp::create(b, loc, acc, weights, rows).getToken());
       if (by)
         ScaleOp::create(b, loc, acc, by);
-      StoreOp::create(b, loc, to, stride(tensor), acc, there, there, dim);
+      StoreOp::create(b, loc, to, strideOf(tensor, kvHeads), acc, there, there, dim);
     };
     ofKeys("dV", P, p.dO, colsV, FloatAttr(), "dv", dv, problem.getDimV());
     // Q has the sign of the scale by now.
@@ -351,6 +350,20 @@ private:
       body();
     });
     scope.head = h = first;
+  }
+
+  /// The kv heads of the tile, one after the other.
+  void eachKvHead(llvm::function_ref<void()> body) {
+    if (kvHeads == 1)
+      return body();
+    Index first = kvHead, firstHead = h;
+    loop("side", kvHeads, 1, [&](Index side) {
+      kvHead = math.named(math.add(first, side), "own_kv_head");
+      h = math.mul(kvHead, group);
+      findKeys();
+      body();
+    });
+    kvHead = first, h = firstHead;
   }
 
   void computeInTwo() {
@@ -395,13 +408,14 @@ private:
   /// Rows of a packed side that belong to no sequence: behind this one, and, shared out among
   /// all warps of these heads, before the first and behind the last.
   void storePadding(StringRef side, LayoutAttr layout, Index first, Index length,
-                    ArrayRef<std::pair<const char *, int64_t>> tensors, int64_t heads) {
+                    ArrayRef<std::pair<const char *, int64_t>> tensors, Index firstHead, int64_t heads) {
     if (!layout.isPacked())
       return;
     Value offsets = offsetsOf(side, layout);
+    Index head = firstHead;
     auto pad = [&](Index begin, Index end, Index step) {
       for (auto [tensor, dim] : tensors)
-        PadRowsOp::create(b, loc, rowPointer(tensor, 0, batch, heads == 1 ? kvHead : h), stride(tensor),
+        PadRowsOp::create(b, loc, rowPointer(tensor, 0, batch, head), stride(tensor),
                           math.value(begin), math.value(end), math.value(step), dim, lanes);
     };
     auto all = [&] {
@@ -412,11 +426,17 @@ private:
       }
       pad(math.add(load(offsets, arg("batch")), batch), arg(("total_" + side).str()), sequences);
     };
-    heads == 1 ? all() : eachHead(all);
+    if (heads == 1)
+      return all();
+    loop("member", heads, 1, [&](Index member) {
+      head = math.named(math.add(firstHead, member), "head");
+      all();
+    });
   }
 
   ConfigAttr config;
   int64_t groups; ///< of kv heads, one a warp or block
+  int64_t kvHeads; ///< side by side in a tile
   int64_t group;  ///< query heads of a kv head
   int64_t lanes;  ///< of a strip
   Index sequences = 0;
@@ -433,7 +453,7 @@ void attn::writeStreamingBackward(BackwardOp backward, StringRef target, ConfigA
     tensors.push_back("dlse");
   KernelGrid grid;
   grid.packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
-  int64_t slots = config.getBySequence() ? 1 : 32 / config.getLanes();
+  int64_t slots = config.getBySequence() ? kvHeadsOf(problem, config) : 32 / config.getLanes();
   grid.heads = llvm::divideCeil(int64_t(problem.getKvHeads()), slots);
   grid.tiles = b.getI64IntegerAttr(1);
   auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/false, [](StringRef) { return 0; });

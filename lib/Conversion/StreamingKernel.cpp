@@ -17,6 +17,10 @@ using namespace attn::tile;
 /// Heads, or groups of packed heads, that a warp has side by side.
 static int64_t slotsOf(ConfigAttr config) { return config.hasStrips() ? 32 / config.getLanes() : 1; }
 
+int64_t attn::kvHeadsOf(ProblemOp problem, ConfigAttr config) {
+  return std::max<int64_t>(1, config.getPackHeads() * problem.getKvHeads() / problem.getHeads());
+}
+
 KernelGrid attn::streamingGrid(ProblemOp problem, ConfigAttr config) {
   int64_t heads = problem.getHeads() / config.getPackHeads();
   // More than this are of no use to fill a chip, and warps without rows are not free.
@@ -33,7 +37,8 @@ namespace {
 class StreamingKernel : ForwardBody {
 public:
   StreamingKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config)
-      : ForwardBody(problem, kernel, config), groups(kernel.getHeads()), tiles(*kernel.getTiles()) {}
+      : ForwardBody(problem, kernel, config), groups(kernel.getHeads()), tiles(*kernel.getTiles()),
+        kvHeads(kvHeadsOf(problem, config)) {}
 
   void build() {
     declarePlaces();
@@ -157,16 +162,22 @@ private:
         NegateOp::create(b, loc, Q);
     }
     KeyWalk walk(problem.getMask(), scope);
-    KvLoopOp loop = createLoop(walk.runs(math, {q0, math.add(q0, rows)}, config.getKvTile()));
+    int64_t keysOfTile = config.getKvTile() / kvHeads;
+    SmallVector<KeyRun> runs = walk.runs(math, {q0, math.add(q0, rows)}, keysOfTile);
+    if (kvHeads > 1) // which never see all that is in a tile
+      for (KeyRun &run : runs)
+        for (SmallVector<int64_t> &tests : run.tests)
+          tests = walk.numbers();
+    KvLoopOp loop = createLoop(runs);
     if (!loop)
       return;
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&loop.getBody().front());
-    Index k0 = math.named(math.mul(Index(loop.getTile()), config.getKvTile()), "k0");
-    Value left = math.value(math.sub(scope.lenK, k0));
+    Index k0 = math.named(math.mul(Index(loop.getTile()), keysOfTile), "k0");
+    Value left = math.value(math.mul(math.sub(scope.lenK, k0), kvHeads));
     auto fetch = [&](Value place, StringRef tensor, Value base, int64_t dim) {
-      Value stride = args[(tensor + "_row").str()];
-      return bring(place, AdvanceOp::create(b, loc, base, mul(wide(k0), stride)), stride, left, dim);
+      Value stride = args[(tensor + "_row").str()], from = AdvanceOp::create(b, loc, base, mul(wide(k0), stride));
+      return bring(place, from, pairs(kvHeads, stride, args[(tensor + "_head").str()]), left, dim);
     };
     Value copied = fetch(K, "k", keys, problem.getDimQk());
     if (copied)
@@ -176,7 +187,7 @@ private:
     bool negated = config.hasStrips() && problem.scaleOrDefault() < 0;
     WaitOp::create(b, loc, MmaQkOp::create(b, loc, s, Q, K, negated, /*late=*/false).getToken());
     double scale = modifyScores(loop, k0);
-    auto keep = KeepOp::create(b, loc, s, origin, math.value(k0));
+    auto keep = KeepOp::create(b, loc, s, origin, pairs(kvHeads, math.value(k0), math.value(0)));
     SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), UnitAttr());
     if (copied)
       WaitOp::create(b, loc, fetch(V, "v", values, problem.getDimV()));
@@ -215,6 +226,7 @@ private:
 
   int64_t groups; ///< of heads, one a warp or block
   int64_t tiles;  ///< warps or blocks that share the rows of a sequence
+  int64_t kvHeads; ///< side by side in a tile
   Value Q, K, V, acc, row;
   Value keys, values;       ///< the sequence's first
   std::optional<Cond> live; ///< does the slot have a head?

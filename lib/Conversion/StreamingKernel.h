@@ -6,6 +6,9 @@
 
 namespace attn {
 
+/// The kv heads that a config packs into a tile.
+int64_t kvHeadsOf(ProblemOp problem, tile::ConfigAttr config);
+
 /// The grid of a kernel of `problem` with a config of lanes or by_sequence.
 KernelGrid streamingGrid(ProblemOp problem, tile::ConfigAttr config);
 

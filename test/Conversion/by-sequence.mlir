@@ -61,7 +61,7 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(6, 2) 
   score([#attn.softcap<10.0>]) bounds(4, 16)
 
 //--- grads.mlir
-// CHECK: grid(packed heads 3 tiles 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 8, pack_heads = 2, by_sequence = true>)
+// CHECK: grid(packed heads 3 tiles 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, pack_heads = 2, by_sequence = true>)
 // CHECK: scf.if
 // CHECK: tile.copy_async %Q, %{{.*}} stride(%{{.*}} heads 2)
 // CHECK: tile.copy_async %K

@@ -157,7 +157,16 @@ void KeepOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setNam
   nameTestArguments(region, getTurned(), setName);
 }
 
-LogicalResult KeepOp::verify() { return verifyTest(*this, getBody()); }
+LogicalResult KeepOp::verify() {
+  if (auto columns = dyn_cast<PairsType>(getK0().getType())) { // C1
+    auto rows = dyn_cast<PairsType>(getQ0().getType());
+    if (!rows || rows.getHeads() % columns.getHeads() || getTurned())
+      return emitOpError("expected rows of queries with a multiple of ")
+             << columns.getHeads() << " heads for keys with as many, got: " << getQ0().getType()
+             << (getTurned() ? " turned" : "");
+  }
+  return verifyTest(*this, getBody());
+}
 
 void RepairOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   &region == &getModify() ? nameModifierArguments(region, setName) : nameTestArguments(region, false, setName);

@@ -43,7 +43,8 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
 
     With `by_sequence`, tiles are not found among the rows of all sequences but dealt out, to each sequence as many
     as its `bounds` ask for, so a block knows its sequence from its number, and `kv_tile` may hold all keys of a
-    short one (docs/Schedules/streaming.md).
+    short one (docs/Schedules/streaming.md). `pack_heads` may then be several groups: columns of scores are pairs of a key
+    and a kv head, and heads side by side fill a tile that the rows of one would leave empty.
 
     Constraints:
     - C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256 (or as many rows as

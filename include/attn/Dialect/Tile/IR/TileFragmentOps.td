@@ -59,6 +59,12 @@ def Tile_KeepOp : Tile_Op<"keep", [SingleBlockImplicitTerminator<"YieldOp">,
     `turned`: the fragment's rows are keys and its columns queries; the place of its first is
     (`k0`, `q0`) then, and the region gets (k, q).
 
+    Where columns are pairs of a key and a kv head as well, a row's keys are those of its head: all others are
+    invisible.
+
+    Constraints:
+    - C1: columns are pairs only where rows are, of a multiple of their heads, and not with `turned`.
+
     ```mlir
     tile.keep %s at(%q0, %k0) : !tile.frag<128x64, 4> {
     ^bb0(%q: i32, %k: i32):
@@ -67,10 +73,10 @@ def Tile_KeepOp : Tile_Op<"keep", [SingleBlockImplicitTerminator<"YieldOp">,
     }
     ```
   }];
-  let arguments = (ins Tile_AnyScores:$s, Tile_Origin:$q0, I32:$k0, UnitAttr:$turned);
+  let arguments = (ins Tile_AnyScores:$s, Tile_Origin:$q0, Tile_Origin:$k0, UnitAttr:$turned);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `)` (`turned` $turned^)? `:` qualified(type($s)) $body attr-dict
+    $s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `` custom<Origin>(type($k0)) `)` (`turned` $turned^)? `:` qualified(type($s)) $body attr-dict
   }];
   let hasVerifier = 1;
 }
