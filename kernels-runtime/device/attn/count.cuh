@@ -6,14 +6,6 @@
 
 namespace attn {
 
-// A block's part of a side's tokens, in multiples of four.
-struct Part { int begin, end; };
-template <class Table> ATTN_INLINE Part part_of(const Table &, const Tokens &tokens) {
-  const int each = ((tokens.count + Table::Cluster - 1) / Table::Cluster + 3) / 4 * 4;
-  const int begin = min(cluster_rank<Table::Cluster>() * each, tokens.count);
-  return {begin, min(begin + each, tokens.count)};
-}
-
 // Four elements from `at` on, 0 from `end` on.
 ATTN_INLINE void load_four(const int *from, int at, int end, int (&x)[4]) {
   if (at + 4 <= end && ((unsigned long long)(from + at) & 15) == 0) {
@@ -141,7 +133,7 @@ template <class Table> ATTN_INLINE bool note_bordered_chunk(Table &t, int side, 
 
 // What there is to know of a run is at its borders, as long as positions rise by the same step, which is noted once a run and chunk. Where they do not,
 // each token notes its step and positions.
-template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tokens &tokens, int base, int end, Chunk &c, int &status) {
+template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tokens &tokens, int base, Chunk &c, int &status) {
   c.id_before = checked_id(t, c.id_before, c.position_before, status);
 #pragma unroll
   for (int i = 0; i < kLane; ++i) c.ids[i / 4][i % 4] = checked_id(t, c.ids[i / 4][i % 4], c.positions[i / 4][i % 4], status);
@@ -154,7 +146,7 @@ template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tok
   const bool rises = least == most && least >= 0;
   unsigned borders = 0, noted = 0;
 #pragma unroll
-  for (int i = 0; i < kLane; ++i) borders |= (token_of(base, i) < end) << i;
+  for (int i = 0; i < kLane; ++i) borders |= (token_of(base, i) < tokens.count) << i;
   borders &= n.begins;
   const unsigned seconds = seconds_of(n.begins);
   if (rises) {
@@ -164,7 +156,7 @@ template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tok
   }
 #pragma unroll 1
   for (; borders; borders &= borders - 1) note_border(t, side, tokens, token_of(base, __ffs(borders) - 1), status);
-  if (end == tokens.count && end - 1 - base < kChunk && lane_index() == 31) note_border(t, side, tokens, end, status);
+  if (base + kChunk >= tokens.count && lane_index() == 31) note_border(t, side, tokens, tokens.count, status);
 #pragma unroll
   for (int i = 0; i < kLane; ++i) {
     if (!(noted >> i & 1)) continue;
@@ -175,34 +167,51 @@ template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tok
   }
 }
 
+// The chunks of both sides, one behind the other, dealt out to the blocks of a cluster in equal parts.
+struct Chunks {
+  const Tokens &q, &kv;
+  int of_q, begin, end;
+  template <class Table> ATTN_INLINE Chunks(const Table &, const Tokens &q, const Tokens &kv, bool self) : q(q), kv(kv), of_q((q.count + kChunk - 1) / kChunk) {
+    const int all = of_q + (self ? 0 : (kv.count + kChunk - 1) / kChunk), each = (all + Table::Cluster - 1) / Table::Cluster;
+    begin = min(cluster_rank<Table::Cluster>() * each, all), end = min(begin + each, all);
+  }
+  ATTN_INLINE int side(int i) const { return i >= of_q; }
+  ATTN_INLINE int base(int i) const { return (i - (i >= of_q ? of_q : 0)) * kChunk; }
+  ATTN_INLINE Tokens tokens(int i) const { return side_of(side(i), q, kv); }
+  ATTN_INLINE Chunk load(int i) const {
+    const Tokens t = tokens(i);
+    return load_chunk(t, base(i), i < end ? t.count : 0);
+  }
+};
+
 template <class Table> ATTN_INLINE void count_segments(Table &t, const Tokens &q, const Tokens &kv) {
   const bool self = q.ids == kv.ids && q.positions == kv.positions && q.count == kv.count;
-  const int own = warp_index() * kChunk, stride = blockDim.x / 32 * kChunk;
+  const int warps = blockDim.x / 32;
+  const Chunks chunks(t, q, kv, self);
+  int i = chunks.begin + warp_index();
+  Chunk next = chunks.load(i), later = chunks.load(i + warps);  // on their way while the table is cleared
   t.clear();
-  for (int i = threadIdx.x; i < (Table::Segments + 31) / 32; i += blockDim.x) t.at.bad[i] = 0;
+  for (int j = threadIdx.x; j < (Table::Segments + 31) / 32; j += blockDim.x) t.at.bad[j] = 0;
   if (threadIdx.x == 0) t.at.runs[0] = t.at.runs[1] = t.at.status = t.at.last = 0;
   if constexpr (Table::Cluster > 1) cluster_arrive();
-  Part part = part_of(t, q);
-  Chunk next = load_chunk(q, part.begin + own, part.end);
   __syncthreads();
   int status = 0;
 #pragma unroll 1
-  for (int side = 0; side < 2 - self; ++side) {
-    const Tokens tokens = side_of(side, q, kv);
-    if (side == 1) part = part_of(t, tokens), next = load_chunk(tokens, part.begin + own, part.end);
-#pragma unroll 1
-    for (int base = part.begin + own; base < part.end; base += stride) {
-      Chunk chunk = next;
-      next = load_chunk(tokens, base + stride, part.end);
-      const bool ends = base + kChunk > part.end || base + kChunk == tokens.count;  // before its last token, or with the row's
-      if (ends || !(note_plain_chunk(t, side, base, chunk) || note_bordered_chunk(t, side, tokens, base, chunk)))
-        note_chunk(t, side, tokens, base, part.end, chunk, status);
-    }
+  for (; i < chunks.end; i += warps) {
+    Chunk chunk = next;
+    next = later, later = chunks.load(i + 2 * warps);
+    const Tokens tokens = chunks.tokens(i);
+    const int side = chunks.side(i), base = chunks.base(i);
+    const bool ends = base + kChunk >= tokens.count;  // the row's last
+    if (ends || !(note_plain_chunk(t, side, base, chunk) || note_bordered_chunk(t, side, tokens, base, chunk)))
+      note_chunk(t, side, tokens, base, chunk, status);
   }
   if (status) atomicOr(&t.at.status, status);
   gather(t, 2 - self);
   if (self && cluster_rank<Table::Cluster>() == 0) {
-    for (int i = threadIdx.x; i < kFields * Table::Segments; i += blockDim.x) t.items()[kFields * Table::Segments + i] = t.items()[i];
+    for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x)
+#pragma unroll
+      for (int field = 0; field < kFields; ++field) t.get(1, field, s) = t.get(0, field, s);
     __syncthreads();
   }
 }
