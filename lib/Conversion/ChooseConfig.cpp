@@ -76,6 +76,14 @@ static int64_t sidesOf(ProblemOp problem, int64_t rows, int64_t keys) {
   return 1;
 }
 
+// Measured on an H200 (docs/Schedules/streaming.md). From `least` rows on that read the same keys, a block with
+// a tile of them is faster than strips are, if that is more than half full.
+static bool fillsTiles(ProblemOp problem, int64_t least) {
+  int64_t rows = int64_t(problem.expectedQueries().value_or(1)) * (problem.getHeads() / problem.getKvHeads());
+  int64_t keys = problem.expectedKeys().value_or(1);
+  return rows > 4 || (rows >= least && sidesOf(problem, rows, keys) * std::max(rows, keys) > 8);
+}
+
 // Rows of a sequence that are enough for matrix units, in tiles that all of its keys fit in: a warp for sixteen rows.
 static tile::ConfigAttr chooseBySequence(ProblemOp problem) {
   int64_t queries = problem.expectedQueries().value_or(1), keys = problem.expectedKeys().value_or(16);
@@ -85,7 +93,7 @@ static tile::ConfigAttr chooseBySequence(ProblemOp problem) {
       if (group % heads == 0 && heads * queries <= 64)
         pack = heads;
   pack *= sidesOf(problem, pack == group ? pack * queries : 16, keys);
-  int64_t warps = llvm::PowerOf2Ceil(std::clamp<int64_t>(llvm::divideCeil(pack * queries, 16), 1, 4));
+  int64_t warps = std::clamp<int64_t>(llvm::divideCeil(pack * queries, 16), 1, 4);
   int64_t kvTile = std::clamp<int64_t>(llvm::alignTo(keys, 16), 16, 64), blocks = std::max<int64_t>(1, 16 / warps);
   if (std::max(problem.getDimQk(), problem.getDimV()) > 128)
     kvTile = std::min<int64_t>(kvTile, 32), blocks = std::max<int64_t>(1, blocks / 2);
@@ -122,11 +130,11 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
   bool isShort = queries && *queries * group <= 64 && *keys <= 64;
   if (!isShort && dim <= 256)
     return {};
-  if (isShort && dim <= 256 && *queries * group > 2) { // a warp for sixteen rows, and for so many keys that it has their sums
+  if (isShort && dim <= 256 && fillsTiles(problem, 2)) { // a warp for sixteen rows, and for so many keys that it has their sums
     int64_t own = dim <= 128 ? 32 : 16, rows = *queries * group;
-    int64_t warps = llvm::PowerOf2Ceil(std::max(llvm::divideCeil(rows, 16), llvm::divideCeil(*keys, own)));
+    int64_t warps = std::max(llvm::divideCeil(rows, 16), llvm::divideCeil(*keys, own));
     return tile::ConfigAttr::get(problem.getContext(), 16 * warps, llvm::alignTo(*keys, 16 * warps), warps,
-                                 /*blocks=*/std::max<int64_t>(1, (dim > 128 ? 4 : warps > 1 ? 8 : 12) / warps))
+                                 /*blocks=*/std::max<int64_t>(1, (dim > 128 ? 4 : 12) / warps))
         .withPackHeads(group * sidesOf(problem, rows, *keys))
         .withBySequence(true);
   }
@@ -190,9 +198,8 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
 // compile, nor around 128 under a full mask, where ptxas runs out of registers.
 tile::ConfigAttr attn::chooseConfig(ProblemOp problem, llvm::StringRef target, int64_t arch) {
   if (isStreamed(problem)) {
-    bool wide = std::max(problem.getDimQk(), problem.getDimV()) > 256;
-    int64_t rows = int64_t(problem.expectedQueries().value_or(1)) * (problem.getHeads() / problem.getKvHeads());
-    return wide || rows <= 4 ? chooseStrips(problem) : chooseBySequence(problem);
+    bool wide = std::max(problem.getDimQk(), problem.getDimV()) > 256, isLong = problem.expectedKeys().value_or(1) > 128;
+    return wide || isLong || !fillsTiles(problem, 3) ? chooseStrips(problem) : chooseBySequence(problem);
   }
   if (target == "sm_90a")
     return chooseHopper(problem);

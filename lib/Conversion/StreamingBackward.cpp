@@ -291,26 +291,29 @@ private:
     auto keep = KeepOp::create(b, loc, p.s, q0, pairs(kvHeads, math.value(0), math.value(0)), /*turned=*/false);
     buildTests(walk, keep.getBody());
     becomeProbabilities(p, p.row, q0, math.value(0));
-    RoundOp::create(b, loc, P, p.s);
     wait(MmaQkOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*late=*/false).getToken());
-    RowGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
-    RoundOp::create(b, loc, dS, p.dp);
-
-    Value dQ = frag("dQ", rows, colsQk);
-    ClearOp::create(b, loc, dQ);
-    wait(MmaPvOp::create(b, loc, dQ, p.dp, p.K, /*guarded=*/false, Value()).getToken());
-    ScaleOp::create(b, loc, dQ, factor());
-    StoreOp::create(b, loc, rowPointer("dq", firstQuery, batch, h), strideOf("dq", heads), dQ, live, live, problem.getDimQk());
+    // What is rounded lies where V was, or what was rounded before. And without barriers the GPU's compiler would
+    // have all three sums in registers at once.
     auto ofKeys = [&](const char *name, Value weights, Value rows, int64_t cols, FloatAttr by, StringRef tensor,
                       Value to, int64_t dim) {
-      BarrierOp::create(b, loc); // or the GPU's compiler would have all three sums in registers at once
       Value acc = frag(name, keys, cols);
       wait(MmaTnOp::create(b, loc, acc, weights, rows).getToken());
       if (by)
         ScaleOp::create(b, loc, acc, by);
       StoreOp::create(b, loc, to, strideOf(tensor, kvHeads), acc, there, there, dim);
     };
+    BarrierOp::create(b, loc);
+    RoundOp::create(b, loc, P, p.s);
     ofKeys("dV", P, p.dO, colsV, FloatAttr(), "dv", dv, problem.getDimV());
+    RowGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
+    BarrierOp::create(b, loc);
+    RoundOp::create(b, loc, dS, p.dp);
+    Value dQ = frag("dQ", rows, colsQk);
+    ClearOp::create(b, loc, dQ);
+    wait(MmaPvOp::create(b, loc, dQ, p.dp, p.K, /*guarded=*/false, Value()).getToken());
+    ScaleOp::create(b, loc, dQ, factor());
+    StoreOp::create(b, loc, rowPointer("dq", firstQuery, batch, h), strideOf("dq", heads), dQ, live, live, problem.getDimQk());
+    BarrierOp::create(b, loc);
     // Q has the sign of the scale by now.
     ofKeys("dK", dS, p.Q, colsQk, b.getF64FloatAttr(std::abs(scale)), "dk", dk, problem.getDimQk());
   }

@@ -70,11 +70,15 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(6, 2) 
 // CHECK: tile.load_statistics %stats, %{{.*}} stride(%{{.*}} heads 2) dlse(%{{.*}}, %{{.*}} heads 2)
 // CHECK: tile.keep %s at(%{{.*}} heads 2, %c0_i32)
 // CHECK: tile.probabilities %s, %stats at(%{{.*}} heads 2, %c0_i32) weighted(%weighted
+// CHECK: tile.mma_qk %dp, %dO, %V
+// CHECK: tile.barrier
 // CHECK: tile.round %P, %s
+// CHECK: tile.mma_tn %dV, %P, %dO
 // CHECK: tile.row_grads %dp, %s, %stats weighted(%weighted
+// CHECK: tile.barrier
 // CHECK: tile.round %dS, %dp
 // CHECK: tile.mma_pv %dQ, %dp, %K
-// CHECK: tile.mma_tn %dV, %P, %dO
+// CHECK: tile.barrier
 // CHECK: tile.mma_tn %dK, %dS, %Q
 // CHECK: } else {
 // CHECK: tile.fetch

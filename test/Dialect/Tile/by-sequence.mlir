@@ -40,7 +40,7 @@ tile.kernel @grads(%lse: !tile.ptr<f32>, %n: i32, %stride: i64) target("sm_80")
 
 //--- errors.mlir
 // #tile.config C9
-// expected-error @below {{expected 1, 2, 4 or 8 warps, a q_tile in multiples of 16 * warps, and nothing else but kv_tile, blocks and pack_heads with by_sequence, got: q_tile = 16, warps = 2}}
+// expected-error @below {{expected 1, 2, 3, 4 or 8 warps, a q_tile in multiples of 16 * warps, and nothing else but kv_tile, blocks and pack_heads with by_sequence, got: q_tile = 16, warps = 2}}
 module attributes {tile.config = #tile.config<q_tile = 16, kv_tile = 32, warps = 2, blocks = 1, by_sequence = true>} {}
 
 // -----

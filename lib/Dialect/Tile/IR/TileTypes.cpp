@@ -302,13 +302,13 @@ LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, i
   bool others = holdQ || oneBody || stages != 2 || qStages != 1 || turns || narrow || splits != 1;
   if (lanes) // C8
     return verifyStrips(emitError, qTile, kvTile, warps, packHeads, lanes, others || bySequence);
-  if (bySequence && (others || warps < 1 || warps > 8 || qTile % (16 * warps))) // C9
-    return emitError() << "expected 1, 2, 4 or 8 warps, a q_tile in multiples of 16 * warps, and nothing else but kv_tile, "
+  if (bySequence && (others || !llvm::is_contained({1, 2, 3, 4, 8}, warps) || qTile % (16 * warps))) // C9
+    return emitError() << "expected 1, 2, 3, 4 or 8 warps, a q_tile in multiples of 16 * warps, and nothing else but kv_tile, "
                           "blocks and pack_heads with by_sequence, got: q_tile = "
                        << qTile << ", warps = " << warps;
   bool rows = warps > 12 ? qTile % 16 == 0
                          : qTile == warps || qTile % (16 * warps) == 0 || (qTile % 16 == 0 && kvTile % (16 * warps) == 0);
-  if (!llvm::is_contained({1, 2, 4, 8, 12, 16}, warps) || qTile <= 0 || qTile > 256 || !rows) // C1
+  if (!(bySequence || llvm::is_contained({1, 2, 4, 8, 12, 16}, warps)) || qTile <= 0 || qTile > 256 || !rows) // C1
     return emitError() << "expected 1, 2, 4, 8 or 12 warps and a q_tile of as many rows, or in multiples of 16 * warps "
                           "up to 256, got: q_tile = "
                        << qTile << ", warps = " << warps;

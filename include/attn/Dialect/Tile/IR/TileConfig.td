@@ -59,7 +59,7 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     - C7: pack_heads is from 1 to q_tile, and 1 with narrow, which counts a warpgroup's rows as queries.
     - C8: lanes is 0, or 1, 2, 4, 8, 16 or 32; then, in place of C1 and C2, warps is 1, 2, 4 or 8, q_tile and
       kv_tile are from 1 to 16, q_tile is a multiple of pack_heads, and nothing else but blocks is given.
-    - C9: with by_sequence, warps is 1, 2, 4 or 8, q_tile a multiple of 16 * warps, and nothing else but kv_tile,
+    - C9: with by_sequence, warps is 1, 2, 3, 4 or 8, q_tile a multiple of 16 * warps, and nothing else but kv_tile,
       blocks and pack_heads is given.
 
     ```mlir

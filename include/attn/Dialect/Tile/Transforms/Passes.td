@@ -97,7 +97,9 @@ def AllocateShared : Pass<"tile-allocate-shared", "::attn::tile::KernelOp"> {
   let summary = "give places in shared memory their offsets";
   let description = [{
     Places follow each other at multiples of 128 bytes, rings, whose tiles are
-    swizzled by address bits, of 1024; barriers of rings come last. The kernel's
+    swizzled by address bits, of 1024; barriers of rings come last. Tiles that are never
+    needed at the same time lie in the same bytes: all that is done to one in its block
+    comes before what is done to the other. The kernel's
     `shared_bytes` is their sum. An error names the kernel when it exceeds
     what the chip has. (`test/Dialect/Tile/Transforms/allocate-shared.mlir`)
   }];
