@@ -1,43 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The one look at all tokens: each warp has 256 at a time, and most of these go on as those before them did.
+// The one look at all tokens: each warp has 512 at a time, and most of these go on as those before them did.
 #pragma once
 #include "attn/table.cuh"
 
 namespace attn {
 
-// Four elements from `at` on, 0 from `end` on.
-ATTN_INLINE void load_four(const int *from, int at, int end, int (&x)[4]) {
-  if (at + 4 <= end && ((unsigned long long)(from + at) & 15) == 0) {
-    const int4 v = *(const int4 *)(from + at);
-    x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
-  } else {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) x[i] = at + i < end ? from[at + i] : 0;
-  }
-}
-
-// A warp's next 256 tokens: a lane has four from 4 * lane on, and four 128 behind them; and the token before the first. Id 0: does not count.
-constexpr int kLane = 8, kChunk = 32 * kLane;
+// A warp's next 512 tokens: a lane has four from 4 * lane on, and four of each 128 behind them; and the token before the first. Id 0: does not count.
+constexpr int kLane = 16, kChunk = 32 * kLane;
 struct Chunk {
   int ids[kLane / 4][4], positions[kLane / 4][4], id_before, position_before;
 };
 ATTN_INLINE int token_of(int base, int i) { return base + i / 4 * 128 + 4 * lane_index() + i % 4; }
+// A lane's elements of an array; 0 from `end` on.
+ATTN_INLINE void load_lane(const int *from, int base, int end, int (&x)[kLane / 4][4]) {
+  if (base + kChunk <= end && ((unsigned long long)(from + base) & 15) == 0) {
+#pragma unroll
+    for (int k = 0; k < kLane / 4; ++k) {
+      const int4 v = *(const int4 *)(from + token_of(base, 4 * k));
+      x[k][0] = v.x, x[k][1] = v.y, x[k][2] = v.z, x[k][3] = v.w;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kLane; ++i) x[i / 4][i % 4] = token_of(base, i) < end ? from[token_of(base, i)] : 0;
+  }
+}
 ATTN_INLINE Chunk load_chunk(const Tokens &tokens, int base, int end) {
-  Chunk c;
-  c.id_before = c.position_before = 0;
+  Chunk c = {};
   if (base > 0 && base < end) {
     c.id_before = tokens.ids[base - 1];
     if (tokens.positions) c.position_before = tokens.positions[base - 1];
   }
-#pragma unroll
-  for (int k = 0; k < kLane / 4; ++k) {
-    load_four(tokens.ids, token_of(base, 4 * k), end, c.ids[k]);
-    if (tokens.positions)
-      load_four(tokens.positions, token_of(base, 4 * k), end, c.positions[k]);
-    else
-      c.positions[k][0] = c.positions[k][1] = c.positions[k][2] = c.positions[k][3] = 0;
-  }
+  load_lane(tokens.ids, base, end, c.ids);
+  if (tokens.positions) load_lane(tokens.positions, base, end, c.positions);
   return c;
 }
 
@@ -85,7 +80,7 @@ template <class Table> ATTN_INLINE void note_border(Table &t, int side, const To
 // Of the bits of tokens that begin a run: those of the tokens behind them, and the chunk's first, whose run may have begun elsewhere.
 ATTN_INLINE unsigned seconds_of(unsigned begins) {
   const unsigned left = __shfl_up_sync(~0u, begins, 1), far = __shfl_sync(~0u, begins, 31);
-  return (begins << 1 & 0xee) | (lane_index() ? left >> 3 & 0x11 : 1 | (far << 1 & 0x10));
+  return (begins << 1 & 0xeeee) | (lane_index() ? left >> 3 & 0x1111 : 1 | (far << 1 & 0x1110));
 }
 template <class Table> ATTN_INLINE void note_step(Table &t, int side, int id, int step) {
   atomicMin(&t.get(side, kLeastStep, id - 1), step), atomicMax(&t.get(side, kMostStep, id - 1), step);
@@ -187,24 +182,23 @@ struct Chunks {
 template <class Table> ATTN_INLINE void count_segments(Table &t, const Tokens &q, const Tokens &kv) {
   const bool self = q.ids == kv.ids && q.positions == kv.positions && q.count == kv.count;
   const int warps = blockDim.x / 32;
-  const Chunks chunks(t, q, kv, self);
-  int i = chunks.begin + warp_index();
-  Chunk next = chunks.load(i), later = chunks.load(i + warps);  // on their way while the table is cleared
   t.clear();
   for (int j = threadIdx.x; j < (Table::Segments + 31) / 32; j += blockDim.x) t.at.bad[j] = 0;
   if (threadIdx.x == 0) t.at.runs[0] = t.at.runs[1] = t.at.status = t.at.last = 0;
-  if constexpr (Table::Cluster > 1) cluster_arrive();
+  if constexpr (Table::Cluster > 1) cluster_rank<Table::Cluster>() == 0 ? cluster_arrive() : cluster_arrive</*Relaxed=*/true>();
+  const Chunks chunks(t, q, kv, self);
+  int i = chunks.begin + warp_index();
+  Chunk chunk = chunks.load(i);
   __syncthreads();
   int status = 0;
 #pragma unroll 1
-  for (; i < chunks.end; i += warps) {
-    Chunk chunk = next;
-    next = later, later = chunks.load(i + 2 * warps);
+  for (; i < chunks.end; chunk = chunks.load(i)) {
     const Tokens tokens = chunks.tokens(i);
     const int side = chunks.side(i), base = chunks.base(i);
     const bool ends = base + kChunk >= tokens.count;  // the row's last
     if (ends || !(note_plain_chunk(t, side, base, chunk) || note_bordered_chunk(t, side, tokens, base, chunk)))
       note_chunk(t, side, tokens, base, chunk, status);
+    i += warps;
   }
   if (status) atomicOr(&t.at.status, status);
   gather(t, 2 - self);

@@ -82,7 +82,7 @@ template <int S, int Blocks, int Bytes> struct Table {
 // Adds to *to, or makes it the least or the most, by field.
 ATTN_INLINE void combine(int field, int *to, int x) { field == kCount ? atomicAdd(to, x) : is_least(field) ? atomicMin(to, x) : atomicMax(to, x); }
 
-// Adds up the tables of a cluster's blocks in the first of them; all tables have been cleared. `sides`: of q only, or both.
+// Adds up the tables of a cluster's blocks in the first of them, which has said that its own is cleared. `sides`: of q only, or both.
 template <class Table> ATTN_INLINE void gather(Table &t, int sides) {
   __syncthreads();
   if constexpr (Table::Cluster > 1) {
