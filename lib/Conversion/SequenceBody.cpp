@@ -141,6 +141,16 @@ Value SequenceBody::loadEntry(const ScoreOperand &operand, OpBuilder &at, const 
   return element(offset);
 }
 
+Score SequenceBody::modified(ScoreScope &of, Value product, Value &slope) {
+  Score score = {product, scaleOfProducts()};
+  for (ScoreModifierInterface modifier : problem.getModifiers()) {
+    if (Value derivative = modifier.emitDerivative(of, score))
+      slope = slope ? of.each.mul(slope, derivative) : derivative;
+    score = settled(of.each, modifier.emitScore(of, score));
+  }
+  return score;
+}
+
 double SequenceBody::scaleOfProducts() {
   double scale = std::abs(problem.scaleOrDefault());
   return scale > 0 ? scale : 0x1p-149;

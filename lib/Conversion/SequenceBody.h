@@ -15,6 +15,14 @@ class SequenceBody : protected ProblemBody {
 protected:
   using ProblemBody::ProblemBody;
 
+  /// A number for rows that are queries, or pairs of a query and one of `heads`.
+  mlir::Value pairs(int64_t heads, mlir::Value query, mlir::Value head, llvm::StringRef name = "") {
+    if (heads == 1)
+      return query;
+    mlir::Location named = name.empty() ? loc : mlir::NameLoc::get(b.getStringAttr(name), loc);
+    return tile::PairsOp::create(b, named, tile::PairsType::get(b.getContext(), heads, query.getType()), query, head);
+  }
+
   mlir::Value place(const char *name, mlir::Type type) { return tile::PlaceOp::create(b, loc, type, name); }
 
   /// Do later rows see more keys than earlier ones?
@@ -36,6 +44,9 @@ protected:
   /// What a modifier may ask, of the score that `inside` works on.
   ScoreScope scoreScope(const MaskScope &sequence, mlir::OpBuilder &once, mlir::OpBuilder &inside, Index q, Index k,
                         Index base, mlir::Value ahead);
+
+  /// What all modifiers make of a product. `slope`: by how much more the score changes than the product, null if by as much.
+  Score modified(ScoreScope &of, mlir::Value product, mlir::Value &slope);
 
   /// Positive: the sign is in Q by now. A scale of 0 makes every product 0, and
   /// so does the least float; but a score of -inf has to stay one.

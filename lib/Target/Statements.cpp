@@ -61,7 +61,12 @@ void Printer::printOp(Operation *op) {
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
       .Case([&](SyncWarpOp) { line() << "attn::sync_warp();\n"; })
       .Case([&](SumGradsOp o) {
-        line() << "attn::sum_grads(" << name(o.getGrad()) << ", " << name(o.getP()) << ", " << name(o.getRow()) << ");\n";
+        line() << "attn::sum_grads(" << name(o.getGrad()) << ", " << name(o.getP()) << ", " << name(o.getRow());
+        os << (o.getWeighted() ? ", " + name(o.getWeighted()).str() : "") << ");\n";
+      })
+      .Case([&](RowGradsOp o) {
+        line() << "attn::row_grads(" << name(o.getGrad()) << ", " << name(o.getP()) << ", " << name(o.getStatistics());
+        os << (o.getWeighted() ? ", " + name(o.getWeighted()).str() : "") << ");\n";
       })
       .Case([&](TakeDeltaOp o) {
         line() << "attn::take_delta(" << name(o.getAcc()) << ", " << name(o.getWeights()) << ", " << name(o.getRow())
@@ -203,9 +208,10 @@ void Printer::print(FetchOp op) {
 
 void Printer::print(LoadStatisticsOp op) {
   Value known = op.getGradLse() ? op.getGradLse() : op.getDelta();
-  line() << "attn::load_statistics(" << names.of(op.getRow()) << ", " << expr(op.getLse()) << ", "
-         << (known ? expr(known) : "nullptr") << ", " << (op.getGradLse() ? "-1.f" : "1.f") << ", " << expr(op.getRows())
-         << ");\n";
+  std::string stride = op.getStride() ? expr(op.getStride()) : "1ll";
+  line() << "attn::load_statistics(" << names.of(op.getRow()) << ", " << expr(op.getLse()) << ", " << stride << ", "
+         << (known ? expr(known) : "nullptr") << ", " << (op.getGradStride() ? expr(op.getGradStride()) : stride) << ", "
+         << (op.getGradLse() ? "-1.f" : "1.f") << ", " << expr(op.getRows()) << ");\n";
 }
 
 void Printer::print(PadRowsOp op) {
@@ -441,7 +447,8 @@ void Printer::print(KernelOp kernel) {
   rolled = hopper || (kernel.isStreaming() && kernel.getTarget() != "cpu");
   os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << ", " << kernel.getConfig() << "\n#include \""
      << (kernel.hasRows()       ? "attn/rows.h"
-         : kernel.isStreaming() ? "attn/strip.h"
+         : kernel.getConfig().hasStrips() ? "attn/strip.h"
+         : kernel.isStreaming() ? "attn/short.h"
          : hopper               ? "attn/hopper.h"
                                 : "attn/tile.h")
      << "\"\n\n";
