@@ -76,7 +76,8 @@ ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tenso
  * context of the calling thread is used. Results and workspace overlap neither each other
  * nor an input. With ATTN_CHECK_ARRAYS=1 in the environment it does synchronise, and
  * cu_seqlens, offsets, lists of tiles and the `status` of segments that make no sense are
- * an error (on a CPU the first three always).
+ * an error (on a CPU the first three always). With ATTN_VALIDATE=N about N rows of the results are
+ * computed anew, in double and from the problem's text alone, and a difference is an error.
  *
  * `workspace` may be NULL where attnWorkspaceSize says 0. Else it is memory of the
  * kernel's device, of that size or more, aligned to 16 bytes; the caller owns it, and

@@ -81,6 +81,7 @@ rt::Result<std::shared_ptr<Kernel>> Kernel::create(llvm::StringRef text, llvm::S
   if (!compiled)
     return compiled.error();
   auto kernel = std::make_shared<Kernel>();
+  kernel->text = text.str(), kernel->name = problem.str();
   kernel->program = std::move(compiled->program);
   kernel->compiled = std::move(compiled->kernels);
   for (const auto &binary : kernel->compiled)
@@ -151,7 +152,9 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::St
             binding.blocks ? kernel.launch(binding, stream) : clearResults(artifact, tensors, stream);
         !status)
       return status;
-  return asked ? checkStatus(given) : rt::Status();
+  if (rt::Status status = asked ? checkStatus(given) : rt::Status(); !status)
+    return status;
+  return validate(given, *sizes);
 }
 
 rt::Status Kernel::clearResults(const rt::Artifact &artifact, llvm::ArrayRef<TensorView> tensors,
@@ -177,20 +180,25 @@ rt::Status Kernel::clearResults(const rt::Artifact &artifact, llvm::ArrayRef<Ten
   return {};
 }
 
-rt::Result<std::vector<int32_t>> Kernel::contentsOf(const TensorView &view) const {
-  std::vector<int32_t> values(elementsOf(view.shape));
+rt::Status Kernel::copyToHost(llvm::MutableArrayRef<char> bytes, const TensorView &view) const {
+  if (bytes.empty())
+    return {};
   if (isHost()) {
-    std::copy_n(static_cast<const int32_t *>(view.data), values.size(), values.begin());
-    return values;
+    std::memcpy(bytes.data(), view.data, bytes.size());
+    return {};
   }
   rt::Result<const rt::Driver *> driver = rt::Driver::get();
   if (!driver)
     return driver.error();
   if (rt::Status done = (*driver)->synchronizeContext(); !done)
-    return done.error();
-  if (rt::Status copied =
-          (*driver)->copyToHost(values.data(), reinterpret_cast<rt::DevicePtr>(view.data), values.size() * 4);
-      !copied)
+    return done;
+  return (*driver)->copyToHost(bytes.data(), reinterpret_cast<rt::DevicePtr>(view.data), bytes.size());
+}
+
+rt::Result<std::vector<int32_t>> Kernel::contentsOf(const TensorView &view) const {
+  std::vector<int32_t> values(elementsOf(view.shape));
+  rt::Status copied = copyToHost({reinterpret_cast<char *>(values.data()), values.size() * sizeof(int32_t)}, view);
+  if (!copied)
     return copied.error();
   return values;
 }

@@ -46,6 +46,8 @@ public:
       own.push_back({Value(range.getLeast()), Value(range.getLargest()), math.lt(0, Index(range.getWhole()))});
     }
 
+    if (problem.getKLayout().isPacked()) // as the ranges' slots are numbered
+      firstListed = math.add(math.floorDiv(load(args["cu_seqlens_kv"], batch), config.getKvTile()), math.add(batch, 1));
     Value row = listRow(tile, config.getQueries());
     Index capacity = listCapacity(config.getKvTile()), full = 0, partial = 0;
     Value list = mul(row, wide(capacity));
@@ -126,10 +128,7 @@ private:
   TileTruth truthOf(Interval queries, Index j, ArrayRef<EntryRange> own) {
     Index k0 = math.named(math.mul(j, config.getKvTile()), "k0"), behind = math.add(k0, config.getKvTile());
     Interval keys = {k0, math.min(behind, scope.lenK)};
-    Index listed = j;
-    if (problem.getKLayout().isPacked())
-      listed = math.add(j, math.add(math.floorDiv(load(args["cu_seqlens_kv"], batch), config.getKvTile()),
-                                    math.add(batch, 1)));
+    Index listed = math.add(firstListed, j);
     MaskScope known = scope;
     known.extremes = [&, operands = problem.getMask().operands()](unsigned operand,
                                                                    Interval) -> std::optional<EntryRange> {
@@ -152,6 +151,7 @@ private:
   SmallVector<MaskOperand> perKey, perQuery;
   Index tile = 0;     ///< of the side that this kernel is about: a slot, or a number in its sequence
   Index position = 0; ///< its first row or key
+  Index firstListed = 0; ///< where ranges of the sequence's key tiles begin among those of all, if keys are packed
 };
 
 } // namespace

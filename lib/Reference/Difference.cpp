@@ -60,3 +60,9 @@ Difference attn::reference::differenceOfO(ProblemOp problem, const Outputs &expe
 Difference attn::reference::differenceOfLse(const Outputs &expected, const Tensor &actual) {
   return compare(expected.lse, actual, [&](llvm::ArrayRef<int64_t> i) { return expected.known(i) != 0; });
 }
+
+double attn::reference::toleranceOfO(ProblemOp problem, const Difference &found) {
+  return (problem.getDtype().isBF16() ? 1.0 / 128 : 1.0 / 1024) * std::max(found.maxExpected, 1e-30);
+}
+
+double attn::reference::toleranceOfLse(const Difference &found) { return 1e-4 * std::max(1.0, found.maxExpected); }

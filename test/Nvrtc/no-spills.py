@@ -105,6 +105,8 @@ def cases():
     for i, mask in enumerate(SAMPLED):
         for j, d in enumerate((64, 128, 256)):
             chosen.add((("sm_90a", "sm_80:90")[(i + j) % 2], mask, "bshd", d, d, "bf16"))
+    for i, mask in enumerate(("document", "tree", "rows", "flash_mask")):  # lists of tiles of packed sequences
+        chosen.add((("sm_90a", "sm_80:90")[i % 2], mask, "thd padded", (64, 128)[i // 2], (64, 128)[i // 2], "bf16"))
     for mask in SPLIT:
         for d in (64, 128, 256):
             chosen |= {(chip, mask, "bshd", d, d, "bf16") for chip in ("sm_90a", "sm_80")}

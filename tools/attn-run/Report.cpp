@@ -96,12 +96,11 @@ bool attn::reportError(llvm::raw_ostream &os, Computation computation, const Ten
     os << "error: " << llvm::toString(expected.takeError()) << "\n";
     return false;
   }
-  bool bf16 = problem.getDtype().isBF16();
   Difference o = differenceOfO(problem, *expected, results.find("o")->second);
-  bool good = reportOne(os, "o", o, (bf16 ? 1.0 / 128 : 1.0 / 1024) * std::max(o.maxExpected, 1e-30));
+  bool good = reportOne(os, "o", o, toleranceOfO(problem, o));
   if (problem.hasLse()) {
     Difference lse = differenceOfLse(*expected, results.find("lse")->second);
-    good &= reportOne(os, "lse", lse, 1e-4 * std::max(1.0, lse.maxExpected));
+    good &= reportOne(os, "lse", lse, toleranceOfLse(lse));
   }
   if (auto status = results.find("status"); status != results.end()) {
     int64_t wrong = 0, rows = expected->status.numElements();

