@@ -20,8 +20,14 @@ template <int N, class T> ATTN_INLINE T *of_block(T *place, int rank) {
   return place;
 }
 
-// The two halves of cluster_sync(): what was written before the first is visible to all behind the second.
-ATTN_INLINE void cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
+// The two halves of cluster_sync(): what was written before the first is visible to all behind the second. A block whose writes nobody is to see can
+// `arrive` relaxed, which waits for none of them, nor for its loads.
+template <bool Relaxed = false> ATTN_INLINE void cluster_arrive() {
+  if constexpr (Relaxed)
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+  else
+    asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
+}
 ATTN_INLINE void cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 
 // All threads of the cluster; what they wrote before is visible to all of them behind it.

@@ -1,51 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The one look at all tokens: each warp has 256 at a time, and most of these go on as those before them did.
+// The one look at all tokens: each warp has 512 at a time, and most of these go on as those before them did.
 #pragma once
 #include "attn/table.cuh"
 
 namespace attn {
 
-// A block's part of a side's tokens, in multiples of four.
-struct Part { int begin, end; };
-template <class Table> ATTN_INLINE Part part_of(const Table &, const Tokens &tokens) {
-  const int each = ((tokens.count + Table::Cluster - 1) / Table::Cluster + 3) / 4 * 4;
-  const int begin = min(cluster_rank<Table::Cluster>() * each, tokens.count);
-  return {begin, min(begin + each, tokens.count)};
-}
-
-// Four elements from `at` on, 0 from `end` on.
-ATTN_INLINE void load_four(const int *from, int at, int end, int (&x)[4]) {
-  if (at + 4 <= end && ((unsigned long long)(from + at) & 15) == 0) {
-    const int4 v = *(const int4 *)(from + at);
-    x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
-  } else {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) x[i] = at + i < end ? from[at + i] : 0;
-  }
-}
-
-// A warp's next 256 tokens: a lane has four from 4 * lane on, and four 128 behind them; and the token before the first. Id 0: does not count.
-constexpr int kLane = 8, kChunk = 32 * kLane;
+// A warp's next 512 tokens: a lane has four from 4 * lane on, and four of each 128 behind them; and the token before the first. Id 0: does not count.
+constexpr int kLane = 16, kChunk = 32 * kLane;
 struct Chunk {
   int ids[kLane / 4][4], positions[kLane / 4][4], id_before, position_before;
 };
 ATTN_INLINE int token_of(int base, int i) { return base + i / 4 * 128 + 4 * lane_index() + i % 4; }
+// A lane's elements of an array; 0 from `end` on.
+ATTN_INLINE void load_lane(const int *from, int base, int end, int (&x)[kLane / 4][4]) {
+  if (base + kChunk <= end && ((unsigned long long)(from + base) & 15) == 0) {
+#pragma unroll
+    for (int k = 0; k < kLane / 4; ++k) {
+      const int4 v = *(const int4 *)(from + token_of(base, 4 * k));
+      x[k][0] = v.x, x[k][1] = v.y, x[k][2] = v.z, x[k][3] = v.w;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kLane; ++i) x[i / 4][i % 4] = token_of(base, i) < end ? from[token_of(base, i)] : 0;
+  }
+}
 ATTN_INLINE Chunk load_chunk(const Tokens &tokens, int base, int end) {
-  Chunk c;
-  c.id_before = c.position_before = 0;
+  Chunk c = {};
   if (base > 0 && base < end) {
     c.id_before = tokens.ids[base - 1];
     if (tokens.positions) c.position_before = tokens.positions[base - 1];
   }
-#pragma unroll
-  for (int k = 0; k < kLane / 4; ++k) {
-    load_four(tokens.ids, token_of(base, 4 * k), end, c.ids[k]);
-    if (tokens.positions)
-      load_four(tokens.positions, token_of(base, 4 * k), end, c.positions[k]);
-    else
-      c.positions[k][0] = c.positions[k][1] = c.positions[k][2] = c.positions[k][3] = 0;
-  }
+  load_lane(tokens.ids, base, end, c.ids);
+  if (tokens.positions) load_lane(tokens.positions, base, end, c.positions);
   return c;
 }
 
@@ -93,7 +80,7 @@ template <class Table> ATTN_INLINE void note_border(Table &t, int side, const To
 // Of the bits of tokens that begin a run: those of the tokens behind them, and the chunk's first, whose run may have begun elsewhere.
 ATTN_INLINE unsigned seconds_of(unsigned begins) {
   const unsigned left = __shfl_up_sync(~0u, begins, 1), far = __shfl_sync(~0u, begins, 31);
-  return (begins << 1 & 0xee) | (lane_index() ? left >> 3 & 0x11 : 1 | (far << 1 & 0x10));
+  return (begins << 1 & 0xeeee) | (lane_index() ? left >> 3 & 0x1111 : 1 | (far << 1 & 0x1110));
 }
 template <class Table> ATTN_INLINE void note_step(Table &t, int side, int id, int step) {
   atomicMin(&t.get(side, kLeastStep, id - 1), step), atomicMax(&t.get(side, kMostStep, id - 1), step);
@@ -141,7 +128,7 @@ template <class Table> ATTN_INLINE bool note_bordered_chunk(Table &t, int side, 
 
 // What there is to know of a run is at its borders, as long as positions rise by the same step, which is noted once a run and chunk. Where they do not,
 // each token notes its step and positions.
-template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tokens &tokens, int base, int end, Chunk &c, int &status) {
+template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tokens &tokens, int base, Chunk &c, int &status) {
   c.id_before = checked_id(t, c.id_before, c.position_before, status);
 #pragma unroll
   for (int i = 0; i < kLane; ++i) c.ids[i / 4][i % 4] = checked_id(t, c.ids[i / 4][i % 4], c.positions[i / 4][i % 4], status);
@@ -154,7 +141,7 @@ template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tok
   const bool rises = least == most && least >= 0;
   unsigned borders = 0, noted = 0;
 #pragma unroll
-  for (int i = 0; i < kLane; ++i) borders |= (token_of(base, i) < end) << i;
+  for (int i = 0; i < kLane; ++i) borders |= (token_of(base, i) < tokens.count) << i;
   borders &= n.begins;
   const unsigned seconds = seconds_of(n.begins);
   if (rises) {
@@ -164,7 +151,7 @@ template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tok
   }
 #pragma unroll 1
   for (; borders; borders &= borders - 1) note_border(t, side, tokens, token_of(base, __ffs(borders) - 1), status);
-  if (end == tokens.count && end - 1 - base < kChunk && lane_index() == 31) note_border(t, side, tokens, end, status);
+  if (base + kChunk >= tokens.count && lane_index() == 31) note_border(t, side, tokens, tokens.count, status);
 #pragma unroll
   for (int i = 0; i < kLane; ++i) {
     if (!(noted >> i & 1)) continue;
@@ -175,34 +162,50 @@ template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tok
   }
 }
 
+// The chunks of both sides, one behind the other, dealt out to the blocks of a cluster in equal parts.
+struct Chunks {
+  const Tokens &q, &kv;
+  int of_q, begin, end;
+  template <class Table> ATTN_INLINE Chunks(const Table &, const Tokens &q, const Tokens &kv, bool self) : q(q), kv(kv), of_q((q.count + kChunk - 1) / kChunk) {
+    const int all = of_q + (self ? 0 : (kv.count + kChunk - 1) / kChunk), each = (all + Table::Cluster - 1) / Table::Cluster;
+    begin = min(cluster_rank<Table::Cluster>() * each, all), end = min(begin + each, all);
+  }
+  ATTN_INLINE int side(int i) const { return i >= of_q; }
+  ATTN_INLINE int base(int i) const { return (i - (i >= of_q ? of_q : 0)) * kChunk; }
+  ATTN_INLINE Tokens tokens(int i) const { return side_of(side(i), q, kv); }
+  ATTN_INLINE Chunk load(int i) const {
+    const Tokens t = tokens(i);
+    return load_chunk(t, base(i), i < end ? t.count : 0);
+  }
+};
+
 template <class Table> ATTN_INLINE void count_segments(Table &t, const Tokens &q, const Tokens &kv) {
   const bool self = q.ids == kv.ids && q.positions == kv.positions && q.count == kv.count;
-  const int own = warp_index() * kChunk, stride = blockDim.x / 32 * kChunk;
+  const int warps = blockDim.x / 32;
   t.clear();
-  for (int i = threadIdx.x; i < (Table::Segments + 31) / 32; i += blockDim.x) t.at.bad[i] = 0;
+  for (int j = threadIdx.x; j < (Table::Segments + 31) / 32; j += blockDim.x) t.at.bad[j] = 0;
   if (threadIdx.x == 0) t.at.runs[0] = t.at.runs[1] = t.at.status = t.at.last = 0;
-  if constexpr (Table::Cluster > 1) cluster_arrive();
-  Part part = part_of(t, q);
-  Chunk next = load_chunk(q, part.begin + own, part.end);
+  if constexpr (Table::Cluster > 1) cluster_rank<Table::Cluster>() == 0 ? cluster_arrive() : cluster_arrive</*Relaxed=*/true>();
+  const Chunks chunks(t, q, kv, self);
+  int i = chunks.begin + warp_index();
+  Chunk chunk = chunks.load(i);
   __syncthreads();
   int status = 0;
 #pragma unroll 1
-  for (int side = 0; side < 2 - self; ++side) {
-    const Tokens tokens = side_of(side, q, kv);
-    if (side == 1) part = part_of(t, tokens), next = load_chunk(tokens, part.begin + own, part.end);
-#pragma unroll 1
-    for (int base = part.begin + own; base < part.end; base += stride) {
-      Chunk chunk = next;
-      next = load_chunk(tokens, base + stride, part.end);
-      const bool ends = base + kChunk > part.end || base + kChunk == tokens.count;  // before its last token, or with the row's
-      if (ends || !(note_plain_chunk(t, side, base, chunk) || note_bordered_chunk(t, side, tokens, base, chunk)))
-        note_chunk(t, side, tokens, base, part.end, chunk, status);
-    }
+  for (; i < chunks.end; chunk = chunks.load(i)) {
+    const Tokens tokens = chunks.tokens(i);
+    const int side = chunks.side(i), base = chunks.base(i);
+    const bool ends = base + kChunk >= tokens.count;  // the row's last
+    if (ends || !(note_plain_chunk(t, side, base, chunk) || note_bordered_chunk(t, side, tokens, base, chunk)))
+      note_chunk(t, side, tokens, base, chunk, status);
+    i += warps;
   }
   if (status) atomicOr(&t.at.status, status);
   gather(t, 2 - self);
   if (self && cluster_rank<Table::Cluster>() == 0) {
-    for (int i = threadIdx.x; i < kFields * Table::Segments; i += blockDim.x) t.items()[kFields * Table::Segments + i] = t.items()[i];
+    for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x)
+#pragma unroll
+      for (int field = 0; field < kFields; ++field) t.get(1, field, s) = t.get(0, field, s);
     __syncthreads();
   }
 }

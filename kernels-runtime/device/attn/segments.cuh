@@ -48,27 +48,62 @@ template <bool Whole, class Table, class Bound> ATTN_INLINE void bound_segments(
   }
 }
 
+// Of N numbers, sums over the block: `before` has those of the warp's threads before, `sum` the warp's.
+template <int N, class Table> ATTN_INLINE void join_warps(Table &t, const int (&sum)[N], int (&before)[N], int (&total)[N]) {
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < N; ++k)
+    if (lane_index() == 31) t.at.totals[k][warp_index()] = sum[k];
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    const int of_warp = lane_index() < blockDim.x / 32 ? t.at.totals[k][lane_index()] : 0;
+    before[k] += __reduce_add_sync(~0u, lane_index() < warp_index() ? of_warp : 0);
+    total[k] = __reduce_add_sync(~0u, of_warp);
+  }
+}
+// Of each of N numbers the sum of the threads before, and the total.
+template <int N, class Table> ATTN_INLINE void sums_before(Table &t, const int (&x)[N], int (&before)[N], int (&total)[N]) {
+  int sum[N];
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    sum[k] = x[k];
+#pragma unroll
+    for (int d = 1; d < 32; d *= 2) {
+      const int y = __shfl_up_sync(~0u, sum[k], d);
+      if (lane_index() >= d) sum[k] += y;
+    }
+    before[k] = sum[k] - x[k];
+  }
+  join_warps(t, sum, before, total);
+}
+template <int N, class Table> ATTN_INLINE void counts_before(Table &t, const bool (&x)[N], int (&before)[N], int (&total)[N]) {
+  int sum[N];
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    const unsigned votes = __ballot_sync(~0u, x[k]);
+    before[k] = __popc(votes & ((1u << lane_index()) - 1)), sum[k] = __popc(votes);
+  }
+  join_warps(t, sum, before, total);
+}
+
 // Keeps starts of runs in the order of tokens: `has` of up to four of a thread's.
 template <class Table> ATTN_INLINE void append_starts(Table &t, int side, int &runs, int at, const bool (&has)[4]) {
   if (!__syncthreads_or(has[0] | has[1] | has[2] | has[3])) return;
-  unsigned votes[4];
-  int before = 0, sum = 0;
+  int before[1] = {0}, sum[1] = {0}, total[1];
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    votes[i] = __ballot_sync(~0u, has[i]);
-    before += __popc(votes[i] & ((1u << lane_index()) - 1)), sum += __popc(votes[i]);
+    const unsigned votes = __ballot_sync(~0u, has[i]);
+    before[0] += __popc(votes & ((1u << lane_index()) - 1)), sum[0] += __popc(votes);
   }
-  if (lane_index() == 0) t.at.totals[0][warp_index()] = sum;
-  __syncthreads();
-  const int warps = blockDim.x / 32;
-  int total = lane_index() < warps ? t.at.totals[0][lane_index()] : 0;
-  before += runs + __reduce_add_sync(~0u, lane_index() < warp_index() ? total : 0);
-  runs += __reduce_add_sync(~0u, total);
+  join_warps(t, sum, before, total);
+  int run = runs + before[0];
+  runs += total[0];
 #pragma unroll
   for (int i = 0; i < 4; ++i)
     if (has[i]) {
-      if (before <= Table::Segments) t.at.starts[side][before] = at + i;
-      ++before;
+      if (run <= Table::Segments) t.at.starts[side][run] = at + i;
+      ++run;
     }
   __syncthreads();
 }
@@ -101,6 +136,14 @@ template <class Table> ATTN_INLINE void select_side(Table &t, int side, const To
     append_starts(t, side, runs, at, starts);
   }
   if (threadIdx.x == 0) t.at.runs[side] = runs;
+}
+
+// A block's part of a side's tokens, in multiples of four.
+struct Part { int begin, end; };
+template <class Table> ATTN_INLINE Part part_of(const Table &, const Tokens &tokens) {
+  const int each = ((tokens.count + Table::Cluster - 1) / Table::Cluster + 3) / 4 * 4;
+  const int begin = min(cluster_rank<Table::Cluster>() * each, tokens.count);
+  return {begin, min(begin + each, tokens.count)};
 }
 
 // Writes the ids of selected tokens: by all blocks, which have the first one's bounds.
@@ -189,37 +232,15 @@ template <class Table, class Says> ATTN_INLINE void check_segments(Table &t, con
   __syncthreads();
 }
 
-// Sums over the block: of each of N numbers those of the threads before, and the total.
-template <int N, class Table> ATTN_INLINE void sums_before(Table &t, const int (&x)[N], int (&before)[N], int (&total)[N]) {
-  __syncthreads();
-#pragma unroll
-  for (int k = 0; k < N; ++k) {
-    int sum = x[k];
-#pragma unroll
-    for (int d = 1; d < 32; d *= 2) {
-      const int y = __shfl_up_sync(~0u, sum, d);
-      if (lane_index() >= d) sum += y;
-    }
-    if (lane_index() == 31) t.at.totals[k][warp_index()] = sum;
-    before[k] = sum - x[k];
-  }
-  __syncthreads();
-#pragma unroll
-  for (int k = 0; k < N; ++k) {
-    const int of_warp = lane_index() < blockDim.x / 32 ? t.at.totals[k][lane_index()] : 0;
-    before[k] += __reduce_add_sync(~0u, lane_index() < warp_index() ? of_warp : 0);
-    total[k] = __reduce_add_sync(~0u, of_warp);
-  }
-}
-
 // The segments of both sides in the order of their first tokens, which is that of ids most of the time; -1 behind the last. Says how many.
 template <class Table> ATTN_INLINE void sort_segments(Table &t, int (&counts)[2]) {
   constexpr int S = Table::Segments;
   counts[0] = counts[1] = 0;
   for (int base = 0; base < S; base += blockDim.x) {
-    const int s = base + threadIdx.x, taken[2] = {s < S && t.get(0, kCount, s) > 0, s < S && t.get(1, kCount, s) > 0};
+    const int s = base + threadIdx.x;
+    const bool taken[2] = {s < S && t.get(0, kCount, s) > 0, s < S && t.get(1, kCount, s) > 0};
     int before[2], total[2];
-    sums_before(t, taken, before, total);
+    counts_before(t, taken, before, total);
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
       if (taken[side]) t.order(side, counts[side] + before[side]) = s;

@@ -52,7 +52,9 @@ template <int S, int Blocks, int Bytes> struct Table {
   bool is_even = false;  // the row, in each of its segments
   ATTN_INLINE explicit Table(int offset) : at(*reinterpret_cast<Layout *>(shared_memory + offset)) {}
   ATTN_INLINE void clear() {
-    for (int i = threadIdx.x; i < Items; i += blockDim.x) items()[i] = neutral(i / S % kFields);
+    for (int s = threadIdx.x; s < S; s += blockDim.x)
+#pragma unroll
+      for (int i = 0; i < 2 * kFields; ++i) get(i / kFields, i % kFields, s) = neutral(i % kFields);
   }
   ATTN_INLINE int *items() { return &at.items[0][0][0]; }
   ATTN_INLINE int &get(int side, int field, int segment) { return at.items[side][field][segment]; }
@@ -80,15 +82,20 @@ template <int S, int Blocks, int Bytes> struct Table {
 // Adds to *to, or makes it the least or the most, by field.
 ATTN_INLINE void combine(int field, int *to, int x) { field == kCount ? atomicAdd(to, x) : is_least(field) ? atomicMin(to, x) : atomicMax(to, x); }
 
-// Adds up the tables of a cluster's blocks in the first of them; all tables have been cleared. `sides`: of q only, or both.
+// Adds up the tables of a cluster's blocks in the first of them, which has said that its own is cleared. `sides`: of q only, or both.
 template <class Table> ATTN_INLINE void gather(Table &t, int sides) {
   __syncthreads();
   if constexpr (Table::Cluster > 1) {
     cluster_wait();
     if (cluster_rank<Table::Cluster>() != 0) {
-      for (int i = threadIdx.x; i < sides * kFields * Table::Segments; i += blockDim.x) {
-        const int field = i / Table::Segments % kFields, x = t.items()[i];
-        if (x != neutral(field)) combine(field, of_block<Table::Cluster>(t.items() + i, 0), x);
+      for (int i = threadIdx.x; i < sides * Table::Segments; i += blockDim.x) {
+        int *const own = &t.get(i / Table::Segments, 0, i % Table::Segments), *const to = of_block<Table::Cluster>(own, 0);
+        int x[kFields];
+#pragma unroll
+        for (int field = 0; field < kFields; ++field) x[field] = own[field * Table::Segments];
+#pragma unroll
+        for (int field = 0; field < kFields; ++field)
+          if (x[field] != neutral(field)) combine(field, to + field * Table::Segments, x[field]);
       }
       if (threadIdx.x == 0 && t.at.status) atomicOr(of_block<Table::Cluster>(&t.at.status, 0), t.at.status);
     }
