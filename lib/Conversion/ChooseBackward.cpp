@@ -20,9 +20,9 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   BackwardConfigs configs;
   configs.together = target == "cpu" || dim <= 128;
   configs.prepare = ConfigAttr::get(context, /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
-  // Modified scores and some masks' tests need registers that sums have; of the masks, their kernels say so.
+  // Some masks' tests and modifiers need registers that sums have; their kernels say so.
   bool plain = problem.getModifiers().empty();
-  configs.sums = target == "sm_90a" && !backward.getDeterministic() && fallback == 0 && dim <= (plain ? 128 : 64);
+  configs.sums = target == "sm_90a" && !backward.getDeterministic() && fallback == 0 && dim <= 128;
   if (target == "cpu") {
     configs.keys = configs.queries = config(64, 64, 1);
   } else if (target == "sm_90a") {
