@@ -149,6 +149,36 @@ def segments_page():
     return segments_figures.page(segments_figures.Run(read(path)), os.path.basename(path), te, table)
 
 
+def masks_page():
+    path = newest("h200-masks")
+    if not path:
+        return []
+    lines = read(path)
+    env, file = lines[0], os.path.basename(path)
+    rates = {(line["peer"], line["case"]): line for line in lines if "fwd_tf" in line}
+    rows = []
+    for (peer, case), ours in rates.items():
+        if peer != "attnc" or ("flex", case) not in rates:
+            continue
+        flex = rates["flex", case]
+        rows.append([case, f'{ours["fwd_tf"]:.0f}', f'{flex["fwd_tf"]:.0f}', f'{ours["fwd_tf"] / flex["fwd_tf"]:.2f}',
+                     f'{ours["fwd_ms"]:.3f}', f'{flex["fwd_ms"]:.3f}', f'{flex["block_mask_ms"]:.1f}'])
+    ahead = [[line["case"].removeprefix("metadata, "),
+              *(f'{next((us for name, us in line["kernels_us"].items() if name.endswith(end)), 0):.1f}'
+                for end in ("_ranges", "_visits")), f'{line["workspace_bytes"] / 1e6:.0f}']
+             for line in lines if "kernels_us" in line]
+    return ["## Masks and score modifiers, beside FlexAttention", "",
+            f"{env['gpu']}, torch {env['torch']}, {env['date']}, commit `{env['commit']}`; raw lines: "
+            f"[{file}](results/{file}); `test/Device/bench_masks.py`. The `sm_90a` target, bf16, d 128, 16 heads, 16384 tokens "
+            "(documents 32768; the tree's rows are 4096 drafts), forward, TFLOP/s on visible pairs; the two take turns. A launch "
+            "of attnc has its kernels that look at ids, bounds and trees in it; FlexAttention's block mask, made before, stands "
+            "apart (the first one is the first thing that torch compiles), and is made anew when ids change. Results differ by at most "
+            f"{max(line.get('rel_err_vs_flex', 0) for line in lines):.4f} (relative, 2-norm).", "",
+            *table(["case", "attnc", "FlexAttention", "ratio", "attnc, ms", "FlexAttention, ms", "block mask, ms"], rows), "",
+            "The kernels ahead of attention at a million tokens, microseconds, and the workspace, MB:", "",
+            *table(["", "ranges of key tiles", "lists", "workspace"], ahead), ""]
+
+
 def short_page():
     runs = [newest(name) for name in ("h200-short", "h200-short-backward", "h200-short-crossover")]
     return short_figures.page(*((read(path), path) if path else None for path in runs), table)
@@ -170,7 +200,7 @@ def contents():
     page = ["# Performance", "",
             "Written by `tools/performance-page.py` from the recorded runs in [results/](results); do not edit.", "",
             *(hopper_figures.page(*hopper, table) if hopper else []),
-            *few_queries_page(), *short_page(), *segments_page(), *gpu_page(), *device_page(), *fuzz_page(), *cpu_page()]
+            *masks_page(), *few_queries_page(), *short_page(), *segments_page(), *gpu_page(), *device_page(), *fuzz_page(), *cpu_page()]
     yield "docs/Performance.md", "\n".join(page).rstrip() + "\n"
     yield "docs/plots/hopper-forward.svg", hopper_figures.plot(hopper[0]) if hopper else None
     with open(os.path.join(root, "README.md")) as f:

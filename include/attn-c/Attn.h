@@ -64,8 +64,8 @@ ATTN_API int attnTensorIsResult(const attnKernel *kernel, int index);
  * Bytes that attnLaunch needs as `workspace` with such tensors: from their shapes
  * and, as it may depend on how many multiprocessors there are, for the device of
  * the calling thread's context. 0 for most kernels; not for those that share out the
- * keys of few queries (`typical(1, 32768)`, say) or find their segments themselves
- * (`segments(64)`).
+ * keys of few queries (`typical(1, 32768)`, say), find their segments themselves
+ * (`segments(64)`), or list the tiles that a mask with arrays of positions visits.
  */
 ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_t *bytes);
 
@@ -80,10 +80,18 @@ ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tenso
  *
  * `workspace` may be NULL where attnWorkspaceSize says 0. Else it is memory of the
  * kernel's device, of that size or more, aligned to 16 bytes; the caller owns it, and
- * what it holds means nothing before the launch or after it. Launches that may
+ * what it holds means nothing before the launch or after it (but to attnLaunchAgain). Launches that may
  * run at the same time (on several streams, replays of several graphs) need one each.
  */
 ATTN_API int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream);
+
+/*
+ * The same, but what its kernels ahead of attention found out of run-time arrays (which tiles a mask
+ * that reads them visits) is taken from the workspace: for layers that share a mask. The last launch with
+ * this workspace was of this kernel, with tensors of these shapes, and these arrays; nothing else wrote to it.
+ * An error with segments, whose `status` would be missing, and gradients; without such kernels, as attnLaunch.
+ */
+ATTN_API int attnLaunchAgain(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream);
 
 /* How many kernels this process has compiled so far (cache hits do not count). */
 ATTN_API int64_t attnCompileCount(void);

@@ -135,7 +135,7 @@ std::string HostCompiler::machine() const {
 }
 
 std::vector<std::string> HostCompiler::flags(std::string_view) const {
-  std::vector<std::string> all = {"-std=c++17",
+  std::vector<std::string> all = {"-std=c++20",
                                   "-O3",
                                   "-march=native",
                                   "-shared",

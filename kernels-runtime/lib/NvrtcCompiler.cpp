@@ -42,7 +42,7 @@ public:
   }
 
   std::vector<std::string> flags(std::string_view target) const override {
-    std::vector<std::string> all = {fmt::format("-arch={}", target), "-std=c++17", "--ptxas-options=-v"};
+    std::vector<std::string> all = {fmt::format("-arch={}", target), "-std=c++20", "--ptxas-options=-v"};
     if (Switches::get().lineInfo)
       all.push_back("-lineinfo");
     all.insert(all.end(), extraFlags.begin(), extraFlags.end());

@@ -87,12 +87,20 @@ int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_
   return 0;
 }
 
-int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream) {
+static int launch(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream, bool again) {
   auto views = viewsOf(kernel, tensors);
   if (!views)
     return fail(views.error());
-  rt::Status status = kernel->kernel->launch(*views, workspace, rt::Stream(stream));
+  rt::Status status = kernel->kernel->launch(*views, workspace, rt::Stream(stream), again);
   return status ? 0 : fail(status.error());
+}
+
+int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream) {
+  return launch(kernel, tensors, workspace, stream, /*again=*/false);
+}
+
+int attnLaunchAgain(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream) {
+  return launch(kernel, tensors, workspace, stream, /*again=*/true);
 }
 
 int64_t attnCompileCount(void) { return processCache().stats().compiles; }

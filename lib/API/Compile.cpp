@@ -103,7 +103,8 @@ rt::Status Compilation::lower(ModuleOp module, const Target &target, int fallbac
 
 rt::Status Compilation::check(tile::KernelOp kernel, const Target &target) {
   diagnostics.clear();
-  if (kernel.getTarget() != target.family)
+  bool generic = target.family == "sm_90a" && kernel.getTarget() == "sm_80"; // of a program, what needs no roles
+  if (kernel.getTarget() != target.family && !generic)
     return rt::Error{fmt::format("expected @{} to be a kernel for `{}`, got: one for `{}`", kernel.getSymName().str(),
                                  target.family, kernel.getTarget().str())};
   PassManager check(&context, tile::KernelOp::getOperationName());
@@ -203,6 +204,8 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
       return artifact.error();
     if (kernel.getSymName() == symbol) {
       program.main = program.kernels.size();
+      program.signature.fixed.listQ = kernel.getConfig().getQueries();
+      program.signature.fixed.listKv = kernel.getConfig().getKvTile();
       program.qTile = kernel.getConfig().getQueries(), program.kvTile = kernel.getConfig().getKvTile();
       program.hasFallback =
           mayFall ? bool(attn::fallbackOf(kernel.getConfig())) : mayDropSums && kernel.getArg("dq_sum");

@@ -113,7 +113,14 @@ rt::Result<size_t> Kernel::workspaceBytes(Sizes sizes) const {
   return Workspace(program.signature, sizes).bytes();
 }
 
-rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::Stream stream) const {
+rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::Stream stream, bool again) const {
+  size_t first = again ? program.main : 0;
+  for (const rt::Artifact &ahead : llvm::ArrayRef(program.kernels).take_front(first))
+    for (const rt::Param &param : ahead.params)
+      if (const TensorSpec *spec = program.signature.find(param.name); spec && spec->role != ProblemTensor::Array)
+        return rt::Error{fmt::format("expected a kernel ahead of which others look at arrays alone, to launch it again, "
+                                     "got: `{}`, which has `{}`",
+                                     ahead.name, param.name)};
   rt::Result<Sizes> sizes = program.signature.check(given);
   if (!sizes)
     return sizes.error();
@@ -138,7 +145,8 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::St
   for (auto [artifact, binding] : llvm::zip_equal(program.kernels, bindings))
     if (rt::Status status = bind(artifact, program.signature, tensors, *sizes, binding); !status)
       return status;
-  for (auto [artifact, kernel, binding] : llvm::zip_equal(program.kernels, loaded, bindings))
+  for (auto [artifact, kernel, binding] :
+       llvm::drop_begin(llvm::zip_equal(program.kernels, loaded, bindings), first))
     if (rt::Status status =
             binding.blocks ? kernel.launch(binding, stream) : clearResults(artifact, tensors, stream);
         !status)

@@ -24,7 +24,7 @@ void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCanonicalizeMasks());
   pm.addPass(createConvertAttnToTile({options.target, options.arch, options.fallback}));
   OpPassManager &kernel = pm.nest<tile::KernelOp>();
-  if (options.target == "sm_80")
+  if (options.target != "cpu") // some kernels for sm_90a are sm_80's
     kernel.addPass(tile::createPipelineKv());
   if (options.target == "sm_90a") {
     kernel.addPass(tile::createPersist());

@@ -9,6 +9,7 @@
 #include "KernelArguments.h"
 #include "SegmentsKernel.h"
 #include "StreamingKernel.h"
+#include "VisitKernels.h"
 
 namespace attn {
 #define GEN_PASS_DEF_CONVERTATTNTOTILE
@@ -54,14 +55,11 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (given && !isa<ConfigAttr>(given))
       return backward.emitOpError("expected a #tile.config as its config, got: ") << given;
     ConfigAttr streamed = given ? cast<ConfigAttr>(given) : chooseStreamedBackward(backward, target);
-    if (streamed && streamed.hasStrips())
+    if (streamed && (streamed.hasStrips() || streamed.getBySequence()))
       return stream(backward, streamed);
     ProblemOp problem = backward.getProblemOp();
     if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > 256)
-      return backward.emitOpError(
-                 "expected no score modifiers, and no config but one with lanes, for head dims beyond 256, "
-                 "got: dim ")
-             << dim;
+      return backward.emitOpError("expected no config but one with lanes for head dims beyond 256, got: dim ") << dim;
     BackwardConfigs configs = chooseBackwardConfigs(backward, target, arch, fallback);
     ConfigAttr keys = configs.keys;
     bool roles = target == "sm_90a";
@@ -76,9 +74,16 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
   }
 
   LogicalResult stream(BackwardOp backward, ConfigAttr config) {
-    if (!backward.getProblemOp().getModifiers().empty() || config.getPackHeads() != 1)
-      return backward.emitOpError("expected neither score modifiers nor pack_heads with a config of lanes, got: ")
-             << config;
+    ProblemOp problem = backward.getProblemOp();
+    int64_t group = problem.getHeads() / problem.getKvHeads(), dim = std::max(problem.getDimQk(), problem.getDimV());
+    if (config.hasStrips() ? config.getPackHeads() != 1 : config.getPackHeads() % group)
+      return backward.emitOpError("expected pack_heads = 1 with a config of lanes, and all ")
+             << group << " query heads of a kv head packed with by_sequence, got: " << config;
+    if (config.getBySequence() && failed(checkSides(backward, problem, config)))
+      return failure();
+    if (config.getBySequence() && (dim > 256 || config.getKvTile() % (16 * config.getWarps())))
+      return backward.emitOpError("expected head dims up to 256 and a kv_tile in multiples of 16 * warps with by_sequence, got: dim ")
+             << dim << " with " << config;
     writeStreamingBackward(backward, generic(), onTarget(config));
     return success();
   }
@@ -93,6 +98,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (config.hasStrips())
       return ConfigAttr::ofStrips(&getContext(), config.getQTile(), config.getKvTile(), config.getPackHeads(),
                                   /*lanes=*/32, /*warps=*/1, /*blocks=*/1);
+    if (config.getBySequence()) // a unit is a block, and that a thread
+      return config.withWarps(1);
     return config.withHoldQ(false);
   }
 
@@ -112,7 +119,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (problem.getSegments())
       expandSegments(problem);
     OpBuilder b(problem);
-    if (config.hasStrips()) {
+    if (config.hasStrips() || config.getBySequence()) {
       writeStreaming(
           problem,
           KernelArguments::ofForward(problem, config, /*boxes=*/false)
@@ -124,8 +131,11 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     bool boxes = target == "sm_90a";
     bool packed = problem.getQLayout().isPacked();
     Location loc = problem.getLoc();
+    bool lists = listsVisits(problem, config);
+    if (lists)
+      writeVisits(problem, generic(), config);
     writeForward(problem,
-                 KernelArguments::ofForward(problem, config, boxes)
+                 KernelArguments::ofForward(problem, config, boxes, lists)
                      .makeKernel(b, loc, problem.getSymName(), target,
                                  {packed, int64_t(problem.getHeads()) / config.getPackHeads()}, config),
                  config);
@@ -139,16 +149,33 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     return success();
   }
 
+  /// Whether kv heads may lie side by side in a tile.
+  LogicalResult checkSides(Operation *op, ProblemOp problem, ConfigAttr config) {
+    int64_t group = problem.getHeads() / problem.getKvHeads(), sides = config.getPackHeads() / group;
+    if (sides <= 1)
+      return success();
+    if (config.getPackHeads() % group || problem.getKvHeads() % sides || config.getKvTile() % sides ||
+        !problem.getModifiers().empty())
+      return op->emitOpError("expected pack_heads to be ")
+             << group << ", the query heads of a kv head, or, without score modifiers, a multiple of it of which there are "
+             << "whole tiles of heads and in each whole keys, got: " << config;
+    return success();
+  }
+
   /// What a target makes of a config that was given by hand.
   LogicalResult checkConfig(ProblemOp problem, ConfigAttr config) {
-    if (problem.getTiles() && config.hasStrips())
-      return problem.emitOpError("expected a config without lanes with tiles, got: ") << config;
+    if (problem.getTiles() && (config.hasStrips() || config.getBySequence()))
+      return problem.emitOpError("expected a config without lanes and by_sequence with tiles, got: ") << config;
     if (std::optional<int64_t> listed = problem.getTiles(); listed && *listed != config.getQueries())
       return problem.emitOpError("expected tiles(")
              << config.getQueries()
              << "), the queries of a tile of the config in force (or another config), got: tiles(" << *listed
              << ") with " << config;
-    if (int64_t group = problem.getHeads() / problem.getKvHeads(); group % config.getPackHeads())
+    int64_t group = problem.getHeads() / problem.getKvHeads();
+    if (config.getBySequence() && config.getPackHeads() > group) {
+      if (failed(checkSides(problem, problem, config)))
+        return failure();
+    } else if (group % config.getPackHeads())
       return problem.emitOpError("expected pack_heads to divide the ")
              << group << " query heads of a kv head, got: " << config;
     bool sharesWarps = config.hasStrips() && config.getLanes() != 32;
@@ -160,6 +187,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > 256)
       return problem.emitOpError("expected a config with lanes for head dims beyond 256, got: dim ")
              << dim << " with " << config;
+    if (config.getBySequence())
+      return success();
     if (config.getQTile() == config.getWarps())
       return problem.emitOpError("expected a q_tile in multiples of 16 * warps, got: ") << config;
     if (target != "sm_90a") {

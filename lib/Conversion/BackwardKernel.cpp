@@ -444,8 +444,7 @@ private:
   Value becomeProbabilities(KvLoopOp loop, Value row0, Value col0) {
     auto op = ProbabilitiesOp::create(b, loc, s, stats, row0, col0, /*weighted=*/Value(),
                                       b.getF64FloatAttr(scaleOfProducts()), ofKeys ? b.getUnitAttr() : UnitAttr());
-    SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
-    if (modifiers.empty())
+    if (problem.getModifiers().empty())
       return s;
     Block &block = op.getModify().emplaceBlock();
     Type i32 = b.getI32Type(), f32 = b.getF32Type();
@@ -456,13 +455,8 @@ private:
     Index q = Index(block.getArgument(ofKeys ? 2 : 1)), k = Index(block.getArgument(ofKeys ? 1 : 2));
     ScoreScope of = scoreScope(scope, before, inside, q, k, ofKeys ? k : Index(block.getArgument(3)),
                                ofKeys ? each.constant(0) : Value(block.getArgument(4)));
-    Score score = {block.getArgument(0), scaleOfProducts()};
     Value slope;
-    for (ScoreModifierInterface modifier : modifiers) {
-      if (Value derivative = modifier.emitDerivative(of, score))
-        slope = slope ? each.mul(slope, derivative) : derivative;
-      score = settled(each, modifier.emitScore(of, score));
-    }
+    Score score = modified(of, block.getArgument(0), slope);
     bool sloping = slope && needsGrads();
     YieldOp::create(inside, loc, ValueRange{score.value, sloping ? slope : each.constant(1)});
     op.setScale(APFloat(score.factor));

@@ -63,7 +63,43 @@ static bool isStreamed(ProblemOp problem) {
   if (!queries)
     return false;
   int64_t rows = *queries * (problem.getHeads() / problem.getKvHeads()); // that read the same keys
-  return *keys <= 128 ? rows * *keys <= 900 : *keys < 1024 && rows <= 4;
+  return *keys <= 128 ? rows <= 64 : *keys < 1024 && rows <= 4;
+}
+
+// As many kv heads of `rows` rows and `keys` keys as fill a tile of a warp: what a block costs beside
+// reading is then theirs together.
+static int64_t sidesOf(ProblemOp problem, int64_t rows, int64_t keys) {
+  int64_t most = dependsOnHead(problem.getMask()) || !problem.getModifiers().empty() ? 1 : 16 / std::max(rows, keys);
+  for (; most > 1; --most)
+    if (problem.getKvHeads() % most == 0 && llvm::isPowerOf2_64(most))
+      return most;
+  return 1;
+}
+
+// Measured on an H200 (docs/Schedules/streaming.md). From `least` rows on that read the same keys, a block with
+// a tile of them is faster than strips are, if that is more than half full.
+static bool fillsTiles(ProblemOp problem, int64_t least) {
+  int64_t rows = int64_t(problem.expectedQueries().value_or(1)) * (problem.getHeads() / problem.getKvHeads());
+  int64_t keys = problem.expectedKeys().value_or(1);
+  return rows > 4 || (rows >= least && sidesOf(problem, rows, keys) * std::max(rows, keys) > 8);
+}
+
+// Rows of a sequence that are enough for matrix units, in tiles that all of its keys fit in: a warp for sixteen rows.
+static tile::ConfigAttr chooseBySequence(ProblemOp problem) {
+  int64_t queries = problem.expectedQueries().value_or(1), keys = problem.expectedKeys().value_or(16);
+  int64_t group = problem.getHeads() / problem.getKvHeads(), pack = 1;
+  if (!dependsOnHead(problem.getMask())) // tests of a tile are of one head
+    for (int64_t heads = 2; heads <= group; ++heads)
+      if (group % heads == 0 && heads * queries <= 64)
+        pack = heads;
+  pack *= sidesOf(problem, pack == group ? pack * queries : 16, keys);
+  int64_t warps = std::clamp<int64_t>(llvm::divideCeil(pack * queries, 16), 1, 4);
+  int64_t kvTile = std::clamp<int64_t>(llvm::alignTo(keys, 16), 16, 64), blocks = std::max<int64_t>(1, 16 / warps);
+  if (std::max(problem.getDimQk(), problem.getDimV()) > 128)
+    kvTile = std::min<int64_t>(kvTile, 32), blocks = std::max<int64_t>(1, blocks / 2);
+  return tile::ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, blocks)
+      .withPackHeads(pack)
+      .withBySequence(true);
 }
 
 // Measured on an H200 (docs/Schedules/streaming.md). Four keys under way at once, two of them
@@ -91,12 +127,20 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
   ProblemOp problem = backward.getProblemOp();
   std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), group = problem.getHeads() / problem.getKvHeads();
-  bool isShort = queries && *queries * group * *keys <= 450 && *keys <= 64;
-  if (!problem.getModifiers().empty() || (!isShort && dim <= 256))
+  bool isShort = queries && *queries * group <= 64 && *keys <= 64;
+  if (!isShort && dim <= 256)
     return {};
+  if (isShort && dim <= 256 && fillsTiles(problem, 2)) { // a warp for sixteen rows, and for so many keys that it has their sums
+    int64_t own = dim <= 128 ? 32 : 16, rows = *queries * group;
+    int64_t warps = std::max(llvm::divideCeil(rows, 16), llvm::divideCeil(*keys, own));
+    return tile::ConfigAttr::get(problem.getContext(), 16 * warps, llvm::alignTo(*keys, 16 * warps), warps,
+                                 /*blocks=*/std::max<int64_t>(1, (dim > 128 ? 4 : 12) / warps))
+        .withPackHeads(group * sidesOf(problem, rows, *keys))
+        .withBySequence(true);
+  }
   int64_t lanes = std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32), own = llvm::divideCeil(dim / 8, lanes);
   int64_t rows = own == 1 && queries.value_or(1) > 1 ? 2 : 1;
-  bool lean = group == 1 && !problem.getQLayout().getPadded() && !problem.getKLayout().getPadded() &&
+  bool lean = group == 1 && problem.getModifiers().empty() && !problem.getQLayout().getPadded() && !problem.getKLayout().getPadded() &&
               isa<FullMaskAttr>(problem.getMask()); // what more there is takes registers
   int64_t step = rows, blocks = rows == 2 || own == 2 ? 4 : lean ? 8 : 6;
   if (target == "cpu")
@@ -153,8 +197,10 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
 // for most. Not at wide heads with three segments, whose bodies take 1.5 s to
 // compile, nor around 128 under a full mask, where ptxas runs out of registers.
 tile::ConfigAttr attn::chooseConfig(ProblemOp problem, llvm::StringRef target, int64_t arch) {
-  if (isStreamed(problem))
-    return chooseStrips(problem);
+  if (isStreamed(problem)) {
+    bool wide = std::max(problem.getDimQk(), problem.getDimV()) > 256, isLong = problem.expectedKeys().value_or(1) > 128;
+    return wide || isLong || !fillsTiles(problem, 3) ? chooseStrips(problem) : chooseBySequence(problem);
+  }
   if (target == "sm_90a")
     return chooseHopper(problem);
   auto config = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool holdQ, bool oneBody) {

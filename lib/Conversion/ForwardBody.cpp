@@ -5,13 +5,6 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-Value ForwardBody::perRow(Value query, Value head, StringRef name) {
-  if (config.getPackHeads() == 1)
-    return query;
-  Location named = name.empty() ? loc : NameLoc::get(b.getStringAttr(name), loc);
-  return PairsOp::create(b, named, PairsType::get(b.getContext(), config.getPackHeads(), query.getType()), query, head);
-}
-
 void ForwardBody::findKeys() {
   int64_t group = problem.getHeads() / problem.getKvHeads();
   kvHead = math.named(math.floorDiv(h, group), "kv_head");

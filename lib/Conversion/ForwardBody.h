@@ -19,7 +19,9 @@ protected:
   int64_t gridHeads() { return int64_t(problem.getHeads()) / config.getPackHeads(); }
   Index firstHead(Index gridHead) { return math.mul(gridHead, config.getPackHeads()); }
   /// The same of rows: where heads share a tile, a number for queries and one for heads.
-  mlir::Value perRow(mlir::Value query, mlir::Value head, llvm::StringRef name = "");
+  mlir::Value perRow(mlir::Value query, mlir::Value head, llvm::StringRef name = "") {
+    return pairs(config.getPackHeads(), query, head, name);
+  }
   mlir::Value strideOf(llvm::StringRef tensor) {
     return perRow(args[(tensor + "_row").str()], args[(tensor + "_head").str()]);
   }

@@ -20,7 +20,7 @@ namespace {
 class ForwardKernel : ForwardBody {
 public:
   ForwardKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config)
-      : ForwardBody(problem, kernel, config), boxes(kernel.isPersistent()) {}
+      : ForwardBody(problem, kernel, config), boxes(kernel.isPersistent()), lists(kernel.getArg("visited_tiles")) {}
 
   void build() {
     declarePlaces();
@@ -90,7 +90,7 @@ private:
     Index seqlen = arg("seqlen_q");
     Index tiles = math.named(math.ceilDiv(seqlen, config.getQueries()), "tiles");
     int64_t heads = gridHeads();
-    Index tile = 0, head = 0;
+    Index head = 0;
     if (growsWithRows()) {
       int64_t together = std::gcd<int64_t>(heads, 8);
       Index turn = math.named(math.floorDiv(block, together), "turn");
@@ -115,7 +115,7 @@ private:
     if (problem.getTiles())
       listed = math.named(math.min(load(args["tile_count"], 0), this->slots(config.getQueries())), "listed");
     Index block = findTile(listed ? std::optional(math.mul(*listed, gridHeads())) : std::nullopt);
-    Index slots = listed ? *listed : math.named(this->slots(config.getQueries()), "slots"), slot = 0;
+    Index slots = listed ? *listed : math.named(this->slots(config.getQueries()), "slots"), &slot = tile;
     if (growsWithRows()) {
       h = math.named(firstHead(rem(block, gridHeads())), "h");
       slot = div(block, gridHeads());
@@ -170,11 +170,11 @@ private:
       HoldOp::create(b, loc, held, Q);
 
     Interval queries = {q0, math.add(q0, rows)};
-    if (config.getNarrow()) {
+    if (config.getNarrow() && !lists) {
       auto own = QueryRowsOp::create(b, loc, math.value(q0), math.value(rows));
       queries = {own.getFirst(), own.getBehind()};
     }
-    SmallVector<KeyRun> runs = walk.runs(math, queries, config.getKvTile());
+    SmallVector<KeyRun> runs = lists ? listedRun(walk) : walk.runs(math, queries, config.getKvTile());
     Interval visited = {0, scope.lenK};
     if (config.isSplit()) {
       takeShare(runs);
@@ -212,6 +212,23 @@ private:
     }
   }
 
+  /// The walk along this query tile's list.
+  SmallVector<KeyRun> listedRun(KeyWalk &walk) {
+    Value row = listRow(tile, config.getQueries()), counts = mul(row, wide(int64_t(2)));
+    Index capacity = listCapacity(config.getKvTile());
+    list = AdvanceOp::create(b, loc, args["visited_tiles"], mul(row, wide(capacity)));
+    Value visits = AdvanceOp::create(b, loc, args["visit_counts"], counts);
+    Index full = math.named(load(visits, 0), "full");
+    lastEntry = math.named(math.add(full, math.sub(capacity, 1)), "last_entry");
+    firstPartial = full;
+    return {walk.listed(full, math.named(math.add(full, load(visits, 1)), "end"))};
+  }
+  /// The tile that is number `j` of it: those that are tested stand at its end, from the last one down.
+  Index listedTile(Index j) {
+    Index entry = math.select(math.lt(j, firstPartial), j, math.max(math.sub(lastEntry, j), 0));
+    return load(list, entry);
+  }
+
   /// Leaves this block's part of the key tiles: equal ones, but for one tile.
   void takeShare(MutableArrayRef<KeyRun> runs) {
     Index count = countTiles(math, runs), splits = arg("splits");
@@ -245,7 +262,7 @@ private:
   /// Near its row's last key, scores are the largest: the walk begins there. Not over boxes
   /// of packed keys, of which only a walk's last may reach into the next sequence.
   bool walksBackward() {
-    return !(boxes && problem.getKLayout().isPacked()) &&
+    return !lists && !(boxes && problem.getKLayout().isPacked()) &&
            llvm::any_of(problem.getModifiers(), [&](ScoreModifierInterface modifier) {
              std::optional<Diagonal> peak = modifier.peak();
              return peak && reachOf(problem.getMask(), *peak).value_or(1) <= 0;
@@ -274,10 +291,12 @@ private:
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&body);
 
-    Index tile = Index(body.getArgument(0));
+    Index keyTile = Index(body.getArgument(0));
     if (backward)
-      tile = math.sub(-1, tile);
-    Index k0 = math.named(math.mul(tile, config.getKvTile()), "k0");
+      keyTile = math.sub(-1, keyTile);
+    if (lists)
+      keyTile = listedTile(keyTile);
+    Index k0 = math.named(math.mul(keyTile, config.getKvTile()), "k0");
     auto left = [&] { return math.value(math.sub(scope.lenK, k0)); };
     auto copy = [&](Value place, StringRef tensor, Value base, int64_t dim) -> Value {
       if (boxes)
@@ -314,7 +333,11 @@ private:
   }
 
   bool boxes; ///< tiles are copied as boxes of tensors, by their maps
+  bool lists; ///< of key tiles are there, made by kernels ahead of this one
   Value Q, K, V, acc, row, held;
+  Value list; ///< the query tile's
+  Index firstPartial = 0, lastEntry = 0;
+  Index tile = 0;      ///< of queries: its slot, or its number in the sequence
   Index q0 = 0;        ///< the tile's first row in its sequence
   Index first = 0;     ///< the same as a row of the tensor
   Index rows = 0;      ///< rows to compute

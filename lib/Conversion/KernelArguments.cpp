@@ -5,7 +5,7 @@
 using namespace mlir;
 using namespace attn;
 
-KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes) {
+KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes, bool lists) {
   KernelArguments arguments;
   Builder b(problem.getContext());
   std::vector<ProblemTensor> tensors = tensorsOf(problem);
@@ -15,7 +15,9 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr c
   arguments.addPointers(problem, tensors);
   if (config.isSplit())
     arguments.addPartial(problem);
-  arguments.addSizes(problem, /*keys=*/true);
+  if (lists)
+    arguments.addVisits(problem, {"visited_tiles", "visit_counts"});
+  arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/lists);
   if (config.isSplit())
     arguments.add("splits", b.getI32Type());
   arguments.addStrides(problem, tensors);
@@ -42,6 +44,18 @@ KernelArguments KernelArguments::ofMerge(ProblemOp problem) {
   arguments.addSizes(problem, /*keys=*/false);
   arguments.add("splits", Builder(problem.getContext()).getI32Type());
   arguments.addStrides(problem, tensors);
+  return arguments;
+}
+
+KernelArguments KernelArguments::ofVisits(ProblemOp problem, ArrayRef<StringRef> results) {
+  KernelArguments arguments;
+  std::vector<ProblemTensor> arrays = tensorsOf(problem);
+  llvm::erase_if(arrays, [](const ProblemTensor &tensor) {
+    return tensor.role != ProblemTensor::Array || tensor.element != ProblemTensor::Int32;
+  });
+  arguments.addPointers(problem, arrays);
+  arguments.addVisits(problem, results);
+  arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
   return arguments;
 }
 
@@ -115,6 +129,11 @@ void KernelArguments::addPointers(ProblemOp problem, ArrayRef<ProblemTensor> ten
 void KernelArguments::addPartial(ProblemOp problem) {
   for (const char *name : {"partial_o", "partial_lse"})
     add(name, tile::PtrType::get(problem.getContext(), Float32Type::get(problem.getContext())));
+}
+
+void KernelArguments::addVisits(ProblemOp problem, ArrayRef<StringRef> names) {
+  for (StringRef name : names)
+    add(name, tile::PtrType::get(problem.getContext(), IntegerType::get(problem.getContext(), 32)));
 }
 
 void KernelArguments::addSizes(ProblemOp problem, bool keys, bool totalKeys) {

@@ -36,8 +36,11 @@ struct KernelGrid {
 /// instead of the problem's, and the number of `splits` (i32); the one that merges has
 /// these, the problem's results and q's sizes.
 struct KernelArguments {
-  static KernelArguments ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes);
+  /// `lists`: with those of the tiles to visit, and `total_kv` of packed keys.
+  static KernelArguments ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes, bool lists = false);
   static KernelArguments ofMerge(ProblemOp problem);
+  /// Of kernels that find out which tiles to visit: all arrays, `results`, the sizes of both sides.
+  static KernelArguments ofVisits(ProblemOp problem, llvm::ArrayRef<llvm::StringRef> results);
   /// Of a backward pass, a kernel that has these of its tensors, in the order of
   /// `tensorsOf` and `scratchOf`, with all arrays and the sizes of both sides. With `boxes`
   /// those that are only read are `<tensor>_map`s: of `rows(tensor)` rows.
@@ -56,6 +59,7 @@ struct KernelArguments {
 private:
   void addPointers(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors);
   void addPartial(ProblemOp problem);
+  void addVisits(ProblemOp problem, llvm::ArrayRef<llvm::StringRef> names);
   void addSizes(ProblemOp problem, bool keys, bool totalKeys = false);
   void addStrides(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors);
   void add(const llvm::Twine &name, mlir::Type type) { list.emplace_back(name.str(), type); }

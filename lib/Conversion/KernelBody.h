@@ -51,7 +51,10 @@ protected:
   ProblemBody(ProblemOp problem, tile::KernelOp kernel) : KernelBody(kernel), problem(problem) {}
 
   /// Tiles of `rows` rows that the grid of a packed problem has (rt::GridRule).
-  Index slots(int64_t rows) { return math.add(math.add(math.floorDiv(arg("total_q"), rows), arg("batch")), 2); }
+  Index slots(int64_t rows) { return numberOfSlots(arg("total_q"), rows); }
+  Index numberOfSlots(Index total, int64_t rows) {
+    return math.add(math.add(math.floorDiv(total, rows), arg("batch")), 2);
+  }
 
   //===------------------------------------------------------------------===//
   // Addresses

@@ -59,6 +59,21 @@ Value SequenceBody::startOf(const MaskOperand &array) {
   return token ? add(start, token) : start;
 }
 
+Value SequenceBody::listRow(Index tile, int64_t rows) {
+  bool packed = problem.getQLayout().isPacked();
+  Value row = wide(tile), line = packed ? Value() : wide(batch);
+  if (dependsOnHead(problem.getMask()))
+    line = line ? add(mul(wide(h), wide(arg("batch"))), line) : wide(h);
+  if (!line)
+    return row;
+  return add(mul(line, wide(packed ? slots(rows) : math.ceilDiv(arg("seqlen_q"), rows))), row);
+}
+
+Index SequenceBody::listCapacity(int64_t keys) {
+  Index most = arg(problem.getKLayout().isPacked() ? "total_kv" : "seqlen_kv");
+  return math.named(math.add(math.ceilDiv(most, keys), 1), "capacity");
+}
+
 void SequenceBody::buildTests(KeyWalk &walk, Region &region, bool turned) {
   OpBuilder::InsertionGuard guard(b);
   Block &test = region.emplaceBlock();
@@ -124,6 +139,16 @@ Value SequenceBody::loadEntry(const ScoreOperand &operand, OpBuilder &at, const 
     offset = offset ? Value(arith::AddIOp::create(at, loc, offset, wideAt(place))) : wideAt(place);
   }
   return element(offset);
+}
+
+Score SequenceBody::modified(ScoreScope &of, Value product, Value &slope) {
+  Score score = {product, scaleOfProducts()};
+  for (ScoreModifierInterface modifier : problem.getModifiers()) {
+    if (Value derivative = modifier.emitDerivative(of, score))
+      slope = slope ? of.each.mul(slope, derivative) : derivative;
+    score = settled(of.each, modifier.emitScore(of, score));
+  }
+  return score;
 }
 
 double SequenceBody::scaleOfProducts() {

@@ -15,6 +15,14 @@ class SequenceBody : protected ProblemBody {
 protected:
   using ProblemBody::ProblemBody;
 
+  /// A number for rows that are queries, or pairs of a query and one of `heads`.
+  mlir::Value pairs(int64_t heads, mlir::Value query, mlir::Value head, llvm::StringRef name = "") {
+    if (heads == 1)
+      return query;
+    mlir::Location named = name.empty() ? loc : mlir::NameLoc::get(b.getStringAttr(name), loc);
+    return tile::PairsOp::create(b, named, tile::PairsType::get(b.getContext(), heads, query.getType()), query, head);
+  }
+
   mlir::Value place(const char *name, mlir::Type type) { return tile::PlaceOp::create(b, loc, type, name); }
 
   /// Do later rows see more keys than earlier ones?
@@ -37,6 +45,9 @@ protected:
   ScoreScope scoreScope(const MaskScope &sequence, mlir::OpBuilder &once, mlir::OpBuilder &inside, Index q, Index k,
                         Index base, mlir::Value ahead);
 
+  /// What all modifiers make of a product. `slope`: by how much more the score changes than the product, null if by as much.
+  Score modified(ScoreScope &of, mlir::Value product, mlir::Value &slope);
+
   /// Positive: the sign is in Q by now. A scale of 0 makes every product 0, and
   /// so does the least float; but a score of -inf has to stay one.
   double scaleOfProducts();
@@ -58,6 +69,14 @@ protected:
     Index behind = math.min(math.add(batch, 1), arg("batch"));
     return math.sub(load(args[prefixSums], behind), load(args[prefixSums], batch));
   }
+  /// Where in an array with an entry for each position this sequence's and head's are.
+  mlir::Value startOf(const MaskOperand &array);
+
+  /// Which of the lists of key tiles (`visited_tiles`) a query tile of `rows` rows has, by its slot or its
+  /// number in the sequence, and how many entries each has.
+  mlir::Value listRow(Index tile, int64_t rows);
+  Index listCapacity(int64_t keys);
+
   /// The first key of the sequence.
   mlir::Value keyPointer(llvm::StringRef tensor) { return rowPointer(tensor, firstKey, batch, kvHead); }
 
@@ -70,8 +89,6 @@ private:
   /// The entry of a modifier's array that belongs to the score of q and k.
   mlir::Value loadEntry(const ScoreOperand &operand, mlir::OpBuilder &at, const MaskScope &sequence, Index q, Index k,
                         Index entry);
-  /// Where in an array with an entry for each position this sequence's and head's are.
-  mlir::Value startOf(const MaskOperand &array);
 };
 
 } // namespace attn

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A warp has all rows and keys of a sequence for its kv heads, so nothing is added up
-// across warps and the order of sums is fixed. Where one strip has all rows, keys and
-// values are read once: dV is written in the walk that makes dQ and delta, and dK follows
-// from what rows weighed their keys by, which lanes have held. Elsewhere rows and then
-// keys stay while the others pass by.
+// A warp, or a block, has all rows and keys of a sequence for its kv heads, so nothing is
+// added up across them and the order of sums is fixed. Where one strip has all rows, keys
+// and values are read once: dV is written in the walk that makes dQ and delta, and dK
+// follows from what rows weighed their keys by, which lanes have held. Where one tile has
+// them (`by_sequence`), everything is: dV and dK are products with what rows made of keys,
+// transposed. Elsewhere rows and then keys stay while the others pass by.
 //
 #include "SequenceBody.h"
 #include "StreamingKernel.h"
@@ -20,7 +21,8 @@ class StreamingBackward : SequenceBody {
 public:
   StreamingBackward(BackwardOp backward, KernelOp kernel)
       : SequenceBody(backward.getProblemOp(), kernel), config(kernel.getConfig()), groups(kernel.getHeads()),
-        group(problem.getHeads() / problem.getKvHeads()) {}
+        kvHeads(kvHeadsOf(problem, config)), group(problem.getHeads() / problem.getKvHeads()),
+        lanes(config.getBySequence() ? 32 : config.getLanes()) {}
 
   void build() {
     findUnit();
@@ -32,26 +34,28 @@ public:
     if (problem.getQLayout().isPacked())
       firstQuery = math.named(load(offsetsOf("q", problem.getQLayout()), batch), "first");
     findArrays();
-    k = keyPointer("k"), v = keyPointer("v"), dk = keyPointer("dk"), dv = keyPointer("dv");
-    // By what is expected, one strip has all rows.
-    bool single = group == 1 && problem.expectedQueries().value_or(1) <= config.getQTile();
-    if (!single) {
+    findKeys();
+    // By what is expected, one tile or one strip has all rows.
+    bool tile = config.getBySequence();
+    if (!tile && !(group == 1 && problem.expectedQueries().value_or(1) <= config.getQTile())) {
       computeInTwo();
     } else {
-      int64_t keys = heldKeys();
-      Cond fits = math.logicalAnd(math.le(lenQ, config.getQTile()), math.le(scope.lenK, keys));
+      int64_t keys = tile ? config.getKvTile() / kvHeads : heldKeys();
+      Cond fits = math.logicalAnd(math.le(lenQ, config.getQueries()), math.le(scope.lenK, keys));
+      if (tile) // tests ask arrays about pairs behind the last ones, and find the last ones' entries if there are some
+        fits = math.logicalAnd(fits, math.logicalAnd(math.lt(0, lenQ), math.lt(0, scope.lenK)));
       auto once = scf::IfOp::create(b, loc, math.value(fits), /*withElseRegion=*/true);
       {
         OpBuilder::InsertionGuard guard(b);
         b.setInsertionPoint(once.thenBlock(), once.thenBlock()->begin());
-        computeAtOnce(keys);
+        tile ? computeTile() : computeAtOnce(keys);
         b.setInsertionPoint(once.elseBlock(), once.elseBlock()->begin());
-        computeInTwo();
+        eachKvHead([&] { computeInTwo(); });
       }
     }
-    storePadding("q", problem.getQLayout(), firstQuery, lenQ, {{"dq", problem.getDimQk()}}, group);
+    storePadding("q", problem.getQLayout(), firstQuery, lenQ, {{"dq", problem.getDimQk()}}, h, group * kvHeads);
     storePadding("kv", problem.getKLayout(), firstKey, scope.lenK,
-                 {{"dk", problem.getDimQk()}, {"dv", problem.getDimV()}}, 1);
+                 {{"dk", problem.getDimQk()}, {"dv", problem.getDimV()}}, kvHead, kvHeads);
   }
 
 private:
@@ -60,20 +64,23 @@ private:
   //===------------------------------------------------------------------===//
 
   void findUnit() {
-    Index unit = Value(UnitIndexOp::create(b, loc));
+    Index unit = config.getBySequence() ? Index(Value(BlockIndexOp::create(b, loc, Value())))
+                                        : Index(Value(UnitIndexOp::create(b, loc)));
     Index head = groups == 1 ? Index(0) : math.rem(unit, groups);
     batch = math.named(math.floorDiv(unit, groups), "b");
-    int64_t slots = 32 / config.getLanes(), heads = problem.getKvHeads();
+    int64_t slots = 32 / lanes, heads = problem.getKvHeads();
     if (slots > 1) {
-      head = math.add(math.mul(head, slots), Value(SlotIndexOp::create(b, loc, config.getLanes())));
+      head = math.add(math.mul(head, slots), Value(SlotIndexOp::create(b, loc, lanes)));
       if (heads % slots) // slots without a head compute the last one's, and write the same
         head = math.min(head, heads - 1);
     }
-    kvHead = math.named(head, "kv_head");
+    kvHead = math.named(math.mul(head, kvHeads), "kv_head");
     h = group == 1 ? kvHead : math.named(math.mul(kvHead, group), "h");
     bool packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
     sequences = packed ? math.named(math.max(arg("batch"), 1), "sequences") : arg("batch");
   }
+
+  void findKeys() { k = keyPointer("k"), v = keyPointer("v"), dk = keyPointer("dk"), dv = keyPointer("dv"); }
 
   /// Of a batch of 0 a packed side may have padding to write; a dense one has a length, and no rows.
   void leaveNoRowsWithoutSequences() {
@@ -88,32 +95,33 @@ private:
   /// As many keys as rows hold weights of: all that are expected, in whole turns of the lanes.
   int64_t heldKeys() {
     int64_t keys = std::clamp<int64_t>(problem.expectedKeys().value_or(16), 1, 64);
-    return llvm::alignTo(keys, std::max<int64_t>(config.getLanes(), config.getKvTile()));
+    return llvm::alignTo(keys, std::max<int64_t>(lanes, config.getKvTile()));
   }
 
   //===------------------------------------------------------------------===//
   // Places
   //===------------------------------------------------------------------===//
 
-  int64_t rows() { return config.getQTile(); }
-  int64_t keys() { return config.getKvTile(); }
+  // Of strips, which beside a tile are for what does not fit it.
+  int64_t rows() { return config.getBySequence() ? 1 : config.getQTile(); }
+  int64_t keys() { return config.getBySequence() ? 1 : config.getKvTile(); }
   Value strip(const char *name, int64_t rows, int64_t cols, bool data) {
-    return place(name, StripType::get(b.getContext(), rows, cols, data ? problem.getDtype() : Type(b.getF32Type()),
-                                      config.getLanes()));
+    return place(name, StripType::get(b.getContext(), rows, cols, data ? problem.getDtype() : Type(b.getF32Type()), lanes));
   }
   Value scores(const char *name) {
-    return place(name, ScoresType::get(b.getContext(), rows(), keys(), config.getLanes()));
+    return place(name, ScoresType::get(b.getContext(), rows(), keys(), lanes));
   }
 
   /// Of a walk: rows, keys, and scores of both.
   struct Places {
     Value Q, dO, row, K, V, s, dp;
+    Value weighted; ///< probabilities times how scores change with products: another place than s if they do not change alike
   };
   Places declare() {
     Places p;
     p.Q = strip("Q", rows(), problem.getDimQk(), false);
     p.dO = strip("dO", rows(), problem.getDimV(), false);
-    p.row = place("row", StripRowsType::get(b.getContext(), rows(), config.getLanes()));
+    p.row = place("row", StripRowsType::get(b.getContext(), rows(), lanes));
     p.K = strip("K", keys(), problem.getDimQk(), true);
     p.V = strip("V", keys(), problem.getDimV(), true);
     p.s = scores("s");
@@ -156,7 +164,8 @@ private:
       delta = deltaPointer(row);
     else if (args.contains("dlse"))
       gradLse = statisticPointer("dlse", row, batch, h);
-    LoadStatisticsOp::create(b, loc, p.row, statisticPointer("lse", row, batch, h), gradLse, delta, left);
+    LoadStatisticsOp::create(b, loc, p.row, statisticPointer("lse", row, batch, h), /*stride=*/Value(), gradLse,
+                             /*grad_stride=*/Value(), delta, left);
   }
   void fetchKeys(const Places &p, Index k0) {
     Value left = math.value(math.sub(scope.lenK, k0));
@@ -164,15 +173,47 @@ private:
     FetchOp::create(b, loc, p.V, at("v", v, k0), stride("v"), left);
   }
   /// Probabilities, and gradients of them.
-  void weigh(const Places &p, Index q0, Index k0) {
+  void weigh(Places &p, Index q0, Index k0) {
     KeyWalk walk(problem.getMask(), scope);
     WaitOp::create(b, loc, MmaQkOp::create(b, loc, p.s, p.Q, p.K, problem.scaleOrDefault() < 0, /*late=*/false).getToken());
     WaitOp::create(b, loc, MmaQkOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*late=*/false).getToken());
     auto keep = KeepOp::create(b, loc, p.s, math.value(q0), math.value(k0), /*turned=*/false);
     buildTests(walk, keep.getBody());
-    ProbabilitiesOp::create(b, loc, p.s, p.row, math.value(q0), math.value(k0), /*weighted=*/Value(),
-                            b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr());
+    becomeProbabilities(p, p.row, math.value(q0), math.value(k0));
   }
+
+  /// Those of `p.s`; sets `p.weighted`.
+  void becomeProbabilities(Places &p, Value statistics, Value q0, Value k0) {
+    auto op = ProbabilitiesOp::create(b, loc, p.s, statistics, q0, k0, /*weighted=*/Value(),
+                                      b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr());
+    Value place = p.weighted;
+    p.weighted = p.s;
+    if (problem.getModifiers().empty())
+      return;
+    Block &block = op.getModify().emplaceBlock();
+    Type i32 = b.getI32Type(), f32 = b.getF32Type();
+    block.addArguments({f32, i32, i32, i32, f32}, SmallVector<Location>(5, loc));
+    OpBuilder inside = OpBuilder::atBlockEnd(&block), before(op);
+    MaskScope sequence = scope;
+    bool packs = isa<PairsType>(q0.getType());
+    if (packs) // a row's head is its own
+      sequence.head = block.addArgument(i32, loc);
+    ScoreScope of = scoreScope(sequence, packs ? inside : before, inside, Index(block.getArgument(1)),
+                               Index(block.getArgument(2)), Index(block.getArgument(3)), block.getArgument(4));
+    Value slope;
+    Score score = modified(of, block.getArgument(0), slope);
+    YieldOp::create(inside, loc, ValueRange{score.value, slope ? slope : of.each.constant(1)});
+    op.setScale(APFloat(score.factor));
+    if (!slope)
+      return;
+    if (!place || place == p.s) {
+      before.setInsertionPointAfter(p.s.getDefiningOp());
+      place = PlaceOp::create(before, loc, p.s.getType(), "weighted");
+    }
+    op.getWeightedMutable().assign(place);
+    p.weighted = place;
+  }
+  Value apart(const Places &p) { return p.weighted == p.s ? Value() : p.weighted; }
   void accumulate(Value acc, Value weights, Value rows) {
     WaitOp::create(b, loc, MmaPvOp::create(b, loc, acc, weights, rows, /*guarded=*/false, Value()).getToken());
   }
@@ -183,15 +224,15 @@ private:
   FloatAttr factor() { return b.getF64FloatAttr(problem.scaleOrDefault()); }
 
   /// dQ and delta of the rows from `q0` on; `each` gets the keys of a step.
-  void walkKeys(const Places &p, Value dQ, Value pK, Index q0, llvm::function_ref<void(Index)> each) {
+  void walkKeys(Places &p, Value dQ, Value pK, Index q0, llvm::function_ref<void(Index)> each) {
     ClearOp::create(b, loc, dQ);
     ClearOp::create(b, loc, pK);
     loop("k0", scope.lenK, keys(), [&](Index k0) {
       fetchKeys(p, k0);
       weigh(p, q0, k0);
-      SumGradsOp::create(b, loc, p.dp, p.s, p.row);
+      SumGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
       accumulate(dQ, p.dp, p.K);
-      accumulate(pK, p.s, p.K);
+      accumulate(pK, p.weighted, p.K);
       each(k0);
     });
     TakeDeltaOp::create(b, loc, dQ, pK, p.row, factor());
@@ -202,15 +243,92 @@ private:
   // The computation
   //===------------------------------------------------------------------===//
 
+  /// All rows, those of the heads of a group among them, and all keys are in one tile.
+  void computeTile() {
+    MLIRContext *context = b.getContext();
+    int64_t rows = config.getQTile(), keys = config.getKvTile(), warps = config.getWarps();
+    int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
+    auto shared = [&](const char *name, int64_t rows, int64_t cols) { // see ForwardKernel
+      return place(name, SharedType::get(context, rows, cols, problem.getDtype(), cols + 8));
+    };
+    auto frag = [&](const char *name, int64_t rows, int64_t cols) {
+      return place(name, FragType::get(context, rows, cols, warps));
+    };
+    int64_t heads = config.getPackHeads();
+    auto strideOf = [&](StringRef tensor, int64_t heads) {
+      return pairs(heads, stride(tensor), args[(tensor + "_head").str()]);
+    };
+    auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
+    scope.head = h;
+    Places p;
+    p.Q = shared("Q", rows, colsQk), p.dO = shared("dO", rows, colsV);
+    p.K = shared("K", keys, colsQk), p.V = shared("V", keys, colsV);
+    p.row = place("stats", StatisticsType::get(context, rows));
+    p.s = frag("s", rows, keys), p.dp = frag("dp", rows, keys);
+    Value P = shared("P", rows, keys), dS = shared("dS", rows, keys);
+
+    Value live = math.value(math.mul(lenQ, heads)), there = math.value(math.mul(scope.lenK, kvHeads));
+    SmallVector<Value> copied;
+    auto copy = [&](Value place, Value from, Value stride, Value rows, int64_t dim) {
+      copied.push_back(CopyAsyncOp::create(b, loc, place, from, stride, rows, dim, Value()));
+    };
+    copy(p.Q, rowPointer("q", firstQuery, batch, h), strideOf("q", heads), live, problem.getDimQk());
+    copy(p.K, k, strideOf("k", kvHeads), there, problem.getDimQk());
+    copy(p.dO, rowPointer("do", firstQuery, batch, h), strideOf("do", heads), live, problem.getDimV());
+    copy(p.V, v, strideOf("v", kvHeads), there, problem.getDimV());
+    auto statisticStride = [&](StringRef tensor) {
+      return heads == 1 ? Value() : pairs(heads, wide(int64_t(1)), args[(tensor + "_head").str()]);
+    };
+    Value gradLse = args.contains("dlse") ? statisticPointer("dlse", firstQuery, batch, h) : Value();
+    LoadStatisticsOp::create(b, loc, p.row, statisticPointer("lse", firstQuery, batch, h), statisticStride("lse"),
+                             gradLse, gradLse ? statisticStride("dlse") : Value(), /*delta=*/Value(), live);
+    WaitOp::create(b, loc, copied);
+    double scale = problem.scaleOrDefault();
+    if (scale < 0)
+      NegateOp::create(b, loc, p.Q);
+
+    wait(MmaQkOp::create(b, loc, p.s, p.Q, p.K, /*negated=*/false, /*late=*/false).getToken());
+    Value q0 = pairs(heads, math.value(0), math.value(h));
+    KeyWalk walk(problem.getMask(), scope);
+    auto keep = KeepOp::create(b, loc, p.s, q0, pairs(kvHeads, math.value(0), math.value(0)), /*turned=*/false);
+    buildTests(walk, keep.getBody());
+    becomeProbabilities(p, p.row, q0, math.value(0));
+    wait(MmaQkOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*late=*/false).getToken());
+    // What is rounded lies where V was, or what was rounded before. And without barriers the GPU's compiler would
+    // have all three sums in registers at once.
+    auto ofKeys = [&](const char *name, Value weights, Value rows, int64_t cols, FloatAttr by, StringRef tensor,
+                      Value to, int64_t dim) {
+      Value acc = frag(name, keys, cols);
+      wait(MmaTnOp::create(b, loc, acc, weights, rows).getToken());
+      if (by)
+        ScaleOp::create(b, loc, acc, by);
+      StoreOp::create(b, loc, to, strideOf(tensor, kvHeads), acc, there, there, dim);
+    };
+    BarrierOp::create(b, loc);
+    RoundOp::create(b, loc, P, p.s);
+    ofKeys("dV", P, p.dO, colsV, FloatAttr(), "dv", dv, problem.getDimV());
+    RowGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
+    BarrierOp::create(b, loc);
+    RoundOp::create(b, loc, dS, p.dp);
+    Value dQ = frag("dQ", rows, colsQk);
+    ClearOp::create(b, loc, dQ);
+    wait(MmaPvOp::create(b, loc, dQ, p.dp, p.K, /*guarded=*/false, Value()).getToken());
+    ScaleOp::create(b, loc, dQ, factor());
+    StoreOp::create(b, loc, rowPointer("dq", firstQuery, batch, h), strideOf("dq", heads), dQ, live, live, problem.getDimQk());
+    BarrierOp::create(b, loc);
+    // Q has the sign of the scale by now.
+    ofKeys("dK", dS, p.Q, colsQk, b.getF64FloatAttr(std::abs(scale)), "dk", dk, problem.getDimQk());
+  }
+
   void computeAtOnce(int64_t held) {
     Places p = declare();
     scope.head = h;
     Value dQ = strip("dQ", rows(), problem.getDimQk(), false), pK = strip("pK", rows(), problem.getDimQk(), false);
-    Value weights = place("weights", WeightsType::get(b.getContext(), rows(), held, config.getLanes()));
+    Value weights = place("weights", WeightsType::get(b.getContext(), rows(), held, lanes));
     fetchRows(p, 0, /*withDelta=*/false);
     Value dV = strip("dV", keys(), problem.getDimV(), false);
     walkKeys(p, dQ, pK, 0, [&](Index k0) {
-      HoldWeightsOp::create(b, loc, weights, p.s, p.dp, math.value(k0));
+      HoldWeightsOp::create(b, loc, weights, p.weighted, p.dp, math.value(k0));
       ClearOp::create(b, loc, dV);
       MmaTurnedOp::create(b, loc, dV, p.s, p.dO);
       storeRows("dv", dv, dV, k0, scope.lenK, problem.getDimV());
@@ -239,6 +357,20 @@ private:
     scope.head = h = first;
   }
 
+  /// The kv heads of the tile, one after the other.
+  void eachKvHead(llvm::function_ref<void()> body) {
+    if (kvHeads == 1)
+      return body();
+    Index first = kvHead, firstHead = h;
+    loop("side", kvHeads, 1, [&](Index side) {
+      kvHead = math.named(math.add(first, side), "own_kv_head");
+      h = math.mul(kvHead, group);
+      findKeys();
+      body();
+    });
+    kvHead = first, h = firstHead;
+  }
+
   void computeInTwo() {
     Places p = declare();
     eachHead([&] {
@@ -260,7 +392,7 @@ private:
           fetchRows(p, q0, /*withDelta=*/true);
           weigh(p, q0, k0);
           MmaTurnedOp::create(b, loc, dV, p.s, p.dO);
-          GradScoresOp::create(b, loc, p.dp, p.s, p.row, /*turned=*/UnitAttr());
+          GradScoresOp::create(b, loc, p.dp, p.weighted, p.row, /*turned=*/UnitAttr());
           MmaTurnedOp::create(b, loc, dK, p.dp, p.Q);
         });
       });
@@ -281,14 +413,15 @@ private:
   /// Rows of a packed side that belong to no sequence: behind this one, and, shared out among
   /// all warps of these heads, before the first and behind the last.
   void storePadding(StringRef side, LayoutAttr layout, Index first, Index length,
-                    ArrayRef<std::pair<const char *, int64_t>> tensors, int64_t heads) {
+                    ArrayRef<std::pair<const char *, int64_t>> tensors, Index firstHead, int64_t heads) {
     if (!layout.isPacked())
       return;
     Value offsets = offsetsOf(side, layout);
+    Index head = firstHead;
     auto pad = [&](Index begin, Index end, Index step) {
       for (auto [tensor, dim] : tensors)
-        PadRowsOp::create(b, loc, rowPointer(tensor, 0, batch, heads == 1 ? kvHead : h), stride(tensor),
-                          math.value(begin), math.value(end), math.value(step), dim, config.getLanes());
+        PadRowsOp::create(b, loc, rowPointer(tensor, 0, batch, head), stride(tensor),
+                          math.value(begin), math.value(end), math.value(step), dim, lanes);
     };
     auto all = [&] {
       if (layout.getPadded()) {
@@ -298,12 +431,19 @@ private:
       }
       pad(math.add(load(offsets, arg("batch")), batch), arg(("total_" + side).str()), sequences);
     };
-    heads == 1 ? all() : eachHead(all);
+    if (heads == 1)
+      return all();
+    loop("member", heads, 1, [&](Index member) {
+      head = math.named(math.add(firstHead, member), "head");
+      all();
+    });
   }
 
   ConfigAttr config;
-  int64_t groups; ///< of kv heads, one a warp
+  int64_t groups; ///< of kv heads, one a warp or block
+  int64_t kvHeads; ///< side by side in a tile
   int64_t group;  ///< query heads of a kv head
+  int64_t lanes;  ///< of a strip
   Index sequences = 0;
   Value k, v, dk, dv; ///< the sequence's first
 };
@@ -318,7 +458,8 @@ void attn::writeStreamingBackward(BackwardOp backward, StringRef target, ConfigA
     tensors.push_back("dlse");
   KernelGrid grid;
   grid.packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
-  grid.heads = llvm::divideCeil(int64_t(problem.getKvHeads()), 32 / config.getLanes());
+  int64_t slots = config.getBySequence() ? kvHeadsOf(problem, config) : 32 / config.getLanes();
+  grid.heads = llvm::divideCeil(int64_t(problem.getKvHeads()), slots);
   grid.tiles = b.getI64IntegerAttr(1);
   auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/false, [](StringRef) { return 0; });
   KernelOp kernel = arguments.makeKernel(b, backward.getLoc(), backward.getSymName(), target, grid, config);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Where sequences are a few rows long, time is that of reading them. A warp owns rows of
-// one sequence, each of its groups of lanes a head of them; nobody waits for anybody. How
-// long sequences are expected to be says how many warps one gets; longer ones are as
-// right, each warp then takes several turns.
+// one sequence, each of its groups of lanes a head of them; nobody waits for anybody. Where
+// rows are enough for matrix units, a block owns a tile of them (`by_sequence`). How long
+// sequences are expected to be says how many warps or blocks one gets; longer ones are as
+// right, each then takes several turns.
 //
 #include "StreamingKernel.h"
 #include "ForwardBody.h"
@@ -14,7 +15,11 @@ using namespace attn;
 using namespace attn::tile;
 
 /// Heads, or groups of packed heads, that a warp has side by side.
-static int64_t slotsOf(ConfigAttr config) { return 32 / config.getLanes(); }
+static int64_t slotsOf(ConfigAttr config) { return config.hasStrips() ? 32 / config.getLanes() : 1; }
+
+int64_t attn::kvHeadsOf(ProblemOp problem, ConfigAttr config) {
+  return std::max<int64_t>(1, config.getPackHeads() * problem.getKvHeads() / problem.getHeads());
+}
 
 KernelGrid attn::streamingGrid(ProblemOp problem, ConfigAttr config) {
   int64_t heads = problem.getHeads() / config.getPackHeads();
@@ -32,7 +37,8 @@ namespace {
 class StreamingKernel : ForwardBody {
 public:
   StreamingKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config)
-      : ForwardBody(problem, kernel, config), groups(kernel.getHeads()), tiles(*kernel.getTiles()) {}
+      : ForwardBody(problem, kernel, config), groups(kernel.getHeads()), tiles(*kernel.getTiles()),
+        kvHeads(kvHeadsOf(problem, config)) {}
 
   void build() {
     declarePlaces();
@@ -62,9 +68,22 @@ public:
 
 private:
   void declarePlaces() {
-    int64_t rows = config.getQTile(), keys = config.getKvTile(), lanes = config.getLanes();
+    int64_t rows = config.getQTile(), keys = config.getKvTile(), lanes = config.getLanes(), warps = config.getWarps();
     MLIRContext *context = b.getContext();
     Type f32 = b.getF32Type(), dtype = problem.getDtype();
+    if (!config.hasStrips()) {
+      int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
+      auto shared = [&](const char *name, int64_t rows, int64_t cols) { // see ForwardKernel
+        return place(name, SharedType::get(context, rows, cols, dtype, cols + 8));
+      };
+      Q = shared("Q", rows, colsQk);
+      K = shared("K", keys, colsQk);
+      V = shared("V", keys, colsV);
+      s = place("s", FragType::get(context, rows, keys, warps));
+      acc = place("acc", FragType::get(context, rows, colsV, warps));
+      row = place("row", RowsType::get(context, rows, warps));
+      return;
+    }
     Q = place("Q", StripType::get(context, rows, problem.getDimQk(), f32, lanes));
     K = place("K", StripType::get(context, keys, problem.getDimQk(), dtype, lanes));
     V = place("V", StripType::get(context, keys, problem.getDimV(), dtype, lanes));
@@ -73,9 +92,10 @@ private:
     row = place("row", StripRowsType::get(context, rows, lanes));
   }
 
-  /// Warps that read the same keys follow each other, and so do those that read the same rows.
+  /// Warps, or blocks, that read the same keys follow each other, and so do those that read the same rows.
   void findUnit() {
-    Index unit = Value(UnitIndexOp::create(b, loc));
+    Index unit = config.hasStrips() ? Index(Value(UnitIndexOp::create(b, loc)))
+                                    : Index(Value(BlockIndexOp::create(b, loc, Value())));
     tile = tiles == 1 ? Index(0) : math.named(math.rem(unit, tiles), "tile");
     Index rest = math.floorDiv(unit, tiles);
     Index group = groups == 1 ? Index(0) : math.rem(rest, groups);
@@ -111,19 +131,18 @@ private:
     Index rows = math.named(math.min(math.sub(lenQ, q0), queries), "rows");
     Index writeRows = extent == lenQ ? rows : math.named(math.min(math.sub(extent, q0), queries), "write_rows");
     Index row0 = math.named(math.add(first, q0), "row0");
-    Value live = rowsToDo(rows), written = rowsToDo(writeRows);
-    FetchOp::create(b, loc, Q, rowPointer("q", row0, batch, h), strideOf("q"), live);
     ClearOp::create(b, loc, acc);
     ClearOp::create(b, loc, row);
     if (extent == lenQ) {
-      walkKeys(rows);
+      walkKeys(row0, rows);
     } else { // rows of padding see nothing
       OpBuilder::InsertionGuard guard(b);
       auto sees = scf::IfOp::create(b, loc, math.value(math.lt(0, rows)));
       b.setInsertionPoint(sees.thenBlock(), sees.thenBlock()->begin());
-      walkKeys(rows);
+      walkKeys(row0, rows);
     }
     NormalizeOp::create(b, loc, acc, row);
+    Value live = rowsToDo(rows), written = rowsToDo(writeRows);
     StoreOp::create(b, loc, rowPointer("o", row0, batch, h), strideOf("o"), acc, live, written, problem.getDimV());
     if (problem.hasLse())
       StoreLseOp::create(b, loc, lsePointer(row0, batch, h), lseStride(), row, live, written);
@@ -136,28 +155,53 @@ private:
   }
   Value lseStride() { return perRow(wide(int64_t(1)), args["lse_head"]); }
 
-  void walkKeys(Index rows) {
+  void walkKeys(Index row0, Index rows) {
+    if (Value copied = bring(Q, rowPointer("q", row0, batch, h), strideOf("q"), rowsToDo(rows), problem.getDimQk())) {
+      WaitOp::create(b, loc, copied);
+      if (problem.scaleOrDefault() < 0)
+        NegateOp::create(b, loc, Q);
+    }
     KeyWalk walk(problem.getMask(), scope);
-    KvLoopOp loop = createLoop(walk.runs(math, {q0, math.add(q0, rows)}, config.getKvTile()));
+    int64_t keysOfTile = config.getKvTile() / kvHeads;
+    SmallVector<KeyRun> runs = walk.runs(math, {q0, math.add(q0, rows)}, keysOfTile);
+    if (kvHeads > 1) // which never see all that is in a tile
+      for (KeyRun &run : runs)
+        for (SmallVector<int64_t> &tests : run.tests)
+          tests = walk.numbers();
+    KvLoopOp loop = createLoop(runs);
     if (!loop)
       return;
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&loop.getBody().front());
-    Index k0 = math.named(math.mul(Index(loop.getTile()), config.getKvTile()), "k0");
-    Value left = math.value(math.sub(scope.lenK, k0));
-    auto fetch = [&](Value place, StringRef tensor, Value base) {
-      Value stride = args[(tensor + "_row").str()];
-      FetchOp::create(b, loc, place, AdvanceOp::create(b, loc, base, mul(wide(k0), stride)), stride, left);
+    Index k0 = math.named(math.mul(Index(loop.getTile()), keysOfTile), "k0");
+    Value left = math.value(math.mul(math.sub(scope.lenK, k0), kvHeads));
+    auto fetch = [&](Value place, StringRef tensor, Value base, int64_t dim) {
+      Value stride = args[(tensor + "_row").str()], from = AdvanceOp::create(b, loc, base, mul(wide(k0), stride));
+      return bring(place, from, pairs(kvHeads, stride, args[(tensor + "_head").str()]), left, dim);
     };
-    fetch(K, "k", keys);
-    fetch(V, "v", values); // both under way before anything is computed
-    WaitOp::create(b, loc, MmaQkOp::create(b, loc, s, Q, K, problem.scaleOrDefault() < 0, /*late=*/false).getToken());
+    Value copied = fetch(K, "k", keys, problem.getDimQk());
+    if (copied)
+      WaitOp::create(b, loc, copied);
+    else
+      fetch(V, "v", values, problem.getDimV()); // both under way before anything is computed
+    bool negated = config.hasStrips() && problem.scaleOrDefault() < 0;
+    WaitOp::create(b, loc, MmaQkOp::create(b, loc, s, Q, K, negated, /*late=*/false).getToken());
     double scale = modifyScores(loop, k0);
-    auto keep = KeepOp::create(b, loc, s, origin, math.value(k0));
+    auto keep = KeepOp::create(b, loc, s, origin, pairs(kvHeads, math.value(k0), math.value(0)));
     SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), UnitAttr());
+    if (copied)
+      WaitOp::create(b, loc, fetch(V, "v", values, problem.getDimV()));
     WaitOp::create(b, loc, MmaPvOp::create(b, loc, acc, s, V, /*guarded=*/true, Value()).getToken());
     YieldOp::create(b, loc, ValueRange());
     buildTests(walk, keep.getBody());
+  }
+
+  /// Asks for rows; the token of those that are not for registers.
+  Value bring(Value place, Value from, Value stride, Value rows, int64_t dim) {
+    if (!config.hasStrips())
+      return CopyAsyncOp::create(b, loc, place, from, stride, rows, dim, Value());
+    FetchOp::create(b, loc, place, from, stride, rows);
+    return {};
   }
 
   /// Rows before the first and behind the last sequence, of which there may be many: shared
@@ -165,21 +209,24 @@ private:
   void storePadding() {
     LayoutAttr layout = problem.getQLayout();
     Value offsets = args[layout.getPadded() ? "padded_offsets_q" : "cu_seqlens_q"];
-    Index own = math.add(math.mul(batch, tiles), tile), step = math.mul(sequences, tiles);
+    int64_t warps = config.hasStrips() ? 1 : config.getWarps(), lanes = config.hasStrips() ? config.getLanes() : 32;
+    Index own = math.add(math.mul(batch, tiles), tile), step = math.mul(sequences, tiles * warps);
+    if (warps > 1) // of this block
+      own = math.add(math.mul(own, warps), rem(Value(UnitIndexOp::create(b, loc)), warps));
     auto pad = [&](Index begin, Index end) {
       Value from = math.value(math.add(begin, own)), to = math.value(end), by = math.value(step);
-      PadRowsOp::create(b, loc, rowPointer("o", 0, batch, h), strideOf("o"), from, to, by, problem.getDimV(),
-                        config.getLanes());
+      PadRowsOp::create(b, loc, rowPointer("o", 0, batch, h), strideOf("o"), from, to, by, problem.getDimV(), lanes);
       if (problem.hasLse())
-        PadRowsOp::create(b, loc, lsePointer(0, batch, h), lseStride(), from, to, by, 1, config.getLanes());
+        PadRowsOp::create(b, loc, lsePointer(0, batch, h), lseStride(), from, to, by, 1, lanes);
     };
     if (layout.getPadded())
       pad(0, math.named(load(offsets, 0), "begin_all"));
     pad(math.named(load(offsets, arg("batch")), "end_all"), arg("total_q"));
   }
 
-  int64_t groups; ///< of heads, one a warp
-  int64_t tiles;  ///< warps that share the rows of a sequence
+  int64_t groups; ///< of heads, one a warp or block
+  int64_t tiles;  ///< warps or blocks that share the rows of a sequence
+  int64_t kvHeads; ///< side by side in a tile
   Value Q, K, V, acc, row;
   Value keys, values;       ///< the sequence's first
   std::optional<Cond> live; ///< does the slot have a head?

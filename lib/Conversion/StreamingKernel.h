@@ -6,15 +6,17 @@
 
 namespace attn {
 
-/// The grid of a kernel of `problem` with a config of lanes.
+/// The kv heads that a config packs into a tile.
+int64_t kvHeadsOf(ProblemOp problem, tile::ConfigAttr config);
+
+/// The grid of a kernel of `problem` with a config of lanes or by_sequence.
 KernelGrid streamingGrid(ProblemOp problem, tile::ConfigAttr config);
 
 /// Writes the body of `kernel`, which has that grid: the program of one warp, for the
-/// query rows of a few heads of one sequence.
+/// query rows of a few heads of one sequence, or that of one block, for a tile of them.
 void writeStreaming(ProblemOp problem, tile::KernelOp kernel, tile::ConfigAttr config);
 
-/// The same of a backward pass without score modifiers: all rows and keys of a sequence,
-/// one kernel for all gradients.
+/// The same of a backward pass: all rows and keys of a sequence, one kernel for all gradients.
 void writeStreamingBackward(BackwardOp backward, llvm::StringRef target, tile::ConfigAttr config);
 
 } // namespace attn

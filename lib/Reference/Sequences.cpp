@@ -63,13 +63,18 @@ MaskScope Sequences::scope(int64_t sequence, int64_t head) const {
   scope.load = [this, sequence, head](unsigned operand, Index position) {
     return Index::runtime(load(operand, position.getNumber(), sequence, head));
   };
-  scope.extremes = [this, sequence, head](unsigned operand, Interval positions) -> std::optional<Interval> {
+  scope.extremes = [this, sequence, head](unsigned operand, Interval positions) -> std::optional<EntryRange> {
+    std::optional<int32_t> hidden = arrays[operand].second.hidden;
     int64_t least = INT32_MAX, largest = INT32_MIN;
+    bool whole = true;
     for (int64_t i = positions.lo.getNumber(); i < positions.hi.getNumber(); ++i) {
       int64_t entry = load(operand, i, sequence, head);
-      least = std::min(least, entry), largest = std::max(largest, entry);
+      if (entry == hidden)
+        whole = false;
+      else
+        least = std::min(least, entry), largest = std::max(largest, entry);
     }
-    return Interval{Index::runtime(least), Index::runtime(largest)};
+    return EntryRange{Index::runtime(least), Index::runtime(largest), Cond::runtime(whole)};
   };
   return scope;
 }

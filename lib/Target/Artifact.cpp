@@ -50,7 +50,7 @@ std::optional<rt::Artifact> attn::toArtifact(KernelOp kernel) {
                    int(config.getSplits()),
                    kernel.getKeys(),
                    int(kernel.getTiles().value_or(0)),
-                   int(config.getWarps())};
+                   config.hasStrips() ? int(config.getWarps()) : 1};
   std::string text;
   llvm::raw_string_ostream(text) << config;
   artifact.notes.emplace_back("tile.config", text);

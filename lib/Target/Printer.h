@@ -87,6 +87,9 @@ private:
   void print(tile::FetchOp op);
   void print(tile::PadRowsOp op);
   void print(tile::LoadStatisticsOp op);
+  // Visits.
+  void print(tile::EntryRangeOp op);
+  void print(tile::SelectTilesOp op);
   // Segments.
   void print(tile::TokensOp op);
   void print(tile::RowIndexOp op);

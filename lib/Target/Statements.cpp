@@ -29,7 +29,7 @@ void Printer::printBlock(Block &block) {
   for (Operation &op : block)
     printOp(&op);
   indent -= 2;
-  if (!isa<ModifyOp, WeighOp, KeepOp, RepairOp, ProbabilitiesOp>(block.getParentOp())) // its result is yet to be printed
+  if (!isa<ModifyOp, WeighOp, KeepOp, RepairOp, ProbabilitiesOp, SelectTilesOp>(block.getParentOp())) // its result is yet to be printed
     names.close(mark);
 }
 
@@ -57,11 +57,16 @@ void Printer::printOp(Operation *op) {
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, ShareOp, MmaTnOp, AddSumOp,
             LoadSumOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
-            PairSegmentsOp, ListTilesOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
+            PairSegmentsOp, ListTilesOp, EntryRangeOp, SelectTilesOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
       .Case([&](SyncWarpOp) { line() << "attn::sync_warp();\n"; })
       .Case([&](SumGradsOp o) {
-        line() << "attn::sum_grads(" << name(o.getGrad()) << ", " << name(o.getP()) << ", " << name(o.getRow()) << ");\n";
+        line() << "attn::sum_grads(" << name(o.getGrad()) << ", " << name(o.getP()) << ", " << name(o.getRow());
+        os << (o.getWeighted() ? ", " + name(o.getWeighted()).str() : "") << ");\n";
+      })
+      .Case([&](RowGradsOp o) {
+        line() << "attn::row_grads(" << name(o.getGrad()) << ", " << name(o.getP()) << ", " << name(o.getStatistics());
+        os << (o.getWeighted() ? ", " + name(o.getWeighted()).str() : "") << ");\n";
       })
       .Case([&](TakeDeltaOp o) {
         line() << "attn::take_delta(" << name(o.getAcc()) << ", " << name(o.getWeights()) << ", " << name(o.getRow())
@@ -83,6 +88,7 @@ void Printer::printOp(Operation *op) {
                << ");\n";
       })
       .Case([&](EndSumsOp) { line() << "attn::end_sums();\n"; })
+      .Case([&](SetOp o) { printCall("set", o.getOperands(), ");\n"); })
       .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
       .Case([&](TakeTurnOp) { line() << "attn::take_turn();\n"; })
       .Case([&](PassTurnOp) { line() << "attn::pass_turn();\n"; })
@@ -202,9 +208,10 @@ void Printer::print(FetchOp op) {
 
 void Printer::print(LoadStatisticsOp op) {
   Value known = op.getGradLse() ? op.getGradLse() : op.getDelta();
-  line() << "attn::load_statistics(" << names.of(op.getRow()) << ", " << expr(op.getLse()) << ", "
-         << (known ? expr(known) : "nullptr") << ", " << (op.getGradLse() ? "-1.f" : "1.f") << ", " << expr(op.getRows())
-         << ");\n";
+  std::string stride = op.getStride() ? expr(op.getStride()) : "1ll";
+  line() << "attn::load_statistics(" << names.of(op.getRow()) << ", " << expr(op.getLse()) << ", " << stride << ", "
+         << (known ? expr(known) : "nullptr") << ", " << (op.getGradStride() ? expr(op.getGradStride()) : stride) << ", "
+         << (op.getGradLse() ? "-1.f" : "1.f") << ", " << expr(op.getRows()) << ");\n";
 }
 
 void Printer::print(PadRowsOp op) {
@@ -381,6 +388,8 @@ void Printer::print(scf::IfOp op) {
 static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
   if (kernel.hasRows())
     return !llvm::all_of(arg.getUsers(), [](Operation *user) { return isa<TokensOp>(user); });
+  if (llvm::any_of(arg.getUsers(), llvm::IsaPred<SetOp, SelectTilesOp>))
+    return true;
   bool backward = kernel.getArg("statistics") || kernel.getArg("dq_sum"); // reads what a forward pass left
   if (backward && name == "statistics") // of several kernels only the first writes it; one that streams leaves delta there
     return kernel.isStreaming() ||
@@ -439,7 +448,8 @@ void Printer::print(KernelOp kernel) {
   rolled = hopper || (kernel.isStreaming() && kernel.getTarget() != "cpu");
   os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << ", " << kernel.getConfig() << "\n#include \""
      << (kernel.hasRows()       ? "attn/rows.h"
-         : kernel.isStreaming() ? "attn/strip.h"
+         : kernel.getConfig().hasStrips() ? "attn/strip.h"
+         : kernel.isStreaming() ? "attn/short.h"
          : hopper               ? "attn/hopper.h"
                                 : "attn/tile.h")
      << "\"\n\n";

@@ -52,10 +52,10 @@ attn.problem @prefix_lm mask(#attn.or<#attn.prefix<"prefix_lengths">, #attn.caus
 attn.problem @sinks mask(#attn.and<#attn.or<#attn.prefix<4>, #attn.band<left = 127, right = 0>>, #attn.causal>)
   layout(bshd) heads(8) dims(64) dtype(bf16)
 
-// Documents: nothing is known of a tile, each is tested; ids are read for each row and key.
-// CHECK-LABEL: tile.kernel @document
+// Documents: ids are read for each row and key of a tile that is tested (which these are: visits.mlir).
+// CHECK-LABEL: tile.kernel @document(
 // CHECK-SAME: %segment_ids_q: !tile.ptr<i32>, %segment_ids_kv: !tile.ptr<i32>
-// CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}0, 1]] carry()
+// CHECK: tile.kv_loop [%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}] tests {{\[\[}}], [0, 1]] carry()
 // CHECK: tile.keep
 // CHECK: tile.load
 // CHECK-NOT: uniform
@@ -120,7 +120,7 @@ attn.problem @without_each mask(#attn.and<#attn.band<right = 40>, #attn.not<#att
 attn.problem @heads mask(#attn.heads<#attn.causal, #attn.band<left = 127, right = 0>>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // Arrays of heads: a line for each, which of packed sides has all tokens.
-// CHECK-LABEL: tile.kernel @of_heads
+// CHECK-LABEL: tile.kernel @of_heads(
 // CHECK: scf.if
 // CHECK: %[[TOTAL:.*]] = arith.extsi %total_q : i32 to i64
 // CHECK-NEXT: arith.muli %{{.*}}, %[[TOTAL]]
@@ -128,8 +128,8 @@ attn.problem @heads mask(#attn.heads<#attn.causal, #attn.band<left = 127, right 
 // CHECK: tile.keep
 // CHECK: tile.load %[[END]][
 attn.problem @of_heads mask(#attn.row_interval<end = "end", per_head>) layout(thd, bshd, bshd, thd) heads(8, 2) dims(64) dtype(bf16)
-// CHECK-LABEL: tile.kernel @of_kv_heads
-// CHECK-SAME: %begin: !tile.ptr<i32>, %batch: i32, %seqlen_q: i32, %total_kv: i32
+// CHECK-LABEL: tile.kernel @of_kv_heads(
+// CHECK-SAME: %begin: !tile.ptr<i32>, {{.*}}%batch: i32, %seqlen_q: i32, %total_kv: i32
 // CHECK: arith.extsi %kv_head : i32 to i64
 // CHECK: %[[TOTAL:.*]] = arith.extsi %total_kv : i32 to i64
 // CHECK-NEXT: arith.muli %{{.*}}, %[[TOTAL]]

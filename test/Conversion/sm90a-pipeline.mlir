@@ -101,7 +101,7 @@ attn.problem @sinks mask(#attn.and<#attn.or<#attn.prefix<4>, #attn.band<left = 1
   layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // Documents are read for each element, by those that compute.
-// CHECK-LABEL: tile.kernel @document
+// CHECK-LABEL: tile.kernel @document(
 // CHECK: } consumer {
 // CHECK: tile.keep
 // CHECK: tile.load %

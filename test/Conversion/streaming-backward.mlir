@@ -5,6 +5,7 @@
 // RUN: rm -rf %t && split-file %s %t
 // RUN: attn-opt %t/once.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/once.mlir
 // RUN: attn-opt %t/group.mlir -convert-attn-to-tile="target=sm_80" -canonicalize -cse | FileCheck %t/group.mlir
+// RUN: attn-opt %t/modified.mlir -convert-attn-to-tile="target=sm_80" -canonicalize -cse | FileCheck %t/modified.mlir
 // RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir
 // RUN: attn-opt %t/errors.mlir -convert-attn-to-tile -split-input-file -verify-diagnostics
 
@@ -13,6 +14,7 @@
 // RUN: attn-run %t/once.mlir --target=cpu --check --lengths-q=1,5,1 --lengths-kv=16,9,40 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/group.mlir --target=cpu --check --lengths-q=1,0,7,30 --lengths-kv=5,30,0,100 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/wide.mlir --target=cpu --check --batch=5 --seqlen-q=2 --seqlen-kv=13 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/modified.mlir --target=cpu --check --lengths-q=1,0,1,4 --lengths-kv=16,3,1,30 | FileCheck %s --check-prefix=SAME
 // SAME: dq: {{.*}}: ok
 // SAME: dk: {{.*}}: ok
 // SAME: dv: {{.*}}: ok
@@ -57,15 +59,30 @@ attn.backward @grads of(@p)
 // CHECK: scf.for %{{.*}} = %c0_i32 to %c2_i32
 // CHECK: tile.fetch %Q
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd) heads(6, 3) dims(64, 48) dtype(f16) bounds(3, 9)
-attn.backward @grads of(@p) deterministic dlse
+attn.backward @grads of(@p) deterministic dlse config(#tile.config<q_tile = 2, kv_tile = 2, warps = 4, blocks = 4, lanes = 8>)
+
+//--- modified.mlir
+// What weighs gradients is probability times derivative; what weighs dO, and adds up to delta, the probability.
+// CHECK: %weighted = tile.place "weighted" : !tile.scores<1x1, 16>
+// CHECK: tile.probabilities %s, %row at(%{{.*}}, %{{.*}}) weighted(%weighted : !tile.scores<1x1, 16>)
+// CHECK: math.tanh
+// CHECK: tile.sum_grads %dp, %s, %row weighted(%weighted : !tile.scores<1x1, 16>)
+// CHECK: tile.mma_pv %dQ, %dp, %K
+// CHECK: tile.mma_pv %pK, %weighted, %K
+// CHECK: tile.hold_weights %weights, %weighted, %dp
+// CHECK: tile.mma_turned %dV, %s, %dO
+// CHECK: tile.store_delta
+// CHECK: tile.grad_scores %dp, %{{.*}}, %row
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) score([#attn.softcap<10.0>, #attn.alibi]) bounds(1, 16)
+attn.backward @grads of(@p)
 
 //--- wide.mlir
 attn.problem @p mask(#attn.band<left = 3, right = 1>) layout(bshd) heads(3) dims(512, 264) dtype(bf16) scale(-0.1) bounds(2, 16)
 attn.backward @grads of(@p)
 
 //--- chosen.mlir
-// With score modifiers, or long, not.
-// CHECK: tile.kernel @capped({{.*}}) target("sm_90a") grid(dense heads 2 keys)
+// If long, not.
+// CHECK: tile.kernel @capped({{.*}}) target("sm_80") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 1, warps = 4, blocks = 6, lanes = 16>)
 // CHECK: tile.kernel @long({{.*}}) target("sm_90a") grid(dense heads 2 keys)
 attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(128) dtype(bf16) score([#attn.softcap<10.0>]) bounds(1, 16)
 attn.backward @capped of(@p)
@@ -73,12 +90,18 @@ attn.problem @q mask(#attn.full) layout(bshd) heads(2) dims(128) dtype(bf16) bou
 attn.backward @long of(@q)
 
 //--- errors.mlir
-attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(320) dtype(bf16) score([#attn.softcap<10.0>]) bounds(1, 16)
-// expected-error @below {{'attn.backward' op expected no score modifiers, and no config but one with lanes, for head dims beyond 256, got: dim 320}}
-attn.backward @grads of(@p)
+attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(320) dtype(bf16) bounds(1, 16)
+// expected-error @below {{'attn.backward' op expected no config but one with lanes for head dims beyond 256, got: dim 320}}
+attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>)
 
 // -----
 
-attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(64) dtype(bf16) score([#attn.softcap<10.0>]) bounds(1, 16)
-// expected-error @below {{'attn.backward' op expected neither score modifiers nor pack_heads with a config of lanes, got: #tile.config<q_tile = 1, kv_tile = 1, warps = 4, blocks = 8, lanes = 8>}}
-attn.backward @grads of(@p) config(#tile.config<q_tile = 1, kv_tile = 1, warps = 4, blocks = 8, lanes = 8>)
+attn.problem @p mask(#attn.full) layout(bshd) heads(4, 2) dims(64) dtype(bf16) bounds(1, 16)
+// expected-error @below {{'attn.backward' op expected pack_heads = 1 with a config of lanes, and all 2 query heads of a kv head packed with by_sequence, got: #tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true>}}
+attn.backward @grads of(@p) config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true>)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(64) dtype(bf16) bounds(1, 16)
+// expected-error @below {{'attn.backward' op expected head dims up to 256 and a kv_tile in multiples of 16 * warps with by_sequence, got: dim 64 with #tile.config<q_tile = 32, kv_tile = 16, warps = 2, blocks = 1, by_sequence = true>}}
+attn.backward @grads of(@p) config(#tile.config<q_tile = 32, kv_tile = 16, warps = 2, blocks = 1, by_sequence = true>)

@@ -61,6 +61,7 @@ attn.problem @dense mask(#attn.full) layout(bshd) heads(3) dims(128) dtype(bf16)
 // CHECK: tile.pad_rows %o_rows stride(%{{.*}} heads 2) from(%{{.*}}) to(%total_q)
 attn.problem @packed mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 6) dims(64) dtype(f16)
   score([#attn.softcap<10.0>]) bounds(4, 16)
+  config(#tile.config<q_tile = 4, kv_tile = 4, warps = 4, blocks = 4, pack_heads = 2, lanes = 8>)
 
 //--- wide.mlir
 attn.problem @wide mask(#attn.full) layout(thd) heads(2) dims(512, 264) dtype(bf16) outputs(o, lse) bounds(1, 16)

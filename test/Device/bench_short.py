@@ -202,6 +202,14 @@ def small_cases():
     for s in (16, 17):
         yield Case(f"d128 b2048 h16 sq{s} skv{s}", 16, 128, s * ones[:2048], s * ones[:2048])
     yield Case("d128 b2048 h16 sq2 skv4", 16, 128, 2 * ones[:2048], 4 * ones[:2048])
+    for s in (2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17):
+        yield Case(f"d128 b16384 h16 self {s}", 16, 128, s * ones[:16384], s * ones[:16384])
+    yield Case("d128 b16384 h16 self random 2..16", 16, 128, random[:16384], random[:16384])
+    yield Case("d128 b16384 h16 self 90% of 2", 16, 128, mostly2[:16384], mostly2[:16384])
+    yield Case("d128 b16384 h16 self 16 causal", 16, 128, 16 * ones[:16384], 16 * ones[:16384], mask="#attn.causal")
+    yield Case("d256 b8192 h16 self 16", 16, 256, 16 * ones[:8192], 16 * ones[:8192])
+    for s in (1, 4):
+        yield Case(f"d128 b16384 h16/4 sq{s} skv16", 16, 128, s * ones[:16384], 16 * ones[:16384], kv_heads=4)
 
 
 STRIPS = "#tile.config<q_tile = {}, kv_tile = {}, warps = 4, blocks = {}, lanes = 16>"
@@ -214,7 +222,7 @@ def crossover_cases():
             b = min(30720, (1 << 19) // (s_q + s_kv))
             ones = torch.ones(b, dtype=torch.int64)
             yield Case(f"d128 b{b} h16 sq{s_q} skv{s_kv}", 16, 128, s_q * ones, s_kv * ones)
-    for s in (4, 8, 12, 17, 20, 24, 32, 48, 64):
+    for s in (4, 8, 12, 16, 17, 20, 24, 32, 33, 40, 48, 64, 65, 96, 128, 192, 256):
         b = (1 << 18) // s
         ones = torch.ones(b, dtype=torch.int64)
         yield Case(f"d128 b{b} h16 self {s}", 16, 128, s * ones, s * ones)
@@ -237,9 +245,8 @@ def main():
         tensors = case.tensors()
         ours(case, tensors, copy, flush)
         if args.crossover:
-            for rows, keys, blocks in ((1, 4, 10), (2, 4, 6), (4, 4, 4), (4, 2, 4)):
-                if rows <= case.bounds[0]:
-                    ours(case, tensors, copy, flush, f"strips {rows}x{keys}", config=STRIPS.format(rows, keys, blocks))
+            rows = 1 if args.backward else min(4, case.bounds[0])
+            ours(case, tensors, copy, flush, "strips", config=STRIPS.format(rows, 1 if args.backward else 4, 12 - 2 * rows))
             ours(case, tensors, copy, flush, "tiles", hint=False)
         del tensors
         if not args.crossover and not args.no_peers and case.uniform and len(case.lengths_q) > 1000:

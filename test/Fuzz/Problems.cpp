@@ -69,9 +69,11 @@ static std::pair<Lengths, Lengths> lengths(Random &random, int64_t sizeClass) {
   }
 }
 
-/// Many sequences of a few rows, empty ones among them.
-static std::pair<Lengths, Lengths> shortLengths(Random &random) {
+/// Sequences of a few rows, many or a few of them, empty ones among them.
+static std::pair<Lengths, Lengths> shortLengths(Random &random, bool few) {
   int64_t count = random.pick<int64_t>({1, 3, 7, 9, random.between(2, 60), 257}), most = random.between(1, 20);
+  if (few)
+    count = random.between(1, 12);
   bool single = random.oneIn(2); // one query each, as in cross attention
   std::pair<Lengths, Lengths> both;
   for (int64_t i = 0; i < count; ++i) {
@@ -259,8 +261,10 @@ Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, ui
   Random random(kernelSeed, number + 1);
   Problem made;
   llvm::raw_string_ostream os(made.description);
-  bool isShort = problem.getBoundQ() && (number + kernelSeed) % 2;
-  auto [lengthsQ, lengthsKv] = isShort ? shortLengths(random) : lengths(random, (number + kernelSeed) % 13);
+  // Of many problems of a kernel, the later ones are all what it is for, and small.
+  bool late = number >= (computation.backward ? 4 : 13);
+  bool isShort = problem.getBoundQ() && ((number + kernelSeed) % 2 || late);
+  auto [lengthsQ, lengthsKv] = isShort ? shortLengths(random, late) : lengths(random, (number + kernelSeed) % 13);
   int64_t batch = lengthsQ.size();
   made.sizes = {batch, addSide(random, "q", problem.getQLayout(), lengthsQ, made.exact),
                 addSide(random, "kv", problem.getKLayout(), lengthsKv, made.exact)};

@@ -92,6 +92,16 @@ static std::string forFewQueries(ProblemOp problem, const Target &target, uint64
   return textOf(problem);
 }
 
+/// Tiles that sequences own.
+static tile::ConfigAttr anyBySequence(ProblemOp problem, Random &random, bool backward) {
+  int64_t group = problem.getHeads() / problem.getKvHeads(), warps = random.pick<int64_t>({1, 1, 2, 4});
+  int64_t rows = 16 * warps * random.between(1, 2), keys = 16 * warps * random.between(1, 2);
+  int64_t pack = backward || random.oneIn(2) ? group : 1;
+  if (dependsOnHead(problem.getMask()) || group > rows) // tests of a tile are of one head
+    pack = 1;
+  return tile::ConfigAttr::get(problem.getContext(), rows, keys, warps, /*blocks=*/1).withPackHeads(pack).withBySequence(true);
+}
+
 /// The problem's text with bounds on its sequences, of which most are longer, head dims up
 /// to 512, and either what the heuristic streams it with or any rows and keys at a time.
 static std::string forShortSequences(mlir::ModuleOp module, const Target &target, uint64_t kernelSeed) {
@@ -105,14 +115,17 @@ static std::string forShortSequences(mlir::ModuleOp module, const Target &target
   if (random.oneIn(4))
     problem.setDimV(8 * random.between(1, 64));
   BackwardOp backward;
-  if (backwardPass) { // streams no modified scores, and no heads in one strip
+  if (backwardPass)
     backward = *module.getOps<BackwardOp>().begin();
-    problem.removeScoreAttr();
-  }
   tile::ConfigAttr config = backwardPass ? chooseStreamedBackward(backward, target.family)
                                          : chooseConfig(problem, target.family, target.arch);
-  if (config && config.hasStrips() && random.oneIn(2))
+  if (config && (config.hasStrips() || config.getBySequence()) && random.oneIn(2))
     return textOf(module);
+  if (std::max(problem.getDimQk(), problem.getDimV()) <= 256 && random.oneIn(2)) {
+    config = anyBySequence(problem, random, backwardPass);
+    backward ? backward.setConfigAttr(config) : problem.setConfigAttr(config);
+    return textOf(module);
+  }
   int64_t group = problem.getHeads() / problem.getKvHeads(), pack = random.pick<int64_t>({1, 2, 3, 4});
   pack = group % pack || backwardPass ? 1 : pack;
   int64_t chunks = std::max(problem.getDimQk(), problem.getDimV()) / 8;

@@ -65,6 +65,9 @@ STREAMED = {  # short sequences: a bound on queries and one on keys
     "short_alibi": ("alibi", "1, 40"),
     "short_grads": ("full", "1, 16"),  # and gradients
     "few_rows_grads": ("bottom_right", "4, 16"),
+    "sides_grads": ("full", "1, 4"),  # kv heads side by side in a tile
+    "three_warps_grads": ("causal", "9, 40"),
+    "modified_grads": ("softcap_alibi", "2, 16"),
 }
 
 

@@ -33,14 +33,26 @@ struct Arrays {
   }
   size_t first(const MaskOperand &operand) const { return llvm::find(operands, operand) - operands.begin(); }
   int64_t at(unsigned operand, int64_t position) const { return data[operand].at(position); }
+
+  /// Of entries at [lo, hi): least, largest, and whether none is hidden.
+  std::array<int64_t, 3> rangeOf(unsigned operand, int64_t lo, int64_t hi) const {
+    std::array<int64_t, 3> range = {INT32_MAX, INT32_MIN, 1};
+    for (int64_t i = lo; i < hi; ++i) {
+      if (at(operand, i) == operands[operand].hidden)
+        range[2] = 0;
+      else
+        range = {std::min(range[0], at(operand, i)), std::max(range[1], at(operand, i)), range[2]};
+    }
+    return range;
+  }
 };
 
-/// An analysis as IR over (lenQ, lenK, x, y, head): emitted once, evaluated often.
+/// An analysis as IR over (lenQ, lenK, x, y, head), of tiles and two more: emitted once, evaluated often.
 class Emitted {
 public:
   Emitted(MLIRContext *context) : builder(context), loc(builder.getUnknownLoc()), math(builder, loc) {
     Type i32 = builder.getI32Type();
-    block.addArguments({i32, i32, i32, i32, i32}, SmallVector<Location>(5, loc));
+    block.addArguments(SmallVector<Type>(7, i32), SmallVector<Location>(7, loc));
     builder.setInsertionPointToEnd(&block);
   }
   Index arg(unsigned i) { return Index(Value(block.getArgument(i))); }
@@ -59,6 +71,14 @@ public:
       state.addAttribute("operand", builder.getI64IntegerAttr(operand));
       return Index(builder.create(state)->getResult(0));
     };
+    scope.extremes = [this](unsigned operand, Interval positions) -> std::optional<EntryRange> {
+      OperationState state(loc, "test.range");
+      state.addOperands({math.value(positions.lo), math.value(positions.hi)});
+      state.addTypes({builder.getI32Type(), builder.getI32Type(), builder.getI1Type()});
+      state.addAttribute("operand", builder.getI64IntegerAttr(operand));
+      Operation *range = builder.create(state);
+      return EntryRange{range->getResult(0), range->getResult(1), Cond::of(Value(range->getResult(2)))};
+    };
     return scope;
   }
 
@@ -67,6 +87,12 @@ public:
       values[arg] = x;
     for (Operation &op : block) {
       auto in = [&](unsigned i) { return values.at(op.getOperand(i)); };
+      if (op.getName().getStringRef() == "test.range") {
+        auto range = arrays.rangeOf(op.getAttrOfType<IntegerAttr>("operand").getInt(), in(0), in(1));
+        for (auto [result, value] : llvm::zip(op.getResults(), range))
+          values[result] = value;
+        continue;
+      }
       values[op.getResult(0)] =
           llvm::TypeSwitch<Operation *, int64_t>(&op)
               .Case([&](arith::ConstantIntOp c) { return c.getType().isInteger(1) ? c.value() & 1 : c.value(); })
@@ -121,15 +147,19 @@ class Laws {
 public:
   Laws(MaskInterface mask, Location loc, std::mt19937 &rng, int64_t size)
       : mask(mask), leaf(mask), canonical(canonicalMask(mask)), loc(loc), rng(rng), size(size), rowIr(mask.getContext()), keysIr(mask.getContext()),
-        columnIr(mask.getContext()), queriesIr(mask.getContext()), keepIr(mask.getContext()) {
+        columnIr(mask.getContext()), queriesIr(mask.getContext()), keepIr(mask.getContext()), truthIr(mask.getContext()) {
     rows = mask.rowIntervals(rowIr.math, rowIr.scope(), rowIr.arg(2));
     columns = mask.columnIntervals(columnIr.math, columnIr.scope(), columnIr.arg(2));
     while (leaf.children().size() == 1)
       leaf = leaf.children().front();
     leafRows = leaf.rowIntervals(rowIr.math, rowIr.scope(), rowIr.arg(2));
     leafColumns = leaf.columnIntervals(columnIr.math, columnIr.scope(), columnIr.arg(2));
-    keys = mask.keyRanges(keysIr.math, keysIr.scope(), {keysIr.arg(2), keysIr.arg(3)});
-    queries = mask.queryRanges(queriesIr.math, queriesIr.scope(), {queriesIr.arg(2), queriesIr.arg(3)});
+    MaskScope lists = keysIr.scope(), queryLists = queriesIr.scope();
+    lists.extremes = queryLists.extremes = nullptr;
+    truth = mask.tileTruth(truthIr.math, truthIr.scope(), {truthIr.arg(2), truthIr.arg(3)},
+                           {truthIr.arg(5), truthIr.arg(6)});
+    keys = mask.keyRanges(keysIr.math, lists, {keysIr.arg(2), keysIr.arg(3)});
+    queries = mask.queryRanges(queriesIr.math, queryLists, {queriesIr.arg(2), queriesIr.arg(3)});
     canonicalOperands = canonical.operands();
     keep = mask.emitKeep(keepIr.math, keepIr.scope(), keepIr.arg(2), keepIr.arg(3));
   }
@@ -295,6 +325,11 @@ private:
     auto number = [](int64_t n) { return Index::runtime(n); };
     scope.lenQ = number(lenQ), scope.lenK = number(lenK), scope.head = number(head), scope.heads = heads;
     scope.load = [&](unsigned operand, Index position) { return number(arrays.at(operand, position.getNumber())); };
+    MaskScope informed = scope;
+    informed.extremes = [&](unsigned operand, Interval positions) -> std::optional<EntryRange> {
+      auto range = arrays.rangeOf(operand, positions.lo.getNumber(), positions.hi.getNumber());
+      return EntryRange{number(range[0]), number(range[1]), Cond::runtime(range[2])};
+    };
     for (int64_t q0 = 0; q0 < lenQ; ++q0)
       for (int64_t q1 = q0 + 1; q1 <= lenQ; ++q1)
         for (int64_t k0 = 0; k0 < lenK; ++k0)
@@ -303,9 +338,15 @@ private:
             for (int64_t q = q0; q < q1; ++q)
               for (int64_t k = k0; k < k1; ++k)
                 (kept(q, k) ? any : every) = kept(q, k);
-            TileClass c = mask.classify(scope, {number(q0), number(q1)}, {number(k0), number(k1)});
+            TileClass c = classify(mask, scope, {number(q0), number(q1)}, {number(k0), number(k1)});
             if ((c == TileClass::Empty && any) || (c == TileClass::Full && !every))
               return complain("tile class", q0, k0);
+            TileClass known = classify(mask, informed, {number(q0), number(q1)}, {number(k0), number(k1)});
+            if ((known == TileClass::Empty && any) || (known == TileClass::Full && !every))
+              return complain("tile class by entries", q0, k0);
+            truthIr.evaluate({lenQ, lenK, q0, q1, head, k0, k1}, arrays);
+            if ((any && !truthIr.of(truth.some)) || (!every && truthIr.of(truth.all)))
+              return complain("tile class as code", q0, k0);
             // Nothing is unknown of an affine leaf.
             AffineTerms terms;
             bool exact = leaf.children().empty() && leaf.affine(terms);
@@ -319,10 +360,11 @@ private:
   Location loc;
   std::mt19937 &rng;
   int64_t size, lenQ = 0, lenK = 0, head = 0;
-  Emitted rowIr, keysIr, columnIr, queriesIr, keepIr;
+  Emitted rowIr, keysIr, columnIr, queriesIr, keepIr, truthIr;
   std::optional<IntervalList> rows, columns, leafRows, leafColumns;
   SmallVector<MaskOperand> canonicalOperands;
   TileRanges keys, queries;
+  TileTruth truth;
   Cond keep = Cond::of(false);
 };
 

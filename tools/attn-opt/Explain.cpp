@@ -130,7 +130,8 @@ int attn::explain(int argc, char **argv) {
      << " kv heads; head dims " << problem.getDimQk() << " and " << problem.getDimV() << "\n";
   os << "kernel    tiles of " << qTile << " rows x " << kvTile << " keys\n";
   reference::Sequences sequences(problem, given->first, sizes);
-  TileMap map(form, sequences, options.sequence, options.head, qTile, kvTile);
+  bool lists = listsVisits(problem, config);
+  TileMap map(form, sequences, options.sequence, options.head, qTile, kvTile, lists);
   os << "map       of sequence " << options.sequence << " as head " << options.head << " sees it: " << map.lenQ
      << " queries down, " << map.lenK << " keys across;\n          ";
   drawText(os, map);
@@ -140,7 +141,7 @@ int attn::explain(int argc, char **argv) {
   TileCounts counts;
   for (int64_t b = 0; b < sequences.size(); ++b)
     for (int64_t h = 0; h < (differ ? heads : 1); ++h)
-      counts += TileMap(form, sequences, b, h, qTile, kvTile).count();
+      counts += TileMap(form, sequences, b, h, qTile, kvTile, lists).count();
   for (double *count :
        {&counts.tiles, &counts.visited, &counts.untested, &counts.empty, &counts.pairs, &counts.visible})
     *count *= differ ? 1 : heads;

@@ -14,10 +14,10 @@ TileCounts &TileCounts::operator+=(const TileCounts &o) {
 }
 
 TileMap::TileMap(MaskInterface mask, const reference::Sequences &sequences, int64_t sequence, int64_t head,
-                 int64_t qTile, int64_t kvTile)
+                 int64_t qTile, int64_t kvTile, bool lists)
     : lenQ(sequences.queriesOf(sequence).length), lenK(sequences.keysOf(sequence).length), qTile(qTile), kvTile(kvTile),
       mask(mask), point(sequences.point(sequence, head)), scope(sequences.scope(sequence, head)),
-      canLook(double(lenQ) * lenK <= mostPairs) {}
+      canLook(double(lenQ) * lenK <= mostPairs), lists(lists) {}
 
 bool TileMap::keeps(int64_t q, int64_t k) {
   point.q = q, point.k = k;
@@ -27,7 +27,7 @@ bool TileMap::keeps(int64_t q, int64_t k) {
 static Interval numbers(int64_t lo, int64_t hi) { return {Index::runtime(lo), Index::runtime(hi)}; }
 
 TileClass TileMap::classOf(Interval queries, Interval keys) {
-  TileClass known = mask.classify(scope, queries, keys);
+  TileClass known = classify(mask, scope, queries, keys);
   if (!canLook || known != TileClass::Partial)
     return known;
   bool any = false, all = true;
@@ -39,8 +39,24 @@ TileClass TileMap::classOf(Interval queries, Interval keys) {
 
 std::vector<KeyRun> TileMap::runsOf(int64_t q0) {
   IndexMath math;
-  llvm::SmallVector<KeyRun> runs = KeyWalk(mask, scope).runs(math, numbers(q0, std::min(q0 + qTile, lenQ)), kvTile);
-  return {runs.begin(), runs.end()};
+  Interval queries = numbers(q0, std::min(q0 + qTile, lenQ));
+  llvm::SmallVector<KeyRun> runs = KeyWalk(mask, scope).runs(math, queries, kvTile);
+  if (!lists)
+    return {runs.begin(), runs.end()};
+  std::vector<KeyRun> listed;
+  for (const KeyRun &run : runs)
+    for (int64_t j = run.bounds.front().getNumber(); j < run.bounds.back().getNumber(); ++j) {
+      int64_t behind = (j + 1) * kvTile;
+      TileTruth truth = mask.tileTruth(math, scope, queries, numbers(j * kvTile, std::min(behind, lenK)));
+      if (!truth.some.getNumber())
+        continue;
+      KeyRun &tile = listed.emplace_back();
+      tile.bounds = {j, j + 1};
+      tile.tests.resize(1);
+      if (!truth.all.getNumber() || behind > lenK)
+        tile.tests[0].push_back(0);
+    }
+  return listed;
 }
 
 int64_t TileMap::visibleIn(int64_t q) {

@@ -23,8 +23,9 @@ struct TileCounts {
 
 class TileMap {
 public:
+  /// `lists`: the kernel visits the tiles that it finds listed, and not all that lie on its way.
   TileMap(MaskInterface mask, const reference::Sequences &sequences, int64_t sequence, int64_t head, int64_t qTile,
-          int64_t kvTile);
+          int64_t kvTile, bool lists);
 
   TileCounts count();
 
@@ -53,6 +54,7 @@ private:
   MaskPoint point;
   MaskScope scope;
   bool canLook; ///< at every pair
+  bool lists;
 };
 
 } // namespace attn

@@ -32,7 +32,7 @@ static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const T
       int64_t lenQ = sequences.queriesOf(b).length, lenK = sequences.keysOf(b).length;
       for (int64_t q = 0; q < lenQ; q += qTile)
         for (int64_t k = 0; k < lenK; k += kvTile) {
-          TileClass c = problem.getMask().classify(scope, tile(q, qTile, lenQ), tile(k, kvTile, lenK));
+          TileClass c = classify(problem.getMask(), scope, tile(q, qTile, lenQ), tile(k, kvTile, lenK));
           ++(c == TileClass::Empty ? counts.empty : c == TileClass::Full ? counts.full : counts.partial);
         }
     }

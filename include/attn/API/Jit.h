@@ -50,7 +50,8 @@ public:
   /// On a CPU the contents of cu_seqlens and offsets are checked too. On a GPU they
   /// are with $ATTN_CHECK_ARRAYS=1, which reads them back and synchronises; so is, behind
   /// the launch, the `status` of segments: one that is not 0 is an error.
-  rt::Status launch(llvm::ArrayRef<TensorView> tensors, void *workspace, rt::Stream stream) const;
+  /// `again`: what kernels ahead of the main one found out of arrays is in the workspace by now.
+  rt::Status launch(llvm::ArrayRef<TensorView> tensors, void *workspace, rt::Stream stream, bool again = false) const;
 
 private:
   /// Code of one of the program's kernels, loaded where it runs.

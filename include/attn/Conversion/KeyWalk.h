@@ -16,6 +16,10 @@ struct KeyRun {
   llvm::SmallVector<llvm::SmallVector<int64_t>> tests;
 };
 
+/// Do kernels ahead of attention list the key tiles that each query tile of this config visits? Where
+/// masks read arrays of positions, unless there are few keys, or they are shared out.
+bool listsVisits(ProblemOp problem, tile::ConfigAttr config);
+
 /// How many tiles the runs have.
 Index countTiles(IndexMath &math, llvm::ArrayRef<KeyRun> runs);
 
@@ -38,6 +42,9 @@ public:
   /// The reverse: the runs of query tiles of `qTile` rows for `keys` (not empty). Rows
   /// behind the sequence's last are not tested for: they weigh nothing.
   llvm::SmallVector<KeyRun> queryRuns(IndexMath &math, Interval keys, int64_t qTile);
+
+  /// The walk along a list of tiles of which the first `full` need no test and those from there to `behind` do.
+  KeyRun listed(Index full, Index behind) { return {{0, full, behind}, {{}, numbers()}}; }
 
   /// Do rows have a first key other than 0, as under a window? Then a run has
   /// three segments and not two.

@@ -111,25 +111,21 @@ template <bool Turned, int R, int N, int W, int K> ATTN_INLINE void probabilitie
       s, [&](int i) { return stats.lse(i); }, [&](int m, int n, int i, float lse) { s.v[m][n][i] = exp2(fmaf(s.v[m][n][i], scale, -lse)); });
 }
 
-// A modified score and its derivative.
-struct Changed {
-  float score, slope;
-};
 // The same of modified scores; `weighted` gets probability times derivative.
-template <bool Turned, int R, int N, int W, int K, class F>
-ATTN_INLINE void probabilities(Frag<R, N, W> &s, Frag<R, N, W> &weighted, const Statistics<K> &stats, float scale, int row0, int column0, F f) {
+template <bool Turned, int R, int N, int W, int K, class First, class F>
+ATTN_INLINE void probabilities(Frag<R, N, W> &s, Frag<R, N, W> &weighted, const Statistics<K> &stats, float scale, First row0, int column0, F f) {
   with_statistics<Turned>(
       s, [&](int i) { return stats.lse(i); },
       [&](int m, int n, int i, float lse) {
         const float score = s.v[m][n][i];
         const int base = column0 + s.col(0);
-        const Changed changed = f(score, row0 + s.row(2 * m + i / 2), base + n * 8 + i % 2, base, float(n * 8 + i % 2));
+        const Changed changed = apply(f, score, row0, s.row(2 * m + i / 2), base + n * 8 + i % 2, base, float(n * 8 + i % 2));
         s.v[m][n][i] = score == -infinity() ? 0 : exp2(fmaf(changed.score, scale, -lse));
         weighted.v[m][n][i] = score == -infinity() ? 0 : s.v[m][n][i] * changed.slope;
       });
 }
-template <bool Turned, int R, int N, int W, int K, class F>
-ATTN_INLINE void probabilities(Frag<R, N, W> &s, const Statistics<K> &stats, float scale, int row0, int column0, F f) {
+template <bool Turned, int R, int N, int W, int K, class First, class F>
+ATTN_INLINE void probabilities(Frag<R, N, W> &s, const Statistics<K> &stats, float scale, First row0, int column0, F f) {
   Frag<R, N, W> unused;
   probabilities<Turned>(s, unused, stats, scale, row0, column0, f);
 }

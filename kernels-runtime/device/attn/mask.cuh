@@ -39,4 +39,22 @@ template <int R, int N, int W, class F> ATTN_INLINE void keep_turned(Frag<R, N, 
     }
 }
 
+
+// Columns that are pairs of a key and one of M kv heads: a row's keys are those of its own.
+template <int R, int N, int W, int H, int M, class F> ATTN_INLINE void keep(Frag<R, N, W> &s, Pairs<H> q0, Pairs<M> k0, F f) {
+  const float refused = -infinity();
+#pragma unroll
+  for (int i = 0; i < 2 * s.Blocks; ++i) {
+    const int r = s.row(i), q = query_of(q0, r), own = r % H / (H / M);
+#pragma unroll
+    for (int n = 0; n < s.Pieces; ++n)
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        float &x = s.v[i / 2][n][i % 2 * 2 + c];
+        const int column = s.col(n) + c;
+        x = column % M == own && f(q, query_of(k0, column)) ? x : refused;
+      }
+  }
+}
+
 }  // namespace attn

@@ -16,6 +16,10 @@ struct Linear {
   float a, b, c;
   ATTN_INLINE operator float() const { return fmaf(a, b, c); }
 };
+// A modified score and its derivative.
+struct Changed {
+  float score, slope;
+};
 // A score as it is.
 struct Unmodified {
   ATTN_INLINE float operator()(float score, int, int, int, float, int = 0) const { return score; }

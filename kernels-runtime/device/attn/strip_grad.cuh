@@ -9,14 +9,15 @@ namespace attn {
 
 // lse * log2(e) as the maximum, so that probabilities of a row without keys and of rows that are not there are 0; as the sum minus dlse, or what
 // delta was found to be, if anything is known. What is loaded may have been written by this warp: not through the cache that may be stale.
-template <int R, int L> ATTN_INLINE void load_statistics(StripRows<R, L> &row, const float *lse, const float *known, float sign, int rows) {
+template <int R, int L>
+ATTN_INLINE void load_statistics(StripRows<R, L> &row, const float *lse, long long stride, const float *known, long long known_stride, float sign, int rows) {
 #pragma unroll
   for (int r = 0; r < R; ++r) {
     row.max[r] = infinity(), row.sum[r] = 0;
     if (r < rows) {
-      const float x = lse[r];
+      const float x = lse[r * stride];
       row.max[r] = x == -infinity() ? infinity() : x * 1.44269504088896f;
-      if (known) row.sum[r] = sign * *(const volatile float *)(known + r);
+      if (known) row.sum[r] = sign * *(const volatile float *)(known + r * known_stride);
     }
   }
 }
@@ -30,7 +31,33 @@ template <bool Turned, int R, int N, int L> ATTN_INLINE void probabilities(Score
     for (int n = 0; n < N; ++n) s.v[r][n] = exp2(fmaf(s.v[r][n], scale, -row.max[r]));
 }
 
-// dp becomes p * dp, and joins the sums: those of all keys are delta.
+// The same of modified scores; `weighted` gets probability times derivative.
+template <bool Turned, int R, int N, int L, class First, class F>
+ATTN_INLINE void probabilities(Scores<R, N, L> &s, Scores<R, N, L> &weighted, const StripRows<R, L> &row, float scale, First q0, int k0, F f) {
+  static_assert(!Turned);
+#pragma unroll
+  for (int r = 0; r < R; ++r)
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      const float score = s.v[r][n];
+      const Changed changed = apply(f, score, q0, r, k0 + n, k0, float(n));
+      s.v[r][n] = score == -infinity() ? 0 : exp2(fmaf(changed.score, scale, -row.max[r]));
+      weighted.v[r][n] = score == -infinity() ? 0 : s.v[r][n] * changed.slope;
+    }
+}
+template <bool Turned, int R, int N, int L, class First, class F>
+ATTN_INLINE void probabilities(Scores<R, N, L> &s, const StripRows<R, L> &row, float scale, First q0, int k0, F f) {
+  Scores<R, N, L> unused;
+  probabilities<Turned>(s, unused, row, scale, q0, k0, f);
+}
+
+// p * dp joins the sums, those of all keys are delta; dp becomes weighted * dp.
+template <int R, int N, int L> ATTN_INLINE void sum_grads(Scores<R, N, L> &dp, const Scores<R, N, L> &p, StripRows<R, L> &row, const Scores<R, N, L> &weighted) {
+#pragma unroll
+  for (int r = 0; r < R; ++r)
+#pragma unroll
+    for (int n = 0; n < N; ++n) row.sum[r] = fmaf(p.v[r][n], dp.v[r][n], row.sum[r]), dp.v[r][n] *= weighted.v[r][n];
+}
 template <int R, int N, int L> ATTN_INLINE void sum_grads(Scores<R, N, L> &dp, const Scores<R, N, L> &p, StripRows<R, L> &row) {
 #pragma unroll
   for (int r = 0; r < R; ++r)

@@ -18,11 +18,6 @@ template <int Count> struct Statistics {
   alignas(64) float delta[Count];
 };
 
-// A modified score and its derivative.
-struct Changed {
-  float score, slope;
-};
-
 ATTN_HELPER void barrier() {}
 
 // A row that sees nothing, or that is none, has an lse of +Inf: its probabilities are 0.
@@ -66,15 +61,15 @@ ATTN_VERB void probabilities(Frag<M, N, W> &scores, const Statistics<K> &stats,
 }
 
 // The same of modified scores; `weighted` gets probability times derivative.
-template <bool Turned, int M, int N, int W, int K, class F>
+template <bool Turned, int M, int N, int W, int K, class First, class F>
 ATTN_VERB void probabilities(Frag<M, N, W> &scores, Frag<M, N, W> &weighted,
-                             const Statistics<K> &stats, float scale, int row0,
-                             int column0, F f) {
+                             const Statistics<K> &stats, float scale,
+                             First row0, int column0, F f) {
   weighted.live = scores.live;
   for (int n = 0; n < N; ++n)
     for (int r = 0; r < scores.live; ++r) {
       float &s = scores.data[n * M + r];
-      const Changed changed = f(s, row0 + r, column0 + n, column0 + n, 0.f);
+      const Changed changed = apply(f, s, row0, r, column0 + n);
       weighted.data[n * M + r] = s == -infinity ? 0.f : changed.slope;
       s = s == -infinity ? s : changed.score;
     }
@@ -82,13 +77,13 @@ ATTN_VERB void probabilities(Frag<M, N, W> &scores, Frag<M, N, W> &weighted,
   for (int i = 0; i < M * N; i += lanes)
     at(weighted.data + i) *= at(scores.data + i);
 }
-template <bool Turned, int M, int N, int W, int K, class F>
+template <bool Turned, int M, int N, int W, int K, class First, class F>
 ATTN_VERB void probabilities(Frag<M, N, W> &scores, const Statistics<K> &stats,
-                             float scale, int row0, int column0, F f) {
+                             float scale, First row0, int column0, F f) {
   for (int n = 0; n < N; ++n)
     for (int r = 0; r < scores.live; ++r) {
       float &s = scores.data[n * M + r];
-      s = s == -infinity ? s : f(s, row0 + r, column0 + n, column0 + n, 0.f).score;
+      s = s == -infinity ? s : apply(f, s, row0, r, column0 + n).score;
     }
   probabilities<Turned>(scores, stats, scale);
 }

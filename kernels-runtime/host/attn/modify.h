@@ -23,13 +23,17 @@ struct Linear {
   float a, b, c;
   operator float() const { return a * b + c; }
 };
+// A modified score and its derivative.
+struct Changed {
+  float score, slope;
+};
 // What f makes of a score of row r. Of pairs it gets the head, too.
 template <class F>
-ATTN_HELPER float apply(F f, float score, int first, int r, int key) {
+ATTN_HELPER auto apply(F f, float score, int first, int r, int key) {
   return f(score, query_of(first, r), key, key, 0.f);
 }
 template <class F, int H>
-ATTN_HELPER float apply(F f, float score, Pairs<H> first, int r, int key) {
+ATTN_HELPER auto apply(F f, float score, Pairs<H> first, int r, int key) {
   return f(score, query_of(first, r), key, key, 0.f, first.head + r % H);
 }
 

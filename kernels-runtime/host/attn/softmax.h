@@ -26,6 +26,19 @@ ATTN_VERB void keep_turned(Frag<M, N, W> &scores, int k0, int q0, F keeps) {
   keep(scores, k0, q0, keeps);
 }
 
+// Columns that are pairs of a key and one of `Heads` kv heads: a row's keys are
+// those of its own.
+template <int M, int N, int W, int H, int Heads, class F>
+ATTN_VERB void keep(Frag<M, N, W> &scores, Pairs<H> q0, Pairs<Heads> k0,
+                    F keeps) {
+  for (int n = 0; n < N; ++n)
+    for (int r = 0; r < scores.live; ++r) {
+      float &s = scores.data[n * M + r];
+      const bool own = r % H / (H / Heads) == n % Heads;
+      s = own && keeps(query_of(q0, r), query_of(k0, n)) ? s : -infinity;
+    }
+}
+
 // One step of the online softmax: scores become probabilities relative to the
 // new maximum, the row state and the output so far move to that maximum.
 //

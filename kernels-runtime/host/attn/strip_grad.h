@@ -12,12 +12,14 @@ namespace attn {
 // what is known of delta as the sum.
 template <int R, int L>
 ATTN_VERB void load_statistics(StripRows<R, L> &row, const float *lse,
-                               const float *known, float sign, int rows) {
+                               long long stride, const float *known,
+                               long long knownStride, float sign, int rows) {
   for (int r = 0; r < R; ++r) {
     const bool live = r < rows;
     row.maximum[r] =
-        live && lse[r] != -infinity ? lse[r] * 1.442695041f : infinity;
-    row.sum[r] = live && known ? sign * known[r] : 0.f;
+        live && lse[r * stride] != -infinity ? lse[r * stride] * 1.442695041f
+                                             : infinity;
+    row.sum[r] = live && known ? sign * known[r * knownStride] : 0.f;
   }
 }
 
@@ -30,6 +32,40 @@ ATTN_VERB void probabilities(Scores<R, N, L> &s, const StripRows<R, L> &row,
       s.v[r][n] = exp2(s.v[r][n] * scale - row.maximum[r]);
 }
 
+// The same of modified scores; `weighted` gets probability times derivative.
+template <bool Turned, int R, int N, int L, class First, class F>
+ATTN_VERB void probabilities(Scores<R, N, L> &s, Scores<R, N, L> &weighted,
+                             const StripRows<R, L> &row, float scale, First q0,
+                             int k0, F f) {
+  for (int r = 0; r < R; ++r)
+    for (int n = 0; n < N; ++n) {
+      const float score = s.v[r][n];
+      const Changed changed = apply(f, score, q0, r, k0 + n);
+      s.v[r][n] = score == -infinity ? score : changed.score;
+      weighted.v[r][n] = score == -infinity ? 0.f : changed.slope;
+    }
+  probabilities<Turned>(s, row, scale);
+  for (int r = 0; r < R; ++r)
+    for (int n = 0; n < N; ++n)
+      weighted.v[r][n] *= s.v[r][n];
+}
+template <bool Turned, int R, int N, int L, class First, class F>
+ATTN_VERB void probabilities(Scores<R, N, L> &s, const StripRows<R, L> &row,
+                             float scale, First q0, int k0, F f) {
+  Scores<R, N, L> unused;
+  probabilities<Turned>(s, unused, row, scale, q0, k0, f);
+}
+
+template <int R, int N, int L>
+ATTN_VERB void sum_grads(Scores<R, N, L> &dp, const Scores<R, N, L> &p,
+                         StripRows<R, L> &row,
+                         const Scores<R, N, L> &weighted) {
+  for (int r = 0; r < R; ++r)
+    for (int n = 0; n < N; ++n) {
+      row.sum[r] += p.v[r][n] * dp.v[r][n];
+      dp.v[r][n] *= weighted.v[r][n];
+    }
+}
 template <int R, int N, int L>
 ATTN_VERB void sum_grads(Scores<R, N, L> &dp, const Scores<R, N, L> &p,
                          StripRows<R, L> &row) {

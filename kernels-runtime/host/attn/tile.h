@@ -28,3 +28,4 @@
 #include "attn/product.h"
 #include "attn/sequence.h"
 #include "attn/softmax.h"
+#include "attn/visit.h"

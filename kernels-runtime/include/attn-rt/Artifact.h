@@ -69,7 +69,7 @@ struct GridRule {
   int splits = 1; ///< parts of a query tile's keys; 0: as many as fill the machine
   bool keys = false;
   int sequenceTiles = 0; ///< of each sequence, in a streaming kernel; 0: it is none
-  int warps = 1;         ///< of a streaming kernel's block, each with a query tile of its own
+  int warps = 1;         ///< of a streaming kernel's block, if each has a query tile of its own
 
   /// Of one head; `queries` is seqlen_q of a dense problem, total_q (rows in the buffer) of
   /// a packed one.

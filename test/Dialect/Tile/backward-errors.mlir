@@ -116,7 +116,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
   %K = tile.place "K" : !tile.shared<128x128xbf16, swizzled>
   %dQ = tile.place "dQ" : !tile.frag<128x32, 8>
   // tile.mma_tn C1
-  // expected-error @below {{expected blocks of 64 rows of A^T B for each warpgroup, got: '!tile.frag<128x32, 8>' = '!tile.shared<128x64xbf16, swizzled>'^T x '!tile.shared<128x128xbf16, swizzled>'}}
+  // expected-error @below {{expected A^T B, or, of swizzled tiles, blocks of 64 rows of it for each warpgroup, got: '!tile.frag<128x32, 8>' = '!tile.shared<128x64xbf16, swizzled>'^T x '!tile.shared<128x128xbf16, swizzled>'}}
   %t = tile.mma_tn %dQ, %dS, %K : !tile.frag<128x32, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
 }
 

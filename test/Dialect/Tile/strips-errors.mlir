@@ -73,7 +73,7 @@ module attributes {tile.config = #tile.config<q_tile = 1, kv_tile = 4, warps = 4
 // -----
 
 // tile.kernel C4: tiles go with lanes.
-// expected-error @below {{'tile.kernel' op expected positive `tiles` with a config of lanes, and none without, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1> with tiles}}
+// expected-error @below {{'tile.kernel' op expected positive `tiles` with a config of lanes or by_sequence, and none without, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1> with tiles}}
 tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
 }
 

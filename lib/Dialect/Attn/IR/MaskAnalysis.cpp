@@ -49,19 +49,27 @@ Cond attn::keepOfRow(MaskInterface mask, IndexMath &math, const MaskScope &scope
   return contains(math, *mask.rowIntervals(math, scope.uncut(), q), k);
 }
 
-static bool meets(const IntervalList &list, Interval box) {
-  return llvm::any_of(list, [&](const Interval &i) {
-    return std::max(i.lo.getNumber(), box.lo.getNumber()) < std::min(i.hi.getNumber(), box.hi.getNumber());
-  });
+TileTruth attn::truthOfRanges(MaskInterface mask, IndexMath &math, const MaskScope &scope, Interval queries,
+                              Interval keys) {
+  MaskScope lists = scope;
+  lists.extremes = nullptr; // those of a tile's keys are not of all that a list is over
+  TileRanges ranges = mask.keyRanges(math, lists, queries);
+  TileTruth truth = {Cond::of(false), Cond::of(false)};
+  for (const Interval &i : ranges.some)
+    truth.some = math.logicalOr(truth.some, math.lt(math.max(i.lo, keys.lo), math.min(i.hi, keys.hi)));
+  for (const Interval &i : ranges.all)
+    truth.all = math.logicalOr(truth.all, math.logicalAnd(math.le(i.lo, keys.lo), math.le(keys.hi, i.hi)));
+  return truth;
 }
 
-TileClass attn::classOfRanges(MaskInterface mask, const MaskScope &scope, Interval queries, Interval keys) {
+TileClass attn::classify(MaskInterface mask, const MaskScope &scope, Interval queries, Interval keys) {
   IndexMath math;
-  TileRanges ranges = mask.keyRanges(math, scope, queries);
-  if (!meets(ranges.some, keys))
-    return TileClass::Empty;
-  IntervalList missing = intersect(math, complement(math, ranges.all, keys.hi), {keys});
-  return meets(missing, keys) ? TileClass::Partial : TileClass::Full;
+  TileTruth truth = mask.tileTruth(math, scope, queries, keys);
+  return !truth.some.getNumber() ? TileClass::Empty : truth.all.getNumber() ? TileClass::Full : TileClass::Partial;
+}
+
+bool attn::readsPositions(MaskInterface mask) {
+  return llvm::any_of(mask.operands(), [](const MaskOperand &o) { return o.shape != OperandShape::PerSequence; });
 }
 
 int64_t attn::countKeys(MaskInterface mask, const MaskScope &scope, int64_t q) {
@@ -86,4 +94,17 @@ llvm::SmallVector<MaskOperand> attn::distinctOperands(MaskInterface mask) {
     if (!llvm::is_contained(distinct, operand))
       distinct.push_back(std::move(operand));
   return distinct;
+}
+
+size_t attn::rangedIndex(llvm::ArrayRef<MaskOperand> ranged, const MaskOperand &array) {
+  return llvm::find_if(ranged, [&](const MaskOperand &o) { return o == array && o.hidden == array.hidden; }) -
+         ranged.begin();
+}
+
+llvm::SmallVector<MaskOperand> attn::rangedArrays(MaskInterface mask, OperandShape shape) {
+  llvm::SmallVector<MaskOperand> ranged;
+  for (MaskOperand &operand : mask.operands())
+    if (operand.shape == shape && rangedIndex(ranged, operand) == ranged.size())
+      ranged.push_back(std::move(operand));
+  return ranged;
 }

@@ -10,7 +10,7 @@ FixedSizes FixedSizes::of(Computation computation) {
   FixedSizes fixed;
   fixed.heads = problem.getHeads(), fixed.kvHeads = problem.getKvHeads();
   fixed.dimQk = problem.getDimQk(), fixed.dimV = problem.getDimV();
-  fixed.packedQ = problem.getQLayout().isPacked();
+  fixed.packedQ = problem.getQLayout().isPacked(), fixed.packedKv = problem.getKLayout().isPacked();
   fixed.segments = problem.getSegments().value_or(0);
   fixed.qTile = computation.backward ? statisticsTile : int64_t(problem.getTiles().value_or(0));
   fixed.longest = longestSequence(problem.getMask());
@@ -36,6 +36,11 @@ ProblemTensor::ProblemTensor(std::string name, Role role, Element element, llvm:
     else if (axis == Heads || axis == KvHeads)
       headAxis = i;
   }
+}
+
+/// As GridRule::tiles has them.
+static int64_t tilesOf(bool packed, int64_t batch, int64_t rows, int64_t tile) {
+  return packed ? rows / tile + batch + 2 : batch * int64_t(llvm::divideCeil(rows, tile));
 }
 
 int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
@@ -64,16 +69,20 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
     return sizes.tokensQ;
   case Axis::TokensKv:
     return sizes.tokensKv;
-  case Axis::Slots: // as GridRule::blocks has them
-    return sizes.rowsQ / fixed.qTile + sizes.batch + 2;
+  case Axis::Slots:
+    return tilesOf(/*packed=*/true, sizes.batch, sizes.rowsQ, fixed.qTile);
   case Axis::Splits:
     return sizes.splits;
   case Axis::DimSum:
     return sumColumns(fixed.dimQk);
+  case Axis::ListedQ:
+    return tilesOf(fixed.packedQ, sizes.batch, sizes.rowsQ, fixed.listQ);
+  case Axis::ListedKv:
+    return tilesOf(fixed.packedKv, sizes.batch, sizes.rowsKv, fixed.listKv);
+  case Axis::AcrossKv:
+    return int64_t(llvm::divideCeil(sizes.rowsKv, fixed.listKv)) + 1;
   case Axis::TiledRowsQ: {
-    int64_t tile = fixed.qTile, slots = fixed.packedQ ? sizes.rowsQ / tile + sizes.batch + 2
-                                                      : sizes.batch * int64_t(llvm::divideCeil(sizes.rowsQ, tile));
-    return slots * tile;
+    return tilesOf(fixed.packedQ, sizes.batch, sizes.rowsQ, fixed.qTile) * fixed.qTile;
   }
   case Axis::One:
     return 1;
@@ -239,6 +248,17 @@ std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
   list.emplace_back("partial_lse", T::Result, T::Float32, rows);
   rows.push_back(T::DimV);
   list.emplace(list.begin(), "partial_o", T::Result, T::Float32, rows);
+  if (readsPositions(problem.getMask())) {
+    int64_t heads = dependsOnHead(problem.getMask()) ? int64_t(problem.getHeads()) : 1;
+    auto add = [&](const char *name, int64_t entries, llvm::ArrayRef<Axis> axes) {
+      list.emplace_back(name, T::Result, T::Int32, axes);
+      list.back().entries = entries;
+    };
+    add("key_ranges", heads * 3 * int64_t(rangedArrays(problem.getMask(), OperandShape::PerKey).size()),
+        {T::Table, T::ListedKv});
+    add("visited_tiles", heads, {T::Table, T::ListedQ, T::AcrossKv});
+    add("visit_counts", heads, {T::Table, T::ListedQ, T::Two});
+  }
   if (ProblemOp problem = computation.problem; problem.getSegments())
     for (ProblemTensor &tensor : tensorsOfSegments(*SegmentRule::of(problem.getMask()), /*maps=*/false, /*tiles=*/false))
       if (tensor.role == T::Result && tensor.name != "status")

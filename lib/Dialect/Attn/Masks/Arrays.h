@@ -42,6 +42,14 @@ template <typename Mask> MaskInterface eitherCount(Mask a, MaskInterface other, 
   return (*a.getLength() > *b.getLength()) == more ? a : b;
 }
 
+/// Of a tile of which nothing is known.
+const TileTruth anything = {Cond::of(true), Cond::of(false)};
+
+/// What is known of the entries of a tile's positions.
+inline std::optional<EntryRange> entriesOf(const MaskScope &scope, unsigned operand, Interval positions) {
+  return scope.extremes ? scope.extremes(operand, positions) : std::nullopt;
+}
+
 /// Its value within [0, extent], or, where the scope cuts nothing, any.
 Index countOf(std::optional<int64_t> number, IndexMath &math, const MaskScope &scope, Index extent);
 

@@ -159,19 +159,23 @@ void attn::printMasks(AsmPrinter &printer, ArrayRef<MaskInterface> masks) {
   printer << ">";
 }
 
-/// One mask of class `decides` decides; if all are of class `agree`, so is the
-/// composite. Else the ranges tell, which know of masks that do not meet.
-template <typename Composite>
-static TileClass classOfParts(Composite composite, const MaskScope &scope, Interval queries, Interval keys,
-                              TileClass decides, TileClass agree) {
-  bool all = true;
-  for (auto [mask, first] : llvm::zip(composite.getMasks(), composite.getFirstArray())) {
-    TileClass part = mask.classify(scope.ofChild(first), queries, keys);
-    if (part == decides)
-      return decides;
-    all &= part == agree;
-  }
-  return all ? agree : classOfRanges(composite, scope, queries, keys);
+/// What the parts say, and the lists, which know of parts that do not meet. In code, where parts
+/// read entries, lists are not asked: the walk goes along them anyway.
+template <typename Composite, typename Join>
+static TileTruth truthOfParts(Composite composite, IndexMath &math, const MaskScope &scope, Interval queries,
+                              Interval keys, Join join) {
+  bool code = !queries.lo.isNumber() || !keys.lo.isNumber();
+  if (code && !readsPositions(composite))
+    return truthOfRanges(composite, math, scope, queries, keys);
+  std::optional<TileTruth> result;
+  forEach(composite, scope, [&](MaskInterface mask, const MaskScope &child) {
+    TileTruth part = mask.tileTruth(math, child, queries, keys);
+    result = result ? TileTruth{join(result->some, part.some), join(result->all, part.all)} : part;
+  });
+  if (code)
+    return *result;
+  TileTruth lists = truthOfRanges(composite, math, scope, queries, keys);
+  return {math.logicalAnd(result->some, lists.some), math.logicalOr(result->all, lists.all)};
 }
 
 //===--------------------------------------------------------------------===//
@@ -229,8 +233,8 @@ bool AndMaskAttr::affine(AffineTerms &terms) const { return allAffine(getMasks()
 
 bool AndMaskAttr::asksForHead() const { return false; }
 
-TileClass AndMaskAttr::classify(const MaskScope &scope, Interval queries, Interval keys) const {
-  return classOfParts(*this, scope, queries, keys, TileClass::Empty, TileClass::Full);
+TileTruth AndMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, Interval queries, Interval keys) const {
+  return truthOfParts(*this, math, scope, queries, keys, [&](Cond a, Cond b) { return math.logicalAnd(a, b); });
 }
 
 LogicalResult AndMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MaskInterface> masks,
@@ -301,8 +305,8 @@ bool OrMaskAttr::affine(AffineTerms &terms) const { return allAffine(getMasks(),
 
 bool OrMaskAttr::asksForHead() const { return false; }
 
-TileClass OrMaskAttr::classify(const MaskScope &scope, Interval queries, Interval keys) const {
-  return classOfParts(*this, scope, queries, keys, TileClass::Full, TileClass::Empty);
+TileTruth OrMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, Interval queries, Interval keys) const {
+  return truthOfParts(*this, math, scope, queries, keys, [&](Cond a, Cond b) { return math.logicalOr(a, b); });
 }
 
 LogicalResult OrMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<MaskInterface> masks,

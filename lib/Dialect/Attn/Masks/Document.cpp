@@ -17,7 +17,18 @@ bool DocumentMaskAttr::keeps(const MaskPoint &p) const {
 }
 
 SmallVector<MaskOperand> DocumentMaskAttr::operands() const {
-  return {{getIdsQ().str(), OperandShape::PerQuery}, {getIdsKv().str(), OperandShape::PerKey}};
+  MaskOperand q{getIdsQ().str(), OperandShape::PerQuery}, kv{getIdsKv().str(), OperandShape::PerKey};
+  q.hidden = kv.hidden = 0;
+  return {q, kv};
+}
+
+TileTruth DocumentMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, Interval queries, Interval keys) const {
+  std::optional<EntryRange> q = entriesOf(scope, QueryIds, queries), k = entriesOf(scope, KeyIds, keys);
+  if (!q || !k)
+    return anything;
+  Index least = math.max(q->least, k->least), largest = math.min(q->largest, k->largest);
+  Cond whole = math.logicalAnd(q->whole, k->whole), one = math.eq(math.min(q->least, k->least), math.max(q->largest, k->largest));
+  return {math.le(least, largest), math.logicalAnd(whole, one)};
 }
 
 Cond DocumentMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Index k) const {

@@ -251,7 +251,7 @@ namespace {
 struct TileDomain {
   struct Value {
     Interval integer = {0, 0}; ///< both ends are among the values, or beyond them
-    Truth truth = {Cond::of(false), Cond::of(false)};
+    TileTruth truth = {Cond::of(false), Cond::of(false)};
     Range range = {0, 1};
   };
   IndexMath &math;
@@ -266,10 +266,10 @@ struct TileDomain {
   Value load(Array array) {
     if (array.shape == OperandShape::PerSequence)
       return one(scope.load(array.number, 0), ranges.load(array));
-    std::optional<Interval> known;
+    std::optional<EntryRange> known;
     if (scope.extremes)
       known = scope.extremes(array.number, array.shape == OperandShape::PerQuery ? queries : keys);
-    return {known.value_or(Interval{INT32_MIN, INT32_MAX}), {}, ranges.load(array)};
+    return {known ? Interval{known->least, known->largest} : Interval{INT32_MIN, INT32_MAX}, {}, ranges.load(array)};
   }
   Value variable(Op op) {
     if (op == Q || op == K)
@@ -333,7 +333,7 @@ struct TileDomain {
 };
 } // namespace
 
-Truth expression::classify(Code code, IndexMath &math, const MaskScope &scope, Interval queries, Interval keys) {
+TileTruth expression::classify(Code code, IndexMath &math, const MaskScope &scope, Interval queries, Interval keys) {
   TileDomain domain{math, scope, queries, keys};
   return run(code, domain).truth;
 }

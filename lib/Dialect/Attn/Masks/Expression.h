@@ -76,10 +76,7 @@ bool evaluate(Code code, const MaskPoint &point);
 Cond emit(Code code, IndexMath &math, const MaskScope &scope, Index q, Index k);
 
 /// May it hold for some pair of a tile, and must it for all (neither is empty)?
-struct Truth {
-  Cond some, all;
-};
-Truth classify(Code code, IndexMath &math, const MaskScope &scope, Interval queries, Interval keys);
+TileTruth classify(Code code, IndexMath &math, const MaskScope &scope, Interval queries, Interval keys);
 
 } // namespace attn::expression
 

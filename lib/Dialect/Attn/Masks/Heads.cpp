@@ -95,11 +95,16 @@ std::vector<MaskInterface> HeadsMaskAttr::conjuncts() const { return {*this}; }
 
 ArrayRef<MaskInterface> HeadsMaskAttr::children() const { return getMasks(); }
 
-TileClass HeadsMaskAttr::classify(const MaskScope &scope, Interval queries, Interval keys) const {
-  MaskPoint point;
-  point.head = scope.head.getNumber(), point.heads = scope.heads;
-  size_t i = maskOf(*this, point);
-  return getMasks()[i].classify(scope.ofChild(getFirstArray()[i]), queries, keys);
+TileTruth HeadsMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, Interval queries, Interval keys) const {
+  return choose<TileTruth>(
+      *this, math, scope,
+      [&](MaskInterface m, const MaskScope &s) { return m.tileTruth(math, s, queries, keys); },
+      [&](Cond first, const TileTruth &a, const TileTruth &b) {
+        auto either = [&](Cond x, Cond y) {
+          return math.logicalOr(math.logicalAnd(first, x), math.logicalAnd(math.logicalNot(first), y));
+        };
+        return TileTruth{either(a.some, b.some), either(a.all, b.all)};
+      });
 }
 
 // A head is no term.

@@ -21,6 +21,25 @@ template <typename Mask> static Cond emitHolds(Mask mask, IndexMath &math, const
   return mask.getEnd().empty() ? holds : math.logicalAnd(holds, math.lt(x, scope.load(begins, at)));
 }
 
+/// `at` and `xs` are positions of a tile.
+template <typename Mask>
+static TileTruth truthOf(Mask mask, IndexMath &math, const MaskScope &scope, Interval at, Interval xs) {
+  bool begins = !mask.getBegin().empty();
+  TileTruth truth = {Cond::of(true), Cond::of(true)};
+  auto bound = [&](unsigned operand, bool isEnd) {
+    std::optional<EntryRange> range = entriesOf(scope, operand, at);
+    if (!range)
+      return truth.all = Cond::of(false), void();
+    truth.some = math.logicalAnd(truth.some, isEnd ? math.lt(xs.lo, range->largest) : math.lt(range->least, xs.hi));
+    truth.all = math.logicalAnd(truth.all, isEnd ? math.le(xs.hi, range->least) : math.le(range->largest, xs.lo));
+  };
+  if (begins)
+    bound(0, false);
+  if (!mask.getEnd().empty())
+    bound(begins, true);
+  return truth;
+}
+
 template <typename Mask> static SmallVector<MaskOperand> arraysOf(Mask mask, OperandShape shape) {
   SmallVector<MaskOperand> arrays;
   for (auto [name, entries] : {std::pair(mask.getBegin(), OperandEntries::Begin), {mask.getEnd(), OperandEntries::End}})
@@ -92,6 +111,11 @@ Cond RowIntervalMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Inde
   return emitHolds(*this, math, scope, q, k);
 }
 
+TileTruth RowIntervalMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, Interval queries,
+                                         Interval keys) const {
+  return truthOf(*this, math, scope, queries, keys);
+}
+
 LogicalResult RowIntervalMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef begin, StringRef end,
                                           OperandHeads) {
   return verifyInterval(emitError, getMnemonic(), begin, end);
@@ -111,6 +135,11 @@ SmallVector<MaskOperand> ColumnIntervalMaskAttr::operands() const { return array
 
 Cond ColumnIntervalMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Index k) const {
   return emitHolds(*this, math, scope, k, q);
+}
+
+TileTruth ColumnIntervalMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, Interval queries,
+                                            Interval keys) const {
+  return truthOf(*this, math, scope, keys, queries);
 }
 
 LogicalResult ColumnIntervalMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef begin,

@@ -71,9 +71,9 @@ Cond NotMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Ind
   return math.logicalNot(maskIn(*this).emitKeep(math, scope, q, k));
 }
 
-TileClass NotMaskAttr::classify(const MaskScope &scope, Interval queries, Interval keys) const {
-  TileClass c = maskIn(*this).classify(scope, queries, keys);
-  return c == TileClass::Empty ? TileClass::Full : c == TileClass::Full ? TileClass::Empty : c;
+TileTruth NotMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, Interval queries, Interval keys) const {
+  TileTruth truth = maskIn(*this).tileTruth(math, scope, queries, keys);
+  return {math.logicalNot(truth.all), math.logicalNot(truth.some)};
 }
 
 SmallVector<MaskOperand> NotMaskAttr::operands() const { return maskIn(*this).operands(); }

@@ -28,12 +28,12 @@ bool PredicateMaskAttr::asksForHead() const {
 static IntervalList wholeIf(IndexMath &math, Cond holds, Index extent) { return {{0, math.select(holds, extent, 0)}}; }
 
 TileRanges PredicateMaskAttr::keyRanges(IndexMath &math, const MaskScope &scope, Interval queries) const {
-  expression::Truth truth = expression::classify(getCode(), math, scope, queries, {0, scope.lenK});
+  TileTruth truth = expression::classify(getCode(), math, scope, queries, {0, scope.lenK});
   return {wholeIf(math, truth.some, scope.lenK), wholeIf(math, truth.all, scope.lenK)};
 }
 
 TileRanges PredicateMaskAttr::queryRanges(IndexMath &math, const MaskScope &scope, Interval keys) const {
-  expression::Truth truth = expression::classify(getCode(), math, scope, {0, scope.lenQ}, keys);
+  TileTruth truth = expression::classify(getCode(), math, scope, {0, scope.lenQ}, keys);
   return {wholeIf(math, truth.some, scope.lenQ), wholeIf(math, truth.all, scope.lenQ)};
 }
 
@@ -41,10 +41,9 @@ Cond PredicateMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index 
   return expression::emit(getCode(), math, scope, q, k);
 }
 
-TileClass PredicateMaskAttr::classify(const MaskScope &scope, Interval queries, Interval keys) const {
-  IndexMath math;
-  expression::Truth truth = expression::classify(getCode(), math, scope, queries, keys);
-  return truth.all.getNumber() ? TileClass::Full : truth.some.getNumber() ? TileClass::Partial : TileClass::Empty;
+TileTruth PredicateMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, Interval queries,
+                                       Interval keys) const {
+  return expression::classify(getCode(), math, scope, queries, keys);
 }
 
 LogicalResult PredicateMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> code,

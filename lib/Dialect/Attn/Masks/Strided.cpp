@@ -60,19 +60,19 @@ Cond StridedMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q,
 }
 
 // D - k takes every value between those at two corners.
-TileClass StridedMaskAttr::classify(const MaskScope &scope, Interval queries, Interval keys) const {
-  IndexMath math;
+TileTruth StridedMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, Interval queries, Interval keys) const {
+  if (!queries.lo.isNumber() || !keys.lo.isNumber())
+    return truthOfRanges(*this, math, scope, queries, keys);
   int64_t count = queries.hi.getNumber() - queries.lo.getNumber() + keys.hi.getNumber() - keys.lo.getNumber() - 1;
   if (getStride() == 1)
-    return TileClass::Full;
+    return {Cond::of(true), Cond::of(true)};
   if (count >= getStride())
-    return TileClass::Partial;
+    return {Cond::of(true), Cond::of(false)};
   Index least = math.sub(math.add(queries.lo, diagonalShift(math, scope, getDiagonal())), math.sub(keys.hi, 1));
   int64_t missing = (getOffset() - least.getNumber()) % getStride(); // from the least one to the next that is visible
   missing += missing < 0 ? getStride() : 0;
-  if (missing >= count)
-    return TileClass::Empty;
-  return count == 1 ? TileClass::Full : TileClass::Partial;
+  bool some = missing < count;
+  return {Cond::runtime(some), Cond::runtime(some && count == 1)};
 }
 
 bool StridedMaskAttr::affine(AffineTerms &terms) const {

@@ -26,6 +26,15 @@ Cond TreeMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, In
   return math.logicalAnd(math.le(scope.load(First, k), node), math.lt(node, scope.load(End, k)));
 }
 
+TileTruth TreeMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, Interval queries, Interval keys) const {
+  std::optional<EntryRange> node = entriesOf(scope, Node, queries), first = entriesOf(scope, First, keys),
+                            end = entriesOf(scope, End, keys);
+  if (!node || !first || !end)
+    return anything;
+  return {math.logicalAnd(math.le(first->least, node->largest), math.lt(node->least, end->largest)),
+          math.logicalAnd(math.le(first->largest, node->least), math.lt(node->largest, end->least))};
+}
+
 LogicalResult TreeMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef node, StringRef first,
                                    StringRef end) {
   return verifyArrayNames(emitError, "a tree's nodes", {node, first, end}); // C1

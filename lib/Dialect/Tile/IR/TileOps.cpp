@@ -157,7 +157,16 @@ void KeepOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setNam
   nameTestArguments(region, getTurned(), setName);
 }
 
-LogicalResult KeepOp::verify() { return verifyTest(*this, getBody()); }
+LogicalResult KeepOp::verify() {
+  if (auto columns = dyn_cast<PairsType>(getK0().getType())) { // C1
+    auto rows = dyn_cast<PairsType>(getQ0().getType());
+    if (!rows || rows.getHeads() % columns.getHeads() || getTurned())
+      return emitOpError("expected rows of queries with a multiple of ")
+             << columns.getHeads() << " heads for keys with as many, got: " << getQ0().getType()
+             << (getTurned() ? " turned" : "");
+  }
+  return verifyTest(*this, getBody());
+}
 
 void RepairOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   &region == &getModify() ? nameModifierArguments(region, setName) : nameTestArguments(region, false, setName);
@@ -265,12 +274,15 @@ LogicalResult ShareOp::verify() {
 LogicalResult MmaTnOp::verify() {
   SharedType x = getA().getType(), y = getB().getType();
   FragType acc = getAcc().getType();
+  if (!x.isSwizzled() && !y.isSwizzled() && x.getRows() == y.getRows() && x.getElement() == y.getElement() &&
+      acc.getRows() == x.getCols() && acc.getCols() == y.getCols())
+    return success();
   int64_t blocks = x.getCols() / 64, parts = blocks ? acc.getWarps() / 4 / blocks : 0, cols = acc.getCols();
   if (!x.isSwizzled() || !y.isSwizzled() || x.getRows() != y.getRows() || x.getElement() != y.getElement() ||
       x.getCols() % 64 || acc.getRows() != 16 * acc.getWarps() || acc.getRows() % 64 ||
       blocks * parts * 4 != acc.getWarps() || cols * parts < y.getCols() ||
       cols * parts > int64_t(llvm::alignTo(y.getCols(), 64)) || !(cols % 64 == 0 || 64 % cols == 0)) // C1
-    return emitOpError("expected blocks of 64 rows of A^T B for each warpgroup, got: ")
+    return emitOpError("expected A^T B, or, of swizzled tiles, blocks of 64 rows of it for each warpgroup, got: ")
            << acc << " = " << x << "^T x " << y;
   return success();
 }
@@ -322,7 +334,23 @@ void ProbabilitiesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueName
   nameModifierArguments(region, setName, getTurned());
 }
 
-LogicalResult RoundOp::verify() { return verifyHolds(*this, getP().getType(), getS().getType()); } // C1
+LogicalResult RoundOp::verify() { // C1
+  FragType s = getS().getType();
+  auto shared = dyn_cast<SharedType>(getP().getType());
+  if (!shared)
+    return verifyHolds(*this, cast<HeldType>(getP().getType()), s);
+  if (shared.isSwizzled() || shared.getRows() != s.getRows() || shared.getCols() != s.getCols())
+    return emitOpError("expected the same rows and columns in a tile that is not swizzled, got: ") << shared << " and " << s;
+  return success();
+}
+
+LogicalResult RowGradsOp::verify() {
+  if (failed(verifyStatistics(*this, getGrad().getType(), getStatistics().getType(), /*turned=*/false))) // C1
+    return failure();
+  if (getWeighted() && getWeighted().getType() != getP().getType()) // C2
+    return emitOpError("expected weighted of type ") << getP().getType() << ", got: " << getWeighted().getType();
+  return success();
+}
 
 LogicalResult LoadOp::verify() {
   if (getUniform() && !getType().isInteger(32)) // C1
@@ -398,14 +426,20 @@ LogicalResult ProbabilitiesOp::verify() {
   if (getWeighted() && (getModify().empty() || getWeighted().getType() != getS().getType())) // C3
     return emitOpError("expected `weighted` with a region, of type ") << getS().getType() << ", got: "
                                                                       << getWeighted().getType();
+  bool pairs = isa<PairsType>(getRow0().getType());
+  if (pairs && getTurned()) // C5
+    return emitOpError("expected rows of queries where they are pairs, got: turned with ") << getRow0().getType();
   if (getModify().empty())
     return success();
   Type f32 = Float32Type::get(getContext());
   auto yield = dyn_cast<YieldOp>(getModify().front().getTerminator());
-  if (getModify().getArgumentTypes() != TypeRange(modifierArguments(getContext())) || !yield ||
+  SmallVector<Type> expected = modifierArguments(getContext());
+  if (pairs)
+    expected.push_back(IntegerType::get(getContext(), 32));
+  if (getModify().getArgumentTypes() != TypeRange(expected) || !yield ||
       yield.getValues().getTypes() != TypeRange({f32, f32})) // C4
-    return emitOpError("expected a region over (score f32, row i32, column i32, base i32, ahead f32) that yields a "
-                       "score and its derivative of type f32");
+    return emitOpError("expected a region over (score f32, row i32, column i32, base i32, ahead f32")
+           << (pairs ? ", head i32" : "") << ") that yields a score and its derivative of type f32";
   return success();
 }
 

@@ -56,10 +56,17 @@ LogicalResult attn::tile::verifyLanesOf(Operation *op, ValueRange places) {
 LogicalResult LoadStatisticsOp::verify() {
   if (getGradLse() && getDelta()) // C1
     return emitOpError("expected one of dlse and delta, got: both");
+  if (getGradLse() && bool(getStride()) != bool(getGradStride())) // C2
+    return emitOpError("expected strides of both lse and dlse, or of neither, got: that of ")
+           << (getStride() ? "lse" : "dlse");
   return success();
 }
 
-LogicalResult SumGradsOp::verify() { return verifyLanesOf(*this, getOperands()); }                // C1
+LogicalResult SumGradsOp::verify() { // C1
+  if (getWeighted() && getWeighted().getType() != getP().getType())
+    return emitOpError("expected weighted of type ") << getP().getType() << ", got: " << getWeighted().getType();
+  return verifyLanesOf(*this, getOperands());
+}
 LogicalResult TakeDeltaOp::verify() { return verifyLanesOf(*this, getOperands()); }               // C1
 LogicalResult HoldWeightsOp::verify() { return verifyLanesOf(*this, getOperands().drop_back()); } // C1
 LogicalResult HeldGradsOp::verify() { return verifyLanesOf(*this, getOperands().drop_back()); }   // C1

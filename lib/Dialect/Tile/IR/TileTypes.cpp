@@ -296,15 +296,19 @@ static LogicalResult verifyStrips(function_ref<InFlightDiagnostic()> emitError, 
 LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
                                  int64_t warps, int64_t blocks, bool holdQ, bool oneBody, int64_t stages,
                                  int64_t qStages, bool turns, bool narrow, int64_t splits, int64_t packHeads,
-                                 int64_t lanes) {
+                                 int64_t lanes, bool bySequence) {
   if (blocks < 1 || blocks > 16) // C3
     return emitError() << "expected blocks from 1 to 16, got: " << blocks;
+  bool others = holdQ || oneBody || stages != 2 || qStages != 1 || turns || narrow || splits != 1;
   if (lanes) // C8
-    return verifyStrips(emitError, qTile, kvTile, warps, packHeads, lanes,
-                        holdQ || oneBody || stages != 2 || qStages != 1 || turns || narrow || splits != 1);
+    return verifyStrips(emitError, qTile, kvTile, warps, packHeads, lanes, others || bySequence);
+  if (bySequence && (others || !llvm::is_contained({1, 2, 3, 4, 8}, warps) || qTile % (16 * warps))) // C9
+    return emitError() << "expected 1, 2, 3, 4 or 8 warps, a q_tile in multiples of 16 * warps, and nothing else but kv_tile, "
+                          "blocks and pack_heads with by_sequence, got: q_tile = "
+                       << qTile << ", warps = " << warps;
   bool rows = warps > 12 ? qTile % 16 == 0
                          : qTile == warps || qTile % (16 * warps) == 0 || (qTile % 16 == 0 && kvTile % (16 * warps) == 0);
-  if (!llvm::is_contained({1, 2, 4, 8, 12, 16}, warps) || qTile <= 0 || qTile > 256 || !rows) // C1
+  if (!(bySequence || llvm::is_contained({1, 2, 4, 8, 12, 16}, warps)) || qTile <= 0 || qTile > 256 || !rows) // C1
     return emitError() << "expected 1, 2, 4, 8 or 12 warps and a q_tile of as many rows, or in multiples of 16 * warps "
                           "up to 256, got: q_tile = "
                        << qTile << ", warps = " << warps;
@@ -333,15 +337,16 @@ struct Fields {
   int64_t stages, qStages;
   bool turns, narrow;
   int64_t splits, packHeads, lanes;
+  bool bySequence;
 
   explicit Fields(ConfigAttr c)
       : context(c.getContext()), qTile(c.getQTile()), kvTile(c.getKvTile()), warps(c.getWarps()), blocks(c.getBlocks()),
         holdQ(c.getHoldQ()), oneBody(c.getOneBody()), stages(c.getStages()), qStages(c.getQStages()),
         turns(c.getTurns()), narrow(c.getNarrow()), splits(c.getSplits()), packHeads(c.getPackHeads()),
-        lanes(c.getLanes()) {}
+        lanes(c.getLanes()), bySequence(c.getBySequence()) {}
   operator ConfigAttr() const {
     return ConfigAttr::get(context, qTile, kvTile, warps, blocks, holdQ, oneBody, stages, qStages, turns, narrow,
-                           splits, packHeads, lanes);
+                           splits, packHeads, lanes, bySequence);
   }
 };
 } // namespace
@@ -394,8 +399,21 @@ ConfigAttr ConfigAttr::withPackHeads(int64_t heads) const {
   return fields;
 }
 
+ConfigAttr ConfigAttr::withWarps(int64_t warps) const {
+  Fields fields(*this);
+  fields.warps = warps;
+  return fields;
+}
+
+ConfigAttr ConfigAttr::withBySequence(bool owns) const {
+  Fields fields(*this);
+  fields.bySequence = owns;
+  return fields;
+}
+
 ConfigAttr ConfigAttr::ofStrips(MLIRContext *context, int64_t rows, int64_t keys, int64_t packHeads, int64_t lanes,
                                 int64_t warps, int64_t blocks) {
   return ConfigAttr::get(context, rows, keys, warps, blocks, /*hold_q=*/false, /*one_body=*/false, /*stages=*/2,
-                         /*q_stages=*/1, /*turns=*/false, /*narrow=*/false, /*splits=*/1, packHeads, lanes);
+                         /*q_stages=*/1, /*turns=*/false, /*narrow=*/false, /*splits=*/1, packHeads, lanes,
+                         /*by_sequence=*/false);
 }

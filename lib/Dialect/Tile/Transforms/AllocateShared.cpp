@@ -11,6 +11,25 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
+/// Bytes that tiles share which are never needed at the same time: all that is done to each lies in one block, and
+/// to one before the other.
+struct Lot {
+  int64_t offset, bytes;
+  Operation *last;
+};
+
+/// The first and the last op of the place's own block that have to do with it; none if others have, too.
+std::pair<Operation *, Operation *> spanOf(PlaceOp place) {
+  Operation *first = nullptr, *last = nullptr;
+  for (Operation *user : place->getUsers()) {
+    if (user->getBlock() != place->getBlock())
+      return {};
+    first = !first || user->isBeforeInBlock(first) ? user : first;
+    last = !last || last->isBeforeInBlock(user) ? user : last;
+  }
+  return {first, last};
+}
+
 struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedPass> {
   using Base::Base;
 
@@ -34,9 +53,21 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
       place.setBarriers(bytes);
       bytes += cast<RingType>(place.getType()).getBarrierBytes();
     }
+    SmallVector<Lot> lots;
     kernel.walk([&](PlaceOp place) {
-      if (auto type = dyn_cast<SharedType>(place.getType()))
+      if (auto type = dyn_cast<SharedType>(place.getType())) {
+        auto [first, last] = spanOf(place);
+        for (Lot &lot : lots)
+          if (first && !type.isSwizzled() && lot.bytes >= type.getBytes() && lot.last->getBlock() == first->getBlock() &&
+              lot.last->isBeforeInBlock(first)) {
+            place.setOffset(lot.offset);
+            lot.last = last;
+            return;
+          }
         allocate(place, type.getBytes(), type.isSwizzled() ? 1024 : 128);
+        if (last && !type.isSwizzled())
+          lots.push_back({int64_t(*place.getOffset()), type.getBytes(), last});
+      }
       if (auto type = dyn_cast<StatisticsType>(place.getType()))
         allocate(place, type.getBytes(), 128);
       if (auto type = dyn_cast<StagingType>(place.getType()))

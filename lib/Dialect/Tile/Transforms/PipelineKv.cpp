@@ -59,17 +59,55 @@ static Value copyOf(CopyAsyncOp copy, KvLoopOp loop, OpBuilder &b, Value tile, V
   return clone.getToken();
 }
 
-static void pipeline(KvLoopOp loop, Body body) {
-  OpBuilder b(loop);
-  auto [first, any] = firstTile(loop, b);
-  Value firstToken = copyOf(body.copyK, loop, b, first, any);
-  // Q and the first K are under way together: what waits for Q comes after both.
+/// What waits for Q comes behind all other copies that are there before the loop: they are under way together.
+static void waitForQueriesLast(KvLoopOp loop) {
   SmallVector<Operation *> waiting;
   for (Operation &op : *loop->getBlock())
     if (isa<WaitOp, NegateOp, HoldOp>(op) && op.isBeforeInBlock(loop))
       waiting.push_back(&op);
   for (Operation *op : waiting)
     op->moveBefore(loop);
+}
+
+/// The loop itself, with more tokens going around.
+static void carry(KvLoopOp loop, ValueRange tokens) {
+  OpBuilder b(loop);
+  auto pipelined = KvLoopOp::create(b, loop.getLoc(), tokens.getTypes(), loop.getBounds(), tokens, loop.getRuns(),
+                                    loop.getOneBody());
+  pipelined.getBody().takeBody(loop.getBody());
+  // Nothing is in flight behind it: a copy for "no next tile" was never started.
+  WaitOp::create(b, loop.getLoc(), pipelined.getResults());
+  loop.erase();
+}
+
+/// Of short sequences, whose keys are one tile as a rule: Q, K and V are under way together, and blocks hide each other's waiting.
+static void bringTogether(KvLoopOp loop, Body body) {
+  OpBuilder b(loop);
+  auto [first, any] = firstTile(loop, b);
+  SmallVector<Value> tokens = {copyOf(body.copyK, loop, b, first, any), copyOf(body.copyV, loop, b, first, any)};
+  waitForQueriesLast(loop);
+  Block &block = loop.getBody().front();
+  auto yield = cast<YieldOp>(block.getTerminator());
+  b.setInsertionPoint(yield);
+  BarrierOp::create(b, loop.getLoc()); // all warps are done with this tile
+  for (CopyAsyncOp copy : {body.copyK, body.copyV})
+    yield.getValuesMutable().append(copyOf(copy, loop, b, loop.getNext(), loop.getMore()));
+  SmallVector<Value> carried;
+  for (Value token : tokens)
+    carried.push_back(block.addArgument(token.getType(), loop.getLoc()));
+  body.waitK->moveBefore(&block, block.begin());
+  body.waitK.getTokensMutable().assign(carried);
+  body.waitV.erase();
+  body.copyK.erase();
+  body.copyV.erase();
+  carry(loop, tokens);
+}
+
+static void pipeline(KvLoopOp loop, Body body) {
+  OpBuilder b(loop);
+  auto [first, any] = firstTile(loop, b);
+  Value firstToken = copyOf(body.copyK, loop, b, first, any);
+  waitForQueriesLast(loop);
 
   // V(j): its copy and what that needs go up behind the wait for K(j).
   Block &block = loop.getBody().front();
@@ -89,16 +127,7 @@ static void pipeline(KvLoopOp loop, Body body) {
   body.waitK.getTokensMutable().assign(carried);
   cast<YieldOp>(block.getTerminator()).getValuesMutable().append(nextToken);
   body.copyK.erase();
-
-  // The loop itself, with one more token going around.
-  b.setInsertionPoint(loop);
-  auto pipelined = KvLoopOp::create(b, loop.getLoc(), TypeRange(firstToken.getType()), loop.getBounds(), firstToken,
-                                    loop.getRuns(), loop.getOneBody());
-  pipelined.getBody().takeBody(loop.getBody());
-  // Nothing is in flight behind it: a copy for "no next tile" was never started.
-  b.setInsertionPointAfter(pipelined);
-  WaitOp::create(b, loop.getLoc(), pipelined.getResults());
-  loop.erase();
+  carry(loop, firstToken);
 }
 
 namespace {
@@ -106,9 +135,10 @@ struct PipelineKvPass : attn::tile::impl::PipelineKvBase<PipelineKvPass> {
   using Base::Base;
 
   void runOnOperation() final {
-    if (getOperation().isStreaming()) // what is fetched is under way already
+    KernelOp kernel = getOperation();
+    if (kernel.getTarget() != "sm_80" || kernel.getConfig().hasStrips()) // what is fetched is under way already
       return;
-    WalkResult result = getOperation().walk([](KvLoopOp loop) {
+    WalkResult result = kernel.walk([&](KvLoopOp loop) {
       if (!isForward(loop))
         return WalkResult::advance();
       std::optional<Body> body = match(loop);
@@ -116,7 +146,7 @@ struct PipelineKvPass : attn::tile::impl::PipelineKvBase<PipelineKvPass> {
         loop.emitError("expected one product with K and one with V, each behind its copy and waits");
         return WalkResult::interrupt();
       }
-      pipeline(loop, *body);
+      kernel.getConfig().getBySequence() ? bringTogether(loop, *body) : pipeline(loop, *body);
       return WalkResult::advance();
     });
     if (result.wasInterrupted())

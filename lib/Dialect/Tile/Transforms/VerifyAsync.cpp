@@ -77,6 +77,28 @@ private:
     return error;
   }
 
+  /// Do tiles lie in the same bytes, one after the other (`tile-allocate-shared`)?
+  static bool overlap(Value a, Value b) {
+    auto one = a.getDefiningOp<PlaceOp>(), other = b.getDefiningOp<PlaceOp>();
+    if (!one || !other || one == other || !one.getOffset() || !other.getOffset())
+      return false;
+    auto first = dyn_cast<SharedType>(one.getType()), second = dyn_cast<SharedType>(other.getType());
+    return first && second && int64_t(*one.getOffset()) < int64_t(*other.getOffset()) + second.getBytes() &&
+           int64_t(*other.getOffset()) < int64_t(*one.getOffset()) + first.getBytes();
+  }
+
+  /// Is everybody done with the place, and with what else lies in its bytes?
+  LogicalResult overwrite(Operation *op, Value place, State &state) {
+    for (auto &[other, reader] : state.readers)
+      if (other == place || overlap(other, place))
+        return complain(op, other, "overwrites", reader,
+                        "which other warps may still be reading here: no wait for a copy lies between");
+    for (auto &[other, flight] : state.into)
+      if (overlap(other, place))
+        return complain(op, other, "overwrites", flight.op, "while this is in flight into it");
+    return success();
+  }
+
   LogicalResult touch(Operation *op, Value place, State &state, bool write) {
     if (state.gone.contains(place))
       return op->emitOpError("reads a tile of a ring that it has released");
@@ -165,9 +187,8 @@ private:
   LogicalResult visit(Operation *op, State &state) {
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
         .Case([&](CopyAsyncOp copy) -> LogicalResult {
-          if (auto it = state.readers.find(copy.getDst()); it != state.readers.end())
-            return complain(op, copy.getDst(), "overwrites", it->second,
-                            "which other warps may still be reading here: no wait for a copy lies between");
+          if (failed(overwrite(op, copy.getDst(), state)))
+            return failure();
           return start(op, copy.getToken(), copy.getDst(), {}, state);
         })
         .Case([&](CopyStatisticsOp copy) -> LogicalResult {
@@ -250,7 +271,11 @@ private:
           state.readers.clear(); // it ends with a barrier
           return result;
         })
-        .Case([&](RoundOp o) {
+        .Case([&](RoundOp o) -> LogicalResult {
+          if (failed(overwrite(op, o.getP(), state)))
+            return failure();
+          if (isa<SharedType>(o.getP().getType())) // it ends with a barrier
+            state.readers.clear();
           return failure(failed(touch(op, o.getS(), state, /*write=*/false)) ||
                          failed(touch(op, o.getP(), state, /*write=*/true)));
         })
@@ -271,7 +296,7 @@ private:
           return success();
         })
         .Case<ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, RescaleOp, NormalizeOp, ClearOp, ScaleOp,
-              SumGradsOp, TakeDeltaOp, MmaTurnedOp, HoldWeightsOp, HeldGradsOp>(
+              RowGradsOp, SumGradsOp, TakeDeltaOp, MmaTurnedOp, HoldWeightsOp, HeldGradsOp>(
             [&](Operation *) -> LogicalResult {
               for (Value operand : op->getOperands())
                 if (isa<FragType, RowsType, HeldType, StripType, ScoresType, StripRowsType>(operand.getType()) &&

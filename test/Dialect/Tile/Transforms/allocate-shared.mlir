@@ -34,3 +34,27 @@ tile.kernel @forward() target("sm_80") grid(dense heads 1)
 // CHECK: tile.kernel @none() {{.*}} shared 0 {
 tile.kernel @none() target("sm_80") grid(dense heads 1) config(<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {
 }
+
+// What is written once the last reader of another tile is done lies in its bytes; what is read in a loop stays.
+// CHECK: tile.kernel @reused({{.*}} shared 7040 {
+tile.kernel @reused(%n: i32) target("sm_80") grid(dense heads 1 tiles 1)
+    config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 2, by_sequence = true>) {
+  // CHECK: %V = tile.place "V" at 0 : !tile.shared<16x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<16x64xbf16, 72>
+  // CHECK: %K = tile.place "K" at 2304 : !tile.shared<16x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<16x64xbf16, 72>
+  // CHECK: %P = tile.place "P" at 0 : !tile.shared<16x16xbf16, 24>
+  %P = tile.place "P" : !tile.shared<16x16xbf16, 24>
+  // Not in K's bytes, which are read in the loop, and not in V's, where P is.
+  // CHECK: %dS = tile.place "dS" at 4608 : !tile.shared<16x64xbf16, 76>
+  %dS = tile.place "dS" : !tile.shared<16x64xbf16, 76>
+  %s = tile.place "s" : !tile.frag<16x16, 1>
+  %wide = tile.place "wide" : !tile.frag<16x64, 1>
+  tile.zero_rows %V from(%n) : !tile.shared<16x64xbf16, 72>
+  scf.for %i = %n to %n step %n : i32 {
+    tile.zero_rows %K from(%n) : !tile.shared<16x64xbf16, 72>
+  }
+  tile.round %P, %s : !tile.shared<16x16xbf16, 24>, !tile.frag<16x16, 1>
+  tile.round %dS, %wide : !tile.shared<16x64xbf16, 76>, !tile.frag<16x64, 1>
+  tile.zero_rows %P from(%n) : !tile.shared<16x16xbf16, 24>
+}

@@ -346,3 +346,19 @@ tile.kernel @negate_readers(%q: !tile.ptr<bf16>, %stride: i64, %n: i32, %lo: i32
   // expected-error @below {{'tile.negate' op overwrites `Q`}}
   tile.negate %Q : !tile.shared<64x64xbf16, 72>
 }
+
+// -----
+
+tile.kernel @same_bytes() target("sm_80") grid(dense heads 1 tiles 1)
+    config(<q_tile = 32, kv_tile = 32, warps = 2, blocks = 2, by_sequence = true>) {
+  %V = tile.place "V" at 0 : !tile.shared<32x64xbf16, 72>
+  %dO = tile.place "dO" at 8192 : !tile.shared<32x64xbf16, 72>
+  %P = tile.place "P" at 1024 : !tile.shared<32x32xbf16, 40>
+  %s = tile.place "s" : !tile.frag<32x32, 2>
+  // Another tile lies where this one was.
+  // expected-note @below {{which other warps may still be reading here}}
+  %t = tile.mma_qk %s, %dO, %V : !tile.frag<32x32, 2>, !tile.shared<32x64xbf16, 72>, !tile.shared<32x64xbf16, 72>
+  tile.wait %t : !tile.token<product>
+  // expected-error @below {{'tile.round' op overwrites `V`}}
+  tile.round %P, %s : !tile.shared<32x32xbf16, 40>, !tile.frag<32x32, 2>
+}

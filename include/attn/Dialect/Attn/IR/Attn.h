@@ -26,8 +26,11 @@ TileRanges keyRangesOfRows(MaskInterface mask, IndexMath &, const MaskScope &, I
 TileRanges queryRangesOfColumns(MaskInterface mask, IndexMath &, const MaskScope &, Interval keys);
 Cond keepOfRow(MaskInterface mask, IndexMath &, const MaskScope &, Index q, Index k);
 
-/// A tile's class by `keyRanges`; all numbers.
-TileClass classOfRanges(MaskInterface mask, const MaskScope &, Interval queries, Interval keys);
+/// What `keyRanges` says of a tile, whatever is known of entries.
+TileTruth truthOfRanges(MaskInterface mask, IndexMath &, const MaskScope &, Interval queries, Interval keys);
+
+/// A tile's class; all numbers.
+TileClass classify(MaskInterface mask, const MaskScope &, Interval queries, Interval keys);
 
 /// Where the arrays of each mask start in the list of all, and their total.
 llvm::SmallVector<unsigned> firstArrays(llvm::ArrayRef<MaskInterface> masks);
@@ -89,6 +92,10 @@ MaskComparison compareMasks(MaskInterface first, MaskInterface second, int64_t b
 int64_t longestSequence(MaskInterface mask);
 constexpr int64_t longestOfPredicates = int64_t(1) << 29;
 
+/// Does it read arrays with entries for rows or keys? What tiles see then follows from their
+/// contents.
+bool readsPositions(MaskInterface mask);
+
 /// Is what a row sees another matter for other heads?
 bool dependsOnHead(MaskInterface mask);
 
@@ -104,6 +111,11 @@ std::string freeSymbol(mlir::Operation *module, const llvm::Twine &name);
 
 /// The distinct arrays that the whole expression reads, each once, in order.
 llvm::SmallVector<MaskOperand> distinctOperands(MaskInterface mask);
+/// Of those with an entry for each position of a side, what ranges of entries are to be known
+/// of: an array once for each entry that is hidden.
+llvm::SmallVector<MaskOperand> rangedArrays(MaskInterface mask, OperandShape shape);
+/// Which of them the mask's array is.
+size_t rangedIndex(llvm::ArrayRef<MaskOperand> ranged, const MaskOperand &array);
 /// `reach` of a mask, from its conjuncts.
 std::optional<int64_t> reachOf(MaskInterface mask, Diagonal diagonal);
 /// The same of a problem's score modifiers.

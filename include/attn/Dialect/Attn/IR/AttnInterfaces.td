@@ -55,11 +55,13 @@ def Attn_MaskInterface : AttrInterface<"MaskInterface"> {
       (ins "::attn::IndexMath &":$math, "const ::attn::MaskScope &":$scope, "::attn::Index":$q, "::attn::Index":$k), "",
       [{ return ::attn::keepOfRow($_attr, math, scope, q, k); }]>,
 
-    InterfaceMethod<[{The class of the tile `queries` x `keys` (neither is empty); all numbers, no
-      SSA values. For masks that know more of a single tile than fits short lists.}],
-      "::attn::TileClass", "classify",
-      (ins "const ::attn::MaskScope &":$scope, "::attn::Interval":$queries, "::attn::Interval":$keys), "",
-      [{ return ::attn::classOfRanges($_attr, scope, queries, keys); }]>,
+    InterfaceMethod<[{What is known of the tile `queries` x `keys` (neither is empty). For masks that
+      know more of a single tile than fits short lists: by what arrays hold there (`scope.extremes`),
+      or by remainders.}],
+      "::attn::TileTruth", "tileTruth",
+      (ins "::attn::IndexMath &":$math, "const ::attn::MaskScope &":$scope, "::attn::Interval":$queries,
+           "::attn::Interval":$keys), "",
+      [{ return ::attn::truthOfRanges($_attr, math, scope, queries, keys); }]>,
 
     InterfaceMethod<[{How far beyond its diagonal a row sees keys at most: of no visible pair is
       k - D larger, with D = q (`top_left`) or D = q + lenK - lenQ (`bottom_right`).

@@ -107,7 +107,7 @@ def Attn_ChunkMask : Attn_Mask<"ChunkMask", "chunk",
 }
 
 def Attn_StridedMask : Attn_Mask<"StridedMask", "strided",
-    ["rowIntervals", "keyRanges", "queryRanges", "emitKeep", "classify", "affine", "simplified", "intersected",
+    ["rowIntervals", "keyRanges", "queryRanges", "emitKeep", "tileTruth", "affine", "simplified", "intersected",
      "united"]> {
   let summary = "a row sees every n-th key, counted from its diagonal (dilated)";
   let description = [{
@@ -181,7 +181,7 @@ def Attn_GlobalRowsMask : Attn_Mask<"GlobalRowsMask", "global_rows",
 }
 
 def Attn_DocumentMask : Attn_Mask<"DocumentMask", "document",
-    ["emitKeep", "operands"]> {
+    ["emitKeep", "operands", "tileTruth"]> {
   let summary = "a row sees the keys of its own document";
   let description = [{
     The pair (q, k) is visible iff ids_q[q] == ids_kv[k] and that id is not 0 (0 marks
@@ -213,7 +213,7 @@ def Attn_OperandHeads : I32EnumAttr<"OperandHeads", "for which heads a run-time 
 }
 
 class Attn_IntervalMask<string name, string mnem> : Attn_Mask<name, mnem,
-    ["emitKeep", "operands"]> {
+    ["emitKeep", "operands", "tileTruth"]> {
   let parameters = (ins StringRefParameter<"array of first ones">:$begin, StringRefParameter<"array of ends">:$end,
                         "::attn::OperandHeads":$heads);
   let hasCustomAssemblyFormat = 1;
@@ -266,7 +266,7 @@ def Attn_ColumnIntervalMask : Attn_IntervalMask<"ColumnIntervalMask", "column_in
   }];
 }
 
-def Attn_TreeMask : Attn_Mask<"TreeMask", "tree", ["emitKeep", "operands"]> {
+def Attn_TreeMask : Attn_Mask<"TreeMask", "tree", ["emitKeep", "operands", "tileTruth"]> {
   let summary = "a row sees its ancestors in a tree, and itself";
   let description = [{
     Nodes are numbered in the order of a walk that visits a node before its children
@@ -292,7 +292,7 @@ def Attn_TreeMask : Attn_Mask<"TreeMask", "tree", ["emitKeep", "operands"]> {
 }
 
 def Attn_PredicateMask : Attn_Mask<"PredicateMask", "predicate",
-    ["keyRanges", "queryRanges", "emitKeep", "operands", "classify", "asksForHead"]> {
+    ["keyRanges", "queryRanges", "emitKeep", "operands", "tileTruth", "asksForHead"]> {
   let summary = "a row sees the keys for which a condition holds";
   let description = [{
     The pair (q, k) is visible iff the condition holds, an expression over
@@ -330,7 +330,7 @@ def Attn_PredicateMask : Attn_Mask<"PredicateMask", "predicate",
 
 class Attn_Composite<string name, string mnem> : Attn_Mask<name, mnem,
     ["rowIntervals", "columnIntervals", "keyRanges", "queryRanges", "emitKeep", "operands",
-     "conjuncts", "children", "classify", "affine", "asksForHead"]> {
+     "conjuncts", "children", "tileTruth", "affine", "asksForHead"]> {
   // Mask i reads arrays number [first_array[i], first_array[i + 1]): follows from
   // the masks, and is kept since definitions ask for it at every pair.
   let parameters = (ins ArrayRefParameter<"MaskInterface">:$masks, ArrayRefParameter<"unsigned", "follows from the masks">:$first_array);

@@ -84,6 +84,12 @@ struct TileRanges {
   IntervalList some, all;
 };
 
+/// What is known of a tile: may some of its pairs be visible (never wrongly no), and are all
+/// of them (never wrongly yes)?
+struct TileTruth {
+  Cond some, all;
+};
+
 /// Builds integer expressions. Without a builder there are no SSA values.
 class IndexMath {
 public:

@@ -31,11 +31,19 @@ struct MaskOperand {
   OperandShape shape;
   OperandHeads heads = OperandHeads(0); ///< shared
   OperandEntries entries = OperandEntries::Id;
+  std::optional<int32_t> hidden = std::nullopt; ///< an entry with which a position sees nothing
 
   /// The same array, whatever is in it.
   bool operator==(const MaskOperand &o) const {
     return name == o.name && shape == o.shape && heads == o.heads;
   }
+};
+
+/// What is known of the entries at some positions: the least and the largest one, those that
+/// are `hidden` left out (if all are: the least is larger); were none?
+struct EntryRange {
+  Index least, largest;
+  Cond whole;
 };
 
 /// One pair of one sequence and head, for the definition.
@@ -58,8 +66,8 @@ struct MaskScope {
   /// outside, which saves cutting them off.
   bool cut = true;
   int64_t heads = 1; ///< how many query heads there are
-  /// Where they are known: the least and the largest entry at some positions (both ends are entries).
-  std::function<std::optional<Interval>(unsigned operand, Interval positions)> extremes;
+  /// What is known of entries, where it is; positions are some tile's.
+  std::function<std::optional<EntryRange>(unsigned operand, Interval positions)> extremes;
 
   MaskScope uncut() const {
     MaskScope scope = *this;

@@ -53,7 +53,8 @@ struct FixedSizes {
   int64_t segments = 0; ///< of segments: ids
   int64_t qTile = 0;    ///< rows of a listed tile of segments, or of one that a backward pass counts rows in
   int64_t longest = int64_t(1) << 30; ///< of all axes (`longestSequence`)
-  bool packedQ = false;
+  bool packedQ = false, packedKv = false;
+  int64_t listQ = 0, listKv = 0; ///< rows and keys of tiles of which there are lists
   static FixedSizes of(Computation computation);
   static FixedSizes of(SegmentsOp segments);
 };
@@ -80,6 +81,9 @@ struct ProblemTensor {
     Slots,
     Splits,
     DimSum,     ///< dim_qk, in whole pieces that warpgroups add
+    ListedQ,    ///< query tiles, as a launch numbers them
+    ListedKv,   ///< key tiles, numbered likewise
+    AcrossKv,   ///< key tiles that one sequence may have, and one more
     TiledRowsQ, ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
     One,
     Two,
@@ -119,7 +123,8 @@ std::vector<ProblemTensor> tensorsOf(Computation computation);
 std::vector<ProblemTensor> tensorsOf(SegmentsOp segments);
 
 /// What the kernels of a problem may leave for each other, in memory of the caller: o and
-/// lse of each part of the keys, both float32.
+/// lse of each part of the keys, both float32; of masks that read arrays of positions, what these
+/// hold in key tiles, and for each query tile the key tiles to visit and how many they are.
 std::vector<ProblemTensor> scratchOf(Computation computation);
 
 /// Of a problem with segments: q and k have the tokens of all rows of ids.

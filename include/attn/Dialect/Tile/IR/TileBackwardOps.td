@@ -78,7 +78,7 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
 
     The region, where a problem modifies its scores, gets a score, the numbers of its row and
     its column, (`row0`, `col0`) being those of the tile's first, the column once more as `base` +
-    `ahead` (as in `tile.modify`), and yields the modified score and its derivative, in
+    `ahead` (as in `tile.modify`), the head as well where rows are pairs of a query and a head, and yields the modified score and its derivative, in
     natural units. With `weighted`, that place gets probability times derivative.
 
     Constraints:
@@ -86,18 +86,42 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
     - C2: as many statistics as there are rows, or columns if turned.
     - C3: `weighted` goes with a region and has the scores' shape.
     - C4: the region yields two numbers of type f32.
+    - C5: only rows are pairs, not columns: not with `turned`.
 
     ```mlir
     tile.probabilities %s, %stats at(%k0, %q0) scale 8.838835e-02 turned : !tile.frag<128x64, 8>, !tile.statistics<64>
     ```
   }];
-  let arguments = (ins Tile_AnyScores:$s, Tile_AnyStatistics:$statistics, I32:$row0, I32:$col0,
+  let arguments = (ins Tile_AnyScores:$s, Tile_AnyStatistics:$statistics, Tile_Origin:$row0, I32:$col0,
                        Optional<Tile_AnyScores>:$weighted, F64Attr:$scale, UnitAttr:$turned);
   let regions = (region AnyRegion:$modify);
   let assemblyFormat = [{
-    $s `,` $statistics `at` `(` $row0 `,` $col0 `)` (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)?
+    $s `,` $statistics `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `)` (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)?
     `scale` $scale (`turned` $turned^)? attr-dict `:` qualified(type($s)) `,` qualified(type($statistics))
     (`modify` $modify^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_RowGradsOp : Tile_Op<"row_grads", [AllTypesMatch<["grad", "p"]>]> {
+  let summary = "gradients of scores, of rows all of whose keys are in the tile";
+  let description = [{
+    Each x of `grad`, a product of dO and V, becomes p * (x - delta), where delta is the sum of p * x over its
+    row and of what the statistics have as that row's delta (minus its dlse, or 0). With `weighted`, that
+    place's number is in front of the parenthesis. So O is not needed, and nothing is known ahead.
+
+    Constraints:
+    - C1: as many statistics as there are rows.
+    - C2: weighted has the type of p.
+
+    ```mlir
+    tile.row_grads %dp, %s, %stats : !tile.frag<16x16, 1>, !tile.statistics<16>
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$grad, Tile_Frag:$p, Tile_Statistics:$statistics, Optional<Tile_Frag>:$weighted);
+  let assemblyFormat = [{
+    $grad `,` $p `,` $statistics (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)? attr-dict
+    `:` qualified(type($grad)) `,` qualified(type($statistics))
   }];
   let hasVerifier = 1;
 }
@@ -171,7 +195,8 @@ def Tile_MmaTnOp : Tile_Op<"mma_tn"> {
 
     Constraints:
     - C1: A and B are swizzled and have equal rows and element types, A's columns are a multiple of 64; acc has 64 rows
-      a warpgroup, and columns that divide 64 or are a multiple of it, in all B's, rounded up to 64 at most.
+      a warpgroup, and columns that divide 64 or are a multiple of it, in all B's, rounded up to 64 at most. Or neither
+      is swizzled, and acc is A's columns by B's.
 
     ```mlir
     %t = tile.mma_tn %dQ, %dS_tile, %K_tile : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>

@@ -41,6 +41,11 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     (docs/Schedules/streaming.md). `q_tile` is then how many rows such a group of lanes
     has, and `kv_tile` how many keys it has under way at once.
 
+    With `by_sequence`, tiles are not found among the rows of all sequences but dealt out, to each sequence as many
+    as its `bounds` ask for, so a block knows its sequence from its number, and `kv_tile` may hold all keys of a
+    short one (docs/Schedules/streaming.md). `pack_heads` may then be several groups: columns of scores are pairs of a key
+    and a kv head, and heads side by side fill a tile that the rows of one would leave empty.
+
     Constraints:
     - C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256 (or as many rows as
       warps, in a kernel without fragments, which merges; or a multiple of 16, where kv_tile is one of 16 * warps,
@@ -54,6 +59,8 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     - C7: pack_heads is from 1 to q_tile, and 1 with narrow, which counts a warpgroup's rows as queries.
     - C8: lanes is 0, or 1, 2, 4, 8, 16 or 32; then, in place of C1 and C2, warps is 1, 2, 4 or 8, q_tile and
       kv_tile are from 1 to 16, q_tile is a multiple of pack_heads, and nothing else but blocks is given.
+    - C9: with by_sequence, warps is 1, 2, 3, 4 or 8, q_tile a multiple of 16 * warps, and nothing else but kv_tile,
+      blocks and pack_heads is given.
 
     ```mlir
     #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>
@@ -68,10 +75,11 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
                         DefaultValuedParameter<"bool", "false">:$narrow,
                         DefaultValuedParameter<"int64_t", "1">:$splits,
                         DefaultValuedParameter<"int64_t", "1">:$pack_heads,
-                        DefaultValuedParameter<"int64_t", "0">:$lanes);
+                        DefaultValuedParameter<"int64_t", "0">:$lanes,
+                        DefaultValuedParameter<"bool", "false">:$by_sequence);
   let builders = [AttrBuilder<(ins "int64_t":$q_tile, "int64_t":$kv_tile, "int64_t":$warps, "int64_t":$blocks), [{
     return $_get($_ctxt, q_tile, kv_tile, warps, blocks, /*hold_q=*/false, /*one_body=*/false, /*stages=*/2,
-                 /*q_stages=*/1, /*turns=*/false, /*narrow=*/false, /*splits=*/1, /*pack_heads=*/1, /*lanes=*/0);
+                 /*q_stages=*/1, /*turns=*/false, /*narrow=*/false, /*splits=*/1, /*pack_heads=*/1, /*lanes=*/0, /*by_sequence=*/false);
   }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
@@ -92,6 +100,8 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     /// Likewise; not narrow if there are any.
     ConfigAttr withSplits(int64_t splits) const;
     ConfigAttr withPackHeads(int64_t heads) const;
+    ConfigAttr withWarps(int64_t warps) const;
+    ConfigAttr withBySequence(bool owns) const;
     /// Of a kernel on strips.
     static ConfigAttr ofStrips(::mlir::MLIRContext *context, int64_t rows, int64_t keys, int64_t packHeads, int64_t lanes,
                                int64_t warps, int64_t blocks);

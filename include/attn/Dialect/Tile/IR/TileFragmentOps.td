@@ -59,6 +59,12 @@ def Tile_KeepOp : Tile_Op<"keep", [SingleBlockImplicitTerminator<"YieldOp">,
     `turned`: the fragment's rows are keys and its columns queries; the place of its first is
     (`k0`, `q0`) then, and the region gets (k, q).
 
+    Where columns are pairs of a key and a kv head as well, a row's keys are those of its head: all others are
+    invisible.
+
+    Constraints:
+    - C1: columns are pairs only where rows are, of a multiple of their heads, and not with `turned`.
+
     ```mlir
     tile.keep %s at(%q0, %k0) : !tile.frag<128x64, 4> {
     ^bb0(%q: i32, %k: i32):
@@ -67,10 +73,10 @@ def Tile_KeepOp : Tile_Op<"keep", [SingleBlockImplicitTerminator<"YieldOp">,
     }
     ```
   }];
-  let arguments = (ins Tile_AnyScores:$s, Tile_Origin:$q0, I32:$k0, UnitAttr:$turned);
+  let arguments = (ins Tile_AnyScores:$s, Tile_Origin:$q0, Tile_Origin:$k0, UnitAttr:$turned);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `)` (`turned` $turned^)? `:` qualified(type($s)) $body attr-dict
+    $s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `` custom<Origin>(type($k0)) `)` (`turned` $turned^)? `:` qualified(type($s)) $body attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -130,14 +136,17 @@ def Tile_RescaleOp : Tile_Op<"rescale"> {
 def Tile_RoundOp : Tile_Op<"round"> {
   let summary = "rounds probabilities and holds them as the left operand of a product";
   let description = [{
+    In registers, or, for a product with their transpose (`tile.mma_tn`), in shared memory; that
+    ends with a barrier.
+
     Constraints:
-    - C1: both have the same rows, columns and warps.
+    - C1: both have the same rows, columns and warps; what is shared is not swizzled.
 
     ```mlir
     tile.round %p, %s : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>
     ```
   }];
-  let arguments = (ins Tile_Held:$p, Tile_Frag:$s);
+  let arguments = (ins AnyTypeOf<[Tile_Held, Tile_Shared]>:$p, Tile_Frag:$s);
   let assemblyFormat = "$p `,` $s attr-dict `:` qualified(type($p)) `,` qualified(type($s))";
   let hasVerifier = 1;
 }

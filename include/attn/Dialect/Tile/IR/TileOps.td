@@ -13,6 +13,7 @@ include "attn/Dialect/Tile/IR/TileRoleOps.td"
 include "attn/Dialect/Tile/IR/TileSegmentOps.td"
 include "attn/Dialect/Tile/IR/TileStripOps.td"
 include "attn/Dialect/Tile/IR/TileTypes.td"
+include "attn/Dialect/Tile/IR/TileVisitOps.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
@@ -34,9 +35,9 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     (`q_row`, `k_head`, ...). `grid` says how many blocks a launch has: `dense` and
     `packed`, one for each query tile and head, or, with `keys`, for each key tile and kv
     head (of a backward pass); `rows cluster N`, a cluster of N blocks
-    for each row of the batch (made of `attn.segments`). With `tiles N` a warp, not a
-    block, has a query tile and a group of heads, and a sequence has N tiles, which
-    take turns if its rows need more (docs/Schedules/streaming.md). The kernels
+    for each row of the batch (made of `attn.segments`). With `tiles N` a sequence has N tiles for
+    a group of heads, which take turns if its rows need more (docs/Schedules/streaming.md); a
+    tile is a block's, or, with lanes, a warp's. The kernels
     of a problem are launched one after the other, in their order.
 
     Constraints:
@@ -44,7 +45,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     - C2: target is "cpu", "sm_80" or "sm_90a".
     - C3: the grid has at least one head, or clusters of 1 to 16 blocks (of 1, but for sm_90a).
     - C4: fragments' rows go to warps: kv_tile is a multiple of 16 * warps in a grid of key tiles.
-    - C5: a kernel has `tiles`, which are positive, if and only if its config has lanes.
+    - C5: a kernel has `tiles`, which are positive, if and only if its config has lanes or by_sequence.
 
     ```mlir
     tile.kernel @copy(%q: !tile.ptr<bf16>, %batch: i32) target("cpu") grid(dense heads 4)
@@ -64,7 +65,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     ::mlir::Value getArg(::llvm::StringRef name);
     /// Is a launch as wide as the chip, with roles inside, and not as the grid?
     bool isPersistent() { return getTarget() == "sm_90a" && !hasRows() && !isStreaming(); }
-    /// Does each warp have a query tile of its own, on strips?
+    /// Does each sequence have tiles of its own?
     bool isStreaming() { return getTiles().has_value(); }
     /// Is a cluster for each row of the batch?
     bool hasRows() { return getCluster().has_value(); }

@@ -93,20 +93,24 @@ def Tile_LoadStatisticsOp : Tile_Op<"load_statistics", [AttrSizedOperandSegments
   let summary = "what a backward pass on strips has to know of its rows";
   let description = [{
     As the maximum of each row lse * log2(e) (+inf where lse is -inf, or from `rows` on);
-    as its sum 0, or minus its `dlse`, or its `delta`.
+    as its sum 0, or minus its `dlse`, or its `delta`. Of statistics, the same numbers in shared memory, which
+    ends with a barrier. Rows of lse and dlse follow each other, or lie `stride` apart.
 
     Constraints:
     - C1: not both dlse and delta.
+    - C2: dlse has a stride if lse has one.
 
     ```mlir
     tile.load_statistics %row, %lse rows(%n) : !tile.strip_rows<1, 16>
     tile.load_statistics %row, %lse delta(%delta) rows(%n) : !tile.strip_rows<1, 16>
     ```
   }];
-  let arguments = (ins Tile_StripRows:$row, Tile_FloatPtr:$lse, Optional<Tile_FloatPtr>:$grad_lse,
+  let arguments = (ins Tile_AnyStatistics:$row, Tile_FloatPtr:$lse, Optional<Tile_Stride>:$stride,
+                       Optional<Tile_FloatPtr>:$grad_lse, Optional<Tile_Stride>:$grad_stride,
                        Optional<Tile_FloatPtr>:$delta, I32:$rows);
   let assemblyFormat = [{
-    $row `,` $lse (`dlse` `(` $grad_lse^ `)`)? (`delta` `(` $delta^ `)`)? `rows` `(` $rows `)` attr-dict
+    $row `,` $lse (`stride` `(` $stride^ `` custom<Stride>(type($stride)) `)`)?
+    (`dlse` `(` $grad_lse^ (`,` $grad_stride^ `` custom<Stride>(type($grad_stride)))? `)`)? (`delta` `(` $delta^ `)`)? `rows` `(` $rows `)` attr-dict
     `:` qualified(type($row))
   }];
   let hasVerifier = 1;
@@ -116,17 +120,21 @@ def Tile_SumGradsOp : Tile_Op<"sum_grads", [AllTypesMatch<["grad", "p"]>]> {
   let summary = "gradients of probabilities, weighted, join the sums of their rows";
   let description = [{
     Each x of `grad`, a product of dO and V, becomes p * x, and is added to its row's sum:
-    that of all keys is delta, without a look at O.
+    that of all keys is delta, without a look at O. With `weighted`, what is added is p * x all the same, and x
+    becomes that place's number times x.
 
     Constraints:
-    - C1: places of strips of as many lanes.
+    - C1: places of strips of as many lanes; weighted has the type of p.
 
     ```mlir
     tile.sum_grads %dp, %p, %row : !tile.scores<1x4, 16>, !tile.strip_rows<1, 16>
     ```
   }];
-  let arguments = (ins Tile_Scores:$grad, Tile_Scores:$p, Tile_StripRows:$row);
-  let assemblyFormat = "$grad `,` $p `,` $row attr-dict `:` qualified(type($grad)) `,` qualified(type($row))";
+  let arguments = (ins Tile_Scores:$grad, Tile_Scores:$p, Tile_StripRows:$row, Optional<Tile_Scores>:$weighted);
+  let assemblyFormat = [{
+    $grad `,` $p `,` $row (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)? attr-dict
+    `:` qualified(type($grad)) `,` qualified(type($row))
+  }];
   let hasVerifier = 1;
 }
 

@@ -11,7 +11,9 @@ def PipelineKv : Pass<"tile-pipeline-kv", "::attn::tile::KernelOp"> {
     copies V, waits, multiplies. This pass starts the copy of V(j) before the
     product with K(j), and that of K(next) as soon as all warps are done with
     K(j), so that copies run under products and softmax. K's token is carried
-    around the loop; the first K is copied before it, together with Q. (`test/Dialect/Tile/Transforms/pipeline-kv.mlir`)
+    around the loop; the first K is copied before it, together with Q. With `by_sequence`, where
+    one tile has all keys as a rule, Q, K and V are copied together, and the tokens of both are
+    carried. Kernels for other targets than sm_80 are left alone. (`test/Dialect/Tile/Transforms/pipeline-kv.mlir`)
   }];
 }
 
@@ -95,7 +97,9 @@ def AllocateShared : Pass<"tile-allocate-shared", "::attn::tile::KernelOp"> {
   let summary = "give places in shared memory their offsets";
   let description = [{
     Places follow each other at multiples of 128 bytes, rings, whose tiles are
-    swizzled by address bits, of 1024; barriers of rings come last. The kernel's
+    swizzled by address bits, of 1024; barriers of rings come last. Tiles that are never
+    needed at the same time lie in the same bytes: all that is done to one in its block
+    comes before what is done to the other. The kernel's
     `shared_bytes` is their sum. An error names the kernel when it exceeds
     what the chip has. (`test/Dialect/Tile/Transforms/allocate-shared.mlir`)
   }];

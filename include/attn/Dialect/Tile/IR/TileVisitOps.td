@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which key tiles a query tile has to visit where run-time arrays decide: what their entries
+// are, tile by tile, and the tiles that follow from it. A block is one warp.
+#ifndef TILE_VISIT_OPS
+#define TILE_VISIT_OPS
+
+include "attn/Dialect/Tile/IR/TileTypes.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Tile_EntryRangeOp : Tile_Op<"entry_range", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "the least and the largest of some entries of a run-time array";
+  let description = [{
+    Of `count` entries. Those that are `hidden` are left out, and `whole` is 1 if there
+    were none, else 0. Without any other entry, least is 2^31 - 1 and largest -2^31.
+
+    ```mlir
+    %least, %largest, %whole = tile.entry_range %ids count(%rows) hidden 0
+    ```
+  }];
+  let arguments = (ins Tile_IntPtr:$array, I32:$count, OptionalAttr<I32Attr>:$hidden);
+  let results = (outs I32:$least, I32:$largest, I32:$whole);
+  let assemblyFormat = "$array `count` `(` $count `)` (`hidden` $hidden^)? attr-dict";
+}
+
+def Tile_SetOp : Tile_Op<"set"> {
+  let summary = "writes one element of an array in global memory";
+  let description = [{
+    By one thread of the block; nothing of the kernel reads it.
+
+    ```mlir
+    tile.set %counts[%at], %full
+    ```
+  }];
+  let arguments = (ins Tile_IntPtr:$array, I64:$index, I32:$value);
+  let assemblyFormat = "$array `[` $index `]` `,` $value attr-dict";
+}
+
+def Tile_SelectTilesOp : Tile_Op<"select_tiles", [SingleBlock,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames", "getAsmBlockArgumentNames"]>]> {
+  let summary = "lists the tiles of a run in which something may be visible";
+  let description = [{
+    The region says of a tile whether some of its pairs may be visible, and whether all are.
+    Tiles of which all are go to the list's front, in ascending order, behind the `full` ones that
+    are there; those that are to be tested to its end, in ascending order from the last entry
+    down, before the `partial` ones that are there. The list has `capacity` entries from `at` on.
+    Returns how many of each it then has.
+
+    Constraints:
+    - C1: the region has one argument, an i32, and yields two i1.
+
+    ```mlir
+    %full, %partial = tile.select_tiles %tiles[%at] capacity(%across) has(%zero, %zero) from %begin to %end {
+    ^bb0(%j: i32):
+      %some = arith.cmpi sle, %j, %last : i32
+      %all = arith.cmpi slt, %j, %last : i32
+      tile.yield %some, %all : i1, i1
+    }
+    ```
+  }];
+  let arguments = (ins Tile_IntPtr:$list, I64:$at, I32:$capacity, I32:$has_full, I32:$has_partial, I32:$begin, I32:$end);
+  let results = (outs I32:$full, I32:$partial);
+  let regions = (region SizedRegion<1>:$body);
+  let hasVerifier = 1;
+  let assemblyFormat = [{
+    $list `[` $at `]` `capacity` `(` $capacity `)` `has` `(` $has_full `,` $has_partial `)` `from` $begin `to` $end $body attr-dict
+  }];
+}
+
+#endif // TILE_VISIT_OPS

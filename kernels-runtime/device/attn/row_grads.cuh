@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Gradients of a sequence that is one tile: all keys of a row are in its fragment, so delta is a sum over it, and what keys get from rows is a
+// product with the transpose of what rows got from keys.
+#pragma once
+#include "attn/backward.cuh"
+#include "attn/mma.cuh"
+#include "attn/strip_grad.cuh"
+
+namespace attn {
+
+// As of strips, by the whole block into shared memory. Ends with a barrier.
+template <int N, class Stride, class GradStride>
+ATTN_INLINE void load_statistics(const Statistics<N> &stats, const float *lse, Stride stride, const float *known, GradStride known_stride, float sign, int rows) {
+  for (int r = threadIdx.x; r < N; r += Block<N * 0>::threads) {
+    const float x = r < rows ? lse[offset_of(stride, r)] : -infinity();
+    word_at(stats.lse(r)) = __float_as_uint(x == -infinity() ? infinity() : x * 1.44269504088896f);
+    word_at(stats.delta(r)) = __float_as_uint(known && r < rows ? sign * known[offset_of(known_stride, r)] : 0);
+  }
+  __syncthreads();
+}
+
+// x becomes weighted * (x - delta), delta being what is known and the row's sum of p * x.
+template <int R, int N, int W>
+ATTN_INLINE void row_grads(Frag<R, N, W> &x, const Frag<R, N, W> &p, const Statistics<R> &stats, const Frag<R, N, W> &weighted) {
+#pragma unroll
+  for (int i = 0; i < 2 * x.Blocks; ++i) {
+    float sum = 0;
+#pragma unroll
+    for (int n = 0; n < x.Pieces; ++n)
+#pragma unroll
+      for (int c = i % 2 * 2; c < i % 2 * 2 + 2; ++c) sum = fmaf(p.v[i / 2][n][c], x.v[i / 2][n][c], sum);
+    const float delta = quad_sum(sum) + shared_float(stats.delta(x.row(i)));
+#pragma unroll
+    for (int n = 0; n < x.Pieces; ++n)
+#pragma unroll
+      for (int c = i % 2 * 2; c < i % 2 * 2 + 2; ++c) x.v[i / 2][n][c] = weighted.v[i / 2][n][c] * (x.v[i / 2][n][c] - delta);
+  }
+}
+template <int R, int N, int W> ATTN_INLINE void row_grads(Frag<R, N, W> &x, const Frag<R, N, W> &p, const Statistics<R> &stats) {
+  row_grads(x, p, stats, p);
+}
+
+// Rounded, for whoever reads it transposed. Ends with a barrier.
+template <class T, int R, int N, int P, int W> ATTN_INLINE void round(const Smem<T, R, N, P> &to, const Frag<R, N, W> &x) {
+#pragma unroll
+  for (int i = 0; i < 2 * x.Blocks; ++i)
+#pragma unroll
+    for (int n = 0; n < x.Pieces; ++n)
+      word_at(to.at(x.row(i), x.col(n))) = pack<T>(x.v[i / 2][n][i % 2 * 2], x.v[i / 2][n][i % 2 * 2 + 1]);
+  __syncthreads();
+}
+
+// acc = A^T B: the depth is their rows, and a warp has some of A's columns.
+template <class T, int K, int R, int C, int PA, int PB, int W>
+ATTN_INLINE void mma_tn(Frag<R, C, W> &acc, const Smem<T, K, R, PA> &A, const Smem<T, K, C, PB> &B) {
+  const int lane = lane_index();
+  const unsigned from = A.at(lane % 8 + lane / 16 * 8, warp_index() * acc.Blocks * 16 + lane / 8 % 2 * 8);
+  clear(acc);
+#pragma unroll
+  for (int k = 0; k < K; k += 16) {
+    unsigned a[R / W / 16][4];
+#pragma unroll
+    for (int m = 0; m < acc.Blocks; ++m) load_matrices_transposed(a[m], from + (k * PA + m * 16) * 2);
+    mma_depth(acc, a, B, k);
+  }
+}
+
+}  // namespace attn

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The verbs of a kernel whose blocks have short sequences: those of tiles, and those of strips for what does not fit one.
+#pragma once
+#include "attn/tile.h"
+#include "attn/row_grads.cuh"

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The verbs of a kernel whose blocks have short sequences: those of tiles, and
+// those of strips for what does not fit one.
+#pragma once
+
+#include "attn/row_grads.h"
+#include "attn/tile.h"

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Short sequences with rows enough for matrix units: a block owns a sequence's tile.
+//
+// RUN: rm -rf %t && split-file %s %t
+// RUN: attn-opt %t/forward.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/forward.mlir
+// RUN: attn-opt %t/forward.mlir --attn-pipeline="target=sm_90a" | FileCheck %t/forward.mlir --check-prefix=TOGETHER
+// RUN: attn-opt %t/padded.mlir -convert-attn-to-tile="target=sm_80" -canonicalize -cse | FileCheck %t/padded.mlir
+// RUN: attn-opt %t/grads.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/grads.mlir
+// RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir
+// RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/chosen.mlir --check-prefix=CPU
+// RUN: attn-opt %t/errors.mlir -convert-attn-to-tile -verify-diagnostics
+
+// Bounds are hints: longer sequences are as right, and so are empty ones.
+// RUN: attn-run %t/forward.mlir --target=cpu --check --lengths-q=16,0,7,30,5 --lengths-kv=16,30,0,100,1 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/padded.mlir --target=cpu --check --lengths-q=3,0,7,30 --lengths-kv=5,30,0,100 | FileCheck %s --check-prefix=SAME
+// SAME-COUNT-2: : ok
+// SAME-NOT: FAILED
+// In one tile, and in strips where sequences are longer than it.
+// RUN: attn-run %t/grads.mlir --target=cpu --check --lengths-q=3,0,2,1,3 --lengths-kv=16,3,1,0,9 | FileCheck %s --check-prefix=GRADS
+// RUN: attn-run %t/grads.mlir --target=cpu --check --lengths-q=3,9,1 --lengths-kv=40,9,2 | FileCheck %s --check-prefix=GRADS
+// RUN: attn-run %t/negative.mlir --target=cpu --check --batch=5 --seqlen-q=9 --seqlen-kv=13 | FileCheck %s --check-prefix=GRADS
+// GRADS: dq: {{.*}}: ok
+// GRADS: dk: {{.*}}: ok
+// GRADS: dv: {{.*}}: ok
+
+//--- forward.mlir
+// The number of a block says whose it is.
+// CHECK: target("sm_80") grid(packed heads 3 tiles 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, by_sequence = true>)
+// CHECK: %Q = tile.place "Q" : !tile.shared<16x128xbf16, 136>
+// CHECK: %block = tile.block_index
+// CHECK-NOT: tile.find_sequence
+// CHECK: scf.for %{{.*}} = %c0_i32 to %len_q step %c16_i32
+// CHECK: tile.copy_async %Q
+// CHECK: tile.negate %Q
+// CHECK: tile.kv_loop
+// CHECK: tile.pad_rows
+// Q, K and V are under way together.
+// TOGETHER: tile.copy_async %Q
+// TOGETHER-NOT: tile.wait
+// TOGETHER: tile.copy_async %K
+// TOGETHER-NOT: tile.wait
+// TOGETHER: tile.copy_async %V
+// TOGETHER: tile.wait
+// TOGETHER: tile.negate %Q
+// TOGETHER: scf.for
+// TOGETHER: tile.mma_qk
+// TOGETHER: tile.mma_pv
+// TOGETHER: tile.barrier
+// TOGETHER: tile.copy_async %K
+// TOGETHER: tile.copy_async %V
+attn.problem @p mask(#attn.full) layout(thd) heads(3) dims(128) dtype(bf16) scale(-0.5) bounds(16, 16)
+
+//--- padded.mlir
+// Heads of a group share a tile; rows of padding see nothing.
+// CHECK: grid(packed heads 2 tiles 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, pack_heads = 3, by_sequence = true>)
+// CHECK: scf.for %{{.*}} = %c0_i32 to %extent step %c5_i32
+// CHECK: scf.if
+// CHECK: tile.copy_async %Q, %q_rows stride(%{{.*}} heads 3)
+attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(6, 2) dims(64, 48) dtype(f16)
+  score([#attn.softcap<10.0>]) bounds(4, 16)
+
+//--- grads.mlir
+// CHECK: grid(packed heads 3 tiles 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, pack_heads = 2, by_sequence = true>)
+// CHECK: scf.if
+// CHECK: tile.copy_async %Q, %{{.*}} stride(%{{.*}} heads 2)
+// CHECK: tile.copy_async %K
+// CHECK: tile.copy_async %dO
+// CHECK: tile.copy_async %V
+// CHECK: tile.load_statistics %stats, %{{.*}} stride(%{{.*}} heads 2) dlse(%{{.*}}, %{{.*}} heads 2)
+// CHECK: tile.keep %s at(%{{.*}} heads 2, %c0_i32)
+// CHECK: tile.probabilities %s, %stats at(%{{.*}} heads 2, %c0_i32) weighted(%weighted
+// CHECK: tile.mma_qk %dp, %dO, %V
+// CHECK: tile.barrier
+// CHECK: tile.round %P, %s
+// CHECK: tile.mma_tn %dV, %P, %dO
+// CHECK: tile.row_grads %dp, %s, %stats weighted(%weighted
+// CHECK: tile.barrier
+// CHECK: tile.round %dS, %dp
+// CHECK: tile.mma_pv %dQ, %dp, %K
+// CHECK: tile.barrier
+// CHECK: tile.mma_tn %dK, %dS, %Q
+// CHECK: } else {
+// CHECK: tile.fetch
+attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(6, 3) dims(64, 48) dtype(f16)
+  score([#attn.softcap<10.0>, #attn.alibi]) bounds(3, 16)
+attn.backward @grads of(@p) dlse
+
+//--- negative.mlir
+attn.problem @p mask(#attn.band<left = 3, right = 1>) layout(bshd) heads(3) dims(80, 24) dtype(bf16) scale(-0.1) bounds(16, 16)
+attn.backward @grads of(@p)
+
+//--- chosen.mlir
+// A warp for sixteen rows; tiles that hold all keys, up to 64.
+// CHECK: tile.kernel @s17({{.*}}) grid(dense heads 4 tiles 1) config(<q_tile = 32, kv_tile = 32, warps = 2, blocks = 8, by_sequence = true>)
+// CPU: tile.kernel @s17({{.*}}) config(<q_tile = 32, kv_tile = 32, warps = 1, blocks = 8, by_sequence = true>)
+attn.problem @s17 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(17)
+// CHECK: tile.kernel @s64({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 4, by_sequence = true>)
+attn.problem @s64 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(64)
+// Not of head dims beyond 256, and tests of a tile are of one head.
+// CHECK: tile.kernel @d264({{.*}}) config(<q_tile = 2, kv_tile = 4, warps = 4, blocks = 4, lanes = 32>)
+attn.problem @d264 mask(#attn.full) layout(bshd) heads(4) dims(264) dtype(bf16) bounds(16)
+// CHECK: tile.kernel @of_heads({{.*}}) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, by_sequence = true>)
+attn.problem @of_heads mask(#attn.heads<#attn.full, #attn.causal>) layout(bshd) heads(4, 2) dims(64) dtype(bf16) bounds(16)
+
+//--- errors.mlir
+// expected-error @below {{expected a config without lanes and by_sequence with tiles, got: #tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true>}}
+attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(64) dtype(bf16) tiles(16)
+  config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true>)

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Masks that read arrays of positions: kernels ahead of attention list the key tiles that each query tile visits.
+//
+// RUN: rm -rf %t && split-file %s %t
+// RUN: attn-opt %t/document.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/document.mlir
+// RUN: attn-opt %t/packed.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/packed.mlir
+// RUN: attn-opt %t/heads.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/heads.mlir
+// RUN: attn-opt %t/rows.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/rows.mlir
+// RUN: attn-opt %t/without.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/without.mlir
+// RUN: attn-translate %t/document.mlir --target=cpu | FileCheck %t/document.mlir --check-prefix=TEXT
+// RUN: attn-translate %t/document.mlir --target=sm_90a | FileCheck %t/document.mlir --check-prefix=ROLES
+
+// What they compute.
+// RUN: attn-run %t/document.mlir --target=cpu --check --batch=2 --seqlen-q=700 --seqlen-kv=900 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/packed.mlir --target=cpu --check --lengths-q=1,0,700 --lengths-kv=200,30,500 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/heads.mlir --target=cpu --check --batch=1 --seqlen-q=300 --seqlen-kv=300 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/rows.mlir --target=cpu --check --batch=2 --seqlen-q=130 --seqlen-kv=0 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/rows.mlir --target=cpu --check --batch=1 --seqlen-q=500 --seqlen-kv=700 | FileCheck %s --check-prefix=SAME
+// SAME-COUNT-2: : ok
+// SAME-NOT: FAILED
+
+//--- document.mlir
+// Ids of a key tile: the least and the largest that is not 0, and whether none is.
+// CHECK-LABEL: tile.kernel @p_ranges(%segment_ids_q: {{.*}}, %key_ranges: !tile.ptr<i32>, %batch: i32, %seqlen_q: i32, %seqlen_kv: i32)
+// CHECK-SAME: grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>)
+// CHECK: %least, %largest, %whole = tile.entry_range %{{.*}} count(%rows) hidden 0
+// CHECK: tile.set %key_ranges[%{{.*}}], %least
+// CHECK: tile.set %key_ranges[%{{.*}}], %largest
+// CHECK: tile.set %key_ranges[%{{.*}}], %whole
+
+// Those of a query tile are looked at where they are needed. The walk goes up to the diagonal only, and of each
+// tile on it the region says whether documents meet.
+// CHECK-LABEL: tile.kernel @p_visits
+// CHECK-SAME: %key_ranges: !tile.ptr<i32>, %visited_tiles: !tile.ptr<i32>, %visit_counts: !tile.ptr<i32>
+// CHECK: tile.entry_range
+// CHECK: %full, %partial = tile.select_tiles %visited_tiles[%{{.*}}] capacity(%capacity) has(%c0_i32, %c0_i32) from %c0_i32 to %end {
+// CHECK: tile.load %key_ranges
+// CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1
+// CHECK: tile.set %visit_counts[%{{.*}}], %full
+// CHECK: tile.set %visit_counts[%{{.*}}], %partial
+
+// Full tiles need no test; what is tested stands at the list's end.
+// CHECK-LABEL: tile.kernel @p(
+// CHECK-SAME: %visited_tiles: !tile.ptr<i32>, %visit_counts: !tile.ptr<i32>
+// CHECK: %full = tile.load uniform
+// CHECK: tile.kv_loop [%c0_i32, %full, %end] tests {{\[\[}}], [0, 1]] carry()
+// CHECK: %[[AT:.*]] = arith.select
+// CHECK: tile.load uniform %{{.*}}[%[[AT]]]
+
+// TEXT: attn::set(key_ranges,
+// TEXT: const auto [full, partial] = attn::select_tiles(visited_tiles +
+// TEXT: return attn::TileTruth{
+// TEXT: attn::set(visit_counts,
+// TEXT: for (int j = 0; j < full; ++j) {
+// TEXT-NOT: attn::keep(
+// TEXT: for (int j = full; j < end; ++j) {
+// TEXT: attn::keep(
+
+// The role that brings tiles goes along the same list.
+// ROLES: // p_visits for sm_80
+// ROLES: // p for sm_90a
+// ROLES: attn::send(feed,
+// ROLES: for (int j = 0; j < end; ++j) {
+// ROLES-NEXT: const int k0 = attn::uniform(
+// ROLES-NEXT: attn::fill(K, k_map, k0,
+attn.problem @p mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads(2) dims(64) dtype(bf16)
+
+//--- packed.mlir
+// Slots stand for tiles of packed sides; those of keys are numbered by prefix sums, which ascend whatever the order
+// of padded offsets.
+// CHECK-LABEL: tile.kernel @p_ranges
+// CHECK-SAME: target("sm_80") grid(packed heads 1 keys)
+// CHECK: tile.find_sequence %slot in %cu_seqlens_kv, %cu_seqlens_kv, %batch, %total_kv tile 128
+// CHECK: scf.if
+// CHECK: tile.entry_range
+// CHECK-LABEL: tile.kernel @p_visits
+// CHECK: tile.find_sequence %slot in %cu_seqlens_q, %padded_offsets_q, %batch, %total_q tile 192
+// CHECK-LABEL: tile.kernel @p(
+// CHECK-SAME: target("sm_90a")
+attn.problem @p mask(#attn.tree<"node", "first", "end">) layout(thd padded) heads(2) dims(64) dtype(bf16)
+
+//--- heads.mlir
+// Where heads differ, each has lists of its own.
+// CHECK-LABEL: tile.kernel @p_ranges
+// CHECK-SAME: grid(dense heads 4 keys)
+// CHECK: %h = arith.divui
+// CHECK-LABEL: tile.kernel @p_visits
+// CHECK-SAME: grid(dense heads 4)
+attn.problem @p mask(#attn.and<#attn.causal, #attn.column_interval<end = "end", per_kv_head>>) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
+
+//--- rows.mlir
+// Without arrays of keys there is nothing to be known of key tiles. An `or` with an affine part: two runs, one list.
+// CHECK-NOT: @p_ranges
+// CHECK: tile.kernel @p_visits
+// CHECK-NOT: tile.load %key_ranges
+// CHECK: tile.select_tiles
+// CHECK: tile.kernel @p(
+attn.problem @p mask(#attn.and<#attn.or<#attn.prefix<64>, #attn.band<left = 99>>, #attn.row_interval<begin = "a", end = "b">>)
+  layout(bshd) heads(2) dims(64) dtype(bf16)
+
+//--- without.mlir
+// No lists: few keys, keys that are shared out, numbers of sequences only.
+// CHECK-NOT: visits
+attn.problem @few mask(#attn.document) layout(bshd) heads(2) dims(64) dtype(bf16) typical(512)
+attn.problem @shared mask(#attn.document) layout(bshd) heads(2) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, splits = 7>)
+attn.problem @numbers mask(#attn.prefix<"lengths">) layout(bshd) heads(2) dims(64) dtype(bf16)
