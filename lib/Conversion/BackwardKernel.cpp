@@ -412,27 +412,28 @@ private:
       if (results.sums && weights == s) // there are no registers for both
         weights = probabilities;
     }
+    Value sum;
     if (grads) {
       wait(grads);
       GradScoresOp::create(b, loc, dp, weights, stats, /*turned=*/ofKeys);
+      Value rounded = round(ds, dp);
+      if (results.sums) { // first, so that adding it up runs beside the product with Q
+        auto tile = ShareOp::create(b, loc, dS, ds);
+        sum = MmaTnOp::create(b, loc, part, tile.getTile(), K).getToken();
+      }
       products[1] =
-          MmaPvOp::create(b, loc, ofKeys ? dK : dQ, round(ds, dp), ofKeys ? Q : K, /*guarded=*/false, Value())
-              .getToken();
+          MmaPvOp::create(b, loc, ofKeys ? dK : dQ, rounded, ofKeys ? Q : K, /*guarded=*/false, Value()).getToken();
     }
-    if (results.sums) {
-      auto tile = ShareOp::create(b, loc, dS, ds);
-      Value sum = MmaTnOp::create(b, loc, part, tile.getTile(), K).getToken();
+    if (products[0])
       wait(products[0]);
-      wait(products[1]);
+    if (sum) {
       wait(sum);
       Value offset = mul(wide(other), wide(sumColumns(problem.getDimQk())));
       Location named = NameLoc::get(b.getStringAttr("tile_sum"), loc);
       AddSumOp::create(b, loc, AdvanceOp::create(b, named, headSum, offset), part, staging);
-    } else {
-      for (Value product : products)
-        if (product)
-          wait(product);
     }
+    if (products[1])
+      wait(products[1]);
     if (!boxes)
       BarrierOp::create(b, loc);
     YieldOp::create(b, loc, ValueRange());

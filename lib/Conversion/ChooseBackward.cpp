@@ -20,14 +20,15 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   BackwardConfigs configs;
   configs.together = target == "cpu" || dim <= 128;
   configs.prepare = ConfigAttr::get(context, /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
-  // Modified scores and some masks' tests need registers that sums have; their kernels say so.
-  configs.sums = target == "sm_90a" && dim <= 128 && backward.getUnordered() && fallback == 0;
+  // Some masks' tests and modifiers need registers that sums have; their kernels say so.
+  bool plain = problem.getModifiers().empty();
+  configs.sums = target == "sm_90a" && !backward.getDeterministic() && fallback == 0 && dim <= 128;
   if (target == "cpu") {
     configs.keys = configs.queries = config(64, 64, 1);
   } else if (target == "sm_90a") {
     // One body: with two, ptxas runs out of registers at 128, and that of a full tile is as fast with a branch.
-    configs.keys = configs.sums  ? config(64, 128, 8).withOneBody(true)
-                   : dim <= 64   ? config(64, 128, 8)
+    configs.keys = configs.sums  ? config(dim <= 64 && plain ? 128 : 64, 128, 8).withOneBody(true)
+                   : dim <= 64  ? config(64, 128, 8)
                    : dim <= 128 ? config(32, 128, 8)
                                 : config(64, 64, 4);
     configs.queries = dim <= 128 ? config(128, 64, 8) : config(64, 64, 4);

@@ -249,7 +249,8 @@ void Printer::printModifier(ValueRange at, std::optional<APFloat> within, Region
 }
 
 void Printer::print(KeepOp op) {
-  line() << "attn::keep(" << names.of(op.getS()) << ", " << expr(op.getQ0()) << ", " << expr(op.getK0()) << ", ";
+  line() << "attn::keep" << (op.getTurned() ? "_turned" : "") << "(" << names.of(op.getS()) << ", " << expr(op.getQ0())
+         << ", " << expr(op.getK0()) << ", ";
   printLambda(op.getBody().front(), "});\n", op.getTurned());
 }
 
@@ -338,8 +339,8 @@ void Printer::print(StoreLseOp op) {
 }
 
 void Printer::print(StorePaddingOp op) {
-  auto config = op->getParentOfType<KernelOp>().getConfig();
-  int64_t rows = config.getQTile(), threads = config.getWarps() * 32;
+  auto kernel = op->getParentOfType<KernelOp>();
+  int64_t rows = kernel.getTileRows(), threads = kernel.getConfig().getWarps() * 32;
   if (op.getDst().getType().getElement().isF32()) {
     bool pairs = isa<PairsType>(op.getStride().getType());
     line() << "attn::store_minus_inf<" << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "

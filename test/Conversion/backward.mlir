@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What a backward pass becomes: rows' statistics, dK and dV with key tiles at rest, dQ with query tiles at rest.
 // RUN: attn-opt %s --convert-attn-to-tile=target=cpu | FileCheck %s
-// RUN: sed 's/dlse/unordered dlse/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=HOPPER
+// RUN: attn-opt %s --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=HOPPER
 
 attn.problem @p mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16) {sym_visibility = "private"}
 attn.backward @grads of(@p) dlse
@@ -44,19 +44,19 @@ attn.backward @grads of(@p) dlse
 // HOPPER: tile.mma_pv %dV, %p, %dO
 // HOPPER: tile.grad_scores %dp, %p, %stats turned
 // HOPPER: tile.round %ds, %dp
-// HOPPER: tile.mma_pv %dK, %ds, %Q
-// dQ is added up by key tiles, and rounded by a kernel of its own.
+// dQ is added up by key tiles, while the product with Q runs, and rounded by a kernel of its own.
 // HOPPER: tile.share %dS, %ds
 // HOPPER: tile.mma_tn %dQ, %dS_tile, %K
+// HOPPER: tile.mma_pv %dK, %ds, %Q
 // HOPPER: tile.add_sum %tile_sum, %dQ through(%staging)
 // HOPPER-NOT: tile.barrier
 // HOPPER: tile.end_sums
 // HOPPER: tile.kernel @grads_dq({{.*}}) target("sm_80")
-// HOPPER: tile.load_sum %dQ, %sum columns 32
+// HOPPER: tile.load_sum %dQ, %sum columns 64
 // HOPPER: tile.store %dq_rows
 
-// Unless asked for, and on all other targets, query tiles are at rest for dQ and sums have a fixed order.
-// RUN: attn-opt %s --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ORDERED
+// If asked for, and on all other targets, query tiles are at rest for dQ and sums have a fixed order.
+// RUN: sed 's/dlse/deterministic dlse/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ORDERED
 // ORDERED-NOT: tile.add_sum
 // ORDERED: tile.kernel @grads_dq({{.*}}) target("sm_90a")
 // ORDERED: tile.mma_pv %dQ, %ds, %K

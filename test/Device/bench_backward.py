@@ -71,7 +71,7 @@ def sample(launch, count):
 def peers(x, mask, score):
     stream = torch.cuda.current_stream().cuda_stream
     found = {"attnc": lambda: x[""].backward.launch(x[""].of_backward, stream),
-             "attnc unordered": lambda: x["unordered"].backward.launch(x["unordered"].of_backward, stream)}
+             "attnc deterministic": lambda: x["deterministic"].backward.launch(x["deterministic"].of_backward, stream)}
     if score or "window" in mask:
         return found
     q, k, v = (t.transpose(1, 2).detach().requires_grad_() for t in (x[""].q, x[""].k, x[""].v))
@@ -92,12 +92,12 @@ with ThreadPoolExecutor(12) as pool:  # all kernels are in the cache before anyt
         h = 2048 // d
         text = f"attn.problem @p mask({MASKS[mask][0]}) layout(bshd) heads({h}, {h}) dims({d}, {d}) dtype(bf16) " + (
             f"score([{score}])" if score else "") + "\n"
-        for more in ("", "attn.backward @grads of(@p) ", "attn.backward @grads of(@p) unordered"):
+        for more in ("", "attn.backward @grads of(@p) ", "attn.backward @grads of(@p) deterministic"):
             library.compile(text + more)
     list(pool.map(compile_case, wanted))
 for d, s, mask, score in wanted:
     flops = 2.5 * 4 * MASKS[mask][1](s) * (16384 // s) * (2048 // d) * d
-    x = {options: make(d, s, mask, score, options) for options in ("unordered", "")}
+    x = {options: make(d, s, mask, score, options) for options in ("deterministic", "")}
     for one in x.values():
         one.run()
     launches = peers(x, mask, score)

@@ -353,7 +353,7 @@ def test_backward_masks():
                  ((j < 4) | (j >= i - 60)) & (j <= i)}
     worst, count, bad = 0.0, 0, []
     for d, e in ((64, 64), (128, 128), (192, 128), (256, 256), (72, 40)):
-        cases = [(mask, 4, 2, "bf16", "", order) for mask in masks for order in ("", "unordered")]
+        cases = [(mask, 4, 2, "bf16", "", order) for mask in masks for order in ("", "deterministic")]
         cases += [("#attn.causal", 3, 3, "f16", "", "dlse"), ("#attn.causal", 6, 2, "bf16", "score([#attn.softcap<2.0>])", ""),
                   ("#attn.full", 4, 2, "bf16", "score([#attn.alibi])", "deterministic"), ("#attn.causal", 4, 2, "bf16", "", "deterministic")]
         for mask, h, g, dtype, score, options in cases:
@@ -370,7 +370,7 @@ def test_backward_masks():
 
 def test_backward_packed():
     """Padded packed sequences, of other lengths at each replay of a graph; padding is NaN in inputs and 0 in gradients."""
-    for options in ("", "unordered"):
+    for options in ("", "deterministic"):
         packed = backward.Packed(library, 3000, 9, options=options)
         generator = torch.Generator().manual_seed(4)
         packed.set_lengths(generator)

@@ -22,6 +22,22 @@ template <int R, int N, int W, class First, class F> ATTN_INLINE void keep(Frag<
       }
   }
 }
+// The same with keys in rows and queries in columns, which are outside: what depends on the query is worked out once
+// for a thread's rows and not kept from one row to the next.
+template <int R, int N, int W, class F> ATTN_INLINE void keep_turned(Frag<R, N, W> &s, int k0, int q0, F f) {
+  const float refused = -infinity();
+#pragma unroll
+  for (int n = 0; n < s.Pieces; ++n)
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      const int q = q0 + s.col(n) + c;
+#pragma unroll
+      for (int i = 0; i < 2 * s.Blocks; ++i) {
+        float &x = s.v[i / 2][n][i % 2 * 2 + c];
+        x = f(k0 + s.row(i), q) ? x : refused;
+      }
+    }
+}
 
 
 // Columns that are pairs of a key and one of M kv heads: a row's keys are those of its own.

@@ -20,6 +20,11 @@ ATTN_VERB void keep(Frag<M, N, W> &scores, First q0, int k0, F keeps) {
       s[r] = keeps(query_of(q0, r), k0 + n) ? s[r] : -infinity;
   }
 }
+// Keys in rows, queries in columns.
+template <int M, int N, int W, class F>
+ATTN_VERB void keep_turned(Frag<M, N, W> &scores, int k0, int q0, F keeps) {
+  keep(scores, k0, q0, keeps);
+}
 
 // Columns that are pairs of a key and one of `Heads` kv heads: a row's keys are
 // those of its own.

@@ -55,9 +55,3 @@ attn.backward @b of(@p)
 attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(16) dtype(bf16) score([#attn.bias<"bias", hqk>])
 // expected-error @below {{'attn.backward' op expected no score modifier with an array to be learned (its gradient is not computed), got: #attn.bias<"bias", hqk>}}
 attn.backward @b of(@p)
-
-// -----
-// C7
-attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(16) dtype(bf16)
-// expected-error @below {{'attn.backward' op expected one of deterministic and unordered, got: both}}
-attn.backward @b of(@p) deterministic unordered

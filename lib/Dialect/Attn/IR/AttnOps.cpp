@@ -270,8 +270,6 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
   };
   if (!problem.hasLse()) // C2
     return refuse("a problem with outputs(o, lse)", "one without lse");
-  if (getDeterministic() && getUnordered()) // C7
-    return emitOpError("expected one of deterministic and unordered, got: both");
   if (dependsOnHead(problem.getMask())) // C5
     return refuse("a mask that is the same for all heads", problem.getMask());
   for (ScoreModifierInterface modifier : problem.getModifiers())

@@ -139,9 +139,8 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     Of packed layouts with padding, dk and dv are written, so `padded_offsets_kv` has to
     ascend as `padded_offsets_q` does, with a slot for each sequence.
 
-    `deterministic`: equal inputs give equal bits, whatever else runs. `unordered`: dQ may be
-    added up in the order in which blocks are ready, where a target gains by it. Neither: the
-    target's choice; today all give a fixed order.
+    `deterministic`: equal inputs give equal bits, whatever else runs. Without it dQ may be
+    added up in the order in which blocks are ready, where a target gains by it.
 
     `convert-attn-to-tile` makes kernels of it, which are launched in their order: what
     rows need to know (`tile.prepare`), then dK and dV, then dQ. The library compiles it
@@ -156,7 +155,6 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     - C5: the problem's mask is the same for all heads.
     - C6: the problem has no score modifier with an array that is usually learned (`head_scale`,
       `bias`, `relative_bias`): gradients of arrays are not computed.
-    - C7: not both deterministic and unordered.
 
     ```mlir
     attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
@@ -165,9 +163,9 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$problem, UnitAttr:$deterministic,
-    UnitAttr:$unordered, UnitAttr:$dlse, OptionalAttr<AnyAttr>:$config);
+    UnitAttr:$dlse, OptionalAttr<AnyAttr>:$config);
   let assemblyFormat = [{
-    $sym_name `of` `(` $problem `)` (`deterministic` $deterministic^)? (`unordered` $unordered^)? (`dlse` $dlse^)? (`config` `(` $config^ `)`)?
+    $sym_name `of` `(` $problem `)` (`deterministic` $deterministic^)? (`dlse` $dlse^)? (`config` `(` $config^ `)`)?
     attr-dict
   }];
   let extraClassDeclaration = [{

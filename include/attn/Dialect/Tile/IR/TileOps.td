@@ -69,6 +69,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     bool isStreaming() { return getTiles().has_value(); }
     /// Is a cluster for each row of the batch?
     bool hasRows() { return getCluster().has_value(); }
+    /// Rows of a block's tile of results: keys in a grid of key tiles, else rows of queries.
+    int64_t getTileRows() { return getKeys() ? getConfig().getKvTile() : getConfig().getQTile(); }
     /// Threads of a block: a role that loads is a warpgroup of its own.
     int64_t getThreads() { return getConfig().getWarps() * 32 + (isPersistent() ? 128 : 0); }
   }];
