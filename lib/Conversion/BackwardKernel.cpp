@@ -6,10 +6,9 @@
 // that stay with it.
 //
 #include "BackwardKernel.h"
+#include "BackwardBody.h"
 #include "KernelArguments.h"
-#include "SequenceBody.h"
 #include "llvm/Support/MathExtras.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace attn;
@@ -27,179 +26,6 @@ struct Results {
 int64_t sumFragmentColumns(ProblemOp problem, ConfigAttr config) {
   return sumColumns(problem.getDimQk()) * config.getQTile() / (16 * config.getWarps());
 }
-
-/// Of any kernel of a backward pass: where the statistics of query rows lie.
-class BackwardBody : protected SequenceBody {
-protected:
-  using SequenceBody::SequenceBody;
-
-  /// Rows of all sequences in whole tiles, of one head.
-  Value tiledRows() {
-    Index tiles = problem.getQLayout().isPacked() ? slots(statisticsTile)
-                                                  : Index(math.value(math.ceilDiv(arg("seqlen_q"), statisticsTile)));
-    Value rows = mul(wide(tiles), wide(statisticsTile));
-    return problem.getQLayout().isPacked() ? rows : mul(rows, wide(arg("batch")));
-  }
-
-  /// From the numbers of one kind to those of the other.
-  Value pitchOf(Value tiledRows) { return mul(tiledRows, wide(int64_t(problem.getHeads()))); }
-
-  /// The first row of the block's sequence.
-  Value firstTiledRow() {
-    if (!problem.getQLayout().isPacked())
-      return mul(mul(wide(batch), wide(math.ceilDiv(arg("seqlen_q"), statisticsTile))), wide(statisticsTile));
-    Index slot = math.add(math.add(math.floorDiv(findFirstQuery(), statisticsTile), batch), 1);
-    return mul(wide(slot), wide(statisticsTile));
-  }
-
-  /// The tile's part of the sum of dQ.
-  Value sumPointer(Value tiledRows, Value firstRow, Index head, Index q) {
-    Value row = add(mul(wide(head), tiledRows), add(firstRow, wide(q)));
-    Location named = NameLoc::get(b.getStringAttr("sum"), loc);
-    return AdvanceOp::create(b, named, args["dq_sum"], mul(row, wide(sumColumns(problem.getDimQk()))));
-  }
-
-  Value statisticsPointer(Value tiledRows, Value firstRow, Index head, Index q) {
-    Value offset = add(mul(wide(head), tiledRows), add(firstRow, wide(q)));
-    Location named = NameLoc::get(b.getStringAttr("row_statistics"), loc);
-    return AdvanceOp::create(b, named, args["statistics"], offset);
-  }
-
-  /// The first query of the sequence, among all tokens where they are packed.
-  Index findFirstQuery() {
-    if (!problem.getQLayout().isPacked())
-      return 0;
-    return load(args[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"], batch);
-  }
-
-  /// Which tile of which sequence a block has.
-  struct Slot {
-    Index first = 0;             ///< its first row, in its sequence
-    Index row = 0;               ///< the same as a row of the tensor
-    Index rows = 0, written = 0; ///< to compute and to write
-    Index head = 0;
-    Index number = 0; ///< of the tile, among those of all sequences
-  };
-
-  /// Sets `batch`. Blocks that run at the same time should read the same rows: where all
-  /// tiles cost the same, those of a head follow each other. Else the longest come first.
-  enum class Order { Alike, FirstIsLongest, LastIsLongest };
-  Slot denseSlot(Index extent, int64_t tileRows, int64_t heads, Order order) {
-    Slot slot;
-    Index block = Value(BlockIndexOp::create(b, loc, Value()));
-    Index tiles = math.named(math.ceilDiv(extent, tileRows), "tiles"), tile = 0, head = 0;
-    if (order == Order::Alike) {
-      head = div(block, tiles), tile = rem(block, tiles);
-    } else {
-      int64_t together = std::gcd<int64_t>(heads, 8);
-      Index turn = math.named(math.floorDiv(block, together), "turn");
-      head = math.add(math.mul(div(turn, tiles), together), rem(block, together));
-      tile = rem(turn, tiles);
-      if (order == Order::LastIsLongest)
-        tile = math.sub(math.sub(tiles, 1), tile);
-    }
-    head = math.named(head, "sequence_head");
-    slot.head = rem(head, heads);
-    batch = math.named(div(head, heads), "b");
-    slot.number = math.add(Value(arith::MulIOp::create(b, loc, math.value(batch), math.value(tiles))), tile);
-    slot.first = slot.row = math.mul(tile, tileRows);
-    slot.rows = slot.written = math.named(math.min(math.sub(extent, slot.first), tileRows), "rows");
-    return slot;
-  }
-
-  Slot packedSlot(StringRef side, bool padded, int64_t tileRows, int64_t heads, Order order) {
-    Slot slot;
-    Index block = Value(BlockIndexOp::create(b, loc, Value())), total = arg(("total_" + side).str());
-    Index slots = math.named(math.add(math.add(math.floorDiv(total, tileRows), arg("batch")), 2), "slots"), number = 0;
-    if (order == Order::Alike) {
-      slot.head = div(block, slots), number = rem(block, slots);
-    } else {
-      slot.head = rem(block, heads), number = div(block, heads);
-      if (order == Order::LastIsLongest)
-        number = math.sub(math.sub(slots, 1), number);
-    }
-    Value lengths = args[("cu_seqlens_" + side).str()];
-    slot.number = number;
-    Value offsets = padded ? args[("padded_offsets_" + side).str()] : lengths;
-    auto find = FindSequenceOp::create(b, loc, math.value(number), lengths, offsets, args["batch"], math.value(total),
-                                       tileRows);
-    batch = find.getB();
-    slot.first = find.getQ0();
-    slot.rows = find.getRows();
-    slot.written = find.getWriteRows();
-    slot.row = math.named(math.add(find.getFirst(), slot.first), "row0");
-    return slot;
-  }
-
-  Slot querySlot(int64_t tileRows, Order order) {
-    LayoutAttr layout = problem.getQLayout();
-    return layout.isPacked() ? packedSlot("q", layout.getPadded(), tileRows, problem.getHeads(), order)
-                             : denseSlot(arg("seqlen_q"), tileRows, problem.getHeads(), order);
-  }
-  Slot keySlot(int64_t tileRows, Order order) {
-    LayoutAttr layout = problem.getKLayout();
-    return layout.isPacked() ? packedSlot("kv", layout.getPadded(), tileRows, problem.getKvHeads(), order)
-                             : denseSlot(arg("seqlen_kv"), tileRows, problem.getKvHeads(), order);
-  }
-};
-
-/// What rows need to know: one block for each tile of statistics.
-class PrepareKernel : BackwardBody {
-public:
-  PrepareKernel(ProblemOp problem, KernelOp kernel) : BackwardBody(problem, kernel) {}
-
-  void build() {
-    Slot slot = querySlot(statisticsTile, Order::Alike);
-    h = math.named(slot.head, "h");
-    // NOTE: of a slot that stands for padding, `first` counts from another sequence's end.
-    Value rows = tiledRows(), firstRow = mul(wide(slot.number), wide(statisticsTile));
-    Value statistics = statisticsPointer(rows, firstRow, h, 0);
-    Value o = rowPointer("o", slot.row, batch, h), grad = rowPointer("do", slot.row, batch, h);
-    Value lse = statisticPointer("lse", slot.row, batch, h), gradLse;
-    if (args.contains("dlse"))
-      gradLse = statisticPointer("dlse", slot.row, batch, h);
-    Value sum = args.contains("dq_sum") ? sumPointer(rows, firstRow, h, 0) : Value();
-    PrepareOp::create(b, loc, statistics, pitchOf(rows), o, args["o_row"], grad, args["do_row"], lse, gradLse,
-                      math.value(slot.rows), problem.getDimV(), sum,
-                      sum ? b.getI64IntegerAttr(sumColumns(problem.getDimQk())) : IntegerAttr());
-  }
-};
-
-/// dQ from its sums, rounded: one block for each tile that key tiles added to.
-class RoundSumsKernel : BackwardBody {
-public:
-  /// `columns`: of the fragments that were added.
-  RoundSumsKernel(ProblemOp problem, KernelOp kernel, int64_t columns)
-      : BackwardBody(problem, kernel), config(kernel.getConfig()), columns(columns) {}
-
-  void build() {
-    Value acc = place("dQ", FragType::get(b.getContext(), config.getQTile(), sumColumns(problem.getDimQk()),
-                                          config.getWarps()));
-    Slot slot = querySlot(config.getQTile(), Order::Alike);
-    h = math.named(slot.head, "h");
-    auto store = [&] {
-      Value rows = tiledRows(), dst = rowPointer("dq", slot.row, batch, h);
-      LoadSumOp::create(b, loc, acc, sumPointer(rows, firstTiledRow(), h, slot.first), columns);
-      ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
-      StoreOp::create(b, loc, dst, args["dq_row"], acc, math.value(slot.rows), math.value(slot.written),
-                      problem.getDimQk());
-    };
-    if (!problem.getQLayout().isPacked())
-      return store();
-    auto pads = scf::IfOp::create(b, loc, math.value(math.le(slot.rows, 0)));
-    auto computes = scf::IfOp::create(b, loc, math.value(math.lt(0, slot.rows)));
-    OpBuilder padding = pads.getThenBodyBuilder(), computing = computes.getThenBodyBuilder();
-    b.setInsertionPoint(padding.getInsertionBlock(), padding.getInsertionPoint());
-    StorePaddingOp::create(b, loc, rowPointer("dq", slot.row, batch, h), args["dq_row"], math.value(slot.written),
-                           problem.getDimQk());
-    b.setInsertionPoint(computing.getInsertionBlock(), computing.getInsertionPoint());
-    store();
-  }
-
-private:
-  ConfigAttr config;
-  int64_t columns;
-};
 
 /// Gradients of one side.
 class GradientsKernel : BackwardBody {
@@ -548,7 +374,7 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
     read.push_back("dlse");
   if (configs.sums)
     read.push_back("dq_sum");
-  PrepareKernel(problem, make("_prepare", read, false, false, configs.prepare)).build();
+  writePrepare(problem, make("_prepare", read, false, false, configs.prepare));
   auto gradients = [&](StringRef suffix, Results results, ConfigAttr config) {
     SmallVector<StringRef> tensors = {"q", "k", "do", "statistics"};
     for (auto [wanted, tensor] : {std::pair(results.dk || results.dq, "v"), std::pair(results.dq, "dq"),
@@ -567,9 +393,8 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
   if (configs.sums) {
     int64_t rows = configs.keys.getQTile();
     auto config = ConfigAttr::get(b.getContext(), rows, 16, rows / 16, /*blocks=*/4);
-    RoundSumsKernel(problem, make("_dq", {"dq", "dq_sum"}, false, false, config),
-                    sumFragmentColumns(problem, configs.keys))
-        .build();
+    writeRoundSums(problem, make("_dq", {"dq", "dq_sum"}, false, false, config),
+                   sumFragmentColumns(problem, configs.keys));
   } else {
     gradients("_dq", {.dq = true}, configs.queries);
   }

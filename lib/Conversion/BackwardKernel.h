@@ -12,6 +12,10 @@ namespace attn {
 /// (`<name>_dq`).
 void writeBackward(BackwardOp backward, llvm::StringRef target, const BackwardConfigs &configs);
 
+/// Of rows, as `PrepareOp` and `LoadSumOp` define it. `columns`: of the fragments that were added.
+void writePrepare(ProblemOp problem, tile::KernelOp kernel);
+void writeRoundSums(ProblemOp problem, tile::KernelOp kernel, int64_t columns);
+
 } // namespace attn
 
 #endif // ATTN_LIB_CONVERSION_BACKWARDKERNEL_H

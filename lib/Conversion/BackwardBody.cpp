@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "BackwardBody.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+Value BackwardBody::tiledRows() {
+  Index tiles = problem.getQLayout().isPacked() ? slots(statisticsTile)
+                                                : Index(math.value(math.ceilDiv(arg("seqlen_q"), statisticsTile)));
+  Value rows = mul(wide(tiles), wide(statisticsTile));
+  return problem.getQLayout().isPacked() ? rows : mul(rows, wide(arg("batch")));
+}
+
+Value BackwardBody::firstTiledRow() {
+  if (!problem.getQLayout().isPacked())
+    return mul(mul(wide(batch), wide(math.ceilDiv(arg("seqlen_q"), statisticsTile))), wide(statisticsTile));
+  Index slot = math.add(math.add(math.floorDiv(findFirstQuery(), statisticsTile), batch), 1);
+  return mul(wide(slot), wide(statisticsTile));
+}
+
+Value BackwardBody::sumPointer(Value tiledRows, Value firstRow, Index head, Index q) {
+  Value row = add(mul(wide(head), tiledRows), add(firstRow, wide(q)));
+  Location named = NameLoc::get(b.getStringAttr("sum"), loc);
+  return AdvanceOp::create(b, named, args["dq_sum"], mul(row, wide(sumColumns(problem.getDimQk()))));
+}
+
+Value BackwardBody::statisticsPointer(Value tiledRows, Value firstRow, Index head, Index q) {
+  Value offset = add(mul(wide(head), tiledRows), add(firstRow, wide(q)));
+  Location named = NameLoc::get(b.getStringAttr("row_statistics"), loc);
+  return AdvanceOp::create(b, named, args["statistics"], offset);
+}
+
+Index BackwardBody::findFirstQuery() {
+  if (!problem.getQLayout().isPacked())
+    return 0;
+  return load(args[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"], batch);
+}
+
+BackwardBody::Slot BackwardBody::denseSlot(Index extent, int64_t tileRows, int64_t heads, Order order) {
+  Slot slot;
+  Index block = Value(BlockIndexOp::create(b, loc, Value()));
+  Index tiles = math.named(math.ceilDiv(extent, tileRows), "tiles"), tile = 0, head = 0;
+  if (order == Order::Alike) {
+    head = div(block, tiles), tile = rem(block, tiles);
+  } else {
+    int64_t together = std::gcd<int64_t>(heads, 8);
+    Index turn = math.named(math.floorDiv(block, together), "turn");
+    head = math.add(math.mul(div(turn, tiles), together), rem(block, together));
+    tile = rem(turn, tiles);
+    if (order == Order::LastIsLongest)
+      tile = math.sub(math.sub(tiles, 1), tile);
+  }
+  head = math.named(head, "sequence_head");
+  slot.head = rem(head, heads);
+  batch = math.named(div(head, heads), "b");
+  slot.number = math.add(Value(arith::MulIOp::create(b, loc, math.value(batch), math.value(tiles))), tile);
+  slot.first = slot.row = math.mul(tile, tileRows);
+  slot.rows = slot.written = math.named(math.min(math.sub(extent, slot.first), tileRows), "rows");
+  return slot;
+}
+
+BackwardBody::Slot BackwardBody::packedSlot(StringRef side, bool padded, int64_t tileRows, int64_t heads, Order order) {
+  Slot slot;
+  Index block = Value(BlockIndexOp::create(b, loc, Value())), total = arg(("total_" + side).str());
+  Index slots = math.named(math.add(math.add(math.floorDiv(total, tileRows), arg("batch")), 2), "slots"), number = 0;
+  if (order == Order::Alike) {
+    slot.head = div(block, slots), number = rem(block, slots);
+  } else {
+    slot.head = rem(block, heads), number = div(block, heads);
+    if (order == Order::LastIsLongest)
+      number = math.sub(math.sub(slots, 1), number);
+  }
+  Value lengths = args[("cu_seqlens_" + side).str()];
+  slot.number = number;
+  Value offsets = padded ? args[("padded_offsets_" + side).str()] : lengths;
+  auto find = FindSequenceOp::create(b, loc, math.value(number), lengths, offsets, args["batch"], math.value(total),
+                                     tileRows);
+  batch = find.getB();
+  slot.first = find.getQ0();
+  slot.rows = find.getRows();
+  slot.written = find.getWriteRows();
+  slot.row = math.named(math.add(find.getFirst(), slot.first), "row0");
+  return slot;
+}
+
+BackwardBody::Slot BackwardBody::querySlot(int64_t tileRows, Order order) {
+  LayoutAttr layout = problem.getQLayout();
+  return layout.isPacked() ? packedSlot("q", layout.getPadded(), tileRows, problem.getHeads(), order)
+                           : denseSlot(arg("seqlen_q"), tileRows, problem.getHeads(), order);
+}
+
+BackwardBody::Slot BackwardBody::keySlot(int64_t tileRows, Order order) {
+  LayoutAttr layout = problem.getKLayout();
+  return layout.isPacked() ? packedSlot("kv", layout.getPadded(), tileRows, problem.getKvHeads(), order)
+                           : denseSlot(arg("seqlen_kv"), tileRows, problem.getKvHeads(), order);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What kernels of a backward pass have in common: which tile of which sequence a block has,
+// and where the statistics of its rows and its part of the sum of dQ lie.
+//
+#ifndef ATTN_LIB_CONVERSION_BACKWARDBODY_H
+#define ATTN_LIB_CONVERSION_BACKWARDBODY_H
+
+#include "SequenceBody.h"
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
+
+namespace attn {
+
+class BackwardBody : protected SequenceBody {
+protected:
+  using SequenceBody::SequenceBody;
+
+  /// Rows of all sequences in whole tiles, of one head.
+  mlir::Value tiledRows();
+  /// From the numbers of one kind to those of the other.
+  mlir::Value pitchOf(mlir::Value tiledRows) { return mul(tiledRows, wide(int64_t(problem.getHeads()))); }
+  /// The first row of the block's sequence.
+  mlir::Value firstTiledRow();
+  /// The tile's part of the sum of dQ.
+  mlir::Value sumPointer(mlir::Value tiledRows, mlir::Value firstRow, Index head, Index q);
+  mlir::Value statisticsPointer(mlir::Value tiledRows, mlir::Value firstRow, Index head, Index q);
+  /// The first query of the sequence, among all tokens where they are packed.
+  Index findFirstQuery();
+
+  /// Which tile of which sequence a block has.
+  struct Slot {
+    Index first = 0;             ///< its first row, in its sequence
+    Index row = 0;               ///< the same as a row of the tensor
+    Index rows = 0, written = 0; ///< to compute and to write
+    Index head = 0;
+    Index number = 0; ///< of the tile, among those of all sequences
+  };
+  /// Blocks that run at the same time should read the same rows: where all tiles cost the
+  /// same, those of a head follow each other. Else the longest come first.
+  enum class Order { Alike, FirstIsLongest, LastIsLongest };
+  /// These set `batch`.
+  Slot querySlot(int64_t tileRows, Order order);
+  Slot keySlot(int64_t tileRows, Order order);
+
+private:
+  Slot denseSlot(Index extent, int64_t tileRows, int64_t heads, Order order);
+  Slot packedSlot(llvm::StringRef side, bool padded, int64_t tileRows, int64_t heads, Order order);
+};
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_BACKWARDBODY_H

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The kernels of a backward pass that go along rows: statistics ahead of the gradients, and
+// dQ from its sums behind them.
+//
+#include "BackwardBody.h"
+#include "BackwardKernel.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+/// What rows need to know: one block for each tile of statistics.
+class PrepareKernel : BackwardBody {
+public:
+  PrepareKernel(ProblemOp problem, KernelOp kernel) : BackwardBody(problem, kernel) {}
+
+  void build() {
+    Slot slot = querySlot(statisticsTile, Order::Alike);
+    h = math.named(slot.head, "h");
+    // NOTE: of a slot that stands for padding, `first` counts from another sequence's end.
+    Value rows = tiledRows(), firstRow = mul(wide(slot.number), wide(statisticsTile));
+    Value statistics = statisticsPointer(rows, firstRow, h, 0);
+    Value o = rowPointer("o", slot.row, batch, h), grad = rowPointer("do", slot.row, batch, h);
+    Value lse = statisticPointer("lse", slot.row, batch, h), gradLse;
+    if (args.contains("dlse"))
+      gradLse = statisticPointer("dlse", slot.row, batch, h);
+    Value sum = args.contains("dq_sum") ? sumPointer(rows, firstRow, h, 0) : Value();
+    PrepareOp::create(b, loc, statistics, pitchOf(rows), o, args["o_row"], grad, args["do_row"], lse, gradLse,
+                      math.value(slot.rows), problem.getDimV(), sum,
+                      sum ? b.getI64IntegerAttr(sumColumns(problem.getDimQk())) : IntegerAttr());
+  }
+};
+
+/// dQ from its sums, rounded: one block for each tile that key tiles added to.
+class RoundSumsKernel : BackwardBody {
+public:
+  /// `columns`: of the fragments that were added.
+  RoundSumsKernel(ProblemOp problem, KernelOp kernel, int64_t columns)
+      : BackwardBody(problem, kernel), config(kernel.getConfig()), columns(columns) {}
+
+  void build() {
+    Value acc = place("dQ", FragType::get(b.getContext(), config.getQTile(), sumColumns(problem.getDimQk()),
+                                          config.getWarps()));
+    Slot slot = querySlot(config.getQTile(), Order::Alike);
+    h = math.named(slot.head, "h");
+    auto store = [&] {
+      Value rows = tiledRows(), dst = rowPointer("dq", slot.row, batch, h);
+      LoadSumOp::create(b, loc, acc, sumPointer(rows, firstTiledRow(), h, slot.first), columns);
+      ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
+      StoreOp::create(b, loc, dst, args["dq_row"], acc, math.value(slot.rows), math.value(slot.written),
+                      problem.getDimQk());
+    };
+    if (!problem.getQLayout().isPacked())
+      return store();
+    auto pads = scf::IfOp::create(b, loc, math.value(math.le(slot.rows, 0)));
+    auto computes = scf::IfOp::create(b, loc, math.value(math.lt(0, slot.rows)));
+    OpBuilder padding = pads.getThenBodyBuilder(), computing = computes.getThenBodyBuilder();
+    b.setInsertionPoint(padding.getInsertionBlock(), padding.getInsertionPoint());
+    StorePaddingOp::create(b, loc, rowPointer("dq", slot.row, batch, h), args["dq_row"], math.value(slot.written),
+                           problem.getDimQk());
+    b.setInsertionPoint(computing.getInsertionBlock(), computing.getInsertionPoint());
+    store();
+  }
+
+private:
+  ConfigAttr config;
+  int64_t columns;
+};
+
+} // namespace
+
+void attn::writePrepare(ProblemOp problem, KernelOp kernel) { PrepareKernel(problem, kernel).build(); }
+
+void attn::writeRoundSums(ProblemOp problem, KernelOp kernel, int64_t columns) {
+  RoundSumsKernel(problem, kernel, columns).build();
+}
