@@ -18,15 +18,21 @@ struct Lot {
   Operation *last;
 };
 
-/// The first and the last op of the place's own block that have to do with it; none if others have, too.
+/// The first and the last op of the place's own block that have to do with it, or with what is in flight into or out
+/// of it; none if others have, too.
 std::pair<Operation *, Operation *> spanOf(PlaceOp place) {
   Operation *first = nullptr, *last = nullptr;
-  for (Operation *user : place->getUsers()) {
-    if (user->getBlock() != place->getBlock())
-      return {};
-    first = !first || user->isBeforeInBlock(first) ? user : first;
-    last = !last || last->isBeforeInBlock(user) ? user : last;
-  }
+  SmallVector<Value> values = {place.getResult()};
+  while (!values.empty())
+    for (Operation *user : values.pop_back_val().getUsers()) {
+      if (user->getBlock() != place->getBlock())
+        return {};
+      first = !first || user->isBeforeInBlock(first) ? user : first;
+      last = !last || last->isBeforeInBlock(user) ? user : last;
+      for (Value result : user->getResults())
+        if (isa<TokenType>(result.getType()))
+          values.push_back(result);
+    }
   return {first, last};
 }
 

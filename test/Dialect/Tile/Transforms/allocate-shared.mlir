@@ -58,3 +58,17 @@ tile.kernel @reused(%n: i32) target("sm_80") grid(dense heads 1 tiles 1)
   tile.round %dS, %wide : !tile.shared<16x64xbf16, 76>, !tile.frag<16x64, 1>
   tile.zero_rows %P from(%n) : !tile.shared<16x16xbf16, 24>
 }
+
+// What nobody reads is still being written until its copy is waited for.
+// CHECK: tile.kernel @flight({{.*}} shared 4608 {
+tile.kernel @flight(%from: !tile.ptr<bf16>, %stride: i64, %n: i32) target("sm_80") grid(dense heads 1)
+    config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 2>) {
+  // CHECK: %K = tile.place "K" at 0 : !tile.shared<16x64xbf16, 72>
+  %K = tile.place "K" : !tile.shared<16x64xbf16, 72>
+  // CHECK: %V = tile.place "V" at 2304 : !tile.shared<16x64xbf16, 72>
+  %V = tile.place "V" : !tile.shared<16x64xbf16, 72>
+  %k = tile.copy_async %K, %from stride(%stride) rows(%n) dim 64 : !tile.shared<16x64xbf16, 72>, !tile.ptr<bf16>
+  %v = tile.copy_async %V, %from stride(%stride) rows(%n) dim 64 : !tile.shared<16x64xbf16, 72>, !tile.ptr<bf16>
+  tile.wait %k : !tile.token<copy>
+  tile.wait %v : !tile.token<copy>
+}
