@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "BackwardBody.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace attn;
@@ -41,22 +40,13 @@ Index BackwardBody::findFirstQuery() {
 BackwardBody::Slot BackwardBody::denseSlot(Index extent, int64_t tileRows, int64_t heads, Order order) {
   Slot slot;
   Index block = Value(BlockIndexOp::create(b, loc, Value()));
-  Index tiles = math.named(math.ceilDiv(extent, tileRows), "tiles"), tile = 0, head = 0;
-  if (order == Order::Alike) {
-    head = div(block, tiles), tile = rem(block, tiles);
-  } else {
-    int64_t together = std::gcd<int64_t>(heads, 8);
-    Index turn = math.named(math.floorDiv(block, together), "turn");
-    head = math.add(math.mul(div(turn, tiles), together), rem(block, together));
-    tile = rem(turn, tiles);
-    if (order == Order::LastIsLongest)
-      tile = math.sub(math.sub(tiles, 1), tile);
-  }
-  head = math.named(head, "sequence_head");
+  Index tiles = math.named(math.ceilDiv(extent, tileRows), "tiles");
+  Deal dealt = deal(block, tiles, heads, /*packed=*/false, order);
+  Index head = math.named(dealt.head, "sequence_head");
   slot.head = rem(head, heads);
   batch = math.named(div(head, heads), "b");
-  slot.number = math.add(Value(arith::MulIOp::create(b, loc, math.value(batch), math.value(tiles))), tile);
-  slot.first = slot.row = math.mul(tile, tileRows);
+  slot.number = math.add(Value(arith::MulIOp::create(b, loc, math.value(batch), math.value(tiles))), dealt.tile);
+  slot.first = slot.row = math.mul(dealt.tile, tileRows);
   slot.rows = slot.written = math.named(math.min(math.sub(extent, slot.first), tileRows), "rows");
   return slot;
 }
@@ -64,14 +54,10 @@ BackwardBody::Slot BackwardBody::denseSlot(Index extent, int64_t tileRows, int64
 BackwardBody::Slot BackwardBody::packedSlot(StringRef side, bool padded, int64_t tileRows, int64_t heads, Order order) {
   Slot slot;
   Index block = Value(BlockIndexOp::create(b, loc, Value())), total = arg(("total_" + side).str());
-  Index slots = math.named(math.add(math.add(math.floorDiv(total, tileRows), arg("batch")), 2), "slots"), number = 0;
-  if (order == Order::Alike) {
-    slot.head = div(block, slots), number = rem(block, slots);
-  } else {
-    slot.head = rem(block, heads), number = div(block, heads);
-    if (order == Order::LastIsLongest)
-      number = math.sub(math.sub(slots, 1), number);
-  }
+  Index slots = math.named(numberOfSlots(total, tileRows), "slots");
+  Deal dealt = deal(block, slots, heads, /*packed=*/true, order);
+  slot.head = dealt.head;
+  Index number = dealt.tile;
   Value lengths = args[("cu_seqlens_" + side).str()];
   slot.number = number;
   Value offsets = padded ? args[("padded_offsets_" + side).str()] : lengths;

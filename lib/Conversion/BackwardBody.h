@@ -35,9 +35,6 @@ protected:
     Index head = 0;
     Index number = 0; ///< of the tile, among those of all sequences
   };
-  /// Blocks that run at the same time should read the same rows: where all tiles cost the
-  /// same, those of a head follow each other. Else the longest come first.
-  enum class Order { Alike, FirstIsLongest, LastIsLongest };
   /// These set `batch`.
   Slot querySlot(int64_t tileRows, Order order);
   Slot keySlot(int64_t tileRows, Order order);

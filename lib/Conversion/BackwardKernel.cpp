@@ -52,16 +52,13 @@ public:
     findLengths();
     firstQuery = math.named(findFirstQuery(), "first_query");
     if (!kernelIsPacked())
-      return compute(b);
-    // First, and not as the other branch: see ForwardKernel.
-    auto pads = scf::IfOp::create(b, loc, math.value(math.le(slot.rows, 0)));
-    auto computes = scf::IfOp::create(b, loc, math.value(math.lt(0, slot.rows)));
-    OpBuilder padding = pads.getThenBodyBuilder(), computing = computes.getThenBodyBuilder();
-    b.setInsertionPoint(padding.getInsertionBlock(), padding.getInsertionPoint());
-    for (const Output &output : outputs())
-      StorePaddingOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], math.value(slot.written),
-                             output.dim);
-    compute(computing);
+      return compute();
+    auto pad = [&] {
+      for (const Output &output : outputs())
+        StorePaddingOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], math.value(slot.written),
+                               output.dim);
+    };
+    writeApart(slot.rows, pad, [&] { compute(); });
   }
 
 private:
@@ -115,8 +112,7 @@ private:
   // The computation
   //===------------------------------------------------------------------===//
 
-  void compute(OpBuilder &at) {
-    b.setInsertionPoint(at.getInsertionBlock(), at.getInsertionPoint());
+  void compute() {
     findArrays();
     KeyWalk walk(problem.getMask(), scope);
     allTests = walk.numbers();

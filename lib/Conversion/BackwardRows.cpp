@@ -55,14 +55,11 @@ public:
     };
     if (!problem.getQLayout().isPacked())
       return store();
-    auto pads = scf::IfOp::create(b, loc, math.value(math.le(slot.rows, 0)));
-    auto computes = scf::IfOp::create(b, loc, math.value(math.lt(0, slot.rows)));
-    OpBuilder padding = pads.getThenBodyBuilder(), computing = computes.getThenBodyBuilder();
-    b.setInsertionPoint(padding.getInsertionBlock(), padding.getInsertionPoint());
-    StorePaddingOp::create(b, loc, rowPointer("dq", slot.row, batch, h), args["dq_row"], math.value(slot.written),
-                           problem.getDimQk());
-    b.setInsertionPoint(computing.getInsertionBlock(), computing.getInsertionPoint());
-    store();
+    auto pad = [&] {
+      StorePaddingOp::create(b, loc, rowPointer("dq", slot.row, batch, h), args["dq_row"], math.value(slot.written),
+                             problem.getDimQk());
+    };
+    writeApart(slot.rows, pad, store);
   }
 
 private:

@@ -8,7 +8,6 @@
 #include "ForwardBody.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
-#include <numeric>
 
 using namespace mlir;
 using namespace attn;
@@ -27,18 +26,11 @@ public:
     if (!problem.getQLayout().isPacked()) {
       findDenseTile();
       findKeys();
-      attend(b);
-      return;
+      return attend();
     }
     findPackedTile();
     findKeys();
-    // Slots that stand for padding compute nothing but write their rows. First, and not as the
-    // other branch: the GPU compiler then loses track of what is uniform in the loops of this one.
-    auto pads = scf::IfOp::create(b, loc, math.value(math.le(rows, 0)));
-    auto computes = scf::IfOp::create(b, loc, math.value(math.lt(0, rows)));
-    OpBuilder padding = pads.getThenBodyBuilder(), computing = computes.getThenBodyBuilder();
-    storePadding(padding);
-    attend(computing);
+    writeApart(rows, [&] { storePadding(); }, [&] { attend(); });
   }
 
 private:
@@ -81,26 +73,14 @@ private:
     return math.named(div(block, arg("splits")), "query_tile");
   }
 
-  /// Blocks that run at the same time should read the same keys. Where all tiles
-  /// cost the same, the tiles of a head follow each other. Where later rows see
-  /// more, the longest come first, or the last blocks would run alone: the last
-  /// tiles of a group of heads (as many as share the L2 cache), then those before.
   void findDenseTile() {
     Index block = findTile();
     Index seqlen = arg("seqlen_q");
     Index tiles = math.named(math.ceilDiv(seqlen, config.getQueries()), "tiles");
     int64_t heads = gridHeads();
-    Index head = 0;
-    if (growsWithRows()) {
-      int64_t together = std::gcd<int64_t>(heads, 8);
-      Index turn = math.named(math.floorDiv(block, together), "turn");
-      head = math.add(math.mul(div(turn, tiles), together), rem(block, together));
-      head = math.named(head, "sequence_head");
-      tile = math.sub(math.sub(tiles, 1), rem(turn, tiles));
-    } else {
-      head = math.named(div(block, tiles), "sequence_head");
-      tile = rem(block, tiles);
-    }
+    Deal dealt = deal(block, tiles, heads, /*packed=*/false, growsWithRows() ? Order::LastIsLongest : Order::Alike);
+    tile = dealt.tile;
+    Index head = math.named(dealt.head, "sequence_head");
     h = math.named(firstHead(rem(head, heads)), "h");
     batch = math.named(div(head, heads), "b");
     q0 = math.named(math.mul(tile, config.getQueries()), "q0");
@@ -109,22 +89,18 @@ private:
     first = q0;
   }
 
-  /// Likewise; slots of several sequences, so all heads of a slot together.
   void findPackedTile() {
     std::optional<Index> listed;
     if (problem.getTiles())
       listed = math.named(math.min(load(args["tile_count"], 0), this->slots(config.getQueries())), "listed");
     Index block = findTile(listed ? std::optional(math.mul(*listed, gridHeads())) : std::nullopt);
     Index slots = listed ? *listed : math.named(this->slots(config.getQueries()), "slots"), &slot = tile;
-    if (growsWithRows()) {
-      h = math.named(firstHead(rem(block, gridHeads())), "h");
-      slot = div(block, gridHeads());
-      if (!listed) // a list has the longest first
-        slot = math.sub(math.sub(slots, 1), slot);
-    } else {
-      h = math.named(firstHead(div(block, slots)), "h");
-      slot = rem(block, slots);
-    }
+    Order order = !growsWithRows() ? Order::Alike
+                  : listed         ? Order::FirstIsLongest // as a list has them
+                                   : Order::LastIsLongest;
+    Deal dealt = deal(block, slots, gridHeads(), /*packed=*/true, order);
+    h = math.named(firstHead(dealt.head), "h");
+    slot = dealt.tile;
     if (listed)
       slot = math.named(load(args["tiles_q"], slot), "slot");
     Value offsets = args[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"];
@@ -142,8 +118,7 @@ private:
   // The computation
   //===------------------------------------------------------------------===//
 
-  void attend(OpBuilder &at) {
-    b.setInsertionPoint(at.getInsertionBlock(), at.getInsertionPoint());
+  void attend() {
     findArrays();
     KeyWalk walk(problem.getMask(), scope);
 
@@ -323,8 +298,7 @@ private:
     buildTests(walk, keep.getBody());
   }
 
-  void storePadding(OpBuilder &at) {
-    b.setInsertionPoint(at.getInsertionBlock(), at.getInsertionPoint());
+  void storePadding() {
     auto [o, stride, lse, lseStride] = results();
     if (!config.isSplit())
       StorePaddingOp::create(b, loc, o, stride, rowsOf(writeRows), problem.getDimV());

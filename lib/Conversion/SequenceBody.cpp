@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SequenceBody.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace attn;
@@ -8,6 +9,33 @@ using namespace attn::tile;
 bool SequenceBody::growsWithRows() {
   MaskScope none;
   return KeyWalk(problem.getMask(), none).growsWithRows();
+}
+
+SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, bool packed, Order order) {
+  Deal dealt;
+  if (order == Order::Alike) {
+    dealt.head = div(block, tiles), dealt.tile = rem(block, tiles);
+  } else if (packed) {
+    dealt.head = rem(block, heads), dealt.tile = div(block, heads);
+  } else {
+    int64_t together = std::gcd<int64_t>(heads, 8);
+    Index turn = math.named(math.floorDiv(block, together), "turn");
+    dealt.head = math.add(math.mul(div(turn, tiles), together), rem(block, together));
+    dealt.tile = rem(turn, tiles);
+  }
+  if (order == Order::LastIsLongest)
+    dealt.tile = math.sub(math.sub(tiles, 1), dealt.tile);
+  return dealt;
+}
+
+void SequenceBody::writeApart(Index rows, llvm::function_ref<void()> padding, llvm::function_ref<void()> computing) {
+  auto pads = scf::IfOp::create(b, loc, math.value(math.le(rows, 0)));
+  auto computes = scf::IfOp::create(b, loc, math.value(math.lt(0, rows)));
+  for (auto [branch, write] : {std::pair(pads, padding), std::pair(computes, computing)}) {
+    OpBuilder at = branch.getThenBodyBuilder();
+    b.setInsertionPoint(at.getInsertionBlock(), at.getInsertionPoint());
+    write();
+  }
 }
 
 void SequenceBody::findLengths() {

@@ -28,6 +28,20 @@ protected:
   /// Do later rows see more keys than earlier ones?
   bool growsWithRows();
 
+  /// In which order blocks have tiles. Blocks that run at the same time should read the same rows. Where all tiles cost the same, those
+  /// of a head follow each other. Else the longest come first, or the last blocks would run alone: those of a group of
+  /// heads (as many as share the L2 cache), then the next; of slots, which are of several sequences, of all heads.
+  enum class Order { Alike, FirstIsLongest, LastIsLongest };
+  /// A tile, of so many, and a head; those of sequences that are not packed count on from sequence to sequence.
+  struct Deal {
+    Index tile = 0, head = 0;
+  };
+  Deal deal(Index block, Index tiles, int64_t heads, bool packed, Order order);
+
+  /// What is written where the block's slot has rows to compute, and where it stands for padding. That comes first, and not
+  /// as the other branch: the GPU compiler then loses track of what is uniform in the loops of this one.
+  void writeApart(Index rows, llvm::function_ref<void()> padding, llvm::function_ref<void()> computing);
+
   /// Where the keys of the sequence lie and how many there are; how many queries.
   void findLengths();
   /// The run-time arrays that masks ask about.
