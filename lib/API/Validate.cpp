@@ -12,12 +12,13 @@
 
 using namespace attn;
 
-/// How many rows; 0: none.
-static int64_t rowsToValidate() {
-  static const int64_t rows = [] {
+/// How many rows; 0: none; nothing: it is no number.
+static std::optional<int64_t> rowsToValidate() {
+  static const std::optional<int64_t> rows = [] {
     const char *value = std::getenv("ATTN_VALIDATE");
     int64_t number = 0;
-    return value && !llvm::StringRef(value).getAsInteger(10, number) ? std::max<int64_t>(number, 0) : 0;
+    bool wrong = value && *value && (llvm::StringRef(value).getAsInteger(10, number) || number < 0);
+    return wrong ? std::nullopt : std::optional(number);
   }();
   return rows;
 }
@@ -29,8 +30,10 @@ static reference::Dtype typeOf(Dtype dtype) {
 }
 
 rt::Status Kernel::validate(llvm::ArrayRef<TensorView> views, const Sizes &sizes) const {
-  const int64_t rows = rowsToValidate();
-  if (!rows)
+  if (!rowsToValidate())
+    return rt::Error{fmt::format("expected a number of rows in $ATTN_VALIDATE, got: {}", std::getenv("ATTN_VALIDATE"))};
+  const int64_t rows = *rowsToValidate();
+  if (rows == 0)
     return {};
   Compilation compilation;
   auto module = compilation.parse(text, "problem");
