@@ -1,51 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Launches a packed problem on the CPU with good and bad cu_seqlens, through ctypes."""
-import ctypes
-import sys
-
 import numpy as np
-
-build = sys.argv[1]
-c = ctypes.CDLL(build + "/lib/libattnc.so")
-c.attnLastError.restype = ctypes.c_char_p
-c.attnTensorName.restype = ctypes.c_char_p
-
-
-class Tensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("dtype", ctypes.c_int), ("rank", ctypes.c_int32),
-                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64))]
-
-
-def aligned(shape, dtype):
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    raw = np.zeros(size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start:start + size].view(dtype).reshape(shape)
-
-
-def compiled(text):
-    kernel = ctypes.c_void_p()
-    assert c.attnCompile(text, None, b"cpu", ctypes.byref(kernel)) == 0, c.attnLastError()
-    return kernel
-
+from on_host import aligned, bind, c, compiled
 
 tokens = 30
 
 
 def launch(what, kernel, cu, **lists):
-    names = [c.attnTensorName(kernel, i).decode() for i in range(c.attnTensorCount(kernel))]
     arrays = {"q": (aligned((tokens, 4, 16), np.uint16), 0), "k": (aligned((tokens, 2, 16), np.uint16), 0),
               "v": (aligned((tokens, 2, 16), np.uint16), 0), "o": (aligned((tokens, 4, 16), np.uint16), 0),
               "lse": (aligned((4, tokens), np.float32), 2), "cu_seqlens_q": (np.array(cu, np.int32), 3),
               "cu_seqlens_kv": (np.array([0, 10, 30], np.int32), 3)}
     arrays.update((name, (np.array(values, np.int32), 3)) for name, values in lists.items())
-    tensors = (Tensor * len(names))()
-    keep = []
-    for slot, name in zip(tensors, names):
-        array, dtype = arrays[name]
-        shape = (ctypes.c_int64 * array.ndim)(*array.shape)
-        keep.append(shape)
-        slot.data, slot.dtype, slot.rank, slot.shape = array.ctypes.data, dtype, array.ndim, shape
+    tensors, _ = bind(kernel, arrays)
     status = c.attnLaunch(kernel, tensors, None, None)
     print(what + ":", c.attnLastError().decode() if status else "ok", flush=True)
 
