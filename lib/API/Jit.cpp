@@ -75,6 +75,17 @@ rt::Status Kernel::Loaded::launch(const Binding &binding, rt::Stream stream) con
   return rt::launch(*gpu, binding.pointers.data(), binding.blocks, stream);
 }
 
+/// Why what kernels ahead of the main one left cannot be used again; empty if it can.
+static std::string reasonAgainstAgain(const Program &program) {
+  for (const rt::Artifact &ahead : llvm::ArrayRef(program.kernels).take_front(program.main))
+    for (const rt::Param &param : ahead.params)
+      if (const TensorSpec *spec = program.signature.find(param.name); spec && spec->role != ProblemTensor::Array)
+        return fmt::format("expected a kernel ahead of which others look at arrays alone, to launch it again, "
+                           "got: `{}`, which has `{}`",
+                           ahead.name, param.name);
+  return "";
+}
+
 rt::Result<std::shared_ptr<Kernel>> Kernel::create(llvm::StringRef text, llvm::StringRef problem,
                                                    const Target &target) {
   rt::Result<CompiledProgram> compiled = compileThrough(processCache(), text, problem, target);
@@ -83,6 +94,7 @@ rt::Result<std::shared_ptr<Kernel>> Kernel::create(llvm::StringRef text, llvm::S
   auto kernel = std::make_shared<Kernel>();
   kernel->text = text.str(), kernel->name = problem.str();
   kernel->program = std::move(compiled->program);
+  kernel->whyNotAgain = reasonAgainstAgain(kernel->program);
   kernel->compiled = std::move(compiled->kernels);
   for (const auto &binary : kernel->compiled)
     if (rt::Status status = kernel->loaded.emplace_back().load(binary); !status)
@@ -116,12 +128,8 @@ rt::Result<size_t> Kernel::workspaceBytes(Sizes sizes) const {
 
 rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::Stream stream, bool again) const {
   size_t first = again ? program.main : 0;
-  for (const rt::Artifact &ahead : llvm::ArrayRef(program.kernels).take_front(first))
-    for (const rt::Param &param : ahead.params)
-      if (const TensorSpec *spec = program.signature.find(param.name); spec && spec->role != ProblemTensor::Array)
-        return rt::Error{fmt::format("expected a kernel ahead of which others look at arrays alone, to launch it again, "
-                                     "got: `{}`, which has `{}`",
-                                     ahead.name, param.name)};
+  if (again && !whyNotAgain.empty())
+    return rt::Error{whyNotAgain};
   rt::Result<Sizes> sizes = program.signature.check(given);
   if (!sizes)
     return sizes.error();

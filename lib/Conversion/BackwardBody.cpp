@@ -15,8 +15,7 @@ Value BackwardBody::tiledRows() {
 Value BackwardBody::firstTiledRow() {
   if (!problem.getQLayout().isPacked())
     return mul(mul(wide(batch), wide(math.ceilDiv(arg("seqlen_q"), statisticsTile))), wide(statisticsTile));
-  Index slot = math.add(math.add(math.floorDiv(findFirstQuery(), statisticsTile), batch), 1);
-  return mul(wide(slot), wide(statisticsTile));
+  return mul(wide(firstSlot(findFirstQuery(), batch, statisticsTile)), wide(statisticsTile));
 }
 
 Value BackwardBody::sumPointer(Value tiledRows, Value firstRow, Index head, Index q) {

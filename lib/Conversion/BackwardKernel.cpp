@@ -69,20 +69,17 @@ private:
     int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
     int64_t atRest = ofKeys ? config.getKvTile() : config.getQTile();
     int64_t passing = ofKeys ? config.getQTile() : config.getKvTile();
-    auto shared = [&](const char *name, int64_t rows, int64_t cols) { // see ForwardKernel
-      return place(name, SharedType::get(b.getContext(), rows, cols, dtype, boxes ? SharedType::swizzled : cols + 8));
-    };
     auto frag = [&](const char *name, int64_t cols) {
       return place(name, FragType::get(b.getContext(), atRest, cols, config.getWarps()));
     };
     auto held = [&](const char *name) {
       return place(name, HeldType::get(b.getContext(), atRest, passing, dtype, config.getWarps()));
     };
-    Q = shared("Q", config.getQTile(), colsQk);
-    K = shared("K", config.getKvTile(), colsQk);
+    Q = shared("Q", config.getQTile(), colsQk, boxes);
+    K = shared("K", config.getKvTile(), colsQk, boxes);
     if (needsGrads())
-      V = shared("V", config.getKvTile(), colsV);
-    dO = shared("dO", config.getQTile(), colsV);
+      V = shared("V", config.getKvTile(), colsV, boxes);
+    dO = shared("dO", config.getQTile(), colsV, boxes);
     stats = place("stats", StatisticsType::get(b.getContext(), config.getQTile()));
     s = frag("s", passing);
     if (needsGrads())
@@ -266,23 +263,7 @@ private:
   Value becomeProbabilities(KvLoopOp loop, Value row0, Value col0) {
     auto op = ProbabilitiesOp::create(b, loc, s, stats, row0, col0, /*weighted=*/Value(),
                                       b.getF64FloatAttr(scaleOfProducts()), ofKeys ? b.getUnitAttr() : UnitAttr());
-    if (problem.getModifiers().empty())
-      return s;
-    Block &block = op.getModify().emplaceBlock();
-    Type i32 = b.getI32Type(), f32 = b.getF32Type();
-    block.addArguments({f32, i32, i32, i32, f32}, SmallVector<Location>(5, loc));
-    OpBuilder inside = OpBuilder::atBlockEnd(&block), before(loop);
-    FloatMath each(inside, loc);
-    // `base` and `ahead` add up to the column, which is the key where queries are at rest.
-    Index q = Index(block.getArgument(ofKeys ? 2 : 1)), k = Index(block.getArgument(ofKeys ? 1 : 2));
-    ScoreScope of = scoreScope(scope, before, inside, q, k, ofKeys ? k : Index(block.getArgument(3)),
-                               ofKeys ? each.constant(0) : Value(block.getArgument(4)));
-    Value slope;
-    Score score = modified(of, block.getArgument(0), slope);
-    bool sloping = slope && needsGrads();
-    YieldOp::create(inside, loc, ValueRange{score.value, sloping ? slope : each.constant(1)});
-    op.setScale(APFloat(score.factor));
-    if (!sloping)
+    if (!writeModified(op, OpBuilder(loop), ofKeys, /*packs=*/false, needsGrads()))
       return s;
     OpBuilder top = OpBuilder::atBlockBegin(&op->getParentOfType<KernelOp>().getBody().front());
     if (!weighted)

@@ -41,18 +41,12 @@ private:
   void declarePlaces() {
     Type dtype = problem.getDtype();
     int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
-    // Rows one 16-byte unit longer than their columns: an odd number of units,
-    // so eight consecutive rows start in eight different groups of banks. Boxes
-    // are swizzled to the same end.
-    auto shared = [&](const char *name, int64_t rows, int64_t cols) {
-      return place(name, SharedType::get(b.getContext(), rows, cols, dtype, boxes ? SharedType::swizzled : cols + 8));
-    };
     auto frag = [&](const char *name, int64_t cols) {
       return place(name, FragType::get(b.getContext(), config.getQTile(), cols, config.getWarps()));
     };
-    Q = shared("Q", config.getQTile(), colsQk);
-    K = shared("K", config.getKvTile(), colsQk);
-    V = shared("V", config.getKvTile(), colsV);
+    Q = shared("Q", config.getQTile(), colsQk, boxes);
+    K = shared("K", config.getKvTile(), colsQk, boxes);
+    V = shared("V", config.getKvTile(), colsV, boxes);
     s = frag("s", config.getKvTile());
     acc = frag("acc", colsV);
     if (config.getHoldQ())

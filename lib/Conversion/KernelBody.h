@@ -55,6 +55,10 @@ protected:
   Index numberOfSlots(Index total, int64_t rows) {
     return math.add(math.add(math.floorDiv(total, rows), arg("batch")), 2);
   }
+  /// The slot of a sequence's first tile, by its first row among all tokens.
+  Index firstSlot(Index firstRow, Index batch, int64_t rows) {
+    return math.add(math.add(math.floorDiv(firstRow, rows), batch), 1);
+  }
 
   //===------------------------------------------------------------------===//
   // Addresses

@@ -179,6 +179,29 @@ Score SequenceBody::modified(ScoreScope &of, Value product, Value &slope) {
   return score;
 }
 
+bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turned, bool packs, bool wantsSlope) {
+  if (problem.getModifiers().empty())
+    return false;
+  Block &block = op.getModify().emplaceBlock();
+  Type i32 = b.getI32Type(), f32 = b.getF32Type();
+  block.addArguments({f32, i32, i32, i32, f32}, SmallVector<Location>(5, loc));
+  OpBuilder inside = OpBuilder::atBlockEnd(&block);
+  FloatMath each(inside, loc);
+  MaskScope sequence = scope;
+  if (packs) // a row's head is its own
+    sequence.head = block.addArgument(i32, loc);
+  // `base` and `ahead` add up to the column, which is the key where queries are at rest.
+  Index q = Index(block.getArgument(turned ? 2 : 1)), k = Index(block.getArgument(turned ? 1 : 2));
+  ScoreScope of = scoreScope(sequence, packs ? inside : before, inside, q, k, turned ? k : Index(block.getArgument(3)),
+                             turned ? each.constant(0) : Value(block.getArgument(4)));
+  Value slope;
+  Score score = modified(of, block.getArgument(0), slope);
+  bool sloping = slope && wantsSlope;
+  YieldOp::create(inside, loc, ValueRange{score.value, sloping ? slope : each.constant(1)});
+  op.setScale(APFloat(score.factor));
+  return sloping;
+}
+
 double SequenceBody::scaleOfProducts() {
   double scale = std::abs(problem.scaleOrDefault());
   return scale > 0 ? scale : 0x1p-149;

@@ -24,22 +24,31 @@ protected:
   }
 
   mlir::Value place(const char *name, mlir::Type type) { return tile::PlaceOp::create(b, loc, type, name); }
+  /// A tile of operands. Its rows are one 16-byte unit longer than their columns: an odd number of
+  /// units, so eight consecutive rows start in eight different groups of banks. Boxes are swizzled
+  /// to the same end.
+  mlir::Value shared(const char *name, int64_t rows, int64_t cols, bool isBox = false) {
+    int64_t pitch = isBox ? tile::SharedType::swizzled : cols + 8;
+    return place(name, tile::SharedType::get(b.getContext(), rows, cols, problem.getDtype(), pitch));
+  }
 
   /// Do later rows see more keys than earlier ones?
   bool growsWithRows();
 
-  /// In which order blocks have tiles. Blocks that run at the same time should read the same rows. Where all tiles cost the same, those
-  /// of a head follow each other. Else the longest come first, or the last blocks would run alone: those of a group of
-  /// heads (as many as share the L2 cache), then the next; of slots, which are of several sequences, of all heads.
+  /// In which order blocks have tiles. Blocks that run at the same time should read the same rows.
+  /// Where all tiles cost the same, those of a head follow each other. Else the longest come first,
+  /// or the last blocks would run alone: those of a group of heads (as many as share the L2 cache),
+  /// then the next; of slots, which are of several sequences, those of all heads.
   enum class Order { Alike, FirstIsLongest, LastIsLongest };
-  /// A tile, of so many, and a head; those of sequences that are not packed count on from sequence to sequence.
+  /// A tile and a head; heads count on from sequence to sequence where these are not packed.
   struct Deal {
     Index tile = 0, head = 0;
   };
   Deal deal(Index block, Index tiles, int64_t heads, bool packed, Order order);
 
-  /// What is written where the block's slot has rows to compute, and where it stands for padding. That comes first, and not
-  /// as the other branch: the GPU compiler then loses track of what is uniform in the loops of this one.
+  /// What is written where the block's slot has rows to compute, and where it stands for padding.
+  /// That comes first, and not as the other branch: the GPU compiler then loses track of what is
+  /// uniform in the loops of this one.
   void writeApart(Index rows, llvm::function_ref<void()> padding, llvm::function_ref<void()> computing);
 
   /// Where the keys of the sequence lie and how many there are; how many queries.
@@ -61,6 +70,11 @@ protected:
 
   /// What all modifiers make of a product. `slope`: by how much more the score changes than the product, null if by as much.
   Score modified(ScoreScope &of, mlir::Value product, mlir::Value &slope);
+
+  /// Fills the region in which `op` gets from products to scores, and sets its scale. `before`: for what
+  /// depends on no score. `turned`: columns are queries; `packs`: rows are pairs of a query and a
+  /// head. Returns whether the region has a slope to give, if one is wanted.
+  bool writeModified(tile::ProbabilitiesOp op, mlir::OpBuilder before, bool turned, bool packs, bool wantsSlope);
 
   /// Positive: the sign is in Q by now. A scale of 0 makes every product 0, and
   /// so does the least float; but a score of -inf has to stay one.

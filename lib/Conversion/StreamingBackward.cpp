@@ -188,23 +188,8 @@ private:
                                       b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr());
     Value place = p.weighted;
     p.weighted = p.s;
-    if (problem.getModifiers().empty())
-      return;
-    Block &block = op.getModify().emplaceBlock();
-    Type i32 = b.getI32Type(), f32 = b.getF32Type();
-    block.addArguments({f32, i32, i32, i32, f32}, SmallVector<Location>(5, loc));
-    OpBuilder inside = OpBuilder::atBlockEnd(&block), before(op);
-    MaskScope sequence = scope;
-    bool packs = isa<PairsType>(q0.getType());
-    if (packs) // a row's head is its own
-      sequence.head = block.addArgument(i32, loc);
-    ScoreScope of = scoreScope(sequence, packs ? inside : before, inside, Index(block.getArgument(1)),
-                               Index(block.getArgument(2)), Index(block.getArgument(3)), block.getArgument(4));
-    Value slope;
-    Score score = modified(of, block.getArgument(0), slope);
-    YieldOp::create(inside, loc, ValueRange{score.value, slope ? slope : of.each.constant(1)});
-    op.setScale(APFloat(score.factor));
-    if (!slope)
+    OpBuilder before(op);
+    if (!writeModified(op, before, /*turned=*/false, isa<PairsType>(q0.getType()), /*wantsSlope=*/true))
       return;
     if (!place || place == p.s) {
       before.setInsertionPointAfter(p.s.getDefiningOp());
@@ -248,9 +233,6 @@ private:
     MLIRContext *context = b.getContext();
     int64_t rows = config.getQTile(), keys = config.getKvTile(), warps = config.getWarps();
     int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
-    auto shared = [&](const char *name, int64_t rows, int64_t cols) { // see ForwardKernel
-      return place(name, SharedType::get(context, rows, cols, problem.getDtype(), cols + 8));
-    };
     auto frag = [&](const char *name, int64_t rows, int64_t cols) {
       return place(name, FragType::get(context, rows, cols, warps));
     };

@@ -73,9 +73,6 @@ private:
     Type f32 = b.getF32Type(), dtype = problem.getDtype();
     if (!config.hasStrips()) {
       int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
-      auto shared = [&](const char *name, int64_t rows, int64_t cols) { // see ForwardKernel
-        return place(name, SharedType::get(context, rows, cols, dtype, cols + 8));
-      };
       Q = shared("Q", rows, colsQk);
       K = shared("K", keys, colsQk);
       V = shared("V", keys, colsV);

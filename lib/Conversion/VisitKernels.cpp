@@ -47,7 +47,7 @@ public:
     }
 
     if (problem.getKLayout().isPacked()) // as the ranges' slots are numbered
-      firstListed = math.add(math.floorDiv(load(args["cu_seqlens_kv"], batch), config.getKvTile()), math.add(batch, 1));
+      firstListed = firstSlot(load(args["cu_seqlens_kv"], batch), batch, config.getKvTile());
     Value row = listRow(tile, config.getQueries());
     Index capacity = listCapacity(config.getKvTile()), full = 0, partial = 0;
     Value list = mul(row, wide(capacity));

@@ -7,45 +7,24 @@
 One JSON line a case and peer: milliseconds of the whole pass, what prepares and rounds included, and TFLOP/s at 2.5 times
 the forward pass's operations on visible pairs. The peers of a case take turns, a sample is some launches between two
 CUDA events, and a figure the median of the rounds."""
-import argparse
-import json
-import os
 import statistics
-import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-os.environ.setdefault("ATTN_CACHE_DIR", tempfile.mkdtemp(prefix="attnc-cache-"))
-import torch  # noqa: E402
-import torch.nn.functional as F  # noqa: E402
-from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import attnc  # noqa: E402
-import backward  # noqa: E402
+import backward
+import bench
+from bench import emit, parser
 
-parser = argparse.ArgumentParser()
-parser.add_argument("build")
-parser.add_argument("--out")
-parser.add_argument("--commit", default="unknown")
-parser.add_argument("--filter", default="")
 parser.add_argument("--quick", action="store_true", help="3 rounds in place of 9")
-args = parser.parse_args()
-library = attnc.Library(os.path.join(args.build, "lib", "libattnc.so"))
-out = open(args.out, "w") if args.out else None
-torch.manual_seed(0)
+args, library = bench.begin()
 
 MASKS = {"full": ("#attn.full", lambda n: n * n), "causal": ("#attn.causal", lambda n: n * (n + 1) / 2),
          "causal window1024": ("#attn.band<left = 1023, right = 0>", lambda n: sum(min(i + 1, 1024) for i in range(n)))}
 CASES = [(d, s, mask, "") for d in (64, 128, 256) for s in (1024, 4096, 16384) for mask in ("full", "causal")]
 CASES += [(128, 16384, "causal window1024", ""), (128, 16384, "causal", "#attn.softcap<30.0>"), (128, 16384, "causal", "#attn.alibi")]
-
-
-def emit(**line):
-    text = json.dumps(line)
-    print(text, flush=True)
-    if out:
-        print(text, file=out, flush=True)
 
 
 def name_of(d, s, mask, score):

@@ -8,46 +8,27 @@ One JSON line a case and peer; TFLOP/s on visible pairs, which are counted from 
 kernels that look at run-time arrays in it; what FlexAttention needs ahead of one (`block_mask_ms`) stands apart, and so
 does compiling. The two take turns, a figure is the median of the rounds. Then, at a million tokens, what the kernels
 ahead of attention take (`metadata`), by the GPU's own clock."""
-import argparse
-import json
 import math
 import os
 import statistics
-import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # its pool forks, and this process has threads
-os.environ.setdefault("ATTN_CACHE_DIR", tempfile.mkdtemp(prefix="attnc-cache-"))
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention  # noqa: E402
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import attnc  # noqa: E402
+import bench  # noqa: E402
+from bench import elapsed_ms, emit, parser, short  # noqa: E402
 
-parser = argparse.ArgumentParser()
-parser.add_argument("build")
-parser.add_argument("--out")
-parser.add_argument("--commit", default="unknown")
 parser.add_argument("--target")
-parser.add_argument("--filter", default="", help="only cases whose name contains this")
 parser.add_argument("--quick", action="store_true", help="2 rounds in place of 7")
 parser.add_argument("--no-flex", action="store_true")
-args = parser.parse_args()
+args, library = bench.begin()
 SAMPLE_MS, ROUNDS = 4, 2 if args.quick else 7
-library = attnc.Library(os.path.join(args.build, "lib", "libattnc.so"))
-out = open(args.out, "w") if args.out else None
-torch.manual_seed(0)
 D, H, S = 128, 16, 16384
 rng = np.random.default_rng(0)
-
-
-def emit(**line):
-    print(json.dumps(line), flush=True)
-    if out:
-        print(json.dumps(line), file=out, flush=True)
 
 
 def cuda(array):
@@ -142,17 +123,6 @@ def visible_pairs(c):
     return pairs
 
 
-def elapsed_ms(call, count):
-    start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    call()
-    start.record()
-    for _ in range(count):
-        call()
-    stop.record()
-    stop.synchronize()
-    return start.elapsed_time(stop) / count
-
-
 def tensors_of(c, heads=H, dim=D):
     def randn(rows):
         return torch.randn(1, rows, heads, dim, device="cuda", dtype=torch.bfloat16)
@@ -240,12 +210,12 @@ for c, compiled in zip(cases, kernels):
     try:
         table[c["name"]] = run_case(c, compiled)
     except Exception as e:
-        emit(peer="any", case=c["name"], error=(str(e).splitlines() or [repr(e)])[0][:300])
+        emit(peer="any", case=c["name"], error=short(e))
 try:
     if not args.filter:
         metadata()
 except Exception as e:
-    emit(peer="attnc", case="metadata", error=(str(e).splitlines() or [repr(e)])[0][:300])
+    emit(peer="attnc", case="metadata", error=short(e))
 print(f"{'case':32} {'attnc':>7} {'flex':>7}  ratio")
 for name, rates in table.items():
     print(f"{name:32} {rates['attnc']:7.1f} {rates.get('flex', math.nan):7.1f} {rates['attnc'] / rates.get('flex', math.nan):6.2f}")

@@ -9,54 +9,34 @@ first, on many threads (`compile_ms` is of that crowd: nearly nothing where anot
 the peers of a case take turns: a sample is some launches, about 4 ms, between two CUDA events, and a figure the
 median of the rounds, since a GPU's clocks drift by a tenth over a run. Rows that no peer has take turns with cuDNN's
 causal kernel, of which no line is written."""
-import argparse
 import contextlib
 import dataclasses
-import json
 import math
 import os
 import statistics
-import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 began = time.perf_counter()
-os.environ.setdefault("ATTN_CACHE_DIR", tempfile.mkdtemp(prefix="attnc-cache-"))
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import attnc  # noqa: E402
+import bench  # noqa: E402
+from bench import elapsed_ms, parser, short  # noqa: E402
 
-parser = argparse.ArgumentParser()
-parser.add_argument("build")
-parser.add_argument("--out")
-parser.add_argument("--commit", default="unknown")
 parser.add_argument("--target")
 parser.add_argument("--config")
-parser.add_argument("--filter", default="", help="only cases whose name contains this")
 parser.add_argument("--quick", action="store_true", help="2 rounds in place of 9")
-args = parser.parse_args()
+args, library = bench.begin()
 SAMPLE_MS, ROUNDS = 4, 2 if args.quick else 9
-library = attnc.Library(os.path.join(args.build, "lib", "libattnc.so"))
-out = open(args.out, "w") if args.out else None
-torch.manual_seed(0)
 rows = {}
 
 
 def emit(**line):
-    text = json.dumps(line)
-    print(text, flush=True)
-    if out:
-        print(text, file=out, flush=True)
+    bench.emit(**line)
     if "fwd_tf" in line:
         rows.setdefault(line["case"], {})[line["peer"]] = line["fwd_tf"]
-
-
-def short(error):
-    return (str(error).splitlines() or [repr(error)])[0][:300]
 
 
 def randn(*shape, dtype=torch.bfloat16):
@@ -158,18 +138,6 @@ cases = [case for case in cases if args.filter in case.name]
 
 
 # Timing.
-
-def elapsed_ms(call, count):
-    """Per call. One more goes ahead, so that the device is busy while the host catches up."""
-    start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    call()
-    start.record()
-    for _ in range(count):
-        call()
-    stop.record()
-    stop.synchronize()
-    return start.elapsed_time(stop) / count
-
 
 def timed(case, flops, runs):
     """`runs`: peer -> (context, call, facts). Rounds in which each peer has its turn."""

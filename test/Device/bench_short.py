@@ -10,41 +10,29 @@ their rate over that of a copy of 2 GB (read and written) in the same run. A sam
 bytes of a case are fewer than 200 MB. Peers get padded [b, h, s, d] tensors, which is what they do best; with
 --crossover there are none, but the schedule that is not chosen by itself. With --backward the gradients are timed: q, k,
 v, do and LSE are read and dq, dk and dv written once each; peers' are torch.autograd.grad of their forward pass."""
-import argparse
 import contextlib
 import json
 import math
-import os
 import statistics
 import sys
-import tempfile
 import time
 
-os.environ.setdefault("ATTN_CACHE_DIR", tempfile.mkdtemp(prefix="attnc-cache-"))
-import torch  # noqa: E402
-import torch.nn.functional as F  # noqa: E402
-from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import attnc  # noqa: E402
+import bench
+from bench import parser
 
-parser = argparse.ArgumentParser()
-parser.add_argument("build")
-parser.add_argument("--out")
-parser.add_argument("--commit", default="unknown")
-parser.add_argument("--filter", default="")
 parser.add_argument("--rounds", type=int, default=50)
 parser.add_argument("--crossover", action="store_true")
 parser.add_argument("--no-peers", action="store_true")
 parser.add_argument("--backward", action="store_true")
-args = parser.parse_args()
-library = attnc.Library(os.path.join(args.build, "lib", "libattnc.so"))
-out = open(args.out, "w") if args.out else None
-torch.manual_seed(0)
+args, library = bench.begin()
 
 
 def emit(**line):
-    print(json.dumps(line), file=out or sys.stdout, flush=True)
+    print(json.dumps(line), file=bench.out or sys.stdout, flush=True)
 
 
 def sample(call, rounds, flush=None):

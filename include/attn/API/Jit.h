@@ -78,6 +78,7 @@ private:
   rt::Status chooseSplits(Sizes &sizes) const;
 
   std::string text, name; ///< of the problem
+  std::string whyNotAgain; ///< an error, if it cannot be launched `again`
   Program program;
   std::vector<std::shared_ptr<const rt::CompiledKernel>> compiled; ///< as `program.kernels`
   std::vector<Loaded> loaded;

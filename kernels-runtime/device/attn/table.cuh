@@ -36,7 +36,7 @@ template <int N> struct Claims { Claim claim[N]; };
 
 constexpr int kBuckets = 256;
 template <int S, int Blocks, int Bytes> struct Table {
-  static constexpr int Segments = S, Cluster = Blocks, Items = 2 * kFields * S;
+  static constexpr int Segments = S, Cluster = Blocks;
   struct Layout {
     union {
       int items[2][kFields][S];
@@ -56,7 +56,6 @@ template <int S, int Blocks, int Bytes> struct Table {
 #pragma unroll
       for (int i = 0; i < 2 * kFields; ++i) get(i / kFields, i % kFields, s) = neutral(i % kFields);
   }
-  ATTN_INLINE int *items() { return &at.items[0][0][0]; }
   ATTN_INLINE int &get(int side, int field, int segment) { return at.items[side][field][segment]; }
   // Segments in the order of their first tokens, then -1: where their last tokens were, which are of no use by then.
   ATTN_INLINE int &order(int side, int i) { return at.items[side][kLast][i]; }
