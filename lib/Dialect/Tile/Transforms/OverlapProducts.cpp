@@ -123,7 +123,7 @@ public:
       } else {
         clone(ArrayRef(body.values).drop_front(pv));
         clone(body.tests);
-        WeighOp::create(b, loc, p, s, row, body.softmax.getScaleAttr(), ValueRange(), FloatAttr());
+        WeighOp::create(b, loc, p, s, row, body.softmax.getScaleAttr(), ValueRange(), FloatAttr(), FloatAttr());
         RescaleOp::create(b, loc, acc, row);
       }
     });
