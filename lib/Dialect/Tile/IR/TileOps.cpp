@@ -226,6 +226,13 @@ LogicalResult SendOp::verify() {
   return success();
 }
 
+LogicalResult ReleaseEarlyOp::verify() {
+  auto loop = (*this)->getParentOfType<KvLoopOp>();
+  if (loop && getMore() != loop.getMore()) // C1
+    return emitOpError("expected the `more` of its loop, got another condition");
+  return success();
+}
+
 /// Does a box of the map fill the tile?
 static LogicalResult verifyBox(Operation *op, Type place, MapType map) {
   auto tile = dyn_cast<SharedType>(place);
