@@ -109,7 +109,7 @@ private:
   /// A region over a pair (a mask's test) or a score as a C++ lambda; `end` starts with its `}`.
   void printLambda(mlir::Block &body, llvm::StringRef end, bool turned = false);
   /// The tail of a verb that modifies scores: the place, the bound if there is one, and its lambdas.
-  void printModifier(mlir::ValueRange at, std::optional<llvm::APFloat> within, mlir::Region &small, mlir::Region &body);
+  void printModifier(mlir::ValueRange at, llvm::StringRef small, mlir::Region &smallBody, mlir::Region &body);
   /// Products run on past their op: how many later ones may, once this wait is over?
   void printProductWait(tile::WaitOp op);
   static std::string literal(double value);

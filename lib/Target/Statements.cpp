@@ -92,6 +92,9 @@ void Printer::printOp(Operation *op) {
       .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
       .Case([&](TakeTurnOp) { line() << "attn::take_turn();\n"; })
       .Case([&](PassTurnOp) { line() << "attn::pass_turn();\n"; })
+      .Case([&](ReleaseEarlyOp o) {
+        line() << "attn::release_early(" << name(o.getRing()) << ", " << expr(o.getMore()) << ");\n";
+      })
       .Case([&](ReleaseOp o) { line() << "attn::release(" << name(o.getRing()) << ");\n"; })
       .Case([&](RescaleOp o) { line() << "attn::rescale(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n"; })
       .Case([&](ScaleOp o) {
@@ -236,14 +239,15 @@ void Printer::print(MmaQkOp op) {
 
 void Printer::print(ModifyOp op) {
   line() << "attn::modify(" << names.of(op.getS());
-  printModifier({op.getQ0(), op.getK0()}, op.getWithin(), op.getSmall(), op.getBody());
+  printModifier({op.getQ0(), op.getK0()}, op.getWithin() ? literal(op.getWithin()->convertToDouble()) : "", op.getSmall(),
+                op.getBody());
 }
 
-void Printer::printModifier(ValueRange at, std::optional<APFloat> within, Region &small, Region &body) {
+void Printer::printModifier(ValueRange at, StringRef small, Region &smallBody, Region &body) {
   os << ", " << expr(at[0]) << ", " << expr(at[1]) << ", ";
-  if (within) {
-    os << literal(within->convertToDouble()) << ", ";
-    printLambda(small.front(), "}, ");
+  if (!small.empty()) {
+    os << small << ", ";
+    printLambda(smallBody.front(), "}, ");
   }
   printLambda(body.front(), "});\n");
 }
@@ -313,10 +317,15 @@ void Printer::print(WeighOp op) {
   scale = op.getScale().convertToDouble();
   line() << "attn::weigh(" << names.of(op.getP()) << ", " << names.of(op.getS()) << ", " << names.of(op.getRow())
          << ", " << base2(scale);
+  std::string small;
+  if (op.getBecomes())
+    small = "attn::SmallTo{" + base2(op.getBecomes()->convertToDouble()) + "}";
+  else if (op.getWithin())
+    small = literal(op.getWithin()->convertToDouble());
   if (op.getModify().empty())
     os << ");\n";
   else
-    printModifier(op.getAt(), op.getWithin(), op.getSmall(), op.getModify());
+    printModifier(op.getAt(), small, op.getSmall(), op.getModify());
 }
 
 void Printer::print(MmaPvOp op) {

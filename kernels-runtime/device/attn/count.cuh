@@ -139,10 +139,7 @@ template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tok
     if (n.counts & ~n.begins & 1u << i) least = min(least, n.steps[i]), most = max(most, n.steps[i]);
   least = __reduce_min_sync(~0u, least), most = __reduce_max_sync(~0u, most);
   const bool rises = least == most && least >= 0;
-  unsigned borders = 0, noted = 0;
-#pragma unroll
-  for (int i = 0; i < kLane; ++i) borders |= (token_of(base, i) < tokens.count) << i;
-  borders &= n.begins;
+  unsigned noted = 0;
   const unsigned seconds = seconds_of(n.begins);
   if (rises) {
     noted = n.counts & ~n.begins & seconds;
@@ -150,8 +147,7 @@ template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tok
     noted = n.counts & ~n.begins;
   }
 #pragma unroll 1
-  for (; borders; borders &= borders - 1) note_border(t, side, tokens, token_of(base, __ffs(borders) - 1), status);
-  if (base + kChunk >= tokens.count && lane_index() == 31) note_border(t, side, tokens, tokens.count, status);
+  for (unsigned left = n.begins; left; left &= left - 1) note_border(t, side, tokens, token_of(base, __ffs(left) - 1), status);
 #pragma unroll
   for (int i = 0; i < kLane; ++i) {
     if (!(noted >> i & 1)) continue;
@@ -182,7 +178,7 @@ struct Chunks {
 template <class Table> ATTN_INLINE void count_segments(Table &t, const Tokens &q, const Tokens &kv) {
   const bool self = q.ids == kv.ids && q.positions == kv.positions && q.count == kv.count;
   const int warps = blockDim.x / 32;
-  t.clear();
+  t.clear(2 - self);
   for (int j = threadIdx.x; j < (Table::Segments + 31) / 32; j += blockDim.x) t.at.bad[j] = 0;
   if (threadIdx.x == 0) t.at.runs[0] = t.at.runs[1] = t.at.status = t.at.last = 0;
   if constexpr (Table::Cluster > 1) cluster_rank<Table::Cluster>() == 0 ? cluster_arrive() : cluster_arrive</*Relaxed=*/true>();
@@ -195,19 +191,17 @@ template <class Table> ATTN_INLINE void count_segments(Table &t, const Tokens &q
   for (; i < chunks.end; chunk = chunks.load(i)) {
     const Tokens tokens = chunks.tokens(i);
     const int side = chunks.side(i), base = chunks.base(i);
-    const bool ends = base + kChunk >= tokens.count;  // the row's last
-    if (ends || !(note_plain_chunk(t, side, base, chunk) || note_bordered_chunk(t, side, tokens, base, chunk)))
+    if (!(note_plain_chunk(t, side, base, chunk) || note_bordered_chunk(t, side, tokens, base, chunk)))
       note_chunk(t, side, tokens, base, chunk, status);
+    if (base + kChunk == tokens.count && lane_index() == 31) note_border(t, side, tokens, tokens.count, status);
     i += warps;
   }
   if (status) atomicOr(&t.at.status, status);
   gather(t, 2 - self);
-  if (self && cluster_rank<Table::Cluster>() == 0) {
+  if (self && cluster_rank<Table::Cluster>() == 0)
     for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x)
 #pragma unroll
       for (int field = 0; field < kFields; ++field) t.get(1, field, s) = t.get(0, field, s);
-    __syncthreads();
-  }
 }
 
 }  // namespace attn
