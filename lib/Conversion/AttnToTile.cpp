@@ -5,6 +5,7 @@
 // SegmentsKernel.
 //
 #include "BackwardKernel.h"
+#include "BlockMapKernels.h"
 #include "ForwardKernel.h"
 #include "KernelArguments.h"
 #include "SegmentsKernel.h"
@@ -69,6 +70,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << statisticsTile << " and a kv_tile "
              << (roles ? "of 16 rows for each of 4, 8 or 12 warps" : "in multiples of 16 * warps") << " for target `"
              << target << "`, got: " << keys;
+    writeBlockMaps(problem, backward, generic());
     writeBackward(backward, target, configs);
     return success();
   }
@@ -84,6 +86,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (config.getBySequence() && (dim > 256 || config.getKvTile() % (16 * config.getWarps())))
       return backward.emitOpError("expected head dims up to 256 and a kv_tile in multiples of 16 * warps with by_sequence, got: dim ")
              << dim << " with " << config;
+    writeBlockMaps(problem, backward, generic());
     writeStreamingBackward(backward, generic(), onTarget(config));
     return success();
   }
@@ -118,6 +121,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return failure();
     if (problem.getSegments())
       expandSegments(problem);
+    writeBlockMaps(problem, problem, generic());
     OpBuilder b(problem);
     if (config.hasStrips() || config.getBySequence()) {
       writeStreaming(

@@ -90,6 +90,7 @@ private:
   // Visits.
   void print(tile::EntryRangeOp op);
   void print(tile::SelectTilesOp op);
+  void print(tile::MarkBlocksOp op);
   // Segments.
   void print(tile::TokensOp op);
   void print(tile::RowIndexOp op);

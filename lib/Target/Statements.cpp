@@ -57,7 +57,7 @@ void Printer::printOp(Operation *op) {
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, ShareOp, MmaTnOp, AddSumOp,
             LoadSumOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
-            PairSegmentsOp, ListTilesOp, EntryRangeOp, SelectTilesOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
+            PairSegmentsOp, ListTilesOp, EntryRangeOp, SelectTilesOp, MarkBlocksOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
       .Case([&](SyncWarpOp) { line() << "attn::sync_warp();\n"; })
       .Case([&](SumGradsOp o) {
@@ -397,7 +397,10 @@ void Printer::print(scf::IfOp op) {
 static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
   if (kernel.hasRows())
     return !llvm::all_of(arg.getUsers(), [](Operation *user) { return isa<TokensOp>(user); });
-  if (llvm::any_of(arg.getUsers(), llvm::IsaPred<SetOp, SelectTilesOp>))
+  auto writes = [](OpOperand &use) {
+    return isa<SetOp, SelectTilesOp, MarkBlocksOp>(use.getOwner()) && use.getOperandNumber() == 0;
+  };
+  if (llvm::any_of(arg.getUses(), writes))
     return true;
   bool backward = kernel.getArg("statistics") || kernel.getArg("dq_sum"); // reads what a forward pass left
   if (backward && name == "statistics") // of several kernels only the first writes it; one that streams leaves delta there

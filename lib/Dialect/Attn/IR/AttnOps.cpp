@@ -234,6 +234,10 @@ static LogicalResult verifyNames(ProblemOp problem) {
     for (const char *stride : {"_batch", "_row", "_head"})
       taken.insert((Twine(tensor) + stride).str());
   for (const MaskOperand &array : distinctOperands(problem.getMask()))
+    if (array.lists)
+      for (const std::string &size : {bitsOf(array) + "_rows", bitsOf(array) + "_words", array.lists->columns + "_entries"})
+        taken.insert(size);
+  for (const MaskOperand &array : distinctOperands(problem.getMask()))
     if (!taken.insert(array.name).second)
       return problem.emitOpError("expected a name for the mask's array that nothing else of the problem has, got: \"")
              << array.name << "\"";
