@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SequenceBody.h"
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 #include <numeric>
 
 using namespace mlir;
@@ -27,6 +28,20 @@ SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, b
     dealt.tile = math.sub(math.sub(tiles, 1), dealt.tile);
   return dealt;
 }
+
+/// The list of slots that the kernel with these arguments has, or null.
+static const SlotList *findSlotList(const llvm::StringMap<Value> &args) {
+  return llvm::find_if(slotLists(true), [&](const SlotList &list) { return args.contains(list.name); });
+}
+
+std::optional<Index> SequenceBody::listedSlots(Index total, int64_t rows) {
+  const SlotList *list = findSlotList(args);
+  if (list == slotLists(true).end())
+    return std::nullopt;
+  return math.named(math.min(load(args[list->count], 0), numberOfSlots(total, rows)), "listed");
+}
+
+Index SequenceBody::listedSlot(Index at) { return math.named(load(args[findSlotList(args)->name], at), "slot"); }
 
 void SequenceBody::writeApart(Index rows, llvm::function_ref<void()> padding, llvm::function_ref<void()> computing) {
   auto pads = scf::IfOp::create(b, loc, math.value(math.le(rows, 0)));
