@@ -101,6 +101,7 @@ private:
   void print(tile::WriteSegmentsOp op);
   void print(tile::PairSegmentsOp op);
   void print(tile::ListTilesOp op);
+  void print(tile::ListSlotsOp op);
   void printCall(llvm::StringRef verb, mlir::ValueRange operands, llvm::StringRef end);
   void printNumbers(mlir::Block &body, llvm::ArrayRef<const char *> arguments, llvm::StringRef open,
                     llvm::StringRef close);

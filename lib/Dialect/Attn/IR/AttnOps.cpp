@@ -218,6 +218,10 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "padded_offsets_kv",
                              "tiles_q",
                              "tile_count",
+                             "tiles_kv", // of a backward pass
+                             "tile_count_kv",
+                             "tiles_dq",
+                             "tile_count_dq",
                              "ids_q", // of segments
                              "ids_kv",
                              "positions_q",
