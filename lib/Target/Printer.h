@@ -69,6 +69,7 @@ private:
   void print(tile::StoreLseOp op);
   void print(tile::StorePaddingOp op);
   void print(tile::MergeOp op);
+  void print(tile::AddSinkOp op);
   void print(tile::RepairOp op);
   void print(tile::PrepareOp op);
   void print(tile::CopyStatisticsOp op);
@@ -107,7 +108,7 @@ private:
                     llvm::StringRef close);
   void print(mlir::scf::ForOp op);
   void print(mlir::scf::IfOp op);
-  /// A region over a pair (a mask's test) or a score as a C++ lambda; `end` starts with its `}`.
+  /// A region over a pair (a mask's test), a score or a head (a sink's) as a C++ lambda; `end` starts with its `}`.
   void printLambda(mlir::Block &body, llvm::StringRef end, bool turned = false);
   /// The tail of a verb that modifies scores: the place, the bound if there is one, and its lambdas.
   void printModifier(mlir::ValueRange at, llvm::StringRef small, mlir::Region &smallBody, mlir::Region &body);

@@ -29,7 +29,8 @@ void Printer::printBlock(Block &block) {
   for (Operation &op : block)
     printOp(&op);
   indent -= 2;
-  if (!isa<ModifyOp, WeighOp, KeepOp, RepairOp, ProbabilitiesOp, SelectTilesOp, ListSlotsOp>(block.getParentOp())) // its result is yet to be printed
+  if (!isa<ModifyOp, WeighOp, KeepOp, AddSinkOp, RepairOp, ProbabilitiesOp, SelectTilesOp, ListSlotsOp>(
+          block.getParentOp())) // its result is yet to be printed
     names.close(mark);
 }
 
@@ -53,7 +54,7 @@ void Printer::printOp(Operation *op) {
   auto name = [&](Value v) { return names.of(v); };
   llvm::TypeSwitch<Operation *>(op)
       .Case<FetchOp, PadRowsOp, LoadStatisticsOp, PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
-            MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, MergeOp, RepairOp, RolesOp, PersistOp, SendOp, FillOp, TakeOp,
+            MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, MergeOp, AddSinkOp, RepairOp, RolesOp, PersistOp, SendOp, FillOp, TakeOp,
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, ShareOp, MmaTnOp, AddSumOp,
             LoadSumOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
@@ -259,14 +260,20 @@ void Printer::print(KeepOp op) {
   printLambda(op.getBody().front(), "});\n", op.getTurned());
 }
 
+void Printer::print(AddSinkOp op) {
+  line() << "attn::add_sink(" << names.of(op.getAcc()) << ", " << names.of(op.getRow()) << ", " << expr(op.getQ0())
+         << ", ";
+  printLambda(op.getBody().front(), "});\n");
+}
+
 void Printer::printLambda(Block &body, StringRef end, bool turned) {
   size_t mark = names.mark();
   const char *row = turned ? "key" : "query", *column = turned ? "query" : "key";
   const char *test[] = {row, column}, *score[] = {"score", row, column, "base", "ahead", "head"};
-  bool tests = body.getNumArguments() == std::size(test);
+  bool tests = body.getNumArguments() == std::size(test), sink = body.getNumArguments() <= 1;
   os << "[=](";
   for (BlockArgument arg : body.getArguments()) {
-    names.define(arg, (tests ? test : score)[arg.getArgNumber()]);
+    names.define(arg, sink ? "head" : (tests ? test : score)[arg.getArgNumber()]);
     os << (arg.getArgNumber() ? ", " : "") << typeOf(arg.getType());
     if (tests || !arg.use_empty())
       os << " " << names.of(arg);

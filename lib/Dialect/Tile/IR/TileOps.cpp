@@ -178,8 +178,37 @@ LogicalResult KeepOp::verify() {
   return verifyTest(*this, getBody());
 }
 
+void AddSinkOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  for (BlockArgument head : region.getArguments())
+    setName(head, "h");
+}
+
+/// A region that yields the score of a sink.
+static LogicalResult verifySink(Operation *op, Region &body, Value q0) {
+  SmallVector<Type> expected(isa<PairsType>(q0.getType()), IntegerType::get(op->getContext(), 32));
+  if (body.getArgumentTypes() != TypeRange(expected))
+    return op->emitOpError("expected a region ") << (expected.empty() ? "without arguments" : "over (head i32)")
+                                                 << ", got: " << body.getArgumentTypes();
+  auto yield = dyn_cast<YieldOp>(body.front().getTerminator());
+  if (!yield || yield.getValues().getTypes() != TypeRange(Float32Type::get(op->getContext())))
+    return op->emitOpError("expected to yield the score of a sink, of type f32");
+  return success();
+}
+
+LogicalResult AddSinkOp::verify() {
+  if (failed(verifyLanesOf(*this, {getAcc(), getRow()}))) // C1
+    return failure();
+  return verifySink(*this, getBody(), getQ0()); // C2
+}
+
 void RepairOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
-  &region == &getModify() ? nameModifierArguments(region, setName) : nameTestArguments(region, false, setName);
+  if (&region == &getModify())
+    nameModifierArguments(region, setName);
+  else if (&region == &getBody())
+    nameTestArguments(region, false, setName);
+  else
+    for (BlockArgument head : region.getArguments())
+      setName(head, "h");
 }
 
 LogicalResult RepairOp::verify() {
@@ -194,6 +223,8 @@ LogicalResult RepairOp::verify() {
       (getLse() && (getLseRow() ? headsOf(getLseRow()) : 1) != heads))
     return emitOpError("expected strides of q, o and lse in pairs as rows are, got: rows for ") << heads << " heads";
   if (!getModify().empty() && failed(verifyModifier(*this, getModify(), getQ0())))
+    return failure();
+  if (!getSink().empty() && failed(verifySink(*this, getSink(), getQ0())))
     return failure();
   return verifyTest(*this, getBody());
 }
