@@ -46,6 +46,11 @@ protected:
   };
   Deal deal(Index block, Index tiles, int64_t heads, bool packed, Order order);
 
+  /// Of `total` rows in tiles of `rows`, how many slots the list has that says which this kernel is for;
+  /// nothing without a list. And one of them.
+  std::optional<Index> listedSlots(Index total, int64_t rows);
+  Index listedSlot(Index at);
+
   /// What is written where the block's slot has rows to compute, and where it stands for padding.
   /// That comes first, and not as the other branch: the GPU compiler then loses track of what is
   /// uniform in the loops of this one.
@@ -69,12 +74,15 @@ protected:
                         Index base, mlir::Value ahead);
 
   /// What all modifiers make of a product. `slope`: by how much more the score changes than the product, null if by as much.
-  Score modified(ScoreScope &of, mlir::Value product, mlir::Value &slope);
+  /// `small`: of a product that is so for the first of them.
+  Score modified(ScoreScope &of, mlir::Value product, mlir::Value &slope, bool small = false);
 
   /// Fills the region in which `op` gets from products to scores, and sets its scale. `before`: for what
   /// depends on no score. `turned`: columns are queries; `packs`: rows are pairs of a query and a
   /// head. Returns whether the region has a slope to give, if one is wanted.
-  bool writeModified(tile::ProbabilitiesOp op, mlir::OpBuilder before, bool turned, bool packs, bool wantsSlope);
+  /// `hasSmall`: with one for small scores, if there is a formula.
+  bool writeModified(tile::ProbabilitiesOp op, mlir::OpBuilder before, bool turned, bool packs, bool wantsSlope,
+                     bool hasSmall = false);
 
   /// Positive: the sign is in Q by now. A scale of 0 makes every product 0, and
   /// so does the least float; but a score of -inf has to stay one.

@@ -41,6 +41,10 @@ double SoftcapAttr::smallBelow(double factor) const {
   return std::ldexp(std::floor(digits * 0x1p11), exponent - 11);
 }
 
+double SoftcapAttr::smallBecomes(double factor) const {
+  return getCap().convertToDouble() * std::tanh(smallBelow(factor) * toArgument(*this, factor));
+}
+
 /// The factor that is left of a score is that of exponents of 2, so that nothing is left to
 /// multiply by.
 static constexpr double factorLeft = 0.69314718055994530942;
@@ -78,6 +82,13 @@ Score SoftcapAttr::emitSmallScore(ScoreScope &scope, Score score) const {
     sum = sum ? math.fma(sum, beyond, coefficient) : coefficient;
   }
   return {x, factorLeft, sum};
+}
+
+Value SoftcapAttr::emitSmallDerivative(ScoreScope &scope, Score score) const {
+  FloatMath &math = scope.each;
+  Score small = settled(math, emitSmallScore(scope, score));
+  Value tanh = math.mul(small.value, math.constant(small.factor / getCap().convertToDouble()));
+  return math.fma(math.neg(tanh), tanh, math.constant(1));
 }
 
 LogicalResult SoftcapAttr::verify(function_ref<InFlightDiagnostic()> emitError, APFloat cap) {

@@ -128,6 +128,10 @@ def Attn_ScoreModifierInterface : AttrInterface<"ScoreModifierInterface"> {
       given factor. 0: there is no such formula.}],
       "double", "smallBelow", (ins "double":$factor), "", [{ return 0; }]>,
 
+    InterfaceMethod<[{What `emitSmallScore` makes of a value of `smallBelow`, in natural units, if it makes more of
+      greater values, of their negatives the negative, and asks for nothing else. 0: it does not.}],
+      "double", "smallBecomes", (ins "double":$factor), "", [{ return 0; }]>,
+
     InterfaceMethod<"As `emitScore`, for small scores only; leaves the same factor.",
       "::attn::Score", "emitSmallScore", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score), "",
       [{ return $_attr.emitScore(scope, score); }]>,
@@ -138,6 +142,10 @@ def Attn_ScoreModifierInterface : AttrInterface<"ScoreModifierInterface"> {
     InterfaceMethod<[{The derivative of any score, as IR on f32, in natural units: `score` is what
       `emitScore` gets. Null: 1, as of those that only add something. 0 where the score is infinite.}],
       "::mlir::Value", "emitDerivative", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score)>,
+
+    InterfaceMethod<"As `emitDerivative`, for small scores only.",
+      "::mlir::Value", "emitSmallDerivative", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score), "",
+      [{ return $_attr.emitDerivative(scope, score); }]>,
 
     InterfaceMethod<[{Near which diagonal, if any, it makes scores the largest by far. A walk over
       keys then begins there, lest each tile raise the maximum.}],
