@@ -5,6 +5,7 @@
 // SegmentsKernel.
 //
 #include "BackwardKernel.h"
+#include "BlockMapKernels.h"
 #include "ForwardKernel.h"
 #include "KernelArguments.h"
 #include "SegmentsKernel.h"
@@ -58,6 +59,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     ProblemOp problem = backward.getProblemOp();
     bool classes = !given && streamed && hasSizeClasses(problem);
     if (streamed && (streamed.hasStrips() || streamed.getBySequence()) && !classes) {
+      writeBlockMaps(problem, backward, generic());
       if (failed(stream(backward, streamed)))
         return failure();
       backward.erase();
@@ -74,6 +76,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << statisticsTile << " and a kv_tile "
              << (roles ? "of 16 rows for each of 4, 8 or 12 warps" : "in multiples of 16 * warps") << " for target `"
              << target << "`, got: " << keys;
+    writeBlockMaps(problem, backward, generic());
     std::optional<ShortLimit> limit;
     if (classes) {
       limit = shortLimit(backward, streamed);
@@ -132,6 +135,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return failure();
     if (problem.getSegments())
       expandSegments(problem);
+    writeBlockMaps(problem, problem, generic());
     OpBuilder b(problem);
     if (config.hasStrips() || config.getBySequence()) {
       writeStreamed(problem, problem.getSymName(), config, std::nullopt);

@@ -151,6 +151,9 @@ private:
     }
     buildLoop(walk, runs, keys, values);
 
+    // Of a share of the keys, the first one's.
+    findSink(config.isSplit() ? std::optional(math.eq(split, 0)) : std::nullopt);
+    addSink(acc, row);
     NormalizeOp::create(b, loc, acc, row);
     auto [dst, dstStride, lse, lseStride] = results();
     // What padding gets in the end follows from its lse.
@@ -176,6 +179,8 @@ private:
               return score;
             })));
       }
+      if (problem.getSinkAttr())
+        writeSink(repair.getSink());
     }
   }
 

@@ -14,6 +14,7 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr c
     llvm::erase_if(tensors, [](const ProblemTensor &tensor) { return tensor.role == ProblemTensor::Result; });
 
   arguments.addPointers(problem, tensors);
+  arguments.addBits(problem);
   if (config.isSplit())
     arguments.addPartial(problem);
   if (lists)
@@ -57,6 +58,7 @@ KernelArguments KernelArguments::ofVisits(ProblemOp problem, ArrayRef<StringRef>
     return tensor.role != ProblemTensor::Array || tensor.element != ProblemTensor::Int32;
   });
   arguments.addPointers(problem, arrays);
+  arguments.addBits(problem);
   arguments.addVisits(problem, results);
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
   return arguments;
@@ -77,6 +79,7 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<String
       plain.push_back(std::move(tensor));
   }
   arguments.addPointers(problem, plain);
+  arguments.addBits(problem);
   for (const char *scratch : {"statistics", "dq_sum"})
     if (llvm::is_contained(names, scratch))
       arguments.add(scratch, tile::PtrType::get(b.getContext(), b.getF32Type()));
@@ -125,11 +128,35 @@ tile::KernelOp KernelArguments::makeKernel(OpBuilder &b, Location loc, StringRef
 void KernelArguments::addPointers(ProblemOp problem, ArrayRef<ProblemTensor> tensors) {
   Builder b(problem.getContext());
   for (const ProblemTensor &tensor : tensors) {
+    if (tensor.ownsEntries()) // kernels read what is made of them
+      continue;
     Type element = tensor.element == ProblemTensor::Data      ? problem.getDtype()
                    : tensor.element == ProblemTensor::Float32 ? Type(b.getF32Type())
                                                               : Type(b.getI32Type());
     add(tensor.name, tile::PtrType::get(problem.getContext(), element));
   }
+}
+
+void KernelArguments::addBits(ProblemOp problem) {
+  Type i32 = IntegerType::get(problem.getContext(), 32);
+  for (const MaskOperand &operand : distinctOperands(problem.getMask()))
+    if (operand.lists) {
+      add(bitsOf(operand), tile::PtrType::get(problem.getContext(), i32));
+      add(bitsOf(operand) + "_rows", i32);
+      add(bitsOf(operand) + "_words", i32);
+    }
+}
+
+KernelArguments KernelArguments::ofBlockMap(ProblemOp problem, const MaskOperand &lists) {
+  KernelArguments arguments;
+  Type i32 = IntegerType::get(problem.getContext(), 32), pointer = tile::PtrType::get(problem.getContext(), i32);
+  arguments.add(lists.name, pointer);
+  arguments.add(lists.lists->columns, pointer);
+  arguments.add(lists.lists->columns + "_entries", i32);
+  arguments.add(bitsOf(lists), pointer);
+  for (const std::string &size : {bitsOf(lists) + "_rows", bitsOf(lists) + "_words", std::string("batch"), std::string("blocks")})
+    arguments.add(size, i32);
+  return arguments;
 }
 
 void KernelArguments::addPartial(ProblemOp problem) {

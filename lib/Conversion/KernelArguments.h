@@ -43,6 +43,10 @@ struct KernelArguments {
   static KernelArguments ofMerge(ProblemOp problem);
   /// Of kernels that find out which tiles there are: all arrays, `results`, the sizes of both sides.
   static KernelArguments ofVisits(ProblemOp problem, llvm::ArrayRef<llvm::StringRef> results);
+  /// Of the kernel that makes bits of a block map: `<offsets>`, `<columns>`, `<columns>_entries`, `<offsets>_bits`,
+  /// `<offsets>_bits_rows`, `<offsets>_bits_words`, `batch`, the number of `blocks`. Kernels that ask for blocks have the bits
+  /// and their extents in place of the lists.
+  static KernelArguments ofBlockMap(ProblemOp problem, const MaskOperand &lists);
   /// Of a backward pass, a kernel that has these of its tensors, in the order of
   /// `tensorsOf` and `scratchOf`, with all arrays and the sizes of both sides. With `boxes`
   /// those that are only read are `<tensor>_map`s: of `rows(tensor)` rows.
@@ -60,6 +64,7 @@ struct KernelArguments {
 
 private:
   void addPointers(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors);
+  void addBits(ProblemOp problem);
   void addPartial(ProblemOp problem);
   void addVisits(ProblemOp problem, llvm::ArrayRef<llvm::StringRef> names);
   void addSizes(ProblemOp problem, bool keys, bool totalKeys = false);

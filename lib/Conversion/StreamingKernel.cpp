@@ -140,6 +140,8 @@ private:
       b.setInsertionPoint(sees.thenBlock(), sees.thenBlock()->begin());
       walkKeys(row0, rows);
     }
+    findSink();
+    addSink(acc, row);
     NormalizeOp::create(b, loc, acc, row);
     Value live = rowsToDo(rows), written = rowsToDo(writeRows);
     StoreOp::create(b, loc, rowPointer("o", row0, batch, h), strideOf("o"), acc, live, written, problem.getDimV());

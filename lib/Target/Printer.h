@@ -69,6 +69,7 @@ private:
   void print(tile::StoreLseOp op);
   void print(tile::StorePaddingOp op);
   void print(tile::MergeOp op);
+  void print(tile::AddSinkOp op);
   void print(tile::RepairOp op);
   void print(tile::PrepareOp op);
   void print(tile::CopyStatisticsOp op);
@@ -90,6 +91,7 @@ private:
   // Visits.
   void print(tile::EntryRangeOp op);
   void print(tile::SelectTilesOp op);
+  void print(tile::MarkBlocksOp op);
   // Segments.
   void print(tile::TokensOp op);
   void print(tile::RowIndexOp op);
@@ -106,10 +108,10 @@ private:
                     llvm::StringRef close);
   void print(mlir::scf::ForOp op);
   void print(mlir::scf::IfOp op);
-  /// A region over a pair (a mask's test) or a score as a C++ lambda; `end` starts with its `}`.
+  /// A region over a pair (a mask's test), a score or a head (a sink's) as a C++ lambda; `end` starts with its `}`.
   void printLambda(mlir::Block &body, llvm::StringRef end, bool turned = false);
   /// The tail of a verb that modifies scores: the place, the bound if there is one, and its lambdas.
-  void printModifier(mlir::ValueRange at, std::optional<llvm::APFloat> within, mlir::Region &small, mlir::Region &body);
+  void printModifier(mlir::ValueRange at, llvm::StringRef small, mlir::Region &smallBody, mlir::Region &body);
   /// Products run on past their op: how many later ones may, once this wait is over?
   void printProductWait(tile::WaitOp op);
   static std::string literal(double value);

@@ -114,7 +114,13 @@ void Printer::print(RepairOp op) {
   if (!plain)
     os << (op.getLseRow() ? expr(op.getLseRow()) : "1ll") << ", ";
   os << base2(op.getScale().convertToDouble()) << ", ";
-  printLambda(op.getBody().front(), op.getModify().empty() ? "});\n" : "}, ");
-  if (!op.getModify().empty())
-    printLambda(op.getModify().front(), "});\n");
+  // Modifiers come before a sink.
+  bool sinks = !op.getSink().empty(), modifies = !op.getModify().empty();
+  printLambda(op.getBody().front(), modifies || sinks ? "}, " : "});\n");
+  if (modifies)
+    printLambda(op.getModify().front(), sinks ? "}, " : "});\n");
+  else if (sinks)
+    os << "attn::Unmodified(), ";
+  if (sinks)
+    printLambda(op.getSink().front(), "});\n");
 }

@@ -29,7 +29,8 @@ void Printer::printBlock(Block &block) {
   for (Operation &op : block)
     printOp(&op);
   indent -= 2;
-  if (!isa<ModifyOp, WeighOp, KeepOp, RepairOp, ProbabilitiesOp, SelectTilesOp, ListSlotsOp>(block.getParentOp())) // its result is yet to be printed
+  if (!isa<ModifyOp, WeighOp, KeepOp, AddSinkOp, RepairOp, ProbabilitiesOp, SelectTilesOp, ListSlotsOp>(
+          block.getParentOp())) // its result is yet to be printed
     names.close(mark);
 }
 
@@ -53,11 +54,12 @@ void Printer::printOp(Operation *op) {
   auto name = [&](Value v) { return names.of(v); };
   llvm::TypeSwitch<Operation *>(op)
       .Case<FetchOp, PadRowsOp, LoadStatisticsOp, PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
-            MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, MergeOp, RepairOp, RolesOp, PersistOp, SendOp, FillOp, TakeOp,
+            MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, MergeOp, AddSinkOp, RepairOp, RolesOp, PersistOp, SendOp, FillOp, TakeOp,
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, ShareOp, MmaTnOp, AddSumOp,
             LoadSumOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
-            PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, SelectTilesOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
+            PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, SelectTilesOp, MarkBlocksOp, scf::ForOp, scf::IfOp>(
+            [&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
       .Case([&](SyncWarpOp) { line() << "attn::sync_warp();\n"; })
       .Case([&](SumGradsOp o) {
@@ -92,6 +94,9 @@ void Printer::printOp(Operation *op) {
       .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
       .Case([&](TakeTurnOp) { line() << "attn::take_turn();\n"; })
       .Case([&](PassTurnOp) { line() << "attn::pass_turn();\n"; })
+      .Case([&](ReleaseEarlyOp o) {
+        line() << "attn::release_early(" << name(o.getRing()) << ", " << expr(o.getMore()) << ");\n";
+      })
       .Case([&](ReleaseOp o) { line() << "attn::release(" << name(o.getRing()) << ");\n"; })
       .Case([&](RescaleOp o) { line() << "attn::rescale(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n"; })
       .Case([&](ScaleOp o) {
@@ -236,14 +241,15 @@ void Printer::print(MmaQkOp op) {
 
 void Printer::print(ModifyOp op) {
   line() << "attn::modify(" << names.of(op.getS());
-  printModifier({op.getQ0(), op.getK0()}, op.getWithin(), op.getSmall(), op.getBody());
+  printModifier({op.getQ0(), op.getK0()}, op.getWithin() ? literal(op.getWithin()->convertToDouble()) : "", op.getSmall(),
+                op.getBody());
 }
 
-void Printer::printModifier(ValueRange at, std::optional<APFloat> within, Region &small, Region &body) {
+void Printer::printModifier(ValueRange at, StringRef small, Region &smallBody, Region &body) {
   os << ", " << expr(at[0]) << ", " << expr(at[1]) << ", ";
-  if (within) {
-    os << literal(within->convertToDouble()) << ", ";
-    printLambda(small.front(), "}, ");
+  if (!small.empty()) {
+    os << small << ", ";
+    printLambda(smallBody.front(), "}, ");
   }
   printLambda(body.front(), "});\n");
 }
@@ -254,14 +260,20 @@ void Printer::print(KeepOp op) {
   printLambda(op.getBody().front(), "});\n", op.getTurned());
 }
 
+void Printer::print(AddSinkOp op) {
+  line() << "attn::add_sink(" << names.of(op.getAcc()) << ", " << names.of(op.getRow()) << ", " << expr(op.getQ0())
+         << ", ";
+  printLambda(op.getBody().front(), "});\n");
+}
+
 void Printer::printLambda(Block &body, StringRef end, bool turned) {
   size_t mark = names.mark();
   const char *row = turned ? "key" : "query", *column = turned ? "query" : "key";
   const char *test[] = {row, column}, *score[] = {"score", row, column, "base", "ahead", "head"};
-  bool tests = body.getNumArguments() == std::size(test);
+  bool tests = body.getNumArguments() == std::size(test), sink = body.getNumArguments() <= 1;
   os << "[=](";
   for (BlockArgument arg : body.getArguments()) {
-    names.define(arg, (tests ? test : score)[arg.getArgNumber()]);
+    names.define(arg, sink ? "head" : (tests ? test : score)[arg.getArgNumber()]);
     os << (arg.getArgNumber() ? ", " : "") << typeOf(arg.getType());
     if (tests || !arg.use_empty())
       os << " " << names.of(arg);
@@ -313,10 +325,15 @@ void Printer::print(WeighOp op) {
   scale = op.getScale().convertToDouble();
   line() << "attn::weigh(" << names.of(op.getP()) << ", " << names.of(op.getS()) << ", " << names.of(op.getRow())
          << ", " << base2(scale);
+  std::string small;
+  if (op.getBecomes())
+    small = "attn::SmallTo{" + base2(op.getBecomes()->convertToDouble()) + "}";
+  else if (op.getWithin())
+    small = literal(op.getWithin()->convertToDouble());
   if (op.getModify().empty())
     os << ");\n";
   else
-    printModifier(op.getAt(), op.getWithin(), op.getSmall(), op.getModify());
+    printModifier(op.getAt(), small, op.getSmall(), op.getModify());
 }
 
 void Printer::print(MmaPvOp op) {
@@ -388,7 +405,10 @@ void Printer::print(scf::IfOp op) {
 static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
   if (kernel.hasRows())
     return !llvm::all_of(arg.getUsers(), [](Operation *user) { return isa<TokensOp>(user); });
-  if (llvm::any_of(arg.getUsers(), llvm::IsaPred<SetOp, SelectTilesOp>))
+  auto writes = [](OpOperand &use) {
+    return isa<SetOp, SelectTilesOp, MarkBlocksOp>(use.getOwner()) && use.getOperandNumber() == 0;
+  };
+  if (llvm::any_of(arg.getUses(), writes))
     return true;
   bool backward = kernel.getArg("statistics") || kernel.getArg("dq_sum"); // reads what a forward pass left
   if (backward && name == "statistics") // of several kernels only the first writes it; one that streams leaves delta there

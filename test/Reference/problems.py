@@ -8,12 +8,14 @@ A case is plain data (JSON):
             ["diff", mask, mask] ["global_rows", R or name] ["document", ids of queries, ids of keys]
             ["row_interval", begin, end, H] ["column_interval", begin, end, H] (names; null: no bound)
             ["tree", node, first, end] (names) ["heads", mask...];
+            ["block_map", offsets, columns, rows of a block, keys of a block, for each sequence (0 or 1), H]
             ["predicate", condition, the same for numpy, arrays as `operands` returns them]
             D is "top_left" or "bottom_right", H "shared", "per_kv_head" or "per_head"
   layouts   of q, k, v, o: "bshd" "sbhd" "bhsd" "thd" "thd padded"
   heads, kv_heads, dim_qk, dim_v, scale
   score     (optional) modifiers in order: ["softcap", cap] ["alibi", D] ["alibi", D, name] ["head_scale", name]
             ["bias", name, axes] ["relative_bias", name, reach, D]
+  sink      (optional) a number, or the name of an array of a number for each head
   len_q, len_kv          lengths of the sequences; dense: all the same
   gaps_q, gaps_kv        "thd padded": padding rows before each sequence, and after the last
   tail_q, tail_kv        "thd": rows after the last sequence
@@ -42,6 +44,9 @@ def mask_text(m):
     if m[0] in ("row_interval", "column_interval"):
         bounds = [f'{n} = "{b}"' for n, b in (("begin", m[1]), ("end", m[2])) if b is not None]
         return f"#attn.{m[0]}<{', '.join(bounds + [m[3]])}>"
+    if m[0] == "block_map":
+        lines = [f"{names(m[1:3])}, q = {m[3]}, kv = {m[4]}"] + ["per_sequence"] * m[5] + [m[6]]
+        return f"#attn.block_map<{', '.join(lines)}>"
     if m[0] == "causal":
         return "#attn.causal" + "".join(f"<{d}>" for d in diagonal(m[1]))
     if m[0] == "band":
@@ -63,7 +68,15 @@ def score_text(c):
              "bias": lambda name, axes: f'#attn.bias<"{name}", {axes}>',
              "relative_bias": lambda name, reach, d: f'#attn.relative_bias<"{name}", {reach}, {d}>'}
     modifiers = [texts[m[0]](*m[1:]) for m in c.get("score", [])]
-    return f" score([{', '.join(modifiers)}])" if modifiers else ""
+    sink = c.get("sink")
+    return (f" score([{', '.join(modifiers)}])" if modifiers else "") + \
+        ("" if sink is None else f' sink("{sink}")' if isinstance(sink, str) else f" sink({float(sink)!r})")
+
+
+def sink_of(c, h):
+    """The score of the key more that each row of a head sees."""
+    sink = c.get("sink")
+    return -np.inf if sink is None else c["arrays"][sink][h] if isinstance(sink, str) else sink
 
 
 def problem_text(c, name="p"):
@@ -73,7 +86,7 @@ def problem_text(c, name="p"):
 
 
 def operands(m):
-    """The arrays a mask reads: (name, "b" "q" or "kv", H)."""
+    """The arrays a mask reads: (name, "b" "q" or "kv", H); of block maps "lists", of each sequence "b lists", and "columns"."""
     if m[0] in ("and", "or", "not", "diff", "heads"):
         return [x for part in m[1:] for x in operands(part)]
     if m[0] in ("prefix", "global_rows"):
@@ -83,6 +96,8 @@ def operands(m):
         return [(q, "q", "shared"), (kv, "kv", "shared")]
     if m[0] == "predicate":
         return m[3]
+    if m[0] == "block_map":
+        return [(m[1], "b lists" if m[5] else "lists", m[6]), (m[2], "columns", "shared")]
     if m[0] == "tree":
         return [(name, side, "shared") for name, side in zip(m[1:], ("q", "kv", "kv"))]
     if m[0] in ("row_interval", "column_interval"):
@@ -110,7 +125,7 @@ def own_arrays(c, q, kv, b, h):
     for name, side, heads in operands(c["mask"]):
         x = np.array(c["arrays"][name])
         lines = {"q": q, "kv": kv}.get(side)
-        if lines is None or not lines.packed:
+        if side in ("b", "b lists") or lines is not None and not lines.packed:
             x = x[b]
         if heads != "shared":
             x = x[h if heads == "per_head" else h * c["kv_heads"] // c["heads"]]
@@ -140,6 +155,11 @@ def visible(m, lq, lk, arrays, head):
         if m[1] is not None:
             everything = everything & (arrays[m[1]][line] <= other)
         return everything if m[2] is None else everything & (other < arrays[m[2]][line])
+    if m[0] == "block_map":
+        offsets, columns = arrays[m[1]].astype(int), arrays[m[2]].astype(int)
+        rows = [columns[offsets[i]:offsets[i + 1]] for i in range(len(offsets) - 1)]
+        return everything & np.array([np.isin(k[0] // m[4], rows[i // m[3]]) if i // m[3] < len(rows) else k[0] < 0
+                                      for i in range(lq)], bool).reshape(lq, lk)
     if m[0] == "predicate":
         of = {"b": lambda x: x, "q": lambda x: x[:, None], "kv": lambda x: x[None, :]}
         names = {name: of[side](arrays[name]) for name, side, _ in m[3]}
@@ -257,10 +277,11 @@ def attention(c, x):
             for i in range(len(Q)):
                 keys = np.flatnonzero(sees[i])
                 s = modified(c, c["scale"] * (K[keys, g] @ Q[i, h]), b, h, i, keys, len(Q), len(K))
-                if len(keys) == 0 or np.all(s == -np.inf):
+                s = np.append(s, sink_of(c, h))
+                if np.all(s == -np.inf):
                     continue
                 p = np.exp(s - np.max(s))  # np.max keeps NaN
-                O[i, h] = p @ V[keys, g] / p.sum()
+                O[i, h] = p[:-1] @ V[keys, g] / p.sum()
                 L[h, i] = np.max(s) + np.log(p.sum())
     return o, lse
 

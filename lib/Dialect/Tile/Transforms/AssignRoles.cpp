@@ -75,7 +75,7 @@ static void mergeSegments(KvLoopOp loop) {
 static void produce(PersistOp persist, const DenseMap<Value, Value> &rings) {
   SmallVector<Operation *> gone;
   persist.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa<ModifyOp, KeepOp, RepairOp, ProbabilitiesOp>(op)) {
+    if (isa<ModifyOp, KeepOp, AddSinkOp, RepairOp, ProbabilitiesOp>(op)) {
       gone.push_back(op);
       return WalkResult::skip();
     }

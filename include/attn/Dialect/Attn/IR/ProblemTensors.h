@@ -10,6 +10,7 @@
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/MathExtras.h"
+#include <map>
 
 namespace attn {
 
@@ -45,6 +46,8 @@ struct Sizes {
   int64_t positionRowsQ = 1, positionRowsKv = 1;
   /// Parts of each query tile's keys; a launch decides.
   int64_t splits = 1;
+  /// By the name of an array that says itself how long it is: its last extent.
+  std::map<std::string, int64_t> entries;
 };
 
 /// The extents that the problem decides.
@@ -89,7 +92,11 @@ struct ProblemTensor {
     TiledRowsQ, ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
     One,
     Two,
-    Table
+    Table,
+    Entries,        ///< as many as the array has
+    EntriesPlusOne, ///< likewise, one or more
+    BlockRows,      ///< rows of blocks that the array `lists.offsets` has lists of
+    BlockWords      ///< columns of blocks that a sequence may have, a bit each
   };
 
   ProblemTensor(std::string name, Role role, Element element, llvm::ArrayRef<Axis> axes);
@@ -99,11 +106,17 @@ struct ProblemTensor {
   Element element;
   llvm::SmallVector<Axis, 4> axes;
   int64_t entries = 0; ///< of an axis Table
+  /// Of lists of blocks and what is made of them: the operand of `OperandShape::BlockRows`.
+  std::optional<MaskOperand> lists;
   /// Positions of batch, row and head among the axes, or -1; -1 for arrays.
   int batchAxis = -1, rowAxis = -1, headAxis = -1;
 
   /// Has it leading dimensions, first of its axes?
   bool isLed() const { return !axes.empty() && (axes[0] == Lead || axes[0] == LeadEnd); }
+  /// Does the array say itself how long it is?
+  bool ownsEntries() const { return !axes.empty() && (axes.back() == Entries || axes.back() == EntriesPlusOne); }
+  /// -1: not known yet.
+  int64_t extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) const;
   /// -1 where an extent is not known yet. `leadEnd`: how many leading dimensions a LeadEnd has.
   llvm::SmallVector<int64_t, 4> shape(const FixedSizes &fixed, const Sizes &sizes, size_t leadEnd = 0) const;
   llvm::SmallVector<int64_t, 4> shape(Computation computation, const Sizes &sizes) const {
@@ -114,7 +127,7 @@ struct ProblemTensor {
   void learn(llvm::ArrayRef<int64_t> shape, const FixedSizes &fixed, Sizes &sizes) const;
 };
 
-/// The extent of an axis; -1: not known yet.
+/// The extent of an axis that depends on no tensor; -1: not known yet.
 int64_t extentOf(ProblemTensor::Axis axis, const FixedSizes &fixed, const Sizes &sizes);
 
 /// q, k, v, o, lse if asked for, the layouts' arrays, the mask's, the score modifiers'.
@@ -151,6 +164,14 @@ void usedSlots(llvm::ArrayRef<int32_t> offsets, int64_t rows, int64_t tile, Visi
 /// A list of tiles of `tile` rows, of which the first `count` count: each used slot once.
 llvm::Error checkTiles(llvm::ArrayRef<int32_t> tiles, int32_t count, llvm::ArrayRef<int32_t> offsets, int64_t rows,
                        int64_t tile);
+
+/// A block map's lists, of problems with `rowsKv` keys in their tensors: offsets ascend within the entries, and
+/// entries are blocks of keys that there are.
+llvm::Error checkBlocks(const MaskOperand &lists, llvm::ArrayRef<int32_t> offsets, llvm::ArrayRef<int32_t> columns,
+                        int64_t line, int64_t rowsKv);
+
+/// The name of the bits that are made of a block map's lists.
+std::string bitsOf(const MaskOperand &lists);
 
 /// The contents of the arrays of a packed side (`q` or `kv`), with `rows` rows
 /// in its tensors: `cuSeqlens` starts at 0, ascends and ends within the rows;

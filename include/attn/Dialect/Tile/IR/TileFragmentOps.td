@@ -26,10 +26,13 @@ def Tile_ModifyOp : Tile_Op<"modify", [SingleBlock,
     are multiplied later.
 
     `within`: where all scores of a warp are smaller than that in size, the first
-    region is taken, which need not be right for others.
+    region is taken, which need not be right for others. `becomes`: what it makes of a
+    score of that size, in natural units; of greater ones it makes more, of negative ones
+    the negative.
 
     Constraints:
     - C1: `within` is positive and goes with a second region.
+    - C2: `becomes` is positive and goes with `within`.
 
     ```mlir
     tile.modify %s at(%q0, %k0) : !tile.frag<128x64, 4> {
@@ -39,10 +42,12 @@ def Tile_ModifyOp : Tile_Op<"modify", [SingleBlock,
     }
     ```
   }];
-  let arguments = (ins Tile_AnyScores:$s, Tile_Origin:$q0, I32:$k0, OptionalAttr<F64Attr>:$within);
+  let arguments = (ins Tile_AnyScores:$s, Tile_Origin:$q0, I32:$k0, OptionalAttr<F64Attr>:$within,
+                       OptionalAttr<F64Attr>:$becomes);
   let regions = (region AnyRegion:$small, SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `)` `:` qualified(type($s)) (`within` $within^ $small `else`)? $body attr-dict
+    $s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `)` `:` qualified(type($s))
+    (`within` $within^ (`becomes` $becomes^)? $small `else`)? $body attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -166,24 +171,29 @@ def Tile_WeighOp : Tile_Op<"weigh", [DeclareOpInterfaceMethods<OpAsmOpInterface,
 
     The regions are those of a `tile.modify` that `tile-fuse-modify` found right
     before; (`q0`, `k0`) come with them. Scores are small if all of a warp's are
-    below `within` in size; else all is done once more, with the other region.
+    below `within` in size; else all is done once more, with the other region. With
+    `becomes`, which is what the first region makes of a score of that size in natural
+    units, maxima say it: those of all rows have to be at least 8 below that, in base 2,
+    as no score may be so far above its maximum, and not far below 0, where a score of
+    -`within` would count. That saves a test of each score.
 
     Constraints:
     - C1: scale is positive.
     - C2: `p` and `s` have the same rows, columns and warps.
-    - C3: there are `at` and a region `modify`, or neither; `within` is positive and goes with a second region.
+    - C3: there are `at` and a region `modify`, or neither; `within` is positive and goes with a second region,
+      `becomes` with `within`.
 
     ```mlir
     tile.weigh %p, %s, %row scale 8.838835e-02 : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>, !tile.rows<128, 8>
     ```
   }];
   let arguments = (ins Tile_Held:$p, Tile_Frag:$s, Tile_Rows:$row, F64Attr:$scale, Variadic<I32>:$at,
-                       OptionalAttr<F64Attr>:$within);
+                       OptionalAttr<F64Attr>:$within, OptionalAttr<F64Attr>:$becomes);
   let regions = (region AnyRegion:$small, AnyRegion:$modify);
   let assemblyFormat = [{
     $p `,` $s `,` $row `scale` $scale (`at` `(` $at^ `)`)? attr-dict
     `:` qualified(type($p)) `,` qualified(type($s)) `,` qualified(type($row))
-    (`within` $within^ $small `else`)? (`modify` $modify^)?
+    (`within` $within^ (`becomes` $becomes^)? $small `else`)? (`modify` $modify^)?
   }];
   let hasVerifier = 1;
 }
@@ -217,8 +227,8 @@ def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">,
     sequence's first key; rows are `..._row` elements apart; `keys` is the
     sequence's length, or, with `from`, what lies behind the block's share of its
     keys, which begins there. The region gets (query row, key) and yields the mask's
-    conditions, all of which have to hold; the second one, if any, is that of
-    `tile.modify` for all of the problem's score modifiers together.
+    conditions, all of which have to hold; `modify`, if any, is that of
+    `tile.modify` for all of the problem's score modifiers together, and `sink` that of `tile.add_sink`.
 
     Constraints:
     - C1: o has q's elements, or f32, as the results of a share have.
@@ -236,14 +246,40 @@ def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">,
   let arguments = (ins Tile_Frag:$acc, Tile_Origin:$q0, I32:$rows, Optional<I32>:$first_key, I32:$keys, Tile_Ptr:$q, Tile_Stride:$q_row, Tile_Ptr:$k, I64:$k_row,
                        Tile_Ptr:$v, I64:$v_row, Tile_Ptr:$o, Tile_Stride:$o_row, Optional<Tile_FloatPtr>:$lse, Optional<Tile_Stride>:$lse_row, I64Attr:$dim_qk,
                        I64Attr:$dim_v, F64Attr:$scale);
-  let regions = (region SizedRegion<1>:$body, AnyRegion:$modify);
+  let regions = (region SizedRegion<1>:$body, AnyRegion:$modify, AnyRegion:$sink);
   let assemblyFormat = [{
     $acc `at` `(` $q0 `` custom<Origin>(type($q0)) `)` `rows` `(` $rows `)` `keys` `(` $keys (`from` $first_key^)? `)` `from` `(` $q `,` $q_row `` custom<Stride>(type($q_row)) `,` $k `,` $k_row `,` $v `,` $v_row `)`
     `into` `(` $o `,` $o_row `` custom<Stride>(type($o_row)) `)`
     (`lse` `(` $lse^ (`,` $lse_row^ `` custom<Stride>(type($lse_row)))? `)`)? `dims` `(` $dim_qk `,` $dim_v `)` `scale` $scale
-    `:` qualified(type($acc)) `,` qualified(type($q)) `,` qualified(type($o)) $body (`modify` $modify^)? attr-dict
+    `:` qualified(type($acc)) `,` qualified(type($q)) `,` qualified(type($o)) $body (`modify` $modify^)? (`sink` $sink^)? attr-dict
   }];
   let hasVerifier = 1;
+}
+
+def Tile_AddSinkOp : Tile_Op<"add_sink", [SingleBlockImplicitTerminator<"YieldOp">,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "one key more for each row, without a value";
+  let description = [{
+    Its score, natural and not scaled, joins the row's maximum and its sum, and the accumulator follows; last
+    of all keys, before `tile.normalize`. The region yields the score: of the row's head, which it gets where
+    rows are pairs of a query and a head. One of -inf changes nothing.
+
+    Constraints:
+    - C1: both places are of fragments, or both of strips of as many lanes.
+    - C2: the region yields a number of type f32; it gets a head (i32) where rows are pairs, else nothing.
+
+    ```mlir
+    tile.add_sink %acc, %row at(%q0) : !tile.frag<128x128, 4>, !tile.rows<128, 4> {
+      tile.yield %sink : f32
+    }
+    ```
+  }];
+  let hasVerifier = 1;
+  let arguments = (ins Tile_AnySum:$acc, Tile_AnyRows:$row, Tile_Origin:$q0);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $acc `,` $row `at` `(` $q0 `` custom<Origin>(type($q0)) `)` attr-dict `:` qualified(type($acc)) `,` qualified(type($row)) $body
+  }];
 }
 
 def Tile_NormalizeOp : Tile_Op<"normalize"> {
