@@ -83,6 +83,7 @@ private:
   void print(tile::RolesOp op);
   void print(tile::PersistOp op);
   void print(tile::SendOp op);
+  void print(tile::RecallOp op);
   void print(tile::FillOp op);
   void print(tile::TakeOp op);
   void print(tile::FetchOp op);
