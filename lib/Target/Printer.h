@@ -106,7 +106,7 @@ private:
   void print(tile::ListSlotsOp op);
   void printCall(llvm::StringRef verb, mlir::ValueRange operands, llvm::StringRef end);
   void printNumbers(mlir::Block &body, llvm::ArrayRef<const char *> arguments, llvm::StringRef open,
-                    llvm::StringRef close);
+                    llvm::StringRef close, llvm::StringRef end = ");\n");
   void print(mlir::scf::ForOp op);
   void print(mlir::scf::IfOp op);
   /// A region over a pair (a mask's test), a score or a head (a sink's) as a C++ lambda; `end` starts with its `}`.

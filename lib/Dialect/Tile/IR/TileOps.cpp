@@ -257,16 +257,16 @@ LogicalResult SendOp::verify() {
   return success();
 }
 
-LogicalResult RecallOp::verify() {
-  if (int64_t(getWord()) >= getFeed().getType().getWords()) // C1
-    return emitOpError("expected a word below ") << getFeed().getType().getWords() << ", got: " << getWord();
-  return success();
-}
-
 LogicalResult ReleaseEarlyOp::verify() {
   auto loop = (*this)->getParentOfType<KvLoopOp>();
   if (loop && getMore() != loop.getMore()) // C1
     return emitOpError("expected the `more` of its loop, got another condition");
+  return success();
+}
+
+LogicalResult RecallOp::verify() {
+  if (int64_t(getWord()) >= getFeed().getType().getWords()) // C1
+    return emitOpError("expected a word below ") << getFeed().getType().getWords() << ", got: " << getWord();
   return success();
 }
 
