@@ -215,8 +215,10 @@ rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, 
     return rt::Error{fmt::format("kernel argument `{}` belongs to no tensor", param.name)};
   };
   int64_t parts = artifact.grid.splits == 1 ? 1 : sizes.splits;
-  binding.blocks = artifact.grid.blocks(artifact.grid.rows ? sizes.idRows : sizes.batch,
-                                        artifact.grid.keys ? sizes.rowsKv : sizes.rowsQ, parts);
+  int64_t batch = artifact.grid.sequences(sizes.batch, sizes.rowsQ, sizes.rowsKv);
+  if (artifact.grid.rows) // of ids; without any, one block has the whole batch
+    batch = sizes.idRows < 0 ? 1 : sizes.idRows;
+  binding.blocks = artifact.grid.blocks(batch, artifact.grid.keys ? sizes.rowsKv : sizes.rowsQ, parts);
   if (binding.blocks > INT32_MAX)
     return rt::Error{fmt::format("expected at most 2^31 - 1 blocks, got: {}", binding.blocks)};
   if (int64_t warps = binding.blocks * artifact.grid.warps; artifact.grid.sequenceTiles && warps > INT32_MAX)

@@ -56,9 +56,15 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (given && !isa<ConfigAttr>(given))
       return backward.emitOpError("expected a #tile.config as its config, got: ") << given;
     ConfigAttr streamed = given ? cast<ConfigAttr>(given) : chooseStreamedBackward(backward, target);
-    if (streamed && (streamed.hasStrips() || streamed.getBySequence()))
-      return stream(backward, streamed);
     ProblemOp problem = backward.getProblemOp();
+    bool classes = !given && streamed && hasSizeClasses(problem);
+    if (streamed && (streamed.hasStrips() || streamed.getBySequence()) && !classes) {
+      writeBlockMaps(problem, backward, generic());
+      if (failed(stream(backward, streamed)))
+        return failure();
+      backward.erase();
+      return success();
+    }
     if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > 256)
       return backward.emitOpError("expected no config but one with lanes for head dims beyond 256, got: dim ") << dim;
     BackwardConfigs configs = chooseBackwardConfigs(backward, target, arch, fallback);
@@ -71,13 +77,21 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << (roles ? "of 16 rows for each of 4, 8 or 12 warps" : "in multiples of 16 * warps") << " for target `"
              << target << "`, got: " << keys;
     writeBlockMaps(problem, backward, generic());
-    writeBackward(backward, target, configs);
+    std::optional<ShortLimit> limit;
+    if (classes) {
+      limit = shortLimit(backward, streamed);
+      if (failed(stream(backward, streamed, limit)))
+        return failure();
+    }
+    writeBackward(backward, target, configs, limit);
     return success();
   }
 
-  LogicalResult stream(BackwardOp backward, ConfigAttr config) {
+  LogicalResult stream(BackwardOp backward, ConfigAttr config, std::optional<ShortLimit> limit = std::nullopt) {
     ProblemOp problem = backward.getProblemOp();
     int64_t group = problem.getHeads() / problem.getKvHeads(), dim = std::max(problem.getDimQk(), problem.getDimV());
+    if (dependsOnHead(problem.getMask()))
+      return backward.emitOpError("expected a config without lanes and by_sequence for a mask that differs between heads, got: ") << config;
     if (config.hasStrips() ? config.getPackHeads() != 1 : config.getPackHeads() % group)
       return backward.emitOpError("expected pack_heads = 1 with a config of lanes, and all ")
              << group << " query heads of a kv head packed with by_sequence, got: " << config;
@@ -86,8 +100,10 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (config.getBySequence() && (dim > 256 || config.getKvTile() % (16 * config.getWarps())))
       return backward.emitOpError("expected head dims up to 256 and a kv_tile in multiples of 16 * warps with by_sequence, got: dim ")
              << dim << " with " << config;
-    writeBlockMaps(problem, backward, generic());
-    writeStreamingBackward(backward, generic(), onTarget(config));
+    std::string name = backward.getSymName().str();
+    if (limit)
+      name = freeSymbol(getOperation(), name + "_short");
+    writeStreamingBackward(backward, name, generic(), onTarget(config), limit);
     return success();
   }
 
@@ -124,11 +140,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     writeBlockMaps(problem, problem, generic());
     OpBuilder b(problem);
     if (config.hasStrips() || config.getBySequence()) {
-      writeStreaming(
-          problem,
-          KernelArguments::ofForward(problem, config, /*boxes=*/false)
-              .makeKernel(b, problem.getLoc(), problem.getSymName(), generic(), streamingGrid(problem, config), config),
-          config);
+      writeStreamed(problem, problem.getSymName(), config, std::nullopt);
       problem.erase();
       return success();
     }
@@ -138,11 +150,21 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     bool lists = listsVisits(problem, config);
     if (lists)
       writeVisits(problem, generic(), config);
+    KernelGrid grid = {packed, int64_t(problem.getHeads()) / config.getPackHeads()};
+    ConfigAttr streamed;
+    if (!problem.getConfigAttr() && hasSizeClasses(problem)) {
+      streamed = chooseStreamed(problem);
+      ShortLimit limit = shortLimit(problem, streamed);
+      writeSlotLists(problem, generic(), limit, LongSlots{0, config.getQueries()});
+      grid.longer = b.getDenseI64ArrayAttr({limit.queries, limit.keys});
+    }
     writeForward(problem,
-                 KernelArguments::ofForward(problem, config, boxes, lists)
-                     .makeKernel(b, loc, problem.getSymName(), target,
-                                 {packed, int64_t(problem.getHeads()) / config.getPackHeads()}, config),
+                 KernelArguments::ofForward(problem, config, boxes, lists, /*slots=*/bool(streamed))
+                     .makeKernel(b, loc, problem.getSymName(), target, grid, config),
                  config);
+    if (streamed)
+      writeStreamed(problem, freeSymbol(getOperation(), problem.getSymName() + "_short"), onTarget(streamed),
+                    shortLimit(problem, streamed));
     if (config.isSplit()) {
       std::string name = freeSymbol(getOperation(), problem.getSymName() + "_merge");
       writeMerge(problem, KernelArguments::ofMerge(problem).makeKernel(b, loc, name, generic(),
@@ -151,6 +173,14 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     }
     problem.erase();
     return success();
+  }
+
+  void writeStreamed(ProblemOp problem, StringRef name, ConfigAttr config, std::optional<ShortLimit> limit) {
+    OpBuilder b(problem);
+    writeStreaming(problem,
+                   KernelArguments::ofForward(problem, config, /*boxes=*/false)
+                       .makeKernel(b, problem.getLoc(), name, generic(), streamingGrid(problem, config), config),
+                   config, limit);
   }
 
   /// Whether kv heads may lie side by side in a tile.
@@ -206,6 +236,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     }
     if (config.getWarps() % 4 || config.getQTile() != 16 * config.getWarps())
       return problem.emitOpError("expected 4, 8 or 12 warps of 16 rows each for target `sm_90a`, got: ") << config;
+    if (config.getStages() < 2)
+      return problem.emitOpError("expected 2 stages at least, got: ") << config;
     // NOTE: of three blocks, registers at launch are rounded down too far for roles to share them out.
     if (config.getBlocks() > 2 || config.getWarps() * config.getBlocks() > 12 || config.getHoldQ())
       return problem.emitOpError(

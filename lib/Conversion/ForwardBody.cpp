@@ -11,6 +11,46 @@ void ForwardBody::findKeys() {
   findLengths();
 }
 
+/// The score of a head's sink, at `at`.
+static Value sinkScore(OpBuilder &at, Location loc, ProblemOp problem, Value sinks, Index head,
+                       std::optional<Cond> counts) {
+  FloatMath math(at, loc);
+  IndexMath indices(at, loc);
+  if (std::optional<double> number = problem.getSinkNumber())
+    sinks = math.constant(*number);
+  else
+    sinks = LoadOp::create(at, loc, at.getF32Type(), sinks, indices.value(head), /*uniform=*/false);
+  if (!counts)
+    return sinks;
+  Value none = math.constant(-0x1p1000); // in base 2, -inf
+  return arith::SelectOp::create(at, loc, indices.value(*counts), sinks, none);
+}
+
+Value ForwardBody::sinks() {
+  std::optional<ScoreOperand> array = problem.getSinkArray();
+  return array ? args[array->name] : Value();
+}
+
+void ForwardBody::findSink(std::optional<Cond> counts) {
+  sinkCounts = counts;
+  if (problem.getSinkAttr() && config.getPackHeads() == 1)
+    sink = sinkScore(b, loc, problem, sinks(), h, counts);
+}
+
+void ForwardBody::addSink(Value acc, Value row) {
+  if (problem.getSinkAttr())
+    writeSink(AddSinkOp::create(b, loc, acc, row, origin).getBody());
+}
+
+void ForwardBody::writeSink(Region &region) {
+  Block &block = region.emplaceBlock();
+  OpBuilder inside = OpBuilder::atBlockEnd(&block);
+  Value score = sink;
+  if (!score)
+    score = sinkScore(inside, loc, problem, sinks(), Index(block.addArgument(b.getI32Type(), loc)), sinkCounts);
+  YieldOp::create(inside, loc, score);
+}
+
 double ForwardBody::modifyScores(KvLoopOp loop, Index k0) {
   double factor = scaleOfProducts();
   OpBuilder before(loop);

@@ -38,9 +38,18 @@ protected:
   double writeScore(mlir::Region &region, mlir::OpBuilder &before, double factor,
                     llvm::function_ref<Score(ScoreScope &, Score)> emit);
 
+  /// What the sink of a row adds to it, if the problem has sinks: for `tile.add_sink`, and others that do
+  /// the same. `counts`: whether this block is the one that adds it.
+  void findSink(std::optional<Cond> counts = std::nullopt);
+  void addSink(mlir::Value acc, mlir::Value row);
+  void writeSink(mlir::Region &region);
+  mlir::Value sinks(); ///< the array, if there is one
+
   tile::ConfigAttr config;
   mlir::Value s;      ///< scores
   mlir::Value origin; ///< where the tile's rows begin
+  mlir::Value sink;   ///< of rows of one head
+  std::optional<Cond> sinkCounts;
 };
 
 } // namespace attn

@@ -5,7 +5,8 @@
 using namespace mlir;
 using namespace attn;
 
-KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes, bool lists) {
+KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes, bool lists,
+                                           bool slots) {
   KernelArguments arguments;
   Builder b(problem.getContext());
   std::vector<ProblemTensor> tensors = tensorsOf(problem);
@@ -18,6 +19,8 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr c
     arguments.addPartial(problem);
   if (lists)
     arguments.addVisits(problem, {"visited_tiles", "visit_counts"});
+  if (slots)
+    arguments.addVisits(problem, {slotLists(false)[0].name, slotLists(false)[0].count});
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/lists);
   if (config.isSplit())
     arguments.add("splits", b.getI32Type());
@@ -80,6 +83,9 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<String
   for (const char *scratch : {"statistics", "dq_sum"})
     if (llvm::is_contained(names, scratch))
       arguments.add(scratch, tile::PtrType::get(b.getContext(), b.getF32Type()));
+  for (SlotList list : slotLists(true))
+    if (llvm::is_contained(names, StringRef(list.name)))
+      arguments.addVisits(problem, {list.name, list.count});
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
   arguments.addStrides(problem, plain);
   for (StringRef name : boxed)
@@ -114,7 +120,7 @@ tile::KernelOp KernelArguments::makeKernel(OpBuilder &b, Location loc, StringRef
     types.push_back(type);
   }
   auto kernel = tile::KernelOp::create(b, loc, name, b.getArrayAttr(names), target, grid.packed, grid.keys,
-                                       grid.heads, grid.tiles, grid.cluster, config, IntegerAttr());
+                                       grid.heads, grid.tiles, grid.cluster, grid.longer, config, IntegerAttr());
   kernel.getBody().emplaceBlock().addArguments(types, SmallVector<Location>(types.size(), loc));
   return kernel;
 }

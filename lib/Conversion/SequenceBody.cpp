@@ -29,6 +29,20 @@ SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, b
   return dealt;
 }
 
+/// The list of slots that the kernel with these arguments has, or null.
+static const SlotList *findSlotList(const llvm::StringMap<Value> &args) {
+  return llvm::find_if(slotLists(true), [&](const SlotList &list) { return args.contains(list.name); });
+}
+
+std::optional<Index> SequenceBody::listedSlots(Index total, int64_t rows) {
+  const SlotList *list = findSlotList(args);
+  if (list == slotLists(true).end())
+    return std::nullopt;
+  return math.named(math.min(load(args[list->count], 0), numberOfSlots(total, rows)), "listed");
+}
+
+Index SequenceBody::listedSlot(Index at) { return math.named(load(args[findSlotList(args)->name], at), "slot"); }
+
 void SequenceBody::writeApart(Index rows, llvm::function_ref<void()> padding, llvm::function_ref<void()> computing) {
   auto pads = scf::IfOp::create(b, loc, math.value(math.le(rows, 0)));
   auto computes = scf::IfOp::create(b, loc, math.value(math.lt(0, rows)));

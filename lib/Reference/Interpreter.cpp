@@ -53,12 +53,15 @@ void Interpreter::evaluate(const Row &row, Outputs &outputs) const {
     scores.push_back(score);
   }
 
-  // LSE = ln(sum of exp(s[k])), with the largest score taken out; a NaN stays.
+  // LSE = ln(exp(sink) + sum of exp(s[k])), with the largest score taken out; a NaN stays.
+  std::optional<double> sink = sinkOf(row.head); // a key more, without a value
   double largest = -infinity;
+  if (sink && !(*sink == -infinity))
+    largest = *sink;
   for (double score : scores)
     largest = std::isnan(score) || score > largest ? score : largest;
   bool seesNothing = largest == -infinity;
-  double sum = 0;
+  double sum = sink && !seesNothing ? std::exp(*sink - largest) : 0;
   for (double score : scores)
     sum += std::exp(score - largest);
   double lse = seesNothing ? -infinity : largest + std::log(sum);

@@ -53,9 +53,14 @@ static std::vector<double> loadVector(const Tensor &tensor, int64_t offset) {
 
 Vectors::Vectors(ProblemOp problem, const Tensors &inputs, const Sizes &sizes)
     : inputs(inputs), sizes(sizes), mask(problem.getMask()), modifiers(problem.getModifiers()),
+      sinkNumber(problem.getSinkNumber()), sinkArray(problem.getSinkArray()),
       qLayout(problem.getQLayout()), kLayout(problem.getKLayout()), vLayout(problem.getVLayout()),
       oLayout(problem.getOLayout()), heads(problem.getHeads()), kvHeads(problem.getKvHeads()),
       dimQk(problem.getDimQk()), dimV(problem.getDimV()), scale(problem.scaleOrDefault()), sequences(problem, inputs, sizes) {}
+
+std::optional<double> Vectors::sinkOf(int64_t head) const {
+  return sinkArray ? input(sinkArray->name)({head}) : sinkNumber;
+}
 
 std::vector<double> Vectors::queryVector(llvm::StringRef name, const Row &row) const {
   const Tensor &tensor = input(name);

@@ -29,6 +29,8 @@ protected:
 
   const Tensor &input(llvm::StringRef name) const { return inputs.find(name)->second; }
   ScorePoint pointOf(const Row &row) const;
+  /// The score of the key more that rows of the head see, if the problem says so.
+  std::optional<double> sinkOf(int64_t head) const;
   /// A row of `q`, `o` or `do`.
   std::vector<double> queryVector(llvm::StringRef name, const Row &row) const;
   /// A row of `k` or `v`.
@@ -40,6 +42,8 @@ protected:
   Sizes sizes;
   MaskInterface mask;
   llvm::SmallVector<ScoreModifierInterface> modifiers;
+  std::optional<double> sinkNumber;
+  std::optional<ScoreOperand> sinkArray;
   LayoutAttr qLayout, kLayout, vLayout, oLayout;
   int64_t heads, kvHeads, dimQk, dimV;
   double scale;

@@ -69,6 +69,7 @@ private:
   void print(tile::StoreLseOp op);
   void print(tile::StorePaddingOp op);
   void print(tile::MergeOp op);
+  void print(tile::AddSinkOp op);
   void print(tile::RepairOp op);
   void print(tile::PrepareOp op);
   void print(tile::CopyStatisticsOp op);
@@ -82,6 +83,7 @@ private:
   void print(tile::RolesOp op);
   void print(tile::PersistOp op);
   void print(tile::SendOp op);
+  void print(tile::RecallOp op);
   void print(tile::FillOp op);
   void print(tile::TakeOp op);
   void print(tile::FetchOp op);
@@ -102,12 +104,13 @@ private:
   void print(tile::WriteSegmentsOp op);
   void print(tile::PairSegmentsOp op);
   void print(tile::ListTilesOp op);
+  void print(tile::ListSlotsOp op);
   void printCall(llvm::StringRef verb, mlir::ValueRange operands, llvm::StringRef end);
   void printNumbers(mlir::Block &body, llvm::ArrayRef<const char *> arguments, llvm::StringRef open,
                     llvm::StringRef close, llvm::StringRef end = ");\n");
   void print(mlir::scf::ForOp op);
   void print(mlir::scf::IfOp op);
-  /// A region over a pair (a mask's test) or a score as a C++ lambda; `end` starts with its `}`.
+  /// A region over a pair (a mask's test), a score or a head (a sink's) as a C++ lambda; `end` starts with its `}`.
   void printLambda(mlir::Block &body, llvm::StringRef end, bool turned = false);
   /// The tail of a verb that modifies scores: the place, the bound if there is one, and its lambdas.
   void printModifier(mlir::ValueRange at, llvm::StringRef small, mlir::Region &smallBody, mlir::Region &body);

@@ -29,7 +29,8 @@ void Printer::printBlock(Block &block) {
   for (Operation &op : block)
     printOp(&op);
   indent -= 2;
-  if (!isa<ModifyOp, WeighOp, KeepOp, RepairOp, ProbabilitiesOp, SelectTilesOp>(block.getParentOp())) // its result is yet to be printed
+  if (!isa<ModifyOp, WeighOp, KeepOp, AddSinkOp, RepairOp, ProbabilitiesOp, SelectTilesOp, ListSlotsOp>(
+          block.getParentOp())) // its result is yet to be printed
     names.close(mark);
 }
 
@@ -53,11 +54,13 @@ void Printer::printOp(Operation *op) {
   auto name = [&](Value v) { return names.of(v); };
   llvm::TypeSwitch<Operation *>(op)
       .Case<FetchOp, PadRowsOp, LoadStatisticsOp, PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
-            MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, MergeOp, RepairOp, RolesOp, PersistOp, SendOp, FillOp, TakeOp,
+            MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, MergeOp, AddSinkOp, RepairOp, RolesOp, PersistOp,
+            SendOp, RecallOp, FillOp, TakeOp,
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, ShareOp, MmaTnOp, AddSumOp,
             LoadSumOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
-            PairSegmentsOp, ListTilesOp, EntryRangeOp, SelectTilesOp, MarkBlocksOp, ListedInOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
+            PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, SelectTilesOp, MarkBlocksOp, ListedInOp, scf::ForOp, scf::IfOp>(
+            [&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
       .Case([&](SyncWarpOp) { line() << "attn::sync_warp();\n"; })
       .Case([&](SumGradsOp o) {
@@ -87,6 +90,7 @@ void Printer::printOp(Operation *op) {
         line() << "attn::store_delta(" << expr(o.getDst()) << ", " << name(o.getRow()) << ", " << expr(o.getRows())
                << ");\n";
       })
+      .Case([&](ForgetOp o) { line() << "attn::forget(" << name(o.getFeed()) << ");\n"; })
       .Case([&](EndSumsOp) { line() << "attn::end_sums();\n"; })
       .Case([&](SetOp o) { printCall("set", o.getOperands(), ");\n"); })
       .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
@@ -258,14 +262,20 @@ void Printer::print(KeepOp op) {
   printLambda(op.getBody().front(), "});\n", op.getTurned());
 }
 
+void Printer::print(AddSinkOp op) {
+  line() << "attn::add_sink(" << names.of(op.getAcc()) << ", " << names.of(op.getRow()) << ", " << expr(op.getQ0())
+         << ", ";
+  printLambda(op.getBody().front(), "});\n");
+}
+
 void Printer::printLambda(Block &body, StringRef end, bool turned) {
   size_t mark = names.mark();
   const char *row = turned ? "key" : "query", *column = turned ? "query" : "key";
   const char *test[] = {row, column}, *score[] = {"score", row, column, "base", "ahead", "head"};
-  bool tests = body.getNumArguments() == std::size(test);
+  bool tests = body.getNumArguments() == std::size(test), sink = body.getNumArguments() <= 1;
   os << "[=](";
   for (BlockArgument arg : body.getArguments()) {
-    names.define(arg, (tests ? test : score)[arg.getArgNumber()]);
+    names.define(arg, sink ? "head" : (tests ? test : score)[arg.getArgNumber()]);
     os << (arg.getArgNumber() ? ", " : "") << typeOf(arg.getType());
     if (tests || !arg.use_empty())
       os << " " << names.of(arg);

@@ -424,8 +424,12 @@ KernelCase attn::fuzz::makeKernel(uint64_t seed) {
       list += ", " + some[other];
     score = fmt::format(" score([{}])", later.oneIn(3) ? list + ", " + softcap : list), scoreName = names[one];
   }
+  std::string sink;
+  if (Random later(seed, 5); seed >= firstArraySeed && later.oneIn(3))
+    sink = later.oneIn(3) ? fmt::format(" sink({:.6e})", later.pick<double>({0, -3, 20, later.magnitude(-2, 2)}))
+                          : " sink(\"sinks_of_heads\")";
   const char *headNames[] = {"mha", "gqa", "mqa"};
-  std::string text = fmt::format("attn.problem @fuzz mask({}) layout({}) heads({}, {}) dims({}, {}) dtype({}){}{}{}",
-                                 maskText, layouts, heads, kvHeads, dimQk, dimV, dtype, scale, score, outputs);
+  std::string text = fmt::format("attn.problem @fuzz mask({}) layout({}) heads({}, {}) dims({}, {}) dtype({}){}{}{}{}",
+                                 maskText, layouts, heads, kvHeads, dimQk, dimV, dtype, scale, score, sink, outputs);
   return {text, maskName, layoutName, headNames[headClass], scoreName};
 }

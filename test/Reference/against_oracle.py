@@ -163,7 +163,11 @@ def random_case(r):
                                             ["relative_bias", "table", reach, r.choice(["top_left", "bottom_right"])]], 2)
         biases = {"temperatures": numbers(heads), "bias": numbers(*[extents[a] for a in axes]),
                   "table": numbers(heads, 2 * reach + 1)}
+    c["sink"] = r.choice([None, None, 0.0, -2.5, 3.0, "sinks"])
+    biases["sinks"] = numbers(heads)
     c["arrays"] = arrays_of(r, c)
+    if c["sink"] == "sinks":
+        c["arrays"]["sinks"] = biases["sinks"]
     c["arrays"].update((m[1], biases[m[1]]) for m in c["score"] if m[1] in biases)
     if any(m[0] == "alibi" for m in c["score"]) and r.randint(0, 1):
         c["score"] = [m + ["slopes"] if m[0] == "alibi" else m for m in c["score"]]

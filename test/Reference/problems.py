@@ -15,6 +15,7 @@ A case is plain data (JSON):
   heads, kv_heads, dim_qk, dim_v, scale
   score     (optional) modifiers in order: ["softcap", cap] ["alibi", D] ["alibi", D, name] ["head_scale", name]
             ["bias", name, axes] ["relative_bias", name, reach, D]
+  sink      (optional) a number, or the name of an array of a number for each head
   len_q, len_kv          lengths of the sequences; dense: all the same
   gaps_q, gaps_kv        "thd padded": padding rows before each sequence, and after the last
   tail_q, tail_kv        "thd": rows after the last sequence
@@ -67,7 +68,15 @@ def score_text(c):
              "bias": lambda name, axes: f'#attn.bias<"{name}", {axes}>',
              "relative_bias": lambda name, reach, d: f'#attn.relative_bias<"{name}", {reach}, {d}>'}
     modifiers = [texts[m[0]](*m[1:]) for m in c.get("score", [])]
-    return f" score([{', '.join(modifiers)}])" if modifiers else ""
+    sink = c.get("sink")
+    return (f" score([{', '.join(modifiers)}])" if modifiers else "") + \
+        ("" if sink is None else f' sink("{sink}")' if isinstance(sink, str) else f" sink({float(sink)!r})")
+
+
+def sink_of(c, h):
+    """The score of the key more that each row of a head sees."""
+    sink = c.get("sink")
+    return -np.inf if sink is None else c["arrays"][sink][h] if isinstance(sink, str) else sink
 
 
 def problem_text(c, name="p"):
@@ -268,10 +277,11 @@ def attention(c, x):
             for i in range(len(Q)):
                 keys = np.flatnonzero(sees[i])
                 s = modified(c, c["scale"] * (K[keys, g] @ Q[i, h]), b, h, i, keys, len(Q), len(K))
-                if len(keys) == 0 or np.all(s == -np.inf):
+                s = np.append(s, sink_of(c, h))
+                if np.all(s == -np.inf):
                     continue
                 p = np.exp(s - np.max(s))  # np.max keeps NaN
-                O[i, h] = p @ V[keys, g] / p.sum()
+                O[i, h] = p[:-1] @ V[keys, g] / p.sum()
                 L[h, i] = np.max(s) + np.log(p.sum())
     return o, lse
 

@@ -20,6 +20,10 @@ ATTN_INLINE float quad_sum(float x) {
   return x + __shfl_xor_sync(~0u, x, 2);
 }
 
+// What f says of the head of row r, which of pairs it gets.
+template <class F> ATTN_INLINE float sink_of(F f, int, int) { return f(); }
+template <int H, class F> ATTN_INLINE float sink_of(F f, Pairs<H> first, int r) { return f(first.head + r % H); }
+
 // A negative scale moves its sign into Q, so that softmax_step() may take the largest product for the largest score and find a masked score at -inf.
 // Ends with a barrier of the block.
 template <class T, int R, int C, int P> ATTN_INLINE void negate(const Smem<T, R, C, P> &Q) {
@@ -82,6 +86,19 @@ ATTN_INLINE void softmax_step(Frag<R, N, W> &s, Rows<R, W> &row, Frag<R, C, W> &
 
 // ln(sum of exp(score)) of a row that saw a key: `max` is in base 2, `sum` relative to it.
 ATTN_INLINE float log_sum_exp(float max, float sum) { return (max + log2(sum)) * 0.693147180559945f; }
+
+// A key without a value: its score, in natural units, joins the row's maximum and sum. Lanes of a quad share out a row's sum, so one of them has it.
+template <int R, int C, int W, class First, class F> ATTN_INLINE void add_sink(Frag<R, C, W> &acc, Rows<R, W> &row, First first, F f) {
+#pragma unroll
+  for (int i = 0; i < 2 * acc.Blocks; ++i) {
+    const float score = sink_of(f, first, row.row(i)) * 1.442695041f, before = row.max[i];
+    row.max[i] = max(before, score);
+    const float shrink = exp2(before - row.max[i]), own = exp2(score - row.max[i]);
+    row.sum[i] = fmaf(row.sum[i], shrink, lane_index() % 4 == 0 ? own : 0);
+#pragma unroll
+    for (int n = 0; n < acc.Pieces; ++n) acc.v[i / 2][n][i % 2 * 2] *= shrink, acc.v[i / 2][n][i % 2 * 2 + 1] *= shrink;
+  }
+}
 
 // acc / sum; a row that saw no key has sum 0 and gives 0. Completes row's sums over the quad, which store_lse() relies on.
 template <int R, int C, int W> ATTN_INLINE void normalize(Frag<R, C, W> &acc, Rows<R, W> &row) {

@@ -176,6 +176,22 @@ ATTN_INLINE void mma_pv_guarded(Strip<float, R, C, L> &acc, const Scores<R, N, L
   else weigh_rows<false>(acc, p, v);
 }
 
+// As that of fragments; all lanes of a group have the row's sum.
+template <int R, int C, int L, class First, class F>
+ATTN_INLINE void add_sink(Strip<float, R, C, L> &acc, StripRows<R, L> &row, First first, F f) {
+#pragma unroll
+  for (int r = 0; r < R; ++r) {
+    const float score = sink_of(f, first, r) * 1.442695041f, before = row.max[r];
+    row.max[r] = max(before, score);
+    const float shrink = exp2(before - row.max[r]);
+    row.sum[r] = fmaf(row.sum[r], shrink, exp2(score - row.max[r]));
+#pragma unroll
+    for (int i = 0; i < acc.Own; ++i)
+#pragma unroll
+      for (int c = 0; c < 8; ++c) acc.v[r][i][c] *= shrink;
+  }
+}
+
 template <int R, int C, int L> ATTN_INLINE void normalize(Strip<float, R, C, L> &acc, StripRows<R, L> &row) {
 #pragma unroll
   for (int r = 0; r < R; ++r) {

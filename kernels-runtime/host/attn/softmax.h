@@ -80,6 +80,31 @@ ATTN_VERB void softmax_step(Frag<M, N, W> &scores, Rows<M, W> &row,
   }
 }
 
+// What `f` says of the head of row r, which of pairs it gets.
+template <class F> ATTN_HELPER float sink_of(F f, int, int) { return f(); }
+template <int H, class F> ATTN_HELPER float sink_of(F f, Pairs<H> first, int r) {
+  return f(first.head + r % H);
+}
+
+// A key without a value: its score, in natural units, joins the maximum and the
+// sum of a row, be it that no other key was visited. A score of -Inf is none.
+ATTN_HELPER float joinSink(float score, float &maximum, float &sum) {
+  const float old = maximum, own = score * 1.442695041f;
+  maximum = own > old ? own : old;
+  const float base = maximum == -infinity ? 0.f : maximum;
+  const float factor = exp2(old - base);
+  sum = sum * factor + exp2(own - base);
+  return factor;
+}
+template <int M, int D, int W, class First, class F>
+ATTN_VERB void add_sink(Frag<M, D, W> &out, Rows<M, W> &row, First first, F f) {
+  for (int r = 0; r < M; ++r) {
+    const float factor = joinSink(sink_of(f, first, r), row.maximum[r], row.sum[r]);
+    for (int c = 0; c < D; c += lanes)
+      at(out.data + r * D + c) *= factor;
+  }
+}
+
 // Output / sum. A sum of 0 means that no key was visible and the result is 0; a
 // NaN sum is not equal to 0 and gives NaN.
 template <int M, int D, int W>

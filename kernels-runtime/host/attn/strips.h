@@ -134,6 +134,16 @@ ATTN_HELPER void mma_pv(Strip<E, R, C, L> &acc, const Scores<R, N, L> &p,
   mma_pv_guarded(acc, p, v);
 }
 
+template <class E, int R, int C, int L, class First, class F>
+ATTN_VERB void add_sink(Strip<E, R, C, L> &acc, StripRows<R, L> &row,
+                        First first, F f) {
+  for (int r = 0; r < R; ++r) {
+    const float factor = joinSink(sink_of(f, first, r), row.maximum[r], row.sum[r]);
+    for (int c = 0; c < acc.Cols; c += lanes)
+      at(acc.rows + r * acc.Cols + c) *= factor;
+  }
+}
+
 template <class E, int R, int C, int L>
 ATTN_VERB void normalize(Strip<E, R, C, L> &acc, const StripRows<R, L> &row) {
   for (int r = 0; r < R; ++r) {

@@ -63,6 +63,26 @@ static void printPair(OpAsmPrinter &printer, ProblemOp, IntegerAttr first, Integ
     printer << ", " << second.getInt();
 }
 
+static ParseResult parseSink(OpAsmParser &parser, Attribute &sink) {
+  std::string name;
+  double number = 0;
+  if (succeeded(parser.parseOptionalString(&name))) {
+    sink = parser.getBuilder().getStringAttr(name);
+    return success();
+  }
+  if (parser.parseFloat(number))
+    return failure();
+  sink = parser.getBuilder().getF64FloatAttr(number);
+  return success();
+}
+
+static void printSink(OpAsmPrinter &printer, ProblemOp, Attribute sink) {
+  if (auto number = dyn_cast<FloatAttr>(sink))
+    printer.printFloat(number.getValue());
+  else
+    printer << sink;
+}
+
 static ParseResult parseOutputs(OpAsmParser &parser, UnitAttr &noLse) {
   if (failed(parser.parseOptionalKeyword("outputs")))
     return success();
@@ -138,7 +158,30 @@ SmallVector<ScoreOperand> attn::scoreOperands(ProblemOp problem) {
     for (ScoreOperand &operand : modifier.operands())
       if (!llvm::is_contained(distinct, operand))
         distinct.push_back(std::move(operand));
+  if (std::optional<ScoreOperand> sinks = problem.getSinkArray())
+    distinct.push_back(std::move(*sinks));
   return distinct;
+}
+
+std::optional<ScoreOperand> ProblemOp::getSinkArray() {
+  if (auto name = dyn_cast_or_null<StringAttr>(getSinkAttr()))
+    return ScoreOperand{name.str(), {ScoreOperand::Head}};
+  return std::nullopt;
+}
+
+std::optional<double> ProblemOp::getSinkNumber() {
+  if (auto number = dyn_cast_or_null<FloatAttr>(getSinkAttr()))
+    return number.getValueAsDouble();
+  return std::nullopt;
+}
+
+static LogicalResult verifySink(ProblemOp problem) { // C14
+  Attribute sink = problem.getSinkAttr();
+  if (auto name = dyn_cast_or_null<StringAttr>(sink); name ? isIdentifier(name.getValue()) : !sink)
+    return success();
+  if (std::optional<double> number = problem.getSinkNumber(); number && std::abs(*number) <= 0x1p60)
+    return success();
+  return problem.emitOpError("expected a sink from -2^60 to 2^60 or the name of an array of them, got: ") << sink;
 }
 
 static LogicalResult verifyHint(ProblemOp problem, StringRef what, std::optional<uint64_t> queries,
@@ -218,6 +261,10 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "padded_offsets_kv",
                              "tiles_q",
                              "tile_count",
+                             "tiles_kv", // of a backward pass
+                             "tile_count_kv",
+                             "tiles_dq",
+                             "tile_count_dq",
                              "ids_q", // of segments
                              "ids_kv",
                              "positions_q",
@@ -274,8 +321,8 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
   };
   if (!problem.hasLse()) // C2
     return refuse("a problem with outputs(o, lse)", "one without lse");
-  if (dependsOnHead(problem.getMask())) // C5
-    return refuse("a mask that is the same for all heads", problem.getMask());
+  if (std::max(problem.getDimQk(), problem.getDimV()) > 256 && dependsOnHead(problem.getMask())) // C5
+    return refuse("a mask that is the same for all heads, of head dims beyond 256", problem.getMask());
   for (ScoreModifierInterface modifier : problem.getModifiers())
     if (isa<HeadScaleAttr, BiasAttr, RelativeBiasAttr>(Attribute(modifier))) // C6
       return refuse("no score modifier with an array to be learned (its gradient is not computed)", modifier);
@@ -334,7 +381,7 @@ LogicalResult ProblemOp::verify() {
   if (failed(verifyHint(*this, "typical length", getTypicalQ(), getTypicalKv())) || // C10
       failed(verifyHint(*this, "bound", getBoundQ(), getBoundKv())))
     return failure();
-  if (failed(verifyModifiers(*this)) || failed(verifySegments(*this))) // C9 to C12
+  if (failed(verifyModifiers(*this)) || failed(verifySink(*this)) || failed(verifySegments(*this))) // C9 to C14
     return failure();
   return verifyNames(*this); // C8
 }

@@ -81,6 +81,10 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
     return tilesOf(fixed.packedKv, sizes.batch, sizes.rowsKv, fixed.listKv);
   case Axis::AcrossKv:
     return int64_t(llvm::divideCeil(sizes.rowsKv, fixed.listKv)) + 1;
+  case Axis::SlotsQ: // no tile is shorter than 16 rows
+    return tilesOf(/*packed=*/true, sizes.batch, sizes.rowsQ, 16);
+  case Axis::SlotsKv:
+    return tilesOf(/*packed=*/true, sizes.batch, sizes.rowsKv, 16);
   case Axis::TiledRowsQ: {
     return tilesOf(fixed.packedQ, sizes.batch, sizes.rowsQ, fixed.qTile) * fixed.qTile;
   }
@@ -292,11 +296,23 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
   return list;
 }
 
+llvm::ArrayRef<SlotList> attn::slotLists(bool backward) {
+  static const SlotList lists[] = {{"tiles_q", "tile_count", false},
+                                   {"tiles_kv", "tile_count_kv", true},
+                                   {"tiles_dq", "tile_count_dq", false}};
+  return llvm::ArrayRef(lists).take_front(backward ? 3 : 1);
+}
+
 std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
   using T = ProblemTensor;
   ProblemOp problem = computation.problem;
   std::vector<ProblemTensor> list;
   addBits(problem, list);
+  if (!problem.getTiles() && problem.getQLayout().isPacked() && problem.getKLayout().isPacked())
+    for (SlotList slots : slotLists(bool(computation.backward))) {
+      list.emplace_back(slots.name, T::Result, T::Int32, slots.keys ? T::SlotsKv : T::SlotsQ);
+      list.emplace_back(slots.count, T::Result, T::Int32, T::One);
+    }
   if (computation.backward) {
     list.emplace_back("statistics", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Two, T::Heads, T::TiledRowsQ});
     list.emplace_back("dq_sum", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Heads, T::TiledRowsQ, T::DimSum});

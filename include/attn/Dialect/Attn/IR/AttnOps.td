@@ -19,7 +19,16 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
         LSE[q, h] = ln(sum over k of exp(s[q, k]))
         O[q, h] = sum over k of exp(s[q, k] - LSE[q, h]) * V[k, g]
 
-    A row that sees no key has O = 0 and LSE = -inf. LSE is float32, natural
+    A row that sees no key has O = 0 and LSE = -inf. With `sink(x)` each row sees one key more, whose
+    score is x and whose value is 0:
+
+        LSE[q, h] = ln(exp(x) + sum over k of exp(s[q, k]))
+
+    so that O is smaller by as much; a row that sees no other key has O = 0 and LSE = x. `x` is a number (of
+    0.0, softmax is the one that is off by one) or, a string, names the run-time float32 array [heads] of a number for each
+    query head, which may be -inf.
+
+    LSE is float32, natural
     logarithm, scale included; [batch, heads, seqlen_q], or [heads, tokens] when
     packed. Softmax and accumulation are float32. Padding rows of O are 0.
 
@@ -30,7 +39,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     `heads(H, G)` gives query and kv heads (`heads(H)`: G = H), `dims(D, E)` the
     head dim of q and k, and that of v and o (`dims(D)`: E = D). The scale
     defaults to 1/sqrt(D); `outputs` to o and lse. `score([...])` lists what is done
-    to the scaled scores, in this order (none by default). `typical(M, N)` says how
+    to the scaled scores, in this order (none by default); a sink's is as it is. `typical(M, N)` says how
     many queries and keys a sequence usually has (`typical(N)`: as many of both): a
     hint for the choice of tile sizes, which changes no result. `bounds(M, N)` says how many
     a sequence has at most: likewise a hint, so longer ones are as right, and slower. Where
@@ -65,6 +74,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     - C12: `tiles` is a multiple of 16 from 16 to 256, with packed q; it is how many queries the tiles
       of the config in force have.
     - C13: layouts are dense where an array of a score modifier has an axis of their rows.
+    - C14: a sink is a number from -2^60 to 2^60 or an identifier.
 
     ```mlir
     attn.problem @packed_causal mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
@@ -72,6 +82,8 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
       dtype(f16) scale(0.125) outputs(o)
     attn.problem @capped mask(#attn.causal) layout(bshd) heads(16) dims(128) dtype(bf16)
       score([#attn.softcap<30.0>, #attn.alibi]) typical(4096)
+    attn.problem @off_by_one mask(#attn.causal) layout(bshd) heads(16) dims(128) dtype(bf16) sink(0.0)
+    attn.problem @sinks mask(#attn.causal) layout(thd) heads(64, 8) dims(64) dtype(bf16) sink("sinks")
     attn.problem @short mask(#attn.full) layout(thd) heads(16) dims(512) dtype(bf16) bounds(1, 16)
     attn.problem @decode mask(#attn.full) layout(bshd) heads(32, 8) dims(128) dtype(bf16) typical(1, 32768)
     attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(16) dims(128) dtype(bf16) segments(64)
@@ -81,7 +93,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
   let arguments = (ins SymbolNameAttr:$sym_name, Attn_MaskInterface:$mask,
     Attn_LayoutAttr:$q_layout, Attn_LayoutAttr:$k_layout, Attn_LayoutAttr:$v_layout, Attn_LayoutAttr:$o_layout,
     I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$dim_qk, I64Attr:$dim_v, TypeAttr:$dtype,
-    OptionalAttr<F64Attr>:$scale, OptionalAttr<ArrayAttr>:$score, UnitAttr:$no_lse, OptionalAttr<I64Attr>:$typical_q,
+    OptionalAttr<F64Attr>:$scale, OptionalAttr<ArrayAttr>:$score, OptionalAttr<AnyAttr>:$sink, UnitAttr:$no_lse, OptionalAttr<I64Attr>:$typical_q,
     OptionalAttr<I64Attr>:$typical_kv, OptionalAttr<I64Attr>:$bound_q, OptionalAttr<I64Attr>:$bound_kv,
     OptionalAttr<I64Attr>:$segments, OptionalAttr<I64Attr>:$tiles,
     OptionalAttr<AnyAttr>:$config);
@@ -93,6 +105,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     `dtype` `(` $dtype `)`
     (`scale` `(` $scale^ `)`)?
     (`score` `(` $score^ `)`)?
+    (`sink` `(` custom<Sink>($sink)^ `)`)?
     `` custom<Outputs>($no_lse)
     `` custom<Typical>($typical_q, $typical_kv)
     `` custom<Bounds>($bound_q, $bound_kv)
@@ -107,6 +120,10 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     double scaleOrDefault();
     /// What is done to the scaled scores, in order.
     ::llvm::SmallVector<::attn::ScoreModifierInterface> getModifiers();
+    /// The array of sinks, if there is one.
+    std::optional<::attn::ScoreOperand> getSinkArray();
+    /// The sink if it is a number.
+    std::optional<double> getSinkNumber();
     bool hasLse() { return !getNoLse(); }
     /// How many queries, and keys, a sequence is expected to have: by its bounds, or else as is typical.
     std::optional<int64_t> expectedQueries();
@@ -152,7 +169,7 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     - C3: its name is an identifier.
     - C4: the problem has no segments and no tiles (its packed layouts get lengths and
       offsets, as `attn.segments` gives them).
-    - C5: the problem's mask is the same for all heads.
+    - C5: of head dims beyond 256, the mask is the same for all heads.
     - C6: the problem has no score modifier with an array that is usually learned (`head_scale`,
       `bias`, `relative_bias`): gradients of arrays are not computed.
 

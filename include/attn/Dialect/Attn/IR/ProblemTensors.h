@@ -87,6 +87,8 @@ struct ProblemTensor {
     ListedQ,    ///< query tiles, as a launch numbers them
     ListedKv,   ///< key tiles, numbered likewise
     AcrossKv,   ///< key tiles that one sequence may have, and one more
+    SlotsQ,     ///< of query tiles of any size
+    SlotsKv,    ///< of key tiles of any size
     TiledRowsQ, ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
     One,
     Two,
@@ -137,8 +139,17 @@ std::vector<ProblemTensor> tensorsOf(SegmentsOp segments);
 
 /// What the kernels of a problem may leave for each other, in memory of the caller: o and
 /// lse of each part of the keys, both float32; of masks that read arrays of positions, what these
-/// hold in key tiles, and for each query tile the key tiles to visit and how many they are.
+/// hold in key tiles, and for each query tile the key tiles to visit and how many they are; where some
+/// sequences have a kernel of their own, the slots of the others (`slotLists`).
 std::vector<ProblemTensor> scratchOf(Computation computation);
+
+/// A list of slots of tiles of one side that a kernel is for: its name, and that of how many there are.
+struct SlotList {
+  const char *name, *count;
+  bool keys;
+};
+/// All that a forward or a backward pass may have. Backward those of rows ahead of gradients, of keys, and of dQ.
+llvm::ArrayRef<SlotList> slotLists(bool backward);
 
 /// Of a problem with segments: q and k have the tokens of all rows of ids.
 llvm::Error checkIdRows(const Sizes &sizes);

@@ -227,8 +227,8 @@ def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">,
     sequence's first key; rows are `..._row` elements apart; `keys` is the
     sequence's length, or, with `from`, what lies behind the block's share of its
     keys, which begins there. The region gets (query row, key) and yields the mask's
-    conditions, all of which have to hold; the second one, if any, is that of
-    `tile.modify` for all of the problem's score modifiers together.
+    conditions, all of which have to hold; `modify`, if any, is that of
+    `tile.modify` for all of the problem's score modifiers together, and `sink` that of `tile.add_sink`.
 
     Constraints:
     - C1: o has q's elements, or f32, as the results of a share have.
@@ -246,14 +246,40 @@ def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">,
   let arguments = (ins Tile_Frag:$acc, Tile_Origin:$q0, I32:$rows, Optional<I32>:$first_key, I32:$keys, Tile_Ptr:$q, Tile_Stride:$q_row, Tile_Ptr:$k, I64:$k_row,
                        Tile_Ptr:$v, I64:$v_row, Tile_Ptr:$o, Tile_Stride:$o_row, Optional<Tile_FloatPtr>:$lse, Optional<Tile_Stride>:$lse_row, I64Attr:$dim_qk,
                        I64Attr:$dim_v, F64Attr:$scale);
-  let regions = (region SizedRegion<1>:$body, AnyRegion:$modify);
+  let regions = (region SizedRegion<1>:$body, AnyRegion:$modify, AnyRegion:$sink);
   let assemblyFormat = [{
     $acc `at` `(` $q0 `` custom<Origin>(type($q0)) `)` `rows` `(` $rows `)` `keys` `(` $keys (`from` $first_key^)? `)` `from` `(` $q `,` $q_row `` custom<Stride>(type($q_row)) `,` $k `,` $k_row `,` $v `,` $v_row `)`
     `into` `(` $o `,` $o_row `` custom<Stride>(type($o_row)) `)`
     (`lse` `(` $lse^ (`,` $lse_row^ `` custom<Stride>(type($lse_row)))? `)`)? `dims` `(` $dim_qk `,` $dim_v `)` `scale` $scale
-    `:` qualified(type($acc)) `,` qualified(type($q)) `,` qualified(type($o)) $body (`modify` $modify^)? attr-dict
+    `:` qualified(type($acc)) `,` qualified(type($q)) `,` qualified(type($o)) $body (`modify` $modify^)? (`sink` $sink^)? attr-dict
   }];
   let hasVerifier = 1;
+}
+
+def Tile_AddSinkOp : Tile_Op<"add_sink", [SingleBlockImplicitTerminator<"YieldOp">,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "one key more for each row, without a value";
+  let description = [{
+    Its score, natural and not scaled, joins the row's maximum and its sum, and the accumulator follows; last
+    of all keys, before `tile.normalize`. The region yields the score: of the row's head, which it gets where
+    rows are pairs of a query and a head. One of -inf changes nothing.
+
+    Constraints:
+    - C1: both places are of fragments, or both of strips of as many lanes.
+    - C2: the region yields a number of type f32; it gets a head (i32) where rows are pairs, else nothing.
+
+    ```mlir
+    tile.add_sink %acc, %row at(%q0) : !tile.frag<128x128, 4>, !tile.rows<128, 4> {
+      tile.yield %sink : f32
+    }
+    ```
+  }];
+  let hasVerifier = 1;
+  let arguments = (ins Tile_AnySum:$acc, Tile_AnyRows:$row, Tile_Origin:$q0);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $acc `,` $row `at` `(` $q0 `` custom<Origin>(type($q0)) `)` attr-dict `:` qualified(type($acc)) `,` qualified(type($row)) $body
+  }];
 }
 
 def Tile_NormalizeOp : Tile_Op<"normalize"> {
