@@ -89,18 +89,27 @@ void SequenceBody::findArrays() {
   scope.listed = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index row, Index column) {
     std::string bits = bitsOf(operands[operand]);
     return Cond::of(Value(ListedOp::create(b, loc, arrays.lookup(operands[operand].name), args[bits + "_rows"],
-                                           args[bits + "_words"], math.value(row), math.value(column))));
+                                           args[bits + "_words"], math.value(row), math.value(column),
+                                           firstColumn(operands[operand].lists->kv))));
   };
   scope.listedIn = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Interval rows,
                                                                            Interval columns) {
     std::string bits = bitsOf(operands[operand]);
-    auto ask = [&](bool all) {
-      return Cond::of(Value(ListedInOp::create(b, loc, b.getI1Type(), arrays.lookup(operands[operand].name),
-                                               args[bits + "_rows"], args[bits + "_words"], math.value(rows.lo),
-                                               math.value(rows.hi), math.value(columns.lo), math.value(columns.hi), all)));
-    };
-    return TileTruth{ask(false), ask(true)};
+    auto known = ListedInOp::create(b, loc, arrays.lookup(operands[operand].name), args[bits + "_rows"],
+                                    args[bits + "_words"], math.value(rows.lo), math.value(rows.hi),
+                                    math.value(columns.lo), math.value(columns.hi));
+    return TileTruth{Cond::of(known.getSome()), Cond::of(known.getAll())};
   };
+}
+
+Value SequenceBody::firstColumn(int64_t keys) {
+  auto keep = dyn_cast_or_null<KeepOp>(b.getInsertionBlock()->getParentOp());
+  if (!keep || keep.getTurned() || !keep.getK0().getType().isInteger(32) ||
+      (keep->getParentOfType<KernelOp>().getConfig().getKvTile() - 1) / keys + 1 > 31)
+    return {};
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(keep);
+  return math.value(math.floorDiv(Index(keep.getK0()), keys));
 }
 
 Value SequenceBody::startOf(const MaskOperand &array) {

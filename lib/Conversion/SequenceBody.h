@@ -102,6 +102,9 @@ protected:
     Index behind = math.min(math.add(batch, 1), arg("batch"));
     return math.sub(load(args[prefixSums], behind), load(args[prefixSums], batch));
   }
+  /// In the element test of a tile, the column of blocks of its first key, if all of its keys are of that one
+  /// and the 31 behind it; else null.
+  mlir::Value firstColumn(int64_t keys);
   /// Where in an array with an entry for each position this sequence's and head's are.
   mlir::Value startOf(const MaskOperand &array);
 
