@@ -7,6 +7,7 @@
 #include "BackwardKernel.h"
 #include "ForwardKernel.h"
 #include "KernelArguments.h"
+#include "LearnedKernels.h"
 #include "SegmentsKernel.h"
 #include "StreamingKernel.h"
 #include "VisitKernels.h"
@@ -55,11 +56,19 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (given && !isa<ConfigAttr>(given))
       return backward.emitOpError("expected a #tile.config as its config, got: ") << given;
     ConfigAttr streamed = given ? cast<ConfigAttr>(given) : chooseStreamedBackward(backward, target);
+    if (streamed && backward.getLearned()) { // which needs what tiles' kernels leave
+      if (given && (streamed.hasStrips() || streamed.getBySequence()))
+        return backward.emitOpError("expected no config of lanes or by_sequence with learned arrays, got: ") << given;
+      if (!given)
+        streamed = {};
+    }
     if (streamed && (streamed.hasStrips() || streamed.getBySequence()))
       return stream(backward, streamed);
     ProblemOp problem = backward.getProblemOp();
     if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > 256)
-      return backward.emitOpError("expected no config but one with lanes for head dims beyond 256, got: dim ") << dim;
+      return backward.emitOpError(backward.getLearned() ? "expected head dims up to 256 with learned arrays, got: dim "
+                                                        : "expected no config but one with lanes for head dims beyond 256, got: dim ")
+             << dim;
     BackwardConfigs configs = chooseBackwardConfigs(backward, target, arch, fallback);
     ConfigAttr keys = configs.keys;
     bool roles = target == "sm_90a";
@@ -70,6 +79,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << (roles ? "of 16 rows for each of 4, 8 or 12 warps" : "in multiples of 16 * warps") << " for target `"
              << target << "`, got: " << keys;
     writeBackward(backward, target, configs);
+    writeLearned(backward, target, arch);
+    backward.erase();
     return success();
   }
 

@@ -74,9 +74,9 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<String
       plain.push_back(std::move(tensor));
   }
   arguments.addPointers(problem, plain);
-  for (const char *scratch : {"statistics", "dq_sum"})
-    if (llvm::is_contained(names, scratch))
-      arguments.add(scratch, tile::PtrType::get(b.getContext(), b.getF32Type()));
+  for (const ProblemTensor &scratch : scratchOf(backward))
+    if (llvm::is_contained(names, scratch.name))
+      arguments.add(scratch.name, tile::PtrType::get(b.getContext(), b.getF32Type()));
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
   arguments.addStrides(problem, plain);
   for (StringRef name : boxed)

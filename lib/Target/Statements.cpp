@@ -89,6 +89,13 @@ void Printer::printOp(Operation *op) {
       })
       .Case([&](EndSumsOp) { line() << "attn::end_sums();\n"; })
       .Case([&](SetOp o) { printCall("set", o.getOperands(), ");\n"); })
+      .Case([&](AccumulateOp o) { printCall("accumulate", o.getOperands(), ");\n"); })
+      .Case([&](StoreRowSumsOp o) { printCall("store_row_sums", o.getOperands(), ");\n"); })
+      .Case([&](StoreBlockOp o) { printCall("store_block", o.getOperands(), ");\n"); })
+      .Case([&](StoreDiagonalsOp o) { printCall("store_diagonals", o.getOperands(), ");\n"); })
+      .Case([&](ClearEntryOp o) { printCall("clear_entry", o->getOperands(), ");\n"); })
+      .Case([&](AddTotalOp o) { printCall("add_total", o.getOperands(), ");\n"); })
+      .Case([&](AddSinkTotalOp o) { printCall("add_sink_total", o.getOperands(), ");\n"); })
       .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
       .Case([&](TakeTurnOp) { line() << "attn::take_turn();\n"; })
       .Case([&](PassTurnOp) { line() << "attn::pass_turn();\n"; })
@@ -390,11 +397,20 @@ void Printer::print(scf::IfOp op) {
   line() << "}\n";
 }
 
+/// Do kernels of learned arrays write to where the pointer, or one that is worked out from it, leads?
+static bool isSummedInto(Value pointer) {
+  return llvm::any_of(pointer.getUsers(), [&](Operation *user) {
+    if (isa<AdvanceOp>(user))
+      return isSummedInto(user->getResult(0));
+    return isa<StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp, ClearEntryOp>(user) && user->getOperand(0) == pointer;
+  });
+}
+
 /// Is the argument written to? Results are what `tile.store...` write to, and all that rows do not only read.
 static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
   if (kernel.hasRows())
     return !llvm::all_of(arg.getUsers(), [](Operation *user) { return isa<TokensOp>(user); });
-  if (llvm::any_of(arg.getUsers(), llvm::IsaPred<SetOp, SelectTilesOp>))
+  if (llvm::any_of(arg.getUsers(), llvm::IsaPred<SetOp, SelectTilesOp>) || isSummedInto(arg))
     return true;
   bool backward = kernel.getArg("statistics") || kernel.getArg("dq_sum"); // reads what a forward pass left
   if (backward && name == "statistics") // of several kernels only the first writes it; one that streams leaves delta there

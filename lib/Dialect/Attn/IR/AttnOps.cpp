@@ -315,14 +315,33 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return refuse("a problem with outputs(o, lse)", "one without lse");
   if (dependsOnHead(problem.getMask())) // C5
     return refuse("a mask that is the same for all heads", problem.getMask());
-  for (ScoreModifierInterface modifier : problem.getModifiers())
-    if (isa<HeadScaleAttr, BiasAttr, RelativeBiasAttr>(Attribute(modifier))) // C6
-      return refuse("no score modifier with an array to be learned (its gradient is not computed)", modifier);
   if (problem.getSegments() || problem.getTiles()) // C4
     return refuse("a problem without segments and tiles", problem.getSegments() ? "one with segments" : "one with tiles");
   if (!isIdentifier(getSymName())) // C3
     return emitOpError("expected an identifier as its name, got: \"") << getSymName() << "\"";
+  if (!getLearned())
+    return success();
+  llvm::StringSet<> asked;
+  for (auto name : getLearned()->getAsRange<StringAttr>()) { // C6
+    bool known = llvm::any_of(scoreOperands(problem), [&](const ScoreOperand &array) { return array.name == name; });
+    if (!known || !asked.insert(name).second)
+      return refuse("names of arrays of score modifiers or sinks in `learned`, each once", name);
+  }
+  llvm::StringSet<> taken;
+  for (auto &tensors : {tensorsOf(*this), scratchOf(*this)})
+    for (const ProblemTensor &tensor : tensors)
+      if (!taken.insert(tensor.name).second)
+        return refuse("another name for an array, of which no other tensor has a gradient's or a sum's", tensor.name);
   return success();
+}
+
+SmallVector<ScoreOperand> BackwardOp::getLearnedArrays() {
+  SmallVector<ScoreOperand> learned;
+  if (std::optional<ArrayAttr> names = getLearned())
+    for (ScoreOperand &array : scoreOperands(getProblemOp()))
+      if (llvm::is_contained(*names, StringAttr::get(getContext(), array.name)))
+        learned.push_back(std::move(array));
+  return learned;
 }
 
 static LogicalResult verifySegments(ProblemOp problem) {

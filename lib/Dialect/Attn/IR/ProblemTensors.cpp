@@ -14,6 +14,9 @@ FixedSizes FixedSizes::of(Computation computation) {
   fixed.segments = problem.getSegments().value_or(0);
   fixed.qTile = computation.backward ? statisticsTile : int64_t(problem.getTiles().value_or(0));
   fixed.longest = longestSequence(problem.getMask());
+  for (ScoreModifierInterface modifier : problem.getModifiers())
+    if (llvm::isa<ScoreFunctionAttr>(mlir::Attribute(modifier)))
+      fixed.longest = std::min(fixed.longest, longestOfPredicates);
   return fixed;
 }
 
@@ -81,9 +84,12 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
     return tilesOf(fixed.packedKv, sizes.batch, sizes.rowsKv, fixed.listKv);
   case Axis::AcrossKv:
     return int64_t(llvm::divideCeil(sizes.rowsKv, fixed.listKv)) + 1;
-  case Axis::TiledRowsQ: {
+  case Axis::TiledRowsQ:
     return tilesOf(fixed.packedQ, sizes.batch, sizes.rowsQ, fixed.qTile) * fixed.qTile;
-  }
+  case Axis::TiledRowsKv:
+    return tilesOf(fixed.packedKv, sizes.batch, sizes.rowsKv, fixed.qTile) * fixed.qTile;
+  case Axis::Diagonals:
+    return extentOf(Axis::TiledRowsQ, fixed, sizes) + extentOf(Axis::TiledRowsKv, fixed, sizes);
   case Axis::One:
     return 1;
   case Axis::Two:
@@ -170,6 +176,9 @@ static ProblemTensor tensorOf(const ScoreOperand &operand) {
   return tensor;
 }
 
+std::string attn::gradientOf(const ScoreOperand &array) { return "d" + array.name; }
+std::string attn::partialGradientOf(const ScoreOperand &array) { return "partial_d" + array.name; }
+
 std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
   using T = ProblemTensor;
   ProblemOp problem = computation.problem;
@@ -195,6 +204,12 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
     list.emplace_back("dq", T::Result, T::Data, axesQ);
     list.emplace_back("dk", T::Result, T::Data, axesK);
     list.emplace_back("dv", T::Result, T::Data, axesV);
+    for (const ScoreOperand &array : computation.backward.getLearnedArrays()) {
+      T gradient = tensorOf(array); // contiguous, too
+      gradient.name = gradientOf(array);
+      gradient.role = T::Result;
+      list.push_back(std::move(gradient));
+    }
   }
 
   auto array = [&](const Twine &name, llvm::ArrayRef<Axis> axes) {
@@ -239,6 +254,16 @@ std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
   if (computation.backward) {
     list.emplace_back("statistics", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Two, T::Heads, T::TiledRowsQ});
     list.emplace_back("dq_sum", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Heads, T::TiledRowsQ, T::DimSum});
+    for (const ScoreOperand &array : computation.backward.getLearnedArrays()) {
+      bool queries = array.has(ScoreOperand::Query), keys = array.has(ScoreOperand::Key);
+      bool sinks = problem.getSinkArray() && problem.getSinkArray()->name == array.name;
+      if ((queries && keys) || sinks)
+        continue;
+      llvm::SmallVector<Axis, 4> axes = {T::Heads, keys ? T::TiledRowsKv : T::TiledRowsQ};
+      if (array.has(ScoreOperand::Table))
+        axes = {T::Two, T::Heads, T::Diagonals};
+      list.emplace_back(partialGradientOf(array), T::Result, T::Float32, axes);
+    }
     return list;
   }
   llvm::SmallVector<Axis, 5> rows = {T::Splits, T::Heads};

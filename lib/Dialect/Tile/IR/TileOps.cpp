@@ -185,6 +185,13 @@ static LogicalResult verifySink(Operation *op, Region &body, Value q0) {
   return success();
 }
 
+LogicalResult StoreDiagonalsOp::verify() {
+  FragType acc = getAcc().getType();
+  if (acc.getRows() != acc.getCols()) // C1
+    return emitOpError("expected as many rows as columns, got: ") << acc;
+  return success();
+}
+
 LogicalResult AddSinkOp::verify() {
   if (failed(verifyLanesOf(*this, {getAcc(), getRow()}))) // C1
     return failure();

@@ -28,6 +28,10 @@ struct Computation {
 /// Columns in which a backward pass adds up dQ, one pass over key tiles.
 inline int64_t sumColumns(int64_t dimQk) { return dimQk <= 32 ? 32 : llvm::alignTo(dimQk, 64); }
 
+/// What the gradient of an array is called, and what kernels leave for it.
+std::string gradientOf(const ScoreOperand &array);
+std::string partialGradientOf(const ScoreOperand &array);
+
 /// Rows of the tiles in which a backward pass numbers what it keeps of query rows; query
 /// tiles of its kernels are these or halves of them.
 constexpr int64_t statisticsTile = 128;
@@ -84,6 +88,8 @@ struct ProblemTensor {
     ListedQ,    ///< query tiles, as a launch numbers them
     ListedKv,   ///< key tiles, numbered likewise
     AcrossKv,   ///< key tiles that one sequence may have, and one more
+    TiledRowsKv, ///< likewise of keys
+    Diagonals,  ///< differences of positions that rows of tiles of all sequences have
     TiledRowsQ, ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
     One,
     Two,
