@@ -84,7 +84,9 @@ std::string Artifact::toJson(bool withSource) const {
                   {"splits", grid.splits},
                   {"keys", grid.keys},
                   {"sequence_tiles", grid.sequenceTiles},
-                  {"warps", grid.warps}};
+                  {"warps", grid.warps},
+                  {"longer_q", grid.longerQ},
+                  {"longer_kv", grid.longerKv}};
   json["notes"] = Json::array();
   for (const auto &[key, value] : notes)
     json["notes"].push_back({key, value});
@@ -156,6 +158,8 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
     reader.read(*grid, "sequence_tiles", a.grid.sequenceTiles);
     reader.read(*grid, "warps", a.grid.warps);
     reader.read(*grid, "keys", a.grid.keys);
+    reader.read(*grid, "longer_q", a.grid.longerQ);
+    reader.read(*grid, "longer_kv", a.grid.longerKv);
   }
   if (const Json *params = reader.field(json, "params"); params && params->is_array()) {
     for (const Json &item : *params) {

@@ -242,6 +242,17 @@ rt::Status Kernel::checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &
       values = std::move(*held);
     return held.status();
   };
+  for (const TensorSpec &spec : program.signature.tensors) {
+    if (!spec.lists)
+      continue;
+    std::vector<int32_t> offsets, columns;
+    if (rt::Status s = contents(spec.name, offsets); !s)
+      return s;
+    if (rt::Status s = contents(spec.lists->lists->columns, columns); !s)
+      return s;
+    if (llvm::Error bad = checkBlocks(*spec.lists, offsets, columns, sizes.entries.at(spec.name), sizes.rowsKv))
+      return rt::Error{llvm::toString(std::move(bad))};
+  }
   for (auto [side, rows] : {std::pair("q", sizes.rowsQ), std::pair("kv", sizes.rowsKv)}) {
     std::vector<int32_t> cu, offsets;
     if (rt::Status s = contents(fmt::format("cu_seqlens_{}", side), cu); !s)

@@ -119,7 +119,10 @@ rt::Result<Sizes> Signature::check(llvm::ArrayRef<TensorView> views) const {
     spec.learn(view.shape, fixed, sizes);
     llvm::SmallVector<int64_t, 4> expected = spec.shape(fixed, sizes, leadEnd);
     if (llvm::ArrayRef<int64_t>(expected) != view.shape)
-      return bad(spec, llvm::is_contained(expected, -1) ? "batch + 1 entries" : "shape " + list(expected),
+      return bad(spec,
+                 !llvm::is_contained(expected, -1) ? "shape " + list(expected)
+                 : spec.ownsEntries()              ? "at least one entry"
+                                                   : "batch + 1 entries",
                  list(view.shape));
     for (int64_t extent : view.shape)
       if (extent < 0 || extent > fixed.longest)
@@ -192,6 +195,18 @@ rt::Status Workspace::use(void *memory, llvm::SmallVectorImpl<TensorView> &tenso
   return {};
 }
 
+/// Value of the argument `<tensor>_rows`, `<tensor>_words` or `<tensor>_entries`: of the last axis but one, or the last.
+static std::optional<int64_t> extentNamed(const Signature &signature, llvm::ArrayRef<TensorView> views,
+                                          llvm::StringRef name) {
+  bool rows = name.consume_back("_rows");
+  if (!rows && !name.consume_back("_words") && !name.consume_back("_entries"))
+    return std::nullopt;
+  std::optional<size_t> index = signature.indexOf(name);
+  if (!index)
+    return std::nullopt;
+  return views[*index].shape[views[*index].shape.size() - 1 - rows];
+}
+
 rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, llvm::ArrayRef<TensorView> views,
                       const Sizes &sizes, Binding &binding,
                       rt::Result<rt::TensorMap> (*encode)(const rt::TensorMapSpec &)) {
@@ -200,8 +215,10 @@ rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, 
     return rt::Error{fmt::format("kernel argument `{}` belongs to no tensor", param.name)};
   };
   int64_t parts = artifact.grid.splits == 1 ? 1 : sizes.splits;
-  binding.blocks = artifact.grid.blocks(artifact.grid.rows ? sizes.idRows : sizes.batch,
-                                        artifact.grid.keys ? sizes.rowsKv : sizes.rowsQ, parts);
+  int64_t batch = artifact.grid.sequences(sizes.batch, sizes.rowsQ, sizes.rowsKv);
+  if (artifact.grid.rows) // of ids; without any, one block has the whole batch
+    batch = sizes.idRows < 0 ? 1 : sizes.idRows;
+  binding.blocks = artifact.grid.blocks(batch, artifact.grid.keys ? sizes.rowsKv : sizes.rowsQ, parts);
   if (binding.blocks > INT32_MAX)
     return rt::Error{fmt::format("expected at most 2^31 - 1 blocks, got: {}", binding.blocks)};
   if (int64_t warps = binding.blocks * artifact.grid.warps; artifact.grid.sequenceTiles && warps > INT32_MAX)
@@ -247,6 +264,8 @@ rt::Status attn::bind(const rt::Artifact &artifact, const Signature &signature, 
       value = sizes.rowsQ;
     } else if (name == "seqlen_kv" || name == "total_kv") {
       value = sizes.rowsKv;
+    } else if (std::optional<int64_t> extent = extentNamed(signature, views, name)) {
+      value = *extent;
     } else {
       auto [owner, axis] = name.split('_');
       std::optional<size_t> index = signature.indexOf(owner);

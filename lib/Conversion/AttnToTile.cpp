@@ -5,6 +5,7 @@
 // SegmentsKernel.
 //
 #include "BackwardKernel.h"
+#include "BlockMapKernels.h"
 #include "ForwardKernel.h"
 #include "KernelArguments.h"
 #include "LearnedKernels.h"
@@ -62,9 +63,15 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       if (!given)
         streamed = {};
     }
-    if (streamed && (streamed.hasStrips() || streamed.getBySequence()))
-      return stream(backward, streamed);
     ProblemOp problem = backward.getProblemOp();
+    bool classes = !given && streamed && hasSizeClasses(problem);
+    if (streamed && (streamed.hasStrips() || streamed.getBySequence()) && !classes) {
+      writeBlockMaps(problem, backward, generic());
+      if (failed(stream(backward, streamed)))
+        return failure();
+      backward.erase();
+      return success();
+    }
     if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > 256)
       return backward.emitOpError(backward.getLearned() ? "expected head dims up to 256 with learned arrays, got: dim "
                                                         : "expected no config but one with lanes for head dims beyond 256, got: dim ")
@@ -78,13 +85,20 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << statisticsTile << " and a kv_tile "
              << (roles ? "of 16 rows for each of 4, 8 or 12 warps" : "in multiples of 16 * warps") << " for target `"
              << target << "`, got: " << keys;
-    writeBackward(backward, target, configs);
+    writeBlockMaps(problem, backward, generic());
+    std::optional<ShortLimit> limit;
+    if (classes) {
+      limit = shortLimit(backward, streamed);
+      if (failed(stream(backward, streamed, limit)))
+        return failure();
+    }
+    writeBackward(backward, target, configs, limit);
     writeLearned(backward, target, arch);
     backward.erase();
     return success();
   }
 
-  LogicalResult stream(BackwardOp backward, ConfigAttr config) {
+  LogicalResult stream(BackwardOp backward, ConfigAttr config, std::optional<ShortLimit> limit = std::nullopt) {
     ProblemOp problem = backward.getProblemOp();
     int64_t group = problem.getHeads() / problem.getKvHeads(), dim = std::max(problem.getDimQk(), problem.getDimV());
     if (config.hasStrips() ? config.getPackHeads() != 1 : config.getPackHeads() % group)
@@ -95,7 +109,10 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (config.getBySequence() && (dim > 256 || config.getKvTile() % (16 * config.getWarps())))
       return backward.emitOpError("expected head dims up to 256 and a kv_tile in multiples of 16 * warps with by_sequence, got: dim ")
              << dim << " with " << config;
-    writeStreamingBackward(backward, generic(), onTarget(config));
+    std::string name = backward.getSymName().str();
+    if (limit)
+      name = freeSymbol(getOperation(), name + "_short");
+    writeStreamingBackward(backward, name, generic(), onTarget(config), limit);
     return success();
   }
 
@@ -129,13 +146,10 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return failure();
     if (problem.getSegments())
       expandSegments(problem);
+    writeBlockMaps(problem, problem, generic());
     OpBuilder b(problem);
     if (config.hasStrips() || config.getBySequence()) {
-      writeStreaming(
-          problem,
-          KernelArguments::ofForward(problem, config, /*boxes=*/false)
-              .makeKernel(b, problem.getLoc(), problem.getSymName(), generic(), streamingGrid(problem, config), config),
-          config);
+      writeStreamed(problem, problem.getSymName(), config, std::nullopt);
       problem.erase();
       return success();
     }
@@ -145,11 +159,21 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     bool lists = listsVisits(problem, config);
     if (lists)
       writeVisits(problem, generic(), config);
+    KernelGrid grid = {packed, int64_t(problem.getHeads()) / config.getPackHeads()};
+    ConfigAttr streamed;
+    if (!problem.getConfigAttr() && hasSizeClasses(problem)) {
+      streamed = chooseStreamed(problem);
+      ShortLimit limit = shortLimit(problem, streamed);
+      writeSlotLists(problem, generic(), limit, LongSlots{0, config.getQueries()});
+      grid.longer = b.getDenseI64ArrayAttr({limit.queries, limit.keys});
+    }
     writeForward(problem,
-                 KernelArguments::ofForward(problem, config, boxes, lists)
-                     .makeKernel(b, loc, problem.getSymName(), target,
-                                 {packed, int64_t(problem.getHeads()) / config.getPackHeads()}, config),
+                 KernelArguments::ofForward(problem, config, boxes, lists, /*slots=*/bool(streamed))
+                     .makeKernel(b, loc, problem.getSymName(), target, grid, config),
                  config);
+    if (streamed)
+      writeStreamed(problem, freeSymbol(getOperation(), problem.getSymName() + "_short"), onTarget(streamed),
+                    shortLimit(problem, streamed));
     if (config.isSplit()) {
       std::string name = freeSymbol(getOperation(), problem.getSymName() + "_merge");
       writeMerge(problem, KernelArguments::ofMerge(problem).makeKernel(b, loc, name, generic(),
@@ -158,6 +182,14 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     }
     problem.erase();
     return success();
+  }
+
+  void writeStreamed(ProblemOp problem, StringRef name, ConfigAttr config, std::optional<ShortLimit> limit) {
+    OpBuilder b(problem);
+    writeStreaming(problem,
+                   KernelArguments::ofForward(problem, config, /*boxes=*/false)
+                       .makeKernel(b, problem.getLoc(), name, generic(), streamingGrid(problem, config), config),
+                   config, limit);
   }
 
   /// Whether kv heads may lie side by side in a tile.

@@ -52,11 +52,16 @@ BackwardBody::Slot BackwardBody::denseSlot(Index extent, int64_t tileRows, int64
 
 BackwardBody::Slot BackwardBody::packedSlot(StringRef side, bool padded, int64_t tileRows, int64_t heads, Order order) {
   Slot slot;
-  Index block = Value(BlockIndexOp::create(b, loc, Value())), total = arg(("total_" + side).str());
-  Index slots = math.named(numberOfSlots(total, tileRows), "slots");
+  Index total = arg(("total_" + side).str());
+  std::optional<Index> listed = listedSlots(total, tileRows);
+  Value below = listed ? math.value(math.mul(*listed, heads)) : Value();
+  Index block = Value(BlockIndexOp::create(b, loc, below));
+  Index slots = listed ? *listed : math.named(numberOfSlots(total, tileRows), "slots");
+  if (listed && order == Order::LastIsLongest)
+    order = Order::FirstIsLongest; // as a list has them
   Deal dealt = deal(block, slots, heads, /*packed=*/true, order);
   slot.head = dealt.head;
-  Index number = dealt.tile;
+  Index number = listed ? listedSlot(dealt.tile) : dealt.tile;
   Value lengths = args[("cu_seqlens_" + side).str()];
   slot.number = number;
   Value offsets = padded ? args[("padded_offsets_" + side).str()] : lengths;

@@ -327,7 +327,8 @@ private:
 
 } // namespace
 
-void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardConfigs &configs) {
+void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardConfigs &configs,
+                         std::optional<ShortLimit> limit) {
   ProblemOp problem = backward.getProblemOp();
   OpBuilder b(backward);
   Location loc = backward.getLoc();
@@ -336,15 +337,25 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
     return suffix.empty() ? backward.getSymName().str() : freeSymbol(module, backward.getSymName() + suffix);
   };
   bool roles = target == "sm_90a";
+  int64_t dqRows = configs.sums ? configs.keys.getQTile() : configs.queries.getQTile();
+  const LongSlots lists[] = {{0, statisticsTile}, {1, configs.keys.getKvTile()}, {2, dqRows}};
+  if (limit)
+    writeSlotLists(backward, roles ? StringRef("sm_80") : target, *limit, lists);
   auto make = [&](StringRef suffix, ArrayRef<StringRef> tensors, bool keys, bool boxes, ConfigAttr config) {
-    auto arguments = KernelArguments::ofBackward(backward, tensors, boxes, [&](StringRef tensor) {
+    SmallVector<StringRef> all(tensors);
+    if (limit)
+      all.push_back(slotLists(true)[keys ? 1 : suffix == "_prepare" ? 0 : 2].name);
+    auto arguments = KernelArguments::ofBackward(backward, all, boxes, [&](StringRef tensor) {
       return tensor == "k" || tensor == "v" ? config.getKvTile() : config.getQTile();
     });
     // What brings no tiles is not for Hopper alone.
     StringRef family = roles && !boxes ? "sm_80" : target;
     LayoutAttr layout = keys ? problem.getKLayout() : problem.getQLayout();
     int64_t heads = keys ? problem.getKvHeads() : problem.getHeads();
-    return arguments.makeKernel(b, loc, nameOf(suffix), family, {layout.isPacked(), heads, keys}, config);
+    KernelGrid grid = {layout.isPacked(), heads, keys};
+    if (limit)
+      grid.longer = b.getDenseI64ArrayAttr({limit->queries, limit->keys});
+    return arguments.makeKernel(b, loc, nameOf(suffix), family, grid, config);
   };
   SmallVector<StringRef> read = {"o", "lse", "do", "statistics"};
   if (backward.getDlse())
@@ -368,8 +379,7 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
     gradients("", {.dk = true}, configs.keys);
   }
   if (configs.sums) {
-    int64_t rows = configs.keys.getQTile();
-    auto config = ConfigAttr::get(b.getContext(), rows, 16, rows / 16, /*blocks=*/4);
+    auto config = ConfigAttr::get(b.getContext(), dqRows, 16, dqRows / 16, /*blocks=*/4);
     writeRoundSums(problem, make("_dq", {"dq", "dq_sum"}, false, false, config),
                    sumFragmentColumns(problem, configs.keys));
   } else {

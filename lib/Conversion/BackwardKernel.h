@@ -2,15 +2,17 @@
 #ifndef ATTN_LIB_CONVERSION_BACKWARDKERNEL_H
 #define ATTN_LIB_CONVERSION_BACKWARDKERNEL_H
 
-#include "attn/Conversion/AttnToTile.h"
+#include "SizeClasses.h"
 
 namespace attn {
 
 /// Writes the kernels of a backward pass, before the op: what rows need to know
 /// (`<name>_prepare`), dK and dV with key tiles at rest (`<name>`; dV in a kernel of its own,
 /// `<name>_dv`, where a thread has no registers for both), dQ with query tiles at rest
-/// (`<name>_dq`).
-void writeBackward(BackwardOp backward, llvm::StringRef target, const BackwardConfigs &configs);
+/// (`<name>_dq`). With a limit of sequences that are not within it, ahead of them the kernel that
+/// lists their slots (`<name>_slots`).
+void writeBackward(BackwardOp backward, llvm::StringRef target, const BackwardConfigs &configs,
+                   std::optional<ShortLimit> limit = std::nullopt);
 
 /// Of rows, as `PrepareOp` and `LoadSumOp` define it. `columns`: of the fragments that were added.
 void writePrepare(ProblemOp problem, tile::KernelOp kernel);

@@ -66,6 +66,11 @@ static bool isStreamed(ProblemOp problem) {
   return *keys <= 128 ? rows <= 64 : *keys < 1024 && rows <= 4;
 }
 
+bool attn::hasSizeClasses(ProblemOp problem) {
+  return isStreamed(problem) && !problem.getBoundQ() && problem.getQLayout().isPacked() &&
+         problem.getKLayout().isPacked() && std::max(problem.getDimQk(), problem.getDimV()) <= 256;
+}
+
 // As many kv heads of `rows` rows and `keys` keys as fill a tile of a warp: what a block costs beside
 // reading is then theirs together.
 static int64_t sidesOf(ProblemOp problem, int64_t rows, int64_t keys) {
@@ -119,6 +124,11 @@ static tile::ConfigAttr chooseStrips(ProblemOp problem) {
   return tile::ConfigAttr::ofStrips(problem.getContext(), rows, keys, pack, lanes, /*warps=*/4, blocks);
 }
 
+tile::ConfigAttr attn::chooseStreamed(ProblemOp problem) {
+  bool wide = std::max(problem.getDimQk(), problem.getDimV()) > 256, isLong = problem.expectedKeys().value_or(1) > 128;
+  return wide || isLong || !fillsTiles(problem, 3) ? chooseStrips(problem) : chooseBySequence(problem);
+}
+
 // Measured on an H200 (docs/Schedules/streaming.md). With one row a group of lanes, a key at a time
 // leaves registers for 32 warps, and these for what is under way. Where rows have to be read
 // again for each key, two of them and two keys; a pair of a row and a key then takes 0.13 ns,
@@ -158,7 +168,7 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
 // all sequences are short, two small blocks hide each other's beginning and end.
 static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   KeyWalk walk(problem.getMask(), MaskScope());
-  int64_t typical = problem.getTypicalKv().value_or(4096);
+  int64_t typical = hasSizeClasses(problem) ? 4096 : problem.getTypicalKv().value_or(4096);
   auto config = [&](int64_t warps, int64_t kvTile, bool turns, bool narrow) {
     return tile::ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, /*blocks=*/1)
         .withTurns(turns)
@@ -197,10 +207,8 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
 // for most. Not at wide heads with three segments, whose bodies take 1.5 s to
 // compile, nor around 128 under a full mask, where ptxas runs out of registers.
 tile::ConfigAttr attn::chooseConfig(ProblemOp problem, llvm::StringRef target, int64_t arch) {
-  if (isStreamed(problem)) {
-    bool wide = std::max(problem.getDimQk(), problem.getDimV()) > 256, isLong = problem.expectedKeys().value_or(1) > 128;
-    return wide || isLong || !fillsTiles(problem, 3) ? chooseStrips(problem) : chooseBySequence(problem);
-  }
+  if (isStreamed(problem) && !hasSizeClasses(problem))
+    return chooseStreamed(problem);
   if (target == "sm_90a")
     return chooseHopper(problem);
   auto config = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool holdQ, bool oneBody) {

@@ -56,7 +56,8 @@ double ForwardBody::modifyScores(KvLoopOp loop, Index k0) {
   OpBuilder before(loop);
   for (ScoreModifierInterface modifier : problem.getModifiers()) {
     double within = modifier.smallBelow(factor);
-    auto op = ModifyOp::create(b, loc, s, origin, math.value(k0), within > 0 ? b.getF64FloatAttr(within) : FloatAttr());
+    auto some = [&](double number) { return number > 0 ? b.getF64FloatAttr(number) : FloatAttr(); };
+    auto op = ModifyOp::create(b, loc, s, origin, math.value(k0), some(within), some(modifier.smallBecomes(factor)));
     if (within > 0)
       writeScore(op.getSmall(), before, factor,
                  [&](ScoreScope &scope, Score score) { return modifier.emitSmallScore(scope, score); });

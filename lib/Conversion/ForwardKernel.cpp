@@ -84,9 +84,7 @@ private:
   }
 
   void findPackedTile() {
-    std::optional<Index> listed;
-    if (problem.getTiles())
-      listed = math.named(math.min(load(args["tile_count"], 0), this->slots(config.getQueries())), "listed");
+    std::optional<Index> listed = listedSlots(arg("total_q"), config.getQueries());
     Index block = findTile(listed ? std::optional(math.mul(*listed, gridHeads())) : std::nullopt);
     Index slots = listed ? *listed : math.named(this->slots(config.getQueries()), "slots"), &slot = tile;
     Order order = !growsWithRows() ? Order::Alike
@@ -96,7 +94,7 @@ private:
     h = math.named(firstHead(dealt.head), "h");
     slot = dealt.tile;
     if (listed)
-      slot = math.named(load(args["tiles_q"], slot), "slot");
+      slot = listedSlot(slot);
     Value offsets = args[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"];
     auto find = FindSequenceOp::create(b, loc, math.value(slot), args["cu_seqlens_q"], offsets, args["batch"],
                                        args["total_q"], config.getQueries());

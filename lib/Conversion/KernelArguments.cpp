@@ -5,7 +5,8 @@
 using namespace mlir;
 using namespace attn;
 
-KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes, bool lists) {
+KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes, bool lists,
+                                           bool slots) {
   KernelArguments arguments;
   Builder b(problem.getContext());
   std::vector<ProblemTensor> tensors = tensorsOf(problem);
@@ -13,10 +14,13 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr c
     llvm::erase_if(tensors, [](const ProblemTensor &tensor) { return tensor.role == ProblemTensor::Result; });
 
   arguments.addPointers(problem, tensors);
+  arguments.addBits(problem);
   if (config.isSplit())
     arguments.addPartial(problem);
   if (lists)
     arguments.addVisits(problem, {"visited_tiles", "visit_counts"});
+  if (slots)
+    arguments.addVisits(problem, {slotLists(false)[0].name, slotLists(false)[0].count});
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/lists);
   if (config.isSplit())
     arguments.add("splits", b.getI32Type());
@@ -54,6 +58,7 @@ KernelArguments KernelArguments::ofVisits(ProblemOp problem, ArrayRef<StringRef>
     return tensor.role != ProblemTensor::Array || tensor.element != ProblemTensor::Int32;
   });
   arguments.addPointers(problem, arrays);
+  arguments.addBits(problem);
   arguments.addVisits(problem, results);
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
   return arguments;
@@ -74,9 +79,13 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<String
       plain.push_back(std::move(tensor));
   }
   arguments.addPointers(problem, plain);
+  arguments.addBits(problem);
   for (const ProblemTensor &scratch : scratchOf(backward))
-    if (llvm::is_contained(names, scratch.name))
+    if (scratch.element == ProblemTensor::Float32 && llvm::is_contained(names, scratch.name))
       arguments.add(scratch.name, tile::PtrType::get(b.getContext(), b.getF32Type()));
+  for (SlotList list : slotLists(true))
+    if (llvm::is_contained(names, StringRef(list.name)))
+      arguments.addVisits(problem, {list.name, list.count});
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
   arguments.addStrides(problem, plain);
   for (StringRef name : boxed)
@@ -111,7 +120,7 @@ tile::KernelOp KernelArguments::makeKernel(OpBuilder &b, Location loc, StringRef
     types.push_back(type);
   }
   auto kernel = tile::KernelOp::create(b, loc, name, b.getArrayAttr(names), target, grid.packed, grid.keys,
-                                       grid.heads, grid.tiles, grid.cluster, config, IntegerAttr());
+                                       grid.heads, grid.tiles, grid.cluster, grid.longer, config, IntegerAttr());
   kernel.getBody().emplaceBlock().addArguments(types, SmallVector<Location>(types.size(), loc));
   return kernel;
 }
@@ -119,11 +128,35 @@ tile::KernelOp KernelArguments::makeKernel(OpBuilder &b, Location loc, StringRef
 void KernelArguments::addPointers(ProblemOp problem, ArrayRef<ProblemTensor> tensors) {
   Builder b(problem.getContext());
   for (const ProblemTensor &tensor : tensors) {
+    if (tensor.ownsEntries()) // kernels read what is made of them
+      continue;
     Type element = tensor.element == ProblemTensor::Data      ? problem.getDtype()
                    : tensor.element == ProblemTensor::Float32 ? Type(b.getF32Type())
                                                               : Type(b.getI32Type());
     add(tensor.name, tile::PtrType::get(problem.getContext(), element));
   }
+}
+
+void KernelArguments::addBits(ProblemOp problem) {
+  Type i32 = IntegerType::get(problem.getContext(), 32);
+  for (const MaskOperand &operand : distinctOperands(problem.getMask()))
+    if (operand.lists) {
+      add(bitsOf(operand), tile::PtrType::get(problem.getContext(), i32));
+      add(bitsOf(operand) + "_rows", i32);
+      add(bitsOf(operand) + "_words", i32);
+    }
+}
+
+KernelArguments KernelArguments::ofBlockMap(ProblemOp problem, const MaskOperand &lists) {
+  KernelArguments arguments;
+  Type i32 = IntegerType::get(problem.getContext(), 32), pointer = tile::PtrType::get(problem.getContext(), i32);
+  arguments.add(lists.name, pointer);
+  arguments.add(lists.lists->columns, pointer);
+  arguments.add(lists.lists->columns + "_entries", i32);
+  arguments.add(bitsOf(lists), pointer);
+  for (const std::string &size : {bitsOf(lists) + "_rows", bitsOf(lists) + "_words", std::string("batch"), std::string("blocks")})
+    arguments.add(size, i32);
+  return arguments;
 }
 
 void KernelArguments::addPartial(ProblemOp problem) {

@@ -19,6 +19,7 @@ struct KernelGrid {
   bool keys = false; ///< tiles are of keys, heads are kv heads
   mlir::IntegerAttr tiles;   ///< null but for kernels on strips
   mlir::IntegerAttr cluster; ///< null but for rows
+  mlir::DenseI64ArrayAttr longer; ///< null: for all sequences
 };
 
 /// Names and types, in order. Tensors: `q`, `k`, `v`, `o` (pointers to the
@@ -36,11 +37,16 @@ struct KernelGrid {
 /// instead of the problem's, and the number of `splits` (i32); the one that merges has
 /// these, the problem's results and q's sizes.
 struct KernelArguments {
-  /// `lists`: with those of the tiles to visit, and `total_kv` of packed keys.
-  static KernelArguments ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes, bool lists = false);
+  /// `lists`: with those of the tiles to visit, and `total_kv` of packed keys. `slots`: with the list of those it is for.
+  static KernelArguments ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes, bool lists = false,
+                                   bool slots = false);
   static KernelArguments ofMerge(ProblemOp problem);
-  /// Of kernels that find out which tiles to visit: all arrays, `results`, the sizes of both sides.
+  /// Of kernels that find out which tiles there are: all arrays, `results`, the sizes of both sides.
   static KernelArguments ofVisits(ProblemOp problem, llvm::ArrayRef<llvm::StringRef> results);
+  /// Of the kernel that makes bits of a block map: `<offsets>`, `<columns>`, `<columns>_entries`, `<offsets>_bits`,
+  /// `<offsets>_bits_rows`, `<offsets>_bits_words`, `batch`, the number of `blocks`. Kernels that ask for blocks have the bits
+  /// and their extents in place of the lists.
+  static KernelArguments ofBlockMap(ProblemOp problem, const MaskOperand &lists);
   /// Of a backward pass, a kernel that has these of its tensors, in the order of
   /// `tensorsOf` and `scratchOf`, with all arrays and the sizes of both sides. With `boxes`
   /// those that are only read are `<tensor>_map`s: of `rows(tensor)` rows.
@@ -58,6 +64,7 @@ struct KernelArguments {
 
 private:
   void addPointers(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors);
+  void addBits(ProblemOp problem);
   void addPartial(ProblemOp problem);
   void addVisits(ProblemOp problem, llvm::ArrayRef<llvm::StringRef> names);
   void addSizes(ProblemOp problem, bool keys, bool totalKeys = false);

@@ -288,7 +288,7 @@ private:
 
   /// What a sequence and head add to the entry.
   void addLine(Value to, ArrayRef<Index> places) {
-    if (isSink()) {
+    if (problem.isSinkArray(array)) {
       Value rows = tiledRows();
       Value sink = LoadOp::create(b, loc, b.getF32Type(), args[array.name], math.value(h), /*uniform=*/false);
       AddSinkTotalOp::create(b, loc, to, statisticsPointer(rows, firstTiledRow(), h, 0), pitchOf(rows), math.value(lenQ),
@@ -324,8 +324,6 @@ private:
       AddTotalOp::create(b, loc, to, at(sums, offset), math.value(count));
     }
   }
-
-  bool isSink() { return problem.getSinkArray() && problem.getSinkArray()->name == array.name; }
 };
 
 } // namespace
@@ -354,7 +352,7 @@ void attn::writeLearned(BackwardOp backward, StringRef target, int64_t arch) {
       return arguments.makeKernel(b, backward.getLoc(), freeSymbol(module, backward.getSymName() + "_" + gradient + suffix),
                                   generic, grid, config);
     };
-    bool sinks = problem.getSinkArray() && problem.getSinkArray()->name == array.name;
+    bool sinks = problem.isSinkArray(array);
     bool whole = array.has(ScoreOperand::Query) && array.has(ScoreOperand::Key);
     if (!sinks)
       LearnedKernel(problem,

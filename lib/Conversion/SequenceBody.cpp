@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SequenceBody.h"
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 #include <numeric>
 
 using namespace mlir;
@@ -27,6 +28,20 @@ SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, b
     dealt.tile = math.sub(math.sub(tiles, 1), dealt.tile);
   return dealt;
 }
+
+/// The list of slots that the kernel with these arguments has, or null.
+static const SlotList *findSlotList(const llvm::StringMap<Value> &args) {
+  return llvm::find_if(slotLists(true), [&](const SlotList &list) { return args.contains(list.name); });
+}
+
+std::optional<Index> SequenceBody::listedSlots(Index total, int64_t rows) {
+  const SlotList *list = findSlotList(args);
+  if (list == slotLists(true).end())
+    return std::nullopt;
+  return math.named(math.min(load(args[list->count], 0), numberOfSlots(total, rows)), "listed");
+}
+
+Index SequenceBody::listedSlot(Index at) { return math.named(load(args[findSlotList(args)->name], at), "slot"); }
 
 void SequenceBody::writeApart(Index rows, llvm::function_ref<void()> padding, llvm::function_ref<void()> computing) {
   auto pads = scf::IfOp::create(b, loc, math.value(math.le(rows, 0)));
@@ -59,8 +74,10 @@ void SequenceBody::findArrays() {
   // What belongs to this sequence and head; positions in it are 32 bits.
   llvm::StringMap<Value> arrays;
   for (const MaskOperand &array : distinctOperands(problem.getMask()))
-    if (array.shape != OperandShape::PerSequence)
+    if (array.hasPositions())
       arrays[array.name] = AdvanceOp::create(b, loc, args[array.name], startOf(array));
+    else if (array.lists)
+      arrays[array.name] = AdvanceOp::create(b, loc, args[bitsOf(array)], startOf(array));
   scope.load = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index position) {
     const MaskOperand &array = operands[operand];
     if (array.shape == OperandShape::PerSequence)
@@ -69,16 +86,37 @@ void SequenceBody::findArrays() {
     position = math.min(position, math.sub(length, 1)); // tiles reach over the end
     return Index(Value(LoadOp::create(b, loc, arrays.lookup(array.name), math.value(position), /*uniform=*/false)));
   };
+  scope.listed = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index row, Index column) {
+    std::string bits = bitsOf(operands[operand]);
+    return Cond::of(Value(ListedOp::create(b, loc, arrays.lookup(operands[operand].name), args[bits + "_rows"],
+                                           args[bits + "_words"], math.value(row), math.value(column))));
+  };
+  scope.listedIn = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Interval rows,
+                                                                           Interval columns) {
+    std::string bits = bitsOf(operands[operand]);
+    auto ask = [&](bool all) {
+      return Cond::of(Value(ListedInOp::create(b, loc, b.getI1Type(), arrays.lookup(operands[operand].name),
+                                               args[bits + "_rows"], args[bits + "_words"], math.value(rows.lo),
+                                               math.value(rows.hi), math.value(columns.lo), math.value(columns.hi), all)));
+    };
+    return TileTruth{ask(false), ask(true)};
+  };
 }
 
 Value SequenceBody::startOf(const MaskOperand &array) {
   bool perQuery = array.shape == OperandShape::PerQuery;
-  bool packed = (perQuery ? problem.getQLayout() : problem.getKLayout()).isPacked();
-  Value line = packed ? Value() : wide(batch), token = packed ? wide(perQuery ? firstQuery : firstKey) : Value();
+  bool packed = array.lists ? !array.lists->perSequence
+                            : (perQuery ? problem.getQLayout() : problem.getKLayout()).isPacked();
+  Value line = packed ? Value() : wide(batch);
+  Value token = packed && !array.lists ? wide(perQuery ? firstQuery : firstKey) : Value();
   if (array.heads != OperandHeads::shared) {
     bool perHead = array.heads == OperandHeads::per_head;
     Value head = wide(perHead ? h : kvHead);
     line = line ? add(mul(line, wide(int64_t(perHead ? problem.getHeads() : problem.getKvHeads()))), head) : head;
+  }
+  if (array.lists) {
+    std::string bits = bitsOf(array);
+    return line ? mul(mul(line, wide(arg(bits + "_rows"))), wide(arg(bits + "_words"))) : wide(int64_t(0));
   }
   if (!line)
     return token;

@@ -46,6 +46,11 @@ protected:
   };
   Deal deal(Index block, Index tiles, int64_t heads, bool packed, Order order);
 
+  /// Of `total` rows in tiles of `rows`, how many slots the list has that says which this kernel is for;
+  /// nothing without a list. And one of them.
+  std::optional<Index> listedSlots(Index total, int64_t rows);
+  Index listedSlot(Index at);
+
   /// What is written where the block's slot has rows to compute, and where it stands for padding.
   /// That comes first, and not as the other branch: the GPU compiler then loses track of what is
   /// uniform in the loops of this one.

@@ -19,8 +19,8 @@ namespace {
 
 class StreamingBackward : SequenceBody {
 public:
-  StreamingBackward(BackwardOp backward, KernelOp kernel)
-      : SequenceBody(backward.getProblemOp(), kernel), config(kernel.getConfig()), groups(kernel.getHeads()),
+  StreamingBackward(BackwardOp backward, KernelOp kernel, std::optional<ShortLimit> limit)
+      : SequenceBody(backward.getProblemOp(), kernel), limit(limit), config(kernel.getConfig()), groups(kernel.getHeads()),
         kvHeads(kvHeadsOf(problem, config)), group(problem.getHeads() / problem.getKvHeads()),
         lanes(config.getBySequence() ? 32 : config.getLanes()) {}
 
@@ -35,6 +35,23 @@ public:
       firstQuery = math.named(load(offsetsOf("q", problem.getQLayout()), batch), "first");
     findArrays();
     findKeys();
+    if (limit)
+      isShort = limit->holds(math, lenQ, scope.lenK);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      if (isShort) { // others are other kernels'
+        auto streamed = scf::IfOp::create(b, loc, math.value(*isShort));
+        b.setInsertionPoint(streamed.thenBlock(), streamed.thenBlock()->begin());
+      }
+      compute();
+    }
+    storePadding("q", problem.getQLayout(), firstQuery, lenQ, {{"dq", problem.getDimQk()}}, h, group * kvHeads);
+    storePadding("kv", problem.getKLayout(), firstKey, scope.lenK,
+                 {{"dk", problem.getDimQk()}, {"dv", problem.getDimV()}}, kvHead, kvHeads);
+  }
+
+private:
+  void compute() {
     // By what is expected, one tile or one strip has all rows.
     bool tile = config.getBySequence();
     if (!tile && !(group == 1 && problem.expectedQueries().value_or(1) <= config.getQTile())) {
@@ -53,12 +70,8 @@ public:
         eachKvHead([&] { computeInTwo(); });
       }
     }
-    storePadding("q", problem.getQLayout(), firstQuery, lenQ, {{"dq", problem.getDimQk()}}, h, group * kvHeads);
-    storePadding("kv", problem.getKLayout(), firstKey, scope.lenK,
-                 {{"dk", problem.getDimQk()}, {"dv", problem.getDimV()}}, kvHead, kvHeads);
   }
 
-private:
   //===------------------------------------------------------------------===//
   // Who am I
   //===------------------------------------------------------------------===//
@@ -408,7 +421,8 @@ private:
     auto all = [&] {
       if (layout.getPadded()) {
         Index behind = load(offsets, math.min(math.add(batch, 1), arg("batch")));
-        pad(math.add(first, length), behind, 1);
+        Index own = math.add(first, length);
+        pad(own, isShort ? math.select(*isShort, behind, own) : behind, 1);
         pad(batch, math.named(load(offsets, 0), "begin_all"), sequences);
       }
       pad(math.add(load(offsets, arg("batch")), batch), arg(("total_" + side).str()), sequences);
@@ -421,6 +435,8 @@ private:
     });
   }
 
+  std::optional<ShortLimit> limit; ///< none: of all sequences
+  std::optional<Cond> isShort;     ///< the sequence; none: all are this kernel's
   ConfigAttr config;
   int64_t groups; ///< of kv heads, one a warp or block
   int64_t kvHeads; ///< side by side in a tile
@@ -432,7 +448,8 @@ private:
 
 } // namespace
 
-void attn::writeStreamingBackward(BackwardOp backward, StringRef target, ConfigAttr config) {
+void attn::writeStreamingBackward(BackwardOp backward, StringRef name, StringRef target, ConfigAttr config,
+                                  std::optional<ShortLimit> limit) {
   ProblemOp problem = backward.getProblemOp();
   OpBuilder b(backward);
   SmallVector<StringRef> tensors = {"q", "k", "v", "lse", "do", "dq", "dk", "dv", "statistics"};
@@ -444,7 +461,6 @@ void attn::writeStreamingBackward(BackwardOp backward, StringRef target, ConfigA
   grid.heads = llvm::divideCeil(int64_t(problem.getKvHeads()), slots);
   grid.tiles = b.getI64IntegerAttr(1);
   auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/false, [](StringRef) { return 0; });
-  KernelOp kernel = arguments.makeKernel(b, backward.getLoc(), backward.getSymName(), target, grid, config);
-  StreamingBackward(backward, kernel).build();
-  backward.erase();
+  KernelOp kernel = arguments.makeKernel(b, backward.getLoc(), name, target, grid, config);
+  StreamingBackward(backward, kernel, limit).build();
 }

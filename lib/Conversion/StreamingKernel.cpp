@@ -36,8 +36,8 @@ namespace {
 
 class StreamingKernel : ForwardBody {
 public:
-  StreamingKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config)
-      : ForwardBody(problem, kernel, config), groups(kernel.getHeads()), tiles(*kernel.getTiles()),
+  StreamingKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config, std::optional<ShortLimit> limit)
+      : ForwardBody(problem, kernel, config), limit(limit), groups(kernel.getHeads()), tiles(*kernel.getTiles()),
         kvHeads(kvHeadsOf(problem, config)) {}
 
   void build() {
@@ -52,8 +52,10 @@ public:
     findRows();
     findArrays();
     keys = keyPointer("k"), values = keyPointer("v");
-    Index step = tiles * config.getQueries();
-    auto turns = scf::ForOp::create(b, loc, math.value(math.mul(tile, config.getQueries())), math.value(extent),
+    Index step = tiles * config.getQueries(), end = extent;
+    if (limit) // others are another kernel's
+      end = math.named(math.select(limit->holds(math, lenQ, scope.lenK), extent, 0), "end");
+    auto turns = scf::ForOp::create(b, loc, math.value(math.mul(tile, config.getQueries())), math.value(end),
                                     math.value(step));
     turns.getInductionVar().setLoc(NameLoc::get(b.getStringAttr("q0"), loc));
     {
@@ -223,6 +225,7 @@ private:
     pad(math.named(load(offsets, arg("batch")), "end_all"), arg("total_q"));
   }
 
+  std::optional<ShortLimit> limit; ///< none: of all sequences
   int64_t groups; ///< of heads, one a warp or block
   int64_t tiles;  ///< warps or blocks that share the rows of a sequence
   int64_t kvHeads; ///< side by side in a tile
@@ -238,6 +241,6 @@ private:
 
 } // namespace
 
-void attn::writeStreaming(ProblemOp problem, KernelOp kernel, ConfigAttr config) {
-  StreamingKernel(problem, kernel, config).build();
+void attn::writeStreaming(ProblemOp problem, KernelOp kernel, ConfigAttr config, std::optional<ShortLimit> limit) {
+  StreamingKernel(problem, kernel, config, limit).build();
 }

@@ -3,6 +3,7 @@
 #define ATTN_LIB_CONVERSION_STREAMINGKERNEL_H
 
 #include "KernelArguments.h"
+#include "SizeClasses.h"
 
 namespace attn {
 
@@ -13,11 +14,14 @@ int64_t kvHeadsOf(ProblemOp problem, tile::ConfigAttr config);
 KernelGrid streamingGrid(ProblemOp problem, tile::ConfigAttr config);
 
 /// Writes the body of `kernel`, which has that grid: the program of one warp, for the
-/// query rows of a few heads of one sequence, or that of one block, for a tile of them.
-void writeStreaming(ProblemOp problem, tile::KernelOp kernel, tile::ConfigAttr config);
+/// query rows of a few heads of one sequence, or that of one block, for a tile of them. With a
+/// limit, of the sequences within it, and of the padding that belongs to none.
+void writeStreaming(ProblemOp problem, tile::KernelOp kernel, tile::ConfigAttr config,
+                    std::optional<ShortLimit> limit = std::nullopt);
 
 /// The same of a backward pass: all rows and keys of a sequence, one kernel for all gradients.
-void writeStreamingBackward(BackwardOp backward, llvm::StringRef target, tile::ConfigAttr config);
+void writeStreamingBackward(BackwardOp backward, llvm::StringRef name, llvm::StringRef target, tile::ConfigAttr config,
+                            std::optional<ShortLimit> limit = std::nullopt);
 
 } // namespace attn
 

@@ -152,6 +152,38 @@ static Tensor maskArray(ProblemOp problem, llvm::StringRef name, llvm::ArrayRef<
   });
 }
 
+/// Of block maps of which there is neither array: lists of about a quarter of the blocks, in any order, some twice.
+static llvm::Error addMissingBlocks(const std::vector<ProblemTensor> &list, const FixedSizes &fixed, Sizes &made,
+                                    std::mt19937_64 &rng, Tensors &tensors) {
+  for (const ProblemTensor &spec : list) {
+    if (!spec.lists)
+      continue;
+    const BlockLists &lists = *spec.lists->lists;
+    bool given = tensors.count(spec.name);
+    if (given != bool(tensors.count(lists.columns)))
+      return llvm::createStringError("expected both `" + spec.name + "` and `" + lists.columns +
+                                     "` or none of them, got: `" + (given ? spec.name : lists.columns) + "`");
+    if (!given) {
+      // Of packed sequences, rows enough for one that has all tokens.
+      const int64_t rows = llvm::divideCeil(made.rowsQ, lists.q), blocks = llvm::divideCeil(made.rowsKv, lists.kv);
+      made.entries[spec.name] = rows + 1;
+      std::vector<int64_t> columns;
+      tensors[spec.name] = intTensor(spec.shape(fixed, made), [&](int64_t at) {
+        if (at % (rows + 1) > 0)
+          for (int64_t block = 0; block < blocks; ++block)
+            for (int64_t times = rng() % 4 ? 0 : 1 + rng() % 2; times > 0; --times)
+              columns.insert(columns.end() - std::min<int64_t>(columns.size(), rng() % 2), block);
+        return int64_t(columns.size());
+      });
+      tensors[lists.columns] = intTensor({int64_t(columns.size())}, [&](int64_t i) { return columns[i]; });
+    }
+    for (const std::string &name : {spec.name, lists.columns})
+      if (llvm::ArrayRef<int64_t> shape = tensors[name].shape(); !shape.empty())
+        made.entries[name] = shape.back();
+  }
+  return llvm::Error::success();
+}
+
 /// o and lse that follow from the other tensors, rounded as a kernel leaves them; NaN in padding.
 static llvm::Error addForwardResults(ProblemOp problem, Tensors &tensors) {
   Tensors inputs;
@@ -220,6 +252,8 @@ llvm::Expected<Sizes> reference::addMissingArrays(Computation computation, Input
   }
   if (problem.getTiles())
     addMissingTiles(problem, made, rng, tensors);
+  if (llvm::Error error = addMissingBlocks(list, FixedSizes::of(computation), made, rng, tensors))
+    return error;
   for (auto [i, spec] : llvm::enumerate(list)) {
     if (spec.role != ProblemTensor::Array || tensors.count(spec.name))
       continue;

@@ -7,8 +7,10 @@ using namespace attn::reference;
 Sequences::Sequences(ProblemOp problem, const Tensors &inputs, const Sizes &sizes)
     : packedQ(problem.getQLayout().isPacked()), packedKv(problem.getKLayout().isPacked()), heads(problem.getHeads()),
       kvHeads(problem.getKvHeads()) {
-  for (const MaskOperand &operand : problem.getMask().operands())
+  for (const MaskOperand &operand : problem.getMask().operands()) {
     arrays.emplace_back(&inputs.find(operand.name)->second, operand);
+    maps.push_back(operand.lists ? mapOf(operand, inputs, sizes.rowsKv) : BlockMap());
+  }
   for (int64_t b = 0; b < sizes.batch; ++b) {
     queries.push_back(spanOf("q", problem.getQLayout(), sizes.rowsQ, b, inputs));
     keys.push_back(spanOf("kv", problem.getKLayout(), sizes.rowsKv, b, inputs));
@@ -40,6 +42,32 @@ int64_t Sequences::load(unsigned operand, int64_t position, int64_t sequence, in
   return array->data<int32_t>()[array->offset(index)];
 }
 
+Sequences::BlockMap Sequences::mapOf(const MaskOperand &operand, const Tensors &inputs, int64_t rowsKv) {
+  const Tensor &offsets = inputs.find(operand.name)->second;
+  const Tensor &columns = inputs.find(operand.lists->columns)->second;
+  BlockMap map;
+  const int64_t entries = offsets.shape().back();
+  map.rows = entries - 1, map.columns = llvm::divideCeil(rowsKv, operand.lists->kv);
+  map.listed.resize(offsets.numElements() / entries * map.rows * map.columns, false);
+  for (int64_t row = 0, rows = offsets.numElements() / entries * map.rows; row < rows; ++row) {
+    int64_t at = row / map.rows * entries + row % map.rows;
+    for (int32_t i = offsets.data<int32_t>()[at]; i < offsets.data<int32_t>()[at + 1]; ++i)
+      map.listed[row * map.columns + columns.data<int32_t>()[i]] = true;
+  }
+  return map;
+}
+
+bool Sequences::listed(unsigned operand, int64_t row, int64_t column, int64_t sequence, int64_t head) const {
+  const MaskOperand &spec = arrays[operand].second;
+  const BlockMap &map = maps[operand];
+  if (row >= map.rows)
+    return false;
+  int64_t line = spec.lists->perSequence ? sequence : 0;
+  if (spec.heads != OperandHeads::shared)
+    line = spec.heads == OperandHeads::per_head ? line * heads + head : line * kvHeads + head / (heads / kvHeads);
+  return map.listed[(line * map.rows + row) * map.columns + column];
+}
+
 MaskPoint Sequences::point(int64_t sequence, int64_t head) const {
   MaskPoint point;
   point.lenQ = queries[sequence].length;
@@ -49,6 +77,9 @@ MaskPoint Sequences::point(int64_t sequence, int64_t head) const {
   point.heads = heads;
   point.load = [this, sequence, head](unsigned operand, int64_t position) {
     return load(operand, position, sequence, head);
+  };
+  point.listed = [this, sequence, head](unsigned operand, int64_t row, int64_t column) {
+    return listed(operand, row, column, sequence, head);
   };
   return point;
 }
@@ -75,6 +106,19 @@ MaskScope Sequences::scope(int64_t sequence, int64_t head) const {
         least = std::min(least, entry), largest = std::max(largest, entry);
     }
     return EntryRange{Index::runtime(least), Index::runtime(largest), Cond::runtime(whole)};
+  };
+  scope.listed = [this, sequence, head](unsigned operand, Index row, Index column) {
+    return Cond::runtime(listed(operand, row.getNumber(), column.getNumber(), sequence, head));
+  };
+  scope.listedIn = [this, sequence, head](unsigned operand, Interval rows, Interval columns) {
+    bool some = false, all = true;
+    for (int64_t row = rows.lo.getNumber(); row < rows.hi.getNumber(); ++row)
+      for (int64_t column = columns.lo.getNumber(); column < columns.hi.getNumber(); ++column)
+        if (listed(operand, row, column, sequence, head))
+          some = true;
+        else
+          all = false;
+    return TileTruth{Cond::runtime(some), Cond::runtime(all)};
   };
   return scope;
 }

@@ -16,11 +16,11 @@ static llvm::Error error(const Twine &what) { return llvm::createStringError(llv
 /// `[batch, 128, 16, 64]`: numbers where they are known, else names.
 static std::string expectedText(ProblemOp problem, const ProblemTensor &tensor, const Sizes &sizes) {
   auto text = [&](Axis axis) -> std::string {
-    if (axis == Axis::Table)
-      return std::to_string(tensor.entries);
     if (axis == Axis::Lead || axis == Axis::LeadEnd)
       return "...";
-    if (int64_t extent = extentOf(axis, FixedSizes::of(problem), sizes); extent >= 0)
+    if (axis == Axis::Entries || axis == Axis::EntriesPlusOne)
+      return axis == Axis::Entries ? "entries" : "rows of blocks + 1";
+    if (int64_t extent = tensor.extentOf(axis, FixedSizes::of(problem), sizes); extent >= 0)
       return std::to_string(extent);
     if (axis == Axis::Batch || axis == Axis::BatchPlusOne)
       return axis == Axis::Batch ? "batch" : "batch + 1";
@@ -88,6 +88,11 @@ llvm::Error attn::reference::checkArrays(Computation computation, const Sizes &s
                                            bool(computation.backward)))
       return failure;
   }
+  for (const ProblemTensor &tensor : tensorsOf(computation))
+    if (tensor.lists)
+      if (llvm::Error failure = checkBlocks(*tensor.lists, array(tensor.name), array(tensor.lists->lists->columns),
+                                            sizes.entries.at(tensor.name), sizes.rowsKv))
+        return failure;
   return llvm::Error::success();
 }
 

@@ -51,6 +51,8 @@ std::optional<rt::Artifact> attn::toArtifact(KernelOp kernel) {
                    kernel.getKeys(),
                    int(kernel.getTiles().value_or(0)),
                    config.hasStrips() ? int(config.getWarps()) : 1};
+  if (auto longer = kernel.getLonger())
+    artifact.grid.longerQ = (*longer)[0], artifact.grid.longerKv = (*longer)[1];
   std::string text;
   llvm::raw_string_ostream(text) << config;
   artifact.notes.emplace_back("tile.config", text);

@@ -149,6 +149,8 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       .Case([&](SlotIndexOp s) {
         return Spelled("attn::slot_index<" + std::to_string(s.getLanes()) + ">()", P::Primary);
       })
+      .Case<ListedOp>([&](auto) { return call("attn::listed"); })
+      .Case([&](ListedInOp l) { return call(l.getAll() ? "attn::all_listed" : "attn::any_listed"); })
       .Case<BlockIndexOp>([&](auto) { return Spelled("attn::block_index()", P::Primary); })
       .Case([&](LoadOp l) {
         std::string element = expr(l.getArray(), P::Primary) + "[" + expr(l.getIndex()) + "]";

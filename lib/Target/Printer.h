@@ -91,6 +91,7 @@ private:
   // Visits.
   void print(tile::EntryRangeOp op);
   void print(tile::SelectTilesOp op);
+  void print(tile::MarkBlocksOp op);
   // Segments.
   void print(tile::TokensOp op);
   void print(tile::RowIndexOp op);
@@ -101,6 +102,7 @@ private:
   void print(tile::WriteSegmentsOp op);
   void print(tile::PairSegmentsOp op);
   void print(tile::ListTilesOp op);
+  void print(tile::ListSlotsOp op);
   void printCall(llvm::StringRef verb, mlir::ValueRange operands, llvm::StringRef end);
   void printNumbers(mlir::Block &body, llvm::ArrayRef<const char *> arguments, llvm::StringRef open,
                     llvm::StringRef close);
@@ -109,7 +111,7 @@ private:
   /// A region over a pair (a mask's test), a score or a head (a sink's) as a C++ lambda; `end` starts with its `}`.
   void printLambda(mlir::Block &body, llvm::StringRef end, bool turned = false);
   /// The tail of a verb that modifies scores: the place, the bound if there is one, and its lambdas.
-  void printModifier(mlir::ValueRange at, std::optional<llvm::APFloat> within, mlir::Region &small, mlir::Region &body);
+  void printModifier(mlir::ValueRange at, llvm::StringRef small, mlir::Region &smallBody, mlir::Region &body);
   /// Products run on past their op: how many later ones may, once this wait is over?
   void printProductWait(tile::WaitOp op);
   static std::string literal(double value);

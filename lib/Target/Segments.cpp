@@ -74,3 +74,8 @@ void Printer::print(ListTilesOp op) {
   printCall("list_tiles<" + std::to_string(op.getQTile()) + ">", op.getOperands(), "");
   printNumbers(op.getBody().front(), {"len_q", "len_kv"}, "", "");
 }
+
+void Printer::print(ListSlotsOp op) {
+  printCall("list_slots<" + std::to_string(op.getRows()) + ">", op.getOperands(), "");
+  printNumbers(op.getBody().front(), {"b"}, "", "");
+}

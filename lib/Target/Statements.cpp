@@ -29,7 +29,8 @@ void Printer::printBlock(Block &block) {
   for (Operation &op : block)
     printOp(&op);
   indent -= 2;
-  if (!isa<ModifyOp, WeighOp, KeepOp, AddSinkOp, RepairOp, ProbabilitiesOp, SelectTilesOp>(block.getParentOp())) // its result is yet to be printed
+  if (!isa<ModifyOp, WeighOp, KeepOp, AddSinkOp, RepairOp, ProbabilitiesOp, SelectTilesOp, ListSlotsOp>(
+          block.getParentOp())) // its result is yet to be printed
     names.close(mark);
 }
 
@@ -57,7 +58,8 @@ void Printer::printOp(Operation *op) {
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, ShareOp, MmaTnOp, AddSumOp,
             LoadSumOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
-            PairSegmentsOp, ListTilesOp, EntryRangeOp, SelectTilesOp, scf::ForOp, scf::IfOp>([&](auto o) { print(o); })
+            PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, SelectTilesOp, MarkBlocksOp, scf::ForOp, scf::IfOp>(
+            [&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
       .Case([&](SyncWarpOp) { line() << "attn::sync_warp();\n"; })
       .Case([&](SumGradsOp o) {
@@ -89,16 +91,14 @@ void Printer::printOp(Operation *op) {
       })
       .Case([&](EndSumsOp) { line() << "attn::end_sums();\n"; })
       .Case([&](SetOp o) { printCall("set", o.getOperands(), ");\n"); })
-      .Case([&](AccumulateOp o) { printCall("accumulate", o.getOperands(), ");\n"); })
-      .Case([&](StoreRowSumsOp o) { printCall("store_row_sums", o.getOperands(), ");\n"); })
-      .Case([&](StoreBlockOp o) { printCall("store_block", o.getOperands(), ");\n"); })
-      .Case([&](StoreDiagonalsOp o) { printCall("store_diagonals", o.getOperands(), ");\n"); })
-      .Case([&](ClearEntryOp o) { printCall("clear_entry", o->getOperands(), ");\n"); })
-      .Case([&](AddTotalOp o) { printCall("add_total", o.getOperands(), ");\n"); })
-      .Case([&](AddSinkTotalOp o) { printCall("add_sink_total", o.getOperands(), ");\n"); })
+      .Case<AccumulateOp, StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp, ClearEntryOp, AddTotalOp, AddSinkTotalOp>(
+          [&](Operation *o) { printCall(o->getName().stripDialect(), o->getOperands(), ");\n"); })
       .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
       .Case([&](TakeTurnOp) { line() << "attn::take_turn();\n"; })
       .Case([&](PassTurnOp) { line() << "attn::pass_turn();\n"; })
+      .Case([&](ReleaseEarlyOp o) {
+        line() << "attn::release_early(" << name(o.getRing()) << ", " << expr(o.getMore()) << ");\n";
+      })
       .Case([&](ReleaseOp o) { line() << "attn::release(" << name(o.getRing()) << ");\n"; })
       .Case([&](RescaleOp o) { line() << "attn::rescale(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n"; })
       .Case([&](ScaleOp o) {
@@ -243,14 +243,15 @@ void Printer::print(MmaQkOp op) {
 
 void Printer::print(ModifyOp op) {
   line() << "attn::modify(" << names.of(op.getS());
-  printModifier({op.getQ0(), op.getK0()}, op.getWithin(), op.getSmall(), op.getBody());
+  printModifier({op.getQ0(), op.getK0()}, op.getWithin() ? literal(op.getWithin()->convertToDouble()) : "", op.getSmall(),
+                op.getBody());
 }
 
-void Printer::printModifier(ValueRange at, std::optional<APFloat> within, Region &small, Region &body) {
+void Printer::printModifier(ValueRange at, StringRef small, Region &smallBody, Region &body) {
   os << ", " << expr(at[0]) << ", " << expr(at[1]) << ", ";
-  if (within) {
-    os << literal(within->convertToDouble()) << ", ";
-    printLambda(small.front(), "}, ");
+  if (!small.empty()) {
+    os << small << ", ";
+    printLambda(smallBody.front(), "}, ");
   }
   printLambda(body.front(), "});\n");
 }
@@ -326,10 +327,15 @@ void Printer::print(WeighOp op) {
   scale = op.getScale().convertToDouble();
   line() << "attn::weigh(" << names.of(op.getP()) << ", " << names.of(op.getS()) << ", " << names.of(op.getRow())
          << ", " << base2(scale);
+  std::string small;
+  if (op.getBecomes())
+    small = "attn::SmallTo{" + base2(op.getBecomes()->convertToDouble()) + "}";
+  else if (op.getWithin())
+    small = literal(op.getWithin()->convertToDouble());
   if (op.getModify().empty())
     os << ");\n";
   else
-    printModifier(op.getAt(), op.getWithin(), op.getSmall(), op.getModify());
+    printModifier(op.getAt(), small, op.getSmall(), op.getModify());
 }
 
 void Printer::print(MmaPvOp op) {
@@ -410,7 +416,10 @@ static bool isSummedInto(Value pointer) {
 static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
   if (kernel.hasRows())
     return !llvm::all_of(arg.getUsers(), [](Operation *user) { return isa<TokensOp>(user); });
-  if (llvm::any_of(arg.getUsers(), llvm::IsaPred<SetOp, SelectTilesOp>) || isSummedInto(arg))
+  auto writes = [](OpOperand &use) {
+    return isa<SetOp, SelectTilesOp, MarkBlocksOp>(use.getOwner()) && use.getOperandNumber() == 0;
+  };
+  if (llvm::any_of(arg.getUses(), writes) || isSummedInto(arg))
     return true;
   bool backward = kernel.getArg("statistics") || kernel.getArg("dq_sum"); // reads what a forward pass left
   if (backward && name == "statistics") // of several kernels only the first writes it; one that streams leaves delta there

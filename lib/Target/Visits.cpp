@@ -28,3 +28,9 @@ void Printer::print(SelectTilesOp op) {
   line() << "const auto [" << names.of(op.getFull()) << ", " << names.of(op.getPartial()) << "] = " << call;
   printNumbers(op.getBody().front(), {"tile"}, "attn::TileTruth{", "}");
 }
+
+void Printer::print(MarkBlocksOp op) {
+  line() << "attn::mark_blocks(";
+  llvm::interleaveComma(op.getOperands(), os, [&](Value value) { os << expr(value); });
+  os << ");\n";
+}

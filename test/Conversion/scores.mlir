@@ -12,7 +12,7 @@
 // CHECK-LABEL: tile.kernel @capped
 // CHECK: %[[C:.*]] = arith.constant 2.500000e-03 : f32
 // CHECK: tile.wait %{{.*}} : !tile.token<product>
-// CHECK-NEXT: tile.modify %s at(%q0, %k0) : {{.*}} within 1.600000e+02 {
+// CHECK-NEXT: tile.modify %s at(%q0, %k0) : {{.*}} within 1.600000e+02 becomes 18.997448{{[0-9]*}} {
 // CHECK-NEXT: ^bb0(%score: f32, %q_{{.*}}: i32, %k_{{.*}}: i32, %base: i32, %ahead: f32):
 // CHECK-NEXT: %beyond = math.fma %score, %score, %{{.*}} : f32
 // CHECK-NEXT: %[[INNER:.*]] = math.fma %{{.*}}, %beyond, %{{.*}} : f32
@@ -113,7 +113,7 @@ attn.problem @packed mask(#attn.causal) layout(thd) heads(8) dims(64) dtype(bf16
 // CHECK: tile.modify
 // CHECK-NOT: math.tanh
 // CHECK: math.fma %ahead
-// CHECK: tile.modify {{.*}} within 6.3984375 {
+// CHECK: tile.modify {{.*}} within 6.3984375 becomes {{.*}} {
 // CHECK-NOT: math.fma %ahead
 // CHECK: math.tanh
 // CHECK-NOT: tile.modify
@@ -150,7 +150,7 @@ attn.problem @negative mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(b
 // CHECK: tile.softmax_step %s, %row, %acc scale 1.000000e+00
 attn.problem @zero mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(0.0) score([#attn.alibi])
 // CHECK-LABEL: tile.kernel @large
-// CHECK: tile.modify {{.*}} within 3.9052963256835938E-4 {
+// CHECK: tile.modify {{.*}} within 3.9052963256835938E-4 becomes {{.*}} {
 // CHECK-NEXT: ^bb0
 // CHECK-NEXT: %beyond = math.fma %score, %score, %{{.*}} : f32
 attn.problem @large mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(1024.0) score([#attn.softcap<1.0>])

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Short sequences: attnc beside a copy, cuDNN, FlashAttention-2 and torch.compile in one run, the same timer for all.
 
-  bench_short.py BUILD [--out FILE.jsonl] [--commit HASH] [--filter TEXT] [--rounds N] [--crossover] [--no-peers] [--backward]
+  bench_short.py BUILD [--out FILE.jsonl] [--commit HASH] [--filter TEXT] [--rounds N] [--crossover] [--mixed] [--no-peers]
+                 [--backward]
 
 One JSON line a case and peer. Bytes are those that have to move: q, k, v and o of all rows once, and LSE; `of_copy` is
 their rate over that of a copy of 2 GB (read and written) in the same run. A sample is one launch between two events,
 `fwd_ms` the median, `fwd_ms_min` the least; `graph` replays the launch. L2 is flushed before each sample where the
 bytes of a case are fewer than 200 MB. Peers get padded [b, h, s, d] tensors, which is what they do best; with
---crossover there are none, but the schedule that is not chosen by itself. With --backward the gradients are timed: q, k,
+--crossover there are none, but the schedule that is not chosen by itself; with --mixed batches of short and long
+sequences, by what is `typical` (two kernels share them out), by bounds (all streamed) and without either (none). With --backward the gradients are timed: q, k,
 v, do and LSE are read and dq, dk and dv written once each; peers' are torch.autograd.grad of their forward pass."""
 import contextlib
 import json
@@ -26,6 +28,7 @@ from bench import parser
 
 parser.add_argument("--rounds", type=int, default=50)
 parser.add_argument("--crossover", action="store_true")
+parser.add_argument("--mixed", action="store_true")
 parser.add_argument("--no-peers", action="store_true")
 parser.add_argument("--backward", action="store_true")
 args, library = bench.begin()
@@ -58,19 +61,21 @@ def prefix_sums(lengths):
 
 
 class Case:
-    def __init__(self, name, heads, dim, lengths_q, lengths_kv, kv_heads=None, mask="#attn.full", bounds=None):
+    def __init__(self, name, heads, dim, lengths_q, lengths_kv, kv_heads=None, mask="#attn.full", bounds=None, typical=None):
         self.name, self.heads, self.dim, self.mask = name, heads, dim, mask
         self.kv_heads = kv_heads or heads
         self.lengths_q, self.lengths_kv = torch.as_tensor(lengths_q), torch.as_tensor(lengths_kv)
         self.bounds = bounds or (int(self.lengths_q.max()), int(self.lengths_kv.max()))
+        self.typical = typical
         self.tokens_q, self.tokens_kv = int(self.lengths_q.sum()), int(self.lengths_kv.sum())
         rows_q, rows_kv = self.tokens_q * heads, self.tokens_kv * self.kv_heads
         self.bytes = 2 * dim * (3 * rows_q + 4 * rows_kv if args.backward else 2 * (rows_q + rows_kv)) + 4 * rows_q
         self.uniform = len(set(self.lengths_q.tolist())) == len(set(self.lengths_kv.tolist())) == 1
 
-    def text(self, hint=True, config="", backward=False):
+    def text(self, hint="bounds", config="", backward=False):
+        lengths = self.typical or self.bounds
         return (f"attn.problem @bench mask({self.mask}) layout(thd) heads({self.heads}, {self.kv_heads}) "
-                f"dims({self.dim}) dtype(bf16)" + (" bounds({}, {})".format(*self.bounds) if hint else "") +
+                f"dims({self.dim}) dtype(bf16)" + (" {}({}, {})".format(hint, *lengths) if hint else "") +
                 (f" config({config})" if config and not backward else "") +
                 ("\nattn.backward @grads of(@bench)" if backward else "") +
                 (f" config({config})" if config and backward else ""))
@@ -136,7 +141,7 @@ def ours(case, tensors, copy, flush, peer="attnc", **choice):
     launch()
     torch.cuda.synchronize()
     run(case, peer, launch, copy, flush, error_of_2=round(error_of(case, tensors), 3))
-    if args.crossover:
+    if args.crossover or args.mixed:
         return None
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -216,6 +221,24 @@ def crossover_cases():
         yield Case(f"d128 b{b} h16 self {s}", 16, 128, s * ones, s * ones)
 
 
+def mixed_cases():
+    """Short ones of the length that is typical, and some long ones among them."""
+    def case(name, short_q, short_kv, shorts, longs, typical=None, mask="#attn.full"):
+        lengths = [torch.tensor([s] * shorts + longs, dtype=torch.int64) for s in (short_q, short_kv)]
+        order = torch.randperm(len(lengths[0]), generator=torch.Generator().manual_seed(1))
+        typical = typical or (short_q, short_kv)
+        return Case(name, 16, 128, lengths[0][order], lengths[1][order], mask=mask, bounds=typical, typical=typical)
+    yield case("30720 of 1x16", 1, 16, 30720, [])
+    yield case("2000 of 1x16", 1, 16, 2000, [])
+    yield case("16384 of 16", 16, 16, 16384, [])
+    yield case("16384 of 4", 4, 4, 16384, [])
+    yield case("16000 of 16, 8 of 2048", 16, 16, 16000, [2048] * 8)
+    yield case("16000 of 16, 64 of 512 causal", 16, 16, 16000, [512] * 64, mask="#attn.causal")
+    yield case("4000 of 4, 1000 of 48", 4, 4, 4000, [48] * 1000)
+    yield case("10 of 1638, typical 16", 16, 16, 0, [1638] * 10, (16, 16))
+    yield case("200 of 80, typical 16", 16, 16, 0, [80] * 200, (16, 16))
+
+
 def main():
     began = time.perf_counter()
     x = torch.empty(1 << 30, dtype=torch.int8, device="cuda")
@@ -226,7 +249,7 @@ def main():
          copy_gb_s=round(copy))
     del x, y
     scratch = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
-    for case in crossover_cases() if args.crossover else small_cases():
+    for case in crossover_cases() if args.crossover else mixed_cases() if args.mixed else small_cases():
         if args.filter not in case.name:
             continue
         flush = scratch if case.bytes < 200e6 else None
@@ -235,9 +258,12 @@ def main():
         if args.crossover:
             rows = 1 if args.backward else min(4, case.bounds[0])
             ours(case, tensors, copy, flush, "strips", config=STRIPS.format(rows, 1 if args.backward else 4, 12 - 2 * rows))
-            ours(case, tensors, copy, flush, "tiles", hint=False)
+            ours(case, tensors, copy, flush, "tiles", hint="")
+        if args.mixed:
+            ours(case, tensors, copy, flush, "by class", hint="typical")
+            ours(case, tensors, copy, flush, "tiles", hint="")
         del tensors
-        if not args.crossover and not args.no_peers and case.uniform and len(case.lengths_q) > 1000:
+        if not args.crossover and not args.mixed and not args.no_peers and case.uniform and len(case.lengths_q) > 1000:
             peers(case, copy, flush)
         torch.cuda.empty_cache()
     emit(peer="end", s=round(time.perf_counter() - began, 1))

@@ -266,6 +266,44 @@ static std::string arrayMask(Random &random, int kind, const std::string &mask, 
   return arrayExpression(random, random.between(1, 3), heads);
 }
 
+// Block maps, likewise: with those of all the others.
+static constexpr uint64_t firstMapSeed = 3'000'000'000; // attn-fuzz --seed=3000
+
+static constexpr int mapKinds = 7;
+static const char *const mapNames[mapKinds] = {"map",      "map, causal", "and map",  "or map",
+                                               "diff map", "not map",     "map heads"};
+
+static std::string mapLeaf(Random &random) {
+  int64_t index = random.between(0, 3);
+  const char *lines[] = {"", ", per_sequence", ", per_sequence, per_head", ", per_kv_head"};
+  auto size = [&] { return random.pick<int64_t>({16, 32, 64, 64, 128, 128, 256, random.between(1, 300)}); };
+  std::string q = std::to_string(size()), kv = std::to_string(size());
+  // Arrays of one name are of one map.
+  return fmt::format("#attn.block_map<\"offsets_{0}_{1}_{2}\", \"columns_{0}_{1}_{2}\", q = {1}, kv = {2}{3}>", index, q, kv,
+                     lines[index]);
+}
+
+static std::string mapMask(Random &random, int kind, const std::string &mask, int64_t heads) {
+  std::string map = mapLeaf(random);
+  switch (kind) {
+  case 0:
+    return map;
+  case 1:
+    return fmt::format("#attn.and<#attn.causal, {}>", map);
+  case 2:
+    return fmt::format("#attn.and<{}, {}>", mask, map);
+  case 3:
+    return fmt::format("#attn.or<{}, {}>", map, mask);
+  case 4:
+    return fmt::format("#attn.diff<{}, {}>", mask, map);
+  case 5:
+    return fmt::format("#attn.not<{}>", map);
+  default:
+    return heads % 2 ? fmt::format("#attn.or<{}, #attn.and<{}, {}>>", map, mapLeaf(random), mask)
+                     : fmt::format("#attn.heads<{}, {}>", map, random.oneIn(2) ? mapLeaf(random) : mask);
+  }
+}
+
 //===--------------------------------------------------------------------===//
 // Everything else
 //===--------------------------------------------------------------------===//
@@ -359,6 +397,11 @@ KernelCase attn::fuzz::makeKernel(uint64_t seed) {
     int kind = (row + maskClass / 2) % arrayKinds;
     maskText = arrayMask(later, kind, maskText, heads);
     maskName = arrayNames[kind];
+    if (seed >= firstMapSeed) {
+      kind = (row + maskClass / 2) % mapKinds;
+      maskText = mapMask(later, kind, maskText, heads);
+      maskName = mapNames[kind];
+    }
   } else if (seed >= firstLaterSeed) {
     Random later(seed, 2);
     int kind = (row + maskClass / 2) % laterKinds;

@@ -4,6 +4,7 @@
 #include "attn/Reference/Inputs.h"
 #include "attn/Reference/Interpreter.h"
 #include "llvm/Support/raw_ostream.h"
+#include <algorithm>
 #include <numeric>
 
 using namespace attn;
@@ -153,6 +154,28 @@ static Tensor maskArray(Random &random, const MaskOperand &array, llvm::ArrayRef
   });
 }
 
+/// Lists of blocks, few or many, in any order and some twice; fewer rows of blocks than there are, or more. Sets how long the two arrays are.
+static void addBlocks(Random &random, const ProblemTensor &spec, const FixedSizes &fixed,
+                      llvm::ArrayRef<int64_t> lengthsQ, Sizes &sizes, Tensors &arrays) {
+  const BlockLists &lists = *spec.lists->lists;
+  int64_t longest = 0, blocks = llvm::divideCeil(sizes.rowsKv, lists.kv), few = random.pick<int64_t>({1, 2, 4, 10, 40});
+  for (int64_t length : lengthsQ)
+    longest = std::max(longest, length);
+  int64_t rows = std::max<int64_t>(0, int64_t(llvm::divideCeil(longest, lists.q)) + random.pick<int64_t>({0, 0, 0, -1, 2}));
+  sizes.entries[spec.name] = rows + 1;
+  std::vector<int64_t> columns;
+  arrays[spec.name] = intTensor(spec.shape(fixed, sizes), [&](int64_t at) {
+    int64_t first = columns.size(), count = at % (rows + 1) == 0 ? 0 : random.between(0, 2 * blocks / few);
+    for (int64_t i = 0; i < count; ++i)
+      columns.push_back(random.between(0, blocks - 1));
+    if (random.oneIn(2))
+      std::sort(columns.begin() + first, columns.end());
+    return int64_t(columns.size());
+  });
+  sizes.entries[lists.columns] = columns.size();
+  arrays[lists.columns] = intTensor({int64_t(columns.size())}, [&](int64_t i) { return columns[i]; });
+}
+
 //===--------------------------------------------------------------------===//
 // Memory
 //===--------------------------------------------------------------------===//
@@ -274,6 +297,8 @@ Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, ui
 
   bool specials = random.oneIn(5) && !computation.backward;
   for (const ProblemTensor &spec : tensorsOf(computation)) {
+    if (spec.lists)
+      addBlocks(random, spec, FixedSizes::of(computation), lengthsQ, made.sizes, made.exact);
     Shape shape = spec.shape(computation, made.sizes);
     if (spec.role == ProblemTensor::Array) {
       if (!made.exact.count(spec.name) && spec.element == ProblemTensor::Float32) {

@@ -72,7 +72,7 @@ PREDICATES = [
 def random_mask(r, heads, depth=0):
     diagonal = r.choice(["top_left", "bottom_right"])
     leaves = ["full", "causal", "band", "band", "prefix", "array", "chunk", "strided", "document", "named", "rows",
-              "row_interval", "column_interval", "tree", "predicate", "predicate"]
+              "row_interval", "column_interval", "tree", "predicate", "predicate", "block_map"]
     groups = [n for n in (2, 3, 4) if heads % n == 0]
     connectives = ["and", "or", "not", "diff"] + ["heads"] * bool(groups)
     kind = r.choice(leaves + connectives * (2 if depth < 2 else 0))
@@ -88,6 +88,10 @@ def random_mask(r, heads, depth=0):
                          ["band", None, left, diagonal]])
     if kind == "predicate":
         return [kind] + r.choice(PREDICATES)
+    if kind == "block_map":
+        of, q, kv, sequences = r.choice(["shared", "per_kv_head", "per_head"]), r.randint(1, 5), r.randint(1, 5), r.randint(0, 1)
+        name = f"{q}_{kv}_{sequences}_{of}"
+        return [kind, "offsets_" + name, "columns_" + name, q, kv, sequences, of]
     if kind in ("row_interval", "column_interval"):
         of = r.choice(["shared", "per_kv_head", "per_head"])
         begin, end = (f"{kind}_{bound}_{of}" for bound in ("begin", "end"))
@@ -105,6 +109,21 @@ def arrays_of(r, c):
     result = {}
     for name, side, of in operands(c["mask"]):
         batch = len(c["len_q"])
+        if side == "columns":
+            continue  # with the offsets
+        if side.endswith("lists"):
+            if name in result:
+                continue
+            q, kv = map(int, name.split("_")[1:3])
+            lines = [batch] * (side == "b lists") + {"shared": [], "per_kv_head": [c["kv_heads"]], "per_head": [c["heads"]]}[of]
+            rows, blocks, columns = r.randint(0, -(-sides["q"].rows // q) + 1), -(-sides["kv"].rows // kv), []
+            offsets = np.zeros(lines + [rows + 1], int)
+            for at in np.ndindex(*offsets.shape):
+                if at[-1]:
+                    columns += [r.randrange(blocks) for _ in range(r.randint(0, 2 * blocks))]
+                offsets[at] = len(columns)
+            result[name], result[name.replace("offsets", "columns")] = offsets.tolist(), columns
+            continue
         if side == "b":
             result[name] = [r.randint(-1, 12) for _ in range(batch)]
             continue

@@ -119,7 +119,22 @@ def arrays():
     bad("expected a slot of at least 3 tokens for sequence 0 in `padded_offsets_q`, got: 2", padded_offsets_q=i32(0, 2, 9))
 
 
+def block_maps():
+    text = DENSE.replace('#attn.prefix<"lengths">', '#attn.block_map<"offsets", "columns", q = 2, kv = 4, per_head>')
+    inputs = {n: x for n, x in DENSE_INPUTS.items() if n != "lengths"}
+    lists = dict(offsets=i32(*[[0, 1, 1, 3]] * 4), columns=i32(1, 0, 1))
+    bad = lambda message, **change: expect("error: " + message, text, {**inputs, **lists, **change})
+    bad("expected shape [4, rows of blocks + 1] for `offsets`, got: [4]", offsets=i32(0, 1, 1, 3))
+    bad("expected shape [4, rows of blocks + 1] for `offsets`, got: [4, 0]", offsets=i32(*[[]] * 4))
+    bad("expected shape [entries] for `columns`, got: [1, 3]", columns=i32([1, 0, 1]))
+    bad("expected `offsets` within the 3 entries of `columns`, got: -1 at index 4", offsets=i32(*[[0, 3]] * 2, *[[-1, 3]] * 2))
+    bad("expected `offsets` within the 3 entries of `columns`, got: 4 at index 7", offsets=i32(*[[0, 3]] * 3, [0, 4]))
+    bad("expected `offsets` to ascend, got: 1 after 2 at index 2", offsets=i32(*[[0, 2, 1]] * 4))
+    bad("expected numbers of blocks of 4 keys, of which there are 2, in `columns`, got: 2 at index 1", columns=i32(1, 2, 1))
+    bad("expected numbers of blocks of 4 keys, of which there are 2, in `columns`, got: -1 at index 0", columns=i32(-1, 0, 1))
+
+
 with tempfile.TemporaryDirectory() as folder:
-    for test in (files, results, shapes, arrays):
+    for test in (files, results, shapes, arrays, block_maps):
         test()
 print("all refused")

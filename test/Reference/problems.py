@@ -8,6 +8,7 @@ A case is plain data (JSON):
             ["diff", mask, mask] ["global_rows", R or name] ["document", ids of queries, ids of keys]
             ["row_interval", begin, end, H] ["column_interval", begin, end, H] (names; null: no bound)
             ["tree", node, first, end] (names) ["heads", mask...];
+            ["block_map", offsets, columns, rows of a block, keys of a block, for each sequence (0 or 1), H]
             ["predicate", condition, the same for numpy, arrays as `operands` returns them]
             D is "top_left" or "bottom_right", H "shared", "per_kv_head" or "per_head"
   layouts   of q, k, v, o: "bshd" "sbhd" "bhsd" "thd" "thd padded"
@@ -45,6 +46,9 @@ def mask_text(m):
     if m[0] in ("row_interval", "column_interval"):
         bounds = [f'{n} = "{b}"' for n, b in (("begin", m[1]), ("end", m[2])) if b is not None]
         return f"#attn.{m[0]}<{', '.join(bounds + [m[3]])}>"
+    if m[0] == "block_map":
+        lines = [f"{names(m[1:3])}, q = {m[3]}, kv = {m[4]}"] + ["per_sequence"] * m[5] + [m[6]]
+        return f"#attn.block_map<{', '.join(lines)}>"
     if m[0] == "causal":
         return "#attn.causal" + "".join(f"<{d}>" for d in diagonal(m[1]))
     if m[0] == "band":
@@ -85,7 +89,7 @@ def problem_text(c, name="p"):
 
 
 def operands(m):
-    """The arrays a mask reads: (name, "b" "q" or "kv", H)."""
+    """The arrays a mask reads: (name, "b" "q" or "kv", H); of block maps "lists", of each sequence "b lists", and "columns"."""
     if m[0] in ("and", "or", "not", "diff", "heads"):
         return [x for part in m[1:] for x in operands(part)]
     if m[0] in ("prefix", "global_rows"):
@@ -95,6 +99,8 @@ def operands(m):
         return [(q, "q", "shared"), (kv, "kv", "shared")]
     if m[0] == "predicate":
         return m[3]
+    if m[0] == "block_map":
+        return [(m[1], "b lists" if m[5] else "lists", m[6]), (m[2], "columns", "shared")]
     if m[0] == "tree":
         return [(name, side, "shared") for name, side in zip(m[1:], ("q", "kv", "kv"))]
     if m[0] in ("row_interval", "column_interval"):
@@ -121,7 +127,7 @@ def own_arrays(c, q, kv, b, h):
     for name, side, heads in operands(c["mask"]):
         x = np.array(c["arrays"][name])
         lines = {"q": q, "kv": kv}.get(side)
-        if lines is None or not lines.packed:
+        if side in ("b", "b lists") or lines is not None and not lines.packed:
             x = x[b]
         if heads != "shared":
             x = x[h if heads == "per_head" else h * c["kv_heads"] // c["heads"]]
@@ -151,6 +157,11 @@ def visible(m, lq, lk, arrays, head):
         if m[1] is not None:
             everything = everything & (arrays[m[1]][line] <= other)
         return everything if m[2] is None else everything & (other < arrays[m[2]][line])
+    if m[0] == "block_map":
+        offsets, columns = arrays[m[1]].astype(int), arrays[m[2]].astype(int)
+        rows = [columns[offsets[i]:offsets[i + 1]] for i in range(len(offsets) - 1)]
+        return everything & np.array([np.isin(k[0] // m[4], rows[i // m[3]]) if i // m[3] < len(rows) else k[0] < 0
+                                      for i in range(lq)], bool).reshape(lq, lk)
     if m[0] == "predicate":
         of = {"b": lambda x: x, "q": lambda x: x[:, None], "kv": lambda x: x[None, :]}
         names = {name: of[side](arrays[name]) for name, side, _ in m[3]}

@@ -31,6 +31,12 @@ static void grid() {
   packed.packed = true;
   EXPECT(streaming.blocks(5, 1000) == 20 && streaming.blocks(0, 1000) == 0, "warps, whatever the lengths");
   EXPECT(packed.blocks(5, 1000) == 20 && packed.blocks(0, 1000) == 4, "padding has to be written");
+  GridRule some{true, 128, 2};
+  EXPECT(some.sequences(1000, 7, 7) == 1000, "all have tiles");
+  some.longerQ = 16, some.longerKv = 63;
+  EXPECT(some.sequences(1000, 1700, 6400) == 200 && some.sequences(150, 1700, 6400) == 150, "those that can be longer");
+  some.longerQ = 0;
+  EXPECT(some.sequences(1000, 10, 63) == 10, "0 rows are a length too");
   streaming.heads = 3;
   EXPECT(streaming.blocks(1, 1) == 2, "the last block has warps to spare");
   a.grid = {false, 128, 1, false, true};

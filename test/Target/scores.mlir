@@ -40,6 +40,19 @@ tile.kernel @scores(%q0: i32, %k0: i32) target("sm_80") grid(dense heads 1)
   ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
     tile.yield %score, %ahead, %slope : f32, f32, f32
   }
+  // Where maxima say whether all scores are small: 20 / ln 2.
+  // CHECK: attn::weigh(p, s, row, 1.000000000e+00f, q0, k0, attn::SmallTo{2.885390082e+01f}, [=](float score, int, int, int, float) {
+  // CHECK: }, [=](float score, int, int, int, float) {
+  // CHECK: attn::tanh(score)
+  // CHECK-NEXT: });
+  tile.weigh %p, %s, %row scale 0.69314718055994531 at(%q0, %k0) : !tile.held<64x64xbf16, 1>, !tile.frag<64x64, 1>, !tile.rows<64, 1> within 30.0 becomes 20.0 {
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+    tile.yield %score : f32
+  } else modify {
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+    %tanh = math.tanh %score : f32
+    tile.yield %tanh : f32
+  }
   // CHECK-NEXT: attn::modify(s, q0, k0, 4.000000000e+00f, [=](float score, int, int, int, float) {
   // CHECK-NEXT:   const float square = score * score;
   // CHECK-NEXT:   return score - square * (square + 5.000000000e-01f);

@@ -152,11 +152,13 @@
 // WINDOW-NEXT: return query - 511 <= key & key < attn::min(query + 1, seqlen_kv);
 // WINDOW: for (int j = [[BEGIN]]; j < [[END:.*]]; ++j) {
 // WINDOW-NOT: attn::keep(
-// WINDOW: for (int j = [[END]]; j < attn::max([[LAST:.*]], [[SECOND]]); ++j) {
+// WINDOW: for (int j = [[END]]; j < [[BEHIND:.*]]; ++j) {
+// Q's only slot goes with the last scores.
+// WINDOW: attn::release_early(Q, next < [[BEHIND]]);
 // WINDOW: attn::keep(
 // WINDOW-NEXT: return key < attn::min(query + 1, seqlen_kv);
 // WINDOW: attn::release(Q);
-// WINDOW-NEXT: if ([[FIRST]] < [[LAST]]) {
+// WINDOW-NEXT: if ([[FIRST]] < {{.*}}) {
 // WINDOW-NEXT: const auto V_tile = attn::take(V);
 // WINDOW-NEXT: attn::mma_pv(acc, p, V_tile);
 // WINDOW: attn::repair<128, 128>({{.*}}, nullptr, -1.803368801e-01f, [=](int query, int key) {

@@ -28,11 +28,23 @@ struct Arrays {
       auto &array = data.emplace_back(extent);
       for (int64_t &x : array)
         x = int64_t(rng() % 4) - (rng() % 8 == 0);
+      if (operand.lists) // a bit for each block of a row, by its number
+        for (int64_t &x : array)
+          x = rng();
       array = data[first(operand)];
     }
   }
   size_t first(const MaskOperand &operand) const { return llvm::find(operands, operand) - operands.begin(); }
   int64_t at(unsigned operand, int64_t position) const { return data[operand].at(position); }
+
+  bool listed(unsigned operand, int64_t row, int64_t column) const { return at(operand, row) >> column & 1; }
+  bool listedIn(unsigned operand, ArrayRef<int64_t> at, bool all) const {
+    for (int64_t row = at[0]; row < at[1]; ++row)
+      for (int64_t column = at[2]; column < at[3]; ++column)
+        if (listed(operand, row, column) != all)
+          return !all;
+    return all;
+  }
 
   /// Of entries at [lo, hi): least, largest, and whether none is hidden.
   std::array<int64_t, 3> rangeOf(unsigned operand, int64_t lo, int64_t hi) const {
@@ -70,6 +82,22 @@ public:
       state.addTypes(builder.getI32Type());
       state.addAttribute("operand", builder.getI64IntegerAttr(operand));
       return Index(builder.create(state)->getResult(0));
+    };
+    // What a map says of blocks (a pair of them, some, all), likewise.
+    auto listed = [this](const char *name, unsigned operand, ArrayRef<Index> at) {
+      OperationState state(loc, name);
+      for (Index i : at)
+        state.addOperands(math.value(i));
+      state.addTypes(builder.getI1Type());
+      state.addAttribute("operand", builder.getI64IntegerAttr(operand));
+      return Cond::of(Value(builder.create(state)->getResult(0)));
+    };
+    scope.listed = [listed](unsigned operand, Index row, Index column) {
+      return listed("test.listed", operand, {row, column});
+    };
+    scope.listedIn = [listed](unsigned operand, Interval rows, Interval columns) {
+      Index at[] = {rows.lo, rows.hi, columns.lo, columns.hi};
+      return TileTruth{listed("test.any_listed", operand, at), listed("test.all_listed", operand, at)};
     };
     scope.extremes = [this](unsigned operand, Interval positions) -> std::optional<EntryRange> {
       OperationState state(loc, "test.range");
@@ -122,6 +150,11 @@ public:
               })
               .Default([&](Operation *load) {
                 int64_t operand = load->getAttrOfType<IntegerAttr>("operand").getInt();
+                StringRef name = load->getName().getStringRef();
+                if (name == "test.listed")
+                  return int64_t(arrays.listed(operand, in(0), in(1)));
+                if (name.ends_with("_listed"))
+                  return int64_t(arrays.listedIn(operand, {in(0), in(1), in(2), in(3)}, name == "test.all_listed"));
                 // A position outside its array would be a wild read on a device.
                 return arrays.at(operand, in(0));
               });
@@ -256,6 +289,7 @@ private:
       MaskPoint p;
       p.q = q, p.k = k, p.lenQ = lenQ, p.lenK = lenK, p.head = head, p.heads = heads;
       p.load = [&](unsigned operand, int64_t position) { return arrays.at(operand, position); };
+      p.listed = [&](unsigned operand, int64_t row, int64_t column) { return arrays.listed(operand, row, column); };
       return mask.keeps(p);
     };
     auto transposed = [&](int64_t k, int64_t q) { return kept(q, k); };
@@ -289,6 +323,9 @@ private:
     p.q = q, p.k = k, p.lenQ = lenQ, p.lenK = lenK, p.head = head, p.heads = heads;
     p.load = [&](unsigned operand, int64_t position) { // the same arrays, elsewhere
       return arrays.at(arrays.first(canonicalOperands[operand]), position);
+    };
+    p.listed = [&](unsigned operand, int64_t row, int64_t column) {
+      return arrays.listed(arrays.first(canonicalOperands[operand]), row, column);
     };
     return canonical.keeps(p);
   }
@@ -326,6 +363,10 @@ private:
     scope.lenQ = number(lenQ), scope.lenK = number(lenK), scope.head = number(head), scope.heads = heads;
     scope.load = [&](unsigned operand, Index position) { return number(arrays.at(operand, position.getNumber())); };
     MaskScope informed = scope;
+    informed.listedIn = [&](unsigned operand, Interval rows, Interval columns) {
+      int64_t at[] = {rows.lo.getNumber(), rows.hi.getNumber(), columns.lo.getNumber(), columns.hi.getNumber()};
+      return TileTruth{Cond::runtime(arrays.listedIn(operand, at, false)), Cond::runtime(arrays.listedIn(operand, at, true))};
+    };
     informed.extremes = [&](unsigned operand, Interval positions) -> std::optional<EntryRange> {
       auto range = arrays.rangeOf(operand, positions.lo.getNumber(), positions.hi.getNumber());
       return EntryRange{number(range[0]), number(range[1]), Cond::runtime(range[2])};

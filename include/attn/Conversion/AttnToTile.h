@@ -16,6 +16,12 @@ namespace attn {
 /// times ten. The problem's own config, if it has one, is not looked at.
 tile::ConfigAttr chooseConfig(ProblemOp problem, llvm::StringRef target, int64_t arch);
 
+/// Has a program a kernel for short sequences and others for long ones? Where packed sequences are short as is typical,
+/// and no bounds say that all are. `chooseConfig` is then about the long ones.
+bool hasSizeClasses(ProblemOp problem);
+/// What short sequences are streamed with.
+tile::ConfigAttr chooseStreamed(ProblemOp problem);
+
 /// The same for a backward pass. `fallback` 1: what to try where a kernel does not fit its registers.
 struct BackwardConfigs {
   tile::ConfigAttr prepare, keys, queries; ///< of `tile.prepare`, and with key or query tiles at rest

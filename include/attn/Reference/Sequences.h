@@ -33,7 +33,16 @@ private:
   Span spanOf(llvm::StringRef side, LayoutAttr layout, int64_t rows, int64_t sequence, const Tensors &inputs) const;
   int64_t load(unsigned operand, int64_t position, int64_t sequence, int64_t head) const;
 
+  /// What a block map's lists say, a flag for each pair of blocks of each line (sequence, head).
+  struct BlockMap {
+    int64_t rows = 0, columns = 0;
+    std::vector<bool> listed;
+  };
+  static BlockMap mapOf(const MaskOperand &operand, const Tensors &inputs, int64_t rowsKv);
+  bool listed(unsigned operand, int64_t row, int64_t column, int64_t sequence, int64_t head) const;
+
   std::vector<std::pair<const Tensor *, MaskOperand>> arrays; ///< as masks count
+  std::vector<BlockMap> maps;                                 ///< likewise
   bool packedQ, packedKv;
   int64_t heads, kvHeads;
   std::vector<Span> queries, keys; ///< by sequence

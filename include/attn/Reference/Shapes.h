@@ -9,7 +9,8 @@
 // heads, dim], bhsd [batch, heads, seqlen, dim], thd [tokens, heads, dim]; lse
 // [batch, heads, seqlen_q], packed [heads, tokens_q]; a gradient as what it is of; `cu_seqlens_*` and
 // `padded_offsets_*` [batch + 1]; the mask's arrays [batch], [batch, seqlen_q]
-// or [batch, seqlen_kv], of packed sides [tokens]; with heads before positions if they have some.
+// or [batch, seqlen_kv], of packed sides [tokens]; with heads before positions if they have some; lists of
+// blocks as long as they are.
 //
 #ifndef ATTN_REFERENCE_SHAPES_H
 #define ATTN_REFERENCE_SHAPES_H
@@ -32,8 +33,8 @@ using Tensors = llvm::StringMap<Tensor>; ///< by name
 llvm::Expected<Sizes> deduceShapes(Computation computation,
                                    llvm::function_ref<std::optional<Shape>(llvm::StringRef name)> shapeOf);
 
-/// The contents of the arrays that packed layouts read, by `checkOffsets`
-/// (`array` is asked for each; its length is right). Arrays of masks may hold
+/// The contents of the arrays that packed layouts read, by `checkOffsets`, and of lists of blocks
+/// (`array` is asked for each; its length is right). Other arrays of masks may hold
 /// anything.
 llvm::Error checkArrays(Computation computation, const Sizes &sizes,
                         llvm::function_ref<llvm::ArrayRef<int32_t>(llvm::StringRef name)> array);

@@ -2,6 +2,7 @@
 //
 // The element test of a partial tile.
 #pragma once
+#include "attn/blocks.cuh"
 #include "attn/fragment.cuh"
 
 namespace attn {

@@ -46,7 +46,7 @@ template <class T, int R, int N, int W> ATTN_INLINE void round(Held<T, R, N, W> 
 
 // What a thread's share of a row may add up to before the row's maximum is raised: as no thread has more than 64 of a
 // row, some probability is above 4 then.
-constexpr float kMuch = 256;
+constexpr float kMuchPower = 8, kMuch = 256;
 
 // The exponent that belongs to a score, in base 2.
 ATTN_INLINE float exponent(float score, float scale, float max) { return fmaf(score, scale, -max); }
@@ -121,6 +121,17 @@ ATTN_INLINE void weigh(Held<T, R, N, W> &p, Frag<R, N, W> &s, Rows<R, W> &row, f
     return small(score, q, k, base, ahead);
   };
   weigh_with(p, s, row, scale, q0, k0, [&] { return signs < 0; }, watched, f);
+}
+
+// `small` makes this of the largest score that it is right for, in base 2, more of those beyond, and of negative scores the negative. So where maxima are
+// at least kMuchPower below it, one score beyond shows in the sums; and where they are not far below 0, one beyond on the other side counts for nothing
+// (of 2^20 keys whose weights are wrong by a hundredth, at 2^-26 each: 2e-4).
+struct SmallTo { float most; };
+template <class T, int R, int N, int W, class Small, class F>
+ATTN_INLINE void weigh(Held<T, R, N, W> &p, Frag<R, N, W> &s, Rows<R, W> &row, float scale, int q0, int k0,
+                       SmallTo to, Small small, F f) {
+  const float lowest = min(row.max[0], row.max[1]), highest = max(row.max[0], row.max[1]);
+  weigh_with(p, s, row, scale, q0, k0, [=] { return (lowest >= -6) & (highest <= to.most - kMuchPower); }, small, f);
 }
 
 }  // namespace attn

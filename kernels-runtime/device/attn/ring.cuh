@@ -46,6 +46,7 @@ template <class TileType, int StageCount> struct Slots {
   unsigned tiles, barriers;
   int slot = 0;
   unsigned parity = 0;
+  bool given = false;  // back already
 
   ATTN_INLINE Slots(int tiles_at, int barriers_at) {
     const unsigned base = unsigned(__cvta_generic_to_shared(shared_memory));
@@ -88,8 +89,15 @@ template <class Tile, int S> ATTN_INLINE Tile take(const Slots<Tile, S> &ring) {
   return ring.tile();
 }
 template <class Tile, int S> ATTN_INLINE void release(Slots<Tile, S> &ring) {
-  if (lane_index() == 0) barrier_arrive(ring.empty());
+  if (lane_index() == 0 && !ring.given) barrier_arrive(ring.empty());
+  ring.given = false;
   ring.step();
+}
+// The same ahead of release(), if there are no more reads. No branch: a loop with one more is other code to the compiler.
+template <class Tile, int S> ATTN_INLINE void release_early(Slots<Tile, S> &ring, bool more) {
+  ring.given = !more;
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %1, 0;\n@p mbarrier.arrive.shared::cta.b64 _, [%0];\n}" ::"r"(ring.empty()), "r"(int(!more & (lane_index() == 0)))
+               : "memory");
 }
 
 }  // namespace attn

@@ -15,6 +15,7 @@
 namespace attn {
 
 // From here on the first block of a cluster is on its own. Of an even row its table is of what remains of each segment afterwards; of others it is empty.
+// A segment has the same thread at each step until they are sorted, so even rows need no barrier between steps.
 template <bool Whole, class Table, class Bound> ATTN_INLINE void bound_segments(Table &t, const Tokens &q, Bound bound) {
   if (cluster_rank<Table::Cluster>() != 0) return;
   bool uneven = false;
@@ -41,23 +42,23 @@ template <bool Whole, class Table, class Bound> ATTN_INLINE void bound_segments(
     t.at.least[s] = b.least, t.at.most[s] = b.most, t.at.shift[s] = b.shift;
     if (t.is_even) t.get(0, kCount, s) = n, t.get(1, kCount, s) = m;
   }
-  __syncthreads();
   if (!t.is_even) {
-    t.clear();
+    __syncthreads();
+    t.clear(2);
     __syncthreads();
   }
 }
 
 // Of N numbers, sums over the block: `before` has those of the warp's threads before, `sum` the warp's.
 template <int N, class Table> ATTN_INLINE void join_warps(Table &t, const int (&sum)[N], int (&before)[N], int (&total)[N]) {
-  __syncthreads();
+  auto &totals = t.at.totals[t.sums++ & 1];  // the other one may still be read
 #pragma unroll
   for (int k = 0; k < N; ++k)
-    if (lane_index() == 31) t.at.totals[k][warp_index()] = sum[k];
+    if (lane_index() == 31) totals[k][warp_index()] = sum[k];
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < N; ++k) {
-    const int of_warp = lane_index() < blockDim.x / 32 ? t.at.totals[k][lane_index()] : 0;
+    const int of_warp = lane_index() < blockDim.x / 32 ? totals[k][lane_index()] : 0;
     before[k] += __reduce_add_sync(~0u, lane_index() < warp_index() ? of_warp : 0);
     total[k] = __reduce_add_sync(~0u, of_warp);
   }
@@ -193,7 +194,6 @@ template <class Table, class Says> ATTN_INLINE void check_segments(Table &t, con
         if (!same && !all && !none) t.flag(s, kPositions);
       }
     }
-    __syncthreads();
     return;
   }
   for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x) {

@@ -59,13 +59,11 @@ ATTN_INLINE void pair_segments(Table &t, const Tokens &q, const Tokens &kv, unsi
     }
     used += total[0], sum_q += total[1], sum_kv += total[2];
   }
-  __syncthreads();
   for (int i = used + threadIdx.x; i <= size; i += blockDim.x) {
     offsets_q[i] = rows * q.count, offsets_kv[i] = rows * kv.count;
     if (i < size) cu_q[i + 1] = sum_q, cu_kv[i + 1] = sum_kv;
   }
   if (threadIdx.x == 0) cu_q[0] = cu_kv[0] = 0;
-  __syncthreads();
 }
 
 // A stable sort into 256 buckets: each warp has a part of the slots, in order, and says first how many of them go where.

@@ -5,6 +5,7 @@
 //
 // A warp has 32 / Lanes groups ("slots"), one head each, so that a request of the warp is one contiguous run where heads lie side by side.
 #pragma once
+#include "attn/blocks.cuh"
 #include "attn/modify.cuh"
 #include "attn/softmax.cuh"
 

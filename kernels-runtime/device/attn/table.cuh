@@ -10,6 +10,8 @@ namespace attn {
 struct Tokens {
   const int *ids, *positions;  // no positions: they do not count
   int count;
+  ATTN_INLINE int id(int at) const { return at >= 0 && at < count ? ids[at] : 0; }
+  ATTN_INLINE int position(int at) const { return positions && at >= 0 && at < count ? positions[at] : 0; }
 };
 ATTN_INLINE Tokens side_of(int side, const Tokens &q, const Tokens &kv) {  // in registers
   return {side ? kv.ids : q.ids, side ? kv.positions : q.positions, side ? kv.count : q.count};
@@ -45,16 +47,18 @@ template <int S, int Blocks, int Bytes> struct Table {
     int least[S], most[S], shift[S];
     int starts[2][S + 1];         // of runs of an uneven row
     unsigned bad[(S + 31) / 32];  // segments without a place among the sequences
-    int runs[2], status, last, totals[3][32];
+    int runs[2], status, last, totals[2][3][32];
   };
   static_assert(sizeof(Layout) <= Bytes);
   Layout &at;
   bool is_even = false;  // the row, in each of its segments
   ATTN_INLINE explicit Table(int offset) : at(*reinterpret_cast<Layout *>(shared_memory + offset)) {}
-  ATTN_INLINE void clear() {
-    for (int s = threadIdx.x; s < S; s += blockDim.x)
+  int sums = 0;          // that the block has made, whose parts have two places by turns
+  ATTN_INLINE void clear(int sides) {
+#pragma unroll 1
+    for (int i = threadIdx.x; i < sides * S; i += blockDim.x)
 #pragma unroll
-      for (int i = 0; i < 2 * kFields; ++i) get(i / kFields, i % kFields, s) = neutral(i % kFields);
+      for (int field = 0; field < kFields; ++field) get(i / S, field, i % S) = neutral(field);
   }
   ATTN_INLINE int &get(int side, int field, int segment) { return at.items[side][field][segment]; }
   // Segments in the order of their first tokens, then -1: where their last tokens were, which are of no use by then.

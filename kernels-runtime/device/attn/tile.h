@@ -9,7 +9,7 @@
 //   guarded.cuh    P V where V may hold garbage              epilogue.cuh   results to global memory
 //   sequence.cuh   which rows of a packed batch a block has  modify.cuh     functions of scores
 //   merge.cuh      parts of the keys, back together          backward.cuh   probabilities anew, gradients of scores
-//   visit.cuh      which key tiles a query tile visits
+//   visit.cuh      which key tiles a query tile visits       blocks.cuh     block maps
 #pragma once
 #include "attn/prelude.cuh"
 #include "attn/fragment.cuh"

@@ -6,6 +6,7 @@
 // rows.
 #pragma once
 
+#include "attn/blocks.h"
 #include "attn/modify.h"
 #include "attn/sequence.h"
 

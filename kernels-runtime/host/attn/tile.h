@@ -19,6 +19,7 @@
 #pragma once
 
 #include "attn/backward.h"
+#include "attn/blocks.h"
 #include "attn/epilogue.h"
 #include "attn/merge.h"
 #include "attn/modify.h"

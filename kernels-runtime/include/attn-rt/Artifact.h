@@ -21,7 +21,7 @@ namespace attn::rt {
 /// Raised whenever the meaning of a field below or of the kernel's argument
 /// list changes. Artifacts of another version are refused, cache entries of
 /// another version are not seen.
-inline constexpr int kAbiVersion = 5;
+inline constexpr int kAbiVersion = 6;
 
 /// One argument of the kernel, in the order of its C signature. Launching takes
 /// `void *const *args`; `args[i]` points at a value of this kind (as
@@ -55,7 +55,8 @@ struct Param {
 ///           more rows than that take several turns. (Of a packed batch of 0 as of
 ///           one of 1, which has padding to write.)
 ///
-/// With `keys` tiles are of keys and heads are kv heads; all else is the same.
+/// With `keys` tiles are of keys and heads are kv heads; all else is the same. Where only sequences of
+/// more than `longerQ` queries or `longerKv` keys have tiles, batch is how many of them there can be.
 ///
 /// A persistent kernel has as many blocks of work; fewer blocks of threads
 /// (`Artifact::blocksToStart`) share them. Where the keys of a query tile go to several
@@ -70,6 +71,13 @@ struct GridRule {
   bool keys = false;
   int sequenceTiles = 0; ///< of each sequence, in a streaming kernel; 0: it is none
   int warps = 1;         ///< of a streaming kernel's block, if each has a query tile of its own
+  int longerQ = 0, longerKv = 0; ///< both 0: all sequences have tiles
+
+  /// Of a batch in buffers of so many rows, sequences that may have tiles.
+  int64_t sequences(int64_t batch, int64_t rowsQ, int64_t rowsKv) const {
+    bool all = longerQ == 0 && longerKv == 0;
+    return all ? batch : std::min(batch, rowsQ / (longerQ + 1) + rowsKv / (longerKv + 1));
+  }
 
   /// Of one head; `queries` is seqlen_q of a dense problem, total_q (rows in the buffer) of
   /// a packed one.

@@ -104,6 +104,22 @@ tile.kernel @k(%Q: !tile.ptr<bf16>, %q0: i32) target("cpu") grid(dense heads 1)
 
 // -----
 
+tile.kernel @k(%Q: !tile.ptr<bf16>, %q0: i32) target("cpu") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  // C2: what becomes of a bound is positive.
+  // expected-error @below {{'tile.modify' op expected a positive `becomes`, behind `within`}}
+  tile.modify %s at(%q0, %q0) : !tile.frag<64x64, 4> within 1.0 becomes -1.0 {
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %score : f32
+  } else {
+  ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %score : f32
+  }
+}
+
+// -----
+
 tile.kernel @k(%slopes: !tile.ptr<f32>, %h: i32) target("cpu") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   // C1 of `tile.load`: f32 elements are not loaded for all threads at once.
@@ -133,6 +149,24 @@ tile.kernel @k(%q0: i32) target("sm_90a") grid(dense heads 1)
   // and a bound for small scores is positive.
   // expected-error @below {{'tile.weigh' op expected a positive bound `within` and a region for smaller scores, or neither}}
   tile.weigh %p, %s, %row scale 0.5 at(%q0, %q0) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4> within 0.0 {
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+    tile.yield %score : f32
+  } else modify {
+  ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+    tile.yield %score : f32
+  }
+}
+
+// -----
+
+tile.kernel @k(%q0: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %p = tile.place "p" : !tile.held<64x64xbf16, 4>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // as what becomes of it is.
+  // expected-error @below {{'tile.weigh' op expected a positive `becomes`, behind `within`}}
+  tile.weigh %p, %s, %row scale 0.5 at(%q0, %q0) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4> within 1.0 becomes 0.0 {
   ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
     tile.yield %score : f32
   } else modify {

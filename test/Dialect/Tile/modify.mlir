@@ -22,13 +22,13 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32, %slope: f32
     tile.yield %sum : f32
   }
 
-  // CHECK: tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 3.000000e+01 {
+  // CHECK: tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 3.000000e+01 becomes 2.000000e+01 {
   // CHECK-NEXT: ^bb0(%score: f32, {{.*}}, %ahead: f32):
   // CHECK-NEXT: tile.yield %score : f32
   // CHECK-NEXT: } else {
   // CHECK-NEXT: ^bb0(%score: f32, {{.*}}, %ahead: f32):
   // CHECK-NEXT: math.tanh %score : f32
-  tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 30.0 {
+  tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 30.0 becomes 20.0 {
   ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
     tile.yield %score : f32
   } else {
@@ -52,12 +52,12 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %q_row: i64, %q0: i32, %k0: i32, %slope: f32
   ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
     tile.yield %score, %slope, %ahead : f32, f32, f32
   }
-  // CHECK: tile.weigh {{.*}} within 3.000000e+01 {
+  // CHECK: tile.weigh {{.*}} within 3.000000e+01 becomes 2.000000e+01 {
   // CHECK-NEXT: ^bb0
   // CHECK-NEXT: tile.yield %score : f32
   // CHECK-NEXT: } else modify {
   // CHECK: math.tanh %score : f32
-  tile.weigh %p, %s, %rows scale 0.5 at(%q0, %k0) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4> within 30.0 {
+  tile.weigh %p, %s, %rows scale 0.5 at(%q0, %k0) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4> within 30.0 becomes 20.0 {
   ^bb0(%score: f32, %row: i32, %key: i32, %base: i32, %ahead: f32):
     tile.yield %score : f32
   } else modify {

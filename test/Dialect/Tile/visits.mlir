@@ -29,6 +29,26 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %tiles: !tile.ptr<i32>, %counts: !tile.ptr<
   tile.set %counts[%at], %full
 }
 
+// CHECK-LABEL: tile.kernel @map
+tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !tile.ptr<i32>, %tiles: !tile.ptr<i32>, %rows: i32, %words: i32, %n: i32, %blocks: i32)
+    target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+  %block = tile.block_index
+  // CHECK: tile.mark_blocks %bits(%rows x %words) from %offsets, %columns(%n) lines(%n) block(%block of %blocks)
+  tile.mark_blocks %bits(%rows x %words) from %offsets, %columns(%n) lines(%n) block(%block of %blocks)
+  %at = arith.extsi %n : i32 to i64
+  %full, %partial = tile.select_tiles %tiles[%at] capacity(%n) has(%n, %n) from %n to %n {
+  ^bb0(%j: i32):
+    // CHECK: tile.listed_in %bits(%rows x %words) at(%j to %n, %j to %n)
+    %some = tile.listed_in %bits(%rows x %words) at(%j to %n, %j to %n)
+    // CHECK: tile.listed_in all %bits(%rows x %words) at(%j to %n, %j to %n)
+    %all = tile.listed_in all %bits(%rows x %words) at(%j to %n, %j to %n)
+    // CHECK: tile.listed %bits(%rows x %words) at(%j, %n)
+    %one = tile.listed %bits(%rows x %words) at(%j, %n)
+    %every = arith.andi %all, %one : i1
+    tile.yield %some, %every : i1, i1
+  }
+}
+
 //--- errors.mlir
 // tile.select_tiles C1: one argument, an i32,
 tile.kernel @k(%tiles: !tile.ptr<i32>, %n: i32, %at: i64, %x: i1)

@@ -95,6 +95,13 @@ private:
           entries.push_back(entry);
         return std::get<2>(entry);
       };
+      // Some lists: of their entries, those that say so are not shown.
+      own.listed = [&, operands = mask.operands()](unsigned operand, int64_t row, int64_t column) {
+        const MaskOperand &array = operands[operand];
+        int64_t ofHead = array.heads == OperandHeads::shared ? 0 : head;
+        uint64_t bits = llvm::hash_combine(salt, array.name, array.lists->columns, row, column, ofHead);
+        return bits % 2 == 1;
+      };
       shown[i] = mask.keeps(own);
     }
     if (shown[0] == shown[1])

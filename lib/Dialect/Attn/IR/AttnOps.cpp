@@ -261,6 +261,10 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "padded_offsets_kv",
                              "tiles_q",
                              "tile_count",
+                             "tiles_kv", // of a backward pass
+                             "tile_count_kv",
+                             "tiles_dq",
+                             "tile_count_dq",
                              "ids_q", // of segments
                              "ids_kv",
                              "positions_q",
@@ -276,6 +280,10 @@ static LogicalResult verifyNames(ProblemOp problem) {
   for (const char *tensor : {"q", "k", "v", "o", "lse", "do", "dlse", "dq", "dk", "dv"})
     for (const char *stride : {"_batch", "_row", "_head"})
       taken.insert((Twine(tensor) + stride).str());
+  for (const MaskOperand &array : distinctOperands(problem.getMask()))
+    if (array.lists)
+      for (const std::string &size : {bitsOf(array) + "_rows", bitsOf(array) + "_words", array.lists->columns + "_entries"})
+        taken.insert(size);
   for (const MaskOperand &array : distinctOperands(problem.getMask()))
     if (!taken.insert(array.name).second)
       return problem.emitOpError("expected a name for the mask's array that nothing else of the problem has, got: \"")
@@ -319,29 +327,7 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return refuse("a problem without segments and tiles", problem.getSegments() ? "one with segments" : "one with tiles");
   if (!isIdentifier(getSymName())) // C3
     return emitOpError("expected an identifier as its name, got: \"") << getSymName() << "\"";
-  if (!getLearned())
-    return success();
-  llvm::StringSet<> asked;
-  for (auto name : getLearned()->getAsRange<StringAttr>()) { // C6
-    bool known = llvm::any_of(scoreOperands(problem), [&](const ScoreOperand &array) { return array.name == name; });
-    if (!known || !asked.insert(name).second)
-      return refuse("names of arrays of score modifiers or sinks in `learned`, each once", name);
-  }
-  llvm::StringSet<> taken;
-  for (auto &tensors : {tensorsOf(*this), scratchOf(*this)})
-    for (const ProblemTensor &tensor : tensors)
-      if (!taken.insert(tensor.name).second)
-        return refuse("another name for an array, of which no other tensor has a gradient's or a sum's", tensor.name);
-  return success();
-}
-
-SmallVector<ScoreOperand> BackwardOp::getLearnedArrays() {
-  SmallVector<ScoreOperand> learned;
-  if (std::optional<ArrayAttr> names = getLearned())
-    for (ScoreOperand &array : scoreOperands(getProblemOp()))
-      if (llvm::is_contained(*names, StringAttr::get(getContext(), array.name)))
-        learned.push_back(std::move(array));
-  return learned;
+  return verifyLearnedArrays(*this); // C6
 }
 
 static LogicalResult verifySegments(ProblemOp problem) {

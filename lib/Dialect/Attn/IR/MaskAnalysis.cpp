@@ -13,6 +13,14 @@ MaskScope MaskScope::ofChild(unsigned first) const {
     child.extremes = [extremes = extremes, first](unsigned operand, Interval positions) {
       return extremes(first + operand, positions);
     };
+  if (listed)
+    child.listed = [listed = listed, first](unsigned operand, Index row, Index column) {
+      return listed(first + operand, row, column);
+    };
+  if (listedIn)
+    child.listedIn = [listedIn = listedIn, first](unsigned operand, Interval rows, Interval columns) {
+      return listedIn(first + operand, rows, columns);
+    };
   return child;
 }
 

@@ -84,6 +84,10 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
     return tilesOf(fixed.packedKv, sizes.batch, sizes.rowsKv, fixed.listKv);
   case Axis::AcrossKv:
     return int64_t(llvm::divideCeil(sizes.rowsKv, fixed.listKv)) + 1;
+  case Axis::SlotsQ: // no tile is shorter than 16 rows
+    return tilesOf(/*packed=*/true, sizes.batch, sizes.rowsQ, 16);
+  case Axis::SlotsKv:
+    return tilesOf(/*packed=*/true, sizes.batch, sizes.rowsKv, 16);
   case Axis::TiledRowsQ:
     return tilesOf(fixed.packedQ, sizes.batch, sizes.rowsQ, fixed.qTile) * fixed.qTile;
   case Axis::TiledRowsKv:
@@ -97,9 +101,34 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
   case Axis::Lead:
   case Axis::LeadEnd:
   case Axis::Table:
+  case Axis::Entries:
+  case Axis::EntriesPlusOne:
+  case Axis::BlockRows:
+  case Axis::BlockWords:
     break;
   }
   llvm_unreachable("covered");
+}
+
+int64_t ProblemTensor::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) const {
+  auto ownOf = [&](const std::string &array) {
+    auto own = sizes.entries.find(array);
+    return own == sizes.entries.end() ? -1 : own->second;
+  };
+  switch (axis) {
+  case Table:
+    return entries;
+  case Entries:
+    return ownOf(name);
+  case EntriesPlusOne:
+    return ownOf(name) ? ownOf(name) : -1;
+  case BlockRows:
+    return std::max<int64_t>(ownOf(lists->name) - 1, -1);
+  case BlockWords:
+    return llvm::divideCeil(llvm::divideCeil(sizes.rowsKv, lists->lists->kv), 32);
+  default:
+    return attn::extentOf(axis, fixed, sizes);
+  }
 }
 
 llvm::SmallVector<int64_t, 4> ProblemTensor::shape(const FixedSizes &fixed, const Sizes &sizes, size_t leadEnd) const {
@@ -110,7 +139,7 @@ llvm::SmallVector<int64_t, 4> ProblemTensor::shape(const FixedSizes &fixed, cons
     else if (axis == LeadEnd)
       llvm::append_range(shape, llvm::ArrayRef(sizes.lead).take_back(leadEnd));
     else
-      shape.push_back(axis == Table ? entries : extentOf(axis, fixed, sizes));
+      shape.push_back(extentOf(axis, fixed, sizes));
   }
   return shape;
 }
@@ -138,6 +167,8 @@ void ProblemTensor::learn(llvm::ArrayRef<int64_t> shape, const FixedSizes &fixed
       set(sizes.batch, extent - (axis == BatchPlusOne));
     else if (axis == RowsQ || axis == RowsKv)
       set(axis == RowsQ ? sizes.rowsQ : sizes.rowsKv, extent);
+    else if (axis == Entries || axis == EntriesPlusOne)
+      sizes.entries.try_emplace(name, extent);
     else if (axis == TokensQ || axis == TokensKv) {
       set(axis == TokensQ ? sizes.tokensQ : sizes.tokensKv, extent);
       set(axis == TokensQ ? sizes.rowsQ : sizes.rowsKv, sizes.idRows * extent);
@@ -166,7 +197,7 @@ static llvm::SmallVector<Axis, 4> axesOf(LayoutAttr layout, Axis rows, Axis head
 /// ids and positions, then results in the order of `attn.segments`' description.
 static std::vector<ProblemTensor> tensorsOfSegments(SegmentRule rule, bool maps, bool tiles);
 
-static ProblemTensor tensorOf(const ScoreOperand &operand) {
+ProblemTensor attn::tensorOf(const ScoreOperand &operand) {
   const Axis axisOf[] = {Axis::Batch, Axis::Heads, Axis::RowsQ, Axis::RowsKv, Axis::Table};
   llvm::SmallVector<Axis, 4> axes;
   for (ScoreOperand::Axis axis : operand.axes)
@@ -176,8 +207,32 @@ static ProblemTensor tensorOf(const ScoreOperand &operand) {
   return tensor;
 }
 
-std::string attn::gradientOf(const ScoreOperand &array) { return "d" + array.name; }
-std::string attn::partialGradientOf(const ScoreOperand &array) { return "partial_d" + array.name; }
+/// The axes of a mask's array before that of positions or lists.
+static llvm::SmallVector<Axis, 4> linesOf(const MaskOperand &operand, LayoutAttr q, LayoutAttr kv) {
+  llvm::SmallVector<Axis, 4> axes;
+  bool packed = (operand.shape == OperandShape::PerQuery ? q : kv).isPacked();
+  bool perSequence = operand.lists ? operand.lists->perSequence : !operand.hasPositions() || !packed;
+  if (perSequence && operand.shape != OperandShape::Blocks)
+    axes.push_back(Axis::Batch);
+  if (operand.heads != OperandHeads::shared)
+    axes.push_back(operand.heads == OperandHeads::per_head ? Axis::Heads : Axis::KvHeads);
+  return axes;
+}
+
+std::string attn::bitsOf(const MaskOperand &lists) { return lists.name + "_bits"; }
+
+/// What is made of block maps for those who ask for single blocks.
+static void addBits(ProblemOp problem, std::vector<ProblemTensor> &list) {
+  using T = ProblemTensor;
+  for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
+    if (!operand.lists)
+      continue;
+    llvm::SmallVector<Axis, 4> axes = linesOf(operand, problem.getQLayout(), problem.getKLayout());
+    axes.append({T::BlockRows, T::BlockWords});
+    list.emplace_back(bitsOf(operand), T::Result, T::Int32, axes);
+    list.back().lists = operand;
+  }
+}
 
 std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
   using T = ProblemTensor;
@@ -204,12 +259,7 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
     list.emplace_back("dq", T::Result, T::Data, axesQ);
     list.emplace_back("dk", T::Result, T::Data, axesK);
     list.emplace_back("dv", T::Result, T::Data, axesV);
-    for (const ScoreOperand &array : computation.backward.getLearnedArrays()) {
-      T gradient = tensorOf(array); // contiguous, too
-      gradient.name = gradientOf(array);
-      gradient.role = T::Result;
-      list.push_back(std::move(gradient));
-    }
+    addGradients(computation.backward, list);
   }
 
   auto array = [&](const Twine &name, llvm::ArrayRef<Axis> axes) {
@@ -232,38 +282,48 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
     array("tile_count", T::One);
   }
   for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
-    bool perQuery = operand.shape == OperandShape::PerQuery;
-    llvm::SmallVector<Axis, 4> axes;
-    if (operand.shape == OperandShape::PerSequence || !(perQuery ? q : kv).isPacked())
-      axes.push_back(T::Batch);
-    if (operand.heads != OperandHeads::shared)
-      axes.push_back(operand.heads == OperandHeads::per_head ? T::Heads : T::KvHeads);
-    if (operand.shape != OperandShape::PerSequence)
-      axes.push_back(perQuery ? T::RowsQ : T::RowsKv);
+    llvm::SmallVector<Axis, 4> axes = linesOf(operand, q, kv);
+    switch (operand.shape) {
+    case OperandShape::PerSequence:
+      break;
+    case OperandShape::PerQuery:
+    case OperandShape::PerKey:
+      axes.push_back(operand.shape == OperandShape::PerQuery ? T::RowsQ : T::RowsKv);
+      break;
+    case OperandShape::BlockRows:
+    case OperandShape::Blocks:
+      axes.push_back(operand.lists ? T::EntriesPlusOne : T::Entries);
+    }
     array(operand.name, axes);
+    if (operand.lists)
+      list.back().lists = operand;
   }
   for (const ScoreOperand &operand : scoreOperands(problem))
     list.push_back(tensorOf(operand));
   return list;
 }
 
+llvm::ArrayRef<SlotList> attn::slotLists(bool backward) {
+  static const SlotList lists[] = {{"tiles_q", "tile_count", false},
+                                   {"tiles_kv", "tile_count_kv", true},
+                                   {"tiles_dq", "tile_count_dq", false}};
+  return llvm::ArrayRef(lists).take_front(backward ? 3 : 1);
+}
+
 std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
   using T = ProblemTensor;
   ProblemOp problem = computation.problem;
   std::vector<ProblemTensor> list;
+  addBits(problem, list);
+  if (!problem.getTiles() && problem.getQLayout().isPacked() && problem.getKLayout().isPacked())
+    for (SlotList slots : slotLists(bool(computation.backward))) {
+      list.emplace_back(slots.name, T::Result, T::Int32, slots.keys ? T::SlotsKv : T::SlotsQ);
+      list.emplace_back(slots.count, T::Result, T::Int32, T::One);
+    }
   if (computation.backward) {
     list.emplace_back("statistics", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Two, T::Heads, T::TiledRowsQ});
     list.emplace_back("dq_sum", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Heads, T::TiledRowsQ, T::DimSum});
-    for (const ScoreOperand &array : computation.backward.getLearnedArrays()) {
-      bool queries = array.has(ScoreOperand::Query), keys = array.has(ScoreOperand::Key);
-      bool sinks = problem.getSinkArray() && problem.getSinkArray()->name == array.name;
-      if ((queries && keys) || sinks)
-        continue;
-      llvm::SmallVector<Axis, 4> axes = {T::Heads, keys ? T::TiledRowsKv : T::TiledRowsQ};
-      if (array.has(ScoreOperand::Table))
-        axes = {T::Two, T::Heads, T::Diagonals};
-      list.emplace_back(partialGradientOf(array), T::Result, T::Float32, axes);
-    }
+    addPartialGradients(computation.backward, list);
     return list;
   }
   llvm::SmallVector<Axis, 5> rows = {T::Splits, T::Heads};
@@ -272,7 +332,7 @@ std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
   rows.push_back(T::RowsQ);
   list.emplace_back("partial_lse", T::Result, T::Float32, rows);
   rows.push_back(T::DimV);
-  list.emplace(list.begin(), "partial_o", T::Result, T::Float32, rows);
+  list.emplace(list.end() - 1, "partial_o", T::Result, T::Float32, rows);
   if (readsPositions(problem.getMask())) {
     int64_t heads = dependsOnHead(problem.getMask()) ? int64_t(problem.getHeads()) : 1;
     auto add = [&](const char *name, int64_t entries, llvm::ArrayRef<Axis> axes) {
@@ -374,6 +434,24 @@ llvm::Error attn::checkTiles(llvm::ArrayRef<int32_t> tiles, int32_t count, llvm:
     if (tiles[i] < 0 || size_t(tiles[i]) >= tiles.size() || left[tiles[i]]-- == 0)
       return error("expected each tile that has something to write once in `tiles_q`, got: " + Twine(tiles[i]) +
                    " at index " + Twine(i));
+  return llvm::Error::success();
+}
+
+llvm::Error attn::checkBlocks(const MaskOperand &of, llvm::ArrayRef<int32_t> offsets, llvm::ArrayRef<int32_t> columns,
+                              int64_t line, int64_t rowsKv) {
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    if (offsets[i] < 0 || offsets[i] > int64_t(columns.size()))
+      return error("expected `" + of.name + "` within the " + Twine(columns.size()) + " entries of `" +
+                   of.lists->columns + "`, got: " + Twine(offsets[i]) + " at index " + Twine(i));
+    if (i % line && offsets[i] < offsets[i - 1])
+      return error("expected `" + of.name + "` to ascend, got: " + Twine(offsets[i]) + " after " +
+                   Twine(offsets[i - 1]) + " at index " + Twine(i));
+  }
+  const int64_t blocks = llvm::divideCeil(rowsKv, of.lists->kv);
+  for (auto [i, column] : llvm::enumerate(columns))
+    if (column < 0 || column >= blocks)
+      return error("expected numbers of blocks of " + Twine(of.lists->kv) + " keys, of which there are " +
+                   Twine(blocks) + ", in `" + of.lists->columns + "`, got: " + Twine(column) + " at index " + Twine(i));
   return llvm::Error::success();
 }
 

@@ -92,6 +92,9 @@ SmallVector<unsigned> attn::firstArrays(ArrayRef<MaskInterface> masks) {
 MaskPoint attn::pointOf(const MaskPoint &point, unsigned first) {
   MaskPoint child = point;
   child.load = [&point, first](unsigned operand, int64_t position) { return point.load(first + operand, position); };
+  child.listed = [&point, first](unsigned operand, int64_t row, int64_t column) {
+    return point.listed(first + operand, row, column);
+  };
   return child;
 }
 

@@ -41,6 +41,10 @@ double SoftcapAttr::smallBelow(double factor) const {
   return std::ldexp(std::floor(digits * 0x1p11), exponent - 11);
 }
 
+double SoftcapAttr::smallBecomes(double factor) const {
+  return getCap().convertToDouble() * std::tanh(smallBelow(factor) * toArgument(*this, factor));
+}
+
 /// The factor that is left of a score is that of exponents of 2, so that nothing is left to
 /// multiply by.
 static constexpr double factorLeft = 0.69314718055994530942;

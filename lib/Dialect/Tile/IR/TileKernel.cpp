@@ -38,6 +38,11 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
       return failure();
     result.addAttribute(getTilesAttrName(result.name), builder.getI64IntegerAttr(tiles));
   }
+  if (int64_t queries = 0, keys = 0; !rows && succeeded(parser.parseOptionalKeyword("longer"))) {
+    if (parser.parseInteger(queries) || parser.parseComma() || parser.parseInteger(keys))
+      return failure();
+    result.addAttribute(getLongerAttrName(result.name), builder.getDenseI64ArrayAttr({queries, keys}));
+  }
   if (parser.parseRParen())
     return failure();
   if (rows)
@@ -76,6 +81,8 @@ void KernelOp::print(OpAsmPrinter &printer) {
     printer << (getPacked() ? "packed" : "dense") << " heads " << getHeads() << (getKeys() ? " keys" : "");
   if (getTiles())
     printer << " tiles " << *getTiles();
+  if (auto longer = getLonger())
+    printer << " longer " << (*longer)[0] << ", " << (*longer)[1];
   printer << ") config(";
   printer.printStrippedAttrOrType(getConfig());
   printer << ") ";
@@ -102,6 +109,10 @@ LogicalResult KernelOp::verify() {
   if (isStreaming() != (config.hasStrips() || config.getBySequence()) || int64_t(getTiles().value_or(1)) < 1) // C5
     return emitOpError("expected positive `tiles` with a config of lanes or by_sequence, and none without, got: ")
            << config << (isStreaming() ? " with tiles" : " without");
+  if (auto longer = getLonger()) // C6
+    if (longer->size() != 2 || (*longer)[0] < 0 || (*longer)[1] < 0 || !getPacked() || isStreaming())
+      return emitOpError("expected `longer` of two numbers that are not negative, in a packed grid without tiles, got: ")
+             << llvm::ArrayRef(*longer);
   return success();
 }
 

@@ -141,9 +141,19 @@ void ModifyOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setN
   nameModifierArguments(region, setName);
 }
 
+/// That a formula for small scores has its bound, and what becomes of that, if it is said, is a bound too.
+static LogicalResult verifySmall(Operation *op, std::optional<APFloat> within, std::optional<APFloat> becomes, bool hasRegion) {
+  auto isBound = [](APFloat number) { return number.convertToDouble() > 0; };
+  if (within.has_value() != hasRegion || (within && !isBound(*within)))
+    return op->emitOpError("expected a positive bound `within` and a region for smaller scores, or neither");
+  if (becomes && (!within || !isBound(*becomes)))
+    return op->emitOpError("expected a positive `becomes`, behind `within`");
+  return success();
+}
+
 LogicalResult ModifyOp::verify() {
-  if (getWithin().has_value() == getSmall().empty() || (getWithin() && !(getWithin()->convertToDouble() > 0))) // C1
-    return emitOpError("expected a positive bound `within` and a region for smaller scores, or neither");
+  if (failed(verifySmall(*this, getWithin(), getBecomes(), !getSmall().empty()))) // C1, C2
+    return failure();
   if (getWithin() && failed(verifyModifier(*this, getSmall(), getQ0())))
     return failure();
   return verifyModifier(*this, getBody(), getQ0());
@@ -166,36 +176,6 @@ LogicalResult KeepOp::verify() {
              << (getTurned() ? " turned" : "");
   }
   return verifyTest(*this, getBody());
-}
-
-void AddSinkOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
-  for (BlockArgument head : region.getArguments())
-    setName(head, "h");
-}
-
-/// A region that yields the score of a sink.
-static LogicalResult verifySink(Operation *op, Region &body, Value q0) {
-  SmallVector<Type> expected(isa<PairsType>(q0.getType()), IntegerType::get(op->getContext(), 32));
-  if (body.getArgumentTypes() != TypeRange(expected))
-    return op->emitOpError("expected a region ") << (expected.empty() ? "without arguments" : "over (head i32)")
-                                                 << ", got: " << body.getArgumentTypes();
-  auto yield = dyn_cast<YieldOp>(body.front().getTerminator());
-  if (!yield || yield.getValues().getTypes() != TypeRange(Float32Type::get(op->getContext())))
-    return op->emitOpError("expected to yield the score of a sink, of type f32");
-  return success();
-}
-
-LogicalResult StoreDiagonalsOp::verify() {
-  FragType acc = getAcc().getType();
-  if (acc.getRows() != acc.getCols()) // C1
-    return emitOpError("expected as many rows as columns, got: ") << acc;
-  return success();
-}
-
-LogicalResult AddSinkOp::verify() {
-  if (failed(verifyLanesOf(*this, {getAcc(), getRow()}))) // C1
-    return failure();
-  return verifySink(*this, getBody(), getQ0()); // C2
 }
 
 void RepairOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
@@ -251,6 +231,13 @@ LogicalResult PersistOp::verify() {
 LogicalResult SendOp::verify() {
   if (int64_t(getWords().size()) != getFeed().getType().getWords()) // C1
     return emitOpError("expected ") << getFeed().getType().getWords() << " words, got: " << getWords().size();
+  return success();
+}
+
+LogicalResult ReleaseEarlyOp::verify() {
+  auto loop = (*this)->getParentOfType<KvLoopOp>();
+  if (loop && getMore() != loop.getMore()) // C1
+    return emitOpError("expected the `more` of its loop, got another condition");
   return success();
 }
 
@@ -487,9 +474,8 @@ LogicalResult WeighOp::verify() {
     return failure();
   if (getAt().size() != (getModify().empty() ? 0 : 2)) // C3
     return emitOpError("expected `at` two numbers and a region `modify`, or neither");
-  if (getWithin().has_value() == getSmall().empty() ||
-      (getWithin() && (getModify().empty() || !(getWithin()->convertToDouble() > 0)))) // C3
-    return emitOpError("expected a positive bound `within` and a region for smaller scores, or neither");
+  if (failed(verifySmall(*this, getWithin(), getBecomes(), !getSmall().empty() && !getModify().empty()))) // C3
+    return failure();
   for (Region *region : {&getSmall(), &getModify()})
     if (!region->empty() && failed(verifyModifier(*this, *region, getAt().front())))
       return failure();

@@ -51,3 +51,13 @@ LogicalResult ListTilesOp::verify() {
 void ListTilesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   name(region, {"len_q", "len_kv"}, setName);
 }
+
+LogicalResult ListSlotsOp::verify() { // C1
+  auto yield = getBody().front().empty() ? YieldOp() : dyn_cast<YieldOp>(getBody().front().back());
+  if (getBody().getArgumentTypes() != TypeRange(IntegerType::get(getContext(), 32)) || !yield ||
+      yield.getOperandTypes() != TypeRange(IntegerType::get(getContext(), 1)))
+    return emitOpError("expected a region over a sequence's number of type i32 that yields one condition");
+  return success();
+}
+
+void ListSlotsOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) { name(region, {"b"}, setName); }

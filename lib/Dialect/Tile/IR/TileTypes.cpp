@@ -209,7 +209,7 @@ LogicalResult TableType::verify(function_ref<InFlightDiagnostic()> emitError, in
 int64_t TableType::getBytes() const {
   int64_t s = getSegments(), fields = 14, buckets = 256;
   int64_t tables = std::max(fields * s, 33 * buckets);
-  int64_t words = tables + 3 * s + 2 * (s + 1) + llvm::divideCeil(s, 32) + 4 + 3 * 32;
+  int64_t words = tables + 3 * s + 2 * (s + 1) + llvm::divideCeil(s, 32) + 4 + 2 * 3 * 32;
   return llvm::alignTo(words * 4, 16);
 }
 

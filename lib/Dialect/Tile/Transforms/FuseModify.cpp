@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_FUSEMODIFY
@@ -26,6 +27,11 @@ static bool isRare(ModifyOp modify) {
                       [&](Operation &op) { return isa<KeepOp, SoftmaxOp>(op) && op.getOperand(0) == modify.getS(); });
 }
 
+/// Have maxima room for scores above them (`tile.weigh`: 2^8) and for those of most rows below the largest small score?
+static bool leavesRoom(ModifyOp modify, WeighOp weigh) {
+  return modify.getBecomes() && modify.getBecomes()->convertToDouble() / llvm::numbers::ln2 >= 8 + 8;
+}
+
 namespace {
 struct FuseModifyPass : attn::tile::impl::FuseModifyBase<FuseModifyPass> {
   using Base::Base;
@@ -40,6 +46,8 @@ struct FuseModifyPass : attn::tile::impl::FuseModifyBase<FuseModifyPass> {
         return;
       weigh.getAtMutable().assign({modify.getQ0(), modify.getK0()});
       weigh.setWithinAttr(modify.getWithinAttr());
+      if (leavesRoom(modify, weigh))
+        weigh.setBecomesAttr(modify.getBecomesAttr());
       weigh.getSmall().takeBody(modify.getSmall());
       weigh.getModify().takeBody(modify.getBody());
       modify.erase();
@@ -48,6 +56,7 @@ struct FuseModifyPass : attn::tile::impl::FuseModifyBase<FuseModifyPass> {
       if (!weighs || !modify.getWithin() || !isRare(modify))
         return;
       modify.removeWithinAttr();
+      modify.removeBecomesAttr();
       modify.getSmall().getBlocks().clear();
     });
   }

@@ -112,7 +112,13 @@ public:
       cloneValues(ArrayRef(body.values).take_front(pv), /*last=*/false);
       if (turns)
         PassTurnOp::create(b, loc);
-      clone(ArrayRef(body.scores).drop_front(qk));
+      clone(body.scores[qk]); // the wait
+      // A ring of one slot has the next query tile's rows brought while this one's last scores are weighed.
+      // NOTE: ahead of K's release: behind it, ptxas loses what is uniform in a loop at 256.
+      auto takeQ = body.qk.getQ().getDefiningOp<TakeOp>();
+      if (takeQ && cast<RingType>(takeQ.getRing().getType()).getStages() == 1)
+        ReleaseEarlyOp::create(b, loc, takeQ.getRing(), map.lookup(loop.getMore()));
+      clone(ArrayRef(body.scores).drop_front(qk + 1));
       Value s = body.softmax.getS(), row = body.softmax.getRow(), acc = body.softmax.getAcc();
       if (body.softmax.getRising()) {
         clone(body.tests);
@@ -123,7 +129,7 @@ public:
       } else {
         clone(ArrayRef(body.values).drop_front(pv));
         clone(body.tests);
-        WeighOp::create(b, loc, p, s, row, body.softmax.getScaleAttr(), ValueRange(), FloatAttr());
+        WeighOp::create(b, loc, p, s, row, body.softmax.getScaleAttr(), ValueRange(), FloatAttr(), FloatAttr());
         RescaleOp::create(b, loc, acc, row);
       }
     });

@@ -31,6 +31,7 @@ struct State {
   DenseMap<Value, Value> place;         ///< token -> its destination
   DenseMap<Value, TakeOp> taken;        ///< ring -> what was taken from it and not yet released
   DenseMap<Value, Value> gone;          ///< tile -> ring, once it is released
+  SmallVector<Value> early;             ///< tiles that are gone unless the loop has more steps
 };
 
 class Checker {
@@ -156,6 +157,22 @@ private:
         return complain(op, op.getRing(), "releases", flight.op, "while this is in flight and reads it");
     state.taken.erase(it);
     state.gone[tile] = op.getRing();
+    llvm::erase(state.early, tile);
+    return success();
+  }
+
+  LogicalResult releaseEarly(ReleaseEarlyOp op, State &state) {
+    auto it = state.taken.find(op.getRing());
+    if (it == state.taken.end())
+      return op.emitOpError("releases a ring from which nothing is taken");
+    Value tile = it->second.getTile();
+    for (auto &[other, flight] : state.into)
+      if (llvm::is_contained(flight.reads, tile))
+        return complain(op, op.getRing(), "releases", flight.op, "while this is in flight and reads it");
+    if (state.gone.contains(tile))
+      return op.emitOpError("releases a tile that is released");
+    state.gone[tile] = op.getRing();
+    state.early.push_back(tile);
     return success();
   }
 
@@ -177,6 +194,9 @@ private:
                      State &state) {
     rename(init, args, state);
     for (int run = 0; run < 2; ++run) {
+      for (Value tile : state.early) // there is a step, so it is still there
+        state.gone.erase(tile);
+      state.early.clear();
       if (failed(check(body, state)))
         return failure();
       rename(yielded, run == 0 ? args : results, state);
@@ -217,6 +237,7 @@ private:
         })
         .Case([&](TakeOp o) { return take(o, state); })
         .Case([&](ReleaseOp o) { return release(o, state); })
+        .Case([&](ReleaseEarlyOp o) { return releaseEarly(o, state); })
         .Case([&](CopyBoxOp copy) { return start(op, copy.getToken(), copy.getDst(), {}, state); })
         .Case([&](RolesOp roles) -> LogicalResult {
           for (Region &role : roles->getRegions()) {

@@ -18,7 +18,7 @@ tile.kernel @k(%q0: i32, %k0: i32, %partial: i1) target("sm_90a") grid(dense hea
   // CHECK-NEXT: tile.modify %s at(%k0, %k0) : !tile.frag<64x64, 4> {
   // CHECK: arith.addf
   // CHECK-NOT: tile.modify
-  // CHECK: tile.weigh %p, %s, %row scale 5.000000e-01 at(%q0, %k0) : {{.*}} within 3.000000e+01 {
+  // CHECK: tile.weigh %p, %s, %row scale 5.000000e-01 at(%q0, %k0) : {{.*}} within 3.000000e+01 becomes 2.000000e+01 {
   // CHECK: tile.yield %score : f32
   // CHECK: } else modify {
   // CHECK: math.tanh
@@ -28,7 +28,7 @@ tile.kernel @k(%q0: i32, %k0: i32, %partial: i1) target("sm_90a") grid(dense hea
       %sum = arith.addf %score, %ahead : f32
       tile.yield %sum : f32
     }
-    tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 30.0 {
+    tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 30.0 becomes 20.0 {
     ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
       tile.yield %score : f32
     } else {
@@ -79,6 +79,21 @@ tile.kernel @k(%q0: i32, %k0: i32, %partial: i1) target("sm_90a") grid(dense hea
       ^bb0(%q: i32, %k: i32):
         tile.yield %partial : i1
       }
+    }
+    tile.weigh %p, %s, %row scale 0.5 : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
+  }
+
+  // A cap so low that maxima have no room below it: scores are looked at.
+  // CHECK: scf.if
+  // CHECK-NEXT: tile.weigh {{.*}} within 3.000000e+01 {
+  scf.if %partial {
+    tile.modify %s at(%q0, %k0) : !tile.frag<64x64, 4> within 30.0 becomes 11.0 {
+    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+      tile.yield %score : f32
+    } else {
+    ^bb0(%score: f32, %q: i32, %k: i32, %base: i32, %ahead: f32):
+      %tanh = math.tanh %score : f32
+      tile.yield %tanh : f32
     }
     tile.weigh %p, %s, %row scale 0.5 : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
   }

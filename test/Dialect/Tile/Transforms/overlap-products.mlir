@@ -41,12 +41,13 @@
 // reads it, relative to maxima that are looked at afterwards, and the accumulator
 // follows them.
 // CHECK: tile.kv_loop [%[[R0]], %[[R1]], %[[R2]]] tests {{\[\[}}0], []] carry() {
-// CHECK-NEXT: ^bb0(%[[J:.*]]: i32, %{{.*}}: i32, %{{.*}}: i1):
+// CHECK-NEXT: ^bb0(%[[J:.*]]: i32, %{{.*}}: i32, %[[MORE:.*]]: i1):
 // CHECK-NEXT: %[[K:.*]] = tile.take %K
 // CHECK-NEXT: %[[QK:.*]] = tile.mma_qk %s, %[[Q]], %[[K]] {negated}
 // CHECK-NEXT: %[[V:.*]] = tile.take %V
 // CHECK-NEXT: %[[PV:.*]] = tile.mma_pv %acc, %p, %[[V]]
 // CHECK-NEXT: tile.wait %[[QK]]
+// CHECK-NEXT: tile.release_early %Q unless %[[MORE]]
 // CHECK-NEXT: tile.release %K
 // CHECK-NEXT: tile.wait %[[PV]]
 // CHECK-NEXT: tile.release %V
@@ -56,7 +57,8 @@
 // CHECK-NEXT: tile.rescale %acc, %row
 // CHECK-NEXT: tile.yield
 
-// Q is given back before the last product with V, of which nothing is left to overlap.
+// Q is given back before the last product with V, of which nothing is left to overlap, if
+// the second loop has not done so: its only slot goes when the walk's last scores are there.
 // Only the last tile reaches behind its sequence, so rows are cleared here alone.
 // CHECK: }
 // CHECK-NEXT: tile.release %Q

@@ -128,6 +128,10 @@ def Attn_ScoreModifierInterface : AttrInterface<"ScoreModifierInterface"> {
       given factor. 0: there is no such formula.}],
       "double", "smallBelow", (ins "double":$factor), "", [{ return 0; }]>,
 
+    InterfaceMethod<[{What `emitSmallScore` makes of a value of `smallBelow`, in natural units, if it makes more of
+      greater values, of their negatives the negative, and asks for nothing else. 0: it does not.}],
+      "double", "smallBecomes", (ins "double":$factor), "", [{ return 0; }]>,
+
     InterfaceMethod<"As `emitScore`, for small scores only; leaves the same factor.",
       "::attn::Score", "emitSmallScore", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score), "",
       [{ return $_attr.emitScore(scope, score); }]>,

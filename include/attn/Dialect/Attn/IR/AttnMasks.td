@@ -266,6 +266,38 @@ def Attn_ColumnIntervalMask : Attn_IntervalMask<"ColumnIntervalMask", "column_in
   }];
 }
 
+def Attn_BlockMapMask : Attn_Mask<"BlockMapMask", "block_map", ["emitKeep", "operands", "tileTruth"]> {
+  let summary = "blocks of rows see the blocks of keys that they list";
+  let description = [{
+    Rows are cut into blocks of `q`, keys into blocks of `kv`, counted from the sequence's start.
+    The pair (q, k) is visible iff row q / `q` of blocks lists block k / `kv`. Lists are
+    two int32 run-time arrays: row i's is entries offsets[i] to offsets[i + 1] of the second, numbers of
+    blocks of keys, in any order, and it does not matter how often. Offsets are [rows of blocks + 1];
+    with `per_sequence`, `per_kv_head` or `per_head` [batch, heads, rows + 1], without what is not asked
+    for, and count from the start of the second array, which is [entries] and has the lists of all. How
+    long the two are, they say themselves: rows of blocks beyond the last see nothing. Blocks are of
+    any size, whatever the tiles of a kernel are. What says something of blocks that are seen in part
+    stands beside it in an `#attn.and`.
+
+    Offsets that step back or lie beyond the entries, and blocks that no sequence has, are an error on the
+    host, and on a device with ATTN_CHECK_ARRAYS=1; without it, they see nothing. A kernel ahead of
+    attention makes a bit of each pair of blocks.
+
+    Constraints:
+    - C1: names are identifiers, two different ones.
+    - C2: `q` and `kv` are given, within [1, 2^20].
+
+    ```mlir
+    #attn.block_map<"offsets", "columns", q = 128, kv = 128>
+    #attn.and<#attn.causal, #attn.block_map<"offsets", "columns", q = 64, kv = 64, per_sequence, per_head>>
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"array of offsets">:$offsets, StringRefParameter<"array of blocks">:$columns,
+                        "int64_t":$q, "int64_t":$kv, "bool":$perSequence, "::attn::OperandHeads":$heads);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 def Attn_TreeMask : Attn_Mask<"TreeMask", "tree", ["emitKeep", "operands", "tileTruth"]> {
   let summary = "a row sees its ancestors in a tree, and itself";
   let description = [{

@@ -122,6 +122,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     ::llvm::SmallVector<::attn::ScoreModifierInterface> getModifiers();
     /// The array of sinks, if there is one.
     std::optional<::attn::ScoreOperand> getSinkArray();
+    bool isSinkArray(const ::attn::ScoreOperand &array) { return getSinkArray() == array; }
     /// The sink if it is a number.
     std::optional<double> getSinkNumber();
     bool hasLse() { return !getNoLse(); }

@@ -17,6 +17,8 @@ enum class OperandShape {
   PerSequence, ///< [batch]
   PerQuery,    ///< [batch, seqlen_q], of packed queries [tokens]; position = query row
   PerKey,      ///< [batch, seqlen_kv], of packed keys [tokens]; position = key
+  BlockRows,   ///< [rows of blocks + 1]: where the list of each begins among `Blocks`; as many as the array has
+  Blocks,      ///< [entries]: columns of blocks, of all lists; as many as the array has
 };
 
 /// For which heads. Of several, heads stand before positions: [batch, heads, seqlen_q], [heads, tokens].
@@ -26,16 +28,29 @@ enum class OperandHeads : uint32_t;
 /// the position itself; a position at or before it; a position behind it.
 enum class OperandEntries { Id, Own, Begin, End };
 
+/// A block map: of `BlockRows`, what their lists are of.
+struct BlockLists {
+  std::string columns; ///< the array of `Blocks`
+  int64_t q, kv;       ///< rows and keys of a block
+  bool perSequence;    ///< has each sequence lists of its own?
+  bool operator==(const BlockLists &o) const {
+    return columns == o.columns && q == o.q && kv == o.kv && perSequence == o.perSequence;
+  }
+};
+
 struct MaskOperand {
   std::string name;
   OperandShape shape;
   OperandHeads heads = OperandHeads(0); ///< shared
   OperandEntries entries = OperandEntries::Id;
   std::optional<int32_t> hidden = std::nullopt; ///< an entry with which a position sees nothing
+  std::optional<BlockLists> lists = std::nullopt; ///< of `BlockRows`
 
+  /// Has it an entry for each row or key?
+  bool hasPositions() const { return shape == OperandShape::PerQuery || shape == OperandShape::PerKey; }
   /// The same array, whatever is in it.
   bool operator==(const MaskOperand &o) const {
-    return name == o.name && shape == o.shape && heads == o.heads;
+    return name == o.name && shape == o.shape && heads == o.heads && lists == o.lists;
   }
 };
 
@@ -55,6 +70,8 @@ struct MaskPoint {
   /// Entry `position` (ignored for PerSequence) of this sequence's part of the
   /// mask's array number `operand`, as `MaskInterface::operands` counts.
   std::function<int64_t(unsigned operand, int64_t position)> load;
+  /// Of array number `operand`, which is of `BlockRows`: does row `row` of blocks list `column`?
+  std::function<bool(unsigned operand, int64_t row, int64_t column)> listed;
 };
 
 /// The same for an analysis: constants when it answers, SSA values when it emits.
@@ -68,6 +85,10 @@ struct MaskScope {
   int64_t heads = 1; ///< how many query heads there are
   /// What is known of entries, where it is; positions are some tile's.
   std::function<std::optional<EntryRange>(unsigned operand, Interval positions)> extremes;
+  /// As a pair's (`MaskPoint`).
+  std::function<Cond(unsigned operand, Index row, Index column)> listed;
+  /// Of rows and columns of blocks, neither none: are some pairs of them listed, are all? Null where nobody can tell.
+  std::function<TileTruth(unsigned operand, Interval rows, Interval columns)> listedIn;
 
   MaskScope uncut() const {
     MaskScope scope = *this;

@@ -10,6 +10,7 @@
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/MathExtras.h"
+#include <map>
 
 namespace attn {
 
@@ -31,6 +32,10 @@ inline int64_t sumColumns(int64_t dimQk) { return dimQk <= 32 ? 32 : llvm::align
 /// What the gradient of an array is called, and what kernels leave for it.
 std::string gradientOf(const ScoreOperand &array);
 std::string partialGradientOf(const ScoreOperand &array);
+void addGradients(BackwardOp backward, std::vector<struct ProblemTensor> &list);
+void addPartialGradients(BackwardOp backward, std::vector<struct ProblemTensor> &list);
+/// Of a backward pass: are there such arrays, and are other tensors called otherwise?
+mlir::LogicalResult verifyLearnedArrays(BackwardOp backward);
 
 /// Rows of the tiles in which a backward pass numbers what it keeps of query rows; query
 /// tiles of its kernels are these or halves of them.
@@ -49,6 +54,8 @@ struct Sizes {
   int64_t positionRowsQ = 1, positionRowsKv = 1;
   /// Parts of each query tile's keys; a launch decides.
   int64_t splits = 1;
+  /// By the name of an array that says itself how long it is: its last extent.
+  std::map<std::string, int64_t> entries;
 };
 
 /// The extents that the problem decides.
@@ -90,10 +97,16 @@ struct ProblemTensor {
     AcrossKv,   ///< key tiles that one sequence may have, and one more
     TiledRowsKv, ///< likewise of keys
     Diagonals,  ///< differences of positions that rows of tiles of all sequences have
+    SlotsQ,     ///< of query tiles of any size
+    SlotsKv,    ///< of key tiles of any size
     TiledRowsQ, ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
     One,
     Two,
-    Table
+    Table,
+    Entries,        ///< as many as the array has
+    EntriesPlusOne, ///< likewise, one or more
+    BlockRows,      ///< rows of blocks that the array `lists.offsets` has lists of
+    BlockWords      ///< columns of blocks that a sequence may have, a bit each
   };
 
   ProblemTensor(std::string name, Role role, Element element, llvm::ArrayRef<Axis> axes);
@@ -103,11 +116,17 @@ struct ProblemTensor {
   Element element;
   llvm::SmallVector<Axis, 4> axes;
   int64_t entries = 0; ///< of an axis Table
+  /// Of lists of blocks and what is made of them: the operand of `OperandShape::BlockRows`.
+  std::optional<MaskOperand> lists;
   /// Positions of batch, row and head among the axes, or -1; -1 for arrays.
   int batchAxis = -1, rowAxis = -1, headAxis = -1;
 
   /// Has it leading dimensions, first of its axes?
   bool isLed() const { return !axes.empty() && (axes[0] == Lead || axes[0] == LeadEnd); }
+  /// Does the array say itself how long it is?
+  bool ownsEntries() const { return !axes.empty() && (axes.back() == Entries || axes.back() == EntriesPlusOne); }
+  /// -1: not known yet.
+  int64_t extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) const;
   /// -1 where an extent is not known yet. `leadEnd`: how many leading dimensions a LeadEnd has.
   llvm::SmallVector<int64_t, 4> shape(const FixedSizes &fixed, const Sizes &sizes, size_t leadEnd = 0) const;
   llvm::SmallVector<int64_t, 4> shape(Computation computation, const Sizes &sizes) const {
@@ -118,8 +137,10 @@ struct ProblemTensor {
   void learn(llvm::ArrayRef<int64_t> shape, const FixedSizes &fixed, Sizes &sizes) const;
 };
 
-/// The extent of an axis; -1: not known yet.
+/// The extent of an axis that depends on no tensor; -1: not known yet.
 int64_t extentOf(ProblemTensor::Axis axis, const FixedSizes &fixed, const Sizes &sizes);
+
+ProblemTensor tensorOf(const ScoreOperand &operand);
 
 /// q, k, v, o, lse if asked for, the layouts' arrays, the mask's, the score modifiers'.
 /// Backward q, k, v, o, lse, do, dlse if asked for, dq, dk, dv, and the same arrays.
@@ -130,8 +151,17 @@ std::vector<ProblemTensor> tensorsOf(SegmentsOp segments);
 
 /// What the kernels of a problem may leave for each other, in memory of the caller: o and
 /// lse of each part of the keys, both float32; of masks that read arrays of positions, what these
-/// hold in key tiles, and for each query tile the key tiles to visit and how many they are.
+/// hold in key tiles, and for each query tile the key tiles to visit and how many they are; where some
+/// sequences have a kernel of their own, the slots of the others (`slotLists`).
 std::vector<ProblemTensor> scratchOf(Computation computation);
+
+/// A list of slots of tiles of one side that a kernel is for: its name, and that of how many there are.
+struct SlotList {
+  const char *name, *count;
+  bool keys;
+};
+/// All that a forward or a backward pass may have. Backward those of rows ahead of gradients, of keys, and of dQ.
+llvm::ArrayRef<SlotList> slotLists(bool backward);
 
 /// Of a problem with segments: q and k have the tokens of all rows of ids.
 llvm::Error checkIdRows(const Sizes &sizes);
@@ -146,6 +176,14 @@ void usedSlots(llvm::ArrayRef<int32_t> offsets, int64_t rows, int64_t tile, Visi
 /// A list of tiles of `tile` rows, of which the first `count` count: each used slot once.
 llvm::Error checkTiles(llvm::ArrayRef<int32_t> tiles, int32_t count, llvm::ArrayRef<int32_t> offsets, int64_t rows,
                        int64_t tile);
+
+/// A block map's lists, of problems with `rowsKv` keys in their tensors: offsets ascend within the entries, and
+/// entries are blocks of keys that there are.
+llvm::Error checkBlocks(const MaskOperand &lists, llvm::ArrayRef<int32_t> offsets, llvm::ArrayRef<int32_t> columns,
+                        int64_t line, int64_t rowsKv);
+
+/// The name of the bits that are made of a block map's lists.
+std::string bitsOf(const MaskOperand &lists);
 
 /// The contents of the arrays of a packed side (`q` or `kv`), with `rows` rows
 /// in its tensors: `cuSeqlens` starts at 0, ascends and ends within the rows;

@@ -26,10 +26,13 @@ def Tile_ModifyOp : Tile_Op<"modify", [SingleBlock,
     are multiplied later.
 
     `within`: where all scores of a warp are smaller than that in size, the first
-    region is taken, which need not be right for others.
+    region is taken, which need not be right for others. `becomes`: what it makes of a
+    score of that size, in natural units; of greater ones it makes more, of negative ones
+    the negative.
 
     Constraints:
     - C1: `within` is positive and goes with a second region.
+    - C2: `becomes` is positive and goes with `within`.
 
     ```mlir
     tile.modify %s at(%q0, %k0) : !tile.frag<128x64, 4> {
@@ -39,10 +42,12 @@ def Tile_ModifyOp : Tile_Op<"modify", [SingleBlock,
     }
     ```
   }];
-  let arguments = (ins Tile_AnyScores:$s, Tile_Origin:$q0, I32:$k0, OptionalAttr<F64Attr>:$within);
+  let arguments = (ins Tile_AnyScores:$s, Tile_Origin:$q0, I32:$k0, OptionalAttr<F64Attr>:$within,
+                       OptionalAttr<F64Attr>:$becomes);
   let regions = (region AnyRegion:$small, SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `)` `:` qualified(type($s)) (`within` $within^ $small `else`)? $body attr-dict
+    $s `at` `(` $q0 `` custom<Origin>(type($q0)) `,` $k0 `)` `:` qualified(type($s))
+    (`within` $within^ (`becomes` $becomes^)? $small `else`)? $body attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -166,24 +171,29 @@ def Tile_WeighOp : Tile_Op<"weigh", [DeclareOpInterfaceMethods<OpAsmOpInterface,
 
     The regions are those of a `tile.modify` that `tile-fuse-modify` found right
     before; (`q0`, `k0`) come with them. Scores are small if all of a warp's are
-    below `within` in size; else all is done once more, with the other region.
+    below `within` in size; else all is done once more, with the other region. With
+    `becomes`, which is what the first region makes of a score of that size in natural
+    units, maxima say it: those of all rows have to be at least 8 below that, in base 2,
+    as no score may be so far above its maximum, and not far below 0, where a score of
+    -`within` would count. That saves a test of each score.
 
     Constraints:
     - C1: scale is positive.
     - C2: `p` and `s` have the same rows, columns and warps.
-    - C3: there are `at` and a region `modify`, or neither; `within` is positive and goes with a second region.
+    - C3: there are `at` and a region `modify`, or neither; `within` is positive and goes with a second region,
+      `becomes` with `within`.
 
     ```mlir
     tile.weigh %p, %s, %row scale 8.838835e-02 : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>, !tile.rows<128, 8>
     ```
   }];
   let arguments = (ins Tile_Held:$p, Tile_Frag:$s, Tile_Rows:$row, F64Attr:$scale, Variadic<I32>:$at,
-                       OptionalAttr<F64Attr>:$within);
+                       OptionalAttr<F64Attr>:$within, OptionalAttr<F64Attr>:$becomes);
   let regions = (region AnyRegion:$small, AnyRegion:$modify);
   let assemblyFormat = [{
     $p `,` $s `,` $row `scale` $scale (`at` `(` $at^ `)`)? attr-dict
     `:` qualified(type($p)) `,` qualified(type($s)) `,` qualified(type($row))
-    (`within` $within^ $small `else`)? (`modify` $modify^)?
+    (`within` $within^ (`becomes` $becomes^)? $small `else`)? (`modify` $modify^)?
   }];
   let hasVerifier = 1;
 }

@@ -38,8 +38,9 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     head (of a backward pass); `rows cluster N`, a cluster of N blocks
     for each row of the batch (made of `attn.segments`). With `tiles N` a sequence has N tiles for
     a group of heads, which take turns if its rows need more (docs/Schedules/streaming.md); a
-    tile is a block's, or, with lanes, a warp's. The kernels
-    of a problem are launched one after the other, in their order.
+    tile is a block's, or, with lanes, a warp's. With `longer M, N` blocks are those that
+    sequences of more than M queries or N keys can need, since lists say which slots these have
+    (`tile.list_slots`). The kernels of a problem are launched one after the other, in their order.
 
     Constraints:
     - C1: as many argument names as arguments.
@@ -47,6 +48,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     - C3: the grid has at least one head, or clusters of 1 to 16 blocks (of 1, but for sm_90a).
     - C4: fragments' rows go to warps: kv_tile is a multiple of 16 * warps in a grid of key tiles.
     - C5: a kernel has `tiles`, which are positive, if and only if its config has lanes or by_sequence.
+    - C6: `longer` only in packed grids without `tiles`; it is two numbers that are not negative.
 
     ```mlir
     tile.kernel @copy(%q: !tile.ptr<bf16>, %batch: i32) target("cpu") grid(dense heads 4)
@@ -56,8 +58,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$arg_names, StrAttr:$target, UnitAttr:$packed,
-    UnitAttr:$keys, I64Attr:$heads, OptionalAttr<I64Attr>:$tiles, OptionalAttr<I64Attr>:$cluster, Tile_Config:$config,
-    OptionalAttr<I64Attr>:$shared_bytes);
+    UnitAttr:$keys, I64Attr:$heads, OptionalAttr<I64Attr>:$tiles, OptionalAttr<I64Attr>:$cluster,
+    OptionalAttr<DenseI64ArrayAttr>:$longer, Tile_Config:$config, OptionalAttr<I64Attr>:$shared_bytes);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

@@ -114,6 +114,29 @@ def Tile_ReleaseOp : Tile_Op<"release"> {
   let assemblyFormat = "$ring attr-dict `:` qualified(type($ring))";
 }
 
+def Tile_ReleaseEarlyOp : Tile_Op<"release_early"> {
+  let summary = "gives a slot back ahead of its release, in the last step of a walk";
+  let description = [{
+    Where there are no `more` steps, nothing reads the tile taken last behind this
+    op. `tile.release` still has to follow, behind the loop: it gives back what was
+    not given back here (of a walk without tiles, say).
+
+    Constraints:
+    - C1: in a `tile.kv_loop`, `more` is its own.
+
+    ```mlir
+    tile.kv_loop [%from, %end] tests [[]] carry() {
+    ^bb0(%j: i32, %next: i32, %more: i1):
+      tile.release_early %Q unless %more : !tile.ring<1, !tile.shared<128x256xbf16, swizzled>>
+      tile.yield
+    }
+    ```
+  }];
+  let arguments = (ins Tile_Ring:$ring, I1:$more);
+  let assemblyFormat = "$ring `unless` $more attr-dict `:` qualified(type($ring))";
+  let hasVerifier = 1;
+}
+
 def Tile_TakeTurnOp : Tile_Op<"take_turn"> {
   let summary = "waits until it is this warpgroup's turn to begin products";
   let description = [{

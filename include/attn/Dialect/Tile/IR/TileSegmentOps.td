@@ -218,4 +218,34 @@ def Tile_ListTilesOp : Tile_Op<"list_tiles", [SingleBlock,
   }];
 }
 
+def Tile_ListSlotsOp : Tile_Op<"list_slots", [SingleBlock,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "lists the slots of some sequences of a packed layout";
+  let description = [{
+    Where kernels differ in the sequences that they are for: `list` gets the slots (as
+    `tile.find_sequence` numbers them) of tiles of `rows` rows that have something to write, padding
+    behind their sequence among it, of those of the `batch` sequences for which the region holds. These
+    come in an order that depends on lengths alone, slots of a sequence in falling order. `count` is how many there are.
+    The first block does it.
+
+    Constraints:
+    - C1: the region has one argument, an i32, and yields an i1.
+
+    ```mlir
+    tile.list_slots %tiles, %tile_count of(%padded_offsets_q, %batch) rows 128 {
+    ^bb0(%b: i32):
+      %keys = tile.load %lengths[%b] : i32 from !tile.ptr<i32>
+      %long = arith.cmpi slt, %most, %keys : i32
+      tile.yield %long : i1
+    }
+    ```
+  }];
+  let arguments = (ins Tile_IntPtr:$list, Tile_IntPtr:$count, Tile_IntPtr:$offsets, I32:$batch, I64Attr:$rows);
+  let hasVerifier = 1;
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $list `,` $count `of` `(` $offsets `,` $batch `)` `rows` $rows $body attr-dict
+  }];
+}
+
 #endif // TILE_SEGMENT_OPS

@@ -68,4 +68,55 @@ def Tile_SelectTilesOp : Tile_Op<"select_tiles", [SingleBlock,
   }];
 }
 
+def Tile_MarkBlocksOp : Tile_Op<"mark_blocks"> {
+  let summary = "makes bits of lists of blocks";
+  let description = [{
+    Row i of `bits`, of `rows` rows of `words` words for each of `lines` lines, gets a bit for each block that entries
+    offsets[i] to offsets[i + 1] of `columns` name, of which there are `entries`; each line has an offset more than rows.
+    What lies beyond the entries or the words is not read and not written. The block writes rows `first`, `first + step`, ...
+
+    ```mlir
+    tile.mark_blocks %bits(%rows x %words) from %offsets, %columns(%entries) lines(%lines) block(%block of %blocks)
+    ```
+  }];
+  let arguments = (ins Tile_IntPtr:$bits, I32:$rows, I32:$words, Tile_IntPtr:$offsets, Tile_IntPtr:$columns, I32:$entries,
+                       I32:$lines, I32:$first, I32:$step);
+  let assemblyFormat = [{
+    $bits `(` $rows `x` $words `)` `from` $offsets `,` $columns `(` $entries `)` `lines` `(` $lines `)`
+    `block` `(` $first `of` $step `)` attr-dict
+  }];
+}
+
+def Tile_ListedOp : Tile_Op<"listed", [Pure]> {
+  let summary = "the bit of a row and a column of blocks";
+  let description = [{
+    0 beyond the rows and words that there are.
+
+    ```mlir
+    %is = tile.listed %bits(%rows x %words) at(%row, %column)
+    ```
+  }];
+  let arguments = (ins Tile_IntPtr:$bits, I32:$rows, I32:$words, I32:$row, I32:$column);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$bits `(` $rows `x` $words `)` `at` `(` $row `,` $column `)` attr-dict";
+}
+
+def Tile_ListedInOp : Tile_Op<"listed_in", [Pure]> {
+  let summary = "is one bit of some rows and columns of blocks set, or are `all`?";
+  let description = [{
+    Of rows `row` to `row_end` and columns `column` to `column_end`, the ends not among them, of which there are some.
+
+    ```mlir
+    %one = tile.listed_in %bits(%rows x %words) at(%row to %row_end, %column to %column_end)
+    %every = tile.listed_in all %bits(%rows x %words) at(%row to %row_end, %column to %column_end)
+    ```
+  }];
+  let arguments = (ins Tile_IntPtr:$bits, I32:$rows, I32:$words, I32:$row, I32:$row_end, I32:$column, I32:$column_end,
+                       UnitAttr:$all);
+  let results = (outs I1:$result);
+  let assemblyFormat = [{
+    (`all` $all^)? $bits `(` $rows `x` $words `)` `at` `(` $row `to` $row_end `,` $column `to` $column_end `)` attr-dict
+  }];
+}
+
 #endif // TILE_VISIT_OPS

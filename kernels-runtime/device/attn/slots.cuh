@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which slots of a packed layout some of its sequences have. One block does it: all there is to do is a sum over sequences.
+#pragma once
+#include "attn/prelude.cuh"
+
+namespace attn {
+
+// Each thread has some sequences of a turn, whose loads are under way together; places in the list follow from a sum over threads.
+template <int Rows, class F> ATTN_INLINE void list_slots(int *list, int *count, const int *offsets, int batch, F listed) {
+  constexpr int Own = 16, warps = Block<Rows * 0>::threads / 32;
+  __shared__ int sums[warps];
+  if (block_index() != 0) return;
+  int used = 0;
+  for (int base = 0; base < batch; base += blockDim.x * Own) {
+    int first[Own], slots[Own], own = 0;
+#pragma unroll
+    for (int i = 0; i < Own; ++i) {
+      const int b = base + i * blockDim.x + threadIdx.x, at = min(b, batch - 1), begin = offsets[at], end = offsets[at + 1];
+      first[i] = begin / Rows + at + 1;
+      slots[i] = b < batch & listed(at) ? (end - begin + Rows - 1) / Rows : 0;
+      own += slots[i];
+    }
+    int before = own;  // up to this thread's, in its warp
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+      const int x = __shfl_up_sync(~0u, before, step);
+      if (lane_index() >= step) before += x;
+    }
+    __syncthreads();
+    if (lane_index() == 31) sums[warp_index()] = before;
+    __syncthreads();
+    int place = used + before - own;
+#pragma unroll
+    for (int w = 0; w < warps; ++w) place += w < warp_index() ? sums[w] : 0, used += sums[w];
+#pragma unroll
+    for (int i = 0; i < Own; ++i)
+      for (int slot = slots[i]; slot-- > 0; ++place) list[place] = first[i] + slot;
+  }
+  if (threadIdx.x == 0) *count = used;
+}
+
+}  // namespace attn

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Block maps: a bit for each pair of a row and a column of blocks, made of
+// lists.
+#pragma once
+
+#include "attn/prelude.h"
+
+namespace attn {
+
+ATTN_HELPER void mark_blocks(int *bits, int rows, int words, const int *offsets,
+                             const int *columns, int entries, int lines,
+                             int first, int step) {
+  for (long long row = first; row < (long long)lines * rows; row += step) {
+    unsigned *const own = (unsigned *)bits + row * words;
+    for (int i = 0; i < words; ++i)
+      own[i] = 0;
+    const int *const list = offsets + row + row / rows;
+    for (int i = max(list[0], 0), end = min(list[1], entries); i < end; ++i) {
+      const unsigned column = columns[i];
+      if (column / 32 < (unsigned)words)
+        own[column / 32] |= 1u << column % 32;
+    }
+  }
+}
+
+ATTN_HELPER bool listed(const int *bits, int rows, int words, int row,
+                        int column) {
+  return row < rows && column / 32 < words &&
+         ((unsigned)bits[(long long)row * words + column / 32] >>
+              column % 32 &
+          1);
+}
+
+ATTN_HELPER bool any_listed(const int *bits, int rows, int words, int row,
+                            int row_end, int column, int column_end) {
+  for (int r = row; r < row_end; ++r)
+    for (int c = column; c < column_end; ++c)
+      if (listed(bits, rows, words, r, c))
+        return true;
+  return false;
+}
+
+ATTN_HELPER bool all_listed(const int *bits, int rows, int words, int row,
+                            int row_end, int column, int column_end) {
+  for (int r = row; r < row_end; ++r)
+    for (int c = column; c < column_end; ++c)
+      if (!listed(bits, rows, words, r, c))
+        return false;
+  return true;
+}
+
+} // namespace attn

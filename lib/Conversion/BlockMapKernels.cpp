@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A warp for each row of bits, as many as there are tiles of 64 queries; if there are more rows than
+// that (of heads), warps take several turns.
+//
+#include "BlockMapKernels.h"
+#include "KernelArguments.h"
+#include "KernelBody.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+class BlockMapKernel : KernelBody {
+public:
+  BlockMapKernel(KernelOp kernel) : KernelBody(kernel) {}
+
+  void build(ProblemOp problem, const MaskOperand &lists) {
+    int64_t heads = lists.heads == OperandHeads::per_head      ? int64_t(problem.getHeads())
+                    : lists.heads == OperandHeads::per_kv_head ? int64_t(problem.getKvHeads())
+                                                               : 1;
+    Index lines = lists.lists->perSequence ? math.mul(arg("batch"), heads) : Index(heads);
+    std::string bits = bitsOf(lists);
+    Value block = BlockIndexOp::create(b, loc, Value());
+    MarkBlocksOp::create(b, loc, args[bits], args[bits + "_rows"], args[bits + "_words"], args[lists.name],
+                         args[lists.lists->columns], args[lists.lists->columns + "_entries"], math.value(lines), block,
+                         args["blocks"]);
+  }
+};
+
+} // namespace
+
+void attn::writeBlockMaps(ProblemOp problem, Operation *program, StringRef target) {
+  OpBuilder b(program);
+  auto tiles = ConfigAttr::get(b.getContext(), 64, 64, /*warps=*/1, /*blocks=*/16);
+  KernelGrid grid;
+  grid.packed = problem.getQLayout().isPacked();
+  for (const MaskOperand &operand : distinctOperands(problem.getMask()))
+    if (operand.lists) {
+      std::string name = freeSymbol(program->getParentOp(), SymbolTable::getSymbolName(program).getValue() + "_blocks");
+      BlockMapKernel(KernelArguments::ofBlockMap(problem, operand)
+                         .makeKernel(b, program->getLoc(), name, target, grid, tiles))
+          .build(problem, operand);
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "SizeClasses.h"
+#include "KernelArguments.h"
+#include "SequenceBody.h"
+#include "StreamingKernel.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+// Measured on an H200 (docs/Schedules/streaming.md). A turn of a block of one warp takes a sixteenth of what the other
+// kernels take for a tile of 128 rows and keys, a pair of a row and a key on strips a thousandth: so there may be four
+// turns over rows and four over keys, or a thousand pairs. Beyond 64 rows the others are ahead in any case.
+ShortLimit attn::shortLimit(ProblemOp problem, ConfigAttr config) {
+  if (config.getBySequence())
+    return {std::clamp<int64_t>(4 * config.getQueries(), 16, 64),
+            std::clamp<int64_t>(4 * config.getKvTile() / kvHeadsOf(problem, config), 16, 128)};
+  return problem.expectedKeys().value_or(1) <= 128 ? ShortLimit{8, 128} : ShortLimit{4, 1023};
+}
+
+// What does not fit a tile is on strips, where a pair takes 0.13 ns and the other kernels 60 ns a sequence and head.
+ShortLimit attn::shortLimit(BackwardOp backward, ConfigAttr config) {
+  ProblemOp problem = backward.getProblemOp();
+  if (config.getBySequence())
+    return {std::max<int64_t>(config.getQueries(), 16),
+            std::max<int64_t>(config.getKvTile() / kvHeadsOf(problem, config), 16)};
+  return {8, 64};
+}
+
+namespace {
+
+class SlotListsKernel : SequenceBody {
+public:
+  SlotListsKernel(ProblemOp problem, KernelOp kernel) : SequenceBody(problem, kernel) {}
+
+  void list(const SlotList &list, int64_t rows, ShortLimit limit) {
+    LayoutAttr layout = list.keys ? problem.getKLayout() : problem.getQLayout();
+    std::string offsets = (layout.getPadded() ? "padded_offsets_" : "cu_seqlens_") + std::string(list.keys ? "kv" : "q");
+    auto op = ListSlotsOp::create(b, loc, args[list.name], args[list.count], args[offsets], args["batch"],
+                                  b.getI64IntegerAttr(rows));
+    OpBuilder::InsertionGuard guard(b);
+    Block &body = op.getBody().emplaceBlock();
+    Index sequence = Value(body.addArgument(b.getI32Type(), loc));
+    b.setInsertionPointToStart(&body);
+    auto entry = [&](StringRef array, Index at) {
+      return Index(Value(LoadOp::create(b, loc, args[array], math.value(at), /*uniform=*/false)));
+    };
+    auto length = [&](StringRef array) {
+      return math.sub(entry(array, math.add(sequence, 1)), entry(array, sequence));
+    };
+    Cond isShort = limit.holds(math, length("cu_seqlens_q"), length("cu_seqlens_kv"));
+    YieldOp::create(b, loc, math.value(math.logicalNot(isShort)));
+  }
+};
+
+} // namespace
+
+void attn::writeSlotLists(Computation computation, StringRef target, ShortLimit limit, ArrayRef<LongSlots> lists) {
+  Operation *op = computation.getOperation();
+  OpBuilder b(op);
+  ArrayRef<SlotList> all = slotLists(bool(computation.backward));
+  SmallVector<StringRef> results;
+  for (LongSlots slots : lists)
+    results.append({all[slots.list].name, all[slots.list].count});
+  KernelGrid grid;
+  grid.cluster = b.getI64IntegerAttr(1);
+  auto config = ConfigAttr::get(b.getContext(), /*q_tile=*/128, /*kv_tile=*/128, /*warps=*/16, /*blocks=*/1);
+  std::string name = freeSymbol(op->getParentOp(), (computation.getName() + "_slots").str());
+  KernelOp kernel =
+      KernelArguments::ofVisits(computation.problem, results).makeKernel(b, op->getLoc(), name, target, grid, config);
+  SlotListsKernel body(computation.problem, kernel);
+  for (LongSlots slots : lists)
+    body.list(all[slots.list], slots.rows, limit);
+}

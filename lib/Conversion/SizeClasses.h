@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Packed batches in which most sequences are short: those that are have a kernel that streams
+// them, the others the kernels on tiles, and lengths on the device say who is who. The first kernel
+// asks each sequence for its length; for the others, a kernel ahead lists which slots they have.
+//
+#ifndef ATTN_LIB_CONVERSION_SIZECLASSES_H
+#define ATTN_LIB_CONVERSION_SIZECLASSES_H
+
+#include "attn/Conversion/AttnToTile.h"
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
+
+namespace attn {
+
+/// The most that a short sequence has.
+struct ShortLimit {
+  int64_t queries, keys;
+  Cond holds(IndexMath &math, Index lenQ, Index lenK) const {
+    return math.logicalAnd(math.le(lenQ, queries), math.le(lenK, keys));
+  }
+};
+
+/// How long a sequence may be that is streamed with this config, forward or backward, where longer ones have another kernel.
+ShortLimit shortLimit(ProblemOp problem, tile::ConfigAttr config);
+ShortLimit shortLimit(BackwardOp backward, tile::ConfigAttr config);
+
+/// Which slots a kernel has in a program whose short sequences are streamed: those of tiles of `rows` rows,
+/// by the `list`th of `slotLists`.
+struct LongSlots {
+  size_t list;
+  int64_t rows;
+};
+
+/// Writes the kernel that lists them, before the op.
+void writeSlotLists(Computation computation, llvm::StringRef target, ShortLimit limit, llvm::ArrayRef<LongSlots> lists);
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_SIZECLASSES_H

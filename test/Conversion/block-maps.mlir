@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Block maps: a kernel ahead of all others makes bits of lists, and who asks for a block has these.
+//
+// RUN: rm -rf %t && split-file %s %t
+// RUN: attn-opt %t/blocks.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/blocks.mlir
+// RUN: attn-opt %t/heads.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/heads.mlir
+// RUN: attn-opt %t/few.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/few.mlir
+// RUN: attn-opt %t/back.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/back.mlir
+// RUN: attn-translate %t/blocks.mlir --target=cpu | FileCheck %t/blocks.mlir --check-prefix=TEXT
+
+// Blocks smaller and larger than tiles, that do not divide each other, of each sequence and head; packed; short; shared out; gradients.
+// RUN: attn-run %t/blocks.mlir --target=cpu --check --batch=2 --seqlen-q=300 --seqlen-kv=410 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/heads.mlir --target=cpu --check --lengths-q=1,0,300 --lengths-kv=200,30,500 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/heads.mlir --target=cpu --check --lengths-q=0 --lengths-kv=0 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/few.mlir --problem=few --target=cpu --check --batch=3 --seqlen-q=1 --seqlen-kv=90 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/few.mlir --problem=shared --target=cpu --check --batch=2 --seqlen-q=100 --seqlen-kv=500 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/few.mlir --problem=short --target=cpu --check --batch=5 --seqlen-q=7 --seqlen-kv=9 | FileCheck %s --check-prefix=SAME
+// SAME-COUNT-2: : ok
+// SAME-NOT: FAILED
+
+//--- blocks.mlir
+// CHECK-LABEL: tile.kernel @p_blocks(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %columns_entries: i32,
+// CHECK-SAME: %offsets_bits: !tile.ptr<i32>, %offsets_bits_rows: i32, %offsets_bits_words: i32, %batch: i32, %blocks: i32)
+// CHECK: tile.mark_blocks %offsets_bits(%offsets_bits_rows x %offsets_bits_words) from %offsets, %columns(%columns_entries) lines(%c1_i32)
+
+// Nothing is to be known of entries of rows or keys. The blocks of a query tile are asked for all at once.
+// CHECK-NOT: @p_ranges
+// CHECK-LABEL: tile.kernel @p_visits(%offsets_bits: !tile.ptr<i32>, %offsets_bits_rows: i32, %offsets_bits_words: i32,
+// CHECK: tile.select_tiles
+// CHECK: tile.listed_in %offsets_bits
+// CHECK: tile.listed_in all %offsets_bits
+
+// CHECK-LABEL: tile.kernel @p(
+// CHECK-NOT: %offsets:
+// CHECK-SAME: %offsets_bits: !tile.ptr<i32>, %offsets_bits_rows: i32, %offsets_bits_words: i32, %visited_tiles
+// CHECK: tile.keep
+// CHECK: tile.listed %offsets_bits
+
+// TEXT: attn::mark_blocks(offsets_bits, offsets_bits_rows, offsets_bits_words, offsets, columns, columns_entries, 1, block, blocks);
+// TEXT: attn::any_listed(offsets_bits, offsets_bits_rows, offsets_bits_words,
+// TEXT: attn::all_listed(offsets_bits, offsets_bits_rows, offsets_bits_words,
+// TEXT: attn::listed(offsets_bits, offsets_bits_rows, offsets_bits_words,
+attn.problem @p mask(#attn.block_map<"offsets", "columns", q = 32, kv = 100>) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
+
+//--- heads.mlir
+// Two maps, one of each sequence and kv head.
+// CHECK-LABEL: tile.kernel @p_blocks(
+// CHECK: %[[LINES:.*]] = arith.muli %batch, %c2_i32
+// CHECK: tile.mark_blocks {{.*}} lines(%[[LINES]])
+// CHECK-LABEL: tile.kernel @p_blocks_(
+// CHECK: tile.mark_blocks {{.*}} lines(%c1_i32)
+// CHECK-LABEL: tile.kernel @p_visits
+// CHECK-SAME: grid(packed heads 4)
+attn.problem @p mask(#attn.or<#attn.block_map<"mine", "some", q = 16, kv = 48, per_sequence, per_kv_head>,
+                              #attn.and<#attn.causal, #attn.block_map<"ours", "all", q = 200, kv = 7>>>)
+  layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
+
+//--- few.mlir
+// Without lists of tiles it takes the bits too.
+// CHECK-LABEL: tile.kernel @few_blocks
+// CHECK-NOT: visits
+// CHECK-LABEL: tile.kernel @few(
+// CHECK: tile.listed
+// CHECK-LABEL: tile.kernel @shared_blocks
+// CHECK-LABEL: tile.kernel @shared(
+// CHECK: tile.listed
+// CHECK-LABEL: tile.kernel @short_blocks
+// CHECK-LABEL: tile.kernel @short(
+// CHECK: tile.listed
+attn.problem @few mask(#attn.block_map<"a", "b", q = 4, kv = 8>) layout(bshd) heads(2) dims(64) dtype(bf16) typical(512)
+attn.problem @shared mask(#attn.block_map<"a", "b", q = 4, kv = 8>) layout(bshd) heads(2) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, splits = 7>)
+attn.problem @short mask(#attn.block_map<"a", "b", q = 2, kv = 2, per_sequence>) layout(bshd) heads(2) dims(64) dtype(bf16) bounds(8, 16)
+
+//--- back.mlir
+// CHECK-LABEL: tile.kernel @g_blocks(
+// CHECK: tile.mark_blocks
+// CHECK-LABEL: tile.kernel @g(
+// CHECK: tile.listed
+attn.problem @p mask(#attn.and<#attn.causal, #attn.block_map<"a", "b", q = 20, kv = 30, per_sequence>>) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
+attn.backward @g of(@p)

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Packed batches of short sequences, as is typical, with some long ones: two kernels share them out by lengths
+// on the device.
+//
+// RUN: rm -rf %t && split-file %s %t
+// RUN: attn-opt %t/forward.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/forward.mlir
+// RUN: attn-opt %t/grads.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/grads.mlir
+// RUN: attn-opt %t/none.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/none.mlir
+// RUN: attn-opt %t/errors.mlir -split-input-file -verify-diagnostics
+// RUN: attn-translate %t/forward.mlir --target=sm_90a | FileCheck %t/forward.mlir --check-prefix=TEXT
+
+// Of queries, of keys, or of both there may be too many; empty sequences are short, and so are batches of 0.
+// RUN: attn-run %t/forward.mlir --target=cpu --check --lengths-q=4,0,300,16,17,1,65 --lengths-kv=4,9,3,32,2,200,0 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/forward.mlir --target=cpu --check --lengths-q=300,17 --lengths-kv=40,33 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/forward.mlir --target=cpu --check --lengths-q=3,1,0 --lengths-kv=4,9,1 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/forward.mlir --target=cpu --check --batch=0 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/strips.mlir --target=cpu --check --lengths-q=1,0,8,9,1,130 --lengths-kv=4,9,128,3,129,70 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/by_ids.mlir --target=cpu --check | FileCheck %s --check-prefix=SAME
+// SAME-COUNT-2: : ok
+// SAME-NOT: FAILED
+// RUN: attn-run %t/grads.mlir --target=cpu --check --lengths-q=4,0,300,16,17,1,65 --lengths-kv=4,9,3,16,2,200,0 | FileCheck %s --check-prefix=GRADS
+// RUN: attn-run %t/grads.mlir --target=cpu --check --lengths-q=4,3 --lengths-kv=2,1 | FileCheck %s --check-prefix=GRADS
+// RUN: attn-run %t/wide_grads.mlir --target=cpu --check --lengths-q=1,2,8,9,140 --lengths-kv=64,200,3,2,65 | FileCheck %s --check-prefix=GRADS
+// GRADS: dq: {{.*}}: ok
+// GRADS: dk: {{.*}}: ok
+// GRADS: dv: {{.*}}: ok
+
+//--- forward.mlir
+// One block lists what slots long sequences have; blocks of the others follow from how many there can be.
+// CHECK: tile.kernel @p_slots({{.*}}) target("sm_80") grid(rows cluster 1)
+// CHECK: tile.list_slots %tiles_q, %tile_count of(%padded_offsets_q, %batch) rows 192 {
+// CHECK: ^bb0(%b: i32):
+// CHECK-DAG: arith.cmpi sle, %{{.*}}, %c16_i32
+// CHECK-DAG: arith.cmpi sle, %{{.*}}, %c32_i32
+// CHECK: tile.kernel @p({{.*}}) target("sm_90a") grid(packed heads 4 longer 16, 32)
+// CHECK: %listed = arith.minsi
+// CHECK: tile.block_index below
+// CHECK: %slot = tile.load uniform %tiles_q
+// CHECK: tile.find_sequence %slot
+// The kernel that streams asks each sequence, and has the padding that belongs to none.
+// CHECK: tile.kernel @p_short({{.*}}) target("sm_80") grid(packed heads 1 tiles 1)
+// CHECK: %end = arith.select %{{.*}}, %extent, %c0_i32
+// CHECK: scf.for %{{.*}} to %end
+// CHECK: tile.pad_rows
+// TEXT: attn::list_slots<192>(tiles_q, tile_count, padded_offsets_q, batch, [=](int b) {
+attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(64) dtype(bf16) typical(4)
+//--- strips.mlir
+attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(f16) typical(1, 16)
+//--- by_ids.mlir
+attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(64) dtype(bf16) typical(8) segments(5)
+//--- grads.mlir
+// What is streamed comes first: it has its own way of keeping statistics.
+// CHECK: tile.kernel @g_short({{.*}}) target("sm_80") grid(packed heads 1 tiles 1)
+// CHECK: tile.kernel @g_slots({{.*}}) target("sm_80") grid(rows cluster 1)
+// CHECK: tile.list_slots %tiles_q, %tile_count of(%cu_seqlens_q, %batch) rows 128
+// CHECK: tile.list_slots %tiles_kv, %tile_count_kv of(%cu_seqlens_kv, %batch) rows 128
+// CHECK: tile.list_slots %tiles_dq, %tile_count_dq of(%cu_seqlens_q, %batch) rows 128
+// CHECK: tile.kernel @g_prepare({{.*}}) target("sm_80") grid(packed heads 4 longer 16, 16)
+// CHECK: tile.block_index below
+// CHECK: tile.kernel @g({{.*}}) target("sm_90a") grid(packed heads 2 keys longer 16, 16)
+// CHECK: tile.kernel @g_dq({{.*}}) target("sm_80") grid(packed heads 4 longer 16, 16)
+attn.problem @p mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16) typical(4)
+attn.backward @g of(@p)
+//--- wide_grads.mlir
+attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(2) dims(200, 128) dtype(bf16) typical(1, 16)
+attn.backward @g of(@p) deterministic dlse
+//--- none.mlir
+// Not where all have a length, where bounds say that none is longer, or where there are no other kernels.
+// CHECK-NOT: tile.list_slots
+attn.problem @dense mask(#attn.full) layout(thd, bshd, bshd, thd) heads(4) dims(64) dtype(bf16) typical(4)
+attn.problem @bounded mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) typical(4) bounds(16)
+attn.problem @long mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) typical(512)
+attn.problem @given mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) typical(4)
+  config(#tile.config<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>)
+//--- errors.mlir
+tile.kernel @region(%x: !tile.ptr<i32>, %batch: i32) target("cpu") grid(rows cluster 1)
+    config(<q_tile = 128, kv_tile = 128, warps = 16, blocks = 1>) {
+  // expected-error @+1 {{expected a region over a sequence's number of type i32 that yields one condition}}
+  tile.list_slots %x, %x of(%x, %batch) rows 64 {
+  ^bb0(%b: i32):
+    tile.yield %b : i32
+  }
+}
+
+// -----
+
+// expected-error @+1 {{expected `longer` of two numbers that are not negative, in a packed grid without tiles, got: 16, 16}}
+tile.kernel @longer(%batch: i32) target("cpu") grid(dense heads 4 longer 16, 16)
+    config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+}
