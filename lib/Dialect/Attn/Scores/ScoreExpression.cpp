@@ -90,10 +90,10 @@ struct DualNumbers {
       return {a.value * b.value, a.slope * b.value + a.value * b.slope};
     case RealDiv:
       return {a.value / b.value, (a.slope - a.value / b.value * b.slope) / b.value};
-    case RealMin:
-      return b.value < a.value ? b : a;
+    case RealMin: // a NaN stays one
+      return a.value < b.value || std::isnan(a.value) ? a : b;
     default:
-      return a.value < b.value ? b : a;
+      return b.value < a.value || std::isnan(a.value) ? a : b;
     }
   }
 };
@@ -161,8 +161,9 @@ struct DualEmission {
       return {quotient, sum(times(a, [&] { return math.div(math.constant(1), y); }), ofB)};
     }
     default: {
-      mlir::Value first = op == RealMin ? math.lessEqual(x, y) : math.lessEqual(y, x);
-      Value result = {math.select(first, x, y), {}, a.isOne && b.isOne};
+      mlir::Value first = op == RealMin ? math.less(x, y) : math.less(y, x);
+      mlir::Value second = op == RealMin ? math.lessEqual(y, x) : math.lessEqual(x, y);
+      Value result = {math.select(first, x, math.select(second, y, math.add(x, y))), {}, a.isOne && b.isOne};
       if (!result.isOne && (changes(a) || changes(b)))
         result.slope = math.select(first, slopeOf(a), slopeOf(b));
       return result;
