@@ -416,5 +416,4 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
   } else {
     gradients("_dq", {.dq = true}, configs.queries);
   }
-  backward.erase();
 }

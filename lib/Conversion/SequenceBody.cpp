@@ -216,17 +216,24 @@ Value SequenceBody::loadEntry(const ScoreOperand &operand, OpBuilder &at, const 
   return element(offset);
 }
 
-Score SequenceBody::modified(ScoreScope &of, Value product, Value &slope) {
+Score SequenceBody::modified(ScoreScope &of, Value product, Value &slope, const ScoreOperand *by) {
   Score score = {product, scaleOfProducts()};
   for (ScoreModifierInterface modifier : problem.getModifiers()) {
-    if (Value derivative = modifier.emitDerivative(of, score))
+    if (Value derivative = by && !slope ? Value() : modifier.emitDerivative(of, score))
       slope = slope ? of.each.mul(slope, derivative) : derivative;
+    for (auto [i, operand] : llvm::enumerate(modifier.operands()))
+      if (by && operand == *by) {
+        Value more = modifier.emitEntryDerivative(of, score, i);
+        more = more ? more : of.each.constant(1);
+        slope = slope ? of.each.add(slope, more) : more;
+      }
     score = settled(of.each, modifier.emitScore(of, score));
   }
   return score;
 }
 
-bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turned, bool packs, bool wantsSlope) {
+bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turned, bool packs, bool wantsSlope,
+                                 const ScoreOperand *by) {
   if (problem.getModifiers().empty())
     return false;
   Block &block = op.getModify().emplaceBlock();
@@ -242,7 +249,7 @@ bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turn
   ScoreScope of = scoreScope(sequence, packs ? inside : before, inside, q, k, turned ? k : Index(block.getArgument(3)),
                              turned ? each.constant(0) : Value(block.getArgument(4)));
   Value slope;
-  Score score = modified(of, block.getArgument(0), slope);
+  Score score = modified(of, block.getArgument(0), slope, by);
   bool sloping = slope && wantsSlope;
   YieldOp::create(inside, loc, ValueRange{score.value, sloping ? slope : each.constant(1)});
   op.setScale(APFloat(score.factor));

@@ -88,6 +88,17 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       .Case<math::AbsFOp>([&](auto) { return call("attn::abs"); })
       .Case<math::TanhOp>([&](auto) { return call("attn::tanh"); })
       .Case<math::Exp2Op>([&](auto) { return call("attn::exp2"); })
+      .Case<math::Log2Op>([&](auto) { return call("attn::log2"); })
+      .Case<math::SqrtOp>([&](auto) { return call("attn::sqrt"); })
+      .Case<arith::DivFOp>([&](auto) { return binary(" / ", P::Multiplicative); })
+      .Case([&](arith::CmpFOp cmp) {
+        if (cmp.getPredicate() == arith::CmpFPredicate::OLT)
+          return binary(" < ", P::Relational);
+        if (cmp.getPredicate() == arith::CmpFPredicate::OLE)
+          return binary(" <= ", P::Relational);
+        complain(op);
+        return Spelled("<<UNSUPPORTED arith.cmpf>>", P::Primary);
+      })
       .Case([&](arith::SIToFPOp c) { return Spelled("(float)" + expr(c.getIn(), P::Unary), P::Unary); })
       .Case<arith::DivUIOp, arith::DivSIOp>([&](auto) { return binary(" / ", P::Multiplicative); })
       .Case<arith::RemUIOp, arith::RemSIOp>([&](auto) { return binary(" % ", P::Multiplicative); })

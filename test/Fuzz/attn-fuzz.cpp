@@ -144,6 +144,16 @@ static std::string forShortSequences(mlir::ModuleOp module, const Target &target
   return textOf(module);
 }
 
+/// All arrays of score modifiers and sinks.
+static std::string learnedArrays(Compilation &compilation, const std::string &text) {
+  auto module = compilation.parse(text, "fuzz");
+  std::string names;
+  if (module)
+    for (const ScoreOperand &array : scoreOperands(*(**module).getOps<ProblemOp>().begin()))
+      names += (names.empty() ? "\"" : ", \"") + array.name + "\"";
+  return names.empty() ? "" : " learned([" + names + "])";
+}
+
 static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summary) {
   KernelCase kernelCase = makeKernel(kernelSeed);
   Compilation compilation;
@@ -154,7 +164,11 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
       kernelCase.text.erase(at, kernelCase.text.find("])", at) + 2 - at);
   if (backwardPass)
     kernelCase.text += kernelSeed % 3 ? "\nattn.backward @grads of(@fuzz)" : "\nattn.backward @grads of(@fuzz) deterministic dlse";
+  if (backwardPass && !shortSequences)
+    kernelCase.text += learnedArrays(compilation, kernelCase.text);
   auto module = compilation.parse(kernelCase.text, "fuzz");
+  if (!module && backwardPass && llvm::StringRef(module.error().log).contains("the same for all heads"))
+    return; // a problem without a backward pass
   if (module && fewQueries)
     kernelCase.text = forFewQueries(*(**module).getOps<ProblemOp>().begin(), target, kernelSeed);
   if (module && shortSequences)
