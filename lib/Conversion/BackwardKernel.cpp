@@ -292,8 +292,8 @@ private:
   /// Returns what gradients of probabilities are to be weighted by.
   Value becomeProbabilities(KvLoopOp loop, Value row0, Value col0) {
     auto op = ProbabilitiesOp::create(b, loc, s, stats, row0, col0, /*weighted=*/Value(),
-                                      b.getF64FloatAttr(scaleOfProducts()), ofKeys ? b.getUnitAttr() : UnitAttr());
-    if (!writeModified(op, OpBuilder(loop), ofKeys, /*packs=*/false, needsGrads()))
+                                      b.getF64FloatAttr(scaleOfProducts()), ofKeys ? b.getUnitAttr() : UnitAttr(), /*within=*/FloatAttr());
+    if (!writeModified(op, OpBuilder(loop), ofKeys, /*packs=*/false, needsGrads(), /*hasSmall=*/results.sums))
       return s;
     OpBuilder top = OpBuilder::atBlockBegin(&op->getParentOfType<KernelOp>().getBody().front());
     if (!weighted) // there are no registers for more where products hold their operands
@@ -406,7 +406,9 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
   if (configs.together) {
     gradients("", {.dk = true, .dv = true, .sums = configs.sums}, configs.keys);
   } else {
-    gradients("_dv", {.dv = true}, configs.values);
+    // Lists of slots are of one kind of key tiles.
+    bool listed = limit && configs.values.getKvTile() != configs.keys.getKvTile();
+    gradients("_dv", {.dv = true}, listed ? configs.keys : configs.values);
     gradients("", {.dk = true, .sums = configs.sums}, configs.keys);
   }
   if (configs.sums) {

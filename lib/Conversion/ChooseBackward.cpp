@@ -31,7 +31,7 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   BackwardConfigs configs;
   configs.together = target == "cpu" || dim <= 128;
   configs.prepare = ConfigAttr::get(context, /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
-  // A warpgroup's part of dQ has 64 columns, or all there are.
+  // A warpgroup's part of dQ has 64 columns or a multiple of that, or all there are.
   configs.sums = target == "sm_90a" && !backward.getDeterministic() && fallback < (dim <= 64 ? 2 : 1) &&
                  (dim <= 128 || sumColumns(problem.getDimQk()) != 192);
   if (target == "cpu") {

@@ -233,7 +233,7 @@ private:
       auto op = ProbabilitiesOp::create(b, loc, s, stats, row0, column0, weighted, b.getF64FloatAttr(scaleOfProducts()),
                                         turned ? b.getUnitAttr() : UnitAttr());
       OpBuilder before(op);
-      writeModified(op, before, turned, /*packs=*/false, /*wantsSlope=*/true, &array);
+      writeModified(op, before, turned, /*packs=*/false, /*wantsSlope=*/true, /*hasSmall=*/false, &array);
       GradScoresOp::create(b, loc, dp, weighted, stats, turned ? b.getUnitAttr() : UnitAttr());
       AccumulateOp::create(b, loc, acc, dp);
       BarrierOp::create(b, loc);

@@ -216,43 +216,55 @@ Value SequenceBody::loadEntry(const ScoreOperand &operand, OpBuilder &at, const 
   return element(offset);
 }
 
-Score SequenceBody::modified(ScoreScope &of, Value product, Value &slope, const ScoreOperand *by) {
+Score SequenceBody::modified(ScoreScope &of, Value product, Value &slope, bool small, const ScoreOperand *by) {
   Score score = {product, scaleOfProducts()};
   for (ScoreModifierInterface modifier : problem.getModifiers()) {
-    if (Value derivative = by && !slope ? Value() : modifier.emitDerivative(of, score))
-      slope = slope ? of.each.mul(slope, derivative) : derivative;
+    auto derivative = [&] { return small ? modifier.emitSmallDerivative(of, score) : modifier.emitDerivative(of, score); };
+    if (Value own = by && !slope ? Value() : derivative())
+      slope = slope ? of.each.mul(slope, own) : own;
     for (auto [i, operand] : llvm::enumerate(modifier.operands()))
       if (by && operand == *by) {
         Value more = modifier.emitEntryDerivative(of, score, i);
         more = more ? more : of.each.constant(1);
         slope = slope ? of.each.add(slope, more) : more;
       }
-    score = settled(of.each, modifier.emitScore(of, score));
+    score = settled(of.each, small ? modifier.emitSmallScore(of, score) : modifier.emitScore(of, score));
+    small = false; // the bound is one of products
   }
   return score;
 }
 
 bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turned, bool packs, bool wantsSlope,
-                                 const ScoreOperand *by) {
+                                 bool hasSmall, const ScoreOperand *by) {
   if (problem.getModifiers().empty())
     return false;
-  Block &block = op.getModify().emplaceBlock();
-  Type i32 = b.getI32Type(), f32 = b.getF32Type();
-  block.addArguments({f32, i32, i32, i32, f32}, SmallVector<Location>(5, loc));
-  OpBuilder inside = OpBuilder::atBlockEnd(&block);
-  FloatMath each(inside, loc);
-  MaskScope sequence = scope;
-  if (packs) // a row's head is its own
-    sequence.head = block.addArgument(i32, loc);
-  // `base` and `ahead` add up to the column, which is the key where queries are at rest.
-  Index q = Index(block.getArgument(turned ? 2 : 1)), k = Index(block.getArgument(turned ? 1 : 2));
-  ScoreScope of = scoreScope(sequence, packs ? inside : before, inside, q, k, turned ? k : Index(block.getArgument(3)),
-                             turned ? each.constant(0) : Value(block.getArgument(4)));
-  Value slope;
-  Score score = modified(of, block.getArgument(0), slope, by);
-  bool sloping = slope && wantsSlope;
-  YieldOp::create(inside, loc, ValueRange{score.value, sloping ? slope : each.constant(1)});
-  op.setScale(APFloat(score.factor));
+  bool sloping = false;
+  auto write = [&](Region &region, bool small) {
+    Block &block = region.emplaceBlock();
+    Type i32 = b.getI32Type(), f32 = b.getF32Type();
+    block.addArguments({f32, i32, i32, i32, f32}, SmallVector<Location>(5, loc));
+    OpBuilder inside = OpBuilder::atBlockEnd(&block);
+    FloatMath each(inside, loc);
+    MaskScope sequence = scope;
+    if (packs) // a row's head is its own
+      sequence.head = block.addArgument(i32, loc);
+    // `base` and `ahead` add up to the column, which is the key where queries are at rest.
+    Index q = Index(block.getArgument(turned ? 2 : 1)), k = Index(block.getArgument(turned ? 1 : 2));
+    ScoreScope of = scoreScope(sequence, packs ? inside : before, inside, q, k,
+                               turned ? k : Index(block.getArgument(3)),
+                               turned ? each.constant(0) : Value(block.getArgument(4)));
+    Value slope;
+    Score score = modified(of, block.getArgument(0), slope, small, by);
+    sloping = slope && wantsSlope;
+    YieldOp::create(inside, loc, ValueRange{score.value, sloping ? slope : each.constant(1)});
+    op.setScale(APFloat(score.factor));
+  };
+  write(op.getModify(), /*small=*/false);
+  double within = problem.getModifiers().front().smallBelow(scaleOfProducts());
+  if (hasSmall && sloping && within > 0) {
+    write(op.getSmall(), /*small=*/true);
+    op.setWithin(APFloat(within));
+  }
   return sloping;
 }
 

@@ -75,13 +75,15 @@ protected:
 
   /// What all modifiers make of a product. `slope`: by how much more the score changes than the product, null if by as much; or,
   /// with `by`, by how much it changes with the entry of that array, null if it does not.
-  Score modified(ScoreScope &of, mlir::Value product, mlir::Value &slope, const ScoreOperand *by = nullptr);
+  /// `small`: of a product that is so for the first of them.
+  Score modified(ScoreScope &of, mlir::Value product, mlir::Value &slope, bool small = false, const ScoreOperand *by = nullptr);
 
   /// Fills the region in which `op` gets from products to scores, and sets its scale. `before`: for what
   /// depends on no score. `turned`: columns are queries; `packs`: rows are pairs of a query and a
   /// head. Returns whether the region has a slope to give, if one is wanted: `by` an array's entry it always has.
+  /// `hasSmall`: with one for small scores, if there is a formula.
   bool writeModified(tile::ProbabilitiesOp op, mlir::OpBuilder before, bool turned, bool packs, bool wantsSlope,
-                     const ScoreOperand *by = nullptr);
+                     bool hasSmall = false, const ScoreOperand *by = nullptr);
 
   /// Positive: the sign is in Q by now. A scale of 0 makes every product 0, and
   /// so does the least float; but a score of -inf has to stay one.

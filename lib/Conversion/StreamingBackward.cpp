@@ -198,7 +198,7 @@ private:
   /// Those of `p.s`; sets `p.weighted`.
   void becomeProbabilities(Places &p, Value statistics, Value q0, Value k0) {
     auto op = ProbabilitiesOp::create(b, loc, p.s, statistics, q0, k0, /*weighted=*/Value(),
-                                      b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr());
+                                      b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(), /*within=*/FloatAttr());
     Value place = p.weighted;
     p.weighted = p.s;
     OpBuilder before(op);

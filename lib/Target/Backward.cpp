@@ -62,6 +62,10 @@ void Printer::print(ProbabilitiesOp op) {
     return;
   }
   os << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", ";
+  if (op.getWithin()) {
+    os << literal(op.getWithin()->convertToDouble()) << ", ";
+    printLambda(op.getSmall().front(), "}, ", op.getTurned());
+  }
   printLambda(op.getModify().front(), "});\n", op.getTurned());
 }
 

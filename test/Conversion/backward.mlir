@@ -78,6 +78,11 @@ attn.backward @grads of(@p) dlse
 // WIDE: tile.add_sum %tile_sum, %dQ : !tile.frag<128x128, 8>
 // WIDE: tile.load_sum %dQ, %sum columns 128
 
+// Not where slots of long sequences are listed: lists are of one kind of key tiles.
+// RUN: sed 's/dims(64)/dims(256)/; s/dtype(bf16)/dtype(bf16) typical(4, 16)/; s/dlse/deterministic/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=LISTED
+// LISTED: tile.kernel @grads_dv({{.*}}kv_tile = 64
+// LISTED: tile.kernel @grads({{.*}}kv_tile = 64
+
 // If asked for, and on all other targets, query tiles are at rest for dQ and sums have a fixed order.
 // RUN: sed 's/dlse/deterministic dlse/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ORDERED
 // ORDERED-NOT: tile.add_sum

@@ -123,6 +123,11 @@ static std::string forShortSequences(mlir::ModuleOp module, const Target &target
   BackwardOp backward;
   if (backwardPass)
     backward = *module.getOps<BackwardOp>().begin();
+  if (backwardPass && dependsOnHead(problem.getMask())) { // not streamed
+    problem.setDimQk(std::min<uint64_t>(problem.getDimQk(), 256));
+    problem.setDimV(std::min<uint64_t>(problem.getDimV(), 256));
+    return textOf(module);
+  }
   tile::ConfigAttr config = backwardPass ? chooseStreamedBackward(backward, target.family)
                                          : chooseConfig(problem, target.family, target.arch);
   if (config && (config.hasStrips() || config.getBySequence()) && random.oneIn(2))

@@ -24,3 +24,16 @@ attn.backward @grads of(@p)
 // ORDERED: attn::store_zero<128, 128, 256>(dk_rows, dk_row, write_rows);
 // ORDERED: // grads_dq for sm_90a, #tile.config<q_tile = 128, kv_tile = 64
 // ORDERED: attn::store_zero<128, 128, 256>(dq_rows, dq_row, write_rows);
+
+// Behind the loop, words of the message are read again; weights of modified scores are held as products hold them, and small scores
+// have a formula of their own.
+// RUN: sed 's/dtype(bf16)/dtype(bf16) score([#attn.softcap<30.0>])/' %s | attn-translate --target=sm_90a | FileCheck %s --check-prefix=CAP
+// CAP: attn::Held<attn::bf16, 128, 64, 8> weighted;
+// CAP: attn::receive<true>(feed, message)
+// CAP: attn::probabilities<true>(s, weighted, stats_tile, {{.*}}e+{{.*}}f, [=](float score, int, int, int, float) {
+// CAP: return attn::Changed{
+// CAP: }, [=](float score, int, int, int, float) {
+// CAP: attn::tanh(
+// CAP: const int {{.*}} = attn::recall(feed, {{.*}});
+// CAP: attn::end_sums();
+// CAP: attn::forget(feed);

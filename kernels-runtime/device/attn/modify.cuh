@@ -48,9 +48,8 @@ template <int R, int N, int W, class First, class F> ATTN_INLINE void modify(Fra
   }
 }
 
-// The same with a formula for scores below `within`, which is right where all of the warp's are; a NaN counts as small.
-template <int R, int N, int W, class First, class Small, class F>
-ATTN_INLINE void modify(Frag<R, N, W> &s, First q0, int k0, float within, Small small, F f) {
+// The largest size of a score of the thread; that of a NaN is 0.
+template <int R, int N, int W> ATTN_INLINE float largest_of(const Frag<R, N, W> &s) {
   float largest[2] = {};
 #pragma unroll
   for (int m = 0; m < s.Blocks; ++m)
@@ -58,7 +57,12 @@ ATTN_INLINE void modify(Frag<R, N, W> &s, First q0, int k0, float within, Small 
     for (int n = 0; n < s.Pieces; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i) largest[i / 2] = max(largest[i / 2], abs(s.v[m][n][i]));
-  if (__any_sync(~0u, max(largest[0], largest[1]) >= within)) modify(s, q0, k0, f);
+  return max(largest[0], largest[1]);
+}
+// The same with a formula for scores below `within`, which is right where all of the warp's are; a NaN counts as small.
+template <int R, int N, int W, class First, class Small, class F>
+ATTN_INLINE void modify(Frag<R, N, W> &s, First q0, int k0, float within, Small small, F f) {
+  if (__any_sync(~0u, largest_of(s) >= within)) modify(s, q0, k0, f);
   else modify(s, q0, k0, small);
 }
 

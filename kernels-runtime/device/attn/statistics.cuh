@@ -91,8 +91,9 @@ template <int R, int C, int W> ATTN_INLINE void add_sum(float *sum, const Frag<R
                  "f"(acc.v[0][n][3])
                  : "memory");
 }
+// What is on its way has left shared memory; the kernel's end waits for the rest.
 ATTN_INLINE void end_sums() {
-  if (threadIdx.x % 128 == 0) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+  if (threadIdx.x % 128 == 0) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
 }  // namespace attn

@@ -77,6 +77,37 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) config(<q_tile = 64, k
 
 tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
   %s = tile.place "s" : !tile.frag<64x32, 1>
+  %stats = tile.place "stats" : !tile.statistics<64>
+  // tile.probabilities C4
+  // expected-error @below {{expected a positive bound with a region for smaller scores, and `weighted`, or none of them}}
+  tile.probabilities %s, %stats at(%n, %n) scale 0.5 : !tile.frag<64x32, 1>, !tile.statistics<64> small(1.0) {
+  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %score, %score : f32, f32
+  } modify {
+  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %score, %score : f32, f32
+  }
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x32, 1>
+  %held = tile.place "held" : !tile.held<64x16xbf16, 1>
+  %stats = tile.place "stats" : !tile.statistics<64>
+  // tile.probabilities C3
+  // expected-error @below {{expected the same rows, columns and warps, got: '!tile.held<64x16xbf16, 1>' and '!tile.frag<64x32, 1>'}}
+  tile.probabilities %s, %stats at(%n, %n) weighted(%held : !tile.held<64x16xbf16, 1>) scale 0.5
+      : !tile.frag<64x32, 1>, !tile.statistics<64> modify {
+  ^bb0(%score: f32, %query: i32, %key: i32, %base: i32, %ahead: f32):
+    tile.yield %score, %score : f32, f32
+  }
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<64x32, 1>
   %stats = tile.place "stats" : !tile.statistics<32>
   // tile.grad_scores C1
   // expected-error @below {{expected statistics of all rows of '!tile.frag<64x32, 1>', got: '!tile.statistics<32>'}}

@@ -84,6 +84,13 @@ Score SoftcapAttr::emitSmallScore(ScoreScope &scope, Score score) const {
   return {x, factorLeft, sum};
 }
 
+Value SoftcapAttr::emitSmallDerivative(ScoreScope &scope, Score score) const {
+  FloatMath &math = scope.each;
+  Score small = settled(math, emitSmallScore(scope, score));
+  Value tanh = math.mul(small.value, math.constant(small.factor / getCap().convertToDouble()));
+  return math.fma(math.neg(tanh), tanh, math.constant(1));
+}
+
 LogicalResult SoftcapAttr::verify(function_ref<InFlightDiagnostic()> emitError, APFloat cap) {
   double number = cap.convertToDouble();
   if (!(number >= 0x1p-60 && number <= 0x1p60)) // C1

@@ -464,17 +464,22 @@ LogicalResult ProbabilitiesOp::verify() {
   bool pairs = isa<PairsType>(getRow0().getType());
   if (pairs && getTurned()) // C5
     return emitOpError("expected rows of queries where they are pairs, got: turned with ") << getRow0().getType();
-  if (getModify().empty())
-    return success();
+  if (getWithin().has_value() == getSmall().empty() ||
+      (getWithin() && !(getWithin()->convertToDouble() > 0 && getWeighted()))) // C4
+    return emitOpError("expected a positive bound with a region for smaller scores, and `weighted`, or none of them");
   Type f32 = Float32Type::get(getContext());
-  auto yield = dyn_cast<YieldOp>(getModify().front().getTerminator());
   SmallVector<Type> expected = modifierArguments(getContext());
   if (pairs)
     expected.push_back(IntegerType::get(getContext(), 32));
-  if (getModify().getArgumentTypes() != TypeRange(expected) || !yield ||
-      yield.getValues().getTypes() != TypeRange({f32, f32})) // C4
-    return emitOpError("expected a region over (score f32, row i32, column i32, base i32, ahead f32")
-           << (pairs ? ", head i32" : "") << ") that yields a score and its derivative of type f32";
+  for (Region *region : {&getModify(), &getSmall()}) {
+    if (region->empty())
+      continue;
+    auto yield = dyn_cast<YieldOp>(region->front().getTerminator());
+    if (region->getArgumentTypes() != TypeRange(expected) || !yield ||
+        yield.getValues().getTypes() != TypeRange({f32, f32})) // C4
+      return emitOpError("expected a region over (score f32, row i32, column i32, base i32, ahead f32")
+             << (pairs ? ", head i32" : "") << ") that yields a score and its derivative of type f32";
+  }
   return success();
 }
 

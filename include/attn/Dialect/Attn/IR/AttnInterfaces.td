@@ -143,6 +143,10 @@ def Attn_ScoreModifierInterface : AttrInterface<"ScoreModifierInterface"> {
       `emitScore` gets. Null: 1, as of those that only add something. 0 where the score is infinite.}],
       "::mlir::Value", "emitDerivative", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score)>,
 
+    InterfaceMethod<"As `emitDerivative`, for small scores only.",
+      "::mlir::Value", "emitSmallDerivative", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score), "",
+      [{ return $_attr.emitDerivative(scope, score); }]>,
+
     InterfaceMethod<[{The derivative of `modify` by the entry of operand number `operand` that belongs to the
       score, in natural units, in double.}],
       "double", "entryDerivative", (ins "const ::attn::ScorePoint &":$point, "double":$score, "unsigned":$operand), "",

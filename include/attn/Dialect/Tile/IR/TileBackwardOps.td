@@ -79,13 +79,15 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
     The region, where a problem modifies its scores, gets a score, the numbers of its row and
     its column, (`row0`, `col0`) being those of the tile's first, the column once more as `base` +
     `ahead` (as in `tile.modify`), the head as well where rows are pairs of a query and a head, and yields the modified score and its derivative, in
-    natural units. With `weighted`, that place gets probability times derivative.
+    natural units. With `weighted`, that place gets probability times derivative. `small`: a region that is taken
+    where all scores of a warp, hidden ones too, are smaller than this in size.
 
     Constraints:
     - C1: scale is positive.
     - C2: as many statistics as there are rows, or columns if turned.
     - C3: `weighted` goes with a region and has the scores' type, or holds a tile of their shape.
-    - C4: the region yields two numbers of type f32.
+    - C4: the region yields two numbers of type f32; so does `small`, which is for a positive number, with a
+      region and `weighted`.
     - C5: only rows are pairs, not columns: not with `turned`.
 
     ```mlir
@@ -93,12 +95,13 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
     ```
   }];
   let arguments = (ins Tile_AnyScores:$s, Tile_AnyStatistics:$statistics, Tile_Origin:$row0, I32:$col0,
-                       Optional<AnyTypeOf<[Tile_AnyScores, Tile_Held]>>:$weighted, F64Attr:$scale, UnitAttr:$turned);
-  let regions = (region AnyRegion:$modify);
+                       Optional<AnyTypeOf<[Tile_AnyScores, Tile_Held]>>:$weighted, F64Attr:$scale, UnitAttr:$turned,
+                       OptionalAttr<F64Attr>:$within);
+  let regions = (region AnyRegion:$small, AnyRegion:$modify);
   let assemblyFormat = [{
     $s `,` $statistics `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `)` (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)?
     `scale` $scale (`turned` $turned^)? attr-dict `:` qualified(type($s)) `,` qualified(type($statistics))
-    (`modify` $modify^)?
+    (`small` `(` $within^ `)` $small)? (`modify` $modify^)?
   }];
   let hasVerifier = 1;
 }
@@ -213,7 +216,8 @@ def Tile_AddSumOp : Tile_Op<"add_sum"> {
   let description = [{
     Element by element and in no order among blocks: through shared memory, by a bulk copy that adds, or,
     where there is no room for that, from registers. Elements lie as the fragment's threads have
-    them; `tile.load_sum` knows how. Copies under way are over by the next `tile.end_sums`.
+    them; `tile.load_sum` knows how. Copies under way have read the
+    staging place by the next `tile.end_sums`, and are over when the kernel is.
 
     Constraints:
     - C1: the staging place has room for the fragment.
@@ -231,7 +235,7 @@ def Tile_AddSumOp : Tile_Op<"add_sum"> {
 }
 
 def Tile_EndSumsOp : Tile_Op<"end_sums"> {
-  let summary = "waits until all that was added is in global memory";
+  let summary = "waits until all that was added has left the staging place";
   let description = [{
     ```mlir
     tile.end_sums
