@@ -149,6 +149,9 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
   Compilation compilation;
   if (backwardPass && llvm::StringRef(kernelCase.text).contains(" outputs(o)")) // it reads lse
     kernelCase.text.erase(kernelCase.text.find(" outputs(o)"), strlen(" outputs(o)"));
+  for (llvm::StringRef learned : {"head_scale", "relative_bias", "#attn.bias"}) // which have no gradients
+    if (size_t at = kernelCase.text.find(" score(["); backwardPass && kernelCase.text.find(learned) != std::string::npos)
+      kernelCase.text.erase(at, kernelCase.text.find("])", at) + 2 - at);
   if (backwardPass)
     kernelCase.text += kernelSeed % 3 ? "\nattn.backward @grads of(@fuzz)" : "\nattn.backward @grads of(@fuzz) deterministic dlse";
   auto module = compilation.parse(kernelCase.text, "fuzz");

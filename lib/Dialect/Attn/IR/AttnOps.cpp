@@ -321,8 +321,8 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
   };
   if (!problem.hasLse()) // C2
     return refuse("a problem with outputs(o, lse)", "one without lse");
-  if (dependsOnHead(problem.getMask())) // C5
-    return refuse("a mask that is the same for all heads", problem.getMask());
+  if (std::max(problem.getDimQk(), problem.getDimV()) > 256 && dependsOnHead(problem.getMask())) // C5
+    return refuse("a mask that is the same for all heads, of head dims beyond 256", problem.getMask());
   for (ScoreModifierInterface modifier : problem.getModifiers())
     if (isa<HeadScaleAttr, BiasAttr, RelativeBiasAttr>(Attribute(modifier))) // C6
       return refuse("no score modifier with an array to be learned (its gradient is not computed)", modifier);
