@@ -7,6 +7,7 @@
 // RUN: attn-opt %t/forward.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/forward.mlir
 // RUN: attn-opt %t/grads.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/grads.mlir
 // RUN: attn-translate %t/forward.mlir --target=sm_80 | FileCheck %t/forward.mlir --check-prefix=AMPERE
+// RUN: attn-opt %t/wide_grads.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/wide_grads.mlir
 // RUN: attn-translate %t/wide_grads.mlir --target=sm_80 | FileCheck %t/wide_grads.mlir --check-prefix=AMPERE
 // RUN: attn-opt %t/none.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/none.mlir
 // RUN: attn-opt %t/errors.mlir -split-input-file -verify-diagnostics
@@ -76,6 +77,10 @@ attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(64) dtype(bf
 attn.problem @p mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16) typical(4)
 attn.backward @g of(@p)
 //--- wide_grads.mlir
+// dK and dV have kernels of their own, and one list of key tiles.
+// CHECK: tile.list_slots %tiles_kv, %tile_count_kv of(%padded_offsets_kv, %batch) rows 64
+// CHECK: tile.kernel @g_dv({{.*}}) config(<q_tile = 64, kv_tile = 64,
+// CHECK: tile.kernel @g({{.*}}) config(<q_tile = 64, kv_tile = 64,
 // AMPERE: // g for sm_80
 // AMPERE: += 2048) {
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(2) dims(200, 128) dtype(bf16) typical(1, 16)
