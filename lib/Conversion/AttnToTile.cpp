@@ -87,6 +87,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << target << "`, got: " << keys;
     writeBlockMaps(problem, backward, generic());
     std::optional<ShortLimit> limit;
+    if (classes && configs.values.getKvTile() != keys.getKvTile()) // which have one list
+      configs.values = keys;
     if (classes) {
       limit = shortLimit(backward, streamed);
       if (failed(stream(backward, streamed, limit)))

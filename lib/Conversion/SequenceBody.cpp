@@ -43,6 +43,19 @@ std::optional<Index> SequenceBody::listedSlots(Index total, int64_t rows) {
 
 Index SequenceBody::listedSlot(Index at) { return math.named(load(args[findSlotList(args)->name], at), "slot"); }
 
+Index SequenceBody::listedBlock(Index listed) {
+  auto kernel = cast<KernelOp>(b.getBlock()->getParentOp());
+  if (!kernel.getLonger() || kernel.isPersistent())
+    return Value(BlockIndexOp::create(b, loc, math.value(listed)));
+  constexpr int64_t blocks = 2048; // more than any chip has at once
+  Value first = BlockIndexOp::create(b, loc, Value());
+  auto turns = scf::ForOp::create(b, loc, first, math.value(listed), math.value(Index(blocks)));
+  turns.getInductionVar().setLoc(NameLoc::get(b.getStringAttr("block"), loc));
+  b.setInsertionPointToStart(turns.getBody());
+  BarrierOp::create(b, loc); // places were another tile's
+  return Value(turns.getInductionVar());
+}
+
 void SequenceBody::writeApart(Index rows, llvm::function_ref<void()> padding, llvm::function_ref<void()> computing) {
   auto pads = scf::IfOp::create(b, loc, math.value(math.le(rows, 0)));
   auto computes = scf::IfOp::create(b, loc, math.value(math.lt(0, rows)));

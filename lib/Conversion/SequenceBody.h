@@ -50,6 +50,9 @@ protected:
   /// nothing without a list. And one of them.
   std::optional<Index> listedSlots(Index total, int64_t rows);
   Index listedSlot(Index at);
+  /// This block's number, of those below `listed`. Where slots are of long sequences only, a launch does not know how
+  /// few there are, so blocks take turns if they are no persistent kernel's: behind it, code is in that loop.
+  Index listedBlock(Index listed);
 
   /// What is written where the block's slot has rows to compute, and where it stands for padding.
   /// That comes first, and not as the other branch: the GPU compiler then loses track of what is

@@ -426,7 +426,7 @@ static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
   bool backward = kernel.getArg("statistics") || kernel.getArg("dq_sum"); // reads what a forward pass left
   if (backward && name == "statistics") // of several kernels only the first writes it; one that streams leaves delta there
     return kernel.isStreaming() ||
-           llvm::any_of(kernel.getBody().getOps<PrepareOp>(), [](PrepareOp) { return true; });
+           kernel.walk([](PrepareOp) { return WalkResult::interrupt(); }).wasInterrupted();
   if (backward && name == "dq_sum")
     return kernel.getArg("statistics") != nullptr; // the last one reads it
   return backward ? llvm::is_contained({"dq", "dk", "dv"}, name)

@@ -111,6 +111,9 @@ def cases():
             chosen.add((CHIPS[(i + j) % 4], mask, "thd padded", d, d, ("bf16", "f16")[i % 2]))
     for chip, tiles in LISTED.items():
         chosen |= {(chip, "causal", "thd listed", d, d, "bf16") for d in tiles}
+    for backward in ("", " backward"):
+        chosen |= {("sm_90a", "causal", "thd by class" + backward, d, d, "bf16") for d in (64, 128)}
+    chosen.add(("sm_80", "full", "thd by class backward", 64, 64, "f16"))
     for chip in (*CHIPS, SMALL_CHIP):
         chosen.add((chip, "causal", "bshd", 192, 128, "bf16"))
         chosen.add((chip, "window", "thd", 64, 64, "f16"))
@@ -148,6 +151,8 @@ def compile_one(folder, case):
         layout, backward, order = layout.partition(" backward")
         if mask == "learned":
             hint, order = ' sink("sinks")', order + ' learned(["pairs", "table", "gate", "sinks"])'
+        if layout == "thd by class":
+            layout, hint = "thd", " typical(4)"
         mask = STREAMED[mask][0] if mask in STREAMED else SPLIT.get(mask, mask)
         mask, modifiers = MODIFIED.get(mask, (mask, ""))
         text = (f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED)[mask]}) layout({layout}) heads(16, 4) "

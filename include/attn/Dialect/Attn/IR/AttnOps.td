@@ -43,7 +43,9 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     many queries and keys a sequence usually has (`typical(N)`: as many of both): a
     hint for the choice of tile sizes, which changes no result. `bounds(M, N)` says how many
     a sequence has at most: likewise a hint, so longer ones are as right, and slower. Where
-    sequences are short by it, they are streamed (docs/Schedules/streaming.md).
+    sequences are short by it, they are streamed. Where packed ones are short as is typical, and no bounds are
+    given, those that are so are streamed, and the others computed by kernels for long ones
+    (docs/Schedules/streaming.md).
 
     `segments(S)` has sequences found on the device: instead of cu_seqlens and offsets the
     call takes ids and positions of tokens, finds by `attn.segments` (S: up to how many segments
