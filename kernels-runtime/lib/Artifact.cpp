@@ -86,7 +86,8 @@ std::string Artifact::toJson(bool withSource) const {
                   {"sequence_tiles", grid.sequenceTiles},
                   {"warps", grid.warps},
                   {"longer_q", grid.longerQ},
-                  {"longer_kv", grid.longerKv}};
+                  {"longer_kv", grid.longerKv},
+                  {"most", grid.most}};
   json["notes"] = Json::array();
   for (const auto &[key, value] : notes)
     json["notes"].push_back({key, value});
@@ -160,6 +161,7 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
     reader.read(*grid, "keys", a.grid.keys);
     reader.read(*grid, "longer_q", a.grid.longerQ);
     reader.read(*grid, "longer_kv", a.grid.longerKv);
+    reader.read(*grid, "most", a.grid.most);
   }
   if (const Json *params = reader.field(json, "params"); params && params->is_array()) {
     for (const Json &item : *params) {

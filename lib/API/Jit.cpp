@@ -169,7 +169,8 @@ rt::Status Kernel::clearResults(const rt::Artifact &artifact, llvm::ArrayRef<Ten
                                 rt::Stream stream) const {
   for (const rt::Param &param : artifact.params) {
     std::optional<size_t> index = program.signature.indexOf(param.name);
-    if (!index || !program.signature[*index].isResult())
+    // Of the caller's: what kernels leave for each other is not this one's to clear.
+    if (!index || *index >= program.signature.tensors.size() || !program.signature[*index].isResult())
       continue;
     const TensorView &view = tensors[*index];
     size_t bytes = elementsOf(view.shape) * sizeOf(view.dtype);

@@ -8,6 +8,7 @@
 #include "BlockMapKernels.h"
 #include "ForwardKernel.h"
 #include "KernelArguments.h"
+#include "LearnedKernels.h"
 #include "SegmentsKernel.h"
 #include "StreamingKernel.h"
 #include "VisitKernels.h"
@@ -56,6 +57,12 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (given && !isa<ConfigAttr>(given))
       return backward.emitOpError("expected a #tile.config as its config, got: ") << given;
     ConfigAttr streamed = given ? cast<ConfigAttr>(given) : chooseStreamedBackward(backward, target);
+    if (streamed && backward.getLearned()) { // which needs what tiles' kernels leave
+      if (given && (streamed.hasStrips() || streamed.getBySequence()))
+        return backward.emitOpError("expected no config of lanes or by_sequence with learned arrays, got: ") << given;
+      if (!given)
+        streamed = {};
+    }
     ProblemOp problem = backward.getProblemOp();
     bool classes = !given && streamed && hasSizeClasses(problem);
     if (streamed && (streamed.hasStrips() || streamed.getBySequence()) && !classes) {
@@ -66,7 +73,9 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return success();
     }
     if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > 256)
-      return backward.emitOpError("expected no config but one with lanes for head dims beyond 256, got: dim ") << dim;
+      return backward.emitOpError(backward.getLearned() ? "expected head dims up to 256 with learned arrays, got: dim "
+                                                        : "expected no config but one with lanes for head dims beyond 256, got: dim ")
+             << dim;
     BackwardConfigs configs = chooseBackwardConfigs(backward, target, arch, fallback);
     ConfigAttr keys = configs.keys;
     bool roles = target == "sm_90a";
@@ -78,12 +87,16 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << target << "`, got: " << keys;
     writeBlockMaps(problem, backward, generic());
     std::optional<ShortLimit> limit;
+    if (classes && configs.values.getKvTile() != keys.getKvTile()) // which have one list
+      configs.values = keys;
     if (classes) {
       limit = shortLimit(backward, streamed);
       if (failed(stream(backward, streamed, limit)))
         return failure();
     }
     writeBackward(backward, target, configs, limit);
+    writeLearned(backward, target, arch);
+    backward.erase();
     return success();
   }
 

@@ -54,8 +54,7 @@ BackwardBody::Slot BackwardBody::packedSlot(StringRef side, bool padded, int64_t
   Slot slot;
   Index total = arg(("total_" + side).str());
   std::optional<Index> listed = listedSlots(total, tileRows);
-  Value below = listed ? math.value(math.mul(*listed, heads)) : Value();
-  Index block = Value(BlockIndexOp::create(b, loc, below));
+  Index block = listed ? listedBlock(math.mul(*listed, heads)) : Index(Value(BlockIndexOp::create(b, loc, Value())));
   Index slots = listed ? *listed : math.named(numberOfSlots(total, tileRows), "slots");
   if (listed && order == Order::LastIsLongest)
     order = Order::FirstIsLongest; // as a list has them

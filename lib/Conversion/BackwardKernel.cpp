@@ -406,9 +406,7 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
   if (configs.together) {
     gradients("", {.dk = true, .dv = true, .sums = configs.sums}, configs.keys);
   } else {
-    // Lists of slots are of one kind of key tiles.
-    bool listed = limit && configs.values.getKvTile() != configs.keys.getKvTile();
-    gradients("_dv", {.dv = true}, listed ? configs.keys : configs.values);
+    gradients("_dv", {.dv = true}, configs.values);
     gradients("", {.dk = true, .sums = configs.sums}, configs.keys);
   }
   if (configs.sums) {
@@ -418,5 +416,4 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
   } else {
     gradients("_dq", {.dq = true}, configs.queries);
   }
-  backward.erase();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Conversion/KeyWalk.h"
 #include "attn/Conversion/AttnToTile.h"
+#include <numeric>
 
 using namespace attn;
 
@@ -63,6 +64,8 @@ static bool isStreamed(ProblemOp problem) {
   if (!queries)
     return false;
   int64_t rows = *queries * (problem.getHeads() / problem.getKvHeads()); // that read the same keys
+  if (rows > 64) // five or six warps, whose tile has all keys
+    return rows <= 96 && *keys <= 96 && std::max(problem.getDimQk(), problem.getDimV()) <= 128;
   return *keys <= 128 ? rows <= 64 : *keys < 1024 && rows <= 4;
 }
 
@@ -95,11 +98,12 @@ static tile::ConfigAttr chooseBySequence(ProblemOp problem) {
   int64_t group = problem.getHeads() / problem.getKvHeads(), pack = 1;
   if (!dependsOnHead(problem.getMask())) // tests of a tile are of one head
     for (int64_t heads = 2; heads <= group; ++heads)
-      if (group % heads == 0 && heads * queries <= 64)
+      if (group % heads == 0 && heads * queries <= (group * queries > 64 ? 96 : 64))
         pack = heads;
   pack *= sidesOf(problem, pack == group ? pack * queries : 16, keys);
-  int64_t warps = std::clamp<int64_t>(llvm::divideCeil(pack * queries, 16), 1, 4);
-  int64_t kvTile = std::clamp<int64_t>(llvm::alignTo(keys, 16), 16, 64), blocks = std::max<int64_t>(1, 16 / warps);
+  int64_t warps = std::clamp<int64_t>(llvm::divideCeil(pack * queries, 16), 1, 6);
+  int64_t kvTile = std::clamp<int64_t>(llvm::alignTo(keys, 16), 16, warps > 4 ? 96 : 64);
+  int64_t blocks = std::max<int64_t>(1, 16 / warps);
   if (std::max(problem.getDimQk(), problem.getDimV()) > 128)
     kvTile = std::min<int64_t>(kvTile, 32), blocks = std::max<int64_t>(1, blocks / 2);
   return tile::ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, blocks)
@@ -141,12 +145,15 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
   if (dim <= 256 && (!isShort || dependsOnHead(problem.getMask()))) // strips have one mask for a kv head's rows
     return {};
   if (isShort && dim <= 256 && fillsTiles(problem, 2)) { // a warp for sixteen rows, and for so many keys that it has their sums
-    int64_t own = dim <= 128 ? 32 : 16, rows = *queries * group;
+    int64_t own = dim <= 128 ? 32 : 16, rows = *queries * group, sides = sidesOf(problem, rows, *keys);
     int64_t warps = std::max(llvm::divideCeil(rows, 16), llvm::divideCeil(*keys, own));
+    // Heads in turn pay where a tile has rows to spare, or a block few others beside it.
+    int64_t tiles = problem.getKvHeads() / sides, turns = warps == 1 ? (rows * sides < 16 ? 2 : 1) : warps < 4 ? 4 : 1;
     return tile::ConfigAttr::get(problem.getContext(), 16 * warps, llvm::alignTo(*keys, 16 * warps), warps,
                                  /*blocks=*/std::max<int64_t>(1, (dim > 128 ? 4 : 12) / warps))
-        .withPackHeads(group * sidesOf(problem, rows, *keys))
-        .withBySequence(true);
+        .withPackHeads(group * sides)
+        .withBySequence(true)
+        .withHeadsInTurn(std::gcd(turns, tiles));
   }
   int64_t lanes = std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32), own = llvm::divideCeil(dim / 8, lanes);
   int64_t rows = own == 1 && queries.value_or(1) > 1 ? 2 : 1;

@@ -5,9 +5,14 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-void ForwardBody::findKeys() {
+void ForwardBody::findKvHead() {
   int64_t group = problem.getHeads() / problem.getKvHeads();
   kvHead = math.named(math.floorDiv(h, group), "kv_head");
+  scope.head = h;
+}
+
+void ForwardBody::findKeys() {
+  findKvHead();
   findLengths();
 }
 

@@ -27,7 +27,9 @@ protected:
   }
   mlir::Value rowsOf(Index queries) { return math.value(math.mul(queries, config.getPackHeads())); }
 
-  /// The kv head of `h`, where its keys lie and how many there are.
+  /// The kv head of `h`.
+  void findKvHead();
+  /// The same, where its keys lie and how many there are.
   void findKeys();
 
   /// An op for each score modifier, on the tile of keys from `k0` on, and before `loop` what

@@ -57,9 +57,11 @@ private:
   /// The number of this block's query tile in the grid, of which `tiles` are needed, if
   /// given. The parts of its keys, if it has some, go to blocks that follow each other.
   Index findTile(std::optional<Index> tiles = std::nullopt) {
+    if (tiles && !config.isSplit())
+      return listedBlock(*tiles);
     Value below;
     if (tiles)
-      below = config.isSplit() ? mul(math.value(*tiles), args["splits"]) : math.value(*tiles);
+      below = mul(math.value(*tiles), args["splits"]);
     Index block = Value(BlockIndexOp::create(b, loc, below));
     if (!config.isSplit())
       return block;

@@ -80,9 +80,9 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<String
   }
   arguments.addPointers(problem, plain);
   arguments.addBits(problem);
-  for (const char *scratch : {"statistics", "dq_sum"})
-    if (llvm::is_contained(names, scratch))
-      arguments.add(scratch, tile::PtrType::get(b.getContext(), b.getF32Type()));
+  for (const ProblemTensor &scratch : scratchOf(backward))
+    if (scratch.element == ProblemTensor::Float32 && llvm::is_contained(names, scratch.name))
+      arguments.add(scratch.name, tile::PtrType::get(b.getContext(), b.getF32Type()));
   for (SlotList list : slotLists(true))
     if (llvm::is_contained(names, StringRef(list.name)))
       arguments.addVisits(problem, {list.name, list.count});

@@ -43,6 +43,19 @@ std::optional<Index> SequenceBody::listedSlots(Index total, int64_t rows) {
 
 Index SequenceBody::listedSlot(Index at) { return math.named(load(args[findSlotList(args)->name], at), "slot"); }
 
+Index SequenceBody::listedBlock(Index listed) {
+  auto kernel = cast<KernelOp>(b.getBlock()->getParentOp());
+  if (!kernel.getLonger() || kernel.isPersistent())
+    return Value(BlockIndexOp::create(b, loc, math.value(listed)));
+  constexpr int64_t blocks = 2048; // more than any chip has at once
+  Value first = BlockIndexOp::create(b, loc, Value());
+  auto turns = scf::ForOp::create(b, loc, first, math.value(listed), math.value(Index(blocks)));
+  turns.getInductionVar().setLoc(NameLoc::get(b.getStringAttr("block"), loc));
+  b.setInsertionPointToStart(turns.getBody());
+  BarrierOp::create(b, loc); // places were another tile's
+  return Value(turns.getInductionVar());
+}
+
 void SequenceBody::writeApart(Index rows, llvm::function_ref<void()> padding, llvm::function_ref<void()> computing) {
   auto pads = scf::IfOp::create(b, loc, math.value(math.le(rows, 0)));
   auto computes = scf::IfOp::create(b, loc, math.value(math.lt(0, rows)));
@@ -89,18 +102,27 @@ void SequenceBody::findArrays() {
   scope.listed = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index row, Index column) {
     std::string bits = bitsOf(operands[operand]);
     return Cond::of(Value(ListedOp::create(b, loc, arrays.lookup(operands[operand].name), args[bits + "_rows"],
-                                           args[bits + "_words"], math.value(row), math.value(column))));
+                                           args[bits + "_words"], math.value(row), math.value(column),
+                                           firstColumn(operands[operand].lists->kv))));
   };
   scope.listedIn = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Interval rows,
                                                                            Interval columns) {
     std::string bits = bitsOf(operands[operand]);
-    auto ask = [&](bool all) {
-      return Cond::of(Value(ListedInOp::create(b, loc, b.getI1Type(), arrays.lookup(operands[operand].name),
-                                               args[bits + "_rows"], args[bits + "_words"], math.value(rows.lo),
-                                               math.value(rows.hi), math.value(columns.lo), math.value(columns.hi), all)));
-    };
-    return TileTruth{ask(false), ask(true)};
+    auto known = ListedInOp::create(b, loc, arrays.lookup(operands[operand].name), args[bits + "_rows"],
+                                    args[bits + "_words"], math.value(rows.lo), math.value(rows.hi),
+                                    math.value(columns.lo), math.value(columns.hi));
+    return TileTruth{Cond::of(known.getSome()), Cond::of(known.getAll())};
   };
+}
+
+Value SequenceBody::firstColumn(int64_t keys) {
+  auto keep = dyn_cast_or_null<KeepOp>(b.getInsertionBlock()->getParentOp());
+  if (!keep || keep.getTurned() || !keep.getK0().getType().isInteger(32) ||
+      (keep->getParentOfType<KernelOp>().getConfig().getKvTile() - 1) / keys + 1 > 31)
+    return {};
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(keep);
+  return math.value(math.floorDiv(Index(keep.getK0()), keys));
 }
 
 Value SequenceBody::startOf(const MaskOperand &array) {
@@ -207,11 +229,18 @@ Value SequenceBody::loadEntry(const ScoreOperand &operand, OpBuilder &at, const 
   return element(offset);
 }
 
-Score SequenceBody::modified(ScoreScope &of, Value product, Value &slope, bool small) {
+Score SequenceBody::modified(ScoreScope &of, Value product, Value &slope, bool small, const ScoreOperand *by) {
   Score score = {product, scaleOfProducts()};
   for (ScoreModifierInterface modifier : problem.getModifiers()) {
-    if (Value derivative = small ? modifier.emitSmallDerivative(of, score) : modifier.emitDerivative(of, score))
-      slope = slope ? of.each.mul(slope, derivative) : derivative;
+    auto derivative = [&] { return small ? modifier.emitSmallDerivative(of, score) : modifier.emitDerivative(of, score); };
+    if (Value own = by && !slope ? Value() : derivative())
+      slope = slope ? of.each.mul(slope, own) : own;
+    for (auto [i, operand] : llvm::enumerate(modifier.operands()))
+      if (by && operand == *by) {
+        Value more = modifier.emitEntryDerivative(of, score, i);
+        more = more ? more : of.each.constant(1);
+        slope = slope ? of.each.add(slope, more) : more;
+      }
     score = settled(of.each, small ? modifier.emitSmallScore(of, score) : modifier.emitScore(of, score));
     small = false; // the bound is one of products
   }
@@ -219,7 +248,7 @@ Score SequenceBody::modified(ScoreScope &of, Value product, Value &slope, bool s
 }
 
 bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turned, bool packs, bool wantsSlope,
-                                 bool hasSmall) {
+                                 bool hasSmall, const ScoreOperand *by) {
   if (problem.getModifiers().empty())
     return false;
   bool sloping = false;
@@ -238,7 +267,7 @@ bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turn
                                turned ? k : Index(block.getArgument(3)),
                                turned ? each.constant(0) : Value(block.getArgument(4)));
     Value slope;
-    Score score = modified(of, block.getArgument(0), slope, small);
+    Score score = modified(of, block.getArgument(0), slope, small, by);
     sloping = slope && wantsSlope;
     YieldOp::create(inside, loc, ValueRange{score.value, sloping ? slope : each.constant(1)});
     op.setScale(APFloat(score.factor));

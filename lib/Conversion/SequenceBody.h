@@ -50,6 +50,9 @@ protected:
   /// nothing without a list. And one of them.
   std::optional<Index> listedSlots(Index total, int64_t rows);
   Index listedSlot(Index at);
+  /// This block's number, of those below `listed`. Where slots are of long sequences only, a launch does not know how
+  /// few there are, so blocks take turns if they are no persistent kernel's: behind it, code is in that loop.
+  Index listedBlock(Index listed);
 
   /// What is written where the block's slot has rows to compute, and where it stands for padding.
   /// That comes first, and not as the other branch: the GPU compiler then loses track of what is
@@ -73,16 +76,17 @@ protected:
   ScoreScope scoreScope(const MaskScope &sequence, mlir::OpBuilder &once, mlir::OpBuilder &inside, Index q, Index k,
                         Index base, mlir::Value ahead);
 
-  /// What all modifiers make of a product. `slope`: by how much more the score changes than the product, null if by as much.
+  /// What all modifiers make of a product. `slope`: by how much more the score changes than the product, null if by as much; or,
+  /// with `by`, by how much it changes with the entry of that array, null if it does not.
   /// `small`: of a product that is so for the first of them.
-  Score modified(ScoreScope &of, mlir::Value product, mlir::Value &slope, bool small = false);
+  Score modified(ScoreScope &of, mlir::Value product, mlir::Value &slope, bool small = false, const ScoreOperand *by = nullptr);
 
   /// Fills the region in which `op` gets from products to scores, and sets its scale. `before`: for what
   /// depends on no score. `turned`: columns are queries; `packs`: rows are pairs of a query and a
-  /// head. Returns whether the region has a slope to give, if one is wanted.
+  /// head. Returns whether the region has a slope to give, if one is wanted: `by` an array's entry it always has.
   /// `hasSmall`: with one for small scores, if there is a formula.
   bool writeModified(tile::ProbabilitiesOp op, mlir::OpBuilder before, bool turned, bool packs, bool wantsSlope,
-                     bool hasSmall = false);
+                     bool hasSmall = false, const ScoreOperand *by = nullptr);
 
   /// Positive: the sign is in Q by now. A scale of 0 makes every product 0, and
   /// so does the least float; but a score of -inf has to stay one.
@@ -105,6 +109,9 @@ protected:
     Index behind = math.min(math.add(batch, 1), arg("batch"));
     return math.sub(load(args[prefixSums], behind), load(args[prefixSums], batch));
   }
+  /// In the element test of a tile, the column of blocks of its first key, if all of its keys are of that one
+  /// and the 31 behind it; else null.
+  mlir::Value firstColumn(int64_t keys);
   /// Where in an array with an entry for each position this sequence's and head's are.
   mlir::Value startOf(const MaskOperand &array);
 

@@ -13,7 +13,7 @@ using namespace attn::tile;
 // turns over rows and four over keys, or a thousand pairs. Beyond 64 rows the others are ahead in any case.
 ShortLimit attn::shortLimit(ProblemOp problem, ConfigAttr config) {
   if (config.getBySequence())
-    return {std::clamp<int64_t>(4 * config.getQueries(), 16, 64),
+    return {std::clamp<int64_t>(4 * config.getQueries(), 16, std::max<int64_t>(64, config.getQueries())),
             std::clamp<int64_t>(4 * config.getKvTile() / kvHeadsOf(problem, config), 16, 128)};
   return problem.expectedKeys().value_or(1) <= 128 ? ShortLimit{8, 128} : ShortLimit{4, 1023};
 }

@@ -16,7 +16,8 @@ namespace attn {
 struct ShortLimit {
   int64_t queries, keys;
   Cond holds(IndexMath &math, Index lenQ, Index lenK) const {
-    return math.logicalAnd(math.le(lenQ, queries), math.le(lenK, keys));
+    Cond few = math.le(lenQ, queries);
+    return math.logicalAnd(few, math.le(lenK, keys));
   }
 };
 

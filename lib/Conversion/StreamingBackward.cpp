@@ -33,10 +33,27 @@ public:
     leaveNoRowsWithoutSequences();
     if (problem.getQLayout().isPacked())
       firstQuery = math.named(load(offsetsOf("q", problem.getQLayout()), batch), "first");
-    findArrays();
-    findKeys();
     if (limit)
       isShort = limit->holds(math, lenQ, scope.lenK);
+    if (config.getHeadsInTurn() == 1)
+      return computeAll();
+    endsQ = findEnds("q", problem.getQLayout()), endsKv = findEnds("kv", problem.getKLayout());
+    // Blocks that run at the same time have heads that lie side by side.
+    auto turns = scf::ForOp::create(b, loc, math.value(kvHead), math.value(Index(int64_t(problem.getKvHeads()))),
+                                    math.value(Index(groups * kvHeads)));
+    turns.getInductionVar().setLoc(NameLoc::get(b.getStringAttr("kv_head"), loc));
+    b.setInsertionPointToStart(turns.getBody());
+    kvHead = Value(turns.getInductionVar());
+    h = group == 1 ? kvHead : math.named(math.mul(kvHead, group), "h");
+    scope.head = h;
+    computeAll();
+    BarrierOp::create(b, loc); // places are the next heads'
+  }
+
+private:
+  void computeAll() {
+    findArrays();
+    findKeys();
     {
       OpBuilder::InsertionGuard guard(b);
       if (isShort) { // others are other kernels'
@@ -50,7 +67,6 @@ public:
                  {{"dk", problem.getDimQk()}, {"dv", problem.getDimV()}}, kvHead, kvHeads);
   }
 
-private:
   void compute() {
     // By what is expected, one tile or one strip has all rows.
     bool tile = config.getBySequence();
@@ -405,27 +421,44 @@ private:
     return args[((layout.getPadded() ? "padded_offsets_" : "cu_seqlens_") + side).str()];
   }
 
+  /// Of a packed side: where the next sequence begins, the first one, and where the last one's rows end.
+  struct Ends {
+    Index behind = 0, beginAll = 0, endAll = 0;
+  };
+  std::optional<Ends> findEnds(StringRef side, LayoutAttr layout) {
+    if (!layout.isPacked())
+      return std::nullopt;
+    Value offsets = offsetsOf(side, layout);
+    Ends ends;
+    if (layout.getPadded()) {
+      ends.behind = load(offsets, math.min(math.add(batch, 1), arg("batch")));
+      ends.beginAll = math.named(load(offsets, 0), "begin_all");
+    }
+    ends.endAll = load(offsets, arg("batch"));
+    return ends;
+  }
+
   /// Rows of a packed side that belong to no sequence: behind this one, and, shared out among
   /// all warps of these heads, before the first and behind the last.
   void storePadding(StringRef side, LayoutAttr layout, Index first, Index length,
                     ArrayRef<std::pair<const char *, int64_t>> tensors, Index firstHead, int64_t heads) {
     if (!layout.isPacked())
       return;
-    Value offsets = offsetsOf(side, layout);
     Index head = firstHead;
     auto pad = [&](Index begin, Index end, Index step) {
       for (auto [tensor, dim] : tensors)
         PadRowsOp::create(b, loc, rowPointer(tensor, 0, batch, head), stride(tensor),
                           math.value(begin), math.value(end), math.value(step), dim, lanes);
     };
+    std::optional<Ends> known = side == "q" ? endsQ : endsKv;
     auto all = [&] {
+      Ends ends = known ? *known : *findEnds(side, layout);
       if (layout.getPadded()) {
-        Index behind = load(offsets, math.min(math.add(batch, 1), arg("batch")));
         Index own = math.add(first, length);
-        pad(own, isShort ? math.select(*isShort, behind, own) : behind, 1);
-        pad(batch, math.named(load(offsets, 0), "begin_all"), sequences);
+        pad(own, isShort ? math.select(*isShort, ends.behind, own) : ends.behind, 1);
+        pad(batch, ends.beginAll, sequences);
       }
-      pad(math.add(load(offsets, arg("batch")), batch), arg(("total_" + side).str()), sequences);
+      pad(math.add(ends.endAll, batch), arg(("total_" + side).str()), sequences);
     };
     if (heads == 1)
       return all();
@@ -443,6 +476,7 @@ private:
   int64_t group;  ///< query heads of a kv head
   int64_t lanes;  ///< of a strip
   Index sequences = 0;
+  std::optional<Ends> endsQ, endsKv; ///< once they are known to all heads of the block
   Value k, v, dk, dv; ///< the sequence's first
 };
 
@@ -458,7 +492,7 @@ void attn::writeStreamingBackward(BackwardOp backward, StringRef name, StringRef
   KernelGrid grid;
   grid.packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
   int64_t slots = config.getBySequence() ? kvHeadsOf(problem, config) : 32 / config.getLanes();
-  grid.heads = llvm::divideCeil(int64_t(problem.getKvHeads()), slots);
+  grid.heads = llvm::divideCeil(int64_t(problem.getKvHeads()), slots * config.getHeadsInTurn());
   grid.tiles = b.getI64IntegerAttr(1);
   auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/false, [](StringRef) { return 0; });
   KernelOp kernel = arguments.makeKernel(b, backward.getLoc(), name, target, grid, config);

@@ -27,7 +27,7 @@ KernelGrid attn::streamingGrid(ProblemOp problem, ConfigAttr config) {
   int64_t tiles = std::min<int64_t>(llvm::divideCeil(problem.expectedQueries().value_or(1), config.getQueries()), 256);
   KernelGrid grid;
   grid.packed = problem.getQLayout().isPacked();
-  grid.heads = llvm::divideCeil(heads, slotsOf(config));
+  grid.heads = llvm::divideCeil(heads, slotsOf(config) * config.getHeadsInTurn());
   grid.tiles = Builder(problem.getContext()).getI64IntegerAttr(tiles);
   return grid;
 }
@@ -50,11 +50,29 @@ public:
     lenQ = args.contains("seqlen_q") ? arg("seqlen_q") : Index(0);
     findKeys();
     findRows();
-    findArrays();
-    keys = keyPointer("k"), values = keyPointer("v");
-    Index step = tiles * config.getQueries(), end = extent;
+    Index end = extent;
     if (limit) // others are another kernel's
       end = math.named(math.select(limit->holds(math, lenQ, scope.lenK), extent, 0), "end");
+    if (config.getHeadsInTurn() == 1)
+      return attendAll(end);
+    if (problem.getQLayout().isPacked())
+      findPadding();
+    // Blocks that run at the same time have heads that lie side by side.
+    auto heads = scf::ForOp::create(b, loc, math.value(h), math.value(Index(int64_t(problem.getHeads()))),
+                                    math.value(Index(groups * config.getPackHeads())));
+    heads.getInductionVar().setLoc(NameLoc::get(b.getStringAttr("head"), loc));
+    b.setInsertionPointToStart(heads.getBody());
+    h = Value(heads.getInductionVar());
+    findKvHead();
+    attendAll(end);
+  }
+
+private:
+  /// To all rows up to `end`, and what there is of padding.
+  void attendAll(Index end) {
+    findArrays();
+    keys = keyPointer("k"), values = keyPointer("v");
+    Index step = tiles * config.getQueries();
     auto turns = scf::ForOp::create(b, loc, math.value(math.mul(tile, config.getQueries())), math.value(end),
                                     math.value(step));
     turns.getInductionVar().setLoc(NameLoc::get(b.getStringAttr("q0"), loc));
@@ -68,7 +86,6 @@ public:
       storePadding();
   }
 
-private:
   void declarePlaces() {
     int64_t rows = config.getQTile(), keys = config.getKvTile(), lanes = config.getLanes(), warps = config.getWarps();
     MLIRContext *context = b.getContext();
@@ -205,11 +222,20 @@ private:
     return {};
   }
 
+  /// Where the first sequence begins, and where the last one's rows end.
+  void findPadding() {
+    bool padded = problem.getQLayout().getPadded();
+    Value offsets = args[padded ? "padded_offsets_q" : "cu_seqlens_q"];
+    if (padded)
+      beginAll = math.named(load(offsets, 0), "begin_all");
+    endAll = math.named(load(offsets, arg("batch")), "end_all");
+  }
+
   /// Rows before the first and behind the last sequence, of which there may be many: shared
   /// out among all warps of these heads.
   void storePadding() {
-    LayoutAttr layout = problem.getQLayout();
-    Value offsets = args[layout.getPadded() ? "padded_offsets_q" : "cu_seqlens_q"];
+    if (!endAll)
+      findPadding();
     int64_t warps = config.hasStrips() ? 1 : config.getWarps(), lanes = config.hasStrips() ? config.getLanes() : 32;
     Index own = math.add(math.mul(batch, tiles), tile), step = math.mul(sequences, tiles * warps);
     if (warps > 1) // of this block
@@ -220,9 +246,9 @@ private:
       if (problem.hasLse())
         PadRowsOp::create(b, loc, lsePointer(0, batch, h), lseStride(), from, to, by, 1, lanes);
     };
-    if (layout.getPadded())
-      pad(0, math.named(load(offsets, 0), "begin_all"));
-    pad(math.named(load(offsets, arg("batch")), "end_all"), arg("total_q"));
+    if (beginAll)
+      pad(0, *beginAll);
+    pad(*endAll, arg("total_q"));
   }
 
   std::optional<ShortLimit> limit; ///< none: of all sequences
@@ -237,6 +263,7 @@ private:
   Index first = 0;          ///< the sequence's first row in its tensor
   Index extent = 0;         ///< its rows, padding behind them included
   Index q0 = 0;             ///< this turn's first row
+  std::optional<Index> beginAll, endAll; ///< of the rows of sequences, once they are known; the first if there is padding
 };
 
 } // namespace

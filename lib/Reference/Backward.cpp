@@ -13,14 +13,22 @@ namespace {
 class Backward : Vectors {
 public:
   Backward(BackwardOp backward, const Tensors &inputs, const Sizes &sizes)
-      : Vectors(backward.getProblemOp(), inputs, sizes), hasDlse(backward.getDlse()) {
+      : Vectors(backward.getProblemOp(), inputs, sizes), hasDlse(backward.getDlse()),
+        learned(backward.getLearnedArrays()) {
     for (const ProblemTensor &tensor : tensorsOf(backward))
       if (tensor.role == ProblemTensor::Result)
         gradients[tensor.name] = Tensor(Dtype::F64, tensor.shape(backward.getProblemOp(), sizes));
   }
 
   Tensors run() {
-    inParallel(sizes.batch * kvHeads, 1, [&](size_t i) {
+    // Entries of arrays belong to rows of several threads.
+    auto forEach = [&](size_t count, llvm::function_ref<void(size_t)> work) {
+      if (learned.empty())
+        return inParallel(count, 1, work);
+      for (size_t i = 0; i < count; ++i)
+        work(i);
+    };
+    forEach(sizes.batch * kvHeads, [&](size_t i) {
       int64_t sequence = i / kvHeads, kvHead = i % kvHeads, group = heads / kvHeads;
       for (int64_t head = kvHead * group; head < (kvHead + 1) * group; ++head)
         for (int64_t row = 0; row < sequences.queriesOf(sequence).length; ++row)
@@ -31,6 +39,7 @@ public:
 
 private:
   void evaluate(const Row &row, int64_t kvHead);
+  void addToEntry(const ScoreOperand &array, const Row &row, int64_t k, int64_t at, double amount);
 
   /// The tensor's row += weight * vector.
   void add(llvm::StringRef name, LayoutAttr layout, int64_t sequence, int64_t head, int64_t row, double weight,
@@ -42,9 +51,26 @@ private:
   }
 
   bool hasDlse;
+  llvm::SmallVector<ScoreOperand> learned;
   Tensors gradients;
 };
 } // namespace
+
+/// The table's entry that the pair has.
+static int64_t distanceOf(const ScoreOperand &array, const ScorePoint &p) {
+  int64_t reach = array.entries / 2, diagonal = p.q + (array.diagonal == Diagonal::bottom_right ? p.lenK - p.lenQ : 0);
+  return std::clamp(p.k - diagonal, -reach, reach) + reach;
+}
+
+void Backward::addToEntry(const ScoreOperand &array, const Row &row, int64_t k, int64_t at, double amount) {
+  const int64_t places[] = {row.sequence, row.head, row.row, k, at};
+  Shape index;
+  for (ScoreOperand::Axis axis : array.axes)
+    index.push_back(places[axis]);
+  Tensor &gradient = gradients.find(gradientOf(array))->second;
+  int64_t offset = gradient.offset(index);
+  gradient.store(offset, gradient.load(offset) + amount);
+}
 
 void Backward::evaluate(const Row &row, int64_t kvHead) {
   double lse = statistic("lse", row);
@@ -54,17 +80,33 @@ void Backward::evaluate(const Row &row, int64_t kvHead) {
   double delta = dot(dOut, queryVector("o", row)) - (hasDlse ? statistic("dlse", row) : 0);
   int64_t token = sequences.queriesOf(row.sequence).start + row.row;
   ScorePoint point = pointOf(row);
+  if (std::optional<double> sink = sinkOf(row.head))
+    for (const ScoreOperand &array : learned)
+      if (sinkArray && array.name == sinkArray->name)
+        addToEntry(array, row, 0, 0, -std::exp(*sink - lse) * delta);
   for (point.k = 0; point.k < point.lenK; ++point.k) {
     if (!mask.keeps(point))
       continue;
     std::vector<double> key = keyVector("k", row.sequence, kvHead, point.k);
     double score = scale * dot(query, key), derivative = 1;
+    std::vector<double> byEntry(learned.size(), 0);
     for (ScoreModifierInterface modifier : modifiers) {
-      derivative *= modifier.derivative(point, score);
+      double slope = modifier.derivative(point, score);
+      for (size_t i = 0; i < learned.size(); ++i) {
+        byEntry[i] *= slope;
+        for (auto [n, operand] : llvm::enumerate(modifier.operands()))
+          if (operand == learned[i])
+            byEntry[i] += modifier.entryDerivative(point, score, n);
+      }
+      derivative *= slope;
       score = modifier.modify(point, score);
     }
     double p = std::exp(score - lse);
-    double dScore = p * (dot(dOut, keyVector("v", row.sequence, kvHead, point.k)) - delta) * derivative;
+    double dModified = p * (dot(dOut, keyVector("v", row.sequence, kvHead, point.k)) - delta);
+    double dScore = dModified * derivative;
+    for (size_t i = 0; i < learned.size(); ++i)
+      if (byEntry[i] != 0)
+        addToEntry(learned[i], row, point.k, distanceOf(learned[i], point), dModified * byEntry[i]);
     int64_t keyToken = sequences.keysOf(row.sequence).start + point.k;
     add("dq", qLayout, row.sequence, row.head, token, scale * dScore, key);
     add("dk", kLayout, row.sequence, kvHead, keyToken, scale * dScore, query);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Printer.h"
 #include "attn/Target/Source.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace attn;
@@ -53,6 +54,9 @@ std::optional<rt::Artifact> attn::toArtifact(KernelOp kernel) {
                    config.hasStrips() ? int(config.getWarps()) : 1};
   if (auto longer = kernel.getLonger())
     artifact.grid.longerQ = (*longer)[0], artifact.grid.longerKv = (*longer)[1];
+  for (auto loop : kernel.getBody().getOps<scf::ForOp>()) // of blocks that take turns
+    if (loop.getLowerBound().getDefiningOp<BlockIndexOp>())
+      artifact.grid.most = int(*getConstantIntValue(loop.getStep()));
   std::string text;
   llvm::raw_string_ostream(text) << config;
   artifact.notes.emplace_back("tile.config", text);

@@ -88,6 +88,17 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       .Case<math::AbsFOp>([&](auto) { return call("attn::abs"); })
       .Case<math::TanhOp>([&](auto) { return call("attn::tanh"); })
       .Case<math::Exp2Op>([&](auto) { return call("attn::exp2"); })
+      .Case<math::Log2Op>([&](auto) { return call("attn::log2"); })
+      .Case<math::SqrtOp>([&](auto) { return call("attn::sqrt"); })
+      .Case<arith::DivFOp>([&](auto) { return binary(" / ", P::Multiplicative); })
+      .Case([&](arith::CmpFOp cmp) {
+        if (cmp.getPredicate() == arith::CmpFPredicate::OLT)
+          return binary(" < ", P::Relational);
+        if (cmp.getPredicate() == arith::CmpFPredicate::OLE)
+          return binary(" <= ", P::Relational);
+        complain(op);
+        return Spelled("<<UNSUPPORTED arith.cmpf>>", P::Primary);
+      })
       .Case([&](arith::SIToFPOp c) { return Spelled("(float)" + expr(c.getIn(), P::Unary), P::Unary); })
       .Case<arith::DivUIOp, arith::DivSIOp>([&](auto) { return binary(" / ", P::Multiplicative); })
       .Case<arith::RemUIOp, arith::RemSIOp>([&](auto) { return binary(" % ", P::Multiplicative); })
@@ -138,8 +149,7 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       .Case([&](SlotIndexOp s) {
         return Spelled("attn::slot_index<" + std::to_string(s.getLanes()) + ">()", P::Primary);
       })
-      .Case<ListedOp>([&](auto) { return call("attn::listed"); })
-      .Case([&](ListedInOp l) { return call(l.getAll() ? "attn::all_listed" : "attn::any_listed"); })
+      .Case([&](ListedOp l) { return call(l.getFirst() ? "attn::listed_near" : "attn::listed"); })
       .Case<BlockIndexOp>([&](auto) { return Spelled("attn::block_index()", P::Primary); })
       .Case([&](LoadOp l) {
         std::string element = expr(l.getArray(), P::Primary) + "[" + expr(l.getIndex()) + "]";

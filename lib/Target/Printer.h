@@ -93,6 +93,7 @@ private:
   void print(tile::EntryRangeOp op);
   void print(tile::SelectTilesOp op);
   void print(tile::MarkBlocksOp op);
+  void print(tile::ListedInOp op);
   // Segments.
   void print(tile::TokensOp op);
   void print(tile::RowIndexOp op);

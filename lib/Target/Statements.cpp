@@ -59,7 +59,7 @@ void Printer::printOp(Operation *op) {
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, ShareOp, MmaTnOp, AddSumOp,
             LoadSumOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
-            PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, SelectTilesOp, MarkBlocksOp, scf::ForOp, scf::IfOp>(
+            PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, SelectTilesOp, MarkBlocksOp, ListedInOp, scf::ForOp, scf::IfOp>(
             [&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
       .Case([&](SyncWarpOp) { line() << "attn::sync_warp();\n"; })
@@ -93,6 +93,8 @@ void Printer::printOp(Operation *op) {
       .Case([&](ForgetOp o) { line() << "attn::forget(" << name(o.getFeed()) << ");\n"; })
       .Case([&](EndSumsOp) { line() << "attn::end_sums();\n"; })
       .Case([&](SetOp o) { printCall("set", o.getOperands(), ");\n"); })
+      .Case<AccumulateOp, StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp, ClearEntryOp, AddTotalOp, AddSinkTotalOp>(
+          [&](Operation *o) { printCall(o->getName().stripDialect(), o->getOperands(), ");\n"); })
       .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
       .Case([&](TakeTurnOp) { line() << "attn::take_turn();\n"; })
       .Case([&](PassTurnOp) { line() << "attn::pass_turn();\n"; })
@@ -403,6 +405,15 @@ void Printer::print(scf::IfOp op) {
   line() << "}\n";
 }
 
+/// Do kernels of learned arrays write to where the pointer, or one that is worked out from it, leads?
+static bool isSummedInto(Value pointer) {
+  return llvm::any_of(pointer.getUsers(), [&](Operation *user) {
+    if (isa<AdvanceOp>(user))
+      return isSummedInto(user->getResult(0));
+    return isa<StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp, ClearEntryOp>(user) && user->getOperand(0) == pointer;
+  });
+}
+
 /// Is the argument written to? Results are what `tile.store...` write to, and all that rows do not only read.
 static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
   if (kernel.hasRows())
@@ -410,12 +421,12 @@ static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
   auto writes = [](OpOperand &use) {
     return isa<SetOp, SelectTilesOp, MarkBlocksOp>(use.getOwner()) && use.getOperandNumber() == 0;
   };
-  if (llvm::any_of(arg.getUses(), writes))
+  if (llvm::any_of(arg.getUses(), writes) || isSummedInto(arg))
     return true;
   bool backward = kernel.getArg("statistics") || kernel.getArg("dq_sum"); // reads what a forward pass left
   if (backward && name == "statistics") // of several kernels only the first writes it; one that streams leaves delta there
     return kernel.isStreaming() ||
-           llvm::any_of(kernel.getBody().getOps<PrepareOp>(), [](PrepareOp) { return true; });
+           kernel.walk([](PrepareOp) { return WalkResult::interrupt(); }).wasInterrupted();
   if (backward && name == "dq_sum")
     return kernel.getArg("statistics") != nullptr; // the last one reads it
   return backward ? llvm::is_contained({"dq", "dk", "dv"}, name)

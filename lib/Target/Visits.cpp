@@ -31,3 +31,12 @@ void Printer::print(SelectTilesOp op) {
 }
 
 void Printer::print(MarkBlocksOp op) { printCall("mark_blocks", op.getOperands(), ");\n"); }
+
+void Printer::print(ListedInOp op) {
+  std::string call;
+  for (Value value : op.getOperands())
+    call += (call.empty() ? "" : ", ") + expr(value);
+  names.define(op.getSome(), "some");
+  names.define(op.getAll(), "all");
+  line() << "const auto [" << names.of(op.getSome()) << ", " << names.of(op.getAll()) << "] = attn::listed_in(" << call << ");\n";
+}

@@ -28,19 +28,18 @@
 // CHECK-NOT: @p_ranges
 // CHECK-LABEL: tile.kernel @p_visits(%offsets_bits: !tile.ptr<i32>, %offsets_bits_rows: i32, %offsets_bits_words: i32,
 // CHECK: tile.select_tiles
-// CHECK: tile.listed_in %offsets_bits
-// CHECK: tile.listed_in all %offsets_bits
+// CHECK: %some, %all = tile.listed_in %offsets_bits
 
 // CHECK-LABEL: tile.kernel @p(
 // CHECK-NOT: %offsets:
 // CHECK-SAME: %offsets_bits: !tile.ptr<i32>, %offsets_bits_rows: i32, %offsets_bits_words: i32, %visited_tiles
+// CHECK: %[[FIRST:.*]] = arith.divui %k0, %c100_i32
 // CHECK: tile.keep
-// CHECK: tile.listed %offsets_bits
+// CHECK: tile.listed %offsets_bits(%offsets_bits_rows x %offsets_bits_words) at(%{{.*}}, %{{.*}} from %[[FIRST]])
 
 // TEXT: attn::mark_blocks(offsets_bits, offsets_bits_rows, offsets_bits_words, offsets, columns, columns_entries, 1, block, blocks);
-// TEXT: attn::any_listed(offsets_bits, offsets_bits_rows, offsets_bits_words,
-// TEXT: attn::all_listed(offsets_bits, offsets_bits_rows, offsets_bits_words,
-// TEXT: attn::listed(offsets_bits, offsets_bits_rows, offsets_bits_words,
+// TEXT: const auto [some, all] = attn::listed_in(offsets_bits, offsets_bits_rows, offsets_bits_words,
+// TEXT: attn::listed_near(offsets_bits, offsets_bits_rows, offsets_bits_words,
 attn.problem @p mask(#attn.block_map<"offsets", "columns", q = 32, kv = 100>) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
 
 //--- heads.mlir

@@ -14,12 +14,15 @@
 // Bounds are hints: longer sequences are as right, and so are empty ones.
 // RUN: attn-run %t/forward.mlir --target=cpu --check --lengths-q=16,0,7,30,5 --lengths-kv=16,30,0,100,1 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/padded.mlir --target=cpu --check --lengths-q=3,0,7,30 --lengths-kv=5,30,0,100 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/in_turn.mlir --target=cpu --check --lengths-q=3,0,7,50,5,1 --lengths-kv=5,30,0,100,3,1 --problem=p | FileCheck %s --check-prefix=SAME
 // SAME-COUNT-2: : ok
 // SAME-NOT: FAILED
 // In one tile, and in strips where sequences are longer than it.
 // RUN: attn-run %t/grads.mlir --target=cpu --check --lengths-q=3,0,2,1,3 --lengths-kv=16,3,1,0,9 | FileCheck %s --check-prefix=GRADS
 // RUN: attn-run %t/grads.mlir --target=cpu --check --lengths-q=3,9,1 --lengths-kv=40,9,2 | FileCheck %s --check-prefix=GRADS
 // RUN: attn-run %t/negative.mlir --target=cpu --check --batch=5 --seqlen-q=9 --seqlen-kv=13 | FileCheck %s --check-prefix=GRADS
+// RUN: attn-run %t/in_turn.mlir --target=cpu --check --lengths-q=3,0,7,50,5,1 --lengths-kv=5,30,0,100,3,1 | FileCheck %s --check-prefix=GRADS
+// RUN: attn-opt %t/in_turn.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/in_turn.mlir
 // GRADS: dq: {{.*}}: ok
 // GRADS: dk: {{.*}}: ok
 // GRADS: dv: {{.*}}: ok
@@ -50,6 +53,22 @@
 // TOGETHER: tile.copy_async %K
 // TOGETHER: tile.copy_async %V
 attn.problem @p mask(#attn.full) layout(thd) heads(3) dims(128) dtype(bf16) scale(-0.5) bounds(16, 16)
+
+//--- in_turn.mlir
+// Five warps; a block has every second of five heads, and the same lengths for all of them.
+// CHECK: tile.kernel @p({{.*}}) grid(packed heads 3 tiles 1)
+// CHECK: %len_q =
+// CHECK: %end_all =
+// CHECK: scf.for %head = %h to %c5_i32 step %c3_i32
+// CHECK: tile.copy_async %Q
+// CHECK: tile.pad_rows
+// Gradients: where a tile has rows to spare, two by themselves.
+// CHECK: tile.kernel @g({{.*}}) grid(packed heads 3 tiles 1)
+// CHECK: scf.for %kv_head_{{.*}} to %c5_i32 step %c3_i32
+// CHECK: tile.barrier
+attn.problem @p mask(#attn.causal) layout(thd padded) heads(5) dims(64) dtype(bf16) bounds(80)
+  config(#tile.config<q_tile = 80, kv_tile = 80, warps = 5, blocks = 2, by_sequence = true, heads_in_turn = 2>)
+attn.backward @g of(@p) config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, by_sequence = true, heads_in_turn = 2>)
 
 //--- padded.mlir
 // Heads of a group share a tile; rows of padding see nothing.
@@ -91,12 +110,18 @@ attn.problem @p mask(#attn.band<left = 3, right = 1>) layout(bshd) heads(3) dims
 attn.backward @grads of(@p)
 
 //--- chosen.mlir
-// A warp for sixteen rows; tiles that hold all keys, up to 64.
+// A warp for sixteen rows; tiles that hold all keys, up to 64 or 96.
 // CHECK: tile.kernel @s17({{.*}}) grid(dense heads 4 tiles 1) config(<q_tile = 32, kv_tile = 32, warps = 2, blocks = 8, by_sequence = true>)
 // CPU: tile.kernel @s17({{.*}}) config(<q_tile = 32, kv_tile = 32, warps = 1, blocks = 8, by_sequence = true>)
 attn.problem @s17 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(17)
 // CHECK: tile.kernel @s64({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 4, by_sequence = true>)
 attn.problem @s64 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(64)
+// CHECK: tile.kernel @s65({{.*}}) config(<q_tile = 80, kv_tile = 80, warps = 5, blocks = 3, by_sequence = true>)
+attn.problem @s65 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(65)
+// CHECK: tile.kernel @s96({{.*}}) config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 2, pack_heads = 4, by_sequence = true>)
+attn.problem @s96 mask(#attn.full) layout(bshd) heads(4, 1) dims(128) dtype(bf16) bounds(24, 90)
+// CHECK: tile.kernel @s97({{.*}}) config(<q_tile = 128, kv_tile = 128, warps = 8
+attn.problem @s97 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(97)
 // Not of head dims beyond 256, and tests of a tile are of one head.
 // CHECK: tile.kernel @d264({{.*}}) config(<q_tile = 2, kv_tile = 4, warps = 4, blocks = 4, lanes = 32>)
 attn.problem @d264 mask(#attn.full) layout(bshd) heads(4) dims(264) dtype(bf16) bounds(16)

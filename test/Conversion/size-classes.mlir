@@ -6,6 +6,9 @@
 // RUN: rm -rf %t && split-file %s %t
 // RUN: attn-opt %t/forward.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/forward.mlir
 // RUN: attn-opt %t/grads.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/grads.mlir
+// RUN: attn-translate %t/forward.mlir --target=sm_80 | FileCheck %t/forward.mlir --check-prefix=AMPERE
+// RUN: attn-opt %t/wide_grads.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/wide_grads.mlir
+// RUN: attn-translate %t/wide_grads.mlir --target=sm_80 | FileCheck %t/wide_grads.mlir --check-prefix=AMPERE
 // RUN: attn-opt %t/none.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/none.mlir
 // RUN: attn-opt %t/errors.mlir -split-input-file -verify-diagnostics
 // RUN: attn-translate %t/forward.mlir --target=sm_90a | FileCheck %t/forward.mlir --check-prefix=TEXT
@@ -16,6 +19,7 @@
 // RUN: attn-run %t/forward.mlir --target=cpu --check --lengths-q=3,1,0 --lengths-kv=4,9,1 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/forward.mlir --target=cpu --check --batch=0 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/strips.mlir --target=cpu --check --lengths-q=1,0,8,9,1,130 --lengths-kv=4,9,128,3,129,70 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/many_rows.mlir --target=cpu --check --lengths-q=80,81,3,200 --lengths-kv=80,70,128,129 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/by_ids.mlir --target=cpu --check | FileCheck %s --check-prefix=SAME
 // SAME-COUNT-2: : ok
 // SAME-NOT: FAILED
@@ -43,10 +47,15 @@
 // CHECK: %end = arith.select %{{.*}}, %extent, %c0_i32
 // CHECK: scf.for %{{.*}} to %end
 // CHECK: tile.pad_rows
+// AMPERE: // p for sm_80
+// AMPERE: += 2048) {
+// AMPERE-NEXT: attn::barrier();
 // TEXT: attn::list_slots<192>(tiles_q, tile_count, padded_offsets_q, batch, [=](int b) {
 attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(64) dtype(bf16) typical(4)
 //--- strips.mlir
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(f16) typical(1, 16)
+//--- many_rows.mlir
+attn.problem @p mask(#attn.causal) layout(thd) heads(2) dims(64) dtype(bf16) typical(80)
 //--- by_ids.mlir
 attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(64) dtype(bf16) typical(8) segments(5)
 //--- grads.mlir
@@ -56,13 +65,24 @@ attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(64) dtype(bf
 // CHECK: tile.list_slots %tiles_q, %tile_count of(%cu_seqlens_q, %batch) rows 128
 // CHECK: tile.list_slots %tiles_kv, %tile_count_kv of(%cu_seqlens_kv, %batch) rows 128
 // CHECK: tile.list_slots %tiles_dq, %tile_count_dq of(%cu_seqlens_q, %batch) rows 128
+// Blocks take turns: a launch does not know how few tiles there are.
 // CHECK: tile.kernel @g_prepare({{.*}}) target("sm_80") grid(packed heads 4 longer 16, 16)
-// CHECK: tile.block_index below
+// CHECK: %block = tile.block_index
+// CHECK: scf.for %{{.*}} = %block to %{{.*}} step %c2048_i32
+// CHECK-NEXT: tile.barrier
 // CHECK: tile.kernel @g({{.*}}) target("sm_90a") grid(packed heads 2 keys longer 16, 16)
+// CHECK: tile.block_index below
 // CHECK: tile.kernel @g_dq({{.*}}) target("sm_80") grid(packed heads 4 longer 16, 16)
+// CHECK: scf.for %{{.*}} = %block to
 attn.problem @p mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16) typical(4)
 attn.backward @g of(@p)
 //--- wide_grads.mlir
+// dK and dV have kernels of their own, and one list of key tiles.
+// CHECK: tile.list_slots %tiles_kv, %tile_count_kv of(%padded_offsets_kv, %batch) rows 64
+// CHECK: tile.kernel @g_dv({{.*}}) config(<q_tile = 64, kv_tile = 64,
+// CHECK: tile.kernel @g({{.*}}) config(<q_tile = 64, kv_tile = 64,
+// AMPERE: // g for sm_80
+// AMPERE: += 2048) {
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(2) dims(200, 128) dtype(bf16) typical(1, 16)
 attn.backward @g of(@p) deterministic dlse
 //--- none.mlir

@@ -18,6 +18,7 @@ import math
 import statistics
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 import torch.nn.functional as F
@@ -205,7 +206,25 @@ def small_cases():
         yield Case(f"d128 b16384 h16/4 sq{s} skv16", 16, 128, s * ones[:16384], 16 * ones[:16384], kv_heads=4)
 
 
+def compile_ahead(cases):
+    """What the cases need, side by side, into the cache."""
+    texts = {case.text(backward=back, hint=hint) for case in cases for back in {False, args.backward}
+             for hint in ("bounds", *(("",) if args.crossover or args.mixed else ()), *(("typical",) if args.mixed else ()))}
+    texts |= {case.text(backward=args.backward, config=strips(case)) for case in cases if args.crossover}
+
+    def compiled(text):
+        with contextlib.suppress(Exception):  # is told of where it is measured
+            library.compile(text)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(compiled, sorted(texts)))
+
+
 STRIPS = "#tile.config<q_tile = {}, kv_tile = {}, warps = 4, blocks = {}, lanes = 16>"
+
+
+def strips(case):
+    rows = 1 if args.backward else min(4, case.bounds[0])
+    return STRIPS.format(rows, 1 if args.backward else 4, 12 - 2 * rows)
 
 
 def crossover_cases():
@@ -249,15 +268,15 @@ def main():
          copy_gb_s=round(copy))
     del x, y
     scratch = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
-    for case in crossover_cases() if args.crossover else mixed_cases() if args.mixed else small_cases():
-        if args.filter not in case.name:
-            continue
+    cases = crossover_cases() if args.crossover else mixed_cases() if args.mixed else small_cases()
+    cases = [case for case in cases if args.filter in case.name]
+    compile_ahead(cases)
+    for case in cases:
         flush = scratch if case.bytes < 200e6 else None
         tensors = case.tensors()
         ours(case, tensors, copy, flush)
         if args.crossover:
-            rows = 1 if args.backward else min(4, case.bounds[0])
-            ours(case, tensors, copy, flush, "strips", config=STRIPS.format(rows, 1 if args.backward else 4, 12 - 2 * rows))
+            ours(case, tensors, copy, flush, "strips", config=strips(case))
             ours(case, tensors, copy, flush, "tiles", hint="")
         if args.mixed:
             ours(case, tensors, copy, flush, "by class", hint="typical")

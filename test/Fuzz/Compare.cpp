@@ -182,7 +182,8 @@ private:
         return;
       double weighted = absolute(index);
       // f16: P itself has an absolute error where it is subnormal, a key at most.
-      double flushed = problem.getDtype().isF16() ? 0x1p-24 * made.sizes.rowsKv * largestV : 0;
+      // Exponentials that are subnormal are 0, as beside a sink far above all scores.
+      double flushed = (problem.getDtype().isF16() ? 0x1p-24 : 0x1p-125) * made.sizes.rowsKv * largestV;
       double bound = 2 * unit * std::fabs(want) + (2 * unit + std::expm1(std::min(2 * scoreError, 600.0))) * weighted +
                      flushed + tiny;
       double ratio = std::fabs(got - want) / bound;

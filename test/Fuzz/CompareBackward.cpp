@@ -71,6 +71,23 @@ Verdict attn::fuzz::compareBackward(BackwardOp backward, const Problem &made, do
   if (backward.getDlse())
     grad += Extent(made.inputs.find("dlse")->second).element;
   double mostSeen = Extent(*sums).element;
+  // Of an array nothing is rounded but to float32: a row's weights add up to 1 at most, and a score changes with an entry by
+  // another score, a distance, or about 1.
+  double change = 2 * std::max({1.0, scoreError * 0x1p21, double(made.sizes.rowsQ + made.sizes.rowsKv)});
+  for (const ScoreOperand &array : backward.getLearnedArrays()) {
+    bool isBias = array.has(ScoreOperand::Query) || array.has(ScoreOperand::Key) || array.has(ScoreOperand::Table);
+    double rows = (array.has(ScoreOperand::Query) ? 1 : double(made.sizes.rowsQ)) *
+                  (array.has(ScoreOperand::Head) ? 1 : double(problem.getHeads())) *
+                  (array.has(ScoreOperand::Batch) ? 1 : double(std::max<int64_t>(made.sizes.batch, 1)));
+    double most = (0x1p-16 + scores) * grad * rows * (isBias ? 2 : change);
+    const Tensor &ours = made.results.find(gradientOf(array))->second, &b = rounded->find(gradientOf(array))->second;
+    ours.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
+      double got = ours(index), want = b(index), bound = most + 0x1p-16 * std::fabs(want) + tiny;
+      ++verdict.compared;
+      if (!(std::fabs(got - want) <= bound))
+        fail(fmt::format("{}{}: expected {:.8g}, got: {:.8g}, bound {:.3g}", gradientOf(array), shapeText(index), want, got, bound));
+    });
+  }
   const std::pair<const char *, double> largest[] = {{"dq", scale * grad * extentOf("k").element},
                                                      {"dk", scale * grad * extentOf("q").element * mostSeen},
                                                      {"dv", extentOf("do").element * mostSeen}};

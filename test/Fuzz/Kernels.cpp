@@ -420,6 +420,15 @@ KernelCase attn::fuzz::makeKernel(uint64_t seed) {
     const char *names[] = {"head scale", "relative bias", "bias"};
     int64_t one = seed / 3 % 3, other = later.between(0, 2);
     std::string list = some[one];
+    if (Random functions(seed, 6); functions.oneIn(3)) {
+      std::string entry = dense ? functions.pick<const char *>({"gates[h]", "gates[q, k]", "gates[b, k]", "gates[h, q]"})
+                                : functions.pick<const char *>({"gates[h]", "gates[b, h]"});
+      some[other] = "#attn.score<\"" +
+                    functions.pick<std::string>({fmt::format("s + tanh({} * 0.5) - log(1.0 + abs(q - k) / 8.0)", entry),
+                                                 fmt::format("s < {0} ? s : {0} + 0.25 * (s - {0})", entry),
+                                                 fmt::format("h % 2 == 0 ? min(s, 30.0) : s * (1.5 + tanh({})) / 2.0", entry)}) +
+                    "\">";
+    }
     if (other != one)
       list += ", " + some[other];
     score = fmt::format(" score([{}])", later.oneIn(3) ? list + ", " + softcap : list), scoreName = names[one];

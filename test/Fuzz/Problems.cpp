@@ -317,8 +317,10 @@ Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, ui
       made.inputs[spec.name] = made.exact[spec.name];
       continue;
     }
-    bool ofForward = spec.name == "o" || spec.name == "lse";
+    bool ofForward = spec.name == "o" || spec.name == "lse", ofArray = spec.rowAxis < 0 && spec.headAxis < 0;
     Shape strides = stridesOf(random, spec, shape, spec.role == ProblemTensor::Operand && !ofForward);
+    if (ofArray) // a gradient is contiguous, as its array
+      strides = Shape(Tensor(Dtype::F32, shape).strides());
     int64_t slack = random.pick<int64_t>({8, 64, 20000});
     Dtype dtype = spec.element == ProblemTensor::Float32 ? Dtype::F32 : dtypeOf(problem);
     Tensor rounded = poisoned(dtype, shape, strides, slack);

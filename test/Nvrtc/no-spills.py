@@ -45,6 +45,8 @@ MODIFIED = {  # masks with something done to scores
     "softcap": ("causal", "#attn.softcap<30.0>"),
     "alibi": ("causal", "#attn.alibi"),
     "biases": ("causal", '#attn.head_scale<"t">, #attn.relative_bias<"table", 128>, #attn.bias<"bias", bhqk>'),
+    "learned": ("causal", '#attn.bias<"pairs", hqk>, #attn.relative_bias<"table", 128>, '
+                          '#attn.score<"gate[h] * tanh(s) - log(1.0 + (q - k) / 64.0)">'),
     "softcap_alibi": ("full", "#attn.softcap<50.0>, #attn.alibi<bottom_right>"),
 }
 SEGMENTS = {  # masks, and how many segments with what else
@@ -109,6 +111,9 @@ def cases():
             chosen.add((CHIPS[(i + j) % 4], mask, "thd padded", d, d, ("bf16", "f16")[i % 2]))
     for chip, tiles in LISTED.items():
         chosen |= {(chip, "causal", "thd listed", d, d, "bf16") for d in tiles}
+    for backward in ("", " backward"):
+        chosen |= {("sm_90a", "causal", "thd by class" + backward, d, d, "bf16") for d in (64, 128)}
+    chosen.add(("sm_80", "full", "thd by class backward", 64, 64, "f16"))
     for chip in (*CHIPS, SMALL_CHIP):
         chosen.add((chip, "causal", "bshd", 192, 128, "bf16"))
         chosen.add((chip, "window", "thd", 64, 64, "f16"))
@@ -122,6 +127,8 @@ def cases():
     for mask in ("full", "causal"):
         for d in (64, 128):
             chosen.add(("sm_90a", mask, "thd padded backward", d, d, "f16"))
+    for chip, d in (("sm_90a", 64), ("sm_90a", 128), ("sm_80", 256), (SMALL_CHIP, 256)):
+        chosen.add((chip, "learned", "bshd backward", d, d, "bf16"))
     chosen = sorted(chosen, key=lambda case: -(case[3] + case[4]) * (1 + (case[1] == "sink_window")))
     return chosen + [(chip, mask, "segments", 0, 0, "i32") for chip in CHIPS for mask in SEGMENTS]
 
@@ -142,6 +149,10 @@ def compile_one(folder, case):
         if layout == "thd listed":
             layout, hint = "thd", f" tiles({LISTED[chip][d]})"
         layout, backward, order = layout.partition(" backward")
+        if mask == "learned":
+            hint, order = ' sink("sinks")', order + ' learned(["pairs", "table", "gate", "sinks"])'
+        if layout == "thd by class":
+            layout, hint = "thd", " typical(4)"
         mask = STREAMED[mask][0] if mask in STREAMED else SPLIT.get(mask, mask)
         mask, modifiers = MODIFIED.get(mask, (mask, ""))
         text = (f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED)[mask]}) layout({layout}) heads(16, 4) "

@@ -15,7 +15,7 @@ import tempfile
 
 import numpy as np
 
-from problems import Side, attention, gradients, has_gradients, inputs, operands, problem_text
+from problems import Side, attention, entries_of, gradients, has_gradients, inputs, operands, problem_text
 
 
 def interpret(c, x, folder, options=(), results=("o", "lse", "known"), more=""):
@@ -159,19 +159,30 @@ def random_case(r):
         axes = r.choice(["bhqk", "hqk", "qk", "bk", "q"] if q in dense and k in dense else ["bh", "h", "b"])
         extents = dict(b=batch, h=heads, q=c["len_q"][0], k=c["len_kv"][0])
         reach = r.randint(1, 6)
-        c["score"] = r.sample(c["score"] + [["head_scale", "temperatures"], ["bias", "bias", axes],
+        scale, shift = r.choice([("gate[h]", "gate"), ("shift[b, h]", "shift")])
+        functions = [["score", "s - 0.25 * abs(q - k) / (1 + len_q)", "s - 0.25 * abs(q - k) / (1.0 + len_q)", {}],
+                     ["score", "h % 2 == 0 && s < 0.513 ? s * s - log(2.0 + s * s) : exp(min(s, 1.0137)) + q / 2 - k",
+                      "np.where((h % 2 == 0) & (s < 0.513), s * s - np.log(2 + s * s), np.exp(np.minimum(s, 1.0137)) + q // 2 - k)", {}],
+                     ["score", f"tanh(s) * {scale} - max(s, {scale}) / (sqrt(abs({scale})) + 3.0)",
+                      f"np.tanh(s) * {shift} - np.maximum(s, {shift}) / (np.sqrt(np.abs({shift})) + 3)", {shift: scale[len(shift) + 1:-1].replace(", ", "")}]]
+        c["score"] = r.sample(c["score"] + [r.choice(functions)] + [["head_scale", "temperatures"], ["bias", "bias", axes],
                                             ["relative_bias", "table", reach, r.choice(["top_left", "bottom_right"])]], 2)
         biases = {"temperatures": numbers(heads), "bias": numbers(*[extents[a] for a in axes]),
-                  "table": numbers(heads, 2 * reach + 1)}
+                  "table": numbers(heads, 2 * reach + 1),
+                  "gate": (np.array(numbers(heads)) + 0.07).tolist(), "shift": (np.array(numbers(batch, heads)) + 0.07).tolist()}
     c["sink"] = r.choice([None, None, 0.0, -2.5, 3.0, "sinks"])
     biases["sinks"] = numbers(heads)
     c["arrays"] = arrays_of(r, c)
     if c["sink"] == "sinks":
         c["arrays"]["sinks"] = biases["sinks"]
     c["arrays"].update((m[1], biases[m[1]]) for m in c["score"] if m[1] in biases)
+    for m in c["score"]:
+        c["arrays"].update((name, biases[name]) for name in (m[3] if m[0] == "score" else []))
     if any(m[0] == "alibi" for m in c["score"]) and r.randint(0, 1):
         c["score"] = [m + ["slopes"] if m[0] == "alibi" else m for m in c["score"]]
         c["arrays"]["slopes"] = [r.randint(-8, 16) / 16 for _ in range(c["heads"])]
+    own = [name for m in c["score"] for name in entries_of(m, 0, 0, 0, 0, 1, 1)] + [x for x in [c["sink"]] if isinstance(x, str)]
+    c["learned"] = sorted(set(name for name in own if r.randint(0, 1)))
     return c
 
 
@@ -221,15 +232,15 @@ def check_differences(count, seed):
         found = gradients(c, x)
 
         def loss(name, index, by):
-            moved = x[name].astype(np.float64)
+            moved = np.array(x[name], np.float64)
             moved[index] += by
-            o, lse = attention(c, {**x, name: moved})
+            o, lse = attention({**c, "arrays": {**c["arrays"], name: moved}} if name in c["arrays"] else c, {**x, name: moved})
             seen = np.isfinite(lse)
             return np.sum(o * x["do"]) + (np.sum(lse[seen] * x["dlse"][seen]) if "dlse" in x else 0)
-        for name in ("q", "k", "v"):
+        for name in ["q", "k", "v"] + c["learned"]:
             for _ in range(4 if x[name].size else 0):
                 index = np.unravel_index(r.randrange(x[name].size), x[name].shape)
-                step = 2.0 ** -12
+                step = 2.0 ** -16 if any(m[0] == "score" for m in c["score"]) else 2.0 ** -12
                 slope = (loss(name, index, step) - loss(name, index, -step)) / (2 * step)
                 got = found["d" + name][index]
                 worst = max(worst, abs(got - slope) / (1 + abs(slope)))
@@ -249,7 +260,9 @@ def check_gradients(count, seed, folder):
         x = {name: value if value.dtype == np.int32 else value.astype(np.float32).astype(np.float64)
              for name, value in x.items()}
         more = "attn.backward @grads of(@p)" + (" dlse" if "dlse" in x else "")
-        names = ("dq", "dk", "dv")
+        if c["learned"]:
+            more += f" learned({json.dumps(c['learned'])})"
+        names = ["dq", "dk", "dv"] + ["d" + name for name in c["learned"]]
         got = interpret(c, x, folder, results=names, more=more)
         want = gradients(c, x)
         for name, values in zip(names, got):

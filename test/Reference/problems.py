@@ -15,6 +15,8 @@ A case is plain data (JSON):
   heads, kv_heads, dim_qk, dim_v, scale
   score     (optional) modifiers in order: ["softcap", cap] ["alibi", D] ["alibi", D, name] ["head_scale", name]
             ["bias", name, axes] ["relative_bias", name, reach, D]
+            ["score", expression, the same for numpy, axes of its arrays by name]
+  learned   (optional) names of arrays of which a backward pass computes gradients
   sink      (optional) a number, or the name of an array of a number for each head
   len_q, len_kv          lengths of the sequences; dense: all the same
   gaps_q, gaps_kv        "thd padded": padding rows before each sequence, and after the last
@@ -65,6 +67,7 @@ def score_text(c):
     alibi = lambda d, name=None: f'#attn.alibi<"{name}", {d}>' if name else f"#attn.alibi<{d}>"
     texts = {"softcap": lambda cap: f"#attn.softcap<{float(cap)!r}>", "alibi": alibi,
              "head_scale": lambda name: f'#attn.head_scale<"{name}">',
+             "score": lambda text, _, __: f'#attn.score<"{text}">',
              "bias": lambda name, axes: f'#attn.bias<"{name}", {axes}>',
              "relative_bias": lambda name, reach, d: f'#attn.relative_bias<"{name}", {reach}, {d}>'}
     modifiers = [texts[m[0]](*m[1:]) for m in c.get("score", [])]
@@ -107,8 +110,7 @@ def operands(m):
 
 def has_gradients(c):
     """Does a backward pass take the case?"""
-    return not depends_on_head(c["mask"]) and \
-        not any(m[0] in ("head_scale", "bias", "relative_bias") for m in c.get("score", []))
+    return not depends_on_head(c["mask"])
 
 
 def depends_on_head(m):
@@ -195,22 +197,36 @@ def slopes(heads):
     return of_power(power) + of_power(2 * power)[0::2][:heads - power]
 
 
+def entries_of(m, b, h, i, keys, lq, lk):
+    """The arrays that a modifier reads, each with the index of its entries for row i and these keys."""
+    axes = lambda names: tuple({"b": b, "h": h, "q": i, "k": keys}[axis] for axis in names)
+    if m[0] == "head_scale":
+        return {m[1]: (h,)}
+    if m[0] == "bias":
+        return {m[1]: axes(m[2])}
+    if m[0] == "relative_bias":
+        away = keys - i - (lk - lq if m[3] == "bottom_right" else 0)
+        return {m[1]: (h, np.clip(away, -m[2], m[2]) + m[2])}
+    if m[0] == "alibi" and len(m) > 2:
+        return {m[2]: (h,)}
+    return {name: axes(own) for name, own in m[3].items()} if m[0] == "score" else {}
+
+
 def modified(c, s, b, h, i, keys, lq, lk):
     """The scores s of row i of sequence b and these keys, after the modifiers."""
     for m in c.get("score", []):
+        own = {name: np.array(c["arrays"][name])[at] for name, at in entries_of(m, b, h, i, keys, lq, lk).items()}
         if m[0] == "softcap":
             s = m[1] * np.tanh(s / m[1])
         elif m[0] == "head_scale":
-            s = s * c["arrays"][m[1]][h]
-        elif m[0] == "bias":
-            at = tuple({"b": b, "h": h, "q": i, "k": keys}[axis] for axis in m[2])
-            s = s + np.array(c["arrays"][m[1]])[at]
-        elif m[0] == "relative_bias":
-            away = keys - i - (lk - lq if m[3] == "bottom_right" else 0)
-            s = s + np.array(c["arrays"][m[1]])[h, np.clip(away, -m[2], m[2]) + m[2]]
+            s = s * own[m[1]]
+        elif m[0] in ("bias", "relative_bias"):
+            s = s + own[m[1]]
+        elif m[0] == "score":
+            s = np.zeros_like(s) + eval(m[2], {"np": np, "s": s, "q": i, "k": keys, "b": b, "h": h, "len_q": lq, "len_k": lk, **own})
         else:
-            slope = c["arrays"][m[2]] if len(m) > 2 else slopes(c["heads"])
-            s = s - slope[h] * np.abs(i + (lk - lq if m[1] == "bottom_right" else 0) - keys)
+            slope = own[m[2]] if len(m) > 2 else slopes(c["heads"])[h]
+            s = s - slope * np.abs(i + (lk - lq if m[1] == "bottom_right" else 0) - keys)
     return s
 
 
@@ -295,14 +311,28 @@ def derivative(c, s, b, h, i, keys, lq, lk):
             slope = slope / np.cosh(before / m[1]) ** 2
         elif m[0] == "head_scale":
             slope = slope * c["arrays"][m[1]][h]
+        elif m[0] == "score":
+            before = modified({**c, "score": c["score"][:n]}, s, b, h, i, keys, lq, lk)
+            behind = [modified({**c, "score": [m]}, before + by, b, h, i, keys, lq, lk) for by in (-1e-5, 1e-5)]
+            slope = slope * (behind[1] - behind[0]) / 2e-5
     return slope
 
 
+def by_entry(c, name, s, b, h, i, keys, lq, lk):
+    """By what the modified scores change with the entries of an array, and where these are."""
+    moved = [{**c, "arrays": {**c["arrays"], name: np.array(c["arrays"][name]) + by}} for by in (-1e-5, 1e-5)]
+    behind = [modified(m, s, b, h, i, keys, lq, lk) for m in moved]
+    at = next(own[name] for m in c["score"] if name in (own := entries_of(m, b, h, i, keys, lq, lk)))
+    return (behind[1] - behind[0]) / 2e-5, at
+
+
 def gradients(c, x):
-    """dq, dk and dv of a case with inputs x, among them o, lse, do and, maybe, dlse; float64."""
+    """dq, dk, dv and those of learned arrays of a case with inputs x, among them o, lse, do and, maybe, dlse; float64."""
     q, kv = Side(c, "q"), Side(c, "kv")
     lq, lk, lv, lo = c["layouts"]
     result = {"dq": np.zeros(x["q"].shape), "dk": np.zeros(x["k"].shape), "dv": np.zeros(x["v"].shape)}
+    learned = c.get("learned", [])
+    result.update({"d" + name: np.zeros(np.array(c["arrays"][name]).shape) for name in learned})
     per_head = lambda t, b: t[:, q.starts[b]:q.starts[b] + q.lengths[b]] if q.packed else t[b]
     for b in range(len(q.lengths)):
         Q, K, V = q.sequence(x["q"], lq, b), kv.sequence(x["k"], lk, b), kv.sequence(x["v"], lv, b)
@@ -315,11 +345,18 @@ def gradients(c, x):
             g = h * c["kv_heads"] // c["heads"]
             for i in range(len(Q)):
                 keys = np.flatnonzero(sees[i])
+                if c.get("sink") in learned and L[h, i] > -np.inf:
+                    delta = O[i, h] @ dO[i, h] - dL[h, i]
+                    result["d" + c["sink"]][h] -= np.exp(sink_of(c, h) - L[h, i]) * delta
                 if len(keys) == 0:
                     continue
                 raw = c["scale"] * (K[keys, g] @ Q[i, h])
                 p = np.exp(modified(c, raw, b, h, i, keys, len(Q), len(K)) - L[h, i])
                 ds = p * (V[keys, g] @ dO[i, h] - O[i, h] @ dO[i, h] + dL[h, i])
+                for name in learned:
+                    if name != c.get("sink"):
+                        slope, at = by_entry(c, name, raw, b, h, i, keys, len(Q), len(K))
+                        np.add.at(result["d" + name], at, np.sum(ds * slope) if all(np.ndim(x) == 0 for x in at) else ds * slope)
                 ds = c["scale"] * ds * derivative(c, raw, b, h, i, keys, len(Q), len(K))
                 dQ[i, h] += ds @ K[keys, g]
                 dK[keys, g] += np.outer(ds, Q[i, h])

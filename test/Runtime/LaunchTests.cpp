@@ -35,6 +35,8 @@ static void grid() {
   EXPECT(some.sequences(1000, 7, 7) == 1000, "all have tiles");
   some.longerQ = 16, some.longerKv = 63;
   EXPECT(some.sequences(1000, 1700, 6400) == 200 && some.sequences(150, 1700, 6400) == 150, "those that can be longer");
+  some.most = 50;
+  EXPECT(some.blocks(200, 1700) == 50 && some.blocks(1, 128) == 8, "blocks that take turns");
   some.longerQ = 0;
   EXPECT(some.sequences(1000, 10, 63) == 10, "0 rows are a length too");
   streaming.heads = 3;

@@ -80,9 +80,12 @@ static bool reportGradients(llvm::raw_ostream &os, BackwardOp backward, const Te
   }
   bool good = true;
   double unit = backward.getProblemOp().getDtype().isBF16() ? 1.0 / 128 : 1.0 / 1024;
-  for (const char *name : {"dq", "dk", "dv"}) {
+  std::vector<std::string> names = {"dq", "dk", "dv"};
+  for (const ScoreOperand &array : backward.getLearnedArrays())
+    names.push_back(gradientOf(array));
+  for (const std::string &name : names) {
     Difference found = difference(expected->lookup(name), results.find(name)->second);
-    good &= reportOne(os, name, found, 3 * unit * std::max(found.maxExpected, 1e-30));
+    good &= reportOne(os, name.c_str(), found, 3 * unit * std::max(found.maxExpected, 1e-30));
   }
   return good;
 }

@@ -121,7 +121,7 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, Frag<R, N, W> &weighted, const 
         const int base = column0 + s.col(0);
         const Changed changed = apply(f, score, row0, s.row(2 * m + i / 2), base + n * 8 + i % 2, base, float(n * 8 + i % 2));
         s.v[m][n][i] = score == -infinity() ? 0 : exp2(fmaf(changed.score, scale, -lse));
-        weighted.v[m][n][i] = score == -infinity() ? 0 : s.v[m][n][i] * changed.slope;
+        weighted.v[m][n][i] = s.v[m][n][i] == 0 ? 0 : s.v[m][n][i] * changed.slope; // which need not be a number there
       });
 }
 // The same with `weighted` as products hold it: there are no registers for more.

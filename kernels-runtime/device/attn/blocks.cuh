@@ -28,23 +28,24 @@ ATTN_INLINE unsigned word_of(const int *bits, int rows, int words, int row, int 
 ATTN_INLINE bool listed(const int *bits, int rows, int words, int row, int column) {
   return word_of(bits, rows, words, row, column >> 5) >> (column & 31) & 1;
 }
+// The bits of columns from `first` on depend on the row alone: they are read once for all of a thread's elements of it.
+ATTN_INLINE bool listed_near(const int *bits, int rows, int words, int row, int column, int first) {
+  const unsigned low = word_of(bits, rows, words, row, first >> 5), high = word_of(bits, rows, words, row, (first >> 5) + 1);
+  return __funnelshift_r(low, high, first & 31) >> (column - first) & 1;
+}
 
-// Those of word `word` that are among columns from `column` to `end`.
-ATTN_INLINE unsigned bits_between(int word, int column, int end) {
-  const int low = max(column - 32 * word, 0), behind = min(end - 32 * word, 32);
-  return ~0u >> (32 - behind) & ~0u << low;
-}
-ATTN_INLINE bool any_listed(const int *bits, int rows, int words, int row, int row_end, int column, int column_end) {
-  unsigned some = 0;
-  for (int r = row; r < row_end; ++r)
-    for (int w = column >> 5; w <= (column_end - 1) >> 5; ++w) some |= word_of(bits, rows, words, r, w) & bits_between(w, column, column_end);
-  return some != 0;
-}
-ATTN_INLINE bool all_listed(const int *bits, int rows, int words, int row, int row_end, int column, int column_end) {
-  unsigned missing = 0;
-  for (int r = row; r < row_end; ++r)
-    for (int w = column >> 5; w <= (column_end - 1) >> 5; ++w) missing |= ~word_of(bits, rows, words, r, w) & bits_between(w, column, column_end);
-  return missing == 0;
+struct Listed { bool some, all; };
+ATTN_INLINE Listed listed_in(const int *bits, int rows, int words, int row, int row_end, int column, int column_end) {
+  unsigned some = 0, missing = 0;
+  for (int word = column >> 5; word <= (column_end - 1) >> 5; ++word) {
+    // Those of the word that are among the columns.
+    const unsigned own = ~0u >> (32 - min(column_end - 32 * word, 32)) & ~0u << max(column - 32 * word, 0);
+    for (int r = row; r < row_end; ++r) {
+      const unsigned x = word_of(bits, rows, words, r, word);
+      some |= x & own, missing |= ~x & own;
+    }
+  }
+  return {some != 0, missing == 0};
 }
 
 }  // namespace attn

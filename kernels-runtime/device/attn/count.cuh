@@ -61,20 +61,21 @@ ATTN_INLINE Neighbours neighbours_of(const Chunk &c) {
 }
 
 // Token `at` begins a run, or is the first behind one.
-template <class Table> ATTN_INLINE void note_border(Table &t, int side, int at, int id_before, int position_before, int id, int position) {
-  if (id) {
-    atomicAdd(&t.get(side, kCount, id - 1), -at);
-    atomicMin(&t.get(side, kFirst, id - 1), at), atomicMin(&t.get(side, kLow, id - 1), position);
-  }
-  if (id_before) {
-    atomicAdd(&t.get(side, kCount, id_before - 1), at);
-    atomicMax(&t.get(side, kLast, id_before - 1), at - 1), atomicMax(&t.get(side, kHigh, id_before - 1), position_before);
-  }
-}
-// The same of tokens that are yet to be looked at.
 template <class Table> ATTN_INLINE void note_border(Table &t, int side, const Tokens &tokens, int at, int &status) {
-  const int position = tokens.position(at), before = tokens.position(at - 1);
-  note_border(t, side, at, checked_id(t, tokens.id(at - 1), before, status), before, checked_id(t, tokens.id(at), position, status), position);
+  if (at < tokens.count) {
+    const int position = tokens.positions ? tokens.positions[at] : 0, id = checked_id(t, tokens.ids[at], position, status);
+    if (id) {
+      atomicAdd(&t.get(side, kCount, id - 1), -at);
+      atomicMin(&t.get(side, kFirst, id - 1), at), atomicMin(&t.get(side, kLow, id - 1), position);
+    }
+  }
+  if (at > 0) {
+    const int position = tokens.positions ? tokens.positions[at - 1] : 0, id = checked_id(t, tokens.ids[at - 1], position, status);
+    if (id) {
+      atomicAdd(&t.get(side, kCount, id - 1), at);
+      atomicMax(&t.get(side, kLast, id - 1), at - 1), atomicMax(&t.get(side, kHigh, id - 1), position);
+    }
+  }
 }
 // Of the bits of tokens that begin a run: those of the tokens behind them, and the chunk's first, whose run may have begun elsewhere.
 ATTN_INLINE unsigned seconds_of(unsigned begins) {
@@ -85,58 +86,43 @@ template <class Table> ATTN_INLINE void note_step(Table &t, int side, int id, in
   atomicMin(&t.get(side, kLeastStep, id - 1), step), atomicMax(&t.get(side, kMostStep, id - 1), step);
 }
 
-// Four tokens, the one before and the one behind.
-struct Group {
-  int ids[6], positions[6];
-  ATTN_INLINE Group(const Tokens &tokens, int at) {
+// Most chunks continue a segment evenly, or padding: there is a step to note at most. False: nothing is noted, it is another chunk.
+template <class Table> ATTN_INLINE bool note_plain_chunk(Table &t, int side, int base, const Chunk &c) {
+  const int id = c.id_before, first = __shfl_sync(~0u, c.positions[0][0], 0), step = first - c.position_before;
+  const int own = first + 4 * lane_index() * step, last = first + (kChunk - 1) * step;
+  unsigned ids = 0, positions = 0;
 #pragma unroll
-    for (int i = 0; i < 6; ++i) ids[i] = tokens.id(at - 1 + i), positions[i] = tokens.position(at - 1 + i);
+  for (int i = 0; i < kLane; ++i) {
+    ids |= c.ids[i / 4][i % 4] ^ id;
+    positions |= (c.positions[i / 4][i % 4] - step * (i / 4 * 128 + i % 4)) ^ own;
   }
-};
-// Nearly all chunks: positions rise by the same step within all runs. Fours of a lane that go on from token to token are looked at as one; those with
-// a border in them, which are few, once more. False: nothing is noted, it is another chunk.
-template <class Table> ATTN_INLINE bool note_even_chunk(Table &t, int side, const Tokens &tokens, int base, const Chunk &c) {
-  bool knows = false;
-  int step = 0;
+  if (base == 0 || unsigned(id) > Table::Segments || !__all_sync(~0u, ids == 0)) return false;
+  if (id == 0) return true;
+  if (step < 0 || step > kFar / kChunk || is_far(first) || is_far(last) || is_far(c.position_before) || !__all_sync(~0u, positions == 0)) return false;
+  if (lane_index() == 0) note_step(t, side, id, step);
+  return true;
+}
+
+// Runs that begin and end, and the same step in all of them.
+template <class Table> ATTN_INLINE bool note_bordered_chunk(Table &t, int side, const Tokens &tokens, int base, const Chunk &c) {
+  const Neighbours n = neighbours_of(c);
+  unsigned most_id = c.id_before, uneven = 0;
+  int low = c.position_before, high = c.position_before;
 #pragma unroll
-  for (int k = 0; k < kLane / 4; ++k)
-    if (c.ids[k][0] != 0 && c.ids[k][0] == c.ids[k][1]) knows = true, step = c.positions[k][1] - c.positions[k][0];
-  step = __shfl_sync(~0u, step, (__ffs(__ballot_sync(~0u, knows)) - 1) & 31);
-  int id = c.id_before, position = c.position_before;
-  unsigned most_id = id, odd = id != 0 && is_far(position), borders = 0;
+  for (int i = 0; i < kLane; ++i)
+    most_id = max(most_id, unsigned(c.ids[i / 4][i % 4])), low = min(low, c.positions[i / 4][i % 4]), high = max(high, c.positions[i / 4][i % 4]);
+  const unsigned inside = __ballot_sync(~0u, (n.counts & ~n.begins >> 1 & 1) != 0);  // lanes that know the step
+  const int step = __shfl_sync(~0u, n.steps[1], __ffs(inside) - 1);
 #pragma unroll
-  for (int k = 0; k < kLane / 4; ++k) {
-    const int *const i = c.ids[k], *const p = c.positions[k];
-    const int id_left = __shfl_up_sync(~0u, i[3], 1), position_left = __shfl_up_sync(~0u, p[3], 1);
-    if (lane_index() > 0) id = id_left, position = position_left;
-    const unsigned uneven = (p[0] - position - step) | (p[1] - p[0] - step) | (p[2] - p[1] - step) | (p[3] - p[2] - step);
-    if ((id ^ i[0]) | (i[0] ^ i[1]) | (i[1] ^ i[2]) | (i[2] ^ i[3]))
-      borders |= 1 << k;
-    else if (i[0] != 0)
-      odd |= uneven | is_far(p[0]) | is_far(p[3]);
-    most_id = max(max(most_id, max(unsigned(i[0]), unsigned(i[1]))), max(unsigned(i[2]), unsigned(i[3])));
-    id = __shfl_sync(~0u, i[3], 31), position = __shfl_sync(~0u, p[3], 31);  // for lane 0
-  }
+  for (int i = 0; i < kLane; ++i)
+    if (n.counts & ~n.begins & 1u << i) uneven |= n.steps[i] ^ step;
+  if (!inside || step < 0 || !__all_sync(~0u, most_id <= Table::Segments && !is_far(low) && !is_far(high) && uneven == 0)) return false;
+  int status = 0;
 #pragma unroll 1
-  for (unsigned left = borders; left; left &= left - 1) {
-    const Group g(tokens, token_of(base, 4 * (__ffs(left) - 1)));
-#pragma unroll
-    for (int i = 1; i < 5; ++i)
-      odd |= g.ids[i] != 0 && (is_far(g.positions[i]) || (g.ids[i] == g.ids[i - 1] && g.positions[i] - g.positions[i - 1] != step));
-  }
-  if (step < 0 || !__all_sync(~0u, most_id <= Table::Segments && odd == 0)) return false;
-  if (lane_index() == 0 && c.id_before != 0 && c.id_before == c.ids[0][0]) note_step(t, side, c.id_before, step);  // a run that began elsewhere
+  for (unsigned left = n.begins; left; left &= left - 1) note_border(t, side, tokens, token_of(base, __ffs(left) - 1), status);
 #pragma unroll 1
-  for (unsigned left = borders; left; left &= left - 1) {
-    const int at = token_of(base, 4 * (__ffs(left) - 1));
-    const Group g(tokens, at);
-#pragma unroll
-    for (int i = 1; i < 5; ++i) {
-      if (g.ids[i] == g.ids[i - 1]) continue;
-      note_border(t, side, at + i - 1, g.ids[i - 1], g.positions[i - 1], g.ids[i], g.positions[i]);
-      if (g.ids[i] != 0 && g.ids[i] == g.ids[i + 1] && at + i < base + kChunk) note_step(t, side, g.ids[i], step);
-    }
-  }
+  for (unsigned left = n.counts & ~n.begins & seconds_of(n.begins); left; left &= left - 1)
+    note_step(t, side, tokens.ids[token_of(base, __ffs(left) - 1)], step);
   return true;
 }
 
@@ -205,7 +191,8 @@ template <class Table> ATTN_INLINE void count_segments(Table &t, const Tokens &q
   for (; i < chunks.end; chunk = chunks.load(i)) {
     const Tokens tokens = chunks.tokens(i);
     const int side = chunks.side(i), base = chunks.base(i);
-    if (!note_even_chunk(t, side, tokens, base, chunk)) note_chunk(t, side, tokens, base, chunk, status);
+    if (!(note_plain_chunk(t, side, base, chunk) || note_bordered_chunk(t, side, tokens, base, chunk)))
+      note_chunk(t, side, tokens, base, chunk, status);
     if (base + kChunk == tokens.count && lane_index() == 31) note_border(t, side, tokens, tokens.count, status);
     i += warps;
   }

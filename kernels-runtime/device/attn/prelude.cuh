@@ -48,6 +48,7 @@ ATTN_INLINE float infinity() { return __int_as_float(0x7f800000); }
 ATTN_INLINE float exp2(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 ATTN_INLINE float log2(float x) { float y; asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 
+ATTN_INLINE float sqrt(float x) { float y; asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 ATTN_INLINE float reciprocal(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 
 ATTN_INLINE float to_float(bf16 x) { return __uint_as_float(unsigned(x.bits) << 16); }

@@ -4,3 +4,4 @@
 #pragma once
 #include "attn/tile.h"
 #include "attn/row_grads.cuh"
+#include "attn/learned.cuh"

@@ -10,8 +10,6 @@ namespace attn {
 struct Tokens {
   const int *ids, *positions;  // no positions: they do not count
   int count;
-  ATTN_INLINE int id(int at) const { return at >= 0 && at < count ? ids[at] : 0; }
-  ATTN_INLINE int position(int at) const { return positions && at >= 0 && at < count ? positions[at] : 0; }
 };
 ATTN_INLINE Tokens side_of(int side, const Tokens &q, const Tokens &kv) {  // in registers
   return {side ? kv.ids : q.ids, side ? kv.positions : q.positions, side ? kv.count : q.count};

@@ -74,8 +74,11 @@ ATTN_VERB void probabilities(Frag<M, N, W> &scores, Frag<M, N, W> &weighted,
       s = s == -infinity ? s : changed.score;
     }
   probabilities<Turned>(scores, stats, scale);
-  for (int i = 0; i < M * N; i += lanes)
-    at(weighted.data + i) *= at(scores.data + i);
+  for (int n = 0; n < N; ++n) // where a weight is 0, the derivative need not be a number
+    for (int r = 0; r < scores.live; ++r) {
+      const float weight = scores.data[n * M + r];
+      weighted.data[n * M + r] = weight == 0.f ? 0.f : weight * weighted.data[n * M + r];
+    }
 }
 template <bool Turned, int M, int N, int W, int K, class First, class F>
 ATTN_VERB void probabilities(Frag<M, N, W> &scores, const Statistics<K> &stats,

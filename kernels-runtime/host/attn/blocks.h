@@ -32,22 +32,23 @@ ATTN_HELPER bool listed(const int *bits, int rows, int words, int row,
           1);
 }
 
-ATTN_HELPER bool any_listed(const int *bits, int rows, int words, int row,
-                            int row_end, int column, int column_end) {
-  for (int r = row; r < row_end; ++r)
-    for (int c = column; c < column_end; ++c)
-      if (listed(bits, rows, words, r, c))
-        return true;
-  return false;
+ATTN_HELPER bool listed_near(const int *bits, int rows, int words, int row,
+                             int column, int first) {
+  return column - first < 32 && listed(bits, rows, words, row, column);
 }
 
-ATTN_HELPER bool all_listed(const int *bits, int rows, int words, int row,
-                            int row_end, int column, int column_end) {
+struct Listed {
+  bool some, all;
+};
+ATTN_HELPER Listed listed_in(const int *bits, int rows, int words, int row,
+                             int row_end, int column, int column_end) {
+  Listed known = {false, true};
   for (int r = row; r < row_end; ++r)
-    for (int c = column; c < column_end; ++c)
-      if (!listed(bits, rows, words, r, c))
-        return false;
-  return true;
+    for (int c = column; c < column_end; ++c) {
+      const bool is = listed(bits, rows, words, r, c);
+      known = {known.some || is, known.all && is};
+    }
+  return known;
 }
 
 } // namespace attn

@@ -110,6 +110,7 @@ ATTN_HELPER double naturalLog(float x) {
     sum = sum * t2 + 1.0 / i;
   return exponent * 0.6931471805599453 + 2 * t * sum;
 }
+ATTN_HELPER float sqrt(float x) { return __builtin_sqrtf(x); }
 ATTN_HELPER float log2(float x) {
   return float(naturalLog(x) * 1.4426950408889634);
 }

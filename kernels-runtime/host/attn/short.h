@@ -4,5 +4,6 @@
 // those of strips for what does not fit one.
 #pragma once
 
+#include "attn/learned.h"
 #include "attn/row_grads.h"
 #include "attn/tile.h"

@@ -72,6 +72,7 @@ struct GridRule {
   int sequenceTiles = 0; ///< of each sequence, in a streaming kernel; 0: it is none
   int warps = 1;         ///< of a streaming kernel's block, if each has a query tile of its own
   int longerQ = 0, longerKv = 0; ///< both 0: all sequences have tiles
+  int most = 0;                  ///< blocks, which then take turns; 0: as many as there are tiles
 
   /// Of a batch in buffers of so many rows, sequences that may have tiles.
   int64_t sequences(int64_t batch, int64_t rowsQ, int64_t rowsKv) const {
@@ -90,7 +91,8 @@ struct GridRule {
       return batch;
     if (sequenceTiles)
       return (heads * std::max<int64_t>(batch, packed) * sequenceTiles + warps - 1) / warps;
-    return heads * tiles(batch, queries) * parts;
+    int64_t all = heads * tiles(batch, queries) * parts;
+    return most ? std::min<int64_t>(all, most) : all;
   }
 
   /// The parts for a launch on a machine that runs `atOnce` blocks at the same time:

@@ -48,10 +48,3 @@ attn.problem @p mask(#attn.prefix<"dq">) layout(thd) heads(16, 4) dims(128) dtyp
 attn.problem @p mask(#attn.heads<#attn.full, #attn.causal>) layout(bshd) heads(2) dims(320) dtype(bf16) bounds(4, 4)
 // expected-error @below {{'attn.backward' op expected a mask that is the same for all heads, of head dims beyond 256, got: #attn.heads<#attn.full, #attn.causal>}}
 attn.backward @b of(@p)
-
-// -----
-// C6
-// expected-note @below {{problem declared here}}
-attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(16) dtype(bf16) score([#attn.bias<"bias", hqk>])
-// expected-error @below {{'attn.backward' op expected no score modifier with an array to be learned (its gradient is not computed), got: #attn.bias<"bias", hqk>}}
-attn.backward @b of(@p)

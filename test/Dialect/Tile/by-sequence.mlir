@@ -40,8 +40,13 @@ tile.kernel @grads(%lse: !tile.ptr<f32>, %n: i32, %stride: i64) target("sm_80")
 
 //--- errors.mlir
 // #tile.config C9
-// expected-error @below {{expected 1, 2, 3, 4 or 8 warps, a q_tile in multiples of 16 * warps, and nothing else but kv_tile, blocks and pack_heads with by_sequence, got: q_tile = 16, warps = 2}}
+// expected-error @below {{expected 1 to 6 or 8 warps, a q_tile in multiples of 16 * warps, and nothing else but kv_tile, blocks, pack_heads and heads_in_turn with by_sequence, got: q_tile = 16, warps = 2}}
 module attributes {tile.config = #tile.config<q_tile = 16, kv_tile = 32, warps = 2, blocks = 1, by_sequence = true>} {}
+
+// -----
+
+// expected-error @below {{expected a positive heads_in_turn, and 1 without by_sequence, got: 2}}
+module attributes {tile.config = #tile.config<q_tile = 32, kv_tile = 32, warps = 2, blocks = 1, heads_in_turn = 2>} {}
 
 // -----
 

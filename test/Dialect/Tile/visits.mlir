@@ -44,13 +44,14 @@ tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !til
   %at = arith.extsi %n : i32 to i64
   %full, %partial = tile.select_tiles %tiles[%at] capacity(%n) has(%n, %n) from %n to %n {
   ^bb0(%j: i32):
-    // CHECK: tile.listed_in %bits(%rows x %words) at(%j to %n, %j to %n)
-    %some = tile.listed_in %bits(%rows x %words) at(%j to %n, %j to %n)
-    // CHECK: tile.listed_in all %bits(%rows x %words) at(%j to %n, %j to %n)
-    %all = tile.listed_in all %bits(%rows x %words) at(%j to %n, %j to %n)
+    // CHECK: %some, %all = tile.listed_in %bits(%rows x %words) at(%j to %n, %j to %n)
+    %some, %all = tile.listed_in %bits(%rows x %words) at(%j to %n, %j to %n)
     // CHECK: tile.listed %bits(%rows x %words) at(%j, %n)
     %one = tile.listed %bits(%rows x %words) at(%j, %n)
-    %every = arith.andi %all, %one : i1
+    // CHECK: tile.listed %bits(%rows x %words) at(%j, %n from %j)
+    %near = tile.listed %bits(%rows x %words) at(%j, %n from %j)
+    %both = arith.andi %one, %near : i1
+    %every = arith.andi %all, %both : i1
     tile.yield %some, %every : i1, i1
   } groups(%n) {
   ^bb0(%g: i32):

@@ -323,14 +323,11 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return refuse("a problem with outputs(o, lse)", "one without lse");
   if (std::max(problem.getDimQk(), problem.getDimV()) > 256 && dependsOnHead(problem.getMask())) // C5
     return refuse("a mask that is the same for all heads, of head dims beyond 256", problem.getMask());
-  for (ScoreModifierInterface modifier : problem.getModifiers())
-    if (isa<HeadScaleAttr, BiasAttr, RelativeBiasAttr>(Attribute(modifier))) // C6
-      return refuse("no score modifier with an array to be learned (its gradient is not computed)", modifier);
   if (problem.getSegments() || problem.getTiles()) // C4
     return refuse("a problem without segments and tiles", problem.getSegments() ? "one with segments" : "one with tiles");
   if (!isIdentifier(getSymName())) // C3
     return emitOpError("expected an identifier as its name, got: \"") << getSymName() << "\"";
-  return success();
+  return verifyLearnedArrays(*this); // C6
 }
 
 static LogicalResult verifySegments(ProblemOp problem) {

@@ -14,6 +14,9 @@ FixedSizes FixedSizes::of(Computation computation) {
   fixed.segments = problem.getSegments().value_or(0);
   fixed.qTile = computation.backward ? statisticsTile : int64_t(problem.getTiles().value_or(0));
   fixed.longest = longestSequence(problem.getMask());
+  for (ScoreModifierInterface modifier : problem.getModifiers())
+    if (llvm::isa<ScoreFunctionAttr>(mlir::Attribute(modifier)))
+      fixed.longest = std::min(fixed.longest, longestOfPredicates);
   return fixed;
 }
 
@@ -85,9 +88,12 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
     return tilesOf(/*packed=*/true, sizes.batch, sizes.rowsQ, 16);
   case Axis::SlotsKv:
     return tilesOf(/*packed=*/true, sizes.batch, sizes.rowsKv, 16);
-  case Axis::TiledRowsQ: {
+  case Axis::TiledRowsQ:
     return tilesOf(fixed.packedQ, sizes.batch, sizes.rowsQ, fixed.qTile) * fixed.qTile;
-  }
+  case Axis::TiledRowsKv:
+    return tilesOf(fixed.packedKv, sizes.batch, sizes.rowsKv, fixed.qTile) * fixed.qTile;
+  case Axis::Diagonals:
+    return extentOf(Axis::TiledRowsQ, fixed, sizes) + extentOf(Axis::TiledRowsKv, fixed, sizes);
   case Axis::One:
     return 1;
   case Axis::Two:
@@ -191,7 +197,7 @@ static llvm::SmallVector<Axis, 4> axesOf(LayoutAttr layout, Axis rows, Axis head
 /// ids and positions, then results in the order of `attn.segments`' description.
 static std::vector<ProblemTensor> tensorsOfSegments(SegmentRule rule, bool maps, bool tiles);
 
-static ProblemTensor tensorOf(const ScoreOperand &operand) {
+ProblemTensor attn::tensorOf(const ScoreOperand &operand) {
   const Axis axisOf[] = {Axis::Batch, Axis::Heads, Axis::RowsQ, Axis::RowsKv, Axis::Table};
   llvm::SmallVector<Axis, 4> axes;
   for (ScoreOperand::Axis axis : operand.axes)
@@ -253,6 +259,7 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
     list.emplace_back("dq", T::Result, T::Data, axesQ);
     list.emplace_back("dk", T::Result, T::Data, axesK);
     list.emplace_back("dv", T::Result, T::Data, axesV);
+    addGradients(computation.backward, list);
   }
 
   auto array = [&](const Twine &name, llvm::ArrayRef<Axis> axes) {
@@ -316,6 +323,7 @@ std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
   if (computation.backward) {
     list.emplace_back("statistics", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Two, T::Heads, T::TiledRowsQ});
     list.emplace_back("dq_sum", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Heads, T::TiledRowsQ, T::DimSum});
+    addPartialGradients(computation.backward, list);
     return list;
   }
   llvm::SmallVector<Axis, 5> rows = {T::Splits, T::Heads};

@@ -21,6 +21,18 @@ Value FloatMath::neg(Value a) { return arith::NegFOp::create(builder, loc, a); }
 Value FloatMath::abs(Value a) { return math::AbsFOp::create(builder, loc, a); }
 Value FloatMath::tanh(Value a) { return math::TanhOp::create(builder, loc, a); }
 Value FloatMath::exp2(Value a) { return math::Exp2Op::create(builder, loc, a); }
+Value FloatMath::log2(Value a) { return math::Log2Op::create(builder, loc, a); }
+Value FloatMath::sqrt(Value a) { return math::SqrtOp::create(builder, loc, a); }
+Value FloatMath::div(Value a, Value b) { return arith::DivFOp::create(builder, loc, a, b); }
+Value FloatMath::less(Value a, Value b) {
+  return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, a, b);
+}
+Value FloatMath::lessEqual(Value a, Value b) {
+  return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLE, a, b);
+}
+Value FloatMath::select(Value condition, Value yes, Value no) {
+  return arith::SelectOp::create(builder, loc, condition, yes, no);
+}
 
 Value FloatMath::convert(Index a) {
   return arith::SIToFPOp::create(builder, loc, builder.getF32Type(), indices().value(a));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The expressions of `#attn.predicate`: integers and truth values over positions, lengths and
-// entries of run-time arrays. Kept as instructions that take their operands from a stack, so
+// entries of run-time arrays; and those of `#attn.score`, which have real numbers as well. Kept as instructions that take their operands from a stack, so
 // that an expression is a list of numbers, and anything that is to be known about
 // one is a walk over it in some domain: values, code, ranges of values.
 //
@@ -39,7 +39,28 @@ enum Op : int64_t {
   Or,
   Not,
   // Of a condition and two integers.
-  Select
+  Select,
+  // Real numbers; the first is followed by the bits of a double, `RealLoad` by a `RealArray`.
+  RealNumber,
+  OwnScore,
+  RealLoad,
+  ToReal,
+  RealAbs,
+  Exp,
+  Log,
+  Sqrt,
+  Tanh,
+  RealAdd,
+  RealSub,
+  RealMul,
+  RealDiv,
+  RealMin,
+  RealMax,
+  // A truth value.
+  RealLess,
+  RealLessEqual,
+  // Of a condition and two real numbers.
+  RealSelect
 };
 
 /// Which array an instruction reads, as one number.
@@ -53,7 +74,21 @@ struct Array {
   }
 };
 
-inline bool hasConstant(int64_t op) { return op == Number || op == Load || op == Mul || op == Div || op == Mod; }
+/// The same of a float32 array: which axes it has, as `letters` number them.
+struct RealArray {
+  static constexpr llvm::StringLiteral letters = "bhqk";
+  unsigned number;
+  unsigned axes; ///< a bit for each
+  int64_t pack() const { return int64_t(number) * 16 + axes; }
+  static RealArray unpack(int64_t packed) { return {unsigned(packed / 16), unsigned(packed % 16)}; }
+};
+
+inline bool hasConstant(int64_t op) {
+  return op == Number || op == Load || op == Mul || op == Div || op == Mod || op == RealNumber || op == RealLoad;
+}
+
+/// How many operands an instruction of real numbers takes.
+inline unsigned operandsOfReal(int64_t op) { return op <= RealLoad ? 0 : op <= Tanh ? 1 : op == RealSelect ? 3 : 2; }
 
 using Code = llvm::ArrayRef<int64_t>;
 
@@ -64,6 +99,8 @@ struct Parsed {
 
 /// Of a truth value, or an error that says where in the text.
 llvm::Expected<Parsed> parse(llvm::StringRef text);
+/// Of a real number.
+llvm::Expected<Parsed> parseScore(llvm::StringRef text);
 
 /// With no more parentheses than it needs.
 std::string print(Code code, llvm::ArrayRef<llvm::StringRef> names);
@@ -74,6 +111,18 @@ std::optional<std::pair<int64_t, int64_t>> findOverflow(Code code);
 
 bool evaluate(Code code, const MaskPoint &point);
 Cond emit(Code code, IndexMath &math, const MaskScope &scope, Index q, Index k);
+
+/// A score and how it changes with the score before (`by` -1) or with the entry of an array that belongs to it: forward
+/// differentiation, in numbers and as code.
+struct DualNumber {
+  double value = 0, slope = 0;
+};
+DualNumber evaluateScore(Code code, const ScorePoint &point, llvm::ArrayRef<ScoreOperand> arrays, double score, int by);
+struct DualValue {
+  mlir::Value value, slope; ///< no slope: 0, or 1
+  bool isOne = false;
+};
+DualValue emitScore(Code code, ScoreScope &scope, llvm::ArrayRef<ScoreOperand> arrays, mlir::Value score, int by);
 
 /// May it hold for some pair of a tile, and must it for all (neither is empty)?
 TileTruth classify(Code code, IndexMath &math, const MaskScope &scope, Interval queries, Interval keys);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From text to instructions and back. Operators bind as in C: `? :`, `||`, `&&`, compares,
+// From text to instructions. Operators bind as in C: `? :`, `||`, `&&`, compares,
 // `+ -`, `* / %`, then `! -`.
 //
 #include "Expression.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/bit.h"
+#include <cmath>
 
 using namespace attn;
 using namespace attn::expression;
@@ -16,14 +18,17 @@ constexpr int deepest = 64;
 
 class Parser {
 public:
-  Parser(llvm::StringRef text) : text(text), rest(text) {}
+  /// `real`: of a score; else of a condition.
+  Parser(llvm::StringRef text, bool real) : real(real), text(text), rest(text) {}
 
   llvm::Expected<Parsed> parse() {
     std::optional<Part> whole = conditional();
     if (whole && !take(""))
       fail("expected an operator or the end");
-    if (whole && error.empty() && !whole->isTruth)
-      fail("expected a condition, got: an integer");
+    if (whole && error.empty() && (whole->kind == Truth) == real)
+      fail(real ? "expected a score, got: a condition" : "expected a condition, got: an integer");
+    if (whole && error.empty() && real)
+      whole = realOf(*whole);
     if (!error.empty())
       return llvm::createStringError(error);
     result.code.assign(whole->code.begin(), whole->code.end());
@@ -31,9 +36,10 @@ public:
   }
 
 private:
+  enum Kind { Integer, Truth, Real };
   struct Part {
     llvm::SmallVector<int64_t> code;
-    bool isTruth = false;
+    Kind kind = Integer;
   };
   using MaybePart = std::optional<Part>;
 
@@ -52,19 +58,37 @@ private:
     return rest.consume_front(token);
   }
 
-  static Part join(llvm::ArrayRef<Part> operands, llvm::ArrayRef<int64_t> with, bool isTruth) {
+  static Part join(llvm::ArrayRef<Part> operands, llvm::ArrayRef<int64_t> with, Kind kind) {
     Part part;
     for (const Part &operand : operands)
       part.code.append(operand.code);
     part.code.append(with.begin(), with.end());
-    part.isTruth = isTruth;
+    part.kind = kind;
     return part;
   }
 
+  static Part realOf(const Part &part) {
+    if (part.kind == Real)
+      return part;
+    if (std::optional<int64_t> constant = constantOf(part))
+      return realNumber(double(*constant));
+    return join({part}, {ToReal}, Real);
+  }
+  static Part realNumber(double number) { return Part{{RealNumber, llvm::bit_cast<int64_t>(number)}, Real}; }
+
+  /// Two numbers of one kind, made so if one of them is real; false if they are none, or too long.
+  bool areNumbers(Part &a, Part &b, llvm::StringRef of) {
+    if (a.kind == Real && b.kind == Integer)
+      b = realOf(b);
+    if (b.kind == Real && a.kind == Integer)
+      a = realOf(a);
+    return are(a.kind == Real && b.kind == Real ? Real : Integer, a, b, of);
+  }
+
   /// Both of the given kind.
-  bool are(bool truth, const Part &a, const Part &b, llvm::StringRef of) {
-    if (a.isTruth != truth || b.isTruth != truth)
-      fail("expected two " + Twine(truth ? "conditions" : "integers") + " of `" + of + "`, before this");
+  bool are(Kind kind, const Part &a, const Part &b, llvm::StringRef of) {
+    if (a.kind != kind || b.kind != kind)
+      fail("expected two " + Twine(kind == Truth ? "conditions" : real ? "numbers" : "integers") + " of `" + of + "`, before this");
     else if (a.code.size() + b.code.size() > longest)
       fail("expected at most " + Twine(longest) + " numbers of code");
     return error.empty();
@@ -87,22 +111,22 @@ private:
     if (!take(":"))
       return fail("expected `:`");
     MaybePart no = conditional();
-    if (!no || !are(yes->isTruth, *yes, *no, "? :"))
+    if (!no || !(yes->kind == Truth ? are(Truth, *yes, *no, "? :") : areNumbers(*yes, *no, "? :")))
       return std::nullopt;
-    if (!condition->isTruth)
+    if (condition->kind != Truth)
       return fail("expected a condition before `?`");
-    if (yes->isTruth)
-      return join({join({*condition, *yes}, {And}, true), join({*condition}, {Not}, true), *no}, {And, Or}, true);
-    return join({*condition, *yes, *no}, {Select}, false);
+    if (yes->kind == Truth)
+      return join({join({*condition, *yes}, {And}, Truth), join({*condition}, {Not}, Truth), *no}, {And, Or}, Truth);
+    return join({*condition, *yes, *no}, {yes->kind == Real ? RealSelect : Select}, yes->kind);
   }
 
   MaybePart either() {
     MaybePart a = both();
     while (a && take("||")) {
       MaybePart b = both();
-      if (!b || !are(true, *a, *b, "||"))
+      if (!b || !are(Truth, *a, *b, "||"))
         return std::nullopt;
-      a = join({*a, *b}, {Or}, true);
+      a = join({*a, *b}, {Or}, Truth);
     }
     return a;
   }
@@ -111,9 +135,9 @@ private:
     MaybePart a = compare();
     while (a && take("&&")) {
       MaybePart b = compare();
-      if (!b || !are(true, *a, *b, "&&"))
+      if (!b || !are(Truth, *a, *b, "&&"))
         return std::nullopt;
-      a = join({*a, *b}, {And}, true);
+      a = join({*a, *b}, {And}, Truth);
     }
     return a;
   }
@@ -126,13 +150,16 @@ private:
       if (!take(op))
         continue;
       MaybePart b = sum();
-      if (!b || !are(false, *a, *b, op))
+      if (!b || !areNumbers(*a, *b, op))
         return std::nullopt;
+      bool equal = op == "==" || op == "!=";
+      if (equal && a->kind == Real)
+        return fail("expected integers on both sides of `" + op + "`, before this");
       if (op[0] == '>')
         std::swap(*a, *b);
-      int64_t code = op == "==" || op == "!=" ? Equal : op.size() == 2 ? LessEqual : Less;
-      Part result = join({*a, *b}, {code}, true);
-      return op == "!=" ? join({result}, {Not}, true) : result;
+      int64_t less = a->kind == Real ? RealLess : Less, lessEqual = a->kind == Real ? RealLessEqual : LessEqual;
+      Part result = join({*a, *b}, {equal ? int64_t(Equal) : op.size() == 2 ? lessEqual : less}, Truth);
+      return op == "!=" ? join({result}, {Not}, Truth) : result;
     }
     return a;
   }
@@ -144,9 +171,10 @@ private:
       if (!plus && !take("-"))
         break;
       MaybePart b = term();
-      if (!b || !are(false, *a, *b, plus ? "+" : "-"))
+      if (!b || !areNumbers(*a, *b, plus ? "+" : "-"))
         return std::nullopt;
-      a = join({*a, *b}, {plus ? Add : Sub}, false);
+      bool reals = a->kind == Real;
+      a = join({*a, *b}, {plus ? (reals ? RealAdd : Add) : (reals ? RealSub : Sub)}, a->kind);
     }
     return a;
   }
@@ -162,8 +190,15 @@ private:
       if (op < 0)
         break;
       MaybePart b = unary();
-      if (!b || !are(false, *a, *b, op == Mul ? "*" : op == Div ? "/" : "%"))
+      const char *sign = op == Mul ? "*" : op == Div ? "/" : "%";
+      if (!b || !areNumbers(*a, *b, sign))
         return std::nullopt;
+      if (a->kind == Real && op == Mod)
+        return fail("expected integers on both sides of `%`, before this");
+      if (a->kind == Real) {
+        a = join({*a, *b}, {op == Mul ? RealMul : RealDiv}, Real);
+        continue;
+      }
       if (op == Mul && !constantOf(*b))
         std::swap(*a, *b);
       std::optional<int64_t> constant = constantOf(*b);
@@ -171,7 +206,7 @@ private:
       if (!constant || *constant > limit || *constant < (op == Mul ? -limit : 1))
         return fail(op == Mul ? "expected a number within [-2^30, 2^30] on one side of `*`, before this"
                               : "expected a number within [1, 2^30] behind `/` or `%`, before this");
-      a = join({*a}, {op, *constant}, false);
+      a = join({*a}, {op, *constant}, Integer);
     }
     return a;
   }
@@ -185,13 +220,16 @@ private:
       --depth;
       if (!a)
         return a;
-      if (a->isTruth != negates)
+      if ((a->kind == Truth) != negates)
         return fail(negates ? "expected a condition behind `!`" : "expected an integer behind `-`");
       if (negates)
-        return join({*a}, {Not}, true);
+        return join({*a}, {Not}, Truth);
+      if (a->kind == Real)
+        return a->code.size() == 2 && a->code[0] == RealNumber ? realNumber(-llvm::bit_cast<double>(a->code[1]))
+                                                               : join({*a, realNumber(-1)}, {RealMul}, Real);
       if (std::optional<int64_t> constant = constantOf(*a))
-        return Part{{Number, -*constant}, false};
-      return join({*a}, {Mul, -1}, false);
+        return Part{{Number, -*constant}, Integer};
+      return join({*a}, {Mul, -1}, Integer);
     }
     return primary();
   }
@@ -203,12 +241,14 @@ private:
     }
     rest = rest.ltrim();
     llvm::StringRef digits = rest.take_while(llvm::isDigit);
+    if (real && !digits.empty() && rest.drop_front(digits.size()).starts_with("."))
+      return decimal();
     if (!digits.empty()) {
       int64_t number = 0;
       if (digits.getAsInteger(10, number) || number > int64_t(1) << 31)
         return fail("expected a number up to 2^31");
       rest = rest.drop_front(digits.size());
-      return Part{{Number, number}, false};
+      return Part{{Number, number}, Integer};
     }
     llvm::StringRef name = rest.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
     if (name.empty())
@@ -216,13 +256,32 @@ private:
     rest = rest.drop_front(name.size());
     if (take("["))
       return load(name);
-    if (name == "min" || name == "max" || name == "abs")
+    bool ofReals = real && (name == "exp" || name == "log" || name == "sqrt" || name == "tanh");
+    if (name == "min" || name == "max" || name == "abs" || ofReals)
       return function(name);
+    if (real && name == "s")
+      return Part{{OwnScore}, Real};
     for (auto [variable, op] : variables)
       if (name == variable)
-        return Part{{op}, false};
+        return Part{{op}, Integer};
     rest = llvm::StringRef(name.data(), text.end() - name.data());
-    return fail("expected `q`, `k`, `b`, `h`, `len_q`, `len_k`, a function or an array with its position");
+    return fail("expected " + Twine(real ? "`s`, " : "") +
+                "`q`, `k`, `b`, `h`, `len_q`, `len_k`, a function or an array with its position");
+  }
+
+  /// A number with a point, and maybe an exponent.
+  MaybePart decimal() {
+    llvm::StringRef number = rest.take_while([](char c) { return llvm::isDigit(c) || c == '.'; }), more = rest.drop_front(number.size());
+    if (more.starts_with_insensitive("e")) {
+      llvm::StringRef sign = more.drop_front().take_while([](char c) { return c == '+' || c == '-'; });
+      llvm::StringRef exponent = more.drop_front(1 + sign.size()).take_while(llvm::isDigit);
+      number = llvm::StringRef(number.data(), number.size() + 1 + sign.size() + exponent.size());
+    }
+    double value = 0;
+    if (number.getAsDouble(value) || !(std::abs(value) <= 0x1p100))
+      return fail("expected a number up to 2^100");
+    rest = rest.drop_front(number.size());
+    return realNumber(value);
   }
 
   MaybePart function(llvm::StringRef name) {
@@ -231,22 +290,60 @@ private:
     MaybePart a = conditional(), b = a;
     if (!a)
       return a;
-    if (name != "abs") {
+    if (name == "min" || name == "max") {
       if (!take(","))
         return fail("expected `,`");
       b = conditional();
     }
-    if (!b || !are(false, *a, *b, name))
+    if (!b || !areNumbers(*a, *b, name))
       return std::nullopt;
     if (!take(")"))
       return fail("expected `)`");
+    int64_t unary = name == "exp" ? Exp : name == "log" ? Log : name == "sqrt" ? Sqrt : name == "tanh" ? Tanh : RealAbs;
+    if (unary != RealAbs || (name == "abs" && a->kind == Real))
+      return join({realOf(*a)}, {unary}, Real);
     if (name == "abs")
-      b = join({*a}, {Mul, -1}, false);
-    return join({*a, *b}, {name == "min" ? Min : Max}, false);
+      b = join({*a}, {Mul, -1}, Integer);
+    bool reals = a->kind == Real;
+    return join({*a, *b}, {name == "min" ? (reals ? RealMin : Min) : (reals ? RealMax : Max)}, a->kind);
+  }
+
+  /// Which of the names it is; it has one kind of position.
+  std::optional<unsigned> numberOf(llvm::StringRef name, llvm::function_ref<int64_t(unsigned)> pack) {
+    auto *known = llvm::find(result.names, name);
+    unsigned number = known - result.names.begin();
+    if (known == result.names.end()) {
+      result.names.push_back(name.str());
+      arrays.push_back(pack(number));
+    }
+    if (arrays[number] == pack(number))
+      return number;
+    fail("expected entries of `" + name + "` at one kind of position, before this");
+    return std::nullopt;
+  }
+
+  /// The same of a score's: axes in the order of a bias.
+  MaybePart realLoad(llvm::StringRef name) {
+    unsigned axes = 0;
+    do {
+      rest = rest.ltrim();
+      size_t axis = rest.empty() ? llvm::StringRef::npos : RealArray::letters.find(rest.front());
+      if (axis == llvm::StringRef::npos || axes >> axis)
+        return fail("expected positions of `" + name + "` as some of `b, h, q, k`, in this order");
+      axes |= 1u << axis;
+      rest = rest.drop_front();
+    } while (take(","));
+    if (!take("]"))
+      return fail("expected positions of `" + name + "` as some of `b, h, q, k`, in this order");
+    auto pack = [&](unsigned number) { return RealArray{number, axes}.pack(); };
+    std::optional<unsigned> number = numberOf(name, pack);
+    return number ? MaybePart(Part{{RealLoad, pack(*number)}, Real}) : std::nullopt;
   }
 
   /// Only its own row's, key's or sequence's entry: nothing else is sure to be there.
   MaybePart load(llvm::StringRef name) {
+    if (real)
+      return realLoad(name);
     OperandHeads heads = OperandHeads::shared;
     auto word = [&] {
       rest = rest.ltrim();
@@ -268,20 +365,15 @@ private:
       shape = OperandShape::PerSequence;
     if (!shape || !take("]"))
       return fail("expected `" + name + "[q]`, `[k]` or `[b]`, or for each head `[h, q]` (`g`: kv head), before this");
-    auto *known = llvm::find(result.names, name);
-    Array array{unsigned(known - result.names.begin()), *shape, heads};
-    if (known == result.names.end()) {
-      result.names.push_back(name.str());
-      arrays.push_back(array.pack());
-    }
-    if (arrays[array.number] != array.pack())
-      return fail("expected entries of `" + name + "` at one kind of position, before this");
-    return Part{{Load, array.pack()}, false};
+    auto pack = [&](unsigned number) { return Array{number, *shape, heads}.pack(); };
+    std::optional<unsigned> number = numberOf(name, pack);
+    return number ? MaybePart(Part{{Load, pack(*number)}, Integer}) : std::nullopt;
   }
 
   static constexpr std::pair<const char *, int64_t> variables[] = {{"q", Q},    {"k", K},        {"b", Batch},
                                                                    {"h", Head}, {"len_q", LenQ}, {"len_k", LenK}};
 
+  bool real;
   llvm::StringRef text, rest;
   std::string error;
   int depth = 0;
@@ -290,110 +382,5 @@ private:
 };
 } // namespace
 
-llvm::Expected<Parsed> expression::parse(llvm::StringRef text) { return Parser(text).parse(); }
-
-//===--------------------------------------------------------------------===//
-// And back
-//===--------------------------------------------------------------------===//
-
-namespace {
-struct Text {
-  std::string text;
-  int binds; ///< how tightly its outermost operator does
-};
-} // namespace
-
-static std::string loadText(Array array, llvm::ArrayRef<llvm::StringRef> names) {
-  const char *positions[] = {"b", "q", "k"}, *heads[] = {"", "g, ", "h, "};
-  return (names[array.number] + "[" + heads[int(array.heads)] + positions[int(array.shape)] + "]").str();
-}
-
-std::string expression::print(Code code, llvm::ArrayRef<llvm::StringRef> names) {
-  llvm::SmallVector<Text> stack;
-  enum { Choice, Either, Both, Compare, Sum, Term, Unary };
-  auto within = [](const Text &part, int binds) { return part.binds < binds ? "(" + part.text + ")" : part.text; };
-  auto pop = [&] { return stack.pop_back_val(); };
-  auto binary = [&](const char *op, int binds, int left, int right) {
-    Text b = pop(), a = pop();
-    stack.push_back({within(a, left) + " " + op + " " + within(b, right), binds});
-  };
-  auto call = [&](const char *name) {
-    Text b = pop(), a = pop();
-    stack.push_back({std::string(name) + "(" + a.text + ", " + b.text + ")", Unary});
-  };
-  for (size_t i = 0; i < code.size(); ++i) {
-    int64_t op = code[i], constant = hasConstant(op) ? code[++i] : 0;
-    switch (Op(op)) {
-    case Number:
-      stack.push_back({std::to_string(constant), Unary});
-      break;
-    case Q:
-      stack.push_back({"q", Unary});
-      break;
-    case K:
-      stack.push_back({"k", Unary});
-      break;
-    case Batch:
-      stack.push_back({"b", Unary});
-      break;
-    case Head:
-      stack.push_back({"h", Unary});
-      break;
-    case LenQ:
-      stack.push_back({"len_q", Unary});
-      break;
-    case LenK:
-      stack.push_back({"len_k", Unary});
-      break;
-    case Load:
-      stack.push_back({loadText(Array::unpack(constant), names), Unary});
-      break;
-    case Add:
-      binary("+", Sum, Sum, Term);
-      break;
-    case Sub:
-      binary("-", Sum, Sum, Term);
-      break;
-    case Min:
-      call("min");
-      break;
-    case Max:
-      call("max");
-      break;
-    case Mul:
-    case Div:
-    case Mod: {
-      Text a = pop();
-      const char *sign = op == Mul ? " * " : op == Div ? " / " : " % ";
-      stack.push_back({within(a, Term) + sign + std::to_string(constant), Term});
-      break;
-    }
-    case Less:
-      binary("<", Compare, Sum, Sum);
-      break;
-    case LessEqual:
-      binary("<=", Compare, Sum, Sum);
-      break;
-    case Equal:
-      binary("==", Compare, Sum, Sum);
-      break;
-    case And:
-      binary("&&", Both, Both, Compare);
-      break;
-    case Or:
-      binary("||", Either, Either, Both);
-      break;
-    case Not: {
-      Text a = pop();
-      stack.push_back({"!" + within(a, Unary), Unary});
-      break;
-    }
-    case Select: {
-      Text no = pop(), yes = pop(), condition = pop();
-      stack.push_back({within(condition, Either) + " ? " + yes.text + " : " + no.text, Choice});
-      break;
-    }
-    }
-  }
-  return stack.front().text;
-}
+llvm::Expected<Parsed> expression::parse(llvm::StringRef text) { return Parser(text, /*real=*/false).parse(); }
+llvm::Expected<Parsed> expression::parseScore(llvm::StringRef text) { return Parser(text, /*real=*/true).parse(); }

@@ -24,6 +24,16 @@ double AlibiAttr::derivative(const ScorePoint &, double) const { return 1; }
 
 Value AlibiAttr::emitDerivative(ScoreScope &, Score) const { return {}; }
 
+double AlibiAttr::entryDerivative(const ScorePoint &p, double, unsigned) const {
+  return -std::abs(diagonalOf(p, getDiagonal()) - p.k);
+}
+
+Value AlibiAttr::emitEntryDerivative(ScoreScope &scope, Score, unsigned) const {
+  IndexMath indices = scope.each.indices(), before = scope.once.indices();
+  Index diagonal = indices.add(scope.q, diagonalShift(before, scope.sequence, getDiagonal()));
+  return scope.each.neg(scope.each.abs(scope.each.convert(indices.sub(scope.k, diagonal))));
+}
+
 SmallVector<ScoreOperand> AlibiAttr::operands() const {
   if (getSlopes().empty())
     return {};

@@ -37,6 +37,12 @@ double HeadScaleAttr::derivative(const ScorePoint &p, double) const { return p.e
 
 Value HeadScaleAttr::emitDerivative(ScoreScope &scope, Score) const { return scope.entry(operands().front(), 0); }
 
+double HeadScaleAttr::entryDerivative(const ScorePoint &, double score, unsigned) const { return score; }
+
+Value HeadScaleAttr::emitEntryDerivative(ScoreScope &scope, Score score, unsigned) const {
+  return scope.each.mul(score.value, scope.each.constant(score.factor));
+}
+
 LogicalResult HeadScaleAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef scales) {
   return verifyName(emitError, "factors", scales);
 }
@@ -65,6 +71,10 @@ Score BiasAttr::emitScore(ScoreScope &scope, Score score) const {
 double BiasAttr::derivative(const ScorePoint &, double) const { return 1; }
 
 Value BiasAttr::emitDerivative(ScoreScope &, Score) const { return {}; }
+
+double BiasAttr::entryDerivative(const ScorePoint &, double, unsigned) const { return 1; }
+
+Value BiasAttr::emitEntryDerivative(ScoreScope &, Score, unsigned) const { return {}; }
 
 LogicalResult BiasAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef array, StringRef axes) {
   size_t next = 0;
@@ -97,7 +107,7 @@ void BiasAttr::print(AsmPrinter &printer) const { printer << "<\"" << getArray()
 //===--------------------------------------------------------------------===//
 
 SmallVector<ScoreOperand> RelativeBiasAttr::operands() const {
-  return {{getTable().str(), {ScoreOperand::Head, ScoreOperand::Table}, 2 * getReach() + 1}};
+  return {{getTable().str(), {ScoreOperand::Head, ScoreOperand::Table}, 2 * getReach() + 1, getDiagonal()}};
 }
 
 double RelativeBiasAttr::modify(const ScorePoint &p, double score) const {
@@ -115,6 +125,10 @@ Score RelativeBiasAttr::emitScore(ScoreScope &scope, Score score) const {
 double RelativeBiasAttr::derivative(const ScorePoint &, double) const { return 1; }
 
 Value RelativeBiasAttr::emitDerivative(ScoreScope &, Score) const { return {}; }
+
+double RelativeBiasAttr::entryDerivative(const ScorePoint &, double, unsigned) const { return 1; }
+
+Value RelativeBiasAttr::emitEntryDerivative(ScoreScope &, Score, unsigned) const { return {}; }
 
 LogicalResult RelativeBiasAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef table, int64_t reach,
                                        Diagonal) {

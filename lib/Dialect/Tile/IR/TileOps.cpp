@@ -178,29 +178,6 @@ LogicalResult KeepOp::verify() {
   return verifyTest(*this, getBody());
 }
 
-void AddSinkOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
-  for (BlockArgument head : region.getArguments())
-    setName(head, "h");
-}
-
-/// A region that yields the score of a sink.
-static LogicalResult verifySink(Operation *op, Region &body, Value q0) {
-  SmallVector<Type> expected(isa<PairsType>(q0.getType()), IntegerType::get(op->getContext(), 32));
-  if (body.getArgumentTypes() != TypeRange(expected))
-    return op->emitOpError("expected a region ") << (expected.empty() ? "without arguments" : "over (head i32)")
-                                                 << ", got: " << body.getArgumentTypes();
-  auto yield = dyn_cast<YieldOp>(body.front().getTerminator());
-  if (!yield || yield.getValues().getTypes() != TypeRange(Float32Type::get(op->getContext())))
-    return op->emitOpError("expected to yield the score of a sink, of type f32");
-  return success();
-}
-
-LogicalResult AddSinkOp::verify() {
-  if (failed(verifyLanesOf(*this, {getAcc(), getRow()}))) // C1
-    return failure();
-  return verifySink(*this, getBody(), getQ0()); // C2
-}
-
 void RepairOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   if (&region == &getModify())
     nameModifierArguments(region, setName);

@@ -296,15 +296,17 @@ static LogicalResult verifyStrips(function_ref<InFlightDiagnostic()> emitError, 
 LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
                                  int64_t warps, int64_t blocks, bool holdQ, bool oneBody, int64_t stages,
                                  int64_t qStages, bool turns, bool narrow, int64_t splits, int64_t packHeads,
-                                 int64_t lanes, bool bySequence) {
+                                 int64_t lanes, bool bySequence, int64_t headsInTurn) {
   if (blocks < 1 || blocks > 16) // C3
     return emitError() << "expected blocks from 1 to 16, got: " << blocks;
+  if (headsInTurn < 1 || (headsInTurn != 1 && !bySequence)) // C10
+    return emitError() << "expected a positive heads_in_turn, and 1 without by_sequence, got: " << headsInTurn;
   bool others = holdQ || oneBody || stages != 2 || qStages != 1 || turns || narrow || splits != 1;
   if (lanes) // C8
     return verifyStrips(emitError, qTile, kvTile, warps, packHeads, lanes, others || bySequence);
-  if (bySequence && (others || !llvm::is_contained({1, 2, 3, 4, 8}, warps) || qTile % (16 * warps))) // C9
-    return emitError() << "expected 1, 2, 3, 4 or 8 warps, a q_tile in multiples of 16 * warps, and nothing else but kv_tile, "
-                          "blocks and pack_heads with by_sequence, got: q_tile = "
+  if (bySequence && (others || !llvm::is_contained({1, 2, 3, 4, 5, 6, 8}, warps) || qTile % (16 * warps))) // C9
+    return emitError() << "expected 1 to 6 or 8 warps, a q_tile in multiples of 16 * warps, and nothing else but kv_tile, "
+                          "blocks, pack_heads and heads_in_turn with by_sequence, got: q_tile = "
                        << qTile << ", warps = " << warps;
   bool rows = warps > 12 ? qTile % 16 == 0
                          : qTile == warps || qTile % (16 * warps) == 0 || (qTile % 16 == 0 && kvTile % (16 * warps) == 0);
@@ -338,15 +340,16 @@ struct Fields {
   bool turns, narrow;
   int64_t splits, packHeads, lanes;
   bool bySequence;
+  int64_t headsInTurn;
 
   explicit Fields(ConfigAttr c)
       : context(c.getContext()), qTile(c.getQTile()), kvTile(c.getKvTile()), warps(c.getWarps()), blocks(c.getBlocks()),
         holdQ(c.getHoldQ()), oneBody(c.getOneBody()), stages(c.getStages()), qStages(c.getQStages()),
         turns(c.getTurns()), narrow(c.getNarrow()), splits(c.getSplits()), packHeads(c.getPackHeads()),
-        lanes(c.getLanes()), bySequence(c.getBySequence()) {}
+        lanes(c.getLanes()), bySequence(c.getBySequence()), headsInTurn(c.getHeadsInTurn()) {}
   operator ConfigAttr() const {
     return ConfigAttr::get(context, qTile, kvTile, warps, blocks, holdQ, oneBody, stages, qStages, turns, narrow,
-                           splits, packHeads, lanes, bySequence);
+                           splits, packHeads, lanes, bySequence, headsInTurn);
   }
 };
 } // namespace
@@ -411,9 +414,15 @@ ConfigAttr ConfigAttr::withBySequence(bool owns) const {
   return fields;
 }
 
+ConfigAttr ConfigAttr::withHeadsInTurn(int64_t heads) const {
+  Fields fields(*this);
+  fields.headsInTurn = heads;
+  return fields;
+}
+
 ConfigAttr ConfigAttr::ofStrips(MLIRContext *context, int64_t rows, int64_t keys, int64_t packHeads, int64_t lanes,
                                 int64_t warps, int64_t blocks) {
   return ConfigAttr::get(context, rows, keys, warps, blocks, /*hold_q=*/false, /*one_body=*/false, /*stages=*/2,
                          /*q_stages=*/1, /*turns=*/false, /*narrow=*/false, /*splits=*/1, packHeads, lanes,
-                         /*by_sequence=*/false);
+                         /*by_sequence=*/false, /*heads_in_turn=*/1);
 }

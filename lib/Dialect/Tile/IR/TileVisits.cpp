@@ -10,6 +10,11 @@ void EntryRangeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getWhole(), "whole");
 }
 
+void ListedInOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getSome(), "some");
+  setName(getAll(), "all");
+}
+
 void SelectTilesOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getFull(), "full");
   setName(getPartial(), "partial");

@@ -316,7 +316,7 @@ private:
           }
           return success();
         })
-        .Case<ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, RescaleOp, AddSinkOp, NormalizeOp, ClearOp, ScaleOp,
+        .Case<ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, RescaleOp, AddSinkOp, AccumulateOp, NormalizeOp, ClearOp, ScaleOp,
               RowGradsOp, SumGradsOp, TakeDeltaOp, MmaTurnedOp, HoldWeightsOp, HeldGradsOp>(
             [&](Operation *) -> LogicalResult {
               for (Value operand : op->getOperands())
@@ -325,7 +325,7 @@ private:
                   return failure();
               return success();
             })
-        .Case<StoreOp, StoreLseOp, RepairOp>([&](Operation *) -> LogicalResult {
+        .Case<StoreOp, StoreLseOp, StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp, RepairOp>([&](Operation *) -> LogicalResult {
           for (Value operand : op->getOperands())
             if (isa<FragType, RowsType, StripType, StripRowsType>(operand.getType()) && failed(touch(op, operand, state, /*write=*/false)))
               return failure();

@@ -147,6 +147,15 @@ def Attn_ScoreModifierInterface : AttrInterface<"ScoreModifierInterface"> {
       "::mlir::Value", "emitSmallDerivative", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score), "",
       [{ return $_attr.emitDerivative(scope, score); }]>,
 
+    InterfaceMethod<[{The derivative of `modify` by the entry of operand number `operand` that belongs to the
+      score, in natural units, in double.}],
+      "double", "entryDerivative", (ins "const ::attn::ScorePoint &":$point, "double":$score, "unsigned":$operand), "",
+      [{ return 0; }]>,
+
+    InterfaceMethod<"The same as IR on f32: `score` is what `emitScore` gets. Null: 1.",
+      "::mlir::Value", "emitEntryDerivative",
+      (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score, "unsigned":$operand), "", [{ return {}; }]>,
+
     InterfaceMethod<[{Near which diagonal, if any, it makes scores the largest by far. A walk over
       keys then begins there, lest each tile raise the maximum.}],
       "std::optional<::attn::Diagonal>", "peak", (ins), "", [{ return std::nullopt; }]>,

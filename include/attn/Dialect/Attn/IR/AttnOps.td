@@ -43,7 +43,9 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     many queries and keys a sequence usually has (`typical(N)`: as many of both): a
     hint for the choice of tile sizes, which changes no result. `bounds(M, N)` says how many
     a sequence has at most: likewise a hint, so longer ones are as right, and slower. Where
-    sequences are short by it, they are streamed (docs/Schedules/streaming.md).
+    sequences are short by it, they are streamed. Where packed ones are short as is typical, and no bounds are
+    given, those that are so are streamed, and the others computed by kernels for long ones
+    (docs/Schedules/streaming.md).
 
     `segments(S)` has sequences found on the device: instead of cu_seqlens and offsets the
     call takes ids and positions of tokens, finds by `attn.segments` (S: up to how many segments
@@ -122,6 +124,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     ::llvm::SmallVector<::attn::ScoreModifierInterface> getModifiers();
     /// The array of sinks, if there is one.
     std::optional<::attn::ScoreOperand> getSinkArray();
+    bool isSinkArray(const ::attn::ScoreOperand &array) { return getSinkArray() == array; }
     /// The sink if it is a number.
     std::optional<double> getSinkNumber();
     bool hasLse() { return !getNoLse(); }
@@ -156,6 +159,15 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     Of packed layouts with padding, dk and dv are written, so `padded_offsets_kv` has to
     ascend as `padded_offsets_q` does, with a slot for each sequence.
 
+    `learned(["a", ...])`: of arrays that score modifiers read, or that has the sinks, the gradients are
+    results too: `d` and the array's name, float32, of its shape. An entry's is the sum, over all visible pairs of
+    all sequences and heads to which it belongs, of dS before s' times what the modified score changes with the entry;
+    of a sink, of head h,
+
+        dx[h] = -sum over rows of exp(x[h] - LSE[q, h]) * delta[q, h]
+
+    and rows that see no key are among them. These sums have a fixed order.
+
     `deterministic`: equal inputs give equal bits, whatever else runs. Without it dQ may be
     added up in the order in which blocks are ready, where a target gains by it.
 
@@ -170,23 +182,27 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     - C4: the problem has no segments and no tiles (its packed layouts get lengths and
       offsets, as `attn.segments` gives them).
     - C5: of head dims beyond 256, the mask is the same for all heads.
-    - C6: the problem has no score modifier with an array that is usually learned (`head_scale`,
-      `bias`, `relative_bias`): gradients of arrays are not computed.
+    - C6: `learned` names arrays of the problem's score modifiers or its sinks, each once, and `d` with such a name is none
+      of another tensor.
 
     ```mlir
     attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
     attn.backward @grads of(@p)
     attn.backward @ring_grads of(@p) deterministic dlse
+    attn.problem @biased mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) score([#attn.bias<"bias", hqk>]) sink("sinks")
+    attn.backward @biased_grads of(@biased) learned(["bias", "sinks"])
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$problem, UnitAttr:$deterministic,
-    UnitAttr:$dlse, OptionalAttr<AnyAttr>:$config);
+    UnitAttr:$dlse, OptionalAttr<StrArrayAttr>:$learned, OptionalAttr<AnyAttr>:$config);
   let assemblyFormat = [{
-    $sym_name `of` `(` $problem `)` (`deterministic` $deterministic^)? (`dlse` $dlse^)? (`config` `(` $config^ `)`)?
+    $sym_name `of` `(` $problem `)` (`deterministic` $deterministic^)? (`dlse` $dlse^)? (`learned` `(` $learned^ `)`)? (`config` `(` $config^ `)`)?
     attr-dict
   }];
   let extraClassDeclaration = [{
     ::attn::ProblemOp getProblemOp();
+    /// The arrays of which gradients are asked for, in the order in which problems have them.
+    ::llvm::SmallVector<::attn::ScoreOperand> getLearnedArrays();
   }];
 }
 

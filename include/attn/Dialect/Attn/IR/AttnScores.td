@@ -27,7 +27,41 @@ def Attn_Softcap : Attn_ScoreModifier<"Softcap", "softcap", ["smallBelow", "smal
   let genVerifyDecl = 1;
 }
 
-def Attn_Alibi : Attn_ScoreModifier<"Alibi", "alibi", ["operands", "peak"]> {
+def Attn_ScoreFunction : Attn_ScoreModifier<"ScoreFunction", "score",
+    ["operands", "mayRepeat", "entryDerivative", "emitEntryDerivative"]> {
+  let summary = "what an expression makes of a score";
+  let description = [{
+    A score becomes the expression's value, over
+
+    - `s`, the score as it is; real numbers, written with a point;
+    - integers: those of `#attn.predicate`, but for its arrays; where they meet a real number they become one;
+    - entries of float32 run-time arrays of any names, contiguous, at the score's own place: `name[b, h, q, k]`, some of these
+      axes in this order, as `#attn.bias` has them;
+    - `+`, `-`, `*`, `/`, `min`, `max`, `abs`, `exp`, `log`, `sqrt`, `tanh`;
+    - `<`, `<=`, `>`, `>=`, of integers `==` and `!=`, `&&`, `||`, `!`, and `condition ? this : that`.
+
+    Its derivatives, by the score and by entries of arrays, follow from the expression (forward differentiation). Where `min`, `max`,
+    `abs` and conditions turn, they are those of one side. Kernels compute it in float32: what overflows or has no value there gives
+    NaN or infinity, as it would in double later.
+
+    Constraints:
+    - C1: it parses, and is a number.
+    - C2: no integer leaves 32 bits, whatever lengths (up to 2^29: a launch with longer ones is refused) are.
+    - C3: not longer than 512 instructions and numbers, nested at most 64 deep.
+
+    ```mlir
+    #attn.score<"s - 0.1 * abs(q - k)">
+    #attn.score<"gate[h] * tanh(s / gate[h]) + pairs[q, k]">
+    #attn.score<"q - k < 64 ? s : s - log(1.0 + (q - k) / 64.0)">
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t", "its instructions">:$code,
+                        ArrayRefParameter<"::mlir::StringAttr", "names of arrays">:$names);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Attn_Alibi : Attn_ScoreModifier<"Alibi", "alibi", ["operands", "peak", "entryDerivative", "emitEntryDerivative"]> {
   let summary = "scores fall with the distance from the diagonal (ALiBi)";
   let description = [{
     A score s of head h becomes s - slope(h) * |D - k|, where D = q (`top_left`,
@@ -54,7 +88,7 @@ def Attn_Alibi : Attn_ScoreModifier<"Alibi", "alibi", ["operands", "peak"]> {
   let genVerifyDecl = 1;
 }
 
-def Attn_HeadScale : Attn_ScoreModifier<"HeadScale", "head_scale", ["operands"]> {
+def Attn_HeadScale : Attn_ScoreModifier<"HeadScale", "head_scale", ["operands", "entryDerivative", "emitEntryDerivative"]> {
   let summary = "scores are multiplied by a number of their head";
   let description = [{
     A score s of head h becomes s * scale[h], with the run-time float32 array [heads]
@@ -72,7 +106,7 @@ def Attn_HeadScale : Attn_ScoreModifier<"HeadScale", "head_scale", ["operands"]>
   let genVerifyDecl = 1;
 }
 
-def Attn_Bias : Attn_ScoreModifier<"Bias", "bias", ["operands", "mayRepeat"]> {
+def Attn_Bias : Attn_ScoreModifier<"Bias", "bias", ["operands", "mayRepeat", "entryDerivative", "emitEntryDerivative"]> {
   let summary = "a number for each score is added";
   let description = [{
     A score s becomes s + bias, read from the run-time float32 array of the given name,
@@ -95,7 +129,7 @@ def Attn_Bias : Attn_ScoreModifier<"Bias", "bias", ["operands", "mayRepeat"]> {
   let genVerifyDecl = 1;
 }
 
-def Attn_RelativeBias : Attn_ScoreModifier<"RelativeBias", "relative_bias", ["operands"]> {
+def Attn_RelativeBias : Attn_ScoreModifier<"RelativeBias", "relative_bias", ["operands", "entryDerivative", "emitEntryDerivative"]> {
   let summary = "a number of the distance from the diagonal is added";
   let description = [{
     A score s of head h becomes s + table[h, min(max(k - D, -R), R) + R], where D = q

@@ -29,6 +29,14 @@ struct Computation {
 /// Columns in which a backward pass adds up dQ, one pass over key tiles.
 inline int64_t sumColumns(int64_t dimQk) { return dimQk <= 32 ? 32 : llvm::alignTo(dimQk, 64); }
 
+/// What the gradient of an array is called, and what kernels leave for it.
+std::string gradientOf(const ScoreOperand &array);
+std::string partialGradientOf(const ScoreOperand &array);
+void addGradients(BackwardOp backward, std::vector<struct ProblemTensor> &list);
+void addPartialGradients(BackwardOp backward, std::vector<struct ProblemTensor> &list);
+/// Of a backward pass: are there such arrays, and are other tensors called otherwise?
+mlir::LogicalResult verifyLearnedArrays(BackwardOp backward);
+
 /// Rows of the tiles in which a backward pass numbers what it keeps of query rows; query
 /// tiles of its kernels are these or halves of them.
 constexpr int64_t statisticsTile = 128;
@@ -87,6 +95,8 @@ struct ProblemTensor {
     ListedQ,    ///< query tiles, as a launch numbers them
     ListedKv,   ///< key tiles, numbered likewise
     AcrossKv,   ///< key tiles that one sequence may have, and one more
+    TiledRowsKv, ///< likewise of keys
+    Diagonals,  ///< differences of positions that rows of tiles of all sequences have
     SlotsQ,     ///< of query tiles of any size
     SlotsKv,    ///< of key tiles of any size
     TiledRowsQ, ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
@@ -129,6 +139,8 @@ struct ProblemTensor {
 
 /// The extent of an axis that depends on no tensor; -1: not known yet.
 int64_t extentOf(ProblemTensor::Axis axis, const FixedSizes &fixed, const Sizes &sizes);
+
+ProblemTensor tensorOf(const ScoreOperand &operand);
 
 /// q, k, v, o, lse if asked for, the layouts' arrays, the mask's, the score modifiers'.
 /// Backward q, k, v, o, lse, do, dlse if asked for, dq, dk, dv, and the same arrays.

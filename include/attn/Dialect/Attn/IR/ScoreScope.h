@@ -26,6 +26,12 @@ public:
   mlir::Value abs(mlir::Value a);
   mlir::Value tanh(mlir::Value a);
   mlir::Value exp2(mlir::Value a);
+  mlir::Value log2(mlir::Value a);
+  mlir::Value sqrt(mlir::Value a);
+  mlir::Value div(mlir::Value a, mlir::Value b);
+  mlir::Value less(mlir::Value a, mlir::Value b);
+  mlir::Value lessEqual(mlir::Value a, mlir::Value b);
+  mlir::Value select(mlir::Value condition, mlir::Value yes, mlir::Value no);
   mlir::Value convert(Index a); ///< i32 to f32
   /// Gives the value a name that printed code and dumps use.
   mlir::Value named(mlir::Value a, llvm::StringRef name);
@@ -59,6 +65,8 @@ struct ScoreOperand {
   std::string name;
   llvm::SmallVector<Axis, 4> axes;
   int64_t entries = 0;
+  /// A table's entry is that of k - D, from -(entries / 2) to entries / 2, and beyond those at the ends.
+  Diagonal diagonal = {};
   bool operator==(const ScoreOperand &) const = default;
   bool has(Axis axis) const { return llvm::is_contained(axes, axis); }
 };

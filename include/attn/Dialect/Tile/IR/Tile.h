@@ -34,6 +34,8 @@ namespace attn::tile {
 bool isLaneCount(int64_t lanes);
 /// Are these places all of fragments, or all of strips of as many lanes?
 mlir::LogicalResult verifyLanesOf(mlir::Operation *op, mlir::ValueRange places);
+/// A region that yields the score of a sink, of rows that begin at `q0`.
+mlir::LogicalResult verifySink(mlir::Operation *op, mlir::Region &body, mlir::Value q0);
 } // namespace attn::tile
 
 #endif // ATTN_DIALECT_TILE_IR_TILE_H

@@ -44,7 +44,8 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     With `by_sequence`, tiles are not found among the rows of all sequences but dealt out, to each sequence as many
     as its `bounds` ask for, so a block knows its sequence from its number, and `kv_tile` may hold all keys of a
     short one (docs/Schedules/streaming.md). `pack_heads` may then be several groups: columns of scores are pairs of a key
-    and a kv head, and heads side by side fill a tile that the rows of one would leave empty.
+    and a kv head, and heads side by side fill a tile that the rows of one would leave empty. With `heads_in_turn` a block has so
+    many tiles of heads of its sequence, one after the other: what it costs to begin, and to find lengths, is then theirs together.
 
     Constraints:
     - C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256 (or as many rows as
@@ -59,8 +60,9 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     - C7: pack_heads is from 1 to q_tile, and 1 with narrow, which counts a warpgroup's rows as queries.
     - C8: lanes is 0, or 1, 2, 4, 8, 16 or 32; then, in place of C1 and C2, warps is 1, 2, 4 or 8, q_tile and
       kv_tile are from 1 to 16, q_tile is a multiple of pack_heads, and nothing else but blocks is given.
-    - C9: with by_sequence, warps is 1, 2, 3, 4 or 8, q_tile a multiple of 16 * warps, and nothing else but kv_tile,
-      blocks and pack_heads is given.
+    - C9: with by_sequence, warps is 1 to 6 or 8, q_tile a multiple of 16 * warps, and nothing else but kv_tile,
+      blocks, pack_heads and heads_in_turn is given.
+    - C10: heads_in_turn is positive, and 1 without by_sequence.
 
     ```mlir
     #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>
@@ -76,10 +78,12 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
                         DefaultValuedParameter<"int64_t", "1">:$splits,
                         DefaultValuedParameter<"int64_t", "1">:$pack_heads,
                         DefaultValuedParameter<"int64_t", "0">:$lanes,
-                        DefaultValuedParameter<"bool", "false">:$by_sequence);
+                        DefaultValuedParameter<"bool", "false">:$by_sequence,
+                        DefaultValuedParameter<"int64_t", "1">:$heads_in_turn);
   let builders = [AttrBuilder<(ins "int64_t":$q_tile, "int64_t":$kv_tile, "int64_t":$warps, "int64_t":$blocks), [{
     return $_get($_ctxt, q_tile, kv_tile, warps, blocks, /*hold_q=*/false, /*one_body=*/false, /*stages=*/2,
-                 /*q_stages=*/1, /*turns=*/false, /*narrow=*/false, /*splits=*/1, /*pack_heads=*/1, /*lanes=*/0, /*by_sequence=*/false);
+                 /*q_stages=*/1, /*turns=*/false, /*narrow=*/false, /*splits=*/1, /*pack_heads=*/1, /*lanes=*/0, /*by_sequence=*/false,
+                 /*heads_in_turn=*/1);
   }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
@@ -102,6 +106,7 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     ConfigAttr withPackHeads(int64_t heads) const;
     ConfigAttr withWarps(int64_t warps) const;
     ConfigAttr withBySequence(bool owns) const;
+    ConfigAttr withHeadsInTurn(int64_t heads) const;
     /// Of a kernel on strips.
     static ConfigAttr ofStrips(::mlir::MLIRContext *context, int64_t rows, int64_t keys, int64_t packHeads, int64_t lanes,
                                int64_t warps, int64_t blocks);

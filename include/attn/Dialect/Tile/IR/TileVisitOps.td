@@ -99,32 +99,32 @@ def Tile_MarkBlocksOp : Tile_Op<"mark_blocks"> {
 def Tile_ListedOp : Tile_Op<"listed", [Pure]> {
   let summary = "the bit of a row and a column of blocks";
   let description = [{
-    0 beyond the rows and words that there are.
+    0 beyond the rows and words that there are. `from`: the column is at most 31 behind that one, which is
+    the same for many, and a row's bits from there on are read once.
 
     ```mlir
     %is = tile.listed %bits(%rows x %words) at(%row, %column)
+    %near = tile.listed %bits(%rows x %words) at(%row, %column from %first)
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$bits, I32:$rows, I32:$words, I32:$row, I32:$column);
+  let arguments = (ins Tile_IntPtr:$bits, I32:$rows, I32:$words, I32:$row, I32:$column, Optional<I32>:$first);
   let results = (outs I1:$result);
-  let assemblyFormat = "$bits `(` $rows `x` $words `)` `at` `(` $row `,` $column `)` attr-dict";
+  let assemblyFormat = "$bits `(` $rows `x` $words `)` `at` `(` $row `,` $column (`from` $first^)? `)` attr-dict";
 }
 
-def Tile_ListedInOp : Tile_Op<"listed_in", [Pure]> {
-  let summary = "is one bit of some rows and columns of blocks set, or are `all`?";
+def Tile_ListedInOp : Tile_Op<"listed_in", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "are bits of some rows and columns of blocks set, are all?";
   let description = [{
     Of rows `row` to `row_end` and columns `column` to `column_end`, the ends not among them, of which there are some.
 
     ```mlir
-    %one = tile.listed_in %bits(%rows x %words) at(%row to %row_end, %column to %column_end)
-    %every = tile.listed_in all %bits(%rows x %words) at(%row to %row_end, %column to %column_end)
+    %some, %all = tile.listed_in %bits(%rows x %words) at(%row to %row_end, %column to %column_end)
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$bits, I32:$rows, I32:$words, I32:$row, I32:$row_end, I32:$column, I32:$column_end,
-                       UnitAttr:$all);
-  let results = (outs I1:$result);
+  let arguments = (ins Tile_IntPtr:$bits, I32:$rows, I32:$words, I32:$row, I32:$row_end, I32:$column, I32:$column_end);
+  let results = (outs I1:$some, I1:$all);
   let assemblyFormat = [{
-    (`all` $all^)? $bits `(` $rows `x` $words `)` `at` `(` $row `to` $row_end `,` $column `to` $column_end `)` attr-dict
+    $bits `(` $rows `x` $words `)` `at` `(` $row `to` $row_end `,` $column `to` $column_end `)` attr-dict
   }];
 }
 

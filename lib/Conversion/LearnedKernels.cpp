@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Gradients of arrays that scores are made with. An entry's is a sum over the pairs to which it belongs, of the
+// gradient of the score times what the score changes with the entry: the axes that the array has not are summed over.
+//
+// One kernel computes tiles of these products anew and adds them up where they fall on the same entries:
+//
+// - of an array of rows and keys, each block has a tile of entries, goes along the other axes, and writes it;
+// - of one of rows, or of neither, along the keys of a row tile, and leaves the sum of each row;
+// - of one of keys, along the rows of a key tile, and leaves the sum of each key;
+// - of a table of distances, along tiles as far from the diagonal as each other, and leaves the sum of each distance.
+//
+// What it leaves is as long as the sequences are, for each head. Another kernel, a warp an entry, sums what belongs to an
+// entry, as it does, from statistics alone, for sinks. Each sum is one block's, or one warp's, in order.
+//
+#include "LearnedKernels.h"
+#include "BackwardBody.h"
+#include "KernelArguments.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+namespace {
+
+/// Blocks of the first kernel for each head and sequence.
+constexpr int64_t workers = 32;
+
+class LearnedBody : protected BackwardBody {
+protected:
+  LearnedBody(ProblemOp problem, KernelOp kernel, const ScoreOperand &array, int64_t tile)
+      : BackwardBody(problem, kernel), array(array), tile(tile) {}
+
+  bool has(ScoreOperand::Axis axis) { return array.has(axis); }
+
+  void loop(const char *name, Index from, Index end, Index step, llvm::function_ref<void(Index)> body) {
+    auto turns = scf::ForOp::create(b, loc, math.value(from), math.value(end), math.value(step));
+    turns.getInductionVar().setLoc(NameLoc::get(b.getStringAttr(name), loc));
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(turns.getBody());
+    body(Index(Value(turns.getInductionVar())));
+  }
+  void onlyIf(Cond cond, llvm::function_ref<void()> body) {
+    auto branch = scf::IfOp::create(b, loc, math.value(cond));
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    body();
+  }
+
+  /// The sequence and head that code from here on is about.
+  void enter(Index sequence, Index head) {
+    batch = sequence, h = head;
+    kvHead = math.floorDiv(h, int64_t(problem.getHeads() / problem.getKvHeads()));
+    lenQ = problem.getQLayout().isPacked() ? Index(0) : arg("seqlen_q");
+    findLengths();
+    firstQuery = findFirstQuery();
+    findArrays();
+  }
+  /// The body for all sequences and heads along which the array has no axis, and for those given of the others.
+  void alongOthers(Index sequence, Index head, llvm::function_ref<void()> body) {
+    auto heads = [&](Index of) {
+      if (has(ScoreOperand::Head))
+        return enter(of, head), body();
+      loop("h", 0, int64_t(problem.getHeads()), 1, [&](Index h) { enter(of, h), body(); });
+    };
+    if (has(ScoreOperand::Batch))
+      return heads(sequence);
+    loop("b", 0, arg("batch"), 1, heads);
+  }
+
+  Index dynamic(Index a, Index c) { return Value(arith::MulIOp::create(b, loc, math.value(a), math.value(c))); }
+
+  /// Rows of keys in whole tiles, of one head, and the first one of the sequence.
+  Value tiledKeys() {
+    bool packed = problem.getKLayout().isPacked();
+    Index tiles = packed ? numberOfSlots(arg("total_kv"), statisticsTile)
+                         : Index(math.value(math.ceilDiv(arg("seqlen_kv"), statisticsTile)));
+    Value rows = mul(wide(tiles), wide(statisticsTile));
+    return packed ? rows : mul(rows, wide(arg("batch")));
+  }
+  Value firstTiledKey() {
+    if (!problem.getKLayout().isPacked())
+      return mul(mul(wide(batch), wide(math.ceilDiv(arg("seqlen_kv"), statisticsTile))), wide(statisticsTile));
+    // Padded offsets of keys may lie anywhere; their prefix sums do not.
+    return mul(wide(firstSlot(load(args["cu_seqlens_kv"], batch), batch, statisticsTile)), wide(statisticsTile));
+  }
+
+  Value partial() { return args[partialGradientOf(array)]; }
+  Value at(Value base, Value offset) { return AdvanceOp::create(b, loc, base, offset); }
+  /// Of the sums of rows or keys: where those of the head and sequence begin.
+  Value sumsOfLine() {
+    bool keys = has(ScoreOperand::Key);
+    return at(partial(), add(mul(wide(h), keys ? tiledKeys() : tiledRows()), keys ? firstTiledKey() : firstTiledRow()));
+  }
+  /// The same of the sums of distances, of which all have `pitch` numbers. Number x + n * tile is that of k - q == x, with n the
+  /// sequence's query tiles; the first half has sums of pairs below a tile's diagonal, the second those above.
+  Value sumsOfDistances() {
+    Value all = add(tiledRows(), tiledKeys());
+    return at(partial(), add(mul(wide(h), all), add(firstTiledRow(), firstTiledKey())));
+  }
+  Value pitchOfDistances() { return pitchOf(add(tiledRows(), tiledKeys())); }
+
+  Index tilesOf(Index length) { return math.ceilDiv(length, tile); }
+
+  const ScoreOperand &array;
+  int64_t tile;
+};
+
+class LearnedKernel : LearnedBody {
+public:
+  LearnedKernel(ProblemOp problem, KernelOp kernel, const ScoreOperand &array)
+      : LearnedBody(problem, kernel, array, kernel.getConfig().getQTile()), warps(kernel.getConfig().getWarps()),
+        turned(array.has(ScoreOperand::Key) && !array.has(ScoreOperand::Query)) {}
+
+  void build() {
+    declarePlaces();
+    Index block = Value(BlockIndexOp::create(b, loc, Value()));
+    if (has(ScoreOperand::Query) && has(ScoreOperand::Key))
+      return buildBlocks(block);
+    Index worker = math.named(rem(block, workers), "worker"), line = div(block, workers);
+    Index head = math.named(rem(line, int64_t(problem.getHeads())), "h");
+    Index sequence = math.named(div(line, int64_t(problem.getHeads())), "b");
+    onlyIf(math.lt(sequence, arg("batch")), [&] {
+      enter(sequence, head);
+      has(ScoreOperand::Table) ? buildDistances(worker) : buildLines(worker);
+    });
+  }
+
+private:
+  void declarePlaces() {
+    int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
+    Q = shared("Q", tile, colsQk), K = shared("K", tile, colsQk);
+    V = shared("V", tile, colsV), dO = shared("dO", tile, colsV);
+    stats = place("stats", StatisticsType::get(b.getContext(), tile));
+    auto frag = [&](const char *name) { return place(name, FragType::get(b.getContext(), tile, tile, warps)); };
+    s = frag("s"), dp = frag("dp"), weighted = frag("weighted"), acc = frag("acc");
+    if (has(ScoreOperand::Table))
+      through = shared("through", tile, 2 * tile);
+  }
+
+  /// Tiles of entries, dealt to all blocks.
+  void buildBlocks(Index block) {
+    Index across = math.named(math.ceilDiv(arg("seqlen_kv"), tile), "across");
+    Index cells = dynamic(across, math.ceilDiv(arg("seqlen_q"), tile));
+    if (has(ScoreOperand::Head))
+      cells = math.mul(cells, int64_t(problem.getHeads()));
+    if (has(ScoreOperand::Batch))
+      cells = dynamic(cells, arg("batch"));
+    Index blocks = math.mul(math.max(arg("batch"), 1), int64_t(problem.getHeads()) * workers);
+    loop("cell", block, math.named(cells, "cells"), math.named(blocks, "blocks"), [&](Index cell) {
+      Index k0 = math.named(math.mul(rem(cell, across), tile), "k0"), rest = div(cell, across);
+      Index down = math.ceilDiv(arg("seqlen_q"), tile);
+      Index q0 = math.named(math.mul(rem(rest, down), tile), "q0");
+      rest = div(rest, down);
+      Index head = 0;
+      if (has(ScoreOperand::Head)) {
+        head = math.named(rem(rest, int64_t(problem.getHeads())), "own_h");
+        rest = div(rest, int64_t(problem.getHeads()));
+      }
+      ClearOp::create(b, loc, acc);
+      alongOthers(rest, head, [&] { addTile(q0, k0); });
+      Value line = wide(int64_t(0));
+      if (has(ScoreOperand::Batch))
+        line = wide(rest);
+      if (has(ScoreOperand::Head))
+        line = add(mul(line, wide(int64_t(problem.getHeads()))), wide(head));
+      Value row = add(mul(line, wide(arg("seqlen_q"))), wide(q0)), stride = wide(arg("seqlen_kv"));
+      StoreBlockOp::create(b, loc, at(args[gradientOf(array)], add(mul(row, stride), wide(k0))), stride,
+                           math.value(math.sub(arg("seqlen_q"), q0)), math.value(math.sub(arg("seqlen_kv"), k0)), acc);
+    });
+  }
+
+  /// Sums of rows or keys of this head and sequence.
+  void buildLines(Index worker) {
+    Value sums = sumsOfLine();
+    Index own = turned ? scope.lenK : lenQ, others = turned ? lenQ : scope.lenK;
+    loop(turned ? "k0" : "q0", math.mul(worker, tile), own, workers * tile, [&](Index first) {
+      ClearOp::create(b, loc, acc);
+      loop(turned ? "q0" : "k0", 0, others, tile,
+           [&](Index other) { turned ? addTile(other, first) : addTile(first, other); });
+      StoreRowSumsOp::create(b, loc, at(sums, wide(first)), acc);
+    });
+  }
+
+  /// Sums of distances: of tiles that begin j - (query tiles - 1) tiles from the diagonal.
+  void buildDistances(Index worker) {
+    Value sums = sumsOfDistances(), pitch = pitchOfDistances();
+    Index down = math.named(tilesOf(lenQ), "down"), across = math.named(tilesOf(scope.lenK), "across");
+    Index any = math.select(math.logicalAnd(math.lt(0, lenQ), math.lt(0, scope.lenK)), math.sub(math.add(down, across), 1), 0);
+    loop("j", worker, math.named(any, "lines"), workers, [&](Index j) {
+      ClearOp::create(b, loc, acc);
+      Index from = math.max(math.sub(math.sub(down, 1), j), 0);
+      Index end = math.min(math.sub(math.sub(math.add(down, across), 1), j), down);
+      loop("i", from, end, 1, [&](Index i) {
+        Index keyTile = math.sub(math.add(i, j), math.sub(down, 1));
+        addTile(math.named(math.mul(i, tile), "q0"), math.named(math.mul(keyTile, tile), "k0"));
+      });
+      StoreDiagonalsOp::create(b, loc, at(sums, wide(math.mul(j, tile))), pitch, acc, through);
+    });
+  }
+
+  /// acc += what the pairs of a tile add to their entries.
+  void addTile(Index q0, Index k0) {
+    KeyWalk walk(problem.getMask(), scope);
+    Interval queries = {q0, math.min(math.add(q0, tile), lenQ)}, keys = {k0, math.min(math.add(k0, tile), scope.lenK)};
+    onlyIf(problem.getMask().tileTruth(math, scope, queries, keys).some, [&] {
+      Index row = math.add(firstQuery, q0), key = math.add(firstKey, k0);
+      auto copy = [&](Value place, StringRef tensor, Index row, Index head, Index rows, int64_t dim) -> Value {
+        return CopyAsyncOp::create(b, loc, place, rowPointer(tensor, row, batch, head), args[(tensor + "_row").str()],
+                                   math.value(rows), dim, Value());
+      };
+      Value statistics = statisticsPointer(tiledRows(), firstTiledRow(), h, q0);
+      Index left = math.sub(lenQ, q0), leftKeys = math.sub(scope.lenK, k0);
+      Value copied[] = {copy(Q, "q", row, h, left, problem.getDimQk()),
+                        copy(dO, "do", row, h, left, problem.getDimV()),
+                        copy(K, "k", key, kvHead, leftKeys, problem.getDimQk()),
+                        copy(V, "v", key, kvHead, leftKeys, problem.getDimV()),
+                        CopyStatisticsOp::create(b, loc, stats, statistics, pitchOf(tiledRows()))};
+      WaitOp::create(b, loc, ValueRange(copied));
+      if (problem.scaleOrDefault() < 0)
+        NegateOp::create(b, loc, Q);
+      auto product = [&](Value to, Value rows, Value columns) {
+        auto op = MmaQkOp::create(b, loc, to, turned ? columns : rows, turned ? rows : columns, /*negated=*/false,
+                                  /*late=*/false);
+        WaitOp::create(b, loc, op.getToken());
+      };
+      product(s, Q, K);
+      product(dp, dO, V);
+      Value row0 = math.value(turned ? k0 : q0), column0 = math.value(turned ? q0 : k0);
+      auto keep = KeepOp::create(b, loc, s, row0, column0, turned);
+      buildTests(walk, keep.getBody(), turned);
+      auto op = ProbabilitiesOp::create(b, loc, s, stats, row0, column0, weighted, b.getF64FloatAttr(scaleOfProducts()),
+                                        turned ? b.getUnitAttr() : UnitAttr(), /*within=*/FloatAttr());
+      OpBuilder before(op);
+      writeModified(op, before, turned, /*packs=*/false, /*wantsSlope=*/true, /*hasSmall=*/false, &array);
+      GradScoresOp::create(b, loc, dp, weighted, stats, turned ? b.getUnitAttr() : UnitAttr());
+      AccumulateOp::create(b, loc, acc, dp);
+      BarrierOp::create(b, loc);
+    });
+  }
+
+  int64_t warps;
+  bool turned; ///< rows of tiles are keys
+  Value Q, K, V, dO, stats, s, dp, weighted, acc, through;
+};
+
+/// The sums of each entry. A block is a warp, and has every so many-th entry.
+class TotalsKernel : LearnedBody {
+public:
+  TotalsKernel(ProblemOp problem, KernelOp kernel, const ScoreOperand &array, int64_t tile)
+      : LearnedBody(problem, kernel, array, tile) {}
+
+  void build() {
+    Index block = Value(BlockIndexOp::create(b, loc, Value()));
+    Index entries = 1;
+    for (ScoreOperand::Axis axis : array.axes)
+      entries = entries.is(1) ? extentOf(axis) : dynamic(entries, extentOf(axis));
+    Index blocks = math.mul(math.max(arg("batch"), 1), int64_t(problem.getHeads()));
+    loop("entry", block, math.named(entries, "entries"), math.named(blocks, "blocks"), [&](Index entry) {
+      Index places[ScoreOperand::Table + 1] = {0, 0, 0, 0, 0}, rest = entry;
+      for (ScoreOperand::Axis axis : llvm::reverse(array.axes)) {
+        places[axis] = rem(rest, extentOf(axis));
+        rest = div(rest, extentOf(axis));
+      }
+      Value to = at(args[gradientOf(array)], wide(entry));
+      ClearEntryOp::create(b, loc, to);
+      alongOthers(places[ScoreOperand::Batch], places[ScoreOperand::Head], [&] { addLine(to, places); });
+    });
+  }
+
+private:
+  Index extentOf(ScoreOperand::Axis axis) {
+    switch (axis) {
+    case ScoreOperand::Batch:
+      return arg("batch");
+    case ScoreOperand::Head:
+      return int64_t(problem.getHeads());
+    case ScoreOperand::Query:
+      return arg("seqlen_q");
+    case ScoreOperand::Key:
+      return arg("seqlen_kv");
+    case ScoreOperand::Table:
+      return array.entries;
+    }
+    llvm_unreachable("covered");
+  }
+
+  /// What a sequence and head add to the entry.
+  void addLine(Value to, ArrayRef<Index> places) {
+    if (problem.isSinkArray(array)) {
+      Value rows = tiledRows();
+      Value sink = LoadOp::create(b, loc, b.getF32Type(), args[array.name], math.value(h), /*uniform=*/false);
+      AddSinkTotalOp::create(b, loc, to, statisticsPointer(rows, firstTiledRow(), h, 0), pitchOf(rows), math.value(lenQ),
+                             sink);
+    } else if (has(ScoreOperand::Table)) {
+      addDistances(to, places[ScoreOperand::Table]);
+    } else if (has(ScoreOperand::Query) || has(ScoreOperand::Key)) {
+      Index own = places[has(ScoreOperand::Key) ? ScoreOperand::Key : ScoreOperand::Query];
+      AddTotalOp::create(b, loc, to, at(sumsOfLine(), wide(own)), math.value(Index(1)));
+    } else {
+      AddTotalOp::create(b, loc, to, sumsOfLine(), math.value(lenQ));
+    }
+  }
+
+  /// Of the distances that have the entry: one, or at an end all beyond.
+  void addDistances(Value to, Index entry) {
+    Index shift = array.diagonal == Diagonal::bottom_right ? math.sub(scope.lenK, scope.lenQ) : Index(0);
+    Index down = math.mul(tilesOf(lenQ), tile), across = math.mul(tilesOf(scope.lenK), tile);
+    Index own = math.add(math.sub(entry, array.entries / 2), shift);
+    Index lo = math.select(math.eq(entry, 0), math.sub(0, down), own);
+    Index hi = math.select(math.eq(entry, array.entries - 1), across, math.add(own, 1));
+    Value sums = sumsOfDistances();
+    Cond some = math.logicalAnd(math.lt(0, lenQ), math.lt(0, scope.lenK));
+    // Pairs below their tile's diagonal reach from the lowest distance to a tile before the highest, those above
+    // from a tile behind the lowest.
+    for (bool above : {false, true}) {
+      Index from = math.max(lo, math.sub(above ? Index(tile) : Index(0), down));
+      Index end = math.min(hi, above ? across : math.sub(across, tile));
+      Index count = math.select(some, math.sub(end, from), 0);
+      Value offset = wide(math.add(from, down));
+      if (above)
+        offset = add(offset, pitchOfDistances());
+      AddTotalOp::create(b, loc, to, at(sums, offset), math.value(count));
+    }
+  }
+};
+
+} // namespace
+
+void attn::writeLearned(BackwardOp backward, StringRef target, int64_t arch) {
+  ProblemOp problem = backward.getProblemOp();
+  OpBuilder b(backward);
+  auto module = backward->getParentOfType<ModuleOp>();
+  StringRef generic = target == "sm_90a" ? StringRef("sm_80") : target;
+  // Four tiles of operands, and room for one of sums.
+  int64_t cols = llvm::alignTo(std::max(problem.getDimQk(), problem.getDimV()), 16) + 8, tile = 64;
+  if (target != "cpu" && tile * (4 * 2 * cols + 2 * (2 * tile + 8)) > sharedMemoryLimit(target, arch) - 1024)
+    tile = 32;
+  if (target != "cpu" && problem.getModifiers().size() > 1) // whose values take the registers that four fragments leave
+    tile = 32;
+  auto config = [&](int64_t size, int64_t warps) {
+    return ConfigAttr::get(b.getContext(), size, size, target == "cpu" ? 1 : warps, /*blocks=*/1).withBySequence(true);
+  };
+  SmallVector<ScoreOperand> arrays = backward.getLearnedArrays();
+  for (const ScoreOperand &array : arrays) {
+    std::string gradient = gradientOf(array), partial = partialGradientOf(array);
+    auto make = [&](StringRef suffix, ArrayRef<StringRef> tensors, int64_t blocks, ConfigAttr config) {
+      auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/false, [](StringRef) { return 0; });
+      KernelGrid grid;
+      grid.packed = true; // a block even of no sequences: entries have to be written
+      grid.heads = problem.getHeads();
+      grid.tiles = b.getI64IntegerAttr(blocks);
+      return arguments.makeKernel(b, backward.getLoc(), freeSymbol(module, backward.getSymName() + "_" + gradient + suffix),
+                                  generic, grid, config);
+    };
+    bool sinks = problem.isSinkArray(array);
+    bool whole = array.has(ScoreOperand::Query) && array.has(ScoreOperand::Key);
+    if (!sinks)
+      LearnedKernel(problem,
+                    make(whole ? "" : "_parts", {"q", "k", "v", "do", "statistics", whole ? gradient : partial}, workers,
+                         config(tile, tile / 16)),
+                    array)
+          .build();
+    if (!whole)
+      TotalsKernel(problem, make("", {"statistics", gradient, partial}, 1, config(16, 1)), array, tile).build();
+  }
+}

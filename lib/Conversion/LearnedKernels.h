@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ATTN_LIB_CONVERSION_LEARNEDKERNELS_H
+#define ATTN_LIB_CONVERSION_LEARNEDKERNELS_H
+
+#include "attn/Conversion/AttnToTile.h"
+
+namespace attn {
+
+/// The kernels behind those of a backward pass that compute gradients of arrays (`learned`), one or two for each.
+void writeLearned(BackwardOp backward, llvm::StringRef target, int64_t arch);
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_LEARNEDKERNELS_H

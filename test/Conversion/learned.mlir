@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Gradients of arrays: behind the other kernels, tiles of products with what a score changes with an entry, and sums of them.
+//
+// RUN: attn-opt %s -split-input-file -verify-diagnostics -convert-attn-to-tile="target=sm_90a" -canonicalize | FileCheck %s
+
+// One of rows and keys is written by the kernel that has the tiles.
+// CHECK-LABEL: tile.kernel @biased_prepare
+// CHECK-LABEL: tile.kernel @biased_dbias(
+// CHECK-SAME: %dbias: !tile.ptr<f32>
+// CHECK-SAME: target("sm_80") grid(packed heads 4 tiles 32)
+// CHECK: scf.for %cell
+// CHECK: tile.clear %acc
+// The heads share it.
+// CHECK: scf.for %h
+// CHECK: tile.probabilities %s, %stats at({{.*}}) weighted(%weighted
+// CHECK: tile.grad_scores %dp, %weighted, %stats
+// CHECK: tile.accumulate %acc, %dp
+// CHECK: tile.store_block %{{.*}} stride(%{{.*}}) rows(%{{.*}}) cols(%{{.*}}), %acc
+attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(64) dtype(bf16) score([#attn.bias<"bias", bqk>])
+attn.backward @biased of(@p) learned(["bias"])
+
+// -----
+
+// A table's sums go along tiles that are as far from the diagonal.
+// CHECK-LABEL: tile.kernel @grads_dtable_parts(
+// CHECK: scf.for %j
+// CHECK: scf.for %i
+// CHECK: tile.store_diagonals
+// CHECK-LABEL: tile.kernel @grads_dtable(
+// CHECK: tile.clear_entry
+// CHECK: scf.for %b
+// CHECK: tile.add_total
+// CHECK: tile.add_total
+// CHECK-LABEL: tile.kernel @grads_dsinks(
+// CHECK: tile.clear_entry
+// CHECK: tile.add_sink_total
+attn.problem @p mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16) score([#attn.relative_bias<"table", 128>]) sink("sinks")
+attn.backward @grads of(@p) learned(["table", "sinks"])
+
+// -----
+
+// Streaming has no gradients of arrays: tiles have them, whatever bounds say.
+// CHECK-LABEL: tile.kernel @short_prepare
+// CHECK-LABEL: tile.kernel @short_dt(
+attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(64) dtype(bf16) score([#attn.head_scale<"t">]) bounds(4, 8)
+attn.backward @short of(@p) learned(["t"])
+
+// -----
+
+attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 4) dims(64) dtype(bf16) score([#attn.head_scale<"t">]) bounds(4, 8)
+// expected-error @below {{expected no config of lanes or by_sequence with learned arrays, got: #tile.config}}
+attn.backward @short of(@p) learned(["t"]) config(#tile.config<q_tile = 2, kv_tile = 2, warps = 4, blocks = 1, lanes = 8>)
+
+// -----
+
+attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 4) dims(512) dtype(bf16) score([#attn.head_scale<"t">]) bounds(4, 8)
+// expected-error @below {{expected head dims up to 256 with learned arrays, got: dim 512}}
+attn.backward @wide of(@p) learned(["t"])

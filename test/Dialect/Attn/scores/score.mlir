@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `#attn.score`: what an expression makes of a score.
+//
+// RUN: attn-opt %s -split-input-file -verify-diagnostics | FileCheck %s
+// RUN: attn-opt %s -split-input-file -verify-diagnostics | attn-opt -split-input-file | FileCheck %s
+// RUN: attn-opt %s -split-input-file -verify-diagnostics -mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
+
+// Where integers meet real numbers they become some; numbers do at once.
+// CHECK: score([#attn.score<"s - 0.1 * max(q - k, (q - k) * -1)">])
+// GENERIC: score = [#attn.score<"s - 0.1 * max(q - k, (q - k) * -1)">]
+attn.problem @p0 mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s - 0.1*abs(q-k)">])
+// CHECK: score([#attn.score<"s * 2.0 + -3.0">])
+attn.problem @p1 mask(#attn.causal) layout(thd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"(s * 2) + (-3.0)">])
+// CHECK: score([#attn.score<"gate[h] * tanh(s / gate[h]) + pairs[b, h, q, k] - (log(1.0 + s * s) - rows[b, q])">])
+attn.problem @p2 mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
+  score([#attn.score<"gate[h] * tanh(s / gate[h]) + pairs[b,h,q,k] - (log(1.0 + s * s) - rows[b, q])">])
+// CHECK: score([#attn.score<"q / 16 == k / 16 && 1.5 <= s ? sqrt(abs(s)) : min(s, exp(s * -1.0 / 2.0))">, #attn.softcap<{{.*}}>, #attn.score<"h % 2">])
+attn.problem @p3 mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
+  score([#attn.score<"q / 16 == k / 16 && s >= 1.5 ? sqrt(abs(s)) : min(s, exp(-s / 2))">, #attn.softcap<3.0>, #attn.score<"h % 2">])
+// CHECK: score([#attn.score<"s * 1.25e-05 + 1.0e+20">])
+attn.problem @p4 mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s * 0.0000125 + 1.0e20">])
+
+// -----
+
+// C1: it parses, and is a number.
+// expected-error @below {{expected a score, got: a condition at `` (character 5)}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s < 1">])
+
+// -----
+
+// C1
+// expected-error @below {{expected integers on both sides of `==`, before this}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s == 1 ? s : 0.0">])
+
+// -----
+
+// C1
+// expected-error @below {{expected integers on both sides of `%`, before this}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s % 3">])
+
+// -----
+
+// C1
+// expected-error @below {{expected positions of `bias` as some of `b, h, q, k`, in this order}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s + bias[k, q]">])
+
+// -----
+
+// C1
+// expected-error @below {{expected entries of `bias` at one kind of position, before this}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"bias[q] * s + bias[k]">])
+
+// -----
+
+// C1
+// expected-error @below {{expected `s`, `q`, `k`, `b`, `h`, `len_q`, `len_k`, a function or an array with its position at `t`}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s + t">])
+
+// -----
+
+// C1
+// expected-error @below {{expected two numbers of `+`, before this}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s + (q < k)">])
+
+// -----
+
+// C1
+// expected-error @below {{expected a number up to 2^100}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s * 1.0e31">])
+
+// -----
+
+// C2: no integer leaves 32 bits.
+// expected-error @below {{expected integers within 32 bits in a score, got: from 0 to}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s + q * 16">])
+
+// -----
+
+// A predicate knows no real numbers.
+// expected-error @below {{expected an operator or the end at `.5`}}
+attn.problem @p mask(#attn.predicate<"q < 1.5">) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
+
+// -----
+
+// C13 of the problem.
+// expected-error @below {{expected a dense layout of what a bias has an axis of}}
+attn.problem @p mask(#attn.causal) layout(thd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s + bias[q]">])
