@@ -189,7 +189,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
                       : backward ? Signature::of(backward)
                                  : Signature::of(cast<SegmentsOp>(*found));
   bool mayFall = !target.isHost() && problem && !problem.getConfigAttr();
-  bool mayDropSums = backward && !backward.getConfigAttr() && fallback == 0;
+  bool mayDropSums = backward && !backward.getConfigAttr();
   if (backward) // its problem is described for it, and no program itself
     SymbolTable::setSymbolVisibility(backward.getProblemOp(), SymbolTable::Visibility::Private);
   for (Operation *other : programsOf(**module))

@@ -29,6 +29,7 @@ void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   if (options.target == "sm_90a") {
     kernel.addPass(tile::createPersist());
     kernel.addPass(tile::createAssignRoles());
+    kernel.addPass(tile::createRecallWords());
     kernel.addPass(tile::createWalkByWarpgroup());
     kernel.addPass(tile::createOverlapProducts());
   }

@@ -101,6 +101,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
   LogicalResult stream(BackwardOp backward, ConfigAttr config, std::optional<ShortLimit> limit = std::nullopt) {
     ProblemOp problem = backward.getProblemOp();
     int64_t group = problem.getHeads() / problem.getKvHeads(), dim = std::max(problem.getDimQk(), problem.getDimV());
+    if (dependsOnHead(problem.getMask()))
+      return backward.emitOpError("expected a config without lanes and by_sequence for a mask that differs between heads, got: ") << config;
     if (config.hasStrips() ? config.getPackHeads() != 1 : config.getPackHeads() % group)
       return backward.emitOpError("expected pack_heads = 1 with a config of lanes, and all ")
              << group << " query heads of a kv head packed with by_sequence, got: " << config;
@@ -245,6 +247,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     }
     if (config.getWarps() % 4 || config.getQTile() != 16 * config.getWarps())
       return problem.emitOpError("expected 4, 8 or 12 warps of 16 rows each for target `sm_90a`, got: ") << config;
+    if (config.getStages() < 2)
+      return problem.emitOpError("expected 2 stages at least, got: ") << config;
     // NOTE: of three blocks, registers at launch are rounded down too far for roles to share them out.
     if (config.getBlocks() > 2 || config.getWarps() * config.getBlocks() > 12 || config.getHoldQ())
       return problem.emitOpError(

@@ -15,7 +15,7 @@ Value BackwardBody::tiledRows() {
 Value BackwardBody::firstTiledRow() {
   if (!problem.getQLayout().isPacked())
     return mul(mul(wide(batch), wide(math.ceilDiv(arg("seqlen_q"), statisticsTile))), wide(statisticsTile));
-  return mul(wide(firstSlot(findFirstQuery(), batch, statisticsTile)), wide(statisticsTile));
+  return mul(wide(firstSlot(firstQuery, batch, statisticsTile)), wide(statisticsTile));
 }
 
 Value BackwardBody::sumPointer(Value tiledRows, Value firstRow, Index head, Index q) {

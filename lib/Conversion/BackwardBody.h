@@ -19,7 +19,7 @@ protected:
   mlir::Value tiledRows();
   /// From the numbers of one kind to those of the other.
   mlir::Value pitchOf(mlir::Value tiledRows) { return mul(tiledRows, wide(int64_t(problem.getHeads()))); }
-  /// The first row of the block's sequence.
+  /// The first row of the block's sequence, behind `firstQuery`.
   mlir::Value firstTiledRow();
   /// The tile's part of the sum of dQ.
   mlir::Value sumPointer(mlir::Value tiledRows, mlir::Value firstRow, Index head, Index q);

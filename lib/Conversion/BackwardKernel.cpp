@@ -97,8 +97,10 @@ private:
     if (results.sums) {
       auto tile = SharedType::get(b.getContext(), atRest, passing, dtype, SharedType::swizzled);
       dS = place("dS", RingType::get(b.getContext(), 2, tile));
-      part = frag("dQ", sumFragmentColumns(problem, config));
-      staging = place("staging", StagingType::get(b.getContext(), passing * sumColumns(problem.getDimQk()) * 4));
+      int64_t columns = sumFragmentColumns(problem, config);
+      part = place("dQ", FragType::get(b.getContext(), 16 * config.getWarps(), columns, config.getWarps()));
+      if (results.dv) // else wide tiles leave no room
+        staging = place("staging", StagingType::get(b.getContext(), passing * sumColumns(problem.getDimQk()) * 4));
     }
   }
 
@@ -110,9 +112,13 @@ private:
   //===------------------------------------------------------------------===//
 
   void compute() {
-    findArrays();
-    KeyWalk walk(problem.getMask(), scope);
-    allTests = walk.numbers();
+    // Of heads that share keys, each walks its own tiles where masks differ.
+    int64_t group = ofKeys ? int64_t(problem.getHeads() / problem.getKvHeads()) : 1;
+    bool alike = group == 1 || !dependsOnHead(problem.getMask());
+    if (ofKeys && group == 1 && dependsOnHead(problem.getMask()))
+      scope.head = h = kvHead;
+    if (alike)
+      findWalk();
     allRows = tiledRows(), firstRow = firstTiledRow();
     Index rest = ofKeys ? math.add(firstKey, slot.first) : math.add(firstQuery, slot.first);
     SmallVector<Value> copied;
@@ -135,26 +141,27 @@ private:
     if (problem.scaleOrDefault() < 0 && !boxes)
       NegateOp::create(b, loc, ofKeys ? K : Q);
 
-    Interval own = {slot.first, math.add(slot.first, slot.rows)};
-    SmallVector<KeyRun> runs = ofKeys ? walk.queryRuns(math, own, config.getQTile())
-                                      : walk.runs(math, own, config.getKvTile());
-    if (results.sums) // so would keys behind the last one
-      testAll(runs, math.lt(slot.rows, config.getKvTile()));
-    int64_t group = problem.getHeads() / problem.getKvHeads();
+    SmallVector<KeyRun> runs;
+    if (alike)
+      runs = findRuns();
     if (ofKeys && group > 1) {
       auto heads = scf::ForOp::create(b, loc, math.value(Index(0)), math.value(Index(group)), math.value(Index(1)));
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(heads.getBody());
       h = math.named(math.add(math.mul(kvHead, group), heads.getInductionVar()), "h");
       scope.head = h;
-      passBy(walk, runs);
+      if (!alike) {
+        findWalk();
+        runs = findRuns();
+      }
+      passBy(*walk, runs);
     } else {
       if (ofKeys)
         scope.head = h = kvHead;
-      passBy(walk, runs);
+      passBy(*walk, runs);
     }
 
-    if (results.sums)
+    if (staging)
       EndSumsOp::create(b, loc);
     for (Value acc : {dK, dQ})
       if (acc)
@@ -162,6 +169,21 @@ private:
     for (const Output &output : outputs())
       StoreOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], output.acc, math.value(slot.rows),
                       math.value(slot.written), output.dim);
+  }
+
+  /// What the mask says of the head at hand.
+  void findWalk() {
+    findArrays();
+    walk.emplace(problem.getMask(), scope);
+    allTests = walk->numbers();
+  }
+  SmallVector<KeyRun> findRuns() {
+    Interval own = {slot.first, math.add(slot.first, slot.rows)};
+    SmallVector<KeyRun> runs =
+        ofKeys ? walk->queryRuns(math, own, config.getQTile()) : walk->runs(math, own, config.getKvTile());
+    if (results.sums) // keys behind the last one would join dQ
+      testAll(runs, math.lt(slot.rows, config.getKvTile()));
+    return runs;
   }
 
   /// No tile of the runs is full if the condition holds.
@@ -236,12 +258,20 @@ private:
       wait(grads);
       GradScoresOp::create(b, loc, dp, weights, stats, /*turned=*/ofKeys);
       Value rounded = round(ds, dp);
-      if (results.sums) { // first, so that adding it up runs beside the product with Q
-        auto tile = ShareOp::create(b, loc, dS, ds);
-        sum = MmaTnOp::create(b, loc, part, tile.getTile(), K).getToken();
+      auto accumulate = [&] {
+        return MmaPvOp::create(b, loc, ofKeys ? dK : dQ, rounded, ofKeys ? Q : K, /*guarded=*/false, Value())
+            .getToken();
+      };
+      Value tile = results.sums ? ShareOp::create(b, loc, dS, ds).getTile() : Value();
+      // First, so that adding it up runs beside the product with Q. Not of wide tiles, which have no registers for
+      // both, and one slot for Q: it is filled again while dQ is made.
+      if (tile && staging)
+        sum = MmaTnOp::create(b, loc, part, tile, K).getToken();
+      products[1] = accumulate();
+      if (tile && !staging) {
+        wait(std::exchange(products[1], Value()));
+        sum = MmaTnOp::create(b, loc, part, tile, K).getToken();
       }
-      products[1] =
-          MmaPvOp::create(b, loc, ofKeys ? dK : dQ, rounded, ofKeys ? Q : K, /*guarded=*/false, Value()).getToken();
     }
     if (products[0])
       wait(products[0]);
@@ -266,8 +296,8 @@ private:
     if (!writeModified(op, OpBuilder(loop), ofKeys, /*packs=*/false, needsGrads()))
       return s;
     OpBuilder top = OpBuilder::atBlockBegin(&op->getParentOfType<KernelOp>().getBody().front());
-    if (!weighted)
-      weighted = PlaceOp::create(top, loc, s.getType(), "weighted");
+    if (!weighted) // there are no registers for more where products hold their operands
+      weighted = PlaceOp::create(top, loc, (ds ? ds : s).getType(), "weighted");
     op.getWeightedMutable().assign(weighted);
     return weighted;
   }
@@ -322,6 +352,7 @@ private:
   Value allRows, firstRow;   ///< of the statistics
   Value Q, K, V, dO, stats, s, dp, p, ds, weighted, dQ, dK, dV;
   Value dS, part, staging;   ///< where dQ is added up
+  std::optional<KeyWalk> walk;
   SmallVector<int64_t> allTests;
 };
 
@@ -375,8 +406,8 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
   if (configs.together) {
     gradients("", {.dk = true, .dv = true, .sums = configs.sums}, configs.keys);
   } else {
-    gradients("_dv", {.dv = true}, configs.keys);
-    gradients("", {.dk = true}, configs.keys);
+    gradients("_dv", {.dv = true}, configs.values);
+    gradients("", {.dk = true, .sums = configs.sums}, configs.keys);
   }
   if (configs.sums) {
     auto config = ConfigAttr::get(b.getContext(), dqRows, 16, dqRows / 16, /*blocks=*/4);

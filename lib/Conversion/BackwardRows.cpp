@@ -47,6 +47,7 @@ public:
     Slot slot = querySlot(config.getQTile(), Order::Alike);
     h = math.named(slot.head, "h");
     auto store = [&] {
+      firstQuery = findFirstQuery();
       Value rows = tiledRows(), dst = rowPointer("dq", slot.row, batch, h);
       LoadSumOp::create(b, loc, acc, sumPointer(rows, firstTiledRow(), h, slot.first), columns);
       ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));

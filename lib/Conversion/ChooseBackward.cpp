@@ -4,10 +4,21 @@
 // them out), for accumulators as wide as a head dim and for two tiles of scores.
 //
 #include "attn/Conversion/AttnToTile.h"
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace attn;
 using tile::ConfigAttr;
+
+// dK and sums of dQ, of wide heads: all of shared memory is K and V, a tile of dS twice, and Q and dO, twice if there is
+// room. Fewer keys would add to the sums more often, which at 64 takes as long as the products.
+static ConfigAttr wideKeys(ProblemOp problem) {
+  int64_t columns = llvm::alignTo(problem.getDimQk(), 64) + llvm::alignTo(problem.getDimV(), 64);
+  auto bytes = [&](int64_t stages) { return 2 * (columns * (128 + 64 * stages) + 2 * 128 * 64); };
+  return ConfigAttr::get(problem.getContext(), /*q_tile=*/64, /*kv_tile=*/128, /*warps=*/8, /*blocks=*/1)
+      .withOneBody(true)
+      .withStages(bytes(2) <= sharedMemoryLimit("sm_90a", 90) - 2048 ? 2 : 1, /*qStages=*/1);
+}
 
 BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch,
                                             int64_t fallback) {
@@ -20,14 +31,15 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   BackwardConfigs configs;
   configs.together = target == "cpu" || dim <= 128;
   configs.prepare = ConfigAttr::get(context, /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
-  // Some masks' tests and modifiers need registers that sums have; their kernels say so.
-  bool plain = problem.getModifiers().empty();
-  configs.sums = target == "sm_90a" && !backward.getDeterministic() && fallback == 0 && dim <= 128;
+  // A warpgroup's part of dQ has 64 columns, or all there are.
+  configs.sums = target == "sm_90a" && !backward.getDeterministic() && fallback < (dim <= 64 ? 2 : 1) &&
+                 (dim <= 128 || sumColumns(problem.getDimQk()) != 192);
   if (target == "cpu") {
     configs.keys = configs.queries = config(64, 64, 1);
   } else if (target == "sm_90a") {
     // One body: with two, ptxas runs out of registers at 128, and that of a full tile is as fast with a branch.
-    configs.keys = configs.sums  ? config(dim <= 64 && plain ? 128 : 64, 128, 8).withOneBody(true)
+    configs.keys = configs.sums && dim > 128 ? wideKeys(problem)
+                   : configs.sums ? config(dim <= 64 && fallback == 0 ? 128 : 64, 128, 8).withOneBody(true)
                    : dim <= 64  ? config(64, 128, 8)
                    : dim <= 128 ? config(32, 128, 8)
                                 : config(64, 64, 4);
@@ -43,5 +55,7 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   }
   if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(backward.getConfigAttr()))
     configs.keys = given;
+  // Twice the keys need half as much of Q and dO, and dV is all that is added up.
+  configs.values = target == "sm_90a" && dim > 128 && !backward.getConfigAttr() ? config(64, 128, 8) : configs.keys;
   return configs;
 }

@@ -138,7 +138,7 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
   std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), group = problem.getHeads() / problem.getKvHeads();
   bool isShort = queries && *queries * group <= 64 && *keys <= 64;
-  if (!isShort && dim <= 256)
+  if (dim <= 256 && (!isShort || dependsOnHead(problem.getMask()))) // strips have one mask for a kv head's rows
     return {};
   if (isShort && dim <= 256 && fillsTiles(problem, 2)) { // a warp for sixteen rows, and for so many keys that it has their sums
     int64_t own = dim <= 128 ? 32 : 16, rows = *queries * group;

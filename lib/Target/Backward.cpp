@@ -33,8 +33,8 @@ void Printer::print(MmaTnOp op) {
 }
 
 void Printer::print(AddSumOp op) {
-  line() << "attn::add_sum(" << expr(op.getSum()) << ", " << names.of(op.getAcc()) << ", "
-         << names.of(op.getStaging()) << ");\n";
+  line() << "attn::add_sum(" << expr(op.getSum()) << ", " << names.of(op.getAcc());
+  os << (op.getStaging() ? ", " + names.of(op.getStaging()).str() : "") << ");\n";
 }
 
 void Printer::print(LoadSumOp op) {

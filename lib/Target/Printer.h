@@ -83,6 +83,7 @@ private:
   void print(tile::RolesOp op);
   void print(tile::PersistOp op);
   void print(tile::SendOp op);
+  void print(tile::RecallOp op);
   void print(tile::FillOp op);
   void print(tile::TakeOp op);
   void print(tile::FetchOp op);
@@ -105,7 +106,7 @@ private:
   void print(tile::ListSlotsOp op);
   void printCall(llvm::StringRef verb, mlir::ValueRange operands, llvm::StringRef end);
   void printNumbers(mlir::Block &body, llvm::ArrayRef<const char *> arguments, llvm::StringRef open,
-                    llvm::StringRef close);
+                    llvm::StringRef close, llvm::StringRef end = ");\n");
   void print(mlir::scf::ForOp op);
   void print(mlir::scf::IfOp op);
   /// A region over a pair (a mask's test), a score or a head (a sink's) as a C++ lambda; `end` starts with its `}`.

@@ -47,8 +47,9 @@ void Printer::print(PersistOp op) {
     return;
   }
   std::string feed = names.of(op.getFeed()).str();
-  line() << "for (attn::Message<" << body.getNumArguments() << "> message; attn::receive(" << feed
-         << ", message);) {\n";
+  bool forgets = !body.empty() && isa<ForgetOp>(body.back());
+  line() << "for (attn::Message<" << body.getNumArguments() << "> message; attn::receive" << (forgets ? "<true>" : "")
+         << "(" << feed << ", message);) {\n";
   indent += 2;
   for (BlockArgument word : body.getArguments()) {
     names.define(word, PersistOp::nameOf(word));
@@ -66,6 +67,13 @@ void Printer::print(SendOp op) {
   for (Value word : op.getWords())
     os << ", " << expr(word);
   os << ");\n";
+}
+
+void Printer::print(RecallOp op) {
+  auto named = dyn_cast<NameLoc>(op.getLoc());
+  std::string text = "attn::recall(" + names.of(op.getFeed()).str() + ", " + std::to_string(op.getWord()) + ")";
+  names.define(op.getResult(), named ? named.getName().getValue() : "word");
+  line() << "const int " << names.of(op.getResult()) << " = " << text << ";\n";
 }
 
 void Printer::print(FillOp op) {

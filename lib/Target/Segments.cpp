@@ -14,8 +14,9 @@ void Printer::printCall(StringRef verb, ValueRange operands, StringRef end) {
   os << end;
 }
 
-/// A region on integers as the last argument of a call: a lambda that returns `type` of what it yields.
-void Printer::printNumbers(Block &body, ArrayRef<const char *> arguments, StringRef open, StringRef close) {
+/// A region on integers as the last argument of a call (or another, by what its `end` is): a lambda that returns `type` of what it yields.
+void Printer::printNumbers(Block &body, ArrayRef<const char *> arguments, StringRef open, StringRef close,
+                           StringRef end) {
   size_t mark = names.mark();
   os << ", [=](";
   for (auto [arg, name] : llvm::zip_equal(body.getArguments(), arguments)) {
@@ -31,7 +32,7 @@ void Printer::printNumbers(Block &body, ArrayRef<const char *> arguments, String
   llvm::interleaveComma(body.getTerminator()->getOperands(), os, [&](Value value) { os << expr(value); });
   os << close << ";\n";
   indent -= 2;
-  line() << "});\n";
+  line() << "}" << end;
   names.close(mark);
 }
 

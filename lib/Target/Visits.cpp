@@ -26,11 +26,8 @@ void Printer::print(SelectTilesOp op) {
   names.define(op.getFull(), "full");
   names.define(op.getPartial(), "partial");
   line() << "const auto [" << names.of(op.getFull()) << ", " << names.of(op.getPartial()) << "] = " << call;
-  printNumbers(op.getBody().front(), {"tile"}, "attn::TileTruth{", "}");
+  printNumbers(op.getBody().front(), {"tile"}, "attn::TileTruth{", "}", "");
+  printNumbers(op.getGroups().front(), {"group"}, "", "");
 }
 
-void Printer::print(MarkBlocksOp op) {
-  line() << "attn::mark_blocks(";
-  llvm::interleaveComma(op.getOperands(), os, [&](Value value) { os << expr(value); });
-  os << ");\n";
-}
+void Printer::print(MarkBlocksOp op) { printCall("mark_blocks", op.getOperands(), ");\n"); }

@@ -55,6 +55,29 @@ attn.backward @grads of(@p) dlse
 // HOPPER: tile.load_sum %dQ, %sum columns 64
 // HOPPER: tile.store %dq_rows
 
+// Heads that share keys but no mask: each walks its own tiles. A mask's arrays are of that head, too.
+// RUN: sed 's/attn.causal/attn.heads<#attn.causal, #attn.band<left = 7>>/' %s | attn-opt --convert-attn-to-tile=target=cpu | FileCheck %s --check-prefix=HEADS
+// HEADS: tile.kernel @grads(
+// HEADS: scf.for %[[I:.*]] =
+// HEADS: %h = arith.addi %{{.*}}, %[[I]]
+// HEADS: %[[FIRST:.*]] = arith.cmpi slt, %h, %{{.*}}
+// HEADS: arith.select %[[FIRST]]
+// HEADS: tile.kv_loop
+// HEADS: tile.kernel @grads_dq(
+
+// Of wide heads, dV has a kernel of its own, and the one of dK adds up dQ, when dK is done.
+// RUN: sed 's/dims(64)/dims(256)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=WIDE
+// WIDE: tile.kernel @grads_dv({{.*}}kv_tile = 128
+// WIDE-NOT: tile.share %
+// WIDE: tile.kernel @grads({{.*}}kv_tile = 128{{.*}}stages = 1
+// WIDE: tile.share %dS, %ds
+// WIDE-NEXT: %[[DK:.*]] = tile.mma_pv %dK, %ds, %Q
+// WIDE-NEXT: tile.wait %[[DK]]
+// WIDE-NEXT: %[[DQ:.*]] = tile.mma_tn %dQ, %dS_tile, %K
+// WIDE-NEXT: tile.wait %[[DQ]]
+// WIDE: tile.add_sum %tile_sum, %dQ : !tile.frag<128x128, 8>
+// WIDE: tile.load_sum %dQ, %sum columns 128
+
 // If asked for, and on all other targets, query tiles are at rest for dQ and sums have a fixed order.
 // RUN: sed 's/dlse/deterministic dlse/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ORDERED
 // ORDERED-NOT: tile.add_sum

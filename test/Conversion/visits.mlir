@@ -14,6 +14,7 @@
 // What they compute.
 // RUN: attn-run %t/document.mlir --target=cpu --check --batch=2 --seqlen-q=700 --seqlen-kv=900 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/packed.mlir --target=cpu --check --lengths-q=1,0,700 --lengths-kv=200,30,500 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/long.mlir --target=cpu --check --lengths-q=100,0,3000,7 --lengths-kv=900,30,5000,2500 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/heads.mlir --target=cpu --check --batch=1 --seqlen-q=300 --seqlen-kv=300 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/rows.mlir --target=cpu --check --batch=2 --seqlen-q=130 --seqlen-kv=0 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/rows.mlir --target=cpu --check --batch=1 --seqlen-q=500 --seqlen-kv=700 | FileCheck %s --check-prefix=SAME
@@ -29,6 +30,15 @@
 // CHECK: tile.set %key_ranges[%{{.*}}], %largest
 // CHECK: tile.set %key_ranges[%{{.*}}], %whole
 
+// Of 32 tiles together, the least and the largest of these.
+// CHECK-LABEL: tile.kernel @p_groups
+// CHECK-SAME: %key_ranges: !tile.ptr<i32>
+// CHECK: %least, %{{.*}}, %{{.*}} = tile.entry_range
+// CHECK: tile.set %key_ranges[%{{.*}}], %least
+// CHECK: %{{.*}}, %[[LARGEST:.*]], %{{.*}} = tile.entry_range
+// CHECK: tile.set %key_ranges[%{{.*}}], %[[LARGEST]]
+// CHECK-NOT: tile.set
+
 // Those of a query tile are looked at where they are needed. The walk goes up to the diagonal only, and of each
 // tile on it the region says whether documents meet.
 // CHECK-LABEL: tile.kernel @p_visits
@@ -37,6 +47,9 @@
 // CHECK: %full, %partial = tile.select_tiles %visited_tiles[%{{.*}}] capacity(%capacity) has(%c0_i32, %c0_i32) from %c0_i32 to %end {
 // CHECK: tile.load %key_ranges
 // CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1
+// CHECK: } groups(%first_listed) {
+// CHECK: tile.load %key_ranges
+// CHECK: tile.yield %{{.*}} : i1
 // CHECK: tile.set %visit_counts[%{{.*}}], %full
 // CHECK: tile.set %visit_counts[%{{.*}}], %partial
 
@@ -74,11 +87,18 @@ attn.problem @p mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads
 // CHECK: tile.find_sequence %slot in %cu_seqlens_kv, %cu_seqlens_kv, %batch, %total_kv tile 128
 // CHECK: scf.if
 // CHECK: tile.entry_range
+// A slot that has no keys says so, lest its group be taken for what memory held.
+// CHECK: } else {
+// CHECK-COUNT-2: tile.set %key_ranges[%{{.*}}], %c2147483647_i32
 // CHECK-LABEL: tile.kernel @p_visits
 // CHECK: tile.find_sequence %slot in %cu_seqlens_q, %padded_offsets_q, %batch, %total_q tile 192
 // CHECK-LABEL: tile.kernel @p(
 // CHECK-SAME: target("sm_90a")
 attn.problem @p mask(#attn.tree<"node", "first", "end">) layout(thd padded) heads(2) dims(64) dtype(bf16)
+
+//--- long.mlir
+// Sequences of more than one group of tiles, and groups of more than one sequence.
+attn.problem @p mask(#attn.and<#attn.document, #attn.or<#attn.causal, #attn.not<#attn.column_interval<end = "end">>>>) layout(thd padded) heads(1) dims(16) dtype(bf16)
 
 //--- heads.mlir
 // Where heads differ, each has lists of its own.

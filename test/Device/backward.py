@@ -135,3 +135,29 @@ class Packed:
             if (x[self.padding] != 0).any():
                 return math.inf
         return worst
+
+
+class Documents:
+    """Packed sequences without padding, both passes; causal."""
+
+    @staticmethod
+    def texts(d, heads, options=""):
+        """Of the forward and of the backward pass."""
+        problem = f"attn.problem @p mask(#attn.causal) layout(thd) heads({heads}, {heads}) dims({d}, {d}) dtype(bf16)\n"
+        return problem, problem + f"attn.backward @grads of(@p) {options}"
+
+    def __init__(self, library, lengths, d, heads, options=""):
+        self.lengths, self.d, tokens = lengths, d, sum(lengths)
+        self.forward, self.backward = (library.compile(text) for text in self.texts(d, heads, options))
+        self.q, self.k, self.v, self.do = (randn(tokens, heads, d) for _ in range(4))
+        self.o, self.lse = poisoned(self.q), torch.full((heads, tokens), math.nan, device="cuda")
+        self.dq, self.dk, self.dv = poisoned(self.q), poisoned(self.k), poisoned(self.v)
+        self.cu = torch.tensor([0, *lengths]).cumsum(0).int().cuda()
+        tensors = dict(q=self.q, k=self.k, v=self.v, o=self.o, lse=self.lse, cu_seqlens_q=self.cu, cu_seqlens_kv=self.cu)
+        self.of_forward = self.forward.bind(**tensors)
+        self.of_backward = self.backward.bind(**tensors, do=self.do, dq=self.dq, dk=self.dk, dv=self.dv)
+
+    def run(self, stream=0):
+        stream = stream or torch.cuda.current_stream().cuda_stream
+        self.forward.launch(self.of_forward, stream)
+        self.backward.launch(self.of_backward, stream)

@@ -24,11 +24,22 @@ args, library = bench.begin()
 MASKS = {"full": ("#attn.full", lambda n: n * n), "causal": ("#attn.causal", lambda n: n * (n + 1) / 2),
          "causal window1024": ("#attn.band<left = 1023, right = 0>", lambda n: sum(min(i + 1, 1024) for i in range(n)))}
 CASES = [(d, s, mask, "") for d in (64, 128, 256) for s in (1024, 4096, 16384) for mask in ("full", "causal")]
+UNEVEN = [4096, 3072, 2560, 2048, 1536, 1024, 896, 512, 384, 256]
 CASES += [(128, 16384, "causal window1024", ""), (128, 16384, "causal", "#attn.softcap<30.0>"), (128, 16384, "causal", "#attn.alibi")]
 
 
 def name_of(d, s, mask, score):
     return f"d{d} b{16384 // s} h{2048 // d} s{s} {mask}" + (" " + score.split("<")[0].split(".")[1] if score else "")
+
+
+def random_documents(count, tokens=32768):
+    cuts = torch.randperm(tokens - 1, generator=torch.Generator().manual_seed(count))[: count - 1].sort().values + 1
+    return torch.cat([torch.tensor([0]), cuts, torch.tensor([tokens])]).diff().tolist()
+
+
+# Packed, causal: head dim, name and lengths.
+DOCUMENTS = [(d, "docs uneven10", UNEVEN) for d in (64, 128, 256)]
+DOCUMENTS += [(128, f"T32768 docs{n}", random_documents(n)) for n in (8, 32, 128)]
 
 
 def make(d, s, mask, score, options):
@@ -62,6 +73,35 @@ def peers(x, mask, score):
     return found
 
 
+def peers_of_documents(x):
+    """Of packed sequences torch has FlashAttention-2."""
+    stream = torch.cuda.current_stream().cuda_stream
+    found = {"attnc": lambda: x[""].backward.launch(x[""].of_backward, stream),
+             "attnc deterministic": lambda: x["deterministic"].backward.launch(x["deterministic"].of_backward, stream)}
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+        q, k, v = (t.detach().requires_grad_() for t in (x[""].q, x[""].k, x[""].v))
+        most = int(x[""].cu.diff().max())
+        o = varlen_attn(q, k, v, x[""].cu, x[""].cu, most, most, window_size=(-1, 0))
+        found["varlen"] = lambda: torch.autograd.grad(o, (q, k, v), x[""].do, retain_graph=True)
+    except Exception as error:  # a peer that is not there is said to be so
+        emit(peer="varlen", error=bench.short(error))
+    return found
+
+
+def time_turns(name, flops, launches, count):
+    """The peers of a case take turns; the first round warms up."""
+    times = {peer: [] for peer in launches}
+    for turn in range(4 if args.quick else 10):
+        for peer, launch in launches.items():
+            ms = sample(launch, count)
+            if turn:
+                times[peer].append(ms)
+    for peer, all_ms in times.items():
+        ms = statistics.median(all_ms)
+        emit(peer=peer, case=name, bwd_ms=round(ms, 4), bwd_tf=round(flops / ms / 1e9, 1))
+
+
 emit(commit=args.commit, gpu=torch.cuda.get_device_name(), torch=torch.__version__, cuda=torch.version.cuda,
      cudnn=torch.backends.cudnn.version())
 wanted = [case for case in CASES if args.filter in name_of(*case)]
@@ -73,21 +113,29 @@ with ThreadPoolExecutor(12) as pool:  # all kernels are in the cache before anyt
             f"score([{score}])" if score else "") + "\n"
         for more in ("", "attn.backward @grads of(@p) ", "attn.backward @grads of(@p) deterministic"):
             library.compile(text + more)
+
+    def compile_documents(d):
+        for options in ("", "deterministic"):
+            for text in backward.Documents.texts(d, 2048 // d, options):
+                library.compile(text)
+    packed = [case for case in DOCUMENTS if args.filter in f"d{case[0]} h{2048 // case[0]} {case[1]} causal"]
     list(pool.map(compile_case, wanted))
+    list(pool.map(compile_documents, {d for d, _, _ in packed}))
 for d, s, mask, score in wanted:
     flops = 2.5 * 4 * MASKS[mask][1](s) * (16384 // s) * (2048 // d) * d
     x = {options: make(d, s, mask, score, options) for options in ("deterministic", "")}
     for one in x.values():
         one.run()
     launches = peers(x, mask, score)
-    times = {peer: [] for peer in launches}
-    for turn in range(4 if args.quick else 10):  # the first warms up
-        for peer, launch in launches.items():
-            ms = sample(launch, 2 if s == 16384 else 4)
-            if turn:
-                times[peer].append(ms)
-    for peer, all_ms in times.items():
-        ms = statistics.median(all_ms)
-        emit(peer=peer, case=name_of(d, s, mask, score), bwd_ms=round(ms, 4), bwd_tf=round(flops / ms / 1e9, 1))
+    time_turns(name_of(d, s, mask, score), flops, launches, 2 if s == 16384 else 4)
+    del x, launches
+    torch.cuda.empty_cache()
+for d, name, lengths in packed:
+    flops = 2.5 * 4 * sum(n * (n + 1) / 2 for n in lengths) * 2048
+    x = {options: backward.Documents(library, lengths, d, 2048 // d, options) for options in ("deterministic", "")}
+    for one in x.values():
+        one.run()
+    launches = peers_of_documents(x)
+    time_turns(f"d{d} h{2048 // d} {name} causal", flops, launches, 4)
     del x, launches
     torch.cuda.empty_cache()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Masks and score modifiers beside FlexAttention (torch.compile, with its block masks) in one run.
 
-  bench_masks.py BUILD [--out FILE.jsonl] [--commit HASH] [--target T] [--filter TEXT] [--quick] [--no-flex]
+  bench_masks.py BUILD [--out FILE.jsonl] [--commit HASH] [--target T] [--filter TEXT,...] [--quick] [--no-flex]
 
 One JSON line a case and peer; TFLOP/s on visible pairs, which are counted from the definition. A launch of ours has the
 kernels that look at run-time arrays in it; what FlexAttention needs ahead of one (`block_mask_ms`) stands apart, and so
@@ -41,10 +41,11 @@ def documents(tokens, count, seed):
     return np.repeat(np.arange(1, count + 1), np.diff(cuts))
 
 
-def draft_tree(nodes, prompt):
-    """`nodes` drafts behind a prompt that all see: first[k] <= node[q] < end[k], numbered as a walk visits them."""
+def draft_tree(nodes, prompt, back=64):
+    """`nodes` drafts behind a prompt that all see: first[k] <= node[q] < end[k], numbered as a walk visits them.
+    A draft's parent is one of so many before it."""
     after = np.arange(1, nodes)
-    parents = [-1] + rng.integers(np.maximum(0, after - 64), after).tolist()
+    parents = [-1] + rng.integers(np.maximum(0, after - back), after).tolist()
     children = [[] for _ in range(nodes)]
     for i in range(1, nodes):
         children[parents[i]].append(i)
@@ -61,13 +62,23 @@ def draft_tree(nodes, prompt):
     return first, np.concatenate([np.zeros(prompt), first]), np.concatenate([np.full(prompt, 2**31 - 1), end])
 
 
+def block_lists(rows, columns):
+    """A tenth of the blocks, and the lists that say so."""
+    bits = rng.random((rows, columns)) < 0.1
+    return bits, np.concatenate([[0], bits.sum(1).cumsum()]), bits.nonzero()[1]
+
+
+def wanted(name):
+    return any(part in name for part in args.filter.split(","))
+
+
 # name -> mask of ours, arrays, mask of FlexAttention, queries, keys, score modifiers of both
 cases = []
 
 
-def case(name, mask, mod, arrays=None, queries=S, keys=None, score="", score_mod=None):
-    if args.filter in name:
-        cases.append(dict(name=name, mask=mask, mod=mod, arrays=arrays or {}, queries=queries, keys=keys or queries,
+def case(name, mask, mod, arrays=None, queries=S, keys=None, score="", score_mod=None, lists=None):
+    if wanted(name):
+        cases.append(dict(name=name, mask=mask, mod=mod, arrays=arrays or {}, lists=lists or {}, queries=queries, keys=keys or queries,
                           score=score, score_mod=score_mod))
 
 
@@ -96,6 +107,11 @@ node, first, end = draft_tree(4096, S - 4096)
 tn, tf, tl = cuda(node), cuda(first), cuda(end)
 case("tree of 4096 drafts", "#attn.tree<\"node\", \"first\", \"end\">",
      lambda b, h, q, k: (tf[k] <= tn[q]) & (tn[q] < tl[k]), {"node": node, "first": first, "end": end}, 4096, S)
+for size in (128, 64):
+    bits, offsets, columns = block_lists(S // size, S // size)
+    tb = torch.as_tensor(bits, device="cuda")
+    case(f"block map of {size}, 10 %", f"#attn.block_map<\"offsets\", \"columns\", q = {size}, kv = {size}>",
+         lambda b, h, q, k, t=tb, n=size: t[q // n, k // n], lists={"offsets": offsets, "columns": columns})
 case("causal, softcap", "#attn.causal", causal, score="#attn.softcap<30.0>",
      score_mod=lambda s, b, h, q, k: 30.0 * torch.tanh(s / 30.0))
 case("causal, ALiBi", "#attn.causal", causal, score="#attn.alibi",
@@ -130,6 +146,8 @@ def tensors_of(c, heads=H, dim=D):
                    lse=torch.empty(1, heads, c["queries"], device="cuda"))
     for name, array in c["arrays"].items():
         tensors[name] = cuda(np.asarray(array)[None])
+    for name, array in c["lists"].items():  # of all sequences
+        tensors[name] = cuda(np.asarray(array))
     return tensors
 
 
@@ -179,11 +197,16 @@ def run_case(c, compiled):
 def metadata():
     """What the kernels ahead of attention take at 2^20 tokens of one head."""
     n = 1 << 20
-    sorted_ids, (node, first, end) = documents(n, 1024, 1), draft_tree(n, 0)
-    arrays = {"documents": ("#attn.and<#attn.document, #attn.causal>", {"segment_ids_q": sorted_ids, "segment_ids_kv": sorted_ids}),
-              "tree": ("#attn.and<#attn.tree<\"node\", \"first\", \"end\">, #attn.causal>", {"node": node, "first": first, "end": end})}
-    for name, (mask, given) in arrays.items():
-        c = dict(mask=mask, score="", arrays=given, queries=n, keys=n)
+    def tree(back):
+        node, first, end = draft_tree(n, 0, back)
+        return "#attn.and<#attn.tree<\"node\", \"first\", \"end\">, #attn.causal>", {"node": node, "first": first, "end": end}, {}
+    ids, (_, offsets, columns) = documents(n, 1024, 1), block_lists(n // 128, n // 128)
+    given = {"documents": ("#attn.and<#attn.document, #attn.causal>", {"segment_ids_q": ids, "segment_ids_kv": ids}, {}),
+             "tree": tree(n), "tree, deep": tree(64),
+             "block map of 128, 10 %": ("#attn.and<#attn.block_map<\"offsets\", \"columns\", q = 128, kv = 128>, #attn.causal>",
+                                        {}, {"offsets": offsets, "columns": columns})}
+    for name, (mask, arrays, lists) in given.items():
+        c = dict(mask=mask, score="", arrays=arrays, lists=lists, queries=n, keys=n)
         kernel = library.compile(text(c, 1, 64), args.target)
         tensors = tensors_of(c, 1, 64)
         bound, stream = kernel.bind(**tensors), torch.cuda.current_stream().cuda_stream
@@ -212,7 +235,7 @@ for c, compiled in zip(cases, kernels):
     except Exception as e:
         emit(peer="any", case=c["name"], error=short(e))
 try:
-    if not args.filter:
+    if wanted("metadata"):
         metadata()
 except Exception as e:
     emit(peer="attnc", case="metadata", error=short(e))

@@ -22,11 +22,13 @@ bool hasSizeClasses(ProblemOp problem);
 /// What short sequences are streamed with.
 tile::ConfigAttr chooseStreamed(ProblemOp problem);
 
-/// The same for a backward pass. `fallback` 1: what to try where a kernel does not fit its registers.
+/// The same for a backward pass. `fallback` 1 and more: what to try where a kernel does not fit its registers,
+/// narrower query tiles where these are wide, then no sums.
 struct BackwardConfigs {
   tile::ConfigAttr prepare, keys, queries; ///< of `tile.prepare`, and with key or query tiles at rest
+  tile::ConfigAttr values;                 ///< of dV, where it has a kernel of its own
   bool together;                           ///< are dK and dV added up by one kernel?
-  bool sums;                               ///< and dQ with them, in global memory?
+  bool sums;                               ///< is dQ added up in global memory, by the kernel of dK?
 };
 BackwardConfigs chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback);
 

@@ -124,6 +124,22 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, Frag<R, N, W> &weighted, const 
         weighted.v[m][n][i] = s.v[m][n][i] == 0 ? 0 : s.v[m][n][i] * changed.slope; // which need not be a number there
       });
 }
+// The same with `weighted` as products hold it: there are no registers for more.
+template <bool Turned, class T, int R, int N, int W, int K, class First, class F>
+ATTN_INLINE void probabilities(Frag<R, N, W> &s, Held<T, R, N, W> &weighted, const Statistics<K> &stats, float scale, First row0, int column0, F f) {
+  float slope = 0;
+  with_statistics<Turned>(
+      s, [&](int i) { return stats.lse(i); },
+      [&](int m, int n, int i, float lse) {
+        const float score = s.v[m][n][i];
+        const int base = column0 + s.col(0);
+        const Changed changed = apply(f, score, row0, s.row(2 * m + i / 2), base + n * 8 + i % 2, base, float(n * 8 + i % 2));
+        const float p = exp2(score == -infinity() ? score : fmaf(changed.score, scale, -lse)), now = p == 0 ? 0 : p * changed.slope;
+        s.v[m][n][i] = p;
+        if (i % 2) weighted.v[m][n / 2][n % 2 * 2 + i / 2] = pack<T>(slope, now);
+        slope = now;
+      });
+}
 template <bool Turned, int R, int N, int W, int K, class First, class F>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, const Statistics<K> &stats, float scale, First row0, int column0, F f) {
   Frag<R, N, W> unused;

@@ -14,7 +14,7 @@ ATTN_INLINE void mark_blocks(int *bits, int rows, int words, const int *offsets,
     __threadfence_block();
     __syncwarp();
     const int *const list = offsets + row + row / rows;
-    const int begin = max(list[0], 0), end = min(list[1], entries);
+    const int begin = min(max(list[0], 0), entries), end = min(list[1], entries);
     for (int i = begin + lane_index(); i < end; i += 32) {
       const unsigned column = columns[i];
       if (column / 32 < (unsigned)words) atomicOr(own + column / 32, 1u << column % 32);

@@ -37,8 +37,13 @@ template <int N, class... Word> ATTN_INLINE void send(Feed<N> &feed, Word... wor
   feed.step();
 }
 template <int N> ATTN_INLINE void send_end(Feed<N> &feed) { send(feed, -1); }
-// Consumer: the next message, or none any more.
-template <int N> ATTN_INLINE bool receive(Feed<N> &feed, Message<N> &message) {
+template <int N> ATTN_INLINE void forget(Feed<N> &feed) {
+  __syncwarp();
+  if (lane_index() == 0) barrier_arrive(feed.empty());
+  feed.step();
+}
+// Consumer: the next message, or none any more. One that is Held stays where it is until forget().
+template <bool Held = false, int N> ATTN_INLINE bool receive(Feed<N> &feed, Message<N> &message) {
   barrier_wait(feed.full(), feed.parity);
 #pragma unroll
   for (int i = 0; i < N; i += 4) {
@@ -48,10 +53,13 @@ template <int N> ATTN_INLINE bool receive(Feed<N> &feed, Message<N> &message) {
     for (int j = 0; j < 4; ++j)
       if (i + j < N) message.words[i + j] = x[j];
   }
-  __syncwarp();
-  if (lane_index() == 0) barrier_arrive(feed.empty());
-  feed.step();
+  if (!Held) forget(feed);
   return message.words[0] >= 0;
+}
+template <int N> ATTN_INLINE int recall(const Feed<N> &feed, int word) {
+  int x;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(x) : "r"(feed.words() + word * 4));
+  return x;
 }
 
 // Before roles part: barriers get their counts, and everybody sees them, the TMA unit too.

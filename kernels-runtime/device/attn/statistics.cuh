@@ -82,6 +82,15 @@ template <int R, int C, int W, int B> ATTN_INLINE void add_sum(float *sum, const
                  "n"(bytes)
                  : "memory");
 }
+// The same from registers, 16 bytes each.
+template <int R, int C, int W> ATTN_INLINE void add_sum(float *sum, const Frag<R, C, W> &acc) {
+  float *const at = sum + warp_index() / 4 * 64 * C + threadIdx.x % 128 * 4;
+#pragma unroll
+  for (int n = 0; n < acc.Pieces; ++n)
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(at + n * 512), "f"(acc.v[0][n][0]), "f"(acc.v[0][n][1]), "f"(acc.v[0][n][2]),
+                 "f"(acc.v[0][n][3])
+                 : "memory");
+}
 ATTN_INLINE void end_sums() {
   if (threadIdx.x % 128 == 0) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }

@@ -33,26 +33,55 @@ ATTN_INLINE void set(int *array, long long index, int value) {
 struct TileTruth { bool some, all; };
 struct TileCounts { int full, partial; };
 
-// 128 tiles at a time, four a lane, whose loads are under way together: a warp waits for little else. Of tiles to be tested, the first has the last
-// entry: as the walk counts them behind the full ones, both ascend.
-template <class F> ATTN_INLINE TileCounts select_tiles(int *list, int capacity, int full, int partial, int begin, int end, F truth) {
+constexpr int Group = 32; // tiles: one a lane
+
+// Adds to the list those of four groups of tiles that are visited, which `tile_of` numbers. Their loads are under way together. Of tiles to be
+// tested, the first has the last entry: as the walk counts them behind the full ones, both ascend.
+template <class T, class F> ATTN_INLINE void list_groups(TileCounts &counts, int *list, int capacity, int begin, int end, T tile_of, F truth) {
   constexpr int Own = 4;
   const unsigned before = (1u << lane_index()) - 1;
-  for (int first = begin; first < end; first += 32 * Own) {
-    TileTruth t[Own];
+  TileTruth t[Own];
 #pragma unroll
-    for (int i = 0; i < Own; ++i) t[i] = truth(min(first + i * 32 + lane_index(), end - 1));
+  for (int i = 0; i < Own; ++i) t[i] = truth(min(max(tile_of(i), begin), end - 1));
 #pragma unroll
-    for (int i = 0; i < Own; ++i) {
-      const int tile = first + i * 32 + lane_index();
-      const bool visited = t[i].some & tile < end, all = visited & t[i].all, some = visited & !t[i].all;
-      const unsigned fulls = __ballot_sync(~0u, all), partials = __ballot_sync(~0u, some);
-      if (all) list[full + __popc(fulls & before)] = tile;
-      if (some) list[capacity - 1 - partial - __popc(partials & before)] = tile;
-      full += __popc(fulls), partial += __popc(partials);
-    }
+  for (int i = 0; i < Own; ++i) {
+    const int tile = tile_of(i);
+    const bool visited = t[i].some & begin <= tile & tile < end, all = visited & t[i].all, some = visited & !t[i].all;
+    const unsigned fulls = __ballot_sync(~0u, all), partials = __ballot_sync(~0u, some);
+    if (all) list[counts.full + __popc(fulls & before)] = tile;
+    if (some) list[capacity - 1 - counts.partial - __popc(partials & before)] = tile;
+    counts.full += __popc(fulls), counts.partial += __popc(partials);
   }
-  return {full, partial};
+}
+
+// Up to 128 tiles are looked at one by one. Of more, 128 groups at a time, four a lane, and then what is in those that are not empty.
+template <class F, class G>
+ATTN_INLINE TileCounts select_tiles(int *list, int capacity, int full, int partial, int begin, int end, int first, F truth, G group_truth) {
+  constexpr int Own = 4;
+  TileCounts counts = {full, partial};
+  if (end - begin <= Own * Group) {
+    if (begin < end) list_groups(counts, list, capacity, begin, end, [=](int i) { return begin + i * Group + lane_index(); }, truth);
+    return counts;
+  }
+  const int last = (first + end - 1) / Group;
+  for (int group = (first + begin) / Group; group <= last; group += 32 * Own) {
+    unsigned live[Own];
+    bool some[Own];
+#pragma unroll
+    for (int i = 0; i < Own; ++i) some[i] = group_truth(min(group + i * 32 + lane_index(), last));
+#pragma unroll
+    for (int i = 0; i < Own; ++i) live[i] = __ballot_sync(~0u, some[i] & group + i * 32 + lane_index() <= last);
+#pragma unroll
+    for (int i = 0; i < Own; ++i)
+      for (unsigned rest = live[i]; rest;) {
+        int tiles[Own];
+#pragma unroll
+        for (int n = 0; n < Own; ++n, rest &= rest - 1)
+          tiles[n] = rest ? (group + i * 32 + __ffs(rest) - 1) * Group - first + lane_index() : -1;
+        list_groups(counts, list, capacity, begin, end, [&](int n) { return tiles[n]; }, truth);
+      }
+  }
+  return counts;
 }
 
 }  // namespace attn

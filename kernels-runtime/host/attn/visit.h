@@ -45,16 +45,25 @@ struct TileCounts {
   int full, partial;
 };
 
+// Groups of 32 tiles, and of those that are not empty one tile after the other.
 // Of tiles to be tested, the first has the last entry.
-template <class F>
+template <class F, class G>
 ATTN_HELPER TileCounts select_tiles(int *list, int capacity, int full,
-                                    int partial, int begin, int end, F truth) {
-  for (int tile = begin; tile < end; ++tile) {
-    const TileTruth t = truth(tile);
-    if (t.some && t.all)
-      list[full++] = tile;
-    else if (t.some)
-      list[capacity - 1 - partial++] = tile;
+                                    int partial, int begin, int end, int first,
+                                    F truth, G group_truth) {
+  for (int tile = begin; tile < end;) {
+    const int group = (first + tile) / 32, next = min((group + 1) * 32 - first, end);
+    if (!group_truth(group)) {
+      tile = next;
+      continue;
+    }
+    for (; tile < next; ++tile) {
+      const TileTruth t = truth(tile);
+      if (t.some && t.all)
+        list[full++] = tile;
+      else if (t.some)
+        list[capacity - 1 - partial++] = tile;
+    }
   }
   return {full, partial};
 }

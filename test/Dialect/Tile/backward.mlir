@@ -70,6 +70,8 @@ tile.kernel @sums(%sum: !tile.ptr<f32>, %statistics: !tile.ptr<f32>, %q: !tile.p
   tile.wait %t : !tile.token<product>
   // CHECK: tile.add_sum %sum, %dQ through(%staging) : !tile.frag<128x64, 8>, !tile.staging<32768>
   tile.add_sum %sum, %dQ through(%staging) : !tile.frag<128x64, 8>, !tile.staging<32768>
+  // CHECK: tile.add_sum %sum, %dQ : !tile.frag<128x64, 8>
+  tile.add_sum %sum, %dQ : !tile.frag<128x64, 8>
   // CHECK: tile.end_sums
   tile.end_sums
   // CHECK: tile.load_sum %dQ, %sum columns 64 : !tile.frag<128x64, 8>

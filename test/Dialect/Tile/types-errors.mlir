@@ -223,9 +223,9 @@ module attributes {tile.type = !tile.feed<33>} {}
 
 // -----
 
-// #tile.config C4: stages is from 2 to 8, q_stages 1 or 2.
-// expected-error @below {{expected stages from 2 to 8 and q_stages 1 or 2, got: stages = 1, q_stages = 1}}
-module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 1>} {}
+// #tile.config C4: stages is from 1 to 8, q_stages 1 or 2.
+// expected-error @below {{expected stages from 1 to 8 and q_stages 1 or 2, got: stages = 0, q_stages = 1}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 0>} {}
 
 // -----
 

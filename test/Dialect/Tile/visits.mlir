@@ -24,6 +24,12 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %tiles: !tile.ptr<i32>, %counts: !tile.ptr<
     %all = arith.cmpi slt, %j, %b : i32
     // CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1
     tile.yield %some, %all : i1, i1
+    // CHECK-NEXT: } groups(%least) {
+    // CHECK-NEXT: ^bb0(%g: i32):
+  } groups(%least) {
+  ^bb0(%g: i32):
+    %any = arith.cmpi slt, %g, %a : i32
+    tile.yield %any : i1
   }
   // CHECK: tile.set %counts[%{{.*}}], %full
   tile.set %counts[%at], %full
@@ -46,6 +52,10 @@ tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !til
     %one = tile.listed %bits(%rows x %words) at(%j, %n)
     %every = arith.andi %all, %one : i1
     tile.yield %some, %every : i1, i1
+  } groups(%n) {
+  ^bb0(%g: i32):
+    %yes = arith.constant true
+    tile.yield %yes : i1
   }
 }
 
@@ -57,6 +67,9 @@ tile.kernel @k(%tiles: !tile.ptr<i32>, %n: i32, %at: i64, %x: i1)
   %full, %partial = tile.select_tiles %tiles[%at] capacity(%n) has(%n, %n) from %n to %n {
   ^bb0(%j: i32, %k: i32):
     tile.yield %x, %x : i1, i1
+  } groups(%n) {
+  ^bb0(%g: i32):
+    tile.yield %x : i1
   }
 }
 
@@ -69,5 +82,38 @@ tile.kernel @k(%tiles: !tile.ptr<i32>, %n: i32, %at: i64, %x: i1)
   %full, %partial = tile.select_tiles %tiles[%at] capacity(%n) has(%n, %n) from %n to %n {
   ^bb0(%j: i32):
     tile.yield %x : i1
+  } groups(%n) {
+  ^bb0(%g: i32):
+    tile.yield %x : i1
+  }
+}
+
+// -----
+
+// Of a group: one argument,
+tile.kernel @k(%tiles: !tile.ptr<i32>, %n: i32, %at: i64, %x: i1)
+    target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+  // expected-error @below {{'tile.select_tiles' op expected a region over a group's number of type i32, got: 'i32', 'i32'}}
+  %full, %partial = tile.select_tiles %tiles[%at] capacity(%n) has(%n, %n) from %n to %n {
+  ^bb0(%j: i32):
+    tile.yield %x, %x : i1, i1
+  } groups(%n) {
+  ^bb0(%g: i32, %k: i32):
+    tile.yield %x : i1
+  }
+}
+
+// -----
+
+// and one condition.
+tile.kernel @k(%tiles: !tile.ptr<i32>, %n: i32, %at: i64, %x: i1)
+    target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+  // expected-error @below {{'tile.select_tiles' op expected to yield a condition of a group: is some pair visible}}
+  %full, %partial = tile.select_tiles %tiles[%at] capacity(%n) has(%n, %n) from %n to %n {
+  ^bb0(%j: i32):
+    tile.yield %x, %x : i1, i1
+  } groups(%n) {
+  ^bb0(%g: i32):
+    tile.yield %x, %x : i1, i1
   }
 }

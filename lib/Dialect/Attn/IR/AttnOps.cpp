@@ -321,8 +321,8 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
   };
   if (!problem.hasLse()) // C2
     return refuse("a problem with outputs(o, lse)", "one without lse");
-  if (dependsOnHead(problem.getMask())) // C5
-    return refuse("a mask that is the same for all heads", problem.getMask());
+  if (std::max(problem.getDimQk(), problem.getDimV()) > 256 && dependsOnHead(problem.getMask())) // C5
+    return refuse("a mask that is the same for all heads, of head dims beyond 256", problem.getMask());
   if (problem.getSegments() || problem.getTiles()) // C4
     return refuse("a problem without segments and tiles", problem.getSegments() ? "one with segments" : "one with tiles");
   if (!isIdentifier(getSymName())) // C3

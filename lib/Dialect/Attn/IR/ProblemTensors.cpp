@@ -339,7 +339,8 @@ std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
       list.emplace_back(name, T::Result, T::Int32, axes);
       list.back().entries = entries;
     };
-    add("key_ranges", heads * 3 * int64_t(rangedArrays(problem.getMask(), OperandShape::PerKey).size()),
+    // Of each array least, largest, and whether none hides; of groups of tiles, at the front of two more rows, the first two.
+    add("key_ranges", heads * 5 * int64_t(rangedArrays(problem.getMask(), OperandShape::PerKey).size()),
         {T::Table, T::ListedKv});
     add("visited_tiles", heads, {T::Table, T::ListedQ, T::AcrossKv});
     add("visit_counts", heads, {T::Table, T::ListedQ, T::Two});

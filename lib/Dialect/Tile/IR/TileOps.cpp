@@ -241,6 +241,12 @@ LogicalResult ReleaseEarlyOp::verify() {
   return success();
 }
 
+LogicalResult RecallOp::verify() {
+  if (int64_t(getWord()) >= getFeed().getType().getWords()) // C1
+    return emitOpError("expected a word below ") << getFeed().getType().getWords() << ", got: " << getWord();
+  return success();
+}
+
 /// Does a box of the map fill the tile?
 static LogicalResult verifyBox(Operation *op, Type place, MapType map) {
   auto tile = dyn_cast<SharedType>(place);
@@ -314,7 +320,7 @@ LogicalResult MmaTnOp::verify() {
 
 LogicalResult AddSumOp::verify() {
   FragType acc = getAcc().getType();
-  if (acc.getRows() * acc.getCols() * 4 > getStaging().getType().getBytes()) // C1
+  if (getStaging() && acc.getRows() * acc.getCols() * 4 > getStaging().getType().getBytes()) // C1
     return emitOpError("expected room for ") << acc << ", got: " << getStaging().getType();
   return success();
 }
@@ -448,7 +454,11 @@ LogicalResult ProbabilitiesOp::verify() {
   if (failed(verifyScale(*this, getScale())) ||                                                       // C1
       failed(verifyStatistics(*this, getS().getType(), getStatistics().getType(), getTurned()))) // C2
     return failure();
-  if (getWeighted() && (getModify().empty() || getWeighted().getType() != getS().getType())) // C3
+  auto held = getWeighted() ? dyn_cast<HeldType>(getWeighted().getType()) : HeldType();
+  auto frag = dyn_cast<FragType>(getS().getType());
+  if (held && frag && failed(verifyHolds(*this, held, frag))) // C3
+    return failure();
+  if (getWeighted() && (getModify().empty() || (held ? !frag : getWeighted().getType() != getS().getType()))) // C3
     return emitOpError("expected `weighted` with a region, of type ") << getS().getType() << ", got: "
                                                                       << getWeighted().getType();
   bool pairs = isa<PairsType>(getRow0().getType());

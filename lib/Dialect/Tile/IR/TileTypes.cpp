@@ -314,8 +314,8 @@ LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, i
                        << qTile << ", warps = " << warps;
   if (kvTile < 16 || kvTile > 256 || kvTile % 16) // C2
     return emitError() << "expected a kv_tile in multiples of 16 from 16 to 256, got: " << kvTile;
-  if (stages < 2 || stages > 8 || qStages < 1 || qStages > 2) // C4
-    return emitError() << "expected stages from 2 to 8 and q_stages 1 or 2, got: stages = " << stages
+  if (stages < 1 || stages > 8 || qStages < 1 || qStages > 2) // C4
+    return emitError() << "expected stages from 1 to 8 and q_stages 1 or 2, got: stages = " << stages
                        << ", q_stages = " << qStages;
   if (turns && narrow) // C5
     return emitError() << "expected one of turns and narrow, got: both";

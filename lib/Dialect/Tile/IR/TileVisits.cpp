@@ -17,15 +17,21 @@ void SelectTilesOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 
 void SelectTilesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   if (region.getNumArguments() == 1)
-    setName(region.getArgument(0), "j");
+    setName(region.getArgument(0), &region == &getBody() ? "j" : "g");
 }
 
 LogicalResult SelectTilesOp::verify() {
-  if (getBody().getArgumentTypes() != TypeRange(IntegerType::get(getContext(), 32))) // C1
-    return emitOpError("expected a region over a tile's number of type i32, got: ") << getBody().getArgumentTypes();
-  auto yield = getBody().front().empty() ? YieldOp() : dyn_cast<YieldOp>(getBody().front().back());
-  Type i1 = IntegerType::get(getContext(), 1);
-  if (!yield || yield.getOperandTypes() != TypeRange({i1, i1}))
-    return emitOpError("expected to yield two conditions: is some pair visible, and are all");
+  for (Region *of : getRegions()) { // C1
+    Region &region = *of;
+    bool tiles = of == &getBody();
+    if (region.getArgumentTypes() != TypeRange(IntegerType::get(getContext(), 32)))
+      return emitOpError("expected a region over a ")
+             << (tiles ? "tile" : "group") << "'s number of type i32, got: " << region.getArgumentTypes();
+    auto yield = region.front().empty() ? YieldOp() : dyn_cast<YieldOp>(region.front().back());
+    Type i1 = IntegerType::get(getContext(), 1);
+    if (!yield || yield.getOperandTypes() != (tiles ? TypeRange({i1, i1}) : TypeRange(i1)))
+      return emitOpError(tiles ? "expected to yield two conditions: is some pair visible, and are all"
+                               : "expected to yield a condition of a group: is some pair visible");
+  }
   return success();
 }

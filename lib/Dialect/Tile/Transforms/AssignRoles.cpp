@@ -199,8 +199,7 @@ static std::pair<int64_t, int64_t> registersOf(KernelOp kernel) {
   constexpr int64_t multiprocessor = 64 * 1024, warpgroup = 128, most = 240;
   // What a block is launched with is all there is: who asks for more waits forever.
   int64_t atLaunch = multiprocessor / config.getBlocks() / kernel.getThreads() / 8 * 8 * kernel.getThreads();
-  bool tight = kernel.getKeys() && config.getWarps() == 8; // accumulators of dK and dV
-  int64_t few = config.getWarps() * config.getBlocks() >= 12 ? 32 : tight ? 40 : 40;
+  int64_t few = config.getWarps() * config.getBlocks() >= 12 ? 32 : 40;
   int64_t many = (atLaunch / warpgroup - few) / (config.getWarps() / 4);
   return {few, std::min(many / 8 * 8, most)};
 }

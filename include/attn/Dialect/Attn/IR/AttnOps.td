@@ -179,7 +179,7 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     - C3: its name is an identifier.
     - C4: the problem has no segments and no tiles (its packed layouts get lengths and
       offsets, as `attn.segments` gives them).
-    - C5: the problem's mask is the same for all heads.
+    - C5: of head dims beyond 256, the mask is the same for all heads.
     - C6: `learned` names arrays of the problem's score modifiers or its sinks, each once, and `d` with such a name is none
       of another tensor.
 

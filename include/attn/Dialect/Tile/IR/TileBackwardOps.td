@@ -84,7 +84,7 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
     Constraints:
     - C1: scale is positive.
     - C2: as many statistics as there are rows, or columns if turned.
-    - C3: `weighted` goes with a region and has the scores' shape.
+    - C3: `weighted` goes with a region and has the scores' type, or holds a tile of their shape.
     - C4: the region yields two numbers of type f32.
     - C5: only rows are pairs, not columns: not with `turned`.
 
@@ -93,7 +93,7 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
     ```
   }];
   let arguments = (ins Tile_AnyScores:$s, Tile_AnyStatistics:$statistics, Tile_Origin:$row0, I32:$col0,
-                       Optional<Tile_AnyScores>:$weighted, F64Attr:$scale, UnitAttr:$turned);
+                       Optional<AnyTypeOf<[Tile_AnyScores, Tile_Held]>>:$weighted, F64Attr:$scale, UnitAttr:$turned);
   let regions = (region AnyRegion:$modify);
   let assemblyFormat = [{
     $s `,` $statistics `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `)` (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)?
@@ -211,20 +211,21 @@ def Tile_MmaTnOp : Tile_Op<"mma_tn"> {
 def Tile_AddSumOp : Tile_Op<"add_sum"> {
   let summary = "adds a fragment to a sum in global memory";
   let description = [{
-    Through shared memory, by a bulk copy that adds, element by element and in no order among
-    blocks. Elements lie as the fragment's threads have them; `tile.load_sum` knows how. What
-    is under way is over by the next `tile.end_sums`.
+    Element by element and in no order among blocks: through shared memory, by a bulk copy that adds, or,
+    where there is no room for that, from registers. Elements lie as the fragment's threads have
+    them; `tile.load_sum` knows how. Copies under way are over by the next `tile.end_sums`.
 
     Constraints:
     - C1: the staging place has room for the fragment.
 
     ```mlir
     tile.add_sum %sum, %dQ through(%staging) : !tile.frag<128x64, 8>, !tile.staging<32768>
+    tile.add_sum %sum, %wide_dQ : !tile.frag<128x128, 8>
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, Tile_Staging:$staging);
+  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, Optional<Tile_Staging>:$staging);
   let assemblyFormat = [{
-    $sum `,` $acc `through` `(` $staging `)` attr-dict `:` qualified(type($acc)) `,` qualified(type($staging))
+    $sum `,` $acc (`through` `(` $staging^ `)`)? attr-dict `:` qualified(type($acc)) (`,` qualified(type($staging))^)?
   }];
   let hasVerifier = 1;
 }

@@ -53,7 +53,7 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
       kernels that compute no tiles, and q_tile a multiple of 16 from 16 to 256.
     - C2: kv_tile is a multiple of 16 from 16 to 256.
     - C3: blocks is from 1 to 16.
-    - C4: stages is from 2 to 8, q_stages 1 or 2.
+    - C4: stages is from 1 to 8, q_stages 1 or 2. (A problem takes 2 at least: it needs the next keys before it is done with these.)
     - C5: not both turns and narrow: warpgroups have to take as many turns as each other.
     - C6: splits is from 0 to 256, and 1 with narrow: what is shared out are the tiles of the whole block.
     - C7: pack_heads is from 1 to q_tile, and 1 with narrow, which counts a warpgroup's rows as queries.

@@ -50,6 +50,39 @@ def Tile_SendOp : Tile_Op<"send"> {
   let hasVerifier = 1;
 }
 
+def Tile_RecallOp : Tile_Op<"recall"> {
+  let summary = "a word of the message in hand, read again";
+  let description = [{
+    For what is wanted before a loop and behind it: in between it needs no register. The message
+    stays in its slot until `tile.forget`.
+
+    Constraints:
+    - C1: word is one of the feed's.
+
+    ```mlir
+    %rows = tile.recall %feed[1] : !tile.feed<2>
+    ```
+  }];
+  let arguments = (ins Tile_Feed:$feed, I64Attr:$word);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$feed `` `[` $word `]` attr-dict `:` qualified(type($feed))";
+  let hasVerifier = 1;
+}
+
+def Tile_ForgetOp : Tile_Op<"forget"> {
+  let summary = "gives the slot of the message in hand back";
+  let description = [{
+    The last thing in a loop over messages that recalls words. A loop without it gives the slot back as soon as
+    it has read all words.
+
+    ```mlir
+    tile.forget %feed : !tile.feed<2>
+    ```
+  }];
+  let arguments = (ins Tile_Feed:$feed);
+  let assemblyFormat = "$feed attr-dict `:` qualified(type($feed))";
+}
+
 def Tile_RolesOp : Tile_Op<"roles", [SingleBlock, NoTerminator]> {
   let summary = "splits a block's warps: one part brings tiles, the rest computes";
   let description = [{

@@ -47,8 +47,11 @@ def Tile_SelectTilesOp : Tile_Op<"select_tiles", [SingleBlock,
     down, before the `partial` ones that are there. The list has `capacity` entries from `at` on.
     Returns how many of each it then has.
 
+    Where there are many tiles, they are looked at in groups of 32 first: tile j is in group (first + j) / 32,
+    and the second region says of a group whether something may be visible in those of its tiles that are in the run.
+
     Constraints:
-    - C1: the region has one argument, an i32, and yields two i1.
+    - C1: the regions have one argument, an i32; the first yields two i1, the second one.
 
     ```mlir
     %full, %partial = tile.select_tiles %tiles[%at] capacity(%across) has(%zero, %zero) from %begin to %end {
@@ -56,15 +59,21 @@ def Tile_SelectTilesOp : Tile_Op<"select_tiles", [SingleBlock,
       %some = arith.cmpi sle, %j, %last : i32
       %all = arith.cmpi slt, %j, %last : i32
       tile.yield %some, %all : i1, i1
+    } groups(%first) {
+    ^bb0(%g: i32):
+      %any = arith.cmpi sle, %g, %last : i32
+      tile.yield %any : i1
     }
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$list, I64:$at, I32:$capacity, I32:$has_full, I32:$has_partial, I32:$begin, I32:$end);
+  let arguments = (ins Tile_IntPtr:$list, I64:$at, I32:$capacity, I32:$has_full, I32:$has_partial, I32:$begin, I32:$end,
+                       I32:$first);
   let results = (outs I32:$full, I32:$partial);
-  let regions = (region SizedRegion<1>:$body);
+  let regions = (region SizedRegion<1>:$body, SizedRegion<1>:$groups);
   let hasVerifier = 1;
   let assemblyFormat = [{
-    $list `[` $at `]` `capacity` `(` $capacity `)` `has` `(` $has_full `,` $has_partial `)` `from` $begin `to` $end $body attr-dict
+    $list `[` $at `]` `capacity` `(` $capacity `)` `has` `(` $has_full `,` $has_partial `)` `from` $begin `to` $end $body
+    `groups` `(` $first `)` $groups attr-dict
   }];
 }
 

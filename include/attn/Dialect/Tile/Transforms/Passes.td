@@ -40,6 +40,16 @@ def AssignRoles : Pass<"tile-assign-roles", "::attn::tile::KernelOp"> {
   }];
 }
 
+def RecallWords : Pass<"tile-recall-words", "::attn::tile::KernelOp"> {
+  let summary = "what consumers want behind their loop is read from the message again";
+  let description = [{
+    Where key tiles are at rest, the loop has no register to spare: accumulators of dK and dV take half of
+    them. Words of the message that are used behind the loop become `tile.recall` there, and
+    what follows from them is worked out anew.
+    (`test/Dialect/Tile/Transforms/recall-words.mlir`)
+  }];
+}
+
 def WalkByWarpgroup : Pass<"tile-walk-by-warpgroup", "::attn::tile::KernelOp"> {
   let summary = "each warpgroup computes the key tiles of its own rows only";
   let description = [{

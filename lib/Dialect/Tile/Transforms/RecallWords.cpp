@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_RECALLWORDS
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+namespace {
+
+/// The words of a consumer's message, behind its loop.
+class Recalled {
+public:
+  Recalled(PersistOp consumer, Operation *loop) : consumer(consumer), b(loop->getContext()) {
+    b.setInsertionPointAfter(loop);
+  }
+
+  /// The value, from recalled words if it follows from any.
+  Value of(Value value) {
+    if (Value known = recalled.lookupOrNull(value))
+      return known;
+    Value again = value;
+    if (auto word = dyn_cast<BlockArgument>(value)) {
+      if (word.getOwner() == &consumer.getBody().front()) {
+        Location named = NameLoc::get(b.getStringAttr(PersistOp::nameOf(word)), consumer.getLoc());
+        again = RecallOp::create(b, named, b.getI32Type(), consumer.getFeed(), word.getArgNumber());
+      }
+    } else if (Operation *op = value.getDefiningOp();
+               consumer->isProperAncestor(op) && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
+               !isa<LoadOp>(op)) {
+      IRMapping operands;
+      bool follows = false;
+      for (Value operand : op->getOperands()) {
+        operands.map(operand, of(operand));
+        follows |= operands.lookup(operand) != operand;
+      }
+      if (follows)
+        again = b.clone(*op, operands)->getResult(cast<OpResult>(value).getResultNumber());
+    }
+    recalled.map(value, again);
+    return again;
+  }
+
+private:
+  PersistOp consumer;
+  OpBuilder b;
+  IRMapping recalled;
+};
+
+/// Is it defined behind `loop`?
+bool isBehind(Value value, Operation *loop) {
+  Operation *definition = value.getDefiningOp();
+  Operation *around = definition ? loop->getBlock()->findAncestorOpInBlock(*definition) : nullptr;
+  return around && loop->isBeforeInBlock(around);
+}
+
+/// What is wanted behind the loop.
+void recallBehind(PersistOp consumer, Operation *loop) {
+  // NOTE: taken down first: what is recalled is put behind the loop, too.
+  SmallVector<Operation *> behind;
+  for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
+    behind.push_back(op);
+  Recalled recalled(consumer, loop);
+  for (Operation *op : behind)
+    op->walk([&](Operation *user) {
+      for (OpOperand &operand : user->getOpOperands())
+        if (!isBehind(operand.get(), loop))
+          operand.set(recalled.of(operand.get()));
+    });
+}
+
+struct RecallWordsPass : attn::tile::impl::RecallWordsBase<RecallWordsPass> {
+  using Base::Base;
+  void runOnOperation() final {
+    if (!getOperation().getKeys())
+      return;
+    getOperation().walk([](RolesOp roles) {
+      auto consumer = *roles.getConsumer().front().getOps<PersistOp>().begin();
+      Operation *loop = nullptr;
+      consumer.walk([&](KvLoopOp walk) { loop = walk; });
+      if (!loop)
+        return;
+      if (auto heads = loop->getParentOfType<scf::ForOp>())
+        loop = heads;
+      recallBehind(consumer, loop);
+      if (!llvm::any_of(consumer.getFeed().getUsers(), llvm::IsaPred<RecallOp>))
+        return;
+      OpBuilder b = OpBuilder::atBlockEnd(&consumer.getBody().front());
+      ForgetOp::create(b, consumer.getLoc(), consumer.getFeed());
+    });
+  }
+};
+} // namespace

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Lists of tiles to visit, made on the device: captured in a CUDA graph with attention, and replayed with other arrays.
+
+  lists.py BUILD [--out FILE.jsonl]
+
+Prints one JSON line a check; exit status 1 if one fails."""
+import math
+import sys
+
+import torch
+
+import bench
+from bench import emit
+
+args, library = bench.begin()
+S, HEADS, DIM = 20480, 2, 64  # more key tiles than are looked at one by one
+q_at, k_at = torch.arange(S, device="cuda")[:, None], torch.arange(S, device="cuda")[None, :]
+failures = 0
+
+
+def randint(low, high, *shape):
+    return torch.randint(low, high, shape, device="cuda", dtype=torch.int32)
+
+
+def documents(ids):
+    """Ascending ids with padding between, or any ids in runs."""
+    def change(turn):
+        cuts = (torch.rand(1, S, device="cuda") < (1 / 300 if turn % 2 else 1 / 3000)).cumsum(1)
+        new = cuts + 1 if turn < 2 else cuts * 7919 % 13
+        ids.copy_(torch.where(torch.rand(1, S, device="cuda") < 0.01, 0, new))
+        return (ids[0, :, None] == ids[0, None, :]) & (ids[0, :, None] != 0) & (k_at <= q_at)
+    return change
+
+
+def columns(end):
+    def change(turn):
+        end.copy_(k_at + randint(0, (64, 2000, 9000, 1)[turn], 1, S))
+        return (k_at <= q_at) & (q_at < end[0])
+    return change
+
+
+def blocks(offsets, entries, q, kv, wrong):
+    """As many entries, of other blocks, some twice; `wrong`: some of blocks that are none, and offsets that lead out."""
+    rows = offsets.numel() - 1
+    def change(turn):
+        cuts = torch.sort(torch.randint(0, entries.numel() + 1, (rows - 1,), device="cuda")).values
+        offsets[1:-1] = cuts.int()
+        offsets[0], offsets[-1] = 0, entries.numel()
+        entries.copy_(randint(0, -(-S // kv), entries.numel()))
+        seen = torch.zeros(rows, -(-S // kv), dtype=torch.bool, device="cuda")
+        for row, (begin, end) in enumerate(zip(offsets.tolist(), offsets[1:].tolist())):
+            seen[row, entries[begin:end].long()] = True
+        if wrong:
+            seen[-1] = seen[0] = False
+            offsets[0], offsets[-1] = 2**31 - 1, -2**31  # the first and the last list are empty
+            for at in range(1, 50):  # in a list of which the rest is as it was
+                row = int(torch.searchsorted(offsets[1:-1].contiguous(), at, right=True))
+                if 0 < row < rows - 1:
+                    entries[at] = (-1, -2**31, 2**31 - 1, -(-S // kv))[at % 4]
+            seen[1:-1] = False
+            for row in range(1, rows - 1):
+                own = entries[int(offsets[row]):int(offsets[row + 1])]
+                seen[row, own[(own >= 0) & (own < -(-S // kv))].long()] = True
+        at = torch.arange(S, device="cuda")
+        of_row = torch.cat([seen, torch.zeros_like(seen[:1])])[(at // q).clamp(max=rows)]  # rows beyond the last see nothing
+        return of_row[:, at // kv]
+    return change
+
+
+def check(name, mask, arrays, change):
+    global failures
+    text = f"attn.problem @lists mask({mask}) layout(bshd) heads({HEADS}) dims({DIM}) dtype(bf16) outputs(o, lse)"
+    kernel = library.compile(text)
+    q, k, v = (torch.randn(1, S, HEADS, DIM, device="cuda", dtype=torch.bfloat16) for _ in "qkv")
+    o, lse = torch.empty_like(q), torch.empty(1, HEADS, S, device="cuda")
+    bound = kernel.bind(q=q, k=k, v=v, o=o, lse=lse, **arrays)
+    change(0)
+    kernel.launch(bound, torch.cuda.current_stream().cuda_stream)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kernel.launch(bound, torch.cuda.current_stream().cuda_stream)
+    worst, shares = 0.0, []
+    for turn in range(4):
+        visible = change(turn)
+        shares.append(round(visible.float().mean().item(), 4))
+        o.fill_(math.nan), lse.fill_(math.nan)
+        bound[1][-1].fill_(255)  # no list of the replay before
+        graph.replay()
+        torch.cuda.synchronize()
+        for h in range(HEADS):
+            s = (q[0, :, h].float() @ k[0, :, h].float().T * DIM ** -0.5).masked_fill_(~visible, -math.inf)
+            want_lse = torch.logsumexp(s, -1)
+            p = torch.exp(s - want_lse[:, None]).nan_to_num_(0.0)
+            want = p @ v[0, :, h].float()
+            error = (o[0, :, h].float() - want).norm() / want.norm().clamp(min=1e-6)
+            empty = torch.isneginf(want_lse)
+            off = (lse[0, h] - want_lse)[~empty].abs().amax() if (~empty).any() else torch.zeros(())
+            right = torch.isneginf(lse[0, h][empty]).all() and (o[0, :, h][empty] == 0).all()
+            worst = max(worst, error.item() if right else math.inf, off.item()) if not math.isnan(error + off) else math.inf
+            del s, p
+    ok = worst < 0.01
+    failures += not ok
+    emit(check=f"lists replayed with other arrays: {name}", ok=ok, worst=worst, visible=shares)
+
+
+torch.backends.cuda.matmul.allow_tf32 = False
+ids = randint(0, 3, 1, S)
+check("documents", "#attn.and<#attn.document, #attn.causal>", dict(segment_ids_q=ids, segment_ids_kv=ids), documents(ids))
+end = randint(0, S, 1, S)
+check("column intervals", '#attn.and<#attn.causal, #attn.column_interval<end = "end">>', dict(end=end), columns(end))
+for q, kv, rows, wrong in ((128, 128, S // 128, False), (100, 70, S // 100 - 3, False), (256, 64, S // 256 + 2, True)):
+    offsets, entries = randint(0, 1, rows + 1), randint(0, 1, rows * (S // kv) // 8)
+    check(f"block map of {q} x {kv}" + (", wrong entries" if wrong else ""), f'#attn.block_map<"offsets", "entries", q = {q}, kv = {kv}>',
+          dict(offsets=offsets, entries=entries), blocks(offsets, entries, q, kv, wrong))
+sys.exit(failures > 0)
