@@ -69,7 +69,7 @@ protected:
     loop("b", 0, arg("batch"), 1, heads);
   }
 
-  Index dynamic(Index a, Index c) { return Value(arith::MulIOp::create(b, loc, math.value(a), math.value(c))); }
+  Index times(Index a, Index c) { return Value(arith::MulIOp::create(b, loc, math.value(a), math.value(c))); }
 
   /// Rows of keys in whole tiles, of one head, and the first one of the sequence.
   Value tiledKeys() {
@@ -142,11 +142,11 @@ private:
   /// Tiles of entries, dealt to all blocks.
   void buildBlocks(Index block) {
     Index across = math.named(math.ceilDiv(arg("seqlen_kv"), tile), "across");
-    Index cells = dynamic(across, math.ceilDiv(arg("seqlen_q"), tile));
+    Index cells = times(across, math.ceilDiv(arg("seqlen_q"), tile));
     if (has(ScoreOperand::Head))
       cells = math.mul(cells, int64_t(problem.getHeads()));
     if (has(ScoreOperand::Batch))
-      cells = dynamic(cells, arg("batch"));
+      cells = times(cells, arg("batch"));
     Index blocks = math.mul(math.max(arg("batch"), 1), int64_t(problem.getHeads()) * workers);
     loop("cell", block, math.named(cells, "cells"), math.named(blocks, "blocks"), [&](Index cell) {
       Index k0 = math.named(math.mul(rem(cell, across), tile), "k0"), rest = div(cell, across);
@@ -255,7 +255,7 @@ public:
     Index block = Value(BlockIndexOp::create(b, loc, Value()));
     Index entries = 1;
     for (ScoreOperand::Axis axis : array.axes)
-      entries = entries.is(1) ? extentOf(axis) : dynamic(entries, extentOf(axis));
+      entries = entries.is(1) ? extentOf(axis) : times(entries, extentOf(axis));
     Index blocks = math.mul(math.max(arg("batch"), 1), int64_t(problem.getHeads()));
     loop("entry", block, math.named(entries, "entries"), math.named(blocks, "blocks"), [&](Index entry) {
       Index places[ScoreOperand::Table + 1] = {0, 0, 0, 0, 0}, rest = entry;

@@ -108,19 +108,6 @@ def operands(m):
     return []
 
 
-def has_gradients(c):
-    """Does a backward pass take the case?"""
-    return not depends_on_head(c["mask"])
-
-
-def depends_on_head(m):
-    """Do heads have masks of their own?"""
-    if m[0] in ("and", "or", "not", "diff"):
-        return any(depends_on_head(part) for part in m[1:])
-    return m[0] == "heads" or m[0] == "predicate" and re.search(r"\bh\b", m[2]) is not None or \
-        any(heads != "shared" for _, _, heads in operands(m))
-
-
 def own_arrays(c, q, kv, b, h):
     """Of a mask's arrays, what belongs to sequence b and query head h."""
     own = {}
