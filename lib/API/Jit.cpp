@@ -154,10 +154,8 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::St
   for (auto [artifact, binding] : llvm::zip_equal(program.kernels, bindings))
     if (rt::Status status = bind(artifact, program.signature, tensors, *sizes, binding); !status)
       return status;
-  for (auto [artifact, kernel, binding] :
-       llvm::drop_begin(llvm::zip_equal(program.kernels, loaded, bindings), first))
-    if (rt::Status status =
-            binding.blocks ? kernel.launch(binding, stream) : clearResults(artifact, tensors, stream);
+  for (size_t i = first; i < loaded.size(); ++i)
+    if (rt::Status status = bindings[i].blocks ? loaded[i].launch(bindings[i], stream) : clearResults(i, tensors, stream);
         !status)
       return status;
   if (rt::Status status = asked ? checkStatus(given) : rt::Status(); !status)
@@ -165,12 +163,15 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::St
   return validate(given, *sizes);
 }
 
-rt::Status Kernel::clearResults(const rt::Artifact &artifact, llvm::ArrayRef<TensorView> tensors,
-                                rt::Stream stream) const {
-  for (const rt::Param &param : artifact.params) {
+rt::Status Kernel::clearResults(size_t number, llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const {
+  for (const rt::Param &param : program.kernels[number].params) {
     std::optional<size_t> index = program.signature.indexOf(param.name);
-    // Of the caller's: what kernels leave for each other is not this one's to clear.
-    if (!index || *index >= program.signature.tensors.size() || !program.signature[*index].isResult())
+    if (!index || !program.signature[*index].isResult())
+      continue;
+    auto has = [&](const rt::Artifact &artifact) {
+      return llvm::any_of(artifact.params, [&](const rt::Param &other) { return other.name == param.name; });
+    };
+    if (llvm::any_of(llvm::ArrayRef(program.kernels).take_front(number), has)) // who came before has written it
       continue;
     const TensorView &view = tensors[*index];
     size_t bytes = elementsOf(view.shape) * sizeOf(view.dtype);

@@ -66,8 +66,8 @@ private:
     rt::Status launch(const Binding &binding, rt::Stream stream) const;
   };
   const Loaded &main() const { return loaded[program.main]; }
-  /// What a kernel would write, where it has no block to: lengths and offsets of no rows.
-  rt::Status clearResults(const rt::Artifact &artifact, llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const;
+  /// What kernel number `number` would be the first to write, where it has no block to: lengths and offsets of no rows.
+  rt::Status clearResults(size_t number, llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const;
   rt::Status checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &sizes) const;
   rt::Status checkStatus(llvm::ArrayRef<TensorView> tensors) const;
   /// What lies there by now.

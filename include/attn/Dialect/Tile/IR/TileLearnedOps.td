@@ -56,7 +56,7 @@ def Tile_StoreDiagonalsOp : Tile_Op<"store_diagonals"> {
     - C1: as many rows as columns.
 
     ```mlir
-    tile.store_diagonals %dst pitch(%pitch), %acc through(%place) : !tile.frag<64x64, 4>, !tile.shared<64x72xbf16, 80>
+    tile.store_diagonals %dst pitch(%pitch), %acc through(%place) : !tile.frag<64x64, 4>, !tile.shared<64x80xbf16, 88>
     ```
   }];
   let arguments = (ins Tile_FloatPtr:$dst, I64:$pitch, Tile_Frag:$acc, Tile_Shared:$place);
