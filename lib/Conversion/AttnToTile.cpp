@@ -22,6 +22,9 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
+/// Is the config one of a kernel that streams sequences?
+static bool streams(ConfigAttr config) { return config.hasStrips() || config.getBySequence(); }
+
 namespace {
 struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTilePass> {
   using Base::Base;
@@ -58,14 +61,14 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return backward.emitOpError("expected a #tile.config as its config, got: ") << given;
     ConfigAttr streamed = given ? cast<ConfigAttr>(given) : chooseStreamedBackward(backward, target);
     if (streamed && backward.getLearned()) { // which needs what tiles' kernels leave
-      if (given && (streamed.hasStrips() || streamed.getBySequence()))
+      if (given && streams(streamed))
         return backward.emitOpError("expected no config of lanes or by_sequence with learned arrays, got: ") << given;
       if (!given)
         streamed = {};
     }
     ProblemOp problem = backward.getProblemOp();
     bool classes = !given && streamed && hasSizeClasses(problem);
-    if (streamed && (streamed.hasStrips() || streamed.getBySequence()) && !classes) {
+    if (streamed && streams(streamed) && !classes) {
       writeBlockMaps(problem, backward, generic());
       if (failed(stream(backward, streamed)))
         return failure();
@@ -152,7 +155,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       expandSegments(problem);
     writeBlockMaps(problem, problem, generic());
     OpBuilder b(problem);
-    if (config.hasStrips() || config.getBySequence()) {
+    if (streams(config)) {
       writeStreamed(problem, problem.getSymName(), config, std::nullopt);
       problem.erase();
       return success();
@@ -211,7 +214,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
 
   /// What a target makes of a config that was given by hand.
   LogicalResult checkConfig(ProblemOp problem, ConfigAttr config) {
-    if (problem.getTiles() && (config.hasStrips() || config.getBySequence()))
+    if (problem.getTiles() && streams(config))
       return problem.emitOpError("expected a config without lanes and by_sequence with tiles, got: ") << config;
     if (std::optional<int64_t> listed = problem.getTiles(); listed && *listed != config.getQueries())
       return problem.emitOpError("expected tiles(")

@@ -5,17 +5,20 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-Value BackwardBody::tiledRows() {
-  Index tiles = problem.getQLayout().isPacked() ? slots(statisticsTile)
-                                                : Index(math.value(math.ceilDiv(arg("seqlen_q"), statisticsTile)));
+Value BackwardBody::tiledRows(bool keys) {
+  bool packed = layoutOf(keys).isPacked();
+  Index tiles = packed ? numberOfSlots(arg(keys ? "total_kv" : "total_q"), statisticsTile)
+                       : Index(math.value(math.ceilDiv(arg(keys ? "seqlen_kv" : "seqlen_q"), statisticsTile)));
   Value rows = mul(wide(tiles), wide(statisticsTile));
-  return problem.getQLayout().isPacked() ? rows : mul(rows, wide(arg("batch")));
+  return packed ? rows : mul(rows, wide(arg("batch")));
 }
 
-Value BackwardBody::firstTiledRow() {
-  if (!problem.getQLayout().isPacked())
-    return mul(mul(wide(batch), wide(math.ceilDiv(arg("seqlen_q"), statisticsTile))), wide(statisticsTile));
-  return mul(wide(firstSlot(firstQuery, batch, statisticsTile)), wide(statisticsTile));
+Value BackwardBody::firstTiledRow(bool keys, Index first) {
+  if (!layoutOf(keys).isPacked()) {
+    Value tiles = wide(math.ceilDiv(arg(keys ? "seqlen_kv" : "seqlen_q"), statisticsTile));
+    return mul(mul(wide(batch), tiles), wide(statisticsTile));
+  }
+  return mul(wide(firstSlot(first, batch, statisticsTile)), wide(statisticsTile));
 }
 
 Value BackwardBody::sumPointer(Value tiledRows, Value firstRow, Index head, Index q) {
@@ -44,7 +47,7 @@ BackwardBody::Slot BackwardBody::denseSlot(Index extent, int64_t tileRows, int64
   Index head = math.named(dealt.head, "sequence_head");
   slot.head = rem(head, heads);
   batch = math.named(div(head, heads), "b");
-  slot.number = math.add(Value(arith::MulIOp::create(b, loc, math.value(batch), math.value(tiles))), dealt.tile);
+  slot.number = math.add(times(batch, tiles), dealt.tile);
   slot.first = slot.row = math.mul(dealt.tile, tileRows);
   slot.rows = slot.written = math.named(math.min(math.sub(extent, slot.first), tileRows), "rows");
   return slot;

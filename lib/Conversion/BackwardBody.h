@@ -15,12 +15,15 @@ class BackwardBody : protected SequenceBody {
 protected:
   using SequenceBody::SequenceBody;
 
-  /// Rows of all sequences in whole tiles, of one head.
-  mlir::Value tiledRows();
+  /// Rows of queries, or of keys, of all sequences in whole tiles, of one head.
+  mlir::Value tiledRows(bool keys = false);
   /// From the numbers of one kind to those of the other.
   mlir::Value pitchOf(mlir::Value tiledRows) { return mul(tiledRows, wide(int64_t(problem.getHeads()))); }
-  /// The first row of the block's sequence, behind `firstQuery`.
-  mlir::Value firstTiledRow();
+  /// The first one of the block's sequence, behind `firstQuery`.
+  mlir::Value firstTiledRow() { return firstTiledRow(/*keys=*/false, firstQuery); }
+  /// The same of either side, by the sequence's first row among all tokens where they are packed.
+  mlir::Value firstTiledRow(bool keys, Index first);
+  LayoutAttr layoutOf(bool keys) { return keys ? problem.getKLayout() : problem.getQLayout(); }
   /// The tile's part of the sum of dQ.
   mlir::Value sumPointer(mlir::Value tiledRows, mlir::Value firstRow, Index head, Index q);
   mlir::Value statisticsPointer(mlir::Value tiledRows, mlir::Value firstRow, Index head, Index q);

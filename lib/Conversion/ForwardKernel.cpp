@@ -208,7 +208,7 @@ private:
     Index count = countTiles(math, runs), splits = arg("splits");
     Index share = div(count, splits), longer = rem(count, splits);
     auto firstOf = [&](Index part) {
-      Index equal = Value(arith::MulIOp::create(b, loc, math.value(part), math.value(share)));
+      Index equal = times(part, share);
       return math.add(equal, math.min(part, longer));
     };
     cutTiles(math, runs, firstOf(split), firstOf(math.add(split, 1)));

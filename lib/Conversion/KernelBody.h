@@ -7,6 +7,7 @@
 #define ATTN_LIB_CONVERSION_KERNELBODY_H
 
 #include "attn/Conversion/AttnToTile.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace attn {
 
@@ -34,10 +35,29 @@ protected:
   Index rem(Index a, Index d) {
     return mlir::Value(mlir::arith::RemUIOp::create(b, loc, math.value(a), math.value(d)));
   }
+  /// Of two numbers that are not known yet.
+  Index times(Index a, Index c) { return mul(math.value(a), math.value(c)); }
   mlir::Value wide(Index a) { return mlir::arith::ExtSIOp::create(b, loc, b.getI64Type(), math.value(a)); }
   mlir::Value wide(int64_t a) { return mlir::arith::ConstantIntOp::create(b, loc, a, 64); }
   mlir::Value mul(mlir::Value a, mlir::Value c) { return mlir::arith::MulIOp::create(b, loc, a, c); }
   mlir::Value add(mlir::Value a, mlir::Value c) { return mlir::arith::AddIOp::create(b, loc, a, c); }
+
+  //===------------------------------------------------------------------===//
+  // Loops
+  //===------------------------------------------------------------------===//
+
+  /// Code from here on is in a loop, for (i = from; i < end; i += step), of which this is `i`.
+  Index enterLoop(llvm::StringRef name, Index from, Index end, Index step) {
+    auto turns = mlir::scf::ForOp::create(b, loc, math.value(from), math.value(end), math.value(step));
+    turns.getInductionVar().setLoc(mlir::NameLoc::get(b.getStringAttr(name), loc));
+    b.setInsertionPointToStart(turns.getBody());
+    return mlir::Value(turns.getInductionVar());
+  }
+  /// Only what `body` writes is.
+  void loop(llvm::StringRef name, Index from, Index end, Index step, llvm::function_ref<void(Index)> body) {
+    mlir::OpBuilder::InsertionGuard guard(b);
+    body(enterLoop(name, from, end, step));
+  }
 
   mlir::OpBuilder b;
   mlir::Location loc;

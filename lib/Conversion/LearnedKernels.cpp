@@ -34,13 +34,6 @@ protected:
 
   bool has(ScoreOperand::Axis axis) { return array.has(axis); }
 
-  void loop(const char *name, Index from, Index end, Index step, llvm::function_ref<void(Index)> body) {
-    auto turns = scf::ForOp::create(b, loc, math.value(from), math.value(end), math.value(step));
-    turns.getInductionVar().setLoc(NameLoc::get(b.getStringAttr(name), loc));
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(turns.getBody());
-    body(Index(Value(turns.getInductionVar())));
-  }
   void onlyIf(Cond cond, llvm::function_ref<void()> body) {
     auto branch = scf::IfOp::create(b, loc, math.value(cond));
     OpBuilder::InsertionGuard guard(b);
@@ -69,21 +62,9 @@ protected:
     loop("b", 0, arg("batch"), 1, heads);
   }
 
-  Index times(Index a, Index c) { return Value(arith::MulIOp::create(b, loc, math.value(a), math.value(c))); }
-
-  /// Rows of keys in whole tiles, of one head, and the first one of the sequence.
-  Value tiledKeys() {
-    bool packed = problem.getKLayout().isPacked();
-    Index tiles = packed ? numberOfSlots(arg("total_kv"), statisticsTile)
-                         : Index(math.value(math.ceilDiv(arg("seqlen_kv"), statisticsTile)));
-    Value rows = mul(wide(tiles), wide(statisticsTile));
-    return packed ? rows : mul(rows, wide(arg("batch")));
-  }
-  Value firstTiledKey() {
-    if (!problem.getKLayout().isPacked())
-      return mul(mul(wide(batch), wide(math.ceilDiv(arg("seqlen_kv"), statisticsTile))), wide(statisticsTile));
-    // Padded offsets of keys may lie anywhere; their prefix sums do not.
-    return mul(wide(firstSlot(load(args["cu_seqlens_kv"], batch), batch, statisticsTile)), wide(statisticsTile));
+  Value tiledKeys() { return tiledRows(/*keys=*/true); }
+  Value firstTiledKey() { // padded offsets of keys may lie anywhere; their prefix sums do not
+    return firstTiledRow(/*keys=*/true, problem.getKLayout().isPacked() ? Index(load(args["cu_seqlens_kv"], batch)) : Index(0));
   }
 
   Value partial() { return args[partialGradientOf(array)]; }

@@ -49,11 +49,9 @@ Index SequenceBody::listedBlock(Index listed) {
     return Value(BlockIndexOp::create(b, loc, math.value(listed)));
   constexpr int64_t blocks = 2048; // more than any chip has at once
   Value first = BlockIndexOp::create(b, loc, Value());
-  auto turns = scf::ForOp::create(b, loc, first, math.value(listed), math.value(Index(blocks)));
-  turns.getInductionVar().setLoc(NameLoc::get(b.getStringAttr("block"), loc));
-  b.setInsertionPointToStart(turns.getBody());
+  Index block = enterLoop("block", first, listed, blocks);
   BarrierOp::create(b, loc); // places were another tile's
-  return Value(turns.getInductionVar());
+  return block;
 }
 
 void SequenceBody::writeApart(Index rows, llvm::function_ref<void()> padding, llvm::function_ref<void()> computing) {

@@ -39,11 +39,7 @@ public:
       return computeAll();
     endsQ = findEnds("q", problem.getQLayout()), endsKv = findEnds("kv", problem.getKLayout());
     // Blocks that run at the same time have heads that lie side by side.
-    auto turns = scf::ForOp::create(b, loc, math.value(kvHead), math.value(Index(int64_t(problem.getKvHeads()))),
-                                    math.value(Index(groups * kvHeads)));
-    turns.getInductionVar().setLoc(NameLoc::get(b.getStringAttr("kv_head"), loc));
-    b.setInsertionPointToStart(turns.getBody());
-    kvHead = Value(turns.getInductionVar());
+    kvHead = enterLoop("kv_head", kvHead, int64_t(problem.getKvHeads()), groups * kvHeads);
     h = group == 1 ? kvHead : math.named(math.mul(kvHead, group), "h");
     scope.head = h;
     computeAll();
@@ -162,15 +158,6 @@ private:
   // Pieces of a walk
   //===------------------------------------------------------------------===//
 
-  /// for (i = 0; i < end; i += step) body(i)
-  void loop(const char *name, Index end, int64_t step, llvm::function_ref<void(Index)> body) {
-    auto turns = scf::ForOp::create(b, loc, math.value(Index(0)), math.value(end), math.value(Index(step)));
-    turns.getInductionVar().setLoc(NameLoc::get(b.getStringAttr(name), loc));
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(turns.getBody());
-    body(Index(Value(turns.getInductionVar())));
-  }
-
   Value stride(StringRef tensor) { return args[(tensor + "_row").str()]; }
   Value at(StringRef tensor, Value base, Index row) {
     return AdvanceOp::create(b, loc, base, mul(wide(row), stride(tensor)));
@@ -241,7 +228,7 @@ private:
   void walkKeys(Places &p, Value dQ, Value pK, Index q0, llvm::function_ref<void(Index)> each) {
     ClearOp::create(b, loc, dQ);
     ClearOp::create(b, loc, pK);
-    loop("k0", scope.lenK, keys(), [&](Index k0) {
+    loop("k0", 0, scope.lenK, keys(), [&](Index k0) {
       fetchKeys(p, k0);
       weigh(p, q0, k0);
       SumGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
@@ -345,7 +332,7 @@ private:
       storeRows("dv", dv, dV, k0, scope.lenK, problem.getDimV());
     });
     Value dK = strip("dK", keys(), problem.getDimQk(), false);
-    loop("k0", scope.lenK, keys(), [&](Index k0) {
+    loop("k0", 0, scope.lenK, keys(), [&](Index k0) {
       HeldGradsOp::create(b, loc, p.dp, weights, p.row, math.value(k0));
       ClearOp::create(b, loc, dK);
       MmaTurnedOp::create(b, loc, dK, p.dp, p.Q);
@@ -361,7 +348,7 @@ private:
       scope.head = h;
       return body();
     }
-    loop("member", group, 1, [&](Index member) {
+    loop("member", 0, group, 1, [&](Index member) {
       scope.head = h = math.named(math.add(first, member), "head");
       body();
     });
@@ -373,7 +360,7 @@ private:
     if (kvHeads == 1)
       return body();
     Index first = kvHead, firstHead = h;
-    loop("side", kvHeads, 1, [&](Index side) {
+    loop("side", 0, kvHeads, 1, [&](Index side) {
       kvHead = math.named(math.add(first, side), "own_kv_head");
       h = math.mul(kvHead, group);
       findKeys();
@@ -385,7 +372,7 @@ private:
   void computeInTwo() {
     Places p = declare();
     eachHead([&] {
-      loop("q0", lenQ, rows(), [&](Index q0) {
+      loop("q0", 0, lenQ, rows(), [&](Index q0) {
         Value dQ = strip("dQ", rows(), problem.getDimQk(), false), pK = strip("pK", rows(), problem.getDimQk(), false);
         fetchRows(p, q0, /*withDelta=*/false);
         walkKeys(p, dQ, pK, q0, [](Index) {});
@@ -393,13 +380,13 @@ private:
       });
     });
     SyncWarpOp::create(b, loc);
-    loop("k0", scope.lenK, keys(), [&](Index k0) {
+    loop("k0", 0, scope.lenK, keys(), [&](Index k0) {
       Value dK = strip("dK", keys(), problem.getDimQk(), false), dV = strip("dV", keys(), problem.getDimV(), false);
       fetchKeys(p, k0);
       ClearOp::create(b, loc, dK);
       ClearOp::create(b, loc, dV);
       eachHead([&] {
-        loop("q0", lenQ, rows(), [&](Index q0) {
+        loop("q0", 0, lenQ, rows(), [&](Index q0) {
           fetchRows(p, q0, /*withDelta=*/true);
           weigh(p, q0, k0);
           MmaTurnedOp::create(b, loc, dV, p.s, p.dO);
@@ -462,7 +449,7 @@ private:
     };
     if (heads == 1)
       return all();
-    loop("member", heads, 1, [&](Index member) {
+    loop("member", 0, heads, 1, [&](Index member) {
       head = math.named(math.add(firstHead, member), "head");
       all();
     });

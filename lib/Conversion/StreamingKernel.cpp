@@ -58,11 +58,7 @@ public:
     if (problem.getQLayout().isPacked())
       findPadding();
     // Blocks that run at the same time have heads that lie side by side.
-    auto heads = scf::ForOp::create(b, loc, math.value(h), math.value(Index(int64_t(problem.getHeads()))),
-                                    math.value(Index(groups * config.getPackHeads())));
-    heads.getInductionVar().setLoc(NameLoc::get(b.getStringAttr("head"), loc));
-    b.setInsertionPointToStart(heads.getBody());
-    h = Value(heads.getInductionVar());
+    h = enterLoop("head", h, int64_t(problem.getHeads()), groups * config.getPackHeads());
     findKvHead();
     attendAll(end);
   }
@@ -73,15 +69,10 @@ private:
     findArrays();
     keys = keyPointer("k"), values = keyPointer("v");
     Index step = tiles * config.getQueries();
-    auto turns = scf::ForOp::create(b, loc, math.value(math.mul(tile, config.getQueries())), math.value(end),
-                                    math.value(step));
-    turns.getInductionVar().setLoc(NameLoc::get(b.getStringAttr("q0"), loc));
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(turns.getBody());
-      q0 = Value(turns.getInductionVar());
+    loop("q0", math.mul(tile, config.getQueries()), end, step, [&](Index first) {
+      q0 = first;
       attend();
-    }
+    });
     if (problem.getQLayout().isPacked())
       storePadding();
   }

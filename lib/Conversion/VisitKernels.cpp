@@ -153,11 +153,10 @@ private:
   Index numberOfTiles(int64_t size) {
     if (problem.getKLayout().isPacked())
       return numberOfSlots(arg("total_kv"), size);
-    return Index(mulInts(arg("batch"), math.ceilDiv(arg("seqlen_kv"), size)));
+    return times(arg("batch"), math.ceilDiv(arg("seqlen_kv"), size));
   }
   /// The number of a dense sequence's first tile among them.
-  Index firstOfSequence(int64_t size) { return Index(mulInts(batch, math.ceilDiv(arg("seqlen_kv"), size))); }
-  Value mulInts(Index a, Index c) { return mul(math.value(a), math.value(c)); }
+  Index firstOfSequence(int64_t size) { return times(batch, math.ceilDiv(arg("seqlen_kv"), size)); }
 
   /// Where value `value` of tile `first + j`, or of a group, stands: [heads, values, tiles].
   Value rangeAt(int64_t value, Index first, Index j) {

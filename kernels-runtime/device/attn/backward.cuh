@@ -49,8 +49,7 @@ ATTN_INLINE void prepare(float *to, long long pitch, const T *o, long long o_row
       for (int i = 0; i < 4; ++i)
         sum = fmaf(low_half<T>(a[i]), low_half<T>(b[i]), fmaf(high_half<T>(a[i]), high_half<T>(b[i]), sum));
     }
-#pragma unroll
-    for (int bit = 16; bit; bit /= 2) sum += __shfl_xor_sync(~0u, sum, bit);
+    sum = warp_sum(sum);
     if (lane == 0) {
       const bool sees = lse_of_row != -infinity();
       to[r] = sees ? lse_of_row * 1.442695041f : infinity();
@@ -111,6 +110,12 @@ template <bool Turned, int R, int N, int W, int K> ATTN_INLINE void probabilitie
       s, [&](int i) { return stats.lse(i); }, [&](int m, int n, int i, float lse) { s.v[m][n][i] = exp2(fmaf(s.v[m][n][i], scale, -lse)); });
 }
 
+// What f makes of element (m, n, i), which is `score`.
+template <int R, int N, int W, class First, class F>
+ATTN_INLINE Changed changed_at(const Frag<R, N, W> &s, float score, int m, int n, int i, First row0, int column0, F f) {
+  const int base = column0 + s.col(0);
+  return apply(f, score, row0, s.row(2 * m + i / 2), base + n * 8 + i % 2, base, float(n * 8 + i % 2));
+}
 // The same of modified scores; `weighted` gets probability times derivative.
 template <bool Turned, int R, int N, int W, int K, class First, class F>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, Frag<R, N, W> &weighted, const Statistics<K> &stats, float scale, First row0, int column0, F f) {
@@ -118,8 +123,7 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, Frag<R, N, W> &weighted, const 
       s, [&](int i) { return stats.lse(i); },
       [&](int m, int n, int i, float lse) {
         const float score = s.v[m][n][i];
-        const int base = column0 + s.col(0);
-        const Changed changed = apply(f, score, row0, s.row(2 * m + i / 2), base + n * 8 + i % 2, base, float(n * 8 + i % 2));
+        const Changed changed = changed_at(s, score, m, n, i, row0, column0, f);
         s.v[m][n][i] = score == -infinity() ? 0 : exp2(fmaf(changed.score, scale, -lse));
         weighted.v[m][n][i] = s.v[m][n][i] == 0 ? 0 : s.v[m][n][i] * changed.slope; // which need not be a number there
       });
@@ -132,8 +136,7 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, Held<T, R, N, W> &weighted, con
       s, [&](int i) { return stats.lse(i); },
       [&](int m, int n, int i, float lse) {
         const float score = s.v[m][n][i];
-        const int base = column0 + s.col(0);
-        const Changed changed = apply(f, score, row0, s.row(2 * m + i / 2), base + n * 8 + i % 2, base, float(n * 8 + i % 2));
+        const Changed changed = changed_at(s, score, m, n, i, row0, column0, f);
         const float p = exp2(score == -infinity() ? score : fmaf(changed.score, scale, -lse)), now = p == 0 ? 0 : p * changed.slope;
         s.v[m][n][i] = p;
         if (i % 2) weighted.v[m][n / 2][n % 2 * 2 + i / 2] = pack<T>(slope, now);

@@ -59,11 +59,6 @@ ATTN_INLINE void store_diagonals(float *to, long long pitch, const Frag<N, N, W>
 ATTN_INLINE void clear_entry(float *to) {
   if (lane_index() == 0) *to = 0;
 }
-ATTN_INLINE float warp_sum(float x) {
-#pragma unroll
-  for (int bit = 16; bit; bit /= 2) x += __shfl_xor_sync(~0u, x, bit);
-  return x;
-}
 ATTN_INLINE void add_total(float *to, const float *from, int count) {
   float sum = 0;
   for (int i = lane_index(); i < count; i += 32) sum += from[i];

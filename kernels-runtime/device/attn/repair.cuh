@@ -49,9 +49,7 @@ ATTN_INLINE void repair(const Frag<R, C, W> &acc, First q0, int rows, int first_
       float score = 0;
 #pragma unroll 1
       for (int d = lane; d < DimQk; d += 32) score = fmaf(to_float(q[offset_of(q_row, r) + d]), to_float(k[key * k_row + d]), score);
-#pragma unroll
-      for (int bit = 16; bit; bit /= 2) score += __shfl_xor_sync(~0u, score, bit);
-      score = apply(modified, score, q0, r, key, key, 0) * scale;
+      score = apply(modified, warp_sum(score), q0, r, key, key, 0) * scale;
       const float now = max(top, score), shrink = exp2(top - now), p = exp2(score - now);
       top = now, sum = sum * shrink + p;
 #pragma unroll

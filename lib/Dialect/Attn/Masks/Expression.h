@@ -9,6 +9,7 @@
 #define ATTN_LIB_MASKS_EXPRESSION_H
 
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "mlir/IR/DialectImplementation.h"
 #include "llvm/Support/Error.h"
 
 namespace attn::expression {
@@ -104,6 +105,26 @@ llvm::Expected<Parsed> parseScore(llvm::StringRef text);
 
 /// With no more parentheses than it needs.
 std::string print(Code code, llvm::ArrayRef<llvm::StringRef> names);
+
+/// The parameters of an attribute that is written `<"text">` and holds code and names; `read` is one of those above.
+template <class Attr>
+mlir::Attribute parseAttr(mlir::AsmParser &parser, llvm::Expected<Parsed> (*read)(llvm::StringRef)) {
+  llvm::SMLoc loc = parser.getCurrentLocation();
+  std::string text;
+  if (parser.parseLess() || parser.parseString(&text) || parser.parseGreater())
+    return {};
+  llvm::Expected<Parsed> parsed = read(text);
+  if (!parsed) {
+    parser.emitError(loc, llvm::toString(parsed.takeError()));
+    return {};
+  }
+  llvm::SmallVector<mlir::StringAttr> names;
+  for (const std::string &name : parsed->names)
+    names.push_back(mlir::StringAttr::get(parser.getContext(), name));
+  return parser.getChecked<Attr>(loc, parser.getContext(), llvm::ArrayRef<int64_t>(parsed->code),
+                                 llvm::ArrayRef<mlir::StringAttr>(names));
+}
+void printAttr(mlir::AsmPrinter &printer, Code code, llvm::ArrayRef<mlir::StringAttr> names);
 
 /// The values of an integer, least and largest, that do not fit 32 bits, for some sequence and
 /// entries; nullopt if all do.

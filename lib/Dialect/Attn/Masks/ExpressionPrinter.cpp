@@ -168,3 +168,8 @@ std::string expression::print(Code code, llvm::ArrayRef<llvm::StringRef> names) 
   }
   return stack.front().text;
 }
+
+void attn::expression::printAttr(mlir::AsmPrinter &printer, Code code, llvm::ArrayRef<mlir::StringAttr> names) {
+  auto texts = llvm::map_to_vector(names, [](mlir::StringAttr name) { return name.getValue(); });
+  printer << "<\"" << print(code, texts) << "\">";
+}

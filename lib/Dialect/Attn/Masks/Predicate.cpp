@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Expression.h"
-#include "mlir/IR/DialectImplementation.h"
 
 using namespace mlir;
 using namespace attn;
@@ -54,24 +53,8 @@ LogicalResult PredicateMaskAttr::verify(function_ref<InFlightDiagnostic()> emitE
   return success();
 }
 
-Attribute PredicateMaskAttr::parse(AsmParser &parser, Type) {
-  SMLoc loc = parser.getCurrentLocation();
-  std::string text;
-  if (parser.parseLess() || parser.parseString(&text) || parser.parseGreater())
-    return {};
-  llvm::Expected<expression::Parsed> parsed = expression::parse(text);
-  if (!parsed) { // C1, C3
-    parser.emitError(loc, llvm::toString(parsed.takeError()));
-    return {};
-  }
-  SmallVector<StringAttr> names;
-  for (const std::string &name : parsed->names)
-    names.push_back(StringAttr::get(parser.getContext(), name));
-  return parser.getChecked<PredicateMaskAttr>(loc, parser.getContext(), ArrayRef<int64_t>(parsed->code),
-                                              ArrayRef<StringAttr>(names));
+Attribute PredicateMaskAttr::parse(AsmParser &parser, Type) { // C1, C3
+  return expression::parseAttr<PredicateMaskAttr>(parser, expression::parse);
 }
 
-void PredicateMaskAttr::print(AsmPrinter &printer) const {
-  SmallVector<StringRef> names = llvm::map_to_vector(getNames(), [](StringAttr name) { return name.getValue(); });
-  printer << "<\"" << expression::print(getCode(), names) << "\">";
-}
+void PredicateMaskAttr::print(AsmPrinter &printer) const { expression::printAttr(printer, getCode(), getNames()); }

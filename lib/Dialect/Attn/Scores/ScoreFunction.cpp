@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "../Masks/Expression.h"
-#include "mlir/IR/DialectImplementation.h"
 
 using namespace mlir;
 using namespace attn;
@@ -68,24 +67,8 @@ LogicalResult ScoreFunctionAttr::verify(function_ref<InFlightDiagnostic()> emitE
   return success();
 }
 
-Attribute ScoreFunctionAttr::parse(AsmParser &parser, Type) {
-  SMLoc loc = parser.getCurrentLocation();
-  std::string text;
-  if (parser.parseLess() || parser.parseString(&text) || parser.parseGreater())
-    return {};
-  llvm::Expected<Parsed> parsed = parseScore(text);
-  if (!parsed) { // C1, C3
-    parser.emitError(loc, llvm::toString(parsed.takeError()));
-    return {};
-  }
-  SmallVector<StringAttr> names;
-  for (const std::string &name : parsed->names)
-    names.push_back(StringAttr::get(parser.getContext(), name));
-  return parser.getChecked<ScoreFunctionAttr>(loc, parser.getContext(), ArrayRef<int64_t>(parsed->code),
-                                              ArrayRef<StringAttr>(names));
+Attribute ScoreFunctionAttr::parse(AsmParser &parser, Type) { // C1, C3
+  return parseAttr<ScoreFunctionAttr>(parser, parseScore);
 }
 
-void ScoreFunctionAttr::print(AsmPrinter &printer) const {
-  SmallVector<StringRef> names = llvm::map_to_vector(getNames(), [](StringAttr name) { return name.getValue(); });
-  printer << "<\"" << expression::print(getCode(), names) << "\">";
-}
+void ScoreFunctionAttr::print(AsmPrinter &printer) const { printAttr(printer, getCode(), getNames()); }

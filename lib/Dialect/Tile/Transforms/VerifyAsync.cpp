@@ -147,32 +147,36 @@ private:
     return success();
   }
 
-  LogicalResult release(ReleaseOp op, State &state) {
-    auto it = state.taken.find(op.getRing());
+  /// The tile that is taken from the ring, if nothing in flight reads it.
+  FailureOr<Value> toRelease(Operation *op, Value ring, State &state) {
+    auto it = state.taken.find(ring);
     if (it == state.taken.end())
-      return op.emitOpError("releases a ring from which nothing is taken");
+      return op->emitOpError("releases a ring from which nothing is taken");
     Value tile = it->second.getTile();
     for (auto &[other, flight] : state.into)
       if (llvm::is_contained(flight.reads, tile))
-        return complain(op, op.getRing(), "releases", flight.op, "while this is in flight and reads it");
-    state.taken.erase(it);
-    state.gone[tile] = op.getRing();
-    llvm::erase(state.early, tile);
+        return complain(op, ring, "releases", flight.op, "while this is in flight and reads it");
+    return tile;
+  }
+
+  LogicalResult release(ReleaseOp op, State &state) {
+    FailureOr<Value> tile = toRelease(op, op.getRing(), state);
+    if (failed(tile))
+      return failure();
+    state.taken.erase(op.getRing());
+    state.gone[*tile] = op.getRing();
+    llvm::erase(state.early, *tile);
     return success();
   }
 
   LogicalResult releaseEarly(ReleaseEarlyOp op, State &state) {
-    auto it = state.taken.find(op.getRing());
-    if (it == state.taken.end())
-      return op.emitOpError("releases a ring from which nothing is taken");
-    Value tile = it->second.getTile();
-    for (auto &[other, flight] : state.into)
-      if (llvm::is_contained(flight.reads, tile))
-        return complain(op, op.getRing(), "releases", flight.op, "while this is in flight and reads it");
-    if (state.gone.contains(tile))
+    FailureOr<Value> tile = toRelease(op, op.getRing(), state);
+    if (failed(tile))
+      return failure();
+    if (state.gone.contains(*tile))
       return op.emitOpError("releases a tile that is released");
-    state.gone[tile] = op.getRing();
-    state.early.push_back(tile);
+    state.gone[*tile] = op.getRing();
+    state.early.push_back(*tile);
     return success();
   }
 
