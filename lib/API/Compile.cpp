@@ -204,14 +204,15 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
       return artifact.error();
     if (kernel.getSymName() == symbol) {
       program.main = program.kernels.size();
-      program.signature.fixed.listQ = kernel.getConfig().getQueries();
-      program.signature.fixed.listKv = kernel.getConfig().getKvTile();
       program.qTile = kernel.getConfig().getQueries(), program.kvTile = kernel.getConfig().getKvTile();
       program.hasFallback =
           mayFall ? bool(attn::fallbackOf(kernel.getConfig())) : mayDropSums && kernel.getArg("dq_sum");
     }
     for (const rt::Param &param : artifact->params)
       arguments.insert(param.name);
+    for (bool ofKeys : {false, true})
+      if (kernel.getArg(visitLists(ofKeys).visits))
+        program.signature.fixed.listed[ofKeys] = {kernel.getConfig().getQueries(), kernel.getConfig().getKvTile()};
     program.kernels.push_back(std::move(*artifact));
   }
   llvm::erase_if(program.signature.scratch, [&](const TensorSpec &spec) { return !arguments.contains(spec.name); });

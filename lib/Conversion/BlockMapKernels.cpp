@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A warp for each row of bits, as many as there are tiles of 64 queries; if there are more rows than
-// that (of heads), warps take several turns.
+// A block for each row of bits, as many as there are tiles of 64 queries; if there are more rows than
+// that (of heads), blocks take several turns.
 //
 #include "BlockMapKernels.h"
 #include "KernelArguments.h"
@@ -34,7 +34,7 @@ public:
 
 void attn::writeBlockMaps(ProblemOp problem, Operation *program, StringRef target) {
   OpBuilder b(program);
-  auto tiles = ConfigAttr::get(b.getContext(), 64, 64, /*warps=*/1, /*blocks=*/16);
+  auto tiles = ConfigAttr::get(b.getContext(), 64, 64, /*warps=*/target == "cpu" ? 1 : 4, /*blocks=*/12);
   KernelGrid grid;
   grid.packed = problem.getQLayout().isPacked();
   for (const MaskOperand &operand : distinctOperands(problem.getMask()))

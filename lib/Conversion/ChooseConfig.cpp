@@ -189,6 +189,11 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   }
   bool packed = problem.getKLayout().isPacked();
   bool peaked = llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface m) { return m.peak().has_value(); });
+  // Of blocks that are whole tiles nothing is tested, and registers for 128 keys are left.
+  if (auto maps = boundingLists(problem.getMask()); maps && dim <= 64 && llvm::all_of(*maps, [](const MaskOperand &map) {
+        return map.lists->q % 128 == 0 && map.lists->q % 192;
+      }))
+    return config(8, 128, false, false).withStages(2, /*qStages=*/2);
   if (dim <= 64 && walk.hidesKeys() && (typical <= 1024 || walk.isLocal()))
     return config(12, 96, false, /*narrow=*/true).withStages(2, /*qStages=*/walk.isLocal() ? 1 : 2);
   if (dim <= 64)

@@ -6,6 +6,7 @@
 //
 #include "ForwardKernel.h"
 #include "ForwardBody.h"
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 
@@ -19,7 +20,7 @@ namespace {
 class ForwardKernel : ForwardBody {
 public:
   ForwardKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config)
-      : ForwardBody(problem, kernel, config), boxes(kernel.isPersistent()), lists(kernel.getArg("visited_tiles")) {}
+      : ForwardBody(problem, kernel, config), boxes(kernel.isPersistent()), lists(kernel.getArg(visitLists(false).list)) {}
 
   void build() {
     declarePlaces();
@@ -143,7 +144,10 @@ private:
       auto own = QueryRowsOp::create(b, loc, math.value(q0), math.value(rows));
       queries = {own.getFirst(), own.getBehind()};
     }
-    SmallVector<KeyRun> runs = lists ? listedRun(walk) : walk.runs(math, queries, config.getKvTile());
+    std::optional<ListedWalk> listed;
+    if (lists)
+      listed = listedWalk(walk, /*ofKeys=*/false, tile, config.getQueries());
+    SmallVector<KeyRun> runs = listed ? listed->runs : walk.runs(math, queries, config.getKvTile());
     Interval visited = {0, scope.lenK};
     if (config.isSplit()) {
       takeShare(runs);
@@ -151,7 +155,7 @@ private:
       visited = {math.mul(visited.lo, config.getKvTile()),
                  math.min(math.mul(visited.hi, config.getKvTile()), scope.lenK)};
     }
-    buildLoop(walk, runs, keys, values);
+    buildLoop(walk, runs, listed, keys, values);
 
     // Of a share of the keys, the first one's.
     findSink(config.isSplit() ? std::optional(math.eq(split, 0)) : std::nullopt);
@@ -184,23 +188,6 @@ private:
       if (problem.getSinkAttr())
         writeSink(repair.getSink());
     }
-  }
-
-  /// The walk along this query tile's list.
-  SmallVector<KeyRun> listedRun(KeyWalk &walk) {
-    Value row = listRow(tile, config.getQueries()), counts = mul(row, wide(int64_t(2)));
-    Index capacity = listCapacity(config.getKvTile());
-    list = AdvanceOp::create(b, loc, args["visited_tiles"], mul(row, wide(capacity)));
-    Value visits = AdvanceOp::create(b, loc, args["visit_counts"], counts);
-    Index full = math.named(load(visits, 0), "full");
-    lastEntry = math.named(math.add(full, math.sub(capacity, 1)), "last_entry");
-    firstPartial = full;
-    return {walk.listed(full, math.named(math.add(full, load(visits, 1)), "end"))};
-  }
-  /// The tile that is number `j` of it: those that are tested stand at its end, from the last one down.
-  Index listedTile(Index j) {
-    Index entry = math.select(math.lt(j, firstPartial), j, math.max(math.sub(lastEntry, j), 0));
-    return load(list, entry);
   }
 
   /// Leaves this block's part of the key tiles: equal ones, but for one tile.
@@ -255,7 +242,8 @@ private:
     return result;
   }
 
-  void buildLoop(KeyWalk &walk, ArrayRef<KeyRun> forward, Value keys, Value values) {
+  void buildLoop(KeyWalk &walk, ArrayRef<KeyRun> forward, const std::optional<ListedWalk> &listed, Value keys,
+                 Value values) {
     bool backward = walksBackward();
     SmallVector<KeyRun> runs = backward ? reversed(math, forward) : SmallVector<KeyRun>(forward);
     KvLoopOp loop = createLoop(runs);
@@ -268,8 +256,8 @@ private:
     Index keyTile = Index(body.getArgument(0));
     if (backward)
       keyTile = math.sub(-1, keyTile);
-    if (lists)
-      keyTile = listedTile(keyTile);
+    if (listed)
+      keyTile = listed->tileAt(keyTile);
     Index k0 = math.named(math.mul(keyTile, config.getKvTile()), "k0");
     auto left = [&] { return math.value(math.sub(scope.lenK, k0)); };
     auto copy = [&](Value place, StringRef tensor, Value base, int64_t dim) -> Value {
@@ -308,8 +296,6 @@ private:
   bool boxes; ///< tiles are copied as boxes of tensors, by their maps
   bool lists; ///< of key tiles are there, made by kernels ahead of this one
   Value Q, K, V, acc, row, held;
-  Value list; ///< the query tile's
-  Index firstPartial = 0, lastEntry = 0;
   Index tile = 0;      ///< of queries: its slot, or its number in the sequence
   Index q0 = 0;        ///< the tile's first row in its sequence
   Index first = 0;     ///< the same as a row of the tensor

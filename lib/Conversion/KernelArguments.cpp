@@ -18,7 +18,7 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr c
   if (config.isSplit())
     arguments.addPartial(problem);
   if (lists)
-    arguments.addVisits(problem, {"visited_tiles", "visit_counts"});
+    arguments.addLists(problem, /*ofKeys=*/false);
   if (slots)
     arguments.addVisits(problem, {slotLists(false)[0].name, slotLists(false)[0].count});
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/lists);
@@ -60,6 +60,9 @@ KernelArguments KernelArguments::ofVisits(ProblemOp problem, ArrayRef<StringRef>
   arguments.addPointers(problem, arrays);
   arguments.addBits(problem);
   arguments.addVisits(problem, results);
+  for (bool ofKeys : {false, true})
+    if (llvm::is_contained(results, StringRef(visitLists(ofKeys).list)))
+      arguments.add(Twine(visitLists(ofKeys).list) + "_entries", IntegerType::get(problem.getContext(), 32));
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
   return arguments;
 }
@@ -167,6 +170,11 @@ void KernelArguments::addPartial(ProblemOp problem) {
 void KernelArguments::addVisits(ProblemOp problem, ArrayRef<StringRef> names) {
   for (StringRef name : names)
     add(name, tile::PtrType::get(problem.getContext(), IntegerType::get(problem.getContext(), 32)));
+}
+
+void KernelArguments::addLists(ProblemOp problem, bool ofKeys) {
+  const VisitLists &lists = visitLists(ofKeys);
+  addVisits(problem, {lists.list, lists.visits, lists.taken});
 }
 
 void KernelArguments::addSizes(ProblemOp problem, bool keys, bool totalKeys) {

@@ -41,7 +41,7 @@ struct KernelArguments {
   static KernelArguments ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes, bool lists = false,
                                    bool slots = false);
   static KernelArguments ofMerge(ProblemOp problem);
-  /// Of kernels that find out which tiles there are: all arrays, `results`, the sizes of both sides.
+  /// Of kernels that find out which tiles there are: all arrays, `results`, of lists how long they are, the sizes of both sides.
   static KernelArguments ofVisits(ProblemOp problem, llvm::ArrayRef<llvm::StringRef> results);
   /// Of the kernel that makes bits of a block map: `<offsets>`, `<columns>`, `<columns>_entries`, `<offsets>_bits`,
   /// `<offsets>_bits_rows`, `<offsets>_bits_words`, `batch`, the number of `blocks`. Kernels that ask for blocks have the bits
@@ -67,6 +67,7 @@ private:
   void addBits(ProblemOp problem);
   void addPartial(ProblemOp problem);
   void addVisits(ProblemOp problem, llvm::ArrayRef<llvm::StringRef> names);
+  void addLists(ProblemOp problem, bool ofKeys);
   void addSizes(ProblemOp problem, bool keys, bool totalKeys = false);
   void addStrides(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors);
   void add(const llvm::Twine &name, mlir::Type type) { list.emplace_back(name.str(), type); }

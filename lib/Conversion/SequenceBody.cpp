@@ -103,14 +103,6 @@ void SequenceBody::findArrays() {
                                            args[bits + "_words"], math.value(row), math.value(column),
                                            firstColumn(operands[operand].lists->kv))));
   };
-  scope.listedIn = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Interval rows,
-                                                                           Interval columns) {
-    std::string bits = bitsOf(operands[operand]);
-    auto known = ListedInOp::create(b, loc, arrays.lookup(operands[operand].name), args[bits + "_rows"],
-                                    args[bits + "_words"], math.value(rows.lo), math.value(rows.hi),
-                                    math.value(columns.lo), math.value(columns.hi));
-    return TileTruth{Cond::of(known.getSome()), Cond::of(known.getAll())};
-  };
 }
 
 Value SequenceBody::firstColumn(int64_t keys) {
@@ -145,19 +137,31 @@ Value SequenceBody::startOf(const MaskOperand &array) {
   return token ? add(start, token) : start;
 }
 
-Value SequenceBody::listRow(Index tile, int64_t rows) {
-  bool packed = problem.getQLayout().isPacked();
+Value SequenceBody::listRow(bool ofKeys, Index tile, int64_t rows) {
+  bool packed = (ofKeys ? problem.getKLayout() : problem.getQLayout()).isPacked();
   Value row = wide(tile), line = packed ? Value() : wide(batch);
   if (dependsOnHead(problem.getMask()))
     line = line ? add(mul(wide(h), wide(arg("batch"))), line) : wide(h);
   if (!line)
     return row;
-  return add(mul(line, wide(packed ? slots(rows) : math.ceilDiv(arg("seqlen_q"), rows))), row);
+  Index tiles = packed ? numberOfSlots(arg(ofKeys ? "total_kv" : "total_q"), rows)
+                       : math.ceilDiv(arg(ofKeys ? "seqlen_kv" : "seqlen_q"), rows);
+  return add(mul(line, wide(tiles)), row);
 }
 
-Index SequenceBody::listCapacity(int64_t keys) {
-  Index most = arg(problem.getKLayout().isPacked() ? "total_kv" : "seqlen_kv");
-  return math.named(math.add(math.ceilDiv(most, keys), 1), "capacity");
+SequenceBody::ListedWalk SequenceBody::listedWalk(KeyWalk &walk, bool ofKeys, Index tile, int64_t rows) {
+  const VisitLists &names = visitLists(ofKeys);
+  Value list = args[names.list];
+  Value visits = AdvanceOp::create(b, loc, args[names.visits], mul(listRow(ofKeys, tile, rows), wide(int64_t(8))));
+  // A row whose entries found no room in the list has all tiles from its first to its last.
+  Cond whole = math.logicalAnd(math.lt(0, load(visits, 6)), math.lt(0, load(args[names.taken], 2)));
+  Index fullAt = load(visits, 0), full = math.named(math.select(whole, 0, load(visits, 1)), "full");
+  Index partialAt = math.named(math.select(whole, load(visits, 4), load(visits, 2)), "partial_at");
+  Index end = math.named(math.select(whole, load(visits, 5), load(visits, 3)), "end");
+  auto tileAt = [this, list, fullAt, full, partialAt](Index j) {
+    return load(list, math.add(math.select(math.lt(j, full), fullAt, partialAt), j));
+  };
+  return {{walk.listed(full, end)}, tileAt};
 }
 
 void SequenceBody::buildTests(KeyWalk &walk, Region &region, bool turned) {

@@ -115,10 +115,14 @@ protected:
   /// Where in an array with an entry for each position this sequence's and head's are.
   mlir::Value startOf(const MaskOperand &array);
 
-  /// Which of the lists of key tiles (`visited_tiles`) a query tile of `rows` rows has, by its slot or its
-  /// number in the sequence, and how many entries each has.
-  mlir::Value listRow(Index tile, int64_t rows);
-  Index listCapacity(int64_t keys);
+  /// Which row of `visits` (`visitLists`) a tile of `rows` rows or keys has, by its slot or its number in the sequence.
+  mlir::Value listRow(bool ofKeys, Index tile, int64_t rows);
+  /// The walk along the list of a tile: which runs it has, and the tile that is number j of it.
+  struct ListedWalk {
+    llvm::SmallVector<KeyRun> runs;
+    std::function<Index(Index j)> tileAt;
+  };
+  ListedWalk listedWalk(KeyWalk &walk, bool ofKeys, Index tile, int64_t rows);
 
   /// The first key of the sequence.
   mlir::Value keyPointer(llvm::StringRef tensor) { return rowPointer(tensor, firstKey, batch, kvHead); }

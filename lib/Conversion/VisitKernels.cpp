@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Three kernels, each of one warp a tile. The first leaves the least and the largest entry of
-// each key tile, the second of each 32 of these, a group. The third does the same for a query tile's
-// own entries, goes along the runs that affine parts of the mask leave, and asks the mask of each of their groups,
-// and of the key tiles of those that are not empty (`tileTruth`): what it knows of values it computes there, as code.
+// Two kernels. The first leaves the least and the largest entry of each tile of the side that is walked along, and of each
+// 32 of these, a group. The second does the same for a tile's own entries, goes along the runs that affine parts of the
+// mask leave, and asks the mask of each of their groups, and of the tiles of those that are not empty (`tileTruth`):
+// what it knows of values it computes there, as code.
 //
 #include "VisitKernels.h"
 #include "KernelArguments.h"
@@ -21,126 +21,141 @@ bool attn::listsVisits(ProblemOp problem, ConfigAttr config) {
 
 namespace {
 
+/// Tiles of one side have lists of tiles of the other.
 class VisitKernel : SequenceBody {
 public:
-  VisitKernel(ProblemOp problem, KernelOp kernel)
-      : SequenceBody(problem, kernel), config(kernel.getConfig()), heads(kernel.getHeads()),
-        perKey(rangedArrays(problem.getMask(), OperandShape::PerKey)),
-        perQuery(rangedArrays(problem.getMask(), OperandShape::PerQuery)) {}
+  VisitKernel(ProblemOp problem, KernelOp kernel, bool ofKeys)
+      : SequenceBody(problem, kernel), config(kernel.getConfig()), heads(kernel.getHeads()), ofKeys(ofKeys),
+        names(visitLists(ofKeys)), own(rangedArrays(problem.getMask(), shapeOf(ofKeys))),
+        others(rangedArrays(problem.getMask(), shapeOf(!ofKeys))) {}
 
+  /// Of each tile of the other side, and of groups, which may be of several sequences. Warps share the tiles of a group.
   void buildRanges() {
-    Index count = findTile("kv", config.getKvTile());
-    for (auto [i, array] : llvm::enumerate(perKey)) {
-      auto range = entriesOf(array, position, count);
-      for (OpResult value : range->getResults())
-        SetOp::create(b, loc, args["key_ranges"], rangeAt(3 * i + value.getResultNumber(), firstListed, 0), value);
-    }
-    if (!nothing) // else each tile has some keys
+    constexpr int64_t blocks = 1024; // no more than run at the same time
+    Value first = BlockIndexOp::create(b, loc, Value());
+    Index tiles = others.empty() ? Index(0) : math.named(tilesOfAll(!ofKeys), "tiles");
+    Index groups = others.empty() ? Index(1) : math.named(math.ceilDiv(tiles, group), "groups");
+    BeginListsOp::create(b, loc, args[names.list], args[names.taken], math.value(across()));
+    Index unit = enterLoop("unit", first, math.mul(groups, others.empty() ? 1 : heads), others.empty() ? 1 : blocks);
+    if (others.empty())
       return;
-    b.setInsertionPointToStart(nothing);
-    const int64_t ofNone[] = {INT32_MAX, INT32_MIN, 1};
-    for (int64_t value = 0, values = 3 * perKey.size(); value < values; ++value)
-      SetOp::create(b, loc, args["key_ranges"], rangeAt(value, firstListed, 0), math.value(Index(ofNone[value % 3])));
-  }
-
-  /// Of each group of tiles, which may be of several sequences. Blocks for which there is none, of a grid that has one a
-  /// tile, end at once.
-  void buildGroups() {
-    Index block = Value(BlockIndexOp::create(b, loc, Value())), tiles = numberOfTiles(config.getKvTile());
-    h = math.named(div(block, tiles), "h");
-    Index own = math.named(rem(block, tiles), "group");
-    auto some = scf::IfOp::create(b, loc, math.value(math.lt(own, math.ceilDiv(tiles, group))), /*withElseRegion=*/false);
-    b.setInsertionPointToStart(some.thenBlock());
-    Index first = math.mul(own, group), count = math.min(math.sub(tiles, first), group);
-    int64_t values = perKey.size();
-    for (int64_t i = 0; i < values; ++i)
+    if (heads != 1)
+      h = math.named(div(unit, groups), "h");
+    Index number = heads == 1 ? unit : math.named(rem(unit, groups), "group");
+    Index from = math.mul(number, group), count = math.min(math.sub(tiles, from), group);
+    Index warp = Value(WarpIndexOp::create(b, loc));
+    loop("i", warp, count, int64_t(config.getWarps()), [&](Index i) { buildRangesOf(math.named(math.add(from, i), "tile")); });
+    BarrierOp::create(b, loc);
+    for (int64_t i = 0, n = others.size(); i < n; ++i)
       for (int64_t value : {0, 1}) { // least, largest
-        Value entries = AdvanceOp::create(b, loc, args["key_ranges"], rangeAt(3 * i + value, first, 0, tiles));
+        Value entries = AdvanceOp::create(b, loc, args[names.ranges], rangeAt(2 * i + value, from));
         auto range = EntryRangeOp::create(b, loc, entries, math.value(count), IntegerAttr());
-        SetOp::create(b, loc, args["key_ranges"], rangeAt(3 * values + 2 * i + value, own, 0, tiles), range->getResult(value));
+        SetOp::create(b, loc, args[names.ranges], rangeAt(valueOfGroups + 2 * i + value, number), range->getResult(value));
       }
   }
 
   void buildLists() {
-    Index count = findTile("q", config.getQueries());
-    Interval queries = {position, math.add(position, count)};
-    llvm::SmallVector<EntryRange> own;
-    for (const MaskOperand &array : perQuery) {
-      auto range = entriesOf(array, position, count);
-      own.push_back({Value(range.getLeast()), Value(range.getLargest()), math.lt(0, Index(range.getWhole()))});
-    }
-
-    firstListed = problem.getKLayout().isPacked() // as the ranges' slots are numbered
-                      ? firstSlot(load(args["cu_seqlens_kv"], batch), batch, config.getKvTile())
-                      : firstOfSequence(config.getKvTile());
-    firstListed = math.named(firstListed, "first_listed");
-    Value row = listRow(tile, config.getQueries());
-    Index capacity = listCapacity(config.getKvTile()), full = 0, partial = 0;
-    Value list = mul(row, wide(capacity));
-    for (const KeyRun &run : KeyWalk(problem.getMask(), scope).runs(math, queries, config.getKvTile())) {
-      auto select = SelectTilesOp::create(b, loc, args["visited_tiles"], list, math.value(capacity), math.value(full),
-                                          math.value(partial), math.value(run.bounds.front()),
-                                          math.value(run.bounds.back()), math.value(firstListed));
-      full = Index(select.getFull()), partial = Index(select.getPartial());
-      auto yield = [&](Region &region, llvm::function_ref<SmallVector<Value>(Index)> conditions) {
-        Block &body = region.emplaceBlock();
-        Index number = Value(body.addArgument(b.getI32Type(), loc));
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPointToStart(&body);
-        YieldOp::create(b, loc, conditions(number));
-      };
-      yield(select.getBody(), [&](Index j) -> SmallVector<Value> {
-        TileTruth truth = truthOfTile(queries, j, own);
-        return {math.value(truth.some), math.value(truth.all)};
-      });
-      yield(select.getGroups(),
-            [&](Index g) -> SmallVector<Value> { return {math.value(truthOfGroup(queries, g, own).some)}; });
-    }
-    Value counts = mul(row, wide(int64_t(2)));
-    SetOp::create(b, loc, args["visit_counts"], counts, math.value(full));
-    SetOp::create(b, loc, args["visit_counts"], add(counts, wide(int64_t(1))), math.value(partial));
+    Index block = Value(BlockIndexOp::create(b, loc, Value()));
+    bool packed = layoutOf(ofKeys).isPacked();
+    Index tiles = packed ? numberOfSlots(arg(totalOf(ofKeys)), tileOf(ofKeys)) : tilesOfAll(ofKeys);
+    if (heads != 1)
+      h = math.named(div(block, tiles), "h");
+    Tile rest = findTile(ofKeys, heads == 1 ? block : rem(block, tiles), /*forRows=*/true);
+    if (!packed)
+      return buildListsOf(rest);
+    ifSo(math.lt(0, rest.count), [&] { buildListsOf(rest); });
   }
 
 private:
-  /// Which tile, head and sequence this block has; returns how many rows of the side there are. Behind it,
-  /// code is for tiles that have some.
-  Index findTile(StringRef side, int64_t size) {
-    bool keys = side == "kv", packed = (keys ? problem.getKLayout() : problem.getQLayout()).isPacked();
-    Index block = Value(BlockIndexOp::create(b, loc, Value())), count = 0;
-    if (packed) {
-      Index total = arg(keys ? "total_kv" : "total_q"), slots = numberOfSlots(total, size);
-      h = math.named(div(block, slots), "h");
-      tile = math.named(rem(block, slots), "slot");
-      // Of keys, padded offsets may come in any order; their prefix sums ascend.
-      bool padded = !keys && problem.getQLayout().getPadded();
+  static OperandShape shapeOf(bool keys) { return keys ? OperandShape::PerKey : OperandShape::PerQuery; }
+  LayoutAttr layoutOf(bool keys) { return keys ? problem.getKLayout() : problem.getQLayout(); }
+  int64_t tileOf(bool keys) { return keys ? config.getKvTile() : config.getQTile(); }
+  static std::string totalOf(bool keys) { return keys ? "total_kv" : "total_q"; }
+  Index extentOf(bool keys) { return arg(keys ? "seqlen_kv" : "seqlen_q"); }
+
+  /// Tiles of the other side that one sequence may have, and one more.
+  Index across() {
+    Index most = layoutOf(!ofKeys).isPacked() ? arg(totalOf(!ofKeys)) : extentOf(!ofKeys);
+    return math.named(math.add(math.ceilDiv(most, tileOf(!ofKeys)), 1), "across");
+  }
+
+  void ifSo(Cond condition, llvm::function_ref<void()> body) {
+    auto so = scf::IfOp::create(b, loc, math.value(condition), /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(so.thenBlock());
+    body();
+  }
+
+  /// Some positions of a sequence, and their tile's number in it, or of packed ones its slot.
+  struct Tile {
+    Index number = 0, position = 0, count = 0;
+  };
+  /// Tiles of all sequences, but not of all heads.
+  Index tilesOfAll(bool keys) {
+    if (layoutOf(keys).isPacked())
+      return numberOfSlots(arg(totalOf(keys)), tileOf(keys));
+    return times(arg("batch"), math.ceilDiv(extentOf(keys), tileOf(keys)));
+  }
+  /// Behind it, the sequence is known. `forRows`: slots are numbered as those who attend number them, by where rows of packed
+  /// sequences lie with their padding. Else by prefix sums, which ascend whatever the order of padded offsets.
+  Tile findTile(bool keys, Index number, bool forRows) {
+    Tile tile;
+    StringRef side = keys ? "kv" : "q";
+    int64_t size = tileOf(keys);
+    if (layoutOf(keys).isPacked()) {
+      bool padded = forRows && layoutOf(keys).getPadded();
       Value cuSeqlens = args[("cu_seqlens_" + side).str()];
-      auto find = FindSequenceOp::create(b, loc, math.value(tile), cuSeqlens, padded ? args["padded_offsets_q"] : cuSeqlens,
-                                         args["batch"], math.value(total), size);
-      batch = find.getB(), position = find.getQ0(), count = find.getRows();
-      if (!keys)
-        firstQuery = find.getFirst();
-      if (keys)
-        firstListed = tile;
-      auto some = scf::IfOp::create(b, loc, math.value(math.lt(0, count)), /*withElseRegion=*/keys);
-      nothing = keys ? some.elseBlock() : nullptr;
-      b.setInsertionPointToStart(some.thenBlock());
+      Value offsets = padded ? args[("padded_offsets_" + side).str()] : cuSeqlens;
+      auto find = FindSequenceOp::create(b, loc, math.value(number), cuSeqlens, offsets, args["batch"],
+                                         args[totalOf(keys)], size);
+      batch = find.getB();
+      tile = {number, Value(find.getQ0()), Value(find.getRows())};
     } else {
-      Index extent = arg(keys ? "seqlen_kv" : "seqlen_q"), tiles = math.named(math.ceilDiv(extent, size), "tiles");
-      Index line = math.named(div(block, tiles), "line");
-      tile = math.sub(math.sub(tiles, 1), rem(block, tiles)); // the last ones, that may see most, begin first
-      tile = math.named(tile, "tile");
-      h = math.named(div(line, arg("batch")), "h");
-      batch = math.named(rem(line, arg("batch")), "b");
-      position = math.named(math.mul(tile, size), keys ? "k0" : "q0");
-      count = math.named(math.min(math.sub(extent, position), size), "rows");
-      if (keys)
-        firstListed = math.add(firstOfSequence(size), tile);
+      Index extent = extentOf(keys), tiles = math.named(math.ceilDiv(extent, size), "tiles");
+      batch = math.named(div(number, tiles), "b");
+      tile.number = rem(number, tiles);
+      if (forRows && !keys) // the last ones, that may see most, begin first
+        tile.number = math.sub(math.sub(tiles, 1), tile.number);
+      tile.number = math.named(tile.number, "tile");
+      tile.position = math.named(math.mul(tile.number, size), keys ? "k0" : "q0");
+      tile.count = math.named(math.min(math.sub(extent, tile.position), size), "rows");
     }
+    return tile;
+  }
+
+  /// Behind it, all is known of the sequence that masks ask about.
+  void findSequence() {
     lenQ = problem.getQLayout().isPacked() ? Index(0) : arg("seqlen_q");
     kvHead = math.floorDiv(h, int64_t(problem.getHeads()) / int64_t(problem.getKvHeads()));
     findLengths();
-    findArrays();
-    return count;
+    if (problem.getQLayout().isPacked())
+      firstQuery = load(args[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"], batch);
+  }
+
+  //===------------------------------------------------------------------===//
+  // Ranges
+  //===------------------------------------------------------------------===//
+
+  void buildRangesOf(Index number) {
+    Tile tile = findTile(!ofKeys, number, /*forRows=*/false);
+    auto leave = [&](int64_t array, llvm::function_ref<Value(int64_t)> value) {
+      for (int64_t i = 0; i < (others[array].hidden ? 3 : 2); ++i)
+        SetOp::create(b, loc, args[names.ranges], rangeAt(valueOf(array, i), number), value(i));
+    };
+    ifSo(math.lt(0, tile.count), [&] {
+      findSequence();
+      for (auto [i, array] : llvm::enumerate(others)) {
+        auto range = entriesOf(array, tile.position, tile.count);
+        leave(i, [&](int64_t value) { return range->getResult(value); });
+      }
+    });
+    if (!layoutOf(!ofKeys).isPacked()) // each tile has some positions
+      return;
+    ifSo(math.le(tile.count, 0), [&] {
+      const int64_t ofNone[] = {INT32_MAX, INT32_MIN, 1};
+      for (size_t i = 0; i < others.size(); ++i)
+        leave(i, [&](int64_t value) { return math.value(Index(ofNone[value])); });
+    });
   }
 
   EntryRangeOp entriesOf(const MaskOperand &array, Index position, Index count) {
@@ -149,88 +164,187 @@ private:
                                 array.hidden ? b.getI32IntegerAttr(*array.hidden) : IntegerAttr());
   }
 
-  /// Key tiles of a head, those of all sequences.
-  Index numberOfTiles(int64_t size) {
-    if (problem.getKLayout().isPacked())
-      return numberOfSlots(arg("total_kv"), size);
-    return times(arg("batch"), math.ceilDiv(arg("seqlen_kv"), size));
+  /// Which of a tile's values the least (0) or largest (1) entry of an array is, or whether none hides (2).
+  int64_t valueOf(int64_t array, int64_t value) {
+    if (value < 2)
+      return 2 * array + value;
+    return 2 * others.size() + llvm::count_if(ArrayRef(others).take_front(array), [](const MaskOperand &o) { return o.hidden.has_value(); });
   }
-  /// The number of a dense sequence's first tile among them.
-  Index firstOfSequence(int64_t size) { return times(batch, math.ceilDiv(arg("seqlen_kv"), size)); }
-
-  /// Where value `value` of tile `first + j`, or of a group, stands: [heads, values, tiles].
-  Value rangeAt(int64_t value, Index first, Index j) {
-    return rangeAt(value, first, j, numberOfTiles(config.getKvTile()));
+  /// Where value `value` of a tile, or of a group, stands: [heads, values, tiles].
+  Value rangeAt(int64_t value, Index number) {
+    Value line = heads == 1 ? wide(value) : add(mul(wide(h), wide(valuesOfRanges(others))), wide(value));
+    return add(mul(line, wide(math.mul(math.ceilDiv(tilesOfAll(!ofKeys), group), group))), wide(number));
   }
-  Value rangeAt(int64_t value, Index first, Index j, Index tiles) {
-    Value line = heads == 1 ? wide(value) : add(mul(wide(h), wide(5 * int64_t(perKey.size()))), wide(value));
-    return add(mul(line, wide(tiles)), wide(math.add(first, j)));
+  Index rangeValue(int64_t value, Index number) {
+    return Value(LoadOp::create(b, loc, b.getI32Type(), args[names.ranges], rangeAt(value, number), /*uniform=*/false));
   }
 
-  using RangeOfKeys = llvm::function_ref<EntryRange(int64_t array)>;
-  TileTruth truthOf(Interval queries, Interval keys, ArrayRef<EntryRange> own, RangeOfKeys ofKeys) {
-    MaskScope known = scope;
-    known.extremes = [&, operands = problem.getMask().operands()](unsigned operand,
-                                                                   Interval) -> std::optional<EntryRange> {
-      const MaskOperand &array = operands[operand];
-      return array.shape == OperandShape::PerQuery ? own[rangedIndex(perQuery, array)]
-                                                   : ofKeys(rangedIndex(perKey, array));
+  //===------------------------------------------------------------------===//
+  // Lists
+  //===------------------------------------------------------------------===//
+
+  void buildListsOf(const Tile &rest) {
+    findSequence();
+    findArrays();
+    Interval at = {rest.position, math.add(rest.position, rest.count)};
+    llvm::SmallVector<EntryRange> ranges;
+    for (const MaskOperand &array : own) {
+      auto range = entriesOf(array, rest.position, rest.count);
+      ranges.push_back({Value(range.getLeast()), Value(range.getLargest()), math.lt(0, Index(range.getWhole()))});
+    }
+    int64_t tile = tileOf(!ofKeys);
+    firstListed = layoutOf(!ofKeys).isPacked() // as the ranges' slots are numbered
+                      ? firstSlot(load(args[ofKeys ? "cu_seqlens_q" : "cu_seqlens_kv"], batch), batch, tile)
+                      : times(batch, math.ceilDiv(extentOf(!ofKeys), tile));
+    firstListed = math.named(firstListed, "first_listed");
+    KeyWalk walk(problem.getMask(), scope);
+    Interval run = hullOf(math, ofKeys ? walk.queryRuns(math, at, tile) : walk.runs(math, at, tile));
+    auto select = SelectTilesOp::create(b, loc, args[names.visits], args[names.list], args[names.taken],
+                                        listRow(ofKeys, rest.number, tileOf(ofKeys)),
+                                        args[std::string(names.list) + "_entries"],
+                                        math.value(across()), math.value(run.lo), math.value(run.hi), math.value(firstListed));
+    auto fill = [&](Region &region, int arguments, llvm::function_ref<SmallVector<Value>(Block &)> body) {
+      Block &block = region.emplaceBlock();
+      for (int i = 0; i < arguments; ++i)
+        block.addArgument(b.getI32Type(), loc);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(&block);
+      YieldOp::create(b, loc, body(block));
     };
-    return problem.getMask().tileTruth(math, known, queries, keys);
-  }
-
-  Index rangeValue(int64_t value, Index first, Index j) {
-    return Value(LoadOp::create(b, loc, b.getI32Type(), args["key_ranges"], rangeAt(value, first, j), /*uniform=*/false));
-  }
-
-  TileTruth truthOfTile(Interval queries, Index j, ArrayRef<EntryRange> own) {
-    Index k0 = math.named(math.mul(j, config.getKvTile()), "k0"), behind = math.add(k0, config.getKvTile());
-    TileTruth truth = truthOf(queries, {k0, math.min(behind, scope.lenK)}, own, [&](int64_t array) {
-      auto value = [&](int64_t number) { return rangeValue(3 * array + number, firstListed, j); };
-      return EntryRange{value(0), value(1), math.lt(0, value(2))};
+    fill(select.getBody(), 1, [&](Block &block) -> SmallVector<Value> {
+      TileTruth truth = truthOfTile(at, Value(block.getArgument(0)), ranges);
+      return {math.value(truth.some), math.value(truth.all)};
     });
-    return {truth.some, math.logicalAnd(truth.all, math.le(behind, scope.lenK))};
+    fill(select.getGroups(), 1, [&](Block &block) -> SmallVector<Value> {
+      return truthOfGroup(at, Value(block.getArgument(0)), ranges);
+    });
+    fill(select.getChunk(), 2, [&](Block &block) -> SmallVector<Value> {
+      gatherBlocks(at, block.getArgument(0), block.getArgument(1));
+      return {};
+    });
   }
 
-  /// Of those of its tiles that are the sequence's. What they hold is known of all of the group, so nothing wrong is said.
-  TileTruth truthOfGroup(Interval queries, Index g, ArrayRef<EntryRange> own) {
-    Index first = math.sub(math.mul(g, group), firstListed);
-    Index k0 = math.named(math.mul(math.max(first, 0), config.getKvTile()), "k0");
-    // Tiles behind the sequence's last one might be too many for 32 bits of keys.
-    Index behind = math.mul(math.min(math.add(first, group), math.ceilDiv(scope.lenK, config.getKvTile())), config.getKvTile());
-    return truthOf(queries, {k0, math.min(behind, scope.lenK)}, own, [&](int64_t array) {
-      auto value = [&](int64_t number) { return rangeValue(3 * int64_t(perKey.size()) + 2 * array + number, g, 0); };
+  using RangeOfOthers = llvm::function_ref<EntryRange(int64_t array)>;
+  /// `blocks`: of lists of blocks number so many.
+  TileTruth truthOf(Interval at, Interval other, ArrayRef<EntryRange> ranges, RangeOfOthers ofOthers,
+                    llvm::function_ref<TileTruth(int64_t)> blocks) {
+    MaskScope known = scope;
+    SmallVector<MaskOperand> operands = problem.getMask().operands(), maps = blockMaps();
+    known.extremes = [&](unsigned operand, Interval) -> std::optional<EntryRange> {
+      const MaskOperand &array = operands[operand];
+      return array.shape == shapeOf(ofKeys) ? ranges[rangedIndex(own, array)] : ofOthers(rangedIndex(others, array));
+    };
+    known.listedIn = [&](unsigned operand, Interval, Interval) {
+      return blocks(llvm::find(maps, operands[operand]) - maps.begin());
+    };
+    return problem.getMask().tileTruth(math, known, ofKeys ? other : at, ofKeys ? at : other);
+  }
+
+  TileTruth truthOfTile(Interval at, Index j, ArrayRef<EntryRange> ranges) {
+    int64_t size = tileOf(!ofKeys);
+    Index length = ofKeys ? scope.lenQ : scope.lenK, number = math.add(firstListed, j);
+    Index first = math.named(math.mul(j, size), ofKeys ? "q0" : "k0"), behind = math.add(first, size);
+    auto ofOthers = [&](int64_t array) {
+      auto value = [&](int64_t i) { return rangeValue(valueOf(array, i), number); };
+      return EntryRange{value(0), value(1), others[array].hidden ? math.lt(0, value(2)) : Cond::of(true)};
+    };
+    TileTruth truth = truthOf(at, {first, math.min(behind, length)}, ranges, ofOthers,
+                              [&](int64_t map) {
+                                auto known = GatheredOp::create(b, loc, map, math.value(j));
+                                return TileTruth{Cond::of(known.getSome()), Cond::of(known.getAll())};
+                              });
+    if (ofKeys) // rows behind the last weigh nothing
+      return truth;
+    return {truth.some, math.logicalAnd(truth.all, math.le(behind, length))};
+  }
+
+  /// Whether something may be visible in those of its tiles that are the sequence's, and what is settled: all that is
+  /// known of arrays is known of the whole group, so nothing wrong is said. If the mask is there what one block map says, or if all is
+  /// visible, nobody needs to look at its tiles.
+  SmallVector<Value> truthOfGroup(Interval at, Index g, ArrayRef<EntryRange> ranges) {
+    int64_t size = tileOf(!ofKeys);
+    Index length = ofKeys ? scope.lenQ : scope.lenK;
+    Index tile = math.sub(math.mul(g, group), firstListed);
+    Index first = math.named(math.mul(math.max(tile, 0), size), ofKeys ? "q0" : "k0");
+    Index tiles = math.ceilDiv(length, size);
+    // Tiles behind the sequence's last one might be too many for 32 bits of positions.
+    Index behind = math.mul(math.min(math.add(tile, group), tiles), size);
+    auto ofOthers = [&](int64_t array) {
+      auto value = [&](int64_t i) { return rangeValue(valueOfGroups + 2 * array + i, g); };
       return EntryRange{value(0), value(1), Cond::of(false)};
-    });
+    };
+    size_t maps = blockMaps().size();
+    SmallVector<Value> bits(2, math.value(Index(-1)));
+    Cond listed = Cond::of(true);
+    if (maps == 1) {
+      auto known = GatheredBitsOp::create(b, loc, 0, math.value(tile));
+      bits = {known.getSome(), known.getAll()};
+      listed = math.logicalNot(math.eq(Index(known.getSome()), 0));
+    }
+    auto truthWith = [&](Cond some, Cond all) {
+      return truthOf(at, {first, math.min(behind, length)}, ranges, ofOthers,
+                     [&](int64_t) { return TileTruth{some, all}; });
+    };
+    TileTruth known = truthWith(listed, Cond::of(false));
+    Cond settled = truthWith(Cond::of(true), Cond::of(true)).all;
+    if (maps)
+      settled = math.logicalAnd(settled, math.logicalNot(truthWith(Cond::of(false), Cond::of(false)).some));
+    // Of a group that has tiles of others, or one that reaches over the end, each tile is looked at.
+    settled = math.logicalAnd(settled, math.logicalAnd(math.le(0, tile), math.le(math.add(tile, group), math.floorDiv(length, size))));
+    if (maps > 1)
+      settled = Cond::of(false);
+    return {math.value(known.some), math.value(settled), bits[0], bits[1]};
+  }
+
+  SmallVector<MaskOperand> blockMaps() {
+    SmallVector<MaskOperand> maps;
+    for (MaskOperand &operand : distinctOperands(problem.getMask()))
+      if (operand.lists)
+        maps.push_back(std::move(operand));
+    return maps;
+  }
+
+  /// Of the tile at rest, what its blocks have in tiles `from` to `to` of the other side.
+  void gatherBlocks(Interval at, Value from, Value to) {
+    for (auto [i, map] : llvm::enumerate(blockMaps())) {
+      std::string bits = bitsOf(map);
+      int64_t size = ofKeys ? map.lists->kv : map.lists->q, otherSize = ofKeys ? map.lists->q : map.lists->kv;
+      Value own = AdvanceOp::create(b, loc, args[bits], startOf(map));
+      GatherBlocksOp::create(b, loc, i, own, args[bits + "_rows"], args[bits + "_words"], math.value(math.floorDiv(at.lo, size)),
+                             math.value(math.ceilDiv(at.hi, size)), from, to, tileOf(!ofKeys), otherSize, ofKeys);
+    }
   }
 
   static constexpr int64_t group = 32; ///< tiles of a group (attn::Group)
   ConfigAttr config;
   int64_t heads;
-  SmallVector<MaskOperand> perKey, perQuery;
-  Index tile = 0;     ///< of the side that this kernel is about: a slot, or a number in its sequence
-  Index position = 0; ///< its first row or key
-  Index firstListed = 0; ///< the number of the sequence's first key tile among all, or of this kernel's own
-  Block *nothing = nullptr; ///< for tiles of packed keys that have none
+  bool ofKeys; ///< key tiles have lists, of query tiles
+  const VisitLists &names;
+  SmallVector<MaskOperand> own, others; ///< arrays whose ranges are looked at
+  int64_t valueOfGroups = valuesOfRanges(others) - 2 * int64_t(others.size()); ///< the first one
+  Index firstListed = 0; ///< the number of the sequence's first tile, of the other side, among all
 };
 
 } // namespace
 
-void attn::writeVisits(ProblemOp problem, StringRef target, ConfigAttr config) {
-  OpBuilder b(problem);
-  Operation *module = problem->getParentOp();
-  int64_t heads = dependsOnHead(problem.getMask()) ? int64_t(problem.getHeads()) : 1;
-  auto tiles = ConfigAttr::get(b.getContext(), config.getQueries(), config.getKvTile(), /*warps=*/1, /*blocks=*/16);
-  auto make = [&](const char *suffix, ArrayRef<StringRef> results, LayoutAttr layout, bool keys) {
-    KernelGrid grid;
-    grid.packed = layout.isPacked(), grid.heads = heads, grid.keys = keys;
-    return KernelArguments::ofVisits(problem, results)
-        .makeKernel(b, problem.getLoc(), freeSymbol(module, problem.getSymName() + suffix), target, grid, tiles);
+void attn::writeVisits(Computation computation, StringRef target, ConfigAttr config, bool ofKeys) {
+  ProblemOp problem = computation.problem;
+  Operation *program = computation.getOperation();
+  OpBuilder b(program);
+  const VisitLists &names = visitLists(ofKeys);
+  KernelGrid grid;
+  grid.heads = dependsOnHead(problem.getMask()) ? int64_t(problem.getHeads()) : 1;
+  auto make = [&](const char *suffix, ArrayRef<StringRef> results, bool keys, int64_t warps) {
+    grid.packed = (keys ? problem.getKLayout() : problem.getQLayout()).isPacked(), grid.keys = keys;
+    int64_t rows = keys ? config.getKvTile() : config.getQueries();
+    while (warps != 16 && rows % (16 * warps)) // as many as kernels of such tiles may have
+      warps /= 2;
+    auto tiles = ConfigAttr::get(b.getContext(), config.getQueries(), config.getKvTile(), target == "cpu" ? 1 : warps,
+                                 /*blocks=*/32 / warps);
+    std::string name = freeSymbol(program->getParentOp(), computation.getName() + suffix);
+    return KernelArguments::ofVisits(problem, results).makeKernel(b, program->getLoc(), name, target, grid, tiles);
   };
-  if (!rangedArrays(problem.getMask(), OperandShape::PerKey).empty()) {
-    VisitKernel(problem, make("_ranges", {"key_ranges"}, problem.getKLayout(), true)).buildRanges();
-    VisitKernel(problem, make("_groups", {"key_ranges"}, problem.getKLayout(), true)).buildGroups();
-  }
-  VisitKernel(problem, make("_visits", {"key_ranges", "visited_tiles", "visit_counts"}, problem.getQLayout(), false))
+  VisitKernel(problem, make(ofKeys ? "_ranges_q" : "_ranges", {names.ranges, names.list, names.taken}, !ofKeys, 16), ofKeys).buildRanges();
+  VisitKernel(problem, make(ofKeys ? "_visits_kv" : "_visits", {names.ranges, names.list, names.visits, names.taken}, ofKeys, 4), ofKeys)
       .buildLists();
 }

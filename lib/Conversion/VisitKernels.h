@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Masks that read arrays of positions: what tiles see follows from what these hold, so kernels
-// ahead of attention look at them and list, for each query tile, the key tiles to visit.
+// ahead of attention look at them and list, for each tile of one side, the tiles of the other to visit.
 //
 #ifndef ATTN_LIB_CONVERSION_VISITKERNELS_H
 #define ATTN_LIB_CONVERSION_VISITKERNELS_H
 
 #include "attn/Conversion/KeyWalk.h"
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 
 namespace attn {
 
-/// Writes the kernels, before the problem, for tiles as the config has them.
-void writeVisits(ProblemOp problem, llvm::StringRef target, tile::ConfigAttr config);
+/// Writes the kernels, before the program, for tiles as the config has them. `ofKeys`: key tiles have lists of query tiles.
+void writeVisits(Computation computation, llvm::StringRef target, tile::ConfigAttr config, bool ofKeys = false);
 
 } // namespace attn
 

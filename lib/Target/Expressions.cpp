@@ -141,6 +141,7 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       .Case([&](PairsOp p) {
         return Spelled(typeOf(p.getType()) + "{" + expr(p.getQuery()) + ", " + expr(p.getHead()) + "}", P::Primary);
       })
+      .Case<WarpIndexOp>([&](auto) { return Spelled("attn::warp_index()", P::Primary); })
       .Case<WarpgroupOp>([&](auto) { return Spelled("attn::warpgroup_index()", P::Primary); })
       .Case([&](UnitIndexOp u) {
         int64_t warps = u->getParentOfType<KernelOp>().getConfig().getWarps();

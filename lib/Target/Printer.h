@@ -92,8 +92,10 @@ private:
   // Visits.
   void print(tile::EntryRangeOp op);
   void print(tile::SelectTilesOp op);
-  void print(tile::MarkBlocksOp op);
-  void print(tile::ListedInOp op);
+  void print(tile::GatherBlocksOp op);
+  void print(tile::GatheredOp op);
+  void print(tile::GatheredBitsOp op);
+  void printGathered(llvm::StringRef verb, int64_t number, mlir::Value at, mlir::Value some, mlir::Value all);
   // Segments.
   void print(tile::TokensOp op);
   void print(tile::RowIndexOp op);

@@ -28,9 +28,11 @@ void Printer::printNumbers(Block &body, ArrayRef<const char *> arguments, String
   os << ") {\n";
   printBlock(body);
   indent += 2;
-  line() << "return " << open;
-  llvm::interleaveComma(body.getTerminator()->getOperands(), os, [&](Value value) { os << expr(value); });
-  os << close << ";\n";
+  if (ValueRange yielded = body.getTerminator()->getOperands(); !yielded.empty()) {
+    line() << "return " << open;
+    llvm::interleaveComma(yielded, os, [&](Value value) { os << expr(value); });
+    os << close << ";\n";
+  }
   indent -= 2;
   line() << "}" << end;
   names.close(mark);

@@ -59,7 +59,7 @@ void Printer::printOp(Operation *op) {
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, ShareOp, MmaTnOp, AddSumOp,
             LoadSumOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
-            PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, SelectTilesOp, MarkBlocksOp, ListedInOp, scf::ForOp, scf::IfOp>(
+            PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, SelectTilesOp, GatherBlocksOp, GatheredOp, GatheredBitsOp, scf::ForOp, scf::IfOp>(
             [&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
       .Case([&](SyncWarpOp) { line() << "attn::sync_warp();\n"; })
@@ -92,8 +92,7 @@ void Printer::printOp(Operation *op) {
       })
       .Case([&](ForgetOp o) { line() << "attn::forget(" << name(o.getFeed()) << ");\n"; })
       .Case([&](EndSumsOp) { line() << "attn::end_sums();\n"; })
-      .Case([&](SetOp o) { printCall("set", o.getOperands(), ");\n"); })
-      .Case<AccumulateOp, StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp, ClearEntryOp, AddTotalOp, AddSinkTotalOp>(
+      .Case<SetOp, BeginListsOp, MarkBlocksOp, AccumulateOp, StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp, ClearEntryOp, AddTotalOp, AddSinkTotalOp>(
           [&](Operation *o) { printCall(o->getName().stripDialect(), o->getOperands(), ");\n"); })
       .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
       .Case([&](TakeTurnOp) { line() << "attn::take_turn();\n"; })
@@ -419,7 +418,9 @@ static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
   if (kernel.hasRows())
     return !llvm::all_of(arg.getUsers(), [](Operation *user) { return isa<TokensOp>(user); });
   auto writes = [](OpOperand &use) {
-    return isa<SetOp, SelectTilesOp, MarkBlocksOp>(use.getOwner()) && use.getOperandNumber() == 0;
+    Operation *user = use.getOwner();
+    unsigned written = isa<SelectTilesOp>(user) ? 3 : isa<BeginListsOp>(user) ? 2 : isa<SetOp, MarkBlocksOp>(user);
+    return use.getOperandNumber() < written;
   };
   if (llvm::any_of(arg.getUses(), writes) || isSummedInto(arg))
     return true;

@@ -20,23 +20,28 @@ void Printer::print(EntryRangeOp op) {
 }
 
 void Printer::print(SelectTilesOp op) {
-  std::string call = "attn::select_tiles(" + expr(op.getList()) + " + " + expr(op.getAt(), Precedence::Multiplicative);
-  for (Value value : op.getOperands().drop_front(2))
-    call += ", " + expr(value);
-  names.define(op.getFull(), "full");
-  names.define(op.getPartial(), "partial");
-  line() << "const auto [" << names.of(op.getFull()) << ", " << names.of(op.getPartial()) << "] = " << call;
-  printNumbers(op.getBody().front(), {"tile"}, "attn::TileTruth{", "}", "");
-  printNumbers(op.getGroups().front(), {"group"}, "", "");
-}
-
-void Printer::print(MarkBlocksOp op) { printCall("mark_blocks", op.getOperands(), ");\n"); }
-
-void Printer::print(ListedInOp op) {
   std::string call;
   for (Value value : op.getOperands())
     call += (call.empty() ? "" : ", ") + expr(value);
-  names.define(op.getSome(), "some");
-  names.define(op.getAll(), "all");
-  line() << "const auto [" << names.of(op.getSome()) << ", " << names.of(op.getAll()) << "] = attn::listed_in(" << call << ");\n";
+  line() << "attn::select_tiles(" << call;
+  printNumbers(op.getBody().front(), {"tile"}, "attn::TileTruth{", "}", "");
+  printNumbers(op.getGroups().front(), {"group"}, "attn::GroupTruth{", "}", "");
+  printNumbers(op.getChunk().front(), {"from", "to"}, "", "");
+}
+
+void Printer::print(GatherBlocksOp op) {
+  std::string verb = "gather_blocks<" + std::to_string(op.getNumber()) + ", " + std::to_string(op.getTile()) + ", " +
+                     std::to_string(op.getSize()) + (op.getTurned() ? ", true>" : ", false>");
+  printCall(verb, op.getOperands(), ");\n");
+}
+
+void Printer::printGathered(StringRef verb, int64_t number, Value at, Value some, Value all) {
+  names.define(some, "some");
+  names.define(all, "all");
+  line() << "const auto [" << names.of(some) << ", " << names.of(all) << "] = attn::" << verb << "<" << number << ">("
+         << expr(at) << ");\n";
+}
+void Printer::print(GatheredOp op) { printGathered("gathered", op.getNumber(), op.getAt(), op.getSome(), op.getAll()); }
+void Printer::print(GatheredBitsOp op) {
+  printGathered("gathered_bits", op.getNumber(), op.getAt(), op.getSome(), op.getAll());
 }

@@ -24,11 +24,15 @@
 // CHECK-SAME: %offsets_bits: !tile.ptr<i32>, %offsets_bits_rows: i32, %offsets_bits_words: i32, %batch: i32, %blocks: i32)
 // CHECK: tile.mark_blocks %offsets_bits(%offsets_bits_rows x %offsets_bits_words) from %offsets, %columns(%columns_entries) lines(%c1_i32)
 
-// Nothing is to be known of entries of rows or keys. The blocks of a query tile are asked for all at once.
-// CHECK-NOT: @p_ranges
+// Nothing is to be known of entries of rows or keys. The blocks of a query tile are asked for all at once, and 32 tiles
+// inside the sequence are as the bits say.
+// CHECK-LABEL: tile.kernel @p_ranges(
+// CHECK-NOT: tile.entry_range
 // CHECK-LABEL: tile.kernel @p_visits(%offsets_bits: !tile.ptr<i32>, %offsets_bits_rows: i32, %offsets_bits_words: i32,
 // CHECK: tile.select_tiles
-// CHECK: %some, %all = tile.listed_in %offsets_bits
+// CHECK: tile.gathered 0 at(%j)
+// CHECK: tile.gathered_bits 0
+// CHECK: tile.gather_blocks 0 %offsets_bits(%offsets_bits_rows x %offsets_bits_words) at(%{{.*}} to %{{.*}}) tiles(%from to %to) of 64 in 100
 
 // CHECK-LABEL: tile.kernel @p(
 // CHECK-NOT: %offsets:
@@ -38,7 +42,8 @@
 // CHECK: tile.listed %offsets_bits(%offsets_bits_rows x %offsets_bits_words) at(%{{.*}}, %{{.*}} from %[[FIRST]])
 
 // TEXT: attn::mark_blocks(offsets_bits, offsets_bits_rows, offsets_bits_words, offsets, columns, columns_entries, 1, block, blocks);
-// TEXT: const auto [some, all] = attn::listed_in(offsets_bits, offsets_bits_rows, offsets_bits_words,
+// TEXT: const auto [some, all] = attn::gathered<0>(tile
+// TEXT: attn::gather_blocks<0, 64, 100, false>(offsets_bits, offsets_bits_rows, offsets_bits_words,
 // TEXT: attn::listed_near(offsets_bits, offsets_bits_rows, offsets_bits_words,
 attn.problem @p mask(#attn.block_map<"offsets", "columns", q = 32, kv = 100>) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
 

@@ -18,53 +18,61 @@
 // RUN: attn-run %t/heads.mlir --target=cpu --check --batch=1 --seqlen-q=300 --seqlen-kv=300 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/rows.mlir --target=cpu --check --batch=2 --seqlen-q=130 --seqlen-kv=0 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/rows.mlir --target=cpu --check --batch=1 --seqlen-q=500 --seqlen-kv=700 | FileCheck %s --check-prefix=SAME
+// Room for a tile each: most rows have all tiles from their first to their last.
+// RUN: attn-run %t/room.mlir --problem=p --target=cpu --check --batch=2 --seqlen-q=700 --seqlen-kv=900 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/room.mlir --target=cpu --problem=packed --check --lengths-q=100,0,3000,7 --lengths-kv=900,30,5000,2500 | FileCheck %s --check-prefix=SAME
 // SAME-COUNT-2: : ok
 // SAME-NOT: FAILED
 
 //--- document.mlir
 // Ids of a key tile: the least and the largest that is not 0, and whether none is.
-// CHECK-LABEL: tile.kernel @p_ranges(%segment_ids_q: {{.*}}, %key_ranges: !tile.ptr<i32>, %batch: i32, %seqlen_q: i32, %seqlen_kv: i32)
-// CHECK-SAME: grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>)
-// CHECK: %least, %largest, %whole = tile.entry_range %{{.*}} count(%rows) hidden 0
+// CHECK-LABEL: tile.kernel @p_ranges(%segment_ids_q: {{.*}}, %key_ranges: !tile.ptr<i32>, %visited_tiles: !tile.ptr<i32>,
+// CHECK-SAME: %visits_taken: !tile.ptr<i32>, %visited_tiles_entries: i32, %batch: i32, %seqlen_q: i32, %seqlen_kv: i32)
+// CHECK-SAME: grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 2>)
+// CHECK: tile.begin_lists %visited_tiles across(%across) taken(%visits_taken)
+// CHECK: scf.for
+// CHECK: tile.warp_index
+// CHECK: scf.for
+// CHECK: tile.entry_range %{{.*}} count(%{{.*}}) hidden 0
 // CHECK: tile.set %key_ranges[%{{.*}}], %least
 // CHECK: tile.set %key_ranges[%{{.*}}], %largest
 // CHECK: tile.set %key_ranges[%{{.*}}], %whole
 
 // Of 32 tiles together, the least and the largest of these.
-// CHECK-LABEL: tile.kernel @p_groups
-// CHECK-SAME: %key_ranges: !tile.ptr<i32>
+// CHECK: tile.barrier
 // CHECK: %least, %{{.*}}, %{{.*}} = tile.entry_range
 // CHECK: tile.set %key_ranges[%{{.*}}], %least
 // CHECK: %{{.*}}, %[[LARGEST:.*]], %{{.*}} = tile.entry_range
 // CHECK: tile.set %key_ranges[%{{.*}}], %[[LARGEST]]
-// CHECK-NOT: tile.set
+// CHECK-NOT: tile.set %key_ranges
 
 // Those of a query tile are looked at where they are needed. The walk goes up to the diagonal only, and of each
 // tile on it the region says whether documents meet.
 // CHECK-LABEL: tile.kernel @p_visits
-// CHECK-SAME: %key_ranges: !tile.ptr<i32>, %visited_tiles: !tile.ptr<i32>, %visit_counts: !tile.ptr<i32>
+// CHECK-SAME: %key_ranges: !tile.ptr<i32>, %visited_tiles: !tile.ptr<i32>, %visits: !tile.ptr<i32>, %visits_taken: !tile.ptr<i32>
 // CHECK: tile.entry_range
-// CHECK: %full, %partial = tile.select_tiles %visited_tiles[%{{.*}}] capacity(%capacity) has(%c0_i32, %c0_i32) from %c0_i32 to %end {
+// CHECK: tile.select_tiles %visits[%{{.*}}] in %visited_tiles(%visited_tiles_entries) across(%across) taken(%visits_taken) from %c0_i32 to %end {
 // CHECK: tile.load %key_ranges
 // CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1
 // CHECK: } groups(%first_listed) {
 // CHECK: tile.load %key_ranges
-// CHECK: tile.yield %{{.*}} : i1
-// CHECK: tile.set %visit_counts[%{{.*}}], %full
-// CHECK: tile.set %visit_counts[%{{.*}}], %partial
+// CHECK: tile.yield %{{.*}}, %{{.*}}, %c-1_i32, %c-1_i32 : i1, i1, i32, i32
 
-// Full tiles need no test; what is tested stands at the list's end.
+// Full tiles need no test. If the lists are full, a tile whose entries are in none goes along all from its first to its last.
 // CHECK-LABEL: tile.kernel @p(
-// CHECK-SAME: %visited_tiles: !tile.ptr<i32>, %visit_counts: !tile.ptr<i32>
-// CHECK: %full = tile.load uniform
+// CHECK-SAME: %visited_tiles: !tile.ptr<i32>, %visits: !tile.ptr<i32>, %visits_taken: !tile.ptr<i32>
+// CHECK: tile.load uniform %visits_taken
+// CHECK: %full = arith.select
+// CHECK: %end = arith.select
 // CHECK: tile.kv_loop [%c0_i32, %full, %end] tests {{\[\[}}], [0, 1]] carry()
 // CHECK: %[[AT:.*]] = arith.select
-// CHECK: tile.load uniform %{{.*}}[%[[AT]]]
+// CHECK: arith.addi %[[AT]], %
+// CHECK: tile.load uniform %visited_tiles
 
 // TEXT: attn::set(key_ranges,
-// TEXT: const auto [full, partial] = attn::select_tiles(visited_tiles +
+// TEXT: attn::select_tiles(visits, visited_tiles, visits_taken,
 // TEXT: return attn::TileTruth{
-// TEXT: attn::set(visit_counts,
+// TEXT: return attn::GroupTruth{
 // TEXT: for (int j = 0; j < full; ++j) {
 // TEXT-NOT: attn::keep(
 // TEXT: for (int j = full; j < end; ++j) {
@@ -84,14 +92,14 @@ attn.problem @p mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads
 // of padded offsets.
 // CHECK-LABEL: tile.kernel @p_ranges
 // CHECK-SAME: target("sm_80") grid(packed heads 1 keys)
-// CHECK: tile.find_sequence %slot in %cu_seqlens_kv, %cu_seqlens_kv, %batch, %total_kv tile 128
+// CHECK: tile.find_sequence %{{.*}} in %cu_seqlens_kv, %cu_seqlens_kv, %batch, %total_kv tile 128
 // CHECK: scf.if
 // CHECK: tile.entry_range
 // A slot that has no keys says so, lest its group be taken for what memory held.
-// CHECK: } else {
+// CHECK: scf.if
 // CHECK-COUNT-2: tile.set %key_ranges[%{{.*}}], %c2147483647_i32
 // CHECK-LABEL: tile.kernel @p_visits
-// CHECK: tile.find_sequence %slot in %cu_seqlens_q, %padded_offsets_q, %batch, %total_q tile 192
+// CHECK: tile.find_sequence %{{.*}} in %cu_seqlens_q, %padded_offsets_q, %batch, %total_q tile 192
 // CHECK-LABEL: tile.kernel @p(
 // CHECK-SAME: target("sm_90a")
 attn.problem @p mask(#attn.tree<"node", "first", "end">) layout(thd padded) heads(2) dims(64) dtype(bf16)
@@ -99,6 +107,10 @@ attn.problem @p mask(#attn.tree<"node", "first", "end">) layout(thd padded) head
 //--- long.mlir
 // Sequences of more than one group of tiles, and groups of more than one sequence.
 attn.problem @p mask(#attn.and<#attn.document, #attn.or<#attn.causal, #attn.not<#attn.column_interval<end = "end">>>>) layout(thd padded) heads(1) dims(16) dtype(bf16)
+
+//--- room.mlir
+attn.problem @p mask(#attn.column_interval<begin = "begin", end = "end">) layout(bshd) heads(2) dims(64) dtype(bf16) visits(1)
+attn.problem @packed mask(#attn.and<#attn.document, #attn.not<#attn.column_interval<end = "end">>>) layout(thd padded) heads(1) dims(16) dtype(bf16) visits(1)
 
 //--- heads.mlir
 // Where heads differ, each has lists of its own.
@@ -110,9 +122,10 @@ attn.problem @p mask(#attn.and<#attn.document, #attn.or<#attn.causal, #attn.not<
 attn.problem @p mask(#attn.and<#attn.causal, #attn.column_interval<end = "end", per_kv_head>>) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
 
 //--- rows.mlir
-// Without arrays of keys there is nothing to be known of key tiles. An `or` with an affine part: two runs, one list.
-// CHECK-NOT: @p_ranges
-// CHECK: tile.kernel @p_visits
+// Without arrays of keys there is nothing to be known of key tiles. An `or` with an affine part: one list, of what is between too.
+// CHECK-LABEL: tile.kernel @p_ranges
+// CHECK-NOT: tile.entry_range
+// CHECK-LABEL: tile.kernel @p_visits
 // CHECK-NOT: tile.load %key_ranges
 // CHECK: tile.select_tiles
 // CHECK: tile.kernel @p(

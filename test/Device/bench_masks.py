@@ -194,6 +194,17 @@ def run_case(c, compiled):
     return rates
 
 
+def rows_of_lists(workspace, n):
+    """How many query tiles have lists, how many tiles these have, and whether the lists were full. At the workspace's end are a row
+    of eight numbers for each query tile, and four numbers (`tile.select_tiles`)."""
+    words = workspace.view(torch.int32)
+    for tile in (64, 128, 192):
+        rows = words[-4 - 8 * -(-n // tile):-4].view(-1, 8)
+        if ((rows[:, 6] | 1) == 1).all() and (rows[:, 7] == 0).all() and (rows[:, 1] <= rows[:, 3]).all():
+            return rows.shape[0], int(rows[:, 3].sum()), bool(words[-2])
+    raise RuntimeError("no rows of lists at the workspace's end")
+
+
 def metadata():
     """What the kernels ahead of attention take at 2^20 tokens of one head."""
     n = 1 << 20
@@ -207,7 +218,8 @@ def metadata():
                                         {}, {"offsets": offsets, "columns": columns})}
     for name, (mask, arrays, lists) in given.items():
         c = dict(mask=mask, score="", arrays=arrays, lists=lists, queries=n, keys=n)
-        kernel = library.compile(text(c, 1, 64), args.target)
+        room = " visits(450000)" if "deep" in name else ""
+        kernel = library.compile(text(c, 1, 64) + room, args.target)
         tensors = tensors_of(c, 1, 64)
         bound, stream = kernel.bind(**tensors), torch.cuda.current_stream().cuda_stream
         kernel.launch(bound, stream)
@@ -216,9 +228,12 @@ def metadata():
             for _ in range(5):
                 kernel.launch(bound, stream)
             torch.cuda.synchronize()
-        times = {e.key: round(e.self_device_time_total / e.count, 2) for e in profile.key_averages() if e.count}
+        times = {e.key: round(e.self_device_time_total / e.count, 2) for e in profile.key_averages()
+                 if e.count and e.key.startswith("bench")}
+        tiles, visited, overflown = rows_of_lists(bound[1][-1], n)
         emit(peer="attnc", case=f"metadata, 2^20 tokens, {name}", kernels_us=times,
-             workspace_bytes=bound[1][-1].numel())
+             ahead_us=round(sum(us for key, us in times.items() if key != "bench"), 1), workspace_bytes=bound[1][-1].numel(),
+             query_tiles=tiles, visited_tiles=visited, lists_full=overflown)
 
 
 emit(peer="env", commit=args.commit, gpu=torch.cuda.get_device_name(), torch=torch.__version__, cuda=torch.version.cuda,

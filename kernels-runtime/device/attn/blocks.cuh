@@ -6,19 +6,27 @@
 
 namespace attn {
 
-// A warp has rows `first`, `first + step`, ... Each lane empties words of its own before any of them sets bits.
+// A block has rows `first`, `first + step`, ... and makes so many words of each at a time, in shared memory.
 ATTN_INLINE void mark_blocks(int *bits, int rows, int words, const int *offsets, const int *columns, int entries, int lines, int first, int step) {
+  constexpr int Words = 1024;
+  const int threads = blockDim.x;
+  __shared__ unsigned marks[Words];
   for (long long row = first; row < (long long)lines * rows; row += step) {
-    unsigned *const own = (unsigned *)bits + row * words;
-    for (int i = lane_index(); i < words; i += 32) own[i] = 0;
-    __threadfence_block();
-    __syncwarp();
     const int *const list = offsets + row + row / rows;
     const int begin = min(max(list[0], 0), entries), end = min(list[1], entries);
-    for (int i = begin + lane_index(); i < end; i += 32) {
-      const unsigned column = columns[i];
-      if (column / 32 < (unsigned)words) atomicOr(own + column / 32, 1u << column % 32);
+    for (int from = 0; from < words; from += Words) {
+      const int count = min(words - from, Words);
+      for (int i = threadIdx.x; i < count; i += threads) marks[i] = 0;
+      __syncthreads();
+#pragma unroll 4
+      for (int i = begin + threadIdx.x; i < end; i += threads) {
+        const unsigned word = (unsigned)columns[i] / 32 - from;
+        if (word < (unsigned)count) atomicOr(marks + word, 1u << columns[i] % 32);
+      }
+      __syncthreads();
+      for (int i = threadIdx.x; i < count; i += threads) bits[row * words + from + i] = marks[i];
     }
+    __syncthreads();
   }
 }
 
@@ -34,18 +42,119 @@ ATTN_INLINE bool listed_near(const int *bits, int rows, int words, int row, int 
   return __funnelshift_r(low, high, first & 31) >> (column - first) & 1;
 }
 
-struct Listed { bool some, all; };
-ATTN_INLINE Listed listed_in(const int *bits, int rows, int words, int row, int row_end, int column, int column_end) {
-  unsigned some = 0, missing = 0;
-  for (int word = column >> 5; word <= (column_end - 1) >> 5; ++word) {
-    // Those of the word that are among the columns.
-    const unsigned own = ~0u >> (32 - min(column_end - 32 * word, 32)) & ~0u << max(column - 32 * word, 0);
-    for (int r = row; r < row_end; ++r) {
-      const unsigned x = word_of(bits, rows, words, r, word);
-      some |= x & own, missing |= ~x & own;
+// Of tiles of one side, a bit each, what blocks of the other side's tile have: whether some block in it is listed, and whether all are. A chunk
+// of ChunkGroups * 32 tiles begins anywhere, so it may have a word more.
+struct GatheredBlocks {
+  static constexpr int Words = 512 + 1;
+  int first;  // word
+  unsigned some[Words], all[Words];
+  ATTN_INLINE int place(int tile) const { return min(max(tile / 32 - first, 0), Words - 1); }
+};
+template <int Number> ATTN_INLINE GatheredBlocks &gathered_blocks() {
+  __shared__ GatheredBlocks blocks;
+  return blocks;
+}
+
+// Of the pairs of neighbours in 64 bits: is one set, are both?
+template <bool Both> ATTN_INLINE unsigned pairs_of(unsigned low, unsigned high) {
+  auto of_word = [](unsigned x) {
+    x = (Both ? x & x >> 1 : x | x >> 1) & 0x55555555;
+    x = (x | x >> 1) & 0x33333333;
+    x = (x | x >> 2) & 0x0f0f0f0f;
+    x = (x | x >> 4) & 0x00ff00ff;
+    return (x | x >> 8) & 0xffff;
+  };
+  return of_word(low) | of_word(high) << 16;
+}
+// Each of the lower 16 bits twice.
+ATTN_INLINE unsigned doubled(unsigned x) {
+  x = (x | x << 8) & 0x00ff00ff;
+  x = (x | x << 4) & 0x0f0f0f0f;
+  x = (x | x << 2) & 0x33333333;
+  x = (x | x << 1) & 0x55555555;
+  return x | x << 1;
+}
+
+// Bits of tiles 32 * `at` and on, of Tile positions, from those of blocks of Size positions, of which `word(i)` has 32.
+template <int Tile, int Size, bool Both, class F> ATTN_INLINE unsigned tiles_of_blocks(int at, F word) {
+  if constexpr (Tile == Size) {
+    return word(at);
+  } else if constexpr (Size % (2 * Tile) == 0 && (Size / Tile & (Size / Tile - 1)) == 0) {
+    const unsigned of_larger = tiles_of_blocks<2 * Tile, Size, Both>(at / 2, word);
+    return doubled(of_larger >> at % 2 * 16 & 0xffff);
+  } else if constexpr (Tile % (2 * Size) == 0 && Tile / Size <= 8 && (Tile / Size & (Tile / Size - 1)) == 0) {
+    const unsigned low = tiles_of_blocks<Tile / 2, Size, Both>(2 * at, word), high = tiles_of_blocks<Tile / 2, Size, Both>(2 * at + 1, word);
+    return pairs_of<Both>(low, high);
+  } else {
+    unsigned bits = 0;
+#pragma unroll 1
+    for (int i = 0; i < 32; ++i) {
+      const unsigned from = unsigned(at * 32 + i) * Tile;
+      const int begin = from / Size, end = (from + Tile - 1) / Size + 1;
+      bool is = Both;
+      for (int w = begin / 32; w <= (end - 1) / 32; ++w) {
+        const unsigned own = bits_between(begin - 32 * w, end - 32 * w), x = word(w) & own;
+        is = Both ? is & x == own : is | x != 0;
+      }
+      bits |= (unsigned)is << i;
     }
+    return bits;
   }
-  return {some != 0, missing == 0};
+}
+
+template <int Number, int Tile, int Size, bool Turned>
+ATTN_INLINE void gather_blocks(const int *bits, int rows, int words, int begin, int end, int from, int to) {
+  GatheredBlocks &blocks = gathered_blocks<Number>();
+  const int first = from / 32, last = (to - 1) / 32;
+  if (threadIdx.x == 0) blocks.first = first;
+  for (int at = first + threadIdx.x; at <= last; at += blockDim.x) {
+    unsigned some, all;
+    if constexpr (Turned) {
+      // Of 32 rows a bit each: do they list some of the columns, all of them?
+      auto of_rows = [&](bool both, int word) {
+        unsigned x = 0;
+#pragma unroll 1
+        for (int i = 0; i < 32; ++i) {
+          bool is = both;
+          for (int w = begin / 32; w <= (end - 1) / 32; ++w) {
+            const unsigned own = bits_between(begin - 32 * w, end - 32 * w), y = word_of(bits, rows, words, word * 32 + i, w) & own;
+            is = both ? is & y == own : is | y != 0;
+          }
+          x |= (unsigned)is << i;
+        }
+        return x;
+      };
+      some = tiles_of_blocks<Tile, Size, false>(at, [&](int word) { return of_rows(false, word); });
+      all = some ? tiles_of_blocks<Tile, Size, true>(at, [&](int word) { return of_rows(true, word); }) : 0;
+    } else {
+      auto of_rows = [&](bool both, int word) {
+        unsigned x = both ? ~0u : 0;
+#pragma unroll 4
+        for (int row = begin; row < end; ++row) {
+          const unsigned y = word_of(bits, rows, words, row, word);
+          x = both ? x & y : x | y;
+        }
+        return x;
+      };
+      some = tiles_of_blocks<Tile, Size, false>(at, [&](int word) { return of_rows(false, word); });
+      all = some ? tiles_of_blocks<Tile, Size, true>(at, [&](int word) { return of_rows(true, word); }) : 0;
+    }
+    blocks.some[at - first] = some, blocks.all[at - first] = all;
+  }
+}
+
+struct Listed { bool some, all; };
+template <int Number> ATTN_INLINE Listed gathered(int tile) {
+  const GatheredBlocks &blocks = gathered_blocks<Number>();
+  const int at = blocks.place(tile);
+  return {(blocks.some[at] >> (tile & 31) & 1) != 0, (blocks.all[at] >> (tile & 31) & 1) != 0};
+}
+// Of 32 tiles, which may be those of two words, a bit each; of what lies beside the chunk they say nothing.
+struct ListedBits { int some, all; };
+template <int Number> ATTN_INLINE ListedBits gathered_bits(int tile) {
+  const GatheredBlocks &blocks = gathered_blocks<Number>();
+  const int low = blocks.place(tile), high = blocks.place(tile + 31);
+  return {(int)__funnelshift_r(blocks.some[low], blocks.some[high], tile & 31), (int)__funnelshift_r(blocks.all[low], blocks.all[high], tile & 31)};
 }
 
 }  // namespace attn

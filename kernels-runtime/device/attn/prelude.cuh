@@ -32,6 +32,11 @@ template <class T> ATTN_INLINE constexpr T max(T a, T b) { return a < b ? b : a;
 ATTN_INLINE float min(float a, float b) { return fminf(a, b); }
 ATTN_INLINE float max(float a, float b) { return fmaxf(a, b); }
 
+// Bits `begin` to `end` of a word, as far as it has them.
+ATTN_INLINE unsigned bits_between(int begin, int end) {
+  return end <= 0 || begin >= 32 || begin >= end ? 0u : ~0u >> (32 - min(end, 32)) & ~0u << max(begin, 0);
+}
+
 // The rows of a tile are consecutive queries, or pairs of a query and one of Heads heads that share keys: row r is then query r / Heads and head
 // r % Heads from the first on. Verbs take either: where rows begin, and how far apart they lie in memory.
 template <int Heads> struct Pairs { int query, head; };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which key tiles a query tile has to visit, by what arrays hold there. A block is one warp.
+// Which tiles of the other side a tile has to visit, by what arrays hold there.
 #pragma once
 #include "attn/prelude.cuh"
 
@@ -29,59 +29,170 @@ ATTN_INLINE void set(int *array, long long index, int value) {
   if (lane_index() == 0) array[index] = value;
 }
 
+ATTN_INLINE void begin_lists(int *list, int *taken, int across) {
+  const int own = block_index() * blockDim.x + threadIdx.x;
+  if (own < 4) taken[own] = 0;
+  for (int i = own; i < across; i += gridDim.x * blockDim.x) list[i] = i;
+}
+
 // May some pair of a tile be visible, and are all?
 struct TileTruth { bool some, all; };
-struct TileCounts { int full, partial; };
+// Of a group: may some pair be visible? If `settled`, its tiles' truths are these bits.
+struct GroupTruth { bool some, settled; int some_bits, all_bits; };
 
-constexpr int Group = 32; // tiles: one a lane
+constexpr int Group = 32;        // tiles: one a lane, one a bit
+constexpr int ChunkGroups = 512; // whose bits a block holds at once
 
-// Adds to the list those of four groups of tiles that are visited, which `tile_of` numbers. Their loads are under way together. Of tiles to be
-// tested, the first has the last entry: as the walk counts them behind the full ones, both ascend.
-template <class T, class F> ATTN_INLINE void list_groups(TileCounts &counts, int *list, int capacity, int begin, int end, T tile_of, F truth) {
-  constexpr int Own = 4;
-  const unsigned before = (1u << lane_index()) - 1;
-  TileTruth t[Own];
+// What is known of a chunk's tiles, a bit each: those that are visited, and of these those that need no test.
+struct ChunkBits { unsigned some[ChunkGroups], all[ChunkGroups]; };
+
+// How many tiles of a kind there are, the first and the last of them.
+struct TileSpan {
+  int count, first, last;
+  ATTN_INLINE void add(unsigned bits, int tile) {
+    if (!bits) return;
+    count += __popc(bits);
+    first = min(first, tile + __ffs(bits) - 1), last = max(last, tile + 31 - __clz(bits));
+  }
+  ATTN_INLINE TileSpan of_warp() const {
+    return {__reduce_add_sync(~0u, count), __reduce_min_sync(~0u, first), __reduce_max_sync(~0u, last)};
+  }
+  ATTN_INLINE void add(const TileSpan &more) { count += more.count, first = min(first, more.first), last = max(last, more.last); }
+  ATTN_INLINE bool is_run() const { return last - first + 1 == count; }
+};
+constexpr TileSpan NoTiles = {0, 0x7fffffff, -1};
+
+// Fills in the bits of groups `begin` to `end`: each lane those of a group that is settled, and all lanes together, a tile each, those of the
+// others. Warps take groups in turn, so that those with something in them, which are often neighbours, are everybody's; of each they
+// look at four at a time, whose loads are under way together.
+template <class P, class F, class G>
+ATTN_INLINE void mark_chunk(ChunkBits &bits, int begin, int end, int run_begin, int run_end, int first, F truth, G group_truth, P prepare) {
+  constexpr int Own = 4, warps = Block<0 * sizeof(P)>::threads / 32;
+  const unsigned length = run_end - run_begin;
+  prepare(max(begin * Group - first, 0), min(end * Group - first, run_end));
+  __syncthreads();
+  for (int base = begin + warp_index(); base < end; base += 32 * warps) {
+    const int own = base + lane_index() * warps, tile = own * Group - first;
+    const GroupTruth known = group_truth(min(own, end - 1));
+    if (own < end) {
+      const unsigned in = known.settled ? bits_between(run_begin - tile, run_end - tile) : 0, some = known.some_bits & in;
+      bits.some[own - begin] = some, bits.all[own - begin] = known.all_bits & some;
+    }
+    __syncwarp();
+    int lane = 0;
+    for (unsigned rest = __ballot_sync(~0u, known.some & !known.settled & own < end); rest;) {
+      int groups[Own];
+      TileTruth t[Own];
+      bool in[Own];
 #pragma unroll
-  for (int i = 0; i < Own; ++i) t[i] = truth(min(max(tile_of(i), begin), end - 1));
+      for (int i = 0; i < Own; ++i, rest &= rest - 1) {
+        if (rest) lane = __ffs(rest) - 1;
+        groups[i] = base + lane * warps;
+        const int tile = groups[i] * Group - first + lane_index();
+        in[i] = unsigned(tile - run_begin) < length;
+        t[i] = truth(tile);
+      }
 #pragma unroll
-  for (int i = 0; i < Own; ++i) {
-    const int tile = tile_of(i);
-    const bool visited = t[i].some & begin <= tile & tile < end, all = visited & t[i].all, some = visited & !t[i].all;
-    const unsigned fulls = __ballot_sync(~0u, all), partials = __ballot_sync(~0u, some);
-    if (all) list[counts.full + __popc(fulls & before)] = tile;
-    if (some) list[capacity - 1 - counts.partial - __popc(partials & before)] = tile;
-    counts.full += __popc(fulls), counts.partial += __popc(partials);
+      for (int i = 0; i < Own; ++i) {
+        const unsigned some = __ballot_sync(~0u, t[i].some & in[i]), all = __ballot_sync(~0u, t[i].all) & some;
+        if (lane_index() == 0) bits.some[groups[i] - begin] = some, bits.all[groups[i] - begin] = all;
+      }
+    }
+  }
+  __syncthreads();
+}
+
+// Writes the numbers of the bits that are set in a warp's words to `list`: `before` are so many in words before a lane's own. They are put in
+// order in shared memory, as memory is written a line at a time.
+ATTN_INLINE void list_bits(unsigned short *staged, unsigned word, int before, int count, int tile, int *list) {
+  if (count == 0) return;
+  __syncwarp();
+  for (; word; word &= word - 1) staged[before++] = lane_index() * Group + __ffs(word) - 1;
+  __syncwarp();
+  for (int i = lane_index(); i < count; i += 32) list[i] = tile + staged[i];
+}
+
+// Lists the tiles of a chunk behind `fulls` and `partials` that there are, and counts them too; a null list: these are listed elsewhere.
+template <int Zero = 0>
+ATTN_INLINE void list_chunk(const ChunkBits &bits, int groups, int tile, int *full_list, int *partial_list, int &fulls, int &partials) {
+  constexpr int threads = Block<Zero>::threads, warps = threads / 32;
+  __shared__ unsigned sums[warps];
+  __shared__ unsigned short staged[warps][32 * Group];
+  for (int base = 0; base < groups; base += threads) {
+    const int own = base + threadIdx.x;
+    const unsigned some = own < groups ? bits.some[own] : 0, all = own < groups ? bits.all[own] : 0;
+    const unsigned counts = __popc(all) << 16 | __popc(some & ~all);  // of both kinds: a chunk has fewer than 2^16 tiles
+    unsigned before = counts;
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+      const unsigned x = __shfl_up_sync(~0u, before, step);
+      if (lane_index() >= step) before += x;
+    }
+    __syncthreads();
+    if (lane_index() == 31) sums[warp_index()] = before;
+    __syncthreads();
+    before -= counts;
+    unsigned ahead = 0, total = 0;
+#pragma unroll
+    for (int w = 0; w < warps; ++w) ahead += w < warp_index() ? sums[w] : 0, total += sums[w];
+    const unsigned of_warp = sums[warp_index()];
+    const int first = tile + (base + warp_index() * 32) * Group;
+    if (full_list) list_bits(staged[warp_index()], all, before >> 16, of_warp >> 16, first, full_list + fulls + (ahead >> 16));
+    if (partial_list) list_bits(staged[warp_index()], some & ~all, before & 0xffff, of_warp & 0xffff, first, partial_list + partials + (ahead & 0xffff));
+    fulls += total >> 16, partials += total & 0xffff;
   }
 }
 
-// Up to 128 tiles are looked at one by one. Of more, 128 groups at a time, four a lane, and then what is in those that are not empty.
-template <class F, class G>
-ATTN_INLINE TileCounts select_tiles(int *list, int capacity, int full, int partial, int begin, int end, int first, F truth, G group_truth) {
-  constexpr int Own = 4;
-  TileCounts counts = {full, partial};
-  if (end - begin <= Own * Group) {
-    if (begin < end) list_groups(counts, list, capacity, begin, end, [=](int i) { return begin + i * Group + lane_index(); }, truth);
-    return counts;
+// NOTE: two passes, since the place of a row's entries follows from how many they are; the second finds the bits where the first left
+// them, unless there are several chunks.
+template <class F, class G, class P>
+ATTN_INLINE void select_tiles(int *visits, int *list, int *taken, long long row, int entries, int across, int begin, int end, int first, F truth,
+                              G group_truth, P prepare) {
+  constexpr int threads = Block<0 * sizeof(P)>::threads, warps = threads / 32;
+  __shared__ ChunkBits bits;
+  __shared__ TileSpan spans[warps][2];
+  __shared__ int place;
+  const int group_begin = (first + begin) / Group, group_end = begin < end ? (first + end - 1) / Group + 1 : group_begin;
+  const bool one = group_end - group_begin <= ChunkGroups;
+  TileSpan full = NoTiles, partial = NoTiles;
+  for (int at = group_begin; at < group_end; at += ChunkGroups) {
+    const int behind = min(at + ChunkGroups, group_end);
+    mark_chunk(bits, at, behind, begin, end, first, truth, group_truth, prepare);
+    for (int g = at + threadIdx.x; g < behind; g += threads) {
+      const unsigned some = bits.some[g - at], all = bits.all[g - at];
+      full.add(all, g * Group - first), partial.add(some & ~all, g * Group - first);
+    }
+    if (!one) __syncthreads();
   }
-  const int last = (first + end - 1) / Group;
-  for (int group = (first + begin) / Group; group <= last; group += 32 * Own) {
-    unsigned live[Own];
-    bool some[Own];
+  full = full.of_warp(), partial = partial.of_warp();
+  if (lane_index() == 0) spans[warp_index()][0] = full, spans[warp_index()][1] = partial;
+  __syncthreads();
+  full = partial = NoTiles;
 #pragma unroll
-    for (int i = 0; i < Own; ++i) some[i] = group_truth(min(group + i * 32 + lane_index(), last));
-#pragma unroll
-    for (int i = 0; i < Own; ++i) live[i] = __ballot_sync(~0u, some[i] & group + i * 32 + lane_index() <= last);
-#pragma unroll
-    for (int i = 0; i < Own; ++i)
-      for (unsigned rest = live[i]; rest;) {
-        int tiles[Own];
-#pragma unroll
-        for (int n = 0; n < Own; ++n, rest &= rest - 1)
-          tiles[n] = rest ? (group + i * 32 + __ffs(rest) - 1) * Group - first + lane_index() : -1;
-        list_groups(counts, list, capacity, begin, end, [&](int n) { return tiles[n]; }, truth);
-      }
+  for (int w = 0; w < warps; ++w) full.add(spans[w][0]), partial.add(spans[w][1]);
+  const int own_full = full.is_run() ? 0 : full.count, own_partial = partial.is_run() ? 0 : partial.count, own = own_full + own_partial;
+  if (threadIdx.x == 0) {
+    const unsigned long long at = own ? across + atomicAdd((unsigned long long *)taken, (unsigned long long)own) : 0;
+    const bool fits = at + own < (unsigned)entries;  // one more is read ahead of its use
+    if (!fits) taken[2] = 1;
+    place = fits ? (int)at : -1;
+    const int hull = min(full.first, partial.first), count = full.count + partial.count;
+    const int full_at = own_full ? (int)at : full.count ? full.first : 0;
+    const int partial_at = own_partial ? (int)at + own_full : partial.count ? partial.first : 0;
+    int4 *const of_row = (int4 *)(visits + row * 8);
+    of_row[0] = make_int4(full_at, full.count, partial_at - full.count, count);
+    of_row[1] = make_int4(count ? hull : 0, count ? max(full.last, partial.last) - hull + 1 : 0, own != 0, 0);
   }
-  return counts;
+  __syncthreads();
+  if (own == 0 || place < 0) return;
+  int *const full_list = own_full ? list + place : nullptr, *const partial_list = own_partial ? list + place + own_full : nullptr;
+  int fulls = 0, partials = 0;
+  for (int at = group_begin; at < group_end; at += ChunkGroups) {
+    const int behind = min(at + ChunkGroups, group_end);
+    if (!one) mark_chunk(bits, at, behind, begin, end, first, truth, group_truth, prepare);
+    list_chunk(bits, behind - at, at * Group - first, full_list, partial_list, fulls, partials);
+    if (!one) __syncthreads();
+  }
 }
 
 }  // namespace attn

@@ -37,18 +37,51 @@ ATTN_HELPER bool listed_near(const int *bits, int rows, int words, int row,
   return column - first < 32 && listed(bits, rows, words, row, column);
 }
 
+// What `gathered` asks of: the bits themselves, of rows, or turned of columns,
+// of blocks.
+struct GatheredBlocks {
+  const int *bits;
+  int rows, words, begin, end, tile, size;
+  bool turned;
+};
+template <int Number> ATTN_HELPER GatheredBlocks &gathered_blocks() {
+  static thread_local GatheredBlocks blocks;
+  return blocks;
+}
+
+template <int Number, int Tile, int Size, bool Turned>
+ATTN_HELPER void gather_blocks(const int *bits, int rows, int words, int begin,
+                               int end, int, int) {
+  gathered_blocks<Number>() = {bits, rows, words, begin, end, Tile, Size, Turned};
+}
+
 struct Listed {
   bool some, all;
 };
-ATTN_HELPER Listed listed_in(const int *bits, int rows, int words, int row,
-                             int row_end, int column, int column_end) {
+template <int Number> ATTN_HELPER Listed gathered(int tile) {
+  const GatheredBlocks &blocks = gathered_blocks<Number>();
+  const long long from = (long long)tile * blocks.tile;
+  const int first = from / blocks.size, last = (from + blocks.tile - 1) / blocks.size;
   Listed known = {false, true};
-  for (int r = row; r < row_end; ++r)
-    for (int c = column; c < column_end; ++c) {
-      const bool is = listed(bits, rows, words, r, c);
+  for (int own = blocks.begin; own < blocks.end; ++own)
+    for (int other = first; other <= last; ++other) {
+      const bool is = blocks.turned ? listed(blocks.bits, blocks.rows, blocks.words, other, own)
+                                    : listed(blocks.bits, blocks.rows, blocks.words, own, other);
       known = {known.some || is, known.all && is};
     }
   return known;
+}
+struct ListedBits {
+  int some, all;
+};
+template <int Number> ATTN_HELPER ListedBits gathered_bits(int first) {
+  ListedBits bits = {0, 0};
+  for (int i = max(-first, 0); i < 32; ++i) {
+    const Listed known = gathered<Number>(first + i);
+    bits.some |= int(unsigned(known.some) << i);
+    bits.all |= int(unsigned(known.all) << i);
+  }
+  return bits;
 }
 
 } // namespace attn

@@ -102,5 +102,6 @@ constexpr float infinity = __builtin_inff();
 static thread_local int currentBlock;
 ATTN_HELPER void set_block_index(int block) { currentBlock = block; }
 ATTN_HELPER int block_index() { return currentBlock; }
+ATTN_HELPER int warp_index() { return 0; }
 
 } // namespace attn

@@ -41,31 +41,87 @@ ATTN_HELPER void set(int *array, long long index, int value) {
 struct TileTruth {
   bool some, all;
 };
-struct TileCounts {
-  int full, partial;
+// Of a group: may some pair be visible? If `settled`, its tiles' truths are
+// these bits.
+struct GroupTruth {
+  bool some, settled;
+  int some_bits, all_bits;
 };
 
-// Groups of 32 tiles, and of those that are not empty one tile after the other.
-// Of tiles to be tested, the first has the last entry.
-template <class F, class G>
-ATTN_HELPER TileCounts select_tiles(int *list, int capacity, int full,
-                                    int partial, int begin, int end, int first,
-                                    F truth, G group_truth) {
-  for (int tile = begin; tile < end;) {
-    const int group = (first + tile) / 32, next = min((group + 1) * 32 - first, end);
-    if (!group_truth(group)) {
-      tile = next;
-      continue;
+ATTN_HELPER void begin_lists(int *list, int *taken, int across) {
+  if (block_index() != 0)
+    return;
+  for (int i = 0; i < 4; ++i)
+    taken[i] = 0;
+  for (int i = 0; i < across; ++i)
+    list[i] = i;
+}
+
+// The same in one thread: counted first, then listed.
+template <class F, class G, class P>
+ATTN_HELPER void select_tiles(int *visits, int *list, int *taken, long long row,
+                              int entries, int across, int begin, int end,
+                              int first, F truth, G group_truth, P prepare) {
+  auto visit = [&](auto full, auto partial) {
+    for (int tile = begin; tile < end;) {
+      const int group = (first + tile) / 32,
+                next = min((group + 1) * 32 - first, end);
+      const GroupTruth known = group_truth(group);
+      if (!known.some) {
+        tile = next;
+        continue;
+      }
+      for (; tile < next; ++tile) {
+        const int bit = first + tile - group * 32;
+        const TileTruth t = known.settled
+                                ? TileTruth{(known.some_bits >> bit & 1) != 0,
+                                            (known.all_bits >> bit & 1) != 0}
+                                : truth(tile);
+        if (t.some && t.all)
+          full(tile);
+        else if (t.some)
+          partial(tile);
+      }
     }
-    for (; tile < next; ++tile) {
-      const TileTruth t = truth(tile);
-      if (t.some && t.all)
-        list[full++] = tile;
-      else if (t.some)
-        list[capacity - 1 - partial++] = tile;
-    }
-  }
-  return {full, partial};
+  };
+  struct Span {
+    int count = 0, first = 0x7fffffff, last = -1;
+    void add(int tile) { ++count, first = min(first, tile), last = tile; }
+    int own() const { return count == 0 || last - first + 1 == count ? 0 : count; }
+  } fulls, partials;
+  if (begin < end)
+    prepare(begin, end);
+  visit([&](int tile) { fulls.add(tile); }, [&](int tile) { partials.add(tile); });
+  const int own = fulls.own() + partials.own(), count = fulls.count + partials.count;
+  const long long at =
+      own ? across + __atomic_fetch_add((long long *)taken, (long long)own, __ATOMIC_RELAXED) : 0;
+  const bool fits = at + own < entries; // one more is read ahead of its use
+  if (!fits)
+    __atomic_store_n(taken + 2, 1, __ATOMIC_RELAXED);
+  const int full_at = fulls.own() ? (int)at : fulls.count ? fulls.first : 0;
+  const int partial_at = partials.own()  ? (int)at + fulls.own()
+                         : partials.count ? partials.first
+                                          : 0;
+  const int hull = min(fulls.first, partials.first);
+  int *const of_row = visits + row * 8;
+  of_row[0] = full_at, of_row[1] = fulls.count;
+  of_row[2] = partial_at - fulls.count, of_row[3] = count;
+  of_row[4] = count ? hull : 0;
+  of_row[5] = count ? max(fulls.last, partials.last) - hull + 1 : 0;
+  of_row[6] = own != 0, of_row[7] = 0;
+  if (own == 0 || !fits)
+    return;
+  int *full_list = fulls.own() ? list + full_at : nullptr;
+  int *partial_list = partials.own() ? list + partial_at : nullptr;
+  visit(
+      [&](int tile) {
+        if (full_list)
+          *full_list++ = tile;
+      },
+      [&](int tile) {
+        if (partial_list)
+          *partial_list++ = tile;
+      });
 }
 
 } // namespace attn

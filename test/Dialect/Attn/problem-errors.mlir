@@ -257,3 +257,9 @@ attn.problem @p mask(#attn.causal) layout(thd) heads(8) dims(64) dtype(bf16) til
 // C8: nor what lies between the kernels of a problem.
 // expected-error @below {{expected a name for the modifier's array that nothing else of the problem has, got: "seqlens_q"}}
 attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(16) dtype(f16) score([#attn.alibi<"seqlens_q">]) segments(4)
+
+// -----
+
+// C16: visits is positive.
+// expected-error @below {{'attn.problem' op expected a positive number of visited keys, got: 0}}
+attn.problem @p mask(#attn.document) layout(bshd) heads(8) dims(64) dtype(bf16) visits(0)

@@ -44,6 +44,8 @@ attn.problem @decode mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16)
 attn.problem @bounded mask(#attn.full) layout(thd) heads(1) dims(512) dtype(bf16) typical(1) bounds(1, 16)
 // CHECK: attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(1) dims(64) dtype(bf16) typical(512) segments(64)
 attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(1) dims(64) dtype(bf16) typical(512) segments(64)
+// CHECK: attn.problem @room mask(#attn.document) layout(thd) heads(1) dims(64) dtype(bf16) visits(4096){{ *$}}
+attn.problem @room mask(#attn.document) layout(thd) heads(1) dims(64) dtype(bf16) visits(4096)
 // CHECK: attn.problem @listed mask(#attn.causal) layout(thd) heads(1) dims(64) dtype(bf16) tiles(128)
 attn.problem @listed mask(#attn.causal) layout(thd) heads(1) dims(64) dtype(bf16) tiles(128)
 // CHECK: dtype(bf16) {note = "why"}

@@ -9,16 +9,20 @@
 
 //--- ops.mlir
 // CHECK-LABEL: tile.kernel @k
-tile.kernel @k(%ids: !tile.ptr<i32>, %tiles: !tile.ptr<i32>, %counts: !tile.ptr<i32>, %rows: i32, %n: i32)
+tile.kernel @k(%ids: !tile.ptr<i32>, %visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %rows: i32, %n: i32)
     target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
-  // CHECK: %least, %largest, %whole = tile.entry_range %ids count(%rows) hidden 0
-  %least, %largest, %whole = tile.entry_range %ids count(%rows) hidden 0
+  // CHECK: tile.begin_lists %list across(%n) taken(%taken)
+  tile.begin_lists %list across(%n) taken(%taken)
+  // CHECK: %[[WARP:.*]] = tile.warp_index
+  %warp = tile.warp_index
+  // CHECK: %least, %largest, %whole = tile.entry_range %ids count(%[[WARP]]) hidden 0
+  %least, %largest, %whole = tile.entry_range %ids count(%warp) hidden 0
   // CHECK: %{{.*}}, %{{.*}}, %{{.*}} = tile.entry_range %ids count(%rows){{$}}
   %a, %b, %c = tile.entry_range %ids count(%rows)
-  %at = arith.extsi %n : i32 to i64
-  // CHECK: %full, %partial = tile.select_tiles %tiles[%{{.*}}] capacity(%n) has(%n, %n) from %least to %largest {
+  %row = arith.extsi %n : i32 to i64
+  // CHECK: tile.select_tiles %visits[%{{.*}}] in %list(%n) across(%n) taken(%taken) from %least to %largest {
   // CHECK-NEXT: ^bb0(%j: i32):
-  %full, %partial = tile.select_tiles %tiles[%at] capacity(%n) has(%n, %n) from %least to %largest {
+  tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %least to %largest {
   ^bb0(%j: i32):
     %some = arith.cmpi slt, %j, %a : i32
     %all = arith.cmpi slt, %j, %b : i32
@@ -29,23 +33,29 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %tiles: !tile.ptr<i32>, %counts: !tile.ptr<
   } groups(%least) {
   ^bb0(%g: i32):
     %any = arith.cmpi slt, %g, %a : i32
-    tile.yield %any : i1
+    tile.yield %any, %any, %g, %g : i1, i1, i32, i32
+    // CHECK: } chunk {
+    // CHECK-NEXT: ^bb0(%from: i32, %to: i32):
+  } chunk {
+  ^bb0(%from: i32, %to: i32):
+    tile.yield
   }
-  // CHECK: tile.set %counts[%{{.*}}], %full
-  tile.set %counts[%at], %full
+  // CHECK: tile.set %list[%{{.*}}], %least
+  tile.set %list[%row], %least
 }
 
 // CHECK-LABEL: tile.kernel @map
-tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !tile.ptr<i32>, %tiles: !tile.ptr<i32>, %rows: i32, %words: i32, %n: i32, %blocks: i32)
+tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !tile.ptr<i32>, %visits: !tile.ptr<i32>,
+                 %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %rows: i32, %words: i32, %n: i32, %blocks: i32)
     target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
   %block = tile.block_index
   // CHECK: tile.mark_blocks %bits(%rows x %words) from %offsets, %columns(%n) lines(%n) block(%block of %blocks)
   tile.mark_blocks %bits(%rows x %words) from %offsets, %columns(%n) lines(%n) block(%block of %blocks)
-  %at = arith.extsi %n : i32 to i64
-  %full, %partial = tile.select_tiles %tiles[%at] capacity(%n) has(%n, %n) from %n to %n {
+  %row = arith.extsi %n : i32 to i64
+  tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
   ^bb0(%j: i32):
-    // CHECK: %some, %all = tile.listed_in %bits(%rows x %words) at(%j to %n, %j to %n)
-    %some, %all = tile.listed_in %bits(%rows x %words) at(%j to %n, %j to %n)
+    // CHECK: %some, %all = tile.gathered 0 at(%j)
+    %some, %all = tile.gathered 0 at(%j)
     // CHECK: tile.listed %bits(%rows x %words) at(%j, %n)
     %one = tile.listed %bits(%rows x %words) at(%j, %n)
     // CHECK: tile.listed %bits(%rows x %words) at(%j, %n from %j)
@@ -55,66 +65,123 @@ tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !til
     tile.yield %some, %every : i1, i1
   } groups(%n) {
   ^bb0(%g: i32):
+    // CHECK: %some, %all = tile.gathered_bits 1 at(%g)
+    %some, %all = tile.gathered_bits 1 at(%g)
     %yes = arith.constant true
-    tile.yield %yes : i1
+    tile.yield %yes, %yes, %some, %all : i1, i1, i32, i32
+  } chunk {
+  ^bb0(%from: i32, %to: i32):
+    // CHECK: tile.gather_blocks 0 %bits(%rows x %words) at(%n to %n) tiles(%from to %to) of 64 in 128{{$}}
+    tile.gather_blocks 0 %bits(%rows x %words) at(%n to %n) tiles(%from to %to) of 64 in 128
+    // CHECK: tile.gather_blocks 1 %bits(%rows x %words) at(%n to %n) tiles(%from to %to) of 64 in 100 turned
+    tile.gather_blocks 1 %bits(%rows x %words) at(%n to %n) tiles(%from to %to) of 64 in 100 turned
+    tile.yield
   }
 }
 
 //--- errors.mlir
 // tile.select_tiles C1: one argument, an i32,
-tile.kernel @k(%tiles: !tile.ptr<i32>, %n: i32, %at: i64, %x: i1)
+tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
     target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
   // expected-error @below {{'tile.select_tiles' op expected a region over a tile's number of type i32, got: 'i32', 'i32'}}
-  %full, %partial = tile.select_tiles %tiles[%at] capacity(%n) has(%n, %n) from %n to %n {
+  tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
   ^bb0(%j: i32, %k: i32):
     tile.yield %x, %x : i1, i1
   } groups(%n) {
   ^bb0(%g: i32):
-    tile.yield %x : i1
+    tile.yield %x, %x, %n, %n : i1, i1, i32, i32
+  } chunk {
+  ^bb0(%from: i32, %to: i32):
+    tile.yield
   }
 }
 
 // -----
 
 // and two conditions.
-tile.kernel @k(%tiles: !tile.ptr<i32>, %n: i32, %at: i64, %x: i1)
+tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
     target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
   // expected-error @below {{'tile.select_tiles' op expected to yield two conditions: is some pair visible, and are all}}
-  %full, %partial = tile.select_tiles %tiles[%at] capacity(%n) has(%n, %n) from %n to %n {
+  tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
   ^bb0(%j: i32):
     tile.yield %x : i1
   } groups(%n) {
   ^bb0(%g: i32):
-    tile.yield %x : i1
+    tile.yield %x, %x, %n, %n : i1, i1, i32, i32
+  } chunk {
+  ^bb0(%from: i32, %to: i32):
+    tile.yield
   }
 }
 
 // -----
 
 // Of a group: one argument,
-tile.kernel @k(%tiles: !tile.ptr<i32>, %n: i32, %at: i64, %x: i1)
+tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
     target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
   // expected-error @below {{'tile.select_tiles' op expected a region over a group's number of type i32, got: 'i32', 'i32'}}
-  %full, %partial = tile.select_tiles %tiles[%at] capacity(%n) has(%n, %n) from %n to %n {
+  tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
   ^bb0(%j: i32):
     tile.yield %x, %x : i1, i1
   } groups(%n) {
   ^bb0(%g: i32, %k: i32):
-    tile.yield %x : i1
+    tile.yield %x, %x, %n, %n : i1, i1, i32, i32
+  } chunk {
+  ^bb0(%from: i32, %to: i32):
+    tile.yield
   }
 }
 
 // -----
 
-// and one condition.
-tile.kernel @k(%tiles: !tile.ptr<i32>, %n: i32, %at: i64, %x: i1)
+// two conditions, and bits.
+tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
     target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
-  // expected-error @below {{'tile.select_tiles' op expected to yield a condition of a group: is some pair visible}}
-  %full, %partial = tile.select_tiles %tiles[%at] capacity(%n) has(%n, %n) from %n to %n {
+  // expected-error @below {{'tile.select_tiles' op expected to yield of a group whether some pair is visible, whether it is settled, and bits of its tiles}}
+  tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
   ^bb0(%j: i32):
     tile.yield %x, %x : i1, i1
   } groups(%n) {
   ^bb0(%g: i32):
+    tile.yield %x : i1
+  } chunk {
+  ^bb0(%from: i32, %to: i32):
+    tile.yield
+  }
+}
+
+// -----
+
+// Of a chunk: two arguments,
+tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
+    target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+  // expected-error @below {{'tile.select_tiles' op expected a region over two numbers of tiles of type i32, got: 'i32'}}
+  tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
+  ^bb0(%j: i32):
     tile.yield %x, %x : i1, i1
+  } groups(%n) {
+  ^bb0(%g: i32):
+    tile.yield %x, %x, %n, %n : i1, i1, i32, i32
+  } chunk {
+  ^bb0(%from: i32):
+    tile.yield
+  }
+}
+
+// -----
+
+// and no result.
+tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
+    target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+  // expected-error @below {{'tile.select_tiles' op expected to yield nothing of a chunk}}
+  tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
+  ^bb0(%j: i32):
+    tile.yield %x, %x : i1, i1
+  } groups(%n) {
+  ^bb0(%g: i32):
+    tile.yield %x, %x, %n, %n : i1, i1, i32, i32
+  } chunk {
+  ^bb0(%from: i32, %to: i32):
+    tile.yield %x : i1
   }
 }

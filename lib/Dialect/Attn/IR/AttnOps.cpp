@@ -378,6 +378,8 @@ LogicalResult ProblemOp::verify() {
   if (failed(verifyHint(*this, "typical length", getTypicalQ(), getTypicalKv())) || // C10
       failed(verifyHint(*this, "bound", getBoundQ(), getBoundKv())))
     return failure();
+  if (getVisits() && int64_t(*getVisits()) < 1) // C16
+    return emitOpError("expected a positive number of visited keys, got: ") << int64_t(*getVisits());
   if (failed(verifyModifiers(*this)) || failed(verifySink(*this)) || failed(verifySegments(*this))) // C9 to C14
     return failure();
   return verifyNames(*this); // C8

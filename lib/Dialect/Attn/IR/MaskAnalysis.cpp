@@ -104,6 +104,29 @@ llvm::SmallVector<MaskOperand> attn::distinctOperands(MaskInterface mask) {
   return distinct;
 }
 
+std::optional<llvm::SmallVector<MaskOperand>> attn::boundingLists(MaskInterface mask) {
+  llvm::SmallVector<MaskOperand> lists;
+  if (mlir::isa<AndMaskAttr>(mask)) {
+    for (MaskInterface part : mask.children())
+      if (auto bounds = boundingLists(part))
+        return bounds;
+    return std::nullopt;
+  }
+  if (mlir::isa<OrMaskAttr, HeadsMaskAttr>(mask)) {
+    for (MaskInterface part : mask.children()) {
+      auto bounds = boundingLists(part);
+      if (!bounds)
+        return std::nullopt;
+      lists.append(*bounds);
+    }
+    return lists;
+  }
+  for (MaskOperand &operand : mask.operands())
+    if (mlir::isa<BlockMapMaskAttr>(mask) && operand.lists)
+      lists.push_back(std::move(operand));
+  return lists.empty() ? std::nullopt : std::optional(lists);
+}
+
 size_t attn::rangedIndex(llvm::ArrayRef<MaskOperand> ranged, const MaskOperand &array) {
   return llvm::find_if(ranged, [&](const MaskOperand &o) { return o == array && o.hidden == array.hidden; }) -
          ranged.begin();

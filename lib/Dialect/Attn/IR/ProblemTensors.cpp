@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
+#include <numeric>
 
 using namespace attn;
 using Axis = ProblemTensor::Axis;
@@ -78,12 +79,6 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
     return sizes.splits;
   case Axis::DimSum:
     return sumColumns(fixed.dimQk);
-  case Axis::ListedQ:
-    return tilesOf(fixed.packedQ, sizes.batch, sizes.rowsQ, fixed.listQ);
-  case Axis::ListedKv:
-    return tilesOf(fixed.packedKv, sizes.batch, sizes.rowsKv, fixed.listKv);
-  case Axis::AcrossKv:
-    return int64_t(llvm::divideCeil(sizes.rowsKv, fixed.listKv)) + 1;
   case Axis::SlotsQ: // no tile is shorter than 16 rows
     return tilesOf(/*packed=*/true, sizes.batch, sizes.rowsQ, 16);
   case Axis::SlotsKv:
@@ -98,6 +93,10 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
     return 1;
   case Axis::Two:
     return 2;
+  case Axis::Four:
+    return 4;
+  case Axis::Eight:
+    return 8;
   case Axis::Lead:
   case Axis::LeadEnd:
   case Axis::Table:
@@ -105,9 +104,49 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
   case Axis::EntriesPlusOne:
   case Axis::BlockRows:
   case Axis::BlockWords:
+  case Axis::Listing:
+  case Axis::Listable:
+  case Axis::Lists:
     break;
   }
   llvm_unreachable("covered");
+}
+
+/// How many tiles of one side are at rest, or, of the other, listed.
+static int64_t tilesOfSide(bool keys, const FixedSizes::ListedTiles &tiles, const FixedSizes &fixed, const Sizes &sizes) {
+  return keys ? tilesOf(fixed.packedKv, sizes.batch, sizes.rowsKv, tiles.keys)
+              : tilesOf(fixed.packedQ, sizes.batch, sizes.rowsQ, tiles.queries);
+}
+
+/// Tiles of `tile` positions that a block of `size` positions lies in at most.
+static int64_t tilesOfBlock(int64_t size, int64_t tile) {
+  return llvm::divideCeil(size - std::gcd(size, tile), tile) + 1;
+}
+
+/// Each tile may list all of the other side. Nobody has room for that where sequences are long: there it is as much as the problem asks
+/// for, or listed blocks may take, or a few entries a tile. What finds no room is visited without a list.
+static int64_t entriesOfLists(const ProblemTensor &tensor, const FixedSizes &fixed, const Sizes &sizes) {
+  constexpr int64_t each = 12, least = 1 << 16;
+  const FixedSizes::ListedTiles &tiles = fixed.listed[tensor.listsOfKeys];
+  int64_t across = tensor.listsOfKeys ? llvm::divideCeil(sizes.rowsQ, tiles.queries) : llvm::divideCeil(sizes.rowsKv, tiles.keys);
+  ++across; // as packed tiles need
+  int64_t lists = tensor.entries * tilesOfSide(tensor.listsOfKeys, tiles, fixed, sizes), room = 0;
+  if (tensor.visits) {
+    int64_t queryTiles = tensor.entries * tilesOfSide(/*keys=*/false, tiles, fixed, sizes);
+    room = queryTiles * int64_t(llvm::divideCeil(std::min(*tensor.visits, sizes.rowsKv), tiles.keys));
+  } else if (tensor.boundedBy.empty()) {
+    room = std::max(each * lists, least);
+  } else {
+    for (const MaskOperand &map : tensor.boundedBy) {
+      int64_t heads = tensor.entries == 1                      ? 1
+                      : map.heads == OperandHeads::per_head    ? 1
+                      : map.heads == OperandHeads::per_kv_head ? fixed.heads / fixed.kvHeads
+                                                               : tensor.entries;
+      room += sizes.entries.at(map.lists->columns) * tilesOfBlock(map.lists->q, tiles.queries) *
+              tilesOfBlock(map.lists->kv, tiles.keys) * heads * (map.lists->perSequence ? 1 : sizes.batch);
+    }
+  }
+  return std::min<int64_t>(across + std::min(lists * across, room) + 1, INT32_MAX); // one is read ahead
 }
 
 int64_t ProblemTensor::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) const {
@@ -124,6 +163,12 @@ int64_t ProblemTensor::extentOf(Axis axis, const FixedSizes &fixed, const Sizes 
     return ownOf(name) ? ownOf(name) : -1;
   case BlockRows:
     return std::max<int64_t>(ownOf(lists->name) - 1, -1);
+  case Listing:
+    return tilesOfSide(listsOfKeys, fixed.listed[listsOfKeys], fixed, sizes);
+  case Listable:
+    return llvm::alignTo(tilesOfSide(!listsOfKeys, fixed.listed[listsOfKeys], fixed, sizes), 32);
+  case Lists:
+    return entriesOfLists(*this, fixed, sizes);
   case BlockWords:
     return llvm::divideCeil(llvm::divideCeil(sizes.rowsKv, lists->lists->kv), 32);
   default:
@@ -310,6 +355,38 @@ llvm::ArrayRef<SlotList> attn::slotLists(bool backward) {
   return llvm::ArrayRef(lists).take_front(backward ? 3 : 1);
 }
 
+const VisitLists &attn::visitLists(bool ofKeys) {
+  static const VisitLists lists[] = {{"key_ranges", "visited_tiles", "visits", "visits_taken"},
+                                     {"query_ranges", "visited_tiles_kv", "visits_kv", "visits_taken_kv"}};
+  return lists[ofKeys];
+}
+
+int64_t attn::valuesOfRanges(llvm::ArrayRef<MaskOperand> arrays) {
+  return 4 * arrays.size() + llvm::count_if(arrays, [](const MaskOperand &array) { return array.hidden.has_value(); });
+}
+
+/// What kernels ahead of others leave where masks read arrays of positions.
+static void addLists(ProblemOp problem, bool ofKeys, std::vector<ProblemTensor> &list) {
+  using T = ProblemTensor;
+  if (!readsPositions(problem.getMask()))
+    return;
+  const VisitLists &names = visitLists(ofKeys);
+  int64_t heads = dependsOnHead(problem.getMask()) ? int64_t(problem.getHeads()) : 1;
+  int64_t values = valuesOfRanges(rangedArrays(problem.getMask(), ofKeys ? OperandShape::PerQuery : OperandShape::PerKey));
+  auto add = [&](const char *name, int64_t entries, llvm::ArrayRef<Axis> axes) {
+    list.emplace_back(name, T::Result, T::Int32, axes);
+    list.back().entries = entries, list.back().listsOfKeys = ofKeys;
+  };
+  add(names.ranges, heads * values, {T::Table, T::Listable});
+  add(names.list, heads, T::Lists);
+  if (std::optional<llvm::SmallVector<MaskOperand>> bounds = boundingLists(problem.getMask()))
+    list.back().boundedBy.assign(bounds->begin(), bounds->end());
+  if (problem.getVisits())
+    list.back().visits = *problem.getVisits();
+  add(names.visits, heads, {T::Table, T::Listing, T::Eight});
+  add(names.taken, 0, T::Four);
+}
+
 std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
   using T = ProblemTensor;
   ProblemOp problem = computation.problem;
@@ -333,18 +410,7 @@ std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
   list.emplace_back("partial_lse", T::Result, T::Float32, rows);
   rows.push_back(T::DimV);
   list.emplace(list.end() - 1, "partial_o", T::Result, T::Float32, rows);
-  if (readsPositions(problem.getMask())) {
-    int64_t heads = dependsOnHead(problem.getMask()) ? int64_t(problem.getHeads()) : 1;
-    auto add = [&](const char *name, int64_t entries, llvm::ArrayRef<Axis> axes) {
-      list.emplace_back(name, T::Result, T::Int32, axes);
-      list.back().entries = entries;
-    };
-    // Of each array least, largest, and whether none hides; of groups of tiles, at the front of two more rows, the first two.
-    add("key_ranges", heads * 5 * int64_t(rangedArrays(problem.getMask(), OperandShape::PerKey).size()),
-        {T::Table, T::ListedKv});
-    add("visited_tiles", heads, {T::Table, T::ListedQ, T::AcrossKv});
-    add("visit_counts", heads, {T::Table, T::ListedQ, T::Two});
-  }
+  addLists(problem, /*ofKeys=*/false, list);
   if (ProblemOp problem = computation.problem; problem.getSegments())
     for (ProblemTensor &tensor : tensorsOfSegments(*SegmentRule::of(problem.getMask()), /*maps=*/false, /*tiles=*/false))
       if (tensor.role == T::Result && tensor.name != "status")

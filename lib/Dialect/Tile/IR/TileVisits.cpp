@@ -10,33 +10,42 @@ void EntryRangeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getWhole(), "whole");
 }
 
-void ListedInOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+void GatheredOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getSome(), "some");
   setName(getAll(), "all");
 }
 
-void SelectTilesOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getFull(), "full");
-  setName(getPartial(), "partial");
+void GatheredBitsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getSome(), "some");
+  setName(getAll(), "all");
 }
 
 void SelectTilesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
-  if (region.getNumArguments() == 1)
-    setName(region.getArgument(0), &region == &getBody() ? "j" : "g");
+  const char *const names[] = {&region == &getBody() ? "j" : &region == &getGroups() ? "g" : "from", "to"};
+  for (auto [argument, name] : llvm::zip(region.getArguments(), names))
+    setName(argument, name);
 }
 
-LogicalResult SelectTilesOp::verify() {
-  for (Region *of : getRegions()) { // C1
-    Region &region = *of;
-    bool tiles = of == &getBody();
-    if (region.getArgumentTypes() != TypeRange(IntegerType::get(getContext(), 32)))
-      return emitOpError("expected a region over a ")
-             << (tiles ? "tile" : "group") << "'s number of type i32, got: " << region.getArgumentTypes();
-    auto yield = region.front().empty() ? YieldOp() : dyn_cast<YieldOp>(region.front().back());
-    Type i1 = IntegerType::get(getContext(), 1);
-    if (!yield || yield.getOperandTypes() != (tiles ? TypeRange({i1, i1}) : TypeRange(i1)))
-      return emitOpError(tiles ? "expected to yield two conditions: is some pair visible, and are all"
-                               : "expected to yield a condition of a group: is some pair visible");
+LogicalResult SelectTilesOp::verify() { // C1
+  Type i1 = IntegerType::get(getContext(), 1), i32 = IntegerType::get(getContext(), 32);
+  struct Form {
+    Region &region;
+    SmallVector<Type> arguments, results;
+    const char *over, *yields;
+  } forms[] = {
+      {getBody(), {i32}, {i1, i1}, "a tile's number of type i32", "two conditions: is some pair visible, and are all"},
+      {getGroups(),
+       {i32},
+       {i1, i1, i32, i32},
+       "a group's number of type i32",
+       "of a group whether some pair is visible, whether it is settled, and bits of its tiles"},
+      {getChunk(), {i32, i32}, {}, "two numbers of tiles of type i32", "nothing of a chunk"}};
+  for (Form &form : forms) {
+    if (form.region.getArgumentTypes() != TypeRange(form.arguments))
+      return emitOpError("expected a region over ") << form.over << ", got: " << form.region.getArgumentTypes();
+    auto yield = form.region.front().empty() ? YieldOp() : dyn_cast<YieldOp>(form.region.front().back());
+    if (!yield || yield.getOperandTypes() != TypeRange(form.results))
+      return emitOpError("expected to yield ") << form.yields;
   }
   return success();
 }

@@ -45,7 +45,9 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     a sequence has at most: likewise a hint, so longer ones are as right, and slower. Where
     sequences are short by it, they are streamed. Where packed ones are short as is typical, and no bounds are
     given, those that are so are streamed, and the others computed by kernels for long ones
-    (docs/Schedules/streaming.md).
+    (docs/Schedules/streaming.md). `visits(N)` says how many keys the tiles have that a row visits, on average, where
+    the mask reads arrays: room for so many is in the workspace (docs/Masks.md). It changes no result either: what finds
+    no room visits more.
 
     `segments(S)` has sequences found on the device: instead of cu_seqlens and offsets the
     call takes ids and positions of tokens, finds by `attn.segments` (S: up to how many segments
@@ -78,6 +80,8 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     - C13: layouts are dense where an array of a score modifier has an axis of their rows.
     - C14: a sink is a number from -2^60 to 2^60 or an identifier.
 
+    - C16: visits is positive.
+
     ```mlir
     attn.problem @packed_causal mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
     attn.problem @mixed mask(#attn.full) layout(bshd, bhsd, bhsd, bshd) heads(8) dims(192, 128)
@@ -89,6 +93,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     attn.problem @short mask(#attn.full) layout(thd) heads(16) dims(512) dtype(bf16) bounds(1, 16)
     attn.problem @decode mask(#attn.full) layout(bshd) heads(32, 8) dims(128) dtype(bf16) typical(1, 32768)
     attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(16) dims(128) dtype(bf16) segments(64)
+    attn.problem @drafts mask(#attn.tree<"node", "first", "end">) layout(bshd) heads(16) dims(128) dtype(bf16) visits(8192)
     attn.problem @listed mask(#attn.causal) layout(thd) heads(16) dims(128) dtype(bf16) tiles(128)
     ```
   }];
@@ -97,7 +102,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$dim_qk, I64Attr:$dim_v, TypeAttr:$dtype,
     OptionalAttr<F64Attr>:$scale, OptionalAttr<ArrayAttr>:$score, OptionalAttr<AnyAttr>:$sink, UnitAttr:$no_lse, OptionalAttr<I64Attr>:$typical_q,
     OptionalAttr<I64Attr>:$typical_kv, OptionalAttr<I64Attr>:$bound_q, OptionalAttr<I64Attr>:$bound_kv,
-    OptionalAttr<I64Attr>:$segments, OptionalAttr<I64Attr>:$tiles,
+    OptionalAttr<I64Attr>:$visits, OptionalAttr<I64Attr>:$segments, OptionalAttr<I64Attr>:$tiles,
     OptionalAttr<AnyAttr>:$config);
   let assemblyFormat = [{
     $sym_name `mask` `(` $mask `)`
@@ -111,6 +116,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     `` custom<Outputs>($no_lse)
     `` custom<Typical>($typical_q, $typical_kv)
     `` custom<Bounds>($bound_q, $bound_kv)
+    (`visits` `(` $visits^ `)`)?
     (`segments` `(` $segments^ `)`)?
     (`tiles` `(` $tiles^ `)`)?
     (`config` `(` $config^ `)`)?

@@ -65,7 +65,10 @@ struct FixedSizes {
   int64_t qTile = 0;    ///< rows of a listed tile of segments, or of one that a backward pass counts rows in
   int64_t longest = int64_t(1) << 30; ///< of all axes (`longestSequence`)
   bool packedQ = false, packedKv = false;
-  int64_t listQ = 0, listKv = 0; ///< rows and keys of tiles of which there are lists
+  /// Rows and keys of the tiles of which there are lists: of query tiles, and of key tiles.
+  struct ListedTiles {
+    int64_t queries = 0, keys = 0;
+  } listed[2];
   static FixedSizes of(Computation computation);
   static FixedSizes of(SegmentsOp segments);
 };
@@ -92,9 +95,9 @@ struct ProblemTensor {
     Slots,
     Splits,
     DimSum,     ///< dim_qk, in whole pieces that warpgroups add
-    ListedQ,    ///< query tiles, as a launch numbers them
-    ListedKv,   ///< key tiles, numbered likewise
-    AcrossKv,   ///< key tiles that one sequence may have, and one more
+    Listing,  ///< tiles that have lists, as a launch numbers them
+    Listable, ///< tiles of the other side, numbered likewise, in whole groups of 32
+    Lists,    ///< entries of all lists
     TiledRowsKv, ///< likewise of keys
     Diagonals,  ///< differences of positions that rows of tiles of all sequences have
     SlotsQ,     ///< of query tiles of any size
@@ -102,6 +105,8 @@ struct ProblemTensor {
     TiledRowsQ, ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
     One,
     Two,
+    Four,
+    Eight,
     Table,
     Entries,        ///< as many as the array has
     EntriesPlusOne, ///< likewise, one or more
@@ -118,6 +123,10 @@ struct ProblemTensor {
   int64_t entries = 0; ///< of an axis Table
   /// Of lists of blocks and what is made of them: the operand of `OperandShape::BlockRows`.
   std::optional<MaskOperand> lists;
+  /// Of lists of tiles: are they key tiles', and what bounds them, if anything does (`boundingLists`).
+  bool listsOfKeys = false;
+  std::vector<MaskOperand> boundedBy;
+  std::optional<int64_t> visits; ///< as the problem says, keys of a row
   /// Positions of batch, row and head among the axes, or -1; -1 for arrays.
   int batchAxis = -1, rowAxis = -1, headAxis = -1;
 
@@ -151,9 +160,20 @@ std::vector<ProblemTensor> tensorsOf(SegmentsOp segments);
 
 /// What the kernels of a problem may leave for each other, in memory of the caller: o and
 /// lse of each part of the keys, both float32; of masks that read arrays of positions, what these
-/// hold in key tiles, and for each query tile the key tiles to visit and how many they are; where some
+/// hold in tiles of one side, and for each tile of the other those to visit (`VisitLists`); where some
 /// sequences have a kernel of their own, the slots of the others (`slotLists`).
 std::vector<ProblemTensor> scratchOf(Computation computation);
+
+/// What says which tiles of the other side the tiles of one visit: the least and largest entries of arrays there, the lists,
+/// where each tile's is (as `tile.select_tiles` has it), and how much of the lists is taken.
+struct VisitLists {
+  const char *ranges, *list, *visits, *taken;
+};
+/// Of query tiles, or of key tiles.
+const VisitLists &visitLists(bool ofKeys);
+/// How many values `ranges` has of each tile: the least and the largest of each array, and for those with an entry that hides whether
+/// none does; then least and largest once more, of groups.
+int64_t valuesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
 
 /// A list of slots of tiles of one side that a kernel is for: its name, and that of how many there are.
 struct SlotList {

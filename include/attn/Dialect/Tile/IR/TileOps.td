@@ -46,7 +46,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     - C1: as many argument names as arguments.
     - C2: target is "cpu", "sm_80" or "sm_90a".
     - C3: the grid has at least one head, or clusters of 1 to 16 blocks (of 1, but for sm_90a).
-    - C4: fragments' rows go to warps: kv_tile is a multiple of 16 * warps in a grid of key tiles.
+    - C4: fragments' rows go to warps: kv_tile is a multiple of 16 * warps in a grid of key tiles (unless warps is 16: then there
+      are none).
     - C5: a kernel has `tiles`, which are positive, if and only if its config has lanes or by_sequence.
     - C6: `longer` only in packed grids without `tiles`; it is two numbers that are not negative.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Which key tiles a query tile has to visit where run-time arrays decide: what their entries
-// are, tile by tile, and the tiles that follow from it. A block is one warp.
+// are, tile by tile, and the tiles that follow from it.
 #ifndef TILE_VISIT_OPS
 #define TILE_VISIT_OPS
 
@@ -27,7 +27,7 @@ def Tile_EntryRangeOp : Tile_Op<"entry_range", [Pure, DeclareOpInterfaceMethods<
 def Tile_SetOp : Tile_Op<"set"> {
   let summary = "writes one element of an array in global memory";
   let description = [{
-    By one thread of the block; nothing of the kernel reads it.
+    By one thread of the warp, or by one of each; what the kernel reads of it, it reads behind a barrier.
 
     ```mlir
     tile.set %counts[%at], %full
@@ -37,24 +37,63 @@ def Tile_SetOp : Tile_Op<"set"> {
   let assemblyFormat = "$array `[` $index `]` `,` $value attr-dict";
 }
 
-def Tile_SelectTilesOp : Tile_Op<"select_tiles", [SingleBlock,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames", "getAsmBlockArgumentNames"]>]> {
-  let summary = "lists the tiles of a run in which something may be visible";
+def Tile_WarpIndexOp : Tile_Op<"warp_index", [Pure]> {
+  let summary = "the number of this warp in its block";
   let description = [{
-    The region says of a tile whether some of its pairs may be visible, and whether all are.
-    Tiles of which all are go to the list's front, in ascending order, behind the `full` ones that
-    are there; those that are to be tested to its end, in ascending order from the last entry
-    down, before the `partial` ones that are there. The list has `capacity` entries from `at` on.
-    Returns how many of each it then has.
-
-    Where there are many tiles, they are looked at in groups of 32 first: tile j is in group (first + j) / 32,
-    and the second region says of a group whether something may be visible in those of its tiles that are in the run.
-
-    Constraints:
-    - C1: the regions have one argument, an i32; the first yields two i1, the second one.
+    For loops that warps share: what each does is a warp's.
 
     ```mlir
-    %full, %partial = tile.select_tiles %tiles[%at] capacity(%across) has(%zero, %zero) from %begin to %end {
+    %warp = tile.warp_index
+    ```
+  }];
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_BeginListsOp : Tile_Op<"begin_lists"> {
+  let summary = "makes lists ready for `tile.select_tiles`";
+  let description = [{
+    All blocks of the kernel together: `taken`, four numbers, becomes 0, and the first `across` entries of the list
+    their own numbers.
+
+    ```mlir
+    tile.begin_lists %list across(%tiles) taken(%taken)
+    ```
+  }];
+  let arguments = (ins Tile_IntPtr:$list, Tile_IntPtr:$taken, I32:$across);
+  let assemblyFormat = "$list `across` `(` $across `)` `taken` `(` $taken `)` attr-dict";
+}
+
+def Tile_SelectTilesOp : Tile_Op<"select_tiles", [SingleBlock,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "lists the tiles of a run in which something may be visible";
+  let description = [{
+    `body` says of a tile whether some of its pairs may be visible, and whether all are. From the first tile to
+    the last one that may have some, the block lists these for row `row` of `visits`, which has eight numbers:
+
+    | | |
+    |---|---|
+    | 0, 1 | where in `list` those of which all pairs are visible stand, in ascending order, and how many they are |
+    | 2, 3 | where those that are to be tested stand, less entry 1, and how many there are of both kinds |
+    | 4, 5 | the first tile of any kind, and how many there are from it to the last, those between counted too |
+    | 6 | 1 if the row has entries of its own |
+
+    Tiles that follow each other are some of the first `across` entries, which are their own numbers (`tile.begin_lists`). Other rows
+    take entries behind them, counted in `taken`: two numbers, the lower half first, and a third that becomes 1 when the list,
+    of `entries`, is full. Of rows with entries of their own numbers 0 to 3 then say nothing, but 4 and 5 do.
+
+    Tiles are looked at in groups of 32: tile j is in group (first + j) / 32,
+    and `groups` says of a group whether something may be visible in those of its tiles that are in the run, and whether it is settled:
+    then what `body` would say of its tiles are the bits of two numbers, so that nobody needs to ask. Both may be asked of
+    tiles beside the run too, and it does not matter what they say. Before it asks of tiles `from` to `to`, all threads
+    do what `chunk` has.
+
+    Constraints:
+    - C1: body and groups have one argument, an i32; the first yields two i1, the second two i1 and two i32. `chunk` has
+      two, i32, and yields nothing.
+
+    ```mlir
+    tile.select_tiles %visits[%row] in %list(%entries) across(%tiles) taken(%taken) from %begin to %end {
     ^bb0(%j: i32):
       %some = arith.cmpi sle, %j, %last : i32
       %all = arith.cmpi slt, %j, %last : i32
@@ -62,18 +101,20 @@ def Tile_SelectTilesOp : Tile_Op<"select_tiles", [SingleBlock,
     } groups(%first) {
     ^bb0(%g: i32):
       %any = arith.cmpi sle, %g, %last : i32
-      tile.yield %any : i1
+      tile.yield %any, %any, %ones, %ones : i1, i1, i32, i32
+    } chunk {
+    ^bb0(%from: i32, %to: i32):
+      tile.yield
     }
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$list, I64:$at, I32:$capacity, I32:$has_full, I32:$has_partial, I32:$begin, I32:$end,
-                       I32:$first);
-  let results = (outs I32:$full, I32:$partial);
-  let regions = (region SizedRegion<1>:$body, SizedRegion<1>:$groups);
+  let arguments = (ins Tile_IntPtr:$visits, Tile_IntPtr:$list, Tile_IntPtr:$taken, I64:$row, I32:$entries, I32:$across,
+                       I32:$begin, I32:$end, I32:$first);
+  let regions = (region SizedRegion<1>:$body, SizedRegion<1>:$groups, SizedRegion<1>:$chunk);
   let hasVerifier = 1;
   let assemblyFormat = [{
-    $list `[` $at `]` `capacity` `(` $capacity `)` `has` `(` $has_full `,` $has_partial `)` `from` $begin `to` $end $body
-    `groups` `(` $first `)` $groups attr-dict
+    $visits `[` $row `]` `in` $list `(` $entries `)` `across` `(` $across `)` `taken` `(` $taken `)` `from` $begin `to` $end
+    $body `groups` `(` $first `)` $groups `chunk` $chunk attr-dict
   }];
 }
 
@@ -112,20 +153,52 @@ def Tile_ListedOp : Tile_Op<"listed", [Pure]> {
   let assemblyFormat = "$bits `(` $rows `x` $words `)` `at` `(` $row `,` $column (`from` $first^)? `)` attr-dict";
 }
 
-def Tile_ListedInOp : Tile_Op<"listed_in", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
-  let summary = "are bits of some rows and columns of blocks set, are all?";
+def Tile_GatherBlocksOp : Tile_Op<"gather_blocks"> {
+  let summary = "which tiles do blocks of some rows or columns meet?";
   let description = [{
-    Of rows `row` to `row_end` and columns `column` to `column_end`, the ends not among them, of which there are some.
+    The block remembers, for `tile.gathered`, of each of tiles `from` to `to`, of `tile` positions each, whether some
+    listed block is in it, and whether all are: blocks of rows `begin` to `end` of blocks, where tiles are cut out of
+    columns of `kv` keys; `turned`: of columns `begin` to `end`, where they are cut out of rows of `kv` queries.
+    `number` is whose bits these are, of several.
 
     ```mlir
-    %some, %all = tile.listed_in %bits(%rows x %words) at(%row to %row_end, %column to %column_end)
+    tile.gather_blocks 0 %bits(%rows x %words) at(%begin to %end) tiles(%from to %to) of 64 in 128
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$bits, I32:$rows, I32:$words, I32:$row, I32:$row_end, I32:$column, I32:$column_end);
-  let results = (outs I1:$some, I1:$all);
+  let arguments = (ins I64Attr:$number, Tile_IntPtr:$bits, I32:$rows, I32:$words, I32:$begin, I32:$end, I32:$from, I32:$to,
+                       I64Attr:$tile, I64Attr:$size, UnitAttr:$turned);
   let assemblyFormat = [{
-    $bits `(` $rows `x` $words `)` `at` `(` $row `to` $row_end `,` $column `to` $column_end `)` attr-dict
+    $number $bits `(` $rows `x` $words `)` `at` `(` $begin `to` $end `)` `tiles` `(` $from `to` $to `)` `of` $tile `in` $size
+    (`turned` $turned^)? attr-dict
   }];
+}
+
+def Tile_GatheredOp : Tile_Op<"gathered", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "is some listed block in a tile, are all?";
+  let description = [{
+    As `tile.gather_blocks` found it.
+
+    ```mlir
+    %some, %all = tile.gathered 0 at(%tile)
+    ```
+  }];
+  let arguments = (ins I64Attr:$number, I32:$at);
+  let results = (outs I1:$some, I1:$all);
+  let assemblyFormat = "$number `at` `(` $at `)` attr-dict";
+}
+
+def Tile_GatheredBitsOp : Tile_Op<"gathered_bits", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "the same of 32 tiles, a bit each";
+  let description = [{
+    Of tile `at`, which may be negative, and those behind it. Of tiles that were not gathered they say nothing.
+
+    ```mlir
+    %words, %more = tile.gathered_bits 0 at(%first)
+    ```
+  }];
+  let arguments = (ins I64Attr:$number, I32:$at);
+  let results = (outs I32:$some, I32:$all);
+  let assemblyFormat = "$number `at` `(` $at `)` attr-dict";
 }
 
 #endif // TILE_VISIT_OPS
