@@ -36,24 +36,21 @@ ATTN_INLINE Chunk load_chunk(const Tokens &tokens, int base, int end) {
   return c;
 }
 
-// Token `at` begins a run, or is the first behind one. Its id, or 0.
-template <class Table> ATTN_INLINE int note_border(Table &t, int side, const Tokens &tokens, int at, int &status) {
-  int own = 0;
-  if (at < tokens.count) {
-    const int position = tokens.positions ? tokens.positions[at] : 0, id = own = checked_id(t, tokens.ids[at], position, status);
-    if (id) {
-      atomicAdd(&t.get(side, kCount, id - 1), -at);
-      atomicMin(&t.get(side, kFirst, id - 1), at), atomicMin(&t.get(side, kLow, id - 1), position);
-    }
+// Token `at` begins a run, or is the first behind one. Its id if another token of its run is ahead of `end`, else 0.
+template <class Table> ATTN_INLINE int note_border(Table &t, int side, const Tokens &tokens, int at, int end, int &status) {
+  auto id_at = [&](int i) { return i >= 0 && i < tokens.count ? tokens.ids[i] : 0; };
+  auto position_at = [&](int i) { return i >= 0 && i < tokens.count && tokens.positions ? tokens.positions[i] : 0; };
+  const int id_left = id_at(at - 1), id_here = id_at(at), next = at + 1 < end ? id_at(at + 1) : 0;
+  const int position_left = position_at(at - 1), position = position_at(at);
+  if (const int id = checked_id(t, id_here, position, status)) {
+    atomicAdd(&t.get(side, kCount, id - 1), -at);
+    atomicMin(&t.get(side, kFirst, id - 1), at), atomicMin(&t.get(side, kLow, id - 1), position);
   }
-  if (at > 0) {
-    const int position = tokens.positions ? tokens.positions[at - 1] : 0, id = checked_id(t, tokens.ids[at - 1], position, status);
-    if (id) {
-      atomicAdd(&t.get(side, kCount, id - 1), at);
-      atomicMax(&t.get(side, kLast, id - 1), at - 1), atomicMax(&t.get(side, kHigh, id - 1), position);
-    }
+  if (const int id = checked_id(t, id_left, position_left, status)) {
+    atomicAdd(&t.get(side, kCount, id - 1), at);
+    atomicMax(&t.get(side, kLast, id - 1), at - 1), atomicMax(&t.get(side, kHigh, id - 1), position_left);
   }
-  return own;
+  return next == id_here ? id_here : 0;
 }
 template <class Table> ATTN_INLINE void note_step(Table &t, int side, int id, int step) {
   atomicMin(&t.get(side, kLeastStep, id - 1), step), atomicMax(&t.get(side, kMostStep, id - 1), step);
@@ -99,8 +96,8 @@ template <class Table> ATTN_INLINE bool note_even_chunk(Table &t, int side, cons
   if (lane_index() == 0 && c.id_before != 0 && c.id_before == c.ids[0][0]) note_step(t, side, c.id_before, step);  // of a run from elsewhere
 #pragma unroll 1
   for (unsigned left = begins; left; left &= left - 1) {
-    const int at = token_of(base, __ffs(left) - 1), own = note_border(t, side, tokens, at, status);
-    if (own && at + 1 < min(base + kChunk, tokens.count) && tokens.ids[at + 1] == own) note_step(t, side, own, step);
+    const int id = note_border(t, side, tokens, token_of(base, __ffs(left) - 1), base + kChunk, status);
+    if (id) note_step(t, side, id, step);
   }
   return true;
 }
@@ -155,7 +152,7 @@ template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tok
     noted = n.counts & ~n.begins;
   }
 #pragma unroll 1
-  for (unsigned left = n.begins; left; left &= left - 1) note_border(t, side, tokens, token_of(base, __ffs(left) - 1), status);
+  for (unsigned left = n.begins; left; left &= left - 1) note_border(t, side, tokens, token_of(base, __ffs(left) - 1), 0, status);
 #pragma unroll
   for (int i = 0; i < kLane; ++i) {
     if (!(noted >> i & 1)) continue;
@@ -201,7 +198,7 @@ template <class Table> ATTN_INLINE void count_segments(Table &t, const Tokens &q
     const Tokens tokens = chunks.tokens(i);
     const int side = chunks.side(i), base = chunks.base(i);
     if (!note_even_chunk(t, side, tokens, base, chunk, status)) note_chunk(t, side, tokens, base, chunk, status);
-    if (base + kChunk == tokens.count && lane_index() == 31) note_border(t, side, tokens, tokens.count, status);
+    if (base + kChunk == tokens.count && lane_index() == 31) note_border(t, side, tokens, tokens.count, 0, status);
     chunk = next, i += warps;
   }
   if (status) atomicOr(&t.at.status, status);

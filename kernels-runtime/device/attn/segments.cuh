@@ -236,9 +236,9 @@ template <class Table, class Says> ATTN_INLINE void check_segments(Table &t, con
   __syncthreads();
 }
 
-// The segments of both sides in the order of their first tokens, which is that of ids most of the time; -1 behind the last. Says how many. A thread may
-// ask for the places i = threadIdx.x, threadIdx.x + blockDim.x, ... at once.
-template <class Table> ATTN_INLINE void sort_segments(Table &t, int (&counts)[2]) {
+// The segments of both sides in the order of their first tokens, which is that of ids most of the time; -1 behind the last. A thread may ask
+// for the places i = threadIdx.x, threadIdx.x + blockDim.x, ... at once.
+template <class Table> ATTN_INLINE void sort_segments(Table &t) {
   constexpr int S = Table::Segments;
   auto taken = [&](int side, int s) { return s < S && t.get(side, kCount, s) > 0; };
   bool tidy = true;  // ids from 1 on, none left out
@@ -246,26 +246,21 @@ template <class Table> ATTN_INLINE void sort_segments(Table &t, int (&counts)[2]
   for (int side = 0; side < 2; ++side)
     for (int s = threadIdx.x; s + 1 < S; s += blockDim.x)
       if (taken(side, s + 1)) tidy &= taken(side, s) && t.get(side, kFirst, s) <= t.get(side, kFirst, s + 1);
-  counts[0] = counts[1] = 0;
   if (__syncthreads_and(tidy)) {
-    for (int base = 0; base < S; base += blockDim.x)
 #pragma unroll
-      for (int side = 0; side < 2; ++side) {
-        const int s = base + threadIdx.x;
-        const bool has = taken(side, s);
-        if (s < S) t.order(side, s) = has ? s : -1;
-        counts[side] += __syncthreads_count(has);
-      }
+    for (int side = 0; side < 2; ++side)
+      for (int s = threadIdx.x; s < S; s += blockDim.x) t.order(side, s) = taken(side, s) ? s : -1;
     return;
   }
+  int counts[2] = {0, 0};
   for (int base = 0; base < S; base += blockDim.x) {
     const int s = base + threadIdx.x;
-    const bool taken[2] = {s < S && t.get(0, kCount, s) > 0, s < S && t.get(1, kCount, s) > 0};
+    const bool has[2] = {taken(0, s), taken(1, s)};
     int before[2], total[2];
-    counts_before(t, taken, before, total);
+    counts_before(t, has, before, total);
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
-      if (taken[side]) t.order(side, counts[side] + before[side]) = s;
+      if (has[side]) t.order(side, counts[side] + before[side]) = s;
       counts[side] += total[side];
     }
   }
@@ -295,14 +290,15 @@ ATTN_INLINE void write_segments(Table &t, int *seqlens_q, int *seqlens_kv, int *
   constexpr int S = Table::Segments;
   if (cluster_rank<Table::Cluster>() != 0) return;
   const long long row = row_index<Table::Cluster>();
-  int counts[2];
-  sort_segments(t, counts);
+  sort_segments(t);
 #pragma unroll
   for (int side = 0; side < 2; ++side) {
     int *const lengths = (side ? seqlens_kv : seqlens_q) + row * S, *const offsets = (side ? offsets_kv : offsets_q) + row * (S + 1);
-    const int runs = t.is_even ? counts[side] : t.at.runs[side];
     for (int i = threadIdx.x; i <= S; i += blockDim.x)
-      offsets[i] = i >= runs ? -1 : t.is_even ? t.get(side, kFirst, t.order(side, i)) : t.at.starts[side][i];
+      if (t.is_even)
+        offsets[i] = i < S && t.order(side, i) >= 0 ? t.get(side, kFirst, t.order(side, i)) : -1;
+      else
+        offsets[i] = i < t.at.runs[side] ? t.at.starts[side][i] : -1;
     for (int s = threadIdx.x; s < S; s += blockDim.x) lengths[s] = t.get(side, kCount, s);
   }
   if (threadIdx.x == 0) status[row] = t.at.status;
