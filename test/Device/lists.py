@@ -68,12 +68,22 @@ def blocks(offsets, entries, q, kv, wrong):
     return change
 
 
-def check(name, mask, arrays, change):
+def far_runs(ids_q, ids_kv):
+    """Few rows, and more keys than the kernels look at in one piece: runs of ids, of which the rows have some."""
+    def change(turn):
+        runs = (torch.rand(ids_kv.shape, device="cuda") < (1e-5, 1e-3, 1e-4, 1e-6)[turn]).cumsum(1)
+        ids_kv.copy_(runs * 7919 % 13)
+        ids_q.copy_(randint(0, (13, 3, 1, 13)[turn], *ids_q.shape))
+        return (ids_q[0, :, None] == ids_kv[0, None, :]) & (ids_q[0, :, None] != 0)
+    return change
+
+
+def check(name, mask, arrays, change, queries=S, keys=S, more=""):
     global failures
-    text = f"attn.problem @lists mask({mask}) layout(bshd) heads({HEADS}) dims({DIM}) dtype(bf16) outputs(o, lse)"
+    text = f"attn.problem @lists mask({mask}) layout(bshd) heads({HEADS}) dims({DIM}) dtype(bf16) outputs(o, lse){more}"
     kernel = library.compile(text)
-    q, k, v = (torch.randn(1, S, HEADS, DIM, device="cuda", dtype=torch.bfloat16) for _ in "qkv")
-    o, lse = torch.empty_like(q), torch.empty(1, HEADS, S, device="cuda")
+    q, k, v = (torch.randn(1, rows, HEADS, DIM, device="cuda", dtype=torch.bfloat16) for rows in (queries, keys, keys))
+    o, lse = torch.empty_like(q), torch.empty(1, HEADS, queries, device="cuda")
     bound = kernel.bind(q=q, k=k, v=v, o=o, lse=lse, **arrays)
     change(0)
     kernel.launch(bound, torch.cuda.current_stream().cuda_stream)
@@ -107,7 +117,12 @@ def check(name, mask, arrays, change):
 
 torch.backends.cuda.matmul.allow_tf32 = False
 ids = randint(0, 3, 1, S)
-check("documents", "#attn.and<#attn.document, #attn.causal>", dict(segment_ids_q=ids, segment_ids_kv=ids), documents(ids))
+for room in ("", " visits(64)"): # or hardly any
+    check("documents" + room, "#attn.and<#attn.document, #attn.causal>", dict(segment_ids_q=ids, segment_ids_kv=ids), documents(ids),
+          more=room)
+FAR = 2_200_000
+near, far = randint(0, 3, 1, 100), randint(0, 3, 1, FAR)
+check("2.2 million keys", "#attn.document", dict(segment_ids_q=near, segment_ids_kv=far), far_runs(near, far), 100, FAR, " visits(2200000)")
 end = randint(0, S, 1, S)
 check("column intervals", '#attn.and<#attn.causal, #attn.column_interval<end = "end">>', dict(end=end), columns(end))
 for q, kv, rows, wrong in ((128, 128, S // 128, False), (100, 70, S // 100 - 3, False), (256, 64, S // 256 + 2, True)):
