@@ -31,12 +31,12 @@ public:
 
   /// Of each tile of the other side, and of groups, which may be of several sequences. Warps share the tiles of a group.
   void buildRanges() {
-    constexpr int64_t blocks = 1024; // no more than run at the same time
+    const int64_t blocks = others.empty() ? 64 : 1024; // as many as numbers of tiles, or groups, want
     Value first = BlockIndexOp::create(b, loc, Value());
     Index tiles = others.empty() ? Index(0) : math.named(tilesOfAll(!ofKeys), "tiles");
-    Index groups = others.empty() ? Index(1) : math.named(math.ceilDiv(tiles, group), "groups");
+    Index groups = math.named(math.ceilDiv(tiles, group), "groups");
     BeginListsOp::create(b, loc, args[names.list], args[names.taken], math.value(across()));
-    Index unit = enterLoop("unit", first, math.mul(groups, others.empty() ? 1 : heads), others.empty() ? 1 : blocks);
+    Index unit = enterLoop("unit", first, math.mul(groups, heads), blocks);
     if (others.empty())
       return;
     if (heads != 1)
@@ -50,7 +50,7 @@ public:
       for (int64_t value : {0, 1}) { // least, largest
         Value entries = AdvanceOp::create(b, loc, args[names.ranges], rangeAt(2 * i + value, from));
         auto range = EntryRangeOp::create(b, loc, entries, math.value(count), IntegerAttr());
-        SetOp::create(b, loc, args[names.ranges], rangeAt(valueOfGroups + 2 * i + value, number), range->getResult(value));
+        SetOp::create(b, loc, args[names.ranges], rangeOfGroupAt(2 * i + value, number), range->getResult(value));
       }
   }
 
@@ -170,13 +170,18 @@ private:
       return 2 * array + value;
     return 2 * others.size() + llvm::count_if(ArrayRef(others).take_front(array), [](const MaskOperand &o) { return o.hidden.has_value(); });
   }
-  /// Where value `value` of a tile, or of a group, stands: [heads, values, tiles].
-  Value rangeAt(int64_t value, Index number) {
-    Value line = heads == 1 ? wide(value) : add(mul(wide(h), wide(valuesOfRanges(others))), wide(value));
-    return add(mul(line, wide(math.mul(math.ceilDiv(tilesOfAll(!ofKeys), group), group))), wide(number));
+  /// Where value `value` of a tile stands, or of a group, behind all tiles': [heads, lines, tiles].
+  Value lineAt(int64_t line) {
+    Value number = heads == 1 ? wide(line) : add(mul(wide(h), wide(linesOfRanges(others))), wide(line));
+    return mul(number, wide(math.mul(math.ceilDiv(tilesOfAll(!ofKeys), group), group)));
   }
-  Index rangeValue(int64_t value, Index number) {
-    return Value(LoadOp::create(b, loc, b.getI32Type(), args[names.ranges], rangeAt(value, number), /*uniform=*/false));
+  Value rangeAt(int64_t value, Index number) { return add(lineAt(value), wide(number)); }
+  Value rangeOfGroupAt(int64_t value, Index number) {
+    Index groups = math.ceilDiv(tilesOfAll(!ofKeys), group);
+    return add(lineAt(valuesOfRanges(others)), wide(math.add(math.mul(groups, value), number)));
+  }
+  Index rangeValue(Value at) {
+    return Value(LoadOp::create(b, loc, b.getI32Type(), args[names.ranges], at, /*uniform=*/false));
   }
 
   //===------------------------------------------------------------------===//
@@ -215,6 +220,10 @@ private:
       TileTruth truth = truthOfTile(at, Value(block.getArgument(0)), ranges);
       return {math.value(truth.some), math.value(truth.all)};
     });
+    fill(select.getInner(), 1, [&](Block &block) -> SmallVector<Value> {
+      TileTruth truth = truthInside(at, Value(block.getArgument(0)), ranges);
+      return {math.value(truth.some), math.value(truth.all)};
+    });
     fill(select.getGroups(), 1, [&](Block &block) -> SmallVector<Value> {
       return truthOfGroup(at, Value(block.getArgument(0)), ranges);
     });
@@ -225,11 +234,14 @@ private:
   }
 
   using RangeOfOthers = llvm::function_ref<EntryRange(int64_t array)>;
-  /// `blocks`: of lists of blocks number so many.
+  /// `blocks`: of lists of blocks number so many. `mask`: the problem's, or a part of it.
   TileTruth truthOf(Interval at, Interval other, ArrayRef<EntryRange> ranges, RangeOfOthers ofOthers,
-                    llvm::function_ref<TileTruth(int64_t)> blocks) {
+                    llvm::function_ref<TileTruth(int64_t)> blocks, MaskInterface mask) {
     MaskScope known = scope;
-    SmallVector<MaskOperand> operands = problem.getMask().operands(), maps = blockMaps();
+    SmallVector<MaskOperand> operands = mask.operands(), all = problem.getMask().operands(), maps = blockMaps();
+    known.load = [&](unsigned operand, Index position) {
+      return scope.load(llvm::find(all, operands[operand]) - all.begin(), position);
+    };
     known.extremes = [&](unsigned operand, Interval) -> std::optional<EntryRange> {
       const MaskOperand &array = operands[operand];
       return array.shape == shapeOf(ofKeys) ? ranges[rangedIndex(own, array)] : ofOthers(rangedIndex(others, array));
@@ -237,25 +249,52 @@ private:
     known.listedIn = [&](unsigned operand, Interval, Interval) {
       return blocks(llvm::find(maps, operands[operand]) - maps.begin());
     };
-    return problem.getMask().tileTruth(math, known, ofKeys ? other : at, ofKeys ? at : other);
+    return mask.tileTruth(math, known, ofKeys ? other : at, ofKeys ? at : other);
   }
 
   TileTruth truthOfTile(Interval at, Index j, ArrayRef<EntryRange> ranges) {
     int64_t size = tileOf(!ofKeys);
-    Index length = ofKeys ? scope.lenQ : scope.lenK, number = math.add(firstListed, j);
+    Index length = ofKeys ? scope.lenQ : scope.lenK;
     Index first = math.named(math.mul(j, size), ofKeys ? "q0" : "k0"), behind = math.add(first, size);
-    auto ofOthers = [&](int64_t array) {
-      auto value = [&](int64_t i) { return rangeValue(valueOf(array, i), number); };
-      return EntryRange{value(0), value(1), others[array].hidden ? math.lt(0, value(2)) : Cond::of(true)};
-    };
-    TileTruth truth = truthOf(at, {first, math.min(behind, length)}, ranges, ofOthers,
-                              [&](int64_t map) {
-                                auto known = GatheredOp::create(b, loc, map, math.value(j));
-                                return TileTruth{Cond::of(known.getSome()), Cond::of(known.getAll())};
-                              });
+    TileTruth truth = truthOfTile(at, j, {first, math.min(behind, length)}, ranges, problem.getMask());
     if (ofKeys) // rows behind the last weigh nothing
       return truth;
     return {truth.some, math.logicalAnd(truth.all, math.le(behind, length))};
+  }
+
+  /// The same where nothing but arrays is a question.
+  TileTruth truthInside(Interval at, Index j, ArrayRef<EntryRange> ranges) {
+    Index first = math.mul(j, tileOf(!ofKeys));
+    return truthOfTile(at, j, {first, math.add(first, tileOf(!ofKeys))}, ranges, ofArrays());
+  }
+
+  TileTruth truthOfTile(Interval at, Index j, Interval other, ArrayRef<EntryRange> ranges, MaskInterface mask) {
+    Index number = math.add(firstListed, j);
+    auto ofOthers = [&](int64_t array) {
+      auto value = [&](int64_t i) { return rangeValue(rangeAt(valueOf(array, i), number)); };
+      return EntryRange{value(0), value(1), others[array].hidden ? math.lt(0, value(2)) : Cond::of(true)};
+    };
+    auto ofBlocks = [&](int64_t map) {
+      auto known = GatheredOp::create(b, loc, map, math.value(j));
+      return TileTruth{Cond::of(known.getSome()), Cond::of(known.getAll())};
+    };
+    return truthOf(at, other, ranges, ofOthers, ofBlocks, mask);
+  }
+
+  /// The conjuncts that read arrays, and whether all pairs are visible under the others.
+  MaskInterface ofArrays() {
+    SmallVector<MaskInterface> parts;
+    for (MaskInterface part : problem.getMask().conjuncts())
+      if (!part.operands().empty())
+        parts.push_back(part);
+    return parts.size() == 1 ? parts.front() : cast<MaskInterface>(Attribute(AndMaskAttr::get(b.getContext(), parts)));
+  }
+  Cond isInside(Interval at, Interval other) {
+    Cond all = Cond::of(true);
+    for (MaskInterface part : problem.getMask().conjuncts())
+      if (part.operands().empty())
+        all = math.logicalAnd(all, part.tileTruth(math, scope, ofKeys ? other : at, ofKeys ? at : other).all);
+    return all;
   }
 
   /// Whether something may be visible in those of its tiles that are the sequence's, and what is settled: all that is
@@ -270,7 +309,7 @@ private:
     // Tiles behind the sequence's last one might be too many for 32 bits of positions.
     Index behind = math.mul(math.min(math.add(tile, group), tiles), size);
     auto ofOthers = [&](int64_t array) {
-      auto value = [&](int64_t i) { return rangeValue(valueOfGroups + 2 * array + i, g); };
+      auto value = [&](int64_t i) { return rangeValue(rangeOfGroupAt(2 * array + i, g)); };
       return EntryRange{value(0), value(1), Cond::of(false)};
     };
     size_t maps = blockMaps().size();
@@ -283,17 +322,19 @@ private:
     }
     auto truthWith = [&](Cond some, Cond all) {
       return truthOf(at, {first, math.min(behind, length)}, ranges, ofOthers,
-                     [&](int64_t) { return TileTruth{some, all}; });
+                     [&](int64_t) { return TileTruth{some, all}; }, problem.getMask());
     };
     TileTruth known = truthWith(listed, Cond::of(false));
     Cond settled = truthWith(Cond::of(true), Cond::of(true)).all;
     if (maps)
       settled = math.logicalAnd(settled, math.logicalNot(truthWith(Cond::of(false), Cond::of(false)).some));
     // Of a group that has tiles of others, or one that reaches over the end, each tile is looked at.
-    settled = math.logicalAnd(settled, math.logicalAnd(math.le(0, tile), math.le(math.add(tile, group), math.floorDiv(length, size))));
+    Cond whole = math.logicalAnd(math.le(0, tile), math.le(math.add(tile, group), math.floorDiv(length, size)));
+    settled = math.logicalAnd(settled, whole);
+    Cond inside = math.logicalAnd(isInside(at, {first, math.min(behind, length)}), whole);
     if (maps > 1)
       settled = Cond::of(false);
-    return {math.value(known.some), math.value(settled), bits[0], bits[1]};
+    return {math.value(known.some), math.value(settled), math.value(inside), bits[0], bits[1]};
   }
 
   SmallVector<MaskOperand> blockMaps() {
@@ -321,7 +362,6 @@ private:
   bool ofKeys; ///< key tiles have lists, of query tiles
   const VisitLists &names;
   SmallVector<MaskOperand> own, others; ///< arrays whose ranges are looked at
-  int64_t valueOfGroups = valuesOfRanges(others) - 2 * int64_t(others.size()); ///< the first one
   Index firstListed = 0; ///< the number of the sequence's first tile, of the other side, among all
 };
 
@@ -340,7 +380,7 @@ void attn::writeVisits(Computation computation, StringRef target, ConfigAttr con
     while (warps != 16 && rows % (16 * warps)) // as many as kernels of such tiles may have
       warps /= 2;
     auto tiles = ConfigAttr::get(b.getContext(), config.getQueries(), config.getKvTile(), target == "cpu" ? 1 : warps,
-                                 /*blocks=*/32 / warps);
+                                 /*blocks=*/warps == 16 ? 4 : std::min<int64_t>(40 / warps, 16));
     std::string name = freeSymbol(program->getParentOp(), computation.getName() + suffix);
     return KernelArguments::ofVisits(problem, results).makeKernel(b, program->getLoc(), name, target, grid, tiles);
   };

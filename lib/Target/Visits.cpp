@@ -25,6 +25,7 @@ void Printer::print(SelectTilesOp op) {
     call += (call.empty() ? "" : ", ") + expr(value);
   line() << "attn::select_tiles(" << call;
   printNumbers(op.getBody().front(), {"tile"}, "attn::TileTruth{", "}", "");
+  printNumbers(op.getInner().front(), {"tile"}, "attn::TileTruth{", "}", "");
   printNumbers(op.getGroups().front(), {"group"}, "attn::GroupTruth{", "}", "");
   printNumbers(op.getChunk().front(), {"from", "to"}, "", "");
 }

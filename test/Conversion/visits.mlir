@@ -28,7 +28,7 @@
 // Ids of a key tile: the least and the largest that is not 0, and whether none is.
 // CHECK-LABEL: tile.kernel @p_ranges(%segment_ids_q: {{.*}}, %key_ranges: !tile.ptr<i32>, %visited_tiles: !tile.ptr<i32>,
 // CHECK-SAME: %visits_taken: !tile.ptr<i32>, %visited_tiles_entries: i32, %batch: i32, %seqlen_q: i32, %seqlen_kv: i32)
-// CHECK-SAME: grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 2>)
+// CHECK-SAME: grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 4>)
 // CHECK: tile.begin_lists %visited_tiles across(%across) taken(%visits_taken)
 // CHECK: scf.for
 // CHECK: tile.warp_index
@@ -54,9 +54,12 @@
 // CHECK: tile.select_tiles %visits[%{{.*}}] in %visited_tiles(%visited_tiles_entries) across(%across) taken(%visits_taken) from %c0_i32 to %end {
 // CHECK: tile.load %key_ranges
 // CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1
+// Where the diagonal is no question, ids are all there is to ask for.
+// CHECK: } inner {
+// CHECK-NOT: %q0
 // CHECK: } groups(%first_listed) {
 // CHECK: tile.load %key_ranges
-// CHECK: tile.yield %{{.*}}, %{{.*}}, %c-1_i32, %c-1_i32 : i1, i1, i32, i32
+// CHECK: tile.yield %{{.*}}, %{{.*}}, %{{.*}}, %c-1_i32, %c-1_i32 : i1, i1, i1, i32, i32
 
 // Full tiles need no test. If the lists are full, a tile whose entries are in none goes along all from its first to its last.
 // CHECK-LABEL: tile.kernel @p(

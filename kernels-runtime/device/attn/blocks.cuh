@@ -8,7 +8,7 @@ namespace attn {
 
 // A block has rows `first`, `first + step`, ... and makes so many words of each at a time, in shared memory.
 ATTN_INLINE void mark_blocks(int *bits, int rows, int words, const int *offsets, const int *columns, int entries, int lines, int first, int step) {
-  constexpr int Words = 1024;
+  constexpr int Words = 1024, Own = 8;
   const int threads = blockDim.x;
   __shared__ unsigned marks[Words];
   for (long long row = first; row < (long long)lines * rows; row += step) {
@@ -18,10 +18,13 @@ ATTN_INLINE void mark_blocks(int *bits, int rows, int words, const int *offsets,
       const int count = min(words - from, Words);
       for (int i = threadIdx.x; i < count; i += threads) marks[i] = 0;
       __syncthreads();
-#pragma unroll 4
-      for (int i = begin + threadIdx.x; i < end; i += threads) {
-        const unsigned word = (unsigned)columns[i] / 32 - from;
-        if (word < (unsigned)count) atomicOr(marks + word, 1u << columns[i] % 32);
+      for (int i = begin + threadIdx.x; i < end; i += Own * threads) {
+        unsigned own[Own];  // loads under way together
+#pragma unroll
+        for (int n = 0; n < Own; ++n) own[n] = i + n * threads < end ? columns[i + n * threads] : ~0u;
+#pragma unroll
+        for (int n = 0; n < Own; ++n)
+          if (own[n] / 32 - from < (unsigned)count) atomicOr(marks + own[n] / 32 - from, 1u << own[n] % 32);
       }
       __syncthreads();
       for (int i = threadIdx.x; i < count; i += threads) bits[row * words + from + i] = marks[i];
@@ -55,16 +58,20 @@ template <int Number> ATTN_INLINE GatheredBlocks &gathered_blocks() {
   return blocks;
 }
 
-// Of the pairs of neighbours in 64 bits: is one set, are both?
-template <bool Both> ATTN_INLINE unsigned pairs_of(unsigned low, unsigned high) {
-  auto of_word = [](unsigned x) {
-    x = (Both ? x & x >> 1 : x | x >> 1) & 0x55555555;
-    x = (x | x >> 1) & 0x33333333;
-    x = (x | x >> 2) & 0x0f0f0f0f;
-    x = (x | x >> 4) & 0x00ff00ff;
-    return (x | x >> 8) & 0xffff;
-  };
-  return of_word(low) | of_word(high) << 16;
+// 32 of these.
+struct BlockBits { unsigned some, all; };
+
+// Of pairs of neighbours in 32 bits, the lower of which each pair's bit has: the 16 bits.
+ATTN_INLINE unsigned lower_halves(unsigned x) {
+  x &= 0x55555555;
+  x = (x | x >> 1) & 0x33333333;
+  x = (x | x >> 2) & 0x0f0f0f0f;
+  x = (x | x >> 4) & 0x00ff00ff;
+  return (x | x >> 8) & 0xffff;
+}
+ATTN_INLINE BlockBits pairs_of(BlockBits low, BlockBits high) {
+  return {lower_halves(low.some | low.some >> 1) | lower_halves(high.some | high.some >> 1) << 16,
+          lower_halves(low.all & low.all >> 1) | lower_halves(high.all & high.all >> 1) << 16};
 }
 // Each of the lower 16 bits twice.
 ATTN_INLINE unsigned doubled(unsigned x) {
@@ -75,28 +82,30 @@ ATTN_INLINE unsigned doubled(unsigned x) {
   return x | x << 1;
 }
 
-// Bits of tiles 32 * `at` and on, of Tile positions, from those of blocks of Size positions, of which `word(i)` has 32.
-template <int Tile, int Size, bool Both, class F> ATTN_INLINE unsigned tiles_of_blocks(int at, F word) {
+// Tiles 32 * `at` and on, of Tile positions, from blocks of Size positions, of which `word(i)` has 32.
+template <int Tile, int Size, class F> ATTN_INLINE BlockBits tiles_of_blocks(int at, F word) {
   if constexpr (Tile == Size) {
     return word(at);
   } else if constexpr (Size % (2 * Tile) == 0 && (Size / Tile & (Size / Tile - 1)) == 0) {
-    const unsigned of_larger = tiles_of_blocks<2 * Tile, Size, Both>(at / 2, word);
-    return doubled(of_larger >> at % 2 * 16 & 0xffff);
+    const BlockBits larger = tiles_of_blocks<2 * Tile, Size>(at / 2, word);
+    const int from = at % 2 * 16;
+    return {doubled(larger.some >> from & 0xffff), doubled(larger.all >> from & 0xffff)};
   } else if constexpr (Tile % (2 * Size) == 0 && Tile / Size <= 8 && (Tile / Size & (Tile / Size - 1)) == 0) {
-    const unsigned low = tiles_of_blocks<Tile / 2, Size, Both>(2 * at, word), high = tiles_of_blocks<Tile / 2, Size, Both>(2 * at + 1, word);
-    return pairs_of<Both>(low, high);
+    return pairs_of(tiles_of_blocks<Tile / 2, Size>(2 * at, word), tiles_of_blocks<Tile / 2, Size>(2 * at + 1, word));
   } else {
-    unsigned bits = 0;
+    BlockBits bits = {0, 0}, held = {0, 0};
+    int held_at = -1;
 #pragma unroll 1
     for (int i = 0; i < 32; ++i) {
       const unsigned from = unsigned(at * 32 + i) * Tile;
       const int begin = from / Size, end = (from + Tile - 1) / Size + 1;
-      bool is = Both;
+      unsigned some = 0, missing = 0;
       for (int w = begin / 32; w <= (end - 1) / 32; ++w) {
-        const unsigned own = bits_between(begin - 32 * w, end - 32 * w), x = word(w) & own;
-        is = Both ? is & x == own : is | x != 0;
+        if (w != held_at) held = word(w), held_at = w;
+        const unsigned own = bits_between(begin - 32 * w, end - 32 * w);
+        some |= held.some & own, missing |= ~held.all & own;
       }
-      bits |= (unsigned)is << i;
+      bits.some |= (unsigned)(some != 0) << i, bits.all |= (unsigned)(missing == 0) << i;
     }
     return bits;
   }
@@ -108,38 +117,28 @@ ATTN_INLINE void gather_blocks(const int *bits, int rows, int words, int begin, 
   const int first = from / 32, last = (to - 1) / 32;
   if (threadIdx.x == 0) blocks.first = first;
   for (int at = first + threadIdx.x; at <= last; at += blockDim.x) {
-    unsigned some, all;
-    if constexpr (Turned) {
-      // Of 32 rows a bit each: do they list some of the columns, all of them?
-      auto of_rows = [&](bool both, int word) {
-        unsigned x = 0;
+    const BlockBits known = tiles_of_blocks<Tile, Size>(at, [&](int word) {
+      BlockBits x = {0, Turned ? 0u : ~0u};
+      if constexpr (Turned) {  // of 32 rows a bit each
 #pragma unroll 1
         for (int i = 0; i < 32; ++i) {
-          bool is = both;
+          unsigned some = 0, missing = 0;
           for (int w = begin / 32; w <= (end - 1) / 32; ++w) {
-            const unsigned own = bits_between(begin - 32 * w, end - 32 * w), y = word_of(bits, rows, words, word * 32 + i, w) & own;
-            is = both ? is & y == own : is | y != 0;
+            const unsigned own = bits_between(begin - 32 * w, end - 32 * w), y = word_of(bits, rows, words, word * 32 + i, w);
+            some |= y & own, missing |= ~y & own;
           }
-          x |= (unsigned)is << i;
+          x.some |= (unsigned)(some != 0) << i, x.all |= (unsigned)(missing == 0) << i;
         }
-        return x;
-      };
-      some = tiles_of_blocks<Tile, Size, false>(at, [&](int word) { return of_rows(false, word); });
-      all = some ? tiles_of_blocks<Tile, Size, true>(at, [&](int word) { return of_rows(true, word); }) : 0;
-    } else {
-      auto of_rows = [&](bool both, int word) {
-        unsigned x = both ? ~0u : 0;
+      } else {
 #pragma unroll 4
         for (int row = begin; row < end; ++row) {
           const unsigned y = word_of(bits, rows, words, row, word);
-          x = both ? x & y : x | y;
+          x.some |= y, x.all &= y;
         }
-        return x;
-      };
-      some = tiles_of_blocks<Tile, Size, false>(at, [&](int word) { return of_rows(false, word); });
-      all = some ? tiles_of_blocks<Tile, Size, true>(at, [&](int word) { return of_rows(true, word); }) : 0;
-    }
-    blocks.some[at - first] = some, blocks.all[at - first] = all;
+      }
+      return x;
+    });
+    blocks.some[at - first] = known.some, blocks.all[at - first] = known.all & known.some;
   }
 }
 

@@ -37,8 +37,8 @@ ATTN_INLINE void begin_lists(int *list, int *taken, int across) {
 
 // May some pair of a tile be visible, and are all?
 struct TileTruth { bool some, all; };
-// Of a group: may some pair be visible? If `settled`, its tiles' truths are these bits.
-struct GroupTruth { bool some, settled; int some_bits, all_bits; };
+// Of a group: may some pair be visible? If `settled`, its tiles' truths are these bits; if `inside`, they follow from arrays alone.
+struct GroupTruth { bool some, settled, inside; int some_bits, all_bits; };
 
 constexpr int Group = 32;        // tiles: one a lane, one a bit
 constexpr int ChunkGroups = 512; // whose bits a block holds at once
@@ -62,41 +62,54 @@ struct TileSpan {
 };
 constexpr TileSpan NoTiles = {0, 0x7fffffff, -1};
 
+// Fills in the bits of some groups, a tile a lane: number lanes[i] of those that lie `apart` from word `at` and tile `tile` on. Of tiles
+// beside the run, `length` from `begin` on, nothing is known.
+constexpr int GroupsAtOnce = 4;
+template <class F> ATTN_INLINE void mark_groups(ChunkBits &bits, const int (&lanes)[GroupsAtOnce], int at, int apart, int tile, int begin, unsigned length, F truth) {
+  TileTruth t[GroupsAtOnce];
+  bool in[GroupsAtOnce];
+#pragma unroll
+  for (int i = 0; i < GroupsAtOnce; ++i) {
+    const int own = tile + lanes[i] * apart * Group + lane_index();
+    in[i] = unsigned(own - begin) < length;
+    t[i] = truth(own);
+  }
+#pragma unroll
+  for (int i = 0; i < GroupsAtOnce; ++i) {
+    const unsigned some = __ballot_sync(~0u, t[i].some & in[i]), all = __ballot_sync(~0u, t[i].all) & some;
+    const int word = at + lanes[i] * apart;
+    if (lane_index() == 0) bits.some[word] = some, bits.all[word] = all;
+  }
+}
+
 // Fills in the bits of groups `begin` to `end`: each lane those of a group that is settled, and all lanes together, a tile each, those of the
-// others. Warps take groups in turn, so that those with something in them, which are often neighbours, are everybody's; of each they
-// look at four at a time, whose loads are under way together.
-template <class P, class F, class G>
-ATTN_INLINE void mark_chunk(ChunkBits &bits, int begin, int end, int run_begin, int run_end, int first, F truth, G group_truth, P prepare) {
-  constexpr int Own = 4, warps = Block<0 * sizeof(P)>::threads / 32;
-  const unsigned length = run_end - run_begin;
+// others. A warp takes 32 groups, neighbours where there are many, and looks at four at a time, whose loads are under way together.
+template <class P, class F, class I, class G>
+ATTN_INLINE void mark_chunk(ChunkBits &bits, int begin, int end, int run_begin, int run_end, int first, F truth, I inner_truth, G group_truth, P prepare) {
+  constexpr int warps = Block<0 * sizeof(P)>::threads / 32;
   prepare(max(begin * Group - first, 0), min(end * Group - first, run_end));
   __syncthreads();
-  for (int base = begin + warp_index(); base < end; base += 32 * warps) {
-    const int own = base + lane_index() * warps, tile = own * Group - first;
+  const int apart = end - begin <= 32 * warps ? warps : 1;
+  for (int base = begin + warp_index() * (apart == 1 ? 32 : 1); base < end; base += 32 * warps) {
+    const int own = base + lane_index() * apart, tile = own * Group - first;
     const GroupTruth known = group_truth(min(own, end - 1));
     if (own < end) {
       const unsigned in = known.settled ? bits_between(run_begin - tile, run_end - tile) : 0, some = known.some_bits & in;
       bits.some[own - begin] = some, bits.all[own - begin] = known.all_bits & some;
     }
     __syncwarp();
+    const bool asks = known.some & !known.settled & own < end;
+    if (__all_sync(~0u, asks & known.inside)) {
+#pragma unroll 1
+      for (int i = 0; i < 32; i += GroupsAtOnce) mark_groups(bits, {i, i + 1, i + 2, i + 3}, base - begin, apart, base * Group - first, 0, ~0u, inner_truth);
+      continue;
+    }
     int lane = 0;
-    for (unsigned rest = __ballot_sync(~0u, known.some & !known.settled & own < end); rest;) {
-      int groups[Own];
-      TileTruth t[Own];
-      bool in[Own];
+    for (unsigned rest = __ballot_sync(~0u, asks); rest;) {
+      int lanes[GroupsAtOnce];
 #pragma unroll
-      for (int i = 0; i < Own; ++i, rest &= rest - 1) {
-        if (rest) lane = __ffs(rest) - 1;
-        groups[i] = base + lane * warps;
-        const int tile = groups[i] * Group - first + lane_index();
-        in[i] = unsigned(tile - run_begin) < length;
-        t[i] = truth(tile);
-      }
-#pragma unroll
-      for (int i = 0; i < Own; ++i) {
-        const unsigned some = __ballot_sync(~0u, t[i].some & in[i]), all = __ballot_sync(~0u, t[i].all) & some;
-        if (lane_index() == 0) bits.some[groups[i] - begin] = some, bits.all[groups[i] - begin] = all;
-      }
+      for (int i = 0; i < GroupsAtOnce; ++i, rest &= rest - 1) lanes[i] = lane = rest ? __ffs(rest) - 1 : lane;
+      mark_groups(bits, lanes, base - begin, apart, base * Group - first, run_begin, run_end - run_begin, truth);
     }
   }
   __syncthreads();
@@ -145,9 +158,9 @@ ATTN_INLINE void list_chunk(const ChunkBits &bits, int groups, int tile, int *fu
 
 // NOTE: two passes, since the place of a row's entries follows from how many they are; the second finds the bits where the first left
 // them, unless there are several chunks.
-template <class F, class G, class P>
+template <class F, class I, class G, class P>
 ATTN_INLINE void select_tiles(int *visits, int *list, int *taken, long long row, int entries, int across, int begin, int end, int first, F truth,
-                              G group_truth, P prepare) {
+                              I inner_truth, G group_truth, P prepare) {
   constexpr int threads = Block<0 * sizeof(P)>::threads, warps = threads / 32;
   __shared__ ChunkBits bits;
   __shared__ TileSpan spans[warps][2];
@@ -157,7 +170,7 @@ ATTN_INLINE void select_tiles(int *visits, int *list, int *taken, long long row,
   TileSpan full = NoTiles, partial = NoTiles;
   for (int at = group_begin; at < group_end; at += ChunkGroups) {
     const int behind = min(at + ChunkGroups, group_end);
-    mark_chunk(bits, at, behind, begin, end, first, truth, group_truth, prepare);
+    mark_chunk(bits, at, behind, begin, end, first, truth, inner_truth, group_truth, prepare);
     for (int g = at + threadIdx.x; g < behind; g += threads) {
       const unsigned some = bits.some[g - at], all = bits.all[g - at];
       full.add(all, g * Group - first), partial.add(some & ~all, g * Group - first);
@@ -189,7 +202,7 @@ ATTN_INLINE void select_tiles(int *visits, int *list, int *taken, long long row,
   int fulls = 0, partials = 0;
   for (int at = group_begin; at < group_end; at += ChunkGroups) {
     const int behind = min(at + ChunkGroups, group_end);
-    if (!one) mark_chunk(bits, at, behind, begin, end, first, truth, group_truth, prepare);
+    if (!one) mark_chunk(bits, at, behind, begin, end, first, truth, inner_truth, group_truth, prepare);
     list_chunk(bits, behind - at, at * Group - first, full_list, partial_list, fulls, partials);
     if (!one) __syncthreads();
   }

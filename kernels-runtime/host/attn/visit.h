@@ -42,9 +42,9 @@ struct TileTruth {
   bool some, all;
 };
 // Of a group: may some pair be visible? If `settled`, its tiles' truths are
-// these bits.
+// these bits; if `inside`, they follow from arrays alone.
 struct GroupTruth {
-  bool some, settled;
+  bool some, settled, inside;
   int some_bits, all_bits;
 };
 
@@ -58,10 +58,11 @@ ATTN_HELPER void begin_lists(int *list, int *taken, int across) {
 }
 
 // The same in one thread: counted first, then listed.
-template <class F, class G, class P>
+template <class F, class I, class G, class P>
 ATTN_HELPER void select_tiles(int *visits, int *list, int *taken, long long row,
                               int entries, int across, int begin, int end,
-                              int first, F truth, G group_truth, P prepare) {
+                              int first, F truth, I inner_truth,
+                              G group_truth, P prepare) {
   auto visit = [&](auto full, auto partial) {
     for (int tile = begin; tile < end;) {
       const int group = (first + tile) / 32,
@@ -76,7 +77,8 @@ ATTN_HELPER void select_tiles(int *visits, int *list, int *taken, long long row,
         const TileTruth t = known.settled
                                 ? TileTruth{(known.some_bits >> bit & 1) != 0,
                                             (known.all_bits >> bit & 1) != 0}
-                                : truth(tile);
+                            : known.inside ? inner_truth(tile)
+                                           : truth(tile);
         if (t.some && t.all)
           full(tile);
         else if (t.some)

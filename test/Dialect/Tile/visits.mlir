@@ -28,12 +28,18 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %visits: !tile.ptr<i32>, %list: !tile.ptr<i
     %all = arith.cmpi slt, %j, %b : i32
     // CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1
     tile.yield %some, %all : i1, i1
-    // CHECK-NEXT: } groups(%least) {
+    // CHECK-NEXT: } inner {
+    // CHECK-NEXT: ^bb0(%j: i32):
+  } inner {
+  ^bb0(%j: i32):
+    %some = arith.cmpi slt, %j, %a : i32
+    tile.yield %some, %some : i1, i1
+    // CHECK: } groups(%least) {
     // CHECK-NEXT: ^bb0(%g: i32):
   } groups(%least) {
   ^bb0(%g: i32):
     %any = arith.cmpi slt, %g, %a : i32
-    tile.yield %any, %any, %g, %g : i1, i1, i32, i32
+    tile.yield %any, %any, %any, %g, %g : i1, i1, i1, i32, i32
     // CHECK: } chunk {
     // CHECK-NEXT: ^bb0(%from: i32, %to: i32):
   } chunk {
@@ -63,12 +69,16 @@ tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !til
     %both = arith.andi %one, %near : i1
     %every = arith.andi %all, %both : i1
     tile.yield %some, %every : i1, i1
+  } inner {
+  ^bb0(%j: i32):
+    %some, %all = tile.gathered 0 at(%j)
+    tile.yield %some, %all : i1, i1
   } groups(%n) {
   ^bb0(%g: i32):
     // CHECK: %some, %all = tile.gathered_bits 1 at(%g)
     %some, %all = tile.gathered_bits 1 at(%g)
     %yes = arith.constant true
-    tile.yield %yes, %yes, %some, %all : i1, i1, i32, i32
+    tile.yield %yes, %yes, %yes, %some, %all : i1, i1, i1, i32, i32
   } chunk {
   ^bb0(%from: i32, %to: i32):
     // CHECK: tile.gather_blocks 0 %bits(%rows x %words) at(%n to %n) tiles(%from to %to) of 64 in 128{{$}}
@@ -87,9 +97,12 @@ tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr
   tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
   ^bb0(%j: i32, %k: i32):
     tile.yield %x, %x : i1, i1
+  } inner {
+  ^bb0(%j: i32):
+    tile.yield %x, %x : i1, i1
   } groups(%n) {
   ^bb0(%g: i32):
-    tile.yield %x, %x, %n, %n : i1, i1, i32, i32
+    tile.yield %x, %x, %x, %n, %n : i1, i1, i1, i32, i32
   } chunk {
   ^bb0(%from: i32, %to: i32):
     tile.yield
@@ -105,9 +118,54 @@ tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr
   tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
   ^bb0(%j: i32):
     tile.yield %x : i1
+  } inner {
+  ^bb0(%j: i32):
+    tile.yield %x, %x : i1, i1
   } groups(%n) {
   ^bb0(%g: i32):
-    tile.yield %x, %x, %n, %n : i1, i1, i32, i32
+    tile.yield %x, %x, %x, %n, %n : i1, i1, i1, i32, i32
+  } chunk {
+  ^bb0(%from: i32, %to: i32):
+    tile.yield
+  }
+}
+
+// -----
+
+// Of a tile inside: one argument,
+tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
+    target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+  // expected-error @below {{'tile.select_tiles' op expected a region over a tile's number of type i32, got: 'i32', 'i32'}}
+  tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
+  ^bb0(%j: i32):
+    tile.yield %x, %x : i1, i1
+  } inner {
+  ^bb0(%j: i32, %k: i32):
+    tile.yield %x, %x : i1, i1
+  } groups(%n) {
+  ^bb0(%g: i32):
+    tile.yield %x, %x, %x, %n, %n : i1, i1, i1, i32, i32
+  } chunk {
+  ^bb0(%from: i32, %to: i32):
+    tile.yield
+  }
+}
+
+// -----
+
+// and two conditions.
+tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
+    target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+  // expected-error @below {{'tile.select_tiles' op expected to yield two conditions of a tile inside: is some pair visible, and are all}}
+  tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
+  ^bb0(%j: i32):
+    tile.yield %x, %x : i1, i1
+  } inner {
+  ^bb0(%j: i32):
+    tile.yield %x : i1
+  } groups(%n) {
+  ^bb0(%g: i32):
+    tile.yield %x, %x, %x, %n, %n : i1, i1, i1, i32, i32
   } chunk {
   ^bb0(%from: i32, %to: i32):
     tile.yield
@@ -123,9 +181,12 @@ tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr
   tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
   ^bb0(%j: i32):
     tile.yield %x, %x : i1, i1
+  } inner {
+  ^bb0(%j: i32):
+    tile.yield %x, %x : i1, i1
   } groups(%n) {
   ^bb0(%g: i32, %k: i32):
-    tile.yield %x, %x, %n, %n : i1, i1, i32, i32
+    tile.yield %x, %x, %x, %n, %n : i1, i1, i1, i32, i32
   } chunk {
   ^bb0(%from: i32, %to: i32):
     tile.yield
@@ -137,8 +198,11 @@ tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr
 // two conditions, and bits.
 tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
     target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
-  // expected-error @below {{'tile.select_tiles' op expected to yield of a group whether some pair is visible, whether it is settled, and bits of its tiles}}
+  // expected-error @below {{'tile.select_tiles' op expected to yield of a group whether some pair is visible, whether it is settled and inside, and bits of its tiles}}
   tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
+  ^bb0(%j: i32):
+    tile.yield %x, %x : i1, i1
+  } inner {
   ^bb0(%j: i32):
     tile.yield %x, %x : i1, i1
   } groups(%n) {
@@ -159,9 +223,12 @@ tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr
   tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
   ^bb0(%j: i32):
     tile.yield %x, %x : i1, i1
+  } inner {
+  ^bb0(%j: i32):
+    tile.yield %x, %x : i1, i1
   } groups(%n) {
   ^bb0(%g: i32):
-    tile.yield %x, %x, %n, %n : i1, i1, i32, i32
+    tile.yield %x, %x, %x, %n, %n : i1, i1, i1, i32, i32
   } chunk {
   ^bb0(%from: i32):
     tile.yield
@@ -177,9 +244,12 @@ tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr
   tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
   ^bb0(%j: i32):
     tile.yield %x, %x : i1, i1
+  } inner {
+  ^bb0(%j: i32):
+    tile.yield %x, %x : i1, i1
   } groups(%n) {
   ^bb0(%g: i32):
-    tile.yield %x, %x, %n, %n : i1, i1, i32, i32
+    tile.yield %x, %x, %x, %n, %n : i1, i1, i1, i32, i32
   } chunk {
   ^bb0(%from: i32, %to: i32):
     tile.yield %x : i1

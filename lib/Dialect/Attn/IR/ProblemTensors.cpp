@@ -126,7 +126,7 @@ static int64_t tilesOfBlock(int64_t size, int64_t tile) {
 /// Each tile may list all of the other side. Nobody has room for that where sequences are long: there it is as much as the problem asks
 /// for, or listed blocks may take, or a few entries a tile. What finds no room is visited without a list.
 static int64_t entriesOfLists(const ProblemTensor &tensor, const FixedSizes &fixed, const Sizes &sizes) {
-  constexpr int64_t each = 12, least = 1 << 16;
+  constexpr int64_t each = 10, least = 1 << 15;
   const FixedSizes::ListedTiles &tiles = fixed.listed[tensor.listsOfKeys];
   int64_t across = tensor.listsOfKeys ? llvm::divideCeil(sizes.rowsQ, tiles.queries) : llvm::divideCeil(sizes.rowsKv, tiles.keys);
   ++across; // as packed tiles need
@@ -362,7 +362,10 @@ const VisitLists &attn::visitLists(bool ofKeys) {
 }
 
 int64_t attn::valuesOfRanges(llvm::ArrayRef<MaskOperand> arrays) {
-  return 4 * arrays.size() + llvm::count_if(arrays, [](const MaskOperand &array) { return array.hidden.has_value(); });
+  return 2 * arrays.size() + llvm::count_if(arrays, [](const MaskOperand &array) { return array.hidden.has_value(); });
+}
+int64_t attn::linesOfRanges(llvm::ArrayRef<MaskOperand> arrays) {
+  return valuesOfRanges(arrays) + llvm::divideCeil(2 * arrays.size(), 32);
 }
 
 /// What kernels ahead of others leave where masks read arrays of positions.
@@ -372,12 +375,12 @@ static void addLists(ProblemOp problem, bool ofKeys, std::vector<ProblemTensor> 
     return;
   const VisitLists &names = visitLists(ofKeys);
   int64_t heads = dependsOnHead(problem.getMask()) ? int64_t(problem.getHeads()) : 1;
-  int64_t values = valuesOfRanges(rangedArrays(problem.getMask(), ofKeys ? OperandShape::PerQuery : OperandShape::PerKey));
+  int64_t lines = linesOfRanges(rangedArrays(problem.getMask(), ofKeys ? OperandShape::PerQuery : OperandShape::PerKey));
   auto add = [&](const char *name, int64_t entries, llvm::ArrayRef<Axis> axes) {
     list.emplace_back(name, T::Result, T::Int32, axes);
     list.back().entries = entries, list.back().listsOfKeys = ofKeys;
   };
-  add(names.ranges, heads * values, {T::Table, T::Listable});
+  add(names.ranges, heads * lines, {T::Table, T::Listable});
   add(names.list, heads, T::Lists);
   if (std::optional<llvm::SmallVector<MaskOperand>> bounds = boundingLists(problem.getMask()))
     list.back().boundedBy.assign(bounds->begin(), bounds->end());

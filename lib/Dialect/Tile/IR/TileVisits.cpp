@@ -21,7 +21,7 @@ void GatheredBitsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 }
 
 void SelectTilesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
-  const char *const names[] = {&region == &getBody() ? "j" : &region == &getGroups() ? "g" : "from", "to"};
+  const char *const names[] = {&region == &getBody() || &region == &getInner() ? "j" : &region == &getGroups() ? "g" : "from", "to"};
   for (auto [argument, name] : llvm::zip(region.getArguments(), names))
     setName(argument, name);
 }
@@ -34,11 +34,12 @@ LogicalResult SelectTilesOp::verify() { // C1
     const char *over, *yields;
   } forms[] = {
       {getBody(), {i32}, {i1, i1}, "a tile's number of type i32", "two conditions: is some pair visible, and are all"},
+      {getInner(), {i32}, {i1, i1}, "a tile's number of type i32", "two conditions of a tile inside: is some pair visible, and are all"},
       {getGroups(),
        {i32},
-       {i1, i1, i32, i32},
+       {i1, i1, i1, i32, i32},
        "a group's number of type i32",
-       "of a group whether some pair is visible, whether it is settled, and bits of its tiles"},
+       "of a group whether some pair is visible, whether it is settled and inside, and bits of its tiles"},
       {getChunk(), {i32, i32}, {}, "two numbers of tiles of type i32", "nothing of a chunk"}};
   for (Form &form : forms) {
     if (form.region.getArgumentTypes() != TypeRange(form.arguments))

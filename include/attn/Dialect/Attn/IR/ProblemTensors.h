@@ -172,8 +172,9 @@ struct VisitLists {
 /// Of query tiles, or of key tiles.
 const VisitLists &visitLists(bool ofKeys);
 /// How many values `ranges` has of each tile: the least and the largest of each array, and for those with an entry that hides whether
-/// none does; then least and largest once more, of groups.
+/// none does; behind them, least and largest of groups of 32 tiles. And how many lines of a value of all tiles that takes.
 int64_t valuesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
+int64_t linesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
 
 /// A list of slots of tiles of one side that a kernel is for: its name, and that of how many there are.
 struct SlotList {

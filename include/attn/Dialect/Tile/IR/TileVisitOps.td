@@ -83,14 +83,15 @@ def Tile_SelectTilesOp : Tile_Op<"select_tiles", [SingleBlock,
     of `entries`, is full. Of rows with entries of their own numbers 0 to 3 then say nothing, but 4 and 5 do.
 
     Tiles are looked at in groups of 32: tile j is in group (first + j) / 32,
-    and `groups` says of a group whether something may be visible in those of its tiles that are in the run, and whether it is settled:
-    then what `body` would say of its tiles are the bits of two numbers, so that nobody needs to ask. Both may be asked of
+    and `groups` says of a group whether something may be visible in those of its tiles that are in the run, whether it is settled:
+    then what `body` would say of its tiles are the bits of two numbers, so that nobody needs to ask; and whether it lies
+    inside: then `inner`, which looks at arrays alone, says of its tiles what `body` would. All but `inner` may be asked of
     tiles beside the run too, and it does not matter what they say. Before it asks of tiles `from` to `to`, all threads
     do what `chunk` has.
 
     Constraints:
-    - C1: body and groups have one argument, an i32; the first yields two i1, the second two i1 and two i32. `chunk` has
-      two, i32, and yields nothing.
+    - C1: body, inner and groups have one argument, an i32; the first two yield two i1, the third three i1 and two i32.
+      `chunk` has two, i32, and yields nothing.
 
     ```mlir
     tile.select_tiles %visits[%row] in %list(%entries) across(%tiles) taken(%taken) from %begin to %end {
@@ -98,10 +99,14 @@ def Tile_SelectTilesOp : Tile_Op<"select_tiles", [SingleBlock,
       %some = arith.cmpi sle, %j, %last : i32
       %all = arith.cmpi slt, %j, %last : i32
       tile.yield %some, %all : i1, i1
+    } inner {
+    ^bb0(%j: i32):
+      %yes = arith.constant true
+      tile.yield %yes, %yes : i1, i1
     } groups(%first) {
     ^bb0(%g: i32):
       %any = arith.cmpi sle, %g, %last : i32
-      tile.yield %any, %any, %ones, %ones : i1, i1, i32, i32
+      tile.yield %any, %any, %any, %ones, %ones : i1, i1, i1, i32, i32
     } chunk {
     ^bb0(%from: i32, %to: i32):
       tile.yield
@@ -110,11 +115,11 @@ def Tile_SelectTilesOp : Tile_Op<"select_tiles", [SingleBlock,
   }];
   let arguments = (ins Tile_IntPtr:$visits, Tile_IntPtr:$list, Tile_IntPtr:$taken, I64:$row, I32:$entries, I32:$across,
                        I32:$begin, I32:$end, I32:$first);
-  let regions = (region SizedRegion<1>:$body, SizedRegion<1>:$groups, SizedRegion<1>:$chunk);
+  let regions = (region SizedRegion<1>:$body, SizedRegion<1>:$inner, SizedRegion<1>:$groups, SizedRegion<1>:$chunk);
   let hasVerifier = 1;
   let assemblyFormat = [{
     $visits `[` $row `]` `in` $list `(` $entries `)` `across` `(` $across `)` `taken` `(` $taken `)` `from` $begin `to` $end
-    $body `groups` `(` $first `)` $groups `chunk` $chunk attr-dict
+    $body `inner` $inner `groups` `(` $first `)` $groups `chunk` $chunk attr-dict
   }];
 }
 
