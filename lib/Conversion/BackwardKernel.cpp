@@ -8,6 +8,7 @@
 #include "BackwardKernel.h"
 #include "BackwardBody.h"
 #include "KernelArguments.h"
+#include "VisitKernels.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -32,7 +33,7 @@ class GradientsKernel : BackwardBody {
 public:
   GradientsKernel(ProblemOp problem, KernelOp kernel, Results results)
       : BackwardBody(problem, kernel), config(kernel.getConfig()), results(results), ofKeys(kernel.getKeys()),
-        boxes(kernel.isPersistent()) {}
+        boxes(kernel.isPersistent()), lists(kernel.getArg(visitLists(kernel.getKeys()).list)) {}
 
   void build() {
     declarePlaces();
@@ -179,8 +180,13 @@ private:
   }
   SmallVector<KeyRun> findRuns() {
     Interval own = {slot.first, math.add(slot.first, slot.rows)};
+    if (lists) {
+      int64_t rows = ofKeys ? config.getKvTile() : config.getQTile();
+      listed = listedWalk(*walk, ofKeys, kernelIsPacked() ? slot.number : math.floorDiv(slot.first, rows), rows);
+    }
     SmallVector<KeyRun> runs =
-        ofKeys ? walk->queryRuns(math, own, config.getQTile()) : walk->runs(math, own, config.getKvTile());
+        lists    ? listed->runs
+        : ofKeys ? walk->queryRuns(math, own, config.getQTile()) : walk->runs(math, own, config.getKvTile());
     if (results.sums) // keys behind the last one would join dQ
       testAll(runs, math.lt(slot.rows, config.getKvTile()));
     return runs;
@@ -214,7 +220,8 @@ private:
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&body);
     int64_t step = ofKeys ? config.getQTile() : config.getKvTile();
-    Index other = math.named(math.mul(Index(body.getArgument(0)), step), ofKeys ? "q0" : "k0");
+    Index tile = lists ? listed->tileAt(Index(body.getArgument(0))) : Index(body.getArgument(0));
+    Index other = math.named(math.mul(tile, step), ofKeys ? "q0" : "k0");
     Index left = math.sub(ofKeys ? lenQ : scope.lenK, other);
     Index row = math.add(ofKeys ? firstQuery : firstKey, other);
     auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
@@ -348,6 +355,8 @@ private:
   Results results;
   bool ofKeys; ///< key tiles are at rest
   bool boxes;
+  bool lists; ///< of the tiles that pass by are there
+  std::optional<ListedWalk> listed;
   Slot slot;
   Value allRows, firstRow;   ///< of the statistics
   Value Q, K, V, dO, stats, s, dp, p, ds, weighted, dQ, dK, dV;
@@ -372,6 +381,11 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
   const LongSlots lists[] = {{0, statisticsTile}, {1, configs.keys.getKvTile()}, {2, dqRows}};
   if (limit)
     writeSlotLists(backward, roles ? StringRef("sm_80") : target, *limit, lists);
+  bool visits = listsVisits(problem, configs.keys);
+  if (visits)
+    writeVisits(backward, roles ? StringRef("sm_80") : target, configs.keys, /*ofKeys=*/true);
+  if (visits && !configs.sums)
+    writeVisits(backward, roles ? StringRef("sm_80") : target, configs.queries, /*ofKeys=*/false);
   auto make = [&](StringRef suffix, ArrayRef<StringRef> tensors, bool keys, bool boxes, ConfigAttr config) {
     SmallVector<StringRef> all(tensors);
     if (limit)
@@ -401,6 +415,9 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
                                   std::pair(results.sums, "dq_sum")})
       if (wanted)
         tensors.push_back(tensor);
+    bool ofKeys = !results.dq; // whose lists are of tiles of one size
+    if (visits && (!ofKeys || (config.getKvTile() == configs.keys.getKvTile() && config.getQTile() == configs.keys.getQTile())))
+      tensors.push_back(visitLists(ofKeys).list);
     GradientsKernel(problem, make(suffix, tensors, /*keys=*/!results.dq, roles, config), results).build();
   };
   if (configs.together) {

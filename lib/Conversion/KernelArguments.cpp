@@ -89,6 +89,9 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<String
   for (SlotList list : slotLists(true))
     if (llvm::is_contained(names, StringRef(list.name)))
       arguments.addVisits(problem, {list.name, list.count});
+  for (bool ofKeys : {false, true})
+    if (llvm::is_contained(names, StringRef(visitLists(ofKeys).list)))
+      arguments.addLists(problem, ofKeys);
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
   arguments.addStrides(problem, plain);
   for (StringRef name : boxed)

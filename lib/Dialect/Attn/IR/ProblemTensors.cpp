@@ -401,6 +401,8 @@ std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
       list.emplace_back(slots.count, T::Result, T::Int32, T::One);
     }
   if (computation.backward) {
+    for (bool ofKeys : {false, true})
+      addLists(problem, ofKeys, list);
     list.emplace_back("statistics", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Two, T::Heads, T::TiledRowsQ});
     list.emplace_back("dq_sum", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Heads, T::TiledRowsQ, T::DimSum});
     addPartialGradients(computation.backward, list);

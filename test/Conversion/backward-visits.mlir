@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Gradients of masks that read arrays of positions: key tiles have lists of query tiles, and the other way round, from the same expression.
+//
+// RUN: rm -rf %t && split-file %s %t
+// RUN: attn-opt %t/document.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/document.mlir
+// RUN: attn-opt %t/document.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/document.mlir --check-prefix=SUMS
+// RUN: attn-opt %t/blocks.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/blocks.mlir
+// RUN: attn-opt %t/few.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/few.mlir
+
+// What they compute: documents in a window, block maps of each head that divide no tile, padded; with hardly any room in the lists.
+// RUN: attn-run %t/document.mlir --target=cpu --check --batch=2 --seqlen-q=500 --seqlen-kv=700 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/blocks.mlir --target=cpu --check --lengths-q=1,0,300,70 --lengths-kv=200,30,500,70 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/room.mlir --target=cpu --check --batch=1 --seqlen-q=700 --seqlen-kv=600 | FileCheck %s --check-prefix=SAME
+// SAME-COUNT-3: : ok
+// SAME-NOT: FAILED
+
+//--- document.mlir
+// Of query tiles it is known which ids they have, in groups too; a key tile asks its own.
+// CHECK-LABEL: tile.kernel @g_ranges_q(
+// CHECK-SAME: %query_ranges: !tile.ptr<i32>, %visited_tiles_kv: !tile.ptr<i32>, %visits_taken_kv: !tile.ptr<i32>
+// CHECK-SAME: grid(dense heads 1)
+// CHECK: tile.begin_lists %visited_tiles_kv
+// CHECK: tile.entry_range
+// CHECK: tile.set %query_ranges
+// CHECK-LABEL: tile.kernel @g_visits_kv(
+// CHECK-SAME: grid(dense heads 1 keys)
+// CHECK: tile.select_tiles %visits_kv[%{{.*}}] in %visited_tiles_kv(
+// CHECK: tile.load %query_ranges
+// CHECK-LABEL: tile.kernel @g_ranges(
+// CHECK-LABEL: tile.kernel @g_visits(
+// CHECK: tile.select_tiles %visits[%{{.*}}] in %visited_tiles(
+
+// CHECK-LABEL: tile.kernel @g(
+// CHECK-SAME: %visited_tiles_kv: !tile.ptr<i32>, %visits_kv: !tile.ptr<i32>, %visits_taken_kv: !tile.ptr<i32>
+// CHECK: tile.kv_loop [%c0_i32, %full, %end] tests {{\[\[}}], [0, 1, 2]]
+// CHECK: tile.load uniform %visited_tiles_kv
+// CHECK-LABEL: tile.kernel @g_dq(
+// CHECK-SAME: %visited_tiles: !tile.ptr<i32>
+// CHECK: tile.load uniform %visited_tiles[
+
+// Where dQ is added up, a tile with keys behind the last one is tested whatever its list says, and nobody walks from query tiles.
+// SUMS-LABEL: tile.kernel @g_visits_kv(
+// SUMS-NOT: @g_visits(
+// SUMS-LABEL: tile.kernel @g(
+// SUMS: %[[SHORT:.*]] = arith.cmpi slt, %rows, %c128_i32
+// SUMS: %[[FULL:.*]] = arith.select %[[SHORT]], %c0_i32, %full
+// SUMS: tile.kv_loop [%c0_i32, %[[FULL]], %end]
+attn.problem @p mask(#attn.and<#attn.document, #attn.band<left = 99, right = 0>>) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
+attn.backward @g of(@p)
+
+//--- blocks.mlir
+// Heads that differ have lists of their own, and of a key tile the columns of blocks are asked for.
+// CHECK-LABEL: tile.kernel @g_visits_kv(
+// CHECK-SAME: grid(packed heads 4 keys)
+// CHECK: tile.gather_blocks 0 %{{.*}} of 64 in 20 turned
+// CHECK-LABEL: tile.kernel @g_visits(
+// CHECK: tile.gather_blocks 0 %{{.*}} of {{[0-9]+}} in 30{{$}}
+attn.problem @p mask(#attn.and<#attn.causal, #attn.block_map<"a", "b", q = 20, kv = 30, per_sequence, per_head>>)
+  layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
+attn.backward @g of(@p)
+
+//--- room.mlir
+attn.problem @p mask(#attn.or<#attn.band<left = 9, right = 9>, #attn.block_map<"a", "b", q = 64, kv = 128>>)
+  layout(bshd) heads(2) dims(80) dtype(bf16) visits(1)
+attn.backward @g of(@p)
+
+//--- few.mlir
+// Of few keys there are no lists.
+// CHECK-NOT: visits
+attn.problem @p mask(#attn.document) layout(bshd) heads(2) dims(64) dtype(bf16) typical(512)
+attn.backward @g of(@p)
