@@ -166,6 +166,8 @@ private:
     for (Value acc : {dK, dQ})
       if (acc)
         ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
+    if (dV)
+      scaleKept(dV);
     for (const Output &output : outputs())
       StoreOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], output.acc, math.value(slot.rows),
                       math.value(slot.written), output.dim);
@@ -207,6 +209,7 @@ private:
   /// The walk over the tiles of the other side.
   void passBy(KeyWalk &walk, ArrayRef<KeyRun> runs) {
     Value headSum = results.sums ? sumPointer(allRows, firstRow, h, 0) : Value();
+    Value draws = findDraws();
     KvLoopOp loop = createLoop(runs);
     if (!loop)
       return;
@@ -240,6 +243,14 @@ private:
     Value row0 = math.value(slot.first), col0 = math.value(other);
     auto keep = KeepOp::create(b, loc, s, row0, col0, /*turned=*/ofKeys);
     Value weights = becomeProbabilities(loop, row0, col0);
+    if (dropout && grads) // which are ahead of dV then: numbers are drawn once
+      wait(std::exchange(grads, Value()));
+    if (dropout && needsGrads() && results.dv)
+      DropGradsOp::create(b, loc, dp, s, stats, weights == s ? Value() : weights, row0, col0, draws,
+                          b.getI64IntegerAttr(dropout->below),
+                          b.getF64FloatAttr(dropout->factor()), ofKeys ? b.getUnitAttr() : UnitAttr());
+    else
+      drop(results.dv ? s : dp, row0, col0, draws, /*scaled=*/!results.dv, /*turned=*/ofKeys);
     Value products[2];
     auto round = [&](Value held, Value frag) -> Value {
       if (!held)
@@ -254,9 +265,11 @@ private:
         weights = probabilities;
     }
     Value sum;
-    if (grads) {
-      wait(grads);
-      GradScoresOp::create(b, loc, dp, weights, stats, /*turned=*/ofKeys);
+    if (needsGrads()) {
+      if (grads)
+        wait(grads);
+      if (!dropout || !results.dv)
+        GradScoresOp::create(b, loc, dp, weights, stats, /*turned=*/ofKeys);
       Value rounded = round(ds, dp);
       auto accumulate = [&] {
         return MmaPvOp::create(b, loc, ofKeys ? dK : dQ, rounded, ofKeys ? Q : K, /*guarded=*/false, Value())

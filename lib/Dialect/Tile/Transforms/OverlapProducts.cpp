@@ -31,6 +31,7 @@ struct Body {
   MmaQkOp qk;
   MmaPvOp pv;
   SoftmaxStepOp softmax;
+  DropOp drop; ///< may be null
 };
 } // namespace
 
@@ -55,6 +56,8 @@ static std::optional<Body> match(KvLoopOp loop) {
   for (Operation &op : block.without_terminator()) {
     if (isa<ModifyOp, KeepOp>(op))
       body.tests.push_back(&op);
+    else if (auto drop = dyn_cast<DropOp>(op))
+      body.drop = drop;
     else if (&op == body.softmax || isMemoryEffectFree(&op))
       continue; // scalars are cloned where they are needed
     else if (op.isBeforeInBlock(takeV))
@@ -97,6 +100,7 @@ public:
       clone(body.scores);
       clone(body.tests);
       SoftmaxOp::create(b, loc, body.softmax.getS(), body.softmax.getRow(), body.softmax.getScaleAttr());
+      cloneDrop(body.softmax.getS());
       RoundOp::create(b, loc, p, body.softmax.getS());
     });
     writeLoop(after, loop.getOneBody(), [&] {
@@ -125,11 +129,13 @@ public:
         SoftmaxOp::create(b, loc, s, row, body.softmax.getScaleAttr());
         clone(ArrayRef(body.values).drop_front(pv));
         RescaleOp::create(b, loc, acc, row);
+        cloneDrop(s);
         RoundOp::create(b, loc, p, s);
       } else {
         clone(ArrayRef(body.values).drop_front(pv));
         clone(body.tests);
         WeighOp::create(b, loc, p, s, row, body.softmax.getScaleAttr(), ValueRange(), FloatAttr(), FloatAttr());
+        cloneDrop(p);
         RescaleOp::create(b, loc, acc, row);
       }
     });
@@ -168,6 +174,14 @@ private:
           b.clone(*scalar, map);
       b.clone(*op, map);
     }
+  }
+
+  /// Of what the softmax made, which is in `place`: sums have it.
+  void cloneDrop(Value place) {
+    if (!body.drop)
+      return;
+    clone(body.drop.getOperation());
+    cast<DropOp>(*std::prev(b.getInsertionPoint())).getPlaceMutable().assign(place);
   }
 
   /// Of the product with V, P being in `p`. Bounds rise, so only the walk's last tile
