@@ -243,14 +243,6 @@ private:
     Value row0 = math.value(slot.first), col0 = math.value(other);
     auto keep = KeepOp::create(b, loc, s, row0, col0, /*turned=*/ofKeys);
     Value weights = becomeProbabilities(loop, row0, col0);
-    if (dropout && grads) // which are ahead of dV then: numbers are drawn once
-      wait(std::exchange(grads, Value()));
-    if (dropout && needsGrads() && results.dv)
-      DropGradsOp::create(b, loc, dp, s, stats, weights == s ? Value() : weights, row0, col0, draws,
-                          b.getI64IntegerAttr(dropout->below),
-                          b.getF64FloatAttr(dropout->factor()), ofKeys ? b.getUnitAttr() : UnitAttr());
-    else
-      drop(results.dv ? s : dp, row0, col0, draws, /*scaled=*/!results.dv, /*turned=*/ofKeys);
     Value products[2];
     auto round = [&](Value held, Value frag) -> Value {
       if (!held)
@@ -258,8 +250,10 @@ private:
       RoundOp::create(b, loc, held, frag);
       return held;
     };
+    Value probabilities = results.dv ? round(p, s) : s;
+    if (dropout)
+      dropPairs(probabilities, weights, row0, col0, draws, std::exchange(grads, Value()));
     if (results.dv) {
-      Value probabilities = round(p, s);
       products[0] = MmaPvOp::create(b, loc, dV, probabilities, dO, /*guarded=*/false, Value()).getToken();
       if (results.sums && weights == s) // there are no registers for both
         weights = probabilities;
@@ -300,6 +294,19 @@ private:
       BarrierOp::create(b, loc);
     YieldOp::create(b, loc, ValueRange());
     buildTests(walk, keep.getBody(), /*turned=*/ofKeys);
+  }
+
+  /// Of what makes dV and, once `grads` is over, of gradients. Those of scores are made here if there is both: then numbers are drawn once.
+  void dropPairs(Value probabilities, Value weights, Value row0, Value col0, Value draws, Value grads) {
+    if (results.dv)
+      drop(probabilities, row0, col0, draws, /*scaled=*/false, /*turned=*/ofKeys, /*marks=*/bool(grads));
+    if (!grads)
+      return;
+    WaitOp::create(b, loc, grads);
+    if (!results.dv)
+      return drop(dp, row0, col0, draws, /*scaled=*/true, /*turned=*/ofKeys);
+    DropGradsOp::create(b, loc, dp, probabilities, stats, weights == s ? Value() : weights,
+                        b.getF64FloatAttr(dropout->factor()), ofKeys ? b.getUnitAttr() : UnitAttr());
   }
 
   /// Returns what gradients of probabilities are to be weighted by.

@@ -38,8 +38,9 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
     configs.keys = configs.queries = config(64, 64, 1);
   } else if (target == "sm_90a") {
     // One body: with two, ptxas runs out of registers at 128, and that of a full tile is as fast with a branch.
+    bool wide = dim <= 64 && fallback == 0 && !problem.dropoutInForce(); // random numbers take registers, too
     configs.keys = configs.sums && dim > 128 ? wideKeys(problem)
-                   : configs.sums ? config(dim <= 64 && fallback == 0 ? 128 : 64, 128, 8).withOneBody(true)
+                   : configs.sums ? config(wide ? 128 : 64, 128, 8).withOneBody(true)
                    : dim <= 64  ? config(64, 128, 8)
                    : dim <= 128 ? config(32, 128, 8)
                                 : config(64, 64, 4);

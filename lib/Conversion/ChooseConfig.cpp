@@ -191,8 +191,10 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   bool peaked = llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface m) { return m.peak().has_value(); });
   if (dim <= 64 && walk.hidesKeys() && (typical <= 1024 || walk.isLocal()))
     return config(12, 96, false, /*narrow=*/true).withStages(2, /*qStages=*/walk.isLocal() ? 1 : 2);
-  if (dim <= 64)
-    return config(12, 128, /*turns=*/!peaked, false).withStages(2, /*qStages=*/packed && !walk.hidesKeys() ? 1 : 2);
+  if (dim <= 64) // random numbers leave no registers for two bodies
+    return config(12, 128, /*turns=*/!peaked, false)
+        .withStages(2, /*qStages=*/packed && !walk.hidesKeys() ? 1 : 2)
+        .withOneBody(problem.dropoutInForce().has_value());
   if (dim <= 128 && typical <= 384 && packed)
     return tile::ConfigAttr::get(problem.getContext(), 64, 64, /*warps=*/4, /*blocks=*/2).withStages(2, /*qStages=*/2);
   int64_t qStages = dim <= 128 && !walk.hidesKeys() ? 2 : 1;

@@ -15,10 +15,10 @@ Value SequenceBody::findDraws(bool packs) {
   return DrawsOp::create(b, named, args[dropout->seed], math.value(batch), packs ? Value() : math.value(h));
 }
 
-void SequenceBody::drop(Value place, Value row0, Value col0, Value draws, bool scaled, bool turned) {
+void SequenceBody::drop(Value place, Value row0, Value col0, Value draws, bool scaled, bool turned, bool marks) {
   if (dropout)
     DropOp::create(b, loc, place, row0, col0, draws, dropout->below,
-                   scaled ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), turned);
+                   scaled ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), turned, marks);
 }
 
 void SequenceBody::scaleKept(Value acc) {

@@ -91,8 +91,9 @@ protected:
   /// The random numbers of this sequence, of the head at hand or, where rows are pairs, of all; null if nothing is dropped.
   mlir::Value findDraws(bool packs = false);
   /// What belongs to dropped pairs of the tile at (`row0`, `col0`) becomes 0, if anything is dropped. `scaled`: what is kept is
-  /// multiplied.
-  void drop(mlir::Value place, mlir::Value row0, mlir::Value col0, mlir::Value draws, bool scaled, bool turned = false);
+  /// multiplied. `marks`: it becomes negative.
+  void drop(mlir::Value place, mlir::Value row0, mlir::Value col0, mlir::Value draws, bool scaled, bool turned = false,
+            bool marks = false);
   /// The same factor on all of a sum.
   void scaleKept(mlir::Value acc);
 

@@ -9,8 +9,8 @@ using namespace attn;
 using namespace attn::tile;
 
 void Printer::print(DropOp op) {
-  line() << "attn::drop" << (op.getTurned() ? "_turned" : "") << "(" << names.of(op.getPlace()) << ", " << expr(op.getRow0())
-         << ", " << expr(op.getCol0()) << ", " << expr(op.getDraws()) << ", " << op.getBelow();
+  line() << "attn::" << (op.getMarks() ? "mark_dropped" : "drop") << (op.getTurned() ? "_turned" : "") << "(" << names.of(op.getPlace())
+         << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", " << expr(op.getDraws()) << ", " << op.getBelow();
   os << (op.getFactor() ? ", " + literal(op.getFactor()->convertToDouble()) : "") << ");\n";
 }
 
@@ -18,7 +18,6 @@ void Printer::print(DropGradsOp op) {
   line() << "attn::drop_grads<" << (op.getTurned() ? "true" : "false") << ">(" << names.of(op.getGrad()) << ", "
          << names.of(op.getP()) << ", ";
   os << (op.getWeighted() ? names.of(op.getWeighted()).str() + ", " : "") << names.of(op.getStatistics()) << ", "
-     << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", " << expr(op.getDraws()) << ", " << op.getBelow() << ", "
      << literal(op.getFactor().convertToDouble()) << ");\n";
 }
 

@@ -44,10 +44,9 @@ struct Draws {
     return ((k & 8 ? pair.y : pair.x) >> (2 * (q & 8)) & 0x7fff) < below;
   }
 };
-// The same, of which nothing is worked out ahead of a loop: there are no registers for it.
-ATTN_INLINE Draws unhoisted(Draws draws) {
-  asm volatile("" : "+r"(draws.key), "+r"(draws.x), "+r"(draws.y));
-  return draws;
+// The same in all lanes, and worked out anew: what follows from it alone is in uniform registers and not kept around a loop.
+ATTN_INLINE Draws uniform(Draws draws) {
+  return {unsigned(uniform(draws.key)), unsigned(uniform(draws.x)), unsigned(uniform(draws.y))};
 }
 // Of a sequence's heads.
 struct DrawsOfHeads {

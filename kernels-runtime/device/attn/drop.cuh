@@ -12,7 +12,7 @@ namespace attn {
 template <bool Turned, int R, int N, int W, class F>
 ATTN_INLINE void with_kept(const Frag<R, N, W> &s, int row0, int column0, Draws draws, int below, F f) {
   static_assert(N % 16 == 0);
-  draws = unhoisted(draws);
+  draws = uniform(draws);
 #pragma unroll
   for (int m = 0; m < s.Blocks; ++m) {
     const int row = row0 + s.row(2 * m);
@@ -46,19 +46,48 @@ template <int R, int N, int W> ATTN_INLINE void drop_turned(Frag<R, N, W> &s, in
   drop_whole<true>(s, row0, column0, draws, below, factor);
 }
 
-// Of what is held: a register has two columns of a row, whose calls are two.
-template <class T, int R, int N, int W> ATTN_INLINE void drop(Held<T, R, N, W> &p, int row0, int column0, Draws draws, int below) {
-  draws = unhoisted(draws);
+// Those of dropped pairs become negative.
+template <bool Turned, int R, int N, int W> ATTN_INLINE void mark_whole(Frag<R, N, W> &s, int row0, int column0, Draws draws, int below) {
+  with_kept<Turned>(s, row0, column0, draws, below, [&](int m, int n, int c, const bool (&keeps)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      float &x = s.v[m][n + i / 2][i % 2 * 2 + c];
+      x = keeps[i] ? x : -x;
+    }
+  });
+}
+template <int R, int N, int W> ATTN_INLINE void mark_dropped(Frag<R, N, W> &s, int row0, int column0, Draws draws, int below) {
+  mark_whole<false>(s, row0, column0, draws, below);
+}
+template <int R, int N, int W> ATTN_INLINE void mark_dropped_turned(Frag<R, N, W> &s, int row0, int column0, Draws draws, int below) {
+  mark_whole<true>(s, row0, column0, draws, below);
+}
+
+// Calls f(register, mask of what it keeps) of what is held: a register has two columns of a row, whose calls are two.
+template <bool Turned, class T, int R, int N, int W, class F>
+ATTN_INLINE void with_kept(Held<T, R, N, W> &p, int row0, int column0, Draws draws, int below, F f) {
+  draws = uniform(draws);
 #pragma unroll
   for (int m = 0; m < p.Blocks; ++m)
 #pragma unroll
     for (int k = 0; k < N / 16; ++k) {
       const int row = row0 + p.row(2 * m), column = column0 + k * 16 + lane_index() % 4 * 2;
-      const uint2 even = draws.words(row, column), odd = draws.words(row, column + 1);
+      const uint2 even = Turned ? draws.words(column, row) : draws.words(row, column), odd = Turned ? draws.words(column + 1, row) : draws.words(row, column + 1);
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        p.v[m][k][i] &= kept_mask(__byte_perm(i / 2 ? even.y : even.x, i / 2 ? odd.y : odd.x, i % 2 ? 0x7632 : 0x5410), below);
+      for (int i = 0; i < 4; ++i) {
+        const int ofKeys = Turned ? i % 2 : i / 2, ofQueries = Turned ? i / 2 : i % 2;
+        f(p.v[m][k][i], kept_mask(__byte_perm(ofKeys ? even.y : even.x, ofKeys ? odd.y : odd.x, ofQueries ? 0x7632 : 0x5410), below));
+      }
     }
+}
+template <class T, int R, int N, int W> ATTN_INLINE void drop(Held<T, R, N, W> &p, int row0, int column0, Draws draws, int below) {
+  with_kept<false>(p, row0, column0, draws, below, [](unsigned &pair, unsigned mask) { pair &= mask; });
+}
+template <class T, int R, int N, int W> ATTN_INLINE void drop_turned(Held<T, R, N, W> &p, int row0, int column0, Draws draws, int below) {
+  with_kept<true>(p, row0, column0, draws, below, [](unsigned &pair, unsigned mask) { pair &= mask; });
+}
+template <class T, int R, int N, int W> ATTN_INLINE void mark_dropped_turned(Held<T, R, N, W> &p, int row0, int column0, Draws draws, int below) {
+  with_kept<true>(p, row0, column0, draws, below, [](unsigned &pair, unsigned mask) { pair |= ~mask & 0x80008000; });
 }
 
 // Rows, or both sides, that are pairs of a position and a head.

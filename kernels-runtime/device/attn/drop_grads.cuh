@@ -1,42 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Dropout and gradients of scores at once, so that numbers are drawn once.
+// Gradients of scores with dropout.
 #pragma once
 #include "attn/backward.cuh"
 #include "attn/drop.cuh"
 
 namespace attn {
 
-// What p is weighted by in its gradient: itself, or what the place has.
+// A number of a place, and what becomes of it where it is marked.
 template <int R, int N, int W> ATTN_INLINE float weight_at(const Frag<R, N, W> &p, int m, int n, int i) { return p.v[m][n][i]; }
 template <class T, int R, int N, int W> ATTN_INLINE float weight_at(const Held<T, R, N, W> &p, int m, int n, int i) {
   const unsigned pair = p.v[m][n / 2][n % 2 * 2 + i / 2];
   return i % 2 ? high_half<T>(pair) : low_half<T>(pair);
 }
-
-// x becomes weight * (x * factor - delta), without the first term if the pair is dropped, and p becomes 0 there.
-template <bool Turned, int R, int N, int W, class Weighted, int K>
-ATTN_INLINE void drop_grads(Frag<R, N, W> &x, Frag<R, N, W> &p, const Weighted &weighted, const Statistics<K> &stats, int row0, int column0, Draws draws,
-                            int below, float factor) {
-  float delta[4];
-  float2 ahead[2];  // of both columns of two pieces
-  with_kept<Turned>(x, row0, column0, draws, below, [&](int m, int n, int c, const bool (&keeps)[4]) {
-    if (Turned && c == 0) ahead[0] = shared_floats(stats.delta(x.col(n))), ahead[1] = shared_floats(stats.delta(x.col(n + 1)));
-    if (!Turned && n == 0 && c == 0) delta[0] = delta[2] = shared_float(stats.delta(x.row(2 * m))), delta[1] = delta[3] = shared_float(stats.delta(x.row(2 * m + 1)));
+template <int R, int N, int W> ATTN_INLINE void drop_marked(Frag<R, N, W> &p) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int piece = n + i / 2, at = i % 2 * 2 + c;
-      const float own = Turned ? c ? ahead[i / 2].y : ahead[i / 2].x : delta[i];
-      const float weight = weight_at(weighted, m, piece, at);
-      float &grad = x.v[m][piece][at];
-      grad = weight * (keeps[i] ? fmaf(grad, factor, -own) : -own);
-      p.v[m][piece][at] = keeps[i] ? p.v[m][piece][at] : 0;
-    }
-  });
+  for (int m = 0; m < p.Blocks; ++m)
+#pragma unroll
+    for (int n = 0; n < p.Pieces; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) p.v[m][n][i] = __float_as_int(p.v[m][n][i]) < 0 ? 0 : p.v[m][n][i];
 }
-template <bool Turned, int R, int N, int W, int K>
-ATTN_INLINE void drop_grads(Frag<R, N, W> &x, Frag<R, N, W> &p, const Statistics<K> &stats, int row0, int column0, Draws draws, int below, float factor) {
-  drop_grads<Turned>(x, p, p, stats, row0, column0, draws, below, factor);
+template <class T> ATTN_INLINE unsigned positive(unsigned pair);
+template <> ATTN_INLINE unsigned positive<bf16>(unsigned pair) { unsigned d; asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(d) : "r"(pair), "r"(0)); return d; }
+template <> ATTN_INLINE unsigned positive<fp16>(unsigned pair) { unsigned d; asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(d) : "r"(pair), "r"(0)); return d; }
+template <class T, int R, int N, int W> ATTN_INLINE void drop_marked(Held<T, R, N, W> &p) {
+#pragma unroll
+  for (int m = 0; m < p.Blocks; ++m)
+#pragma unroll
+    for (int k = 0; k < N / 16; ++k)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) p.v[m][k][i] = positive<T>(p.v[m][k][i]);
+}
+
+// x becomes |weight| * (x * factor - delta), without the first term where p is marked, and p becomes 0 there.
+template <bool Turned, int R, int N, int W, class P, class Weighted, int K>
+ATTN_INLINE void drop_grads(Frag<R, N, W> &x, P &p, const Weighted &weighted, const Statistics<K> &stats, float factor) {
+  with_statistics<Turned>(
+      x, [&](int i) { return stats.delta(i); },
+      [&](int m, int n, int i, float delta) {
+        const float kept = __float_as_int(weight_at(p, m, n, i)) < 0 ? 0 : factor;
+        x.v[m][n][i] = weight_at(weighted, m, n, i) * fmaf(x.v[m][n][i], kept, -delta);
+      });
+  drop_marked(p);
+}
+template <bool Turned, int R, int N, int W, class P, int K>
+ATTN_INLINE void drop_grads(Frag<R, N, W> &x, P &p, const Statistics<K> &stats, float factor) {
+  with_statistics<Turned>(
+      x, [&](int i) { return stats.delta(i); },
+      [&](int m, int n, int i, float delta) {
+        const float weight = weight_at(p, m, n, i), kept = __float_as_int(weight) < 0 ? 0 : factor;
+        x.v[m][n][i] = fabsf(weight) * fmaf(x.v[m][n][i], kept, -delta);
+      });
+  drop_marked(p);
 }
 
 }  // namespace attn

@@ -30,27 +30,35 @@ ATTN_VERB void drop_turned(Frag<M, N, W> &s, int row0, int column0, Draws draws,
     }
 }
 
-// Gradients of scores, and both tiles dropped, as GPUs do it at once.
+// Those of dropped pairs become negative.
+template <int M, int N, int W>
+ATTN_VERB void mark_dropped_turned(Frag<M, N, W> &s, int row0, int column0,
+                                   Draws draws, int below) {
+  for (int r = 0; r < s.live; ++r)
+    for (int n = 0; n < N; ++n)
+      if (draws.drops(column0 + n, row0 + r, below))
+        s.data[n * M + r] = -s.data[n * M + r];
+}
+
+// Gradients of scores from probabilities that are marked, which become 0.
 template <bool Turned, int M, int N, int W, int K>
 ATTN_VERB void drop_grads(Frag<M, N, W> &grad, Frag<M, N, W> &p,
                           const Frag<M, N, W> &weighted,
-                          const Statistics<K> &stats, int row0, int column0,
-                          Draws draws, int below, float factor) {
+                          const Statistics<K> &stats, float factor) {
   for (int r = 0; r < grad.live; ++r)
     for (int n = 0; n < N; ++n) {
       const int at = n * M + r;
-      const bool drops = Turned ? draws.drops(column0 + n, row0 + r, below)
-                                : draws.drops(row0 + r, column0 + n, below);
-      const float weight = weighted.data[at], delta = stats.delta[Turned ? n : r];
-      grad.data[at] = weight * ((drops ? 0.f : grad.data[at] * factor) - delta);
-      p.data[at] = drops ? 0.f : p.data[at];
+      const bool marked = __builtin_signbit(p.data[at]);
+      const float weight = &weighted == &p ? abs(p.data[at]) : weighted.data[at];
+      const float delta = stats.delta[Turned ? n : r];
+      grad.data[at] = weight * ((marked ? 0.f : grad.data[at] * factor) - delta);
+      p.data[at] = marked ? 0.f : p.data[at];
     }
 }
 template <bool Turned, int M, int N, int W, int K>
 ATTN_VERB void drop_grads(Frag<M, N, W> &grad, Frag<M, N, W> &p,
-                          const Statistics<K> &stats, int row0, int column0,
-                          Draws draws, int below, float factor) {
-  drop_grads<Turned>(grad, p, p, stats, row0, column0, draws, below, factor);
+                          const Statistics<K> &stats, float factor) {
+  drop_grads<Turned>(grad, p, p, stats, factor);
 }
 
 } // namespace attn

@@ -12,26 +12,25 @@ LogicalResult attn::tile::verifyDropped(Operation *op, int64_t below) {
 
 LogicalResult DropOp::verify() {
   bool held = isa<HeldType>(getPlace().getType());
-  if (held && getFactor()) // C2
-    return emitOpError("expected a fragment or scores to multiply, got: ") << getPlace().getType();
+  if (getFactor() && (held || getMarks())) // C2
+    return emitOpError("expected a fragment or scores to multiply, and none to mark, got: ") << getPlace().getType();
   bool pairs = isa<PairsType>(getRow0().getType()) || isa<PairsType>(getCol0().getType());
-  if ((pairs && (held || getTurned())) || (held && getTurned())) // C3
-    return emitOpError("expected rows and columns that are plain and not turned of what is held, and rows of queries of pairs, got: ")
-           << getRow0().getType() << " and " << getCol0().getType() << (getTurned() ? " turned" : "") << " of "
-           << getPlace().getType();
+  if (pairs && (held || getTurned() || getMarks())) // C3
+    return emitOpError("expected rows and columns that are no pairs, of what is held, marked or turned, got: ")
+           << getRow0().getType() << " and " << getCol0().getType();
   return verifyDropped(*this, getBelow()); // C1
 }
 
 LogicalResult DropGradsOp::verify() {
   FragType grad = getGrad().getType();
+  for (Value place : {getP(), getWeighted()}) // C1
+    if (auto held = place ? dyn_cast<HeldType>(place.getType()) : HeldType();
+        place && (held ? std::tuple(held.getRows(), held.getCols(), held.getWarps()) !=
+                             std::tuple(grad.getRows(), grad.getCols(), grad.getWarps())
+                       : place.getType() != grad))
+      return emitOpError("expected probabilities and weights with the rows, columns and warps of ") << grad << ", got: " << place.getType();
   int64_t rows = getTurned() ? grad.getCols() : grad.getRows();
   if (getStatistics().getType().getRows() != rows) // C2
     return emitOpError("expected statistics of ") << rows << " rows, got: " << getStatistics().getType();
-  if (getWeighted()) { // C3
-    auto shapeOf = [](auto type) { return std::tuple(type.getRows(), type.getCols(), type.getWarps()); };
-    Type type = getWeighted().getType();
-    if (isa<FragType>(type) ? type != grad : shapeOf(cast<HeldType>(type)) != shapeOf(grad))
-      return emitOpError("expected weights with the rows, columns and warps of ") << grad << ", got: " << type;
-  }
-  return verifyDropped(*this, getBelow()); // C1
+  return success();
 }

@@ -28,53 +28,49 @@ def Tile_DropOp : Tile_Op<"drop"> {
   let description = [{
     Of probabilities, behind their sums and ahead of the product with V; of gradients of probabilities, in which what
     is kept is multiplied (`by`). (`row0`, `col0`) are the numbers of the tile's first row and column, queries and keys, or,
-    `turned`, keys and queries. A pair is dropped if its 15 bits are below `below`.
+    `turned`, keys and queries. A pair is dropped if its 15 bits are below `below`. With `marks`, probabilities stay, and
+    those of dropped pairs become negative, for `tile.drop_grads`.
 
     Constraints:
     - C1: `below` is from 1 to 2^15 - 1.
-    - C2: what is held for a product is not multiplied.
-    - C3: rows are pairs only if columns are keys; of what is held, neither are pairs, and rows are not keys.
+    - C2: what is held for a product, or marked, is not multiplied.
+    - C3: rows and columns are not pairs of what is held or turned.
 
     ```mlir
     tile.drop %s at(%q0, %k0) draws(%draws) below 3277 : !tile.frag<128x64, 4>
     tile.drop %dp at(%k0, %q0) draws(%draws) below 3277 by 1.111 turned : !tile.frag<128x64, 8>
+    tile.drop %p at(%k0, %q0) draws(%draws) below 3277 turned marks : !tile.held<128x64xbf16, 8>
     ```
   }];
   let arguments = (ins AnyTypeOf<[Tile_AnyScores, Tile_Held]>:$place, Tile_Origin:$row0, Tile_Origin:$col0,
-                       Tile_Draws:$draws, I64Attr:$below, OptionalAttr<F64Attr>:$factor, UnitAttr:$turned);
+                       Tile_Draws:$draws, I64Attr:$below, OptionalAttr<F64Attr>:$factor, UnitAttr:$turned, UnitAttr:$marks);
   let assemblyFormat = [{
     $place `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `` custom<Origin>(type($col0)) `)` `draws` `(` $draws `)` `below` $below
-    (`by` $factor^)? (`turned` $turned^)? attr-dict `:` qualified(type($place))
+    (`by` $factor^)? (`turned` $turned^)? (`marks` $marks^)? attr-dict `:` qualified(type($place))
   }];
   let hasVerifier = 1;
 }
 
-def Tile_DropGradsOp : Tile_Op<"drop_grads", [AllTypesMatch<["grad", "p"]>]> {
-  let summary = "`tile.grad_scores` and both `tile.drop`s around it, of one draw";
+def Tile_DropGradsOp : Tile_Op<"drop_grads"> {
+  let summary = "`tile.grad_scores` with dropout, of probabilities that are marked";
   let description = [{
-    As if it were
-
-        tile.drop of grad, multiplied
-        tile.grad_scores of grad, with p or `weighted`
-        tile.drop of p
-
-    so that numbers are drawn once, and of two tiles in registers neither has to be kept.
+    Each x of `grad`, a product of dO and V, becomes |p| * (x * `by` - delta), without the first term of the parenthesis where p is marked
+    (`tile.drop`), and p becomes 0 there. With `weighted`, that place's number is in front of the parenthesis. So numbers are drawn
+    once for both products that follow, and p may be held, rounded, while x is under way.
 
     Constraints:
-    - C1: `below` is from 1 to 2^15 - 1.
+    - C1: p and weighted have the rows, columns and warps of grad.
     - C2: as many statistics as there are rows, or columns if turned.
-    - C3: weighted has the rows, columns and warps of p.
 
     ```mlir
-    tile.drop_grads %dp, %s, %stats at(%k0, %q0) draws(%draws) below 3277 by 1.111 turned
-      : !tile.frag<128x64, 8>, !tile.statistics<64>
+    tile.drop_grads %dp, %p, %stats by 1.111 turned : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
     ```
   }];
-  let arguments = (ins Tile_Frag:$grad, Tile_Frag:$p, Tile_Statistics:$statistics, Optional<AnyTypeOf<[Tile_Frag, Tile_Held]>>:$weighted,
-                       I32:$row0, I32:$col0, Tile_Draws:$draws, I64Attr:$below, F64Attr:$factor, UnitAttr:$turned);
+  let arguments = (ins Tile_Frag:$grad, AnyTypeOf<[Tile_Frag, Tile_Held]>:$p, Tile_Statistics:$statistics,
+                       Optional<AnyTypeOf<[Tile_Frag, Tile_Held]>>:$weighted, F64Attr:$factor, UnitAttr:$turned);
   let assemblyFormat = [{
-    $grad `,` $p `,` $statistics (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)? `at` `(` $row0 `,` $col0 `)` `draws` `(` $draws `)` `below` $below `by` $factor
-    (`turned` $turned^)? attr-dict `:` qualified(type($grad)) `,` qualified(type($statistics))
+    $grad `,` $p `,` $statistics (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)? `by` $factor (`turned` $turned^)? attr-dict
+    `:` qualified(type($grad)) `,` qualified(type($p)) `,` qualified(type($statistics))
   }];
   let hasVerifier = 1;
 }
