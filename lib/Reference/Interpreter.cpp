@@ -67,7 +67,7 @@ void Interpreter::evaluate(const Row &row, Outputs &outputs) const {
   double lse = seesNothing ? -infinity : largest + std::log(sum);
 
   // O = sum of exp(s[k] - LSE) * V[k], of what dropout keeps.
-  std::vector<double> result(dimV, 0.0);
+  std::vector<double> result(dimV, std::isnan(lse) ? lse : 0.0);
   for (size_t i = 0; i < visible.size() && !seesNothing; ++i) {
     double kept = drops.factor(row, visible[i]);
     if (kept == 0)

@@ -10,6 +10,7 @@
 #include "attn/draws.h"
 #include "attn/modify.h"
 #include "attn/sequence.h"
+#include "attn/softmax.h"
 
 namespace attn {
 
