@@ -107,6 +107,8 @@ public:
         size += made.sizes.rowsQ + made.sizes.rowsKv; // no slope is above 1
         scoreError += 0x1p-21 * size;
       }
+    if (std::optional<Dropout> dropout = problem.dropoutInForce())
+      keptFactor = dropout->factor();
     const Tensor &v = made.inputs.find("v")->second;
     v.forEachOffset([&](int64_t at) {
       double value = std::fabs(v.load(at));
@@ -215,7 +217,7 @@ private:
       double weighted = absolute(index);
       // f16: P itself has an absolute error where it is subnormal, a key at most.
       // Exponentials that are subnormal are 0, as beside a sink far above all scores.
-      double flushed = (problem.getDtype().isF16() ? 0x1p-24 : 0x1p-125) * made.sizes.rowsKv * largestV;
+      double flushed = (problem.getDtype().isF16() ? 0x1p-24 : 0x1p-125) * made.sizes.rowsKv * largestV * keptFactor;
       double bound = 2 * unit * std::fabs(want) + (2 * unit + std::expm1(std::min(2 * scoreError, 600.0))) * weighted +
                      flushed + tiny;
       double ratio = std::fabs(got - want) / bound;
@@ -274,6 +276,7 @@ private:
   std::optional<Tensor> specialWeights;
   std::optional<Tensor> undropped; ///< o without dropout
   double unit, tiny, largestResult, largestScore, scoreError, largestV = 0;
+  double keptFactor = 1; ///< of probabilities
   Verdict verdict;
 };
 } // namespace

@@ -107,6 +107,23 @@ ATTN_INLINE void drop(Frag<R, N, W> &s, Pairs<H> row0, Column column0, DrawsOfHe
   }
 }
 
+// Of what is held, columns are keys, of which a call has two. Rows of a thread have calls of their own.
+template <class T, int R, int N, int W, int H> ATTN_INLINE void drop(Held<T, R, N, W> &p, Pairs<H> row0, int column0, DrawsOfHeads draws, int below) {
+#pragma unroll
+  for (int i = 0; i < 2 * p.Blocks; ++i) {
+    const int r = p.row(i), q = query_of(row0, r);
+    const unsigned halves = q & 8 ? 0x7632 : 0x5410;
+    const Draws own = draws_of(draws, row0, r);
+#pragma unroll
+    for (int k = 0; k < N / 16; ++k) {
+      const int column = column0 + k * 16 + lane_index() % 4 * 2;
+      const uint2 even = own.words(q, column), odd = own.words(q, column + 1);
+      p.v[i / 2][k][i % 2] &= kept_mask(__byte_perm(even.x, odd.x, halves), below);
+      p.v[i / 2][k][i % 2 + 2] &= kept_mask(__byte_perm(even.y, odd.y, halves), below);
+    }
+  }
+}
+
 // What a repair leaves out, and by what it multiplies.
 template <class D> struct Dropped {
   D draws;

@@ -14,9 +14,10 @@ LogicalResult DropOp::verify() {
   bool held = isa<HeldType>(getPlace().getType());
   if (getFactor() && (held || getMarks())) // C2
     return emitOpError("expected a fragment or scores to multiply, and none to mark, got: ") << getPlace().getType();
-  bool pairs = isa<PairsType>(getRow0().getType()) || isa<PairsType>(getCol0().getType());
-  if (pairs && (held || getTurned() || getMarks())) // C3
-    return emitOpError("expected rows and columns that are no pairs, of what is held, marked or turned, got: ")
+  bool rows = isa<PairsType>(getRow0().getType()), columns = isa<PairsType>(getCol0().getType());
+  if (((rows || columns) && (getTurned() || getMarks())) || (columns && (held || !rows))) // C3
+    return emitOpError("expected pairs only where nothing is turned or marked, and in columns only of rows that are and not of what is "
+                       "held, got: ")
            << getRow0().getType() << " and " << getCol0().getType();
   return verifyDropped(*this, getBelow()); // C1
 }

@@ -32,12 +32,12 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
 
         O[q, h] = sum over kept k of exp(s[q, k] - LSE[q, h]) * V[k, g] / (1 - p)
 
-    LSE stays that of all visible keys, and a dropped pair's V is not looked at. p is taken as a multiple t of 2^-15, the
+    LSE stays that of all visible keys. A NaN or infinity in a dropped pair's V may reach O or not. p is taken as a multiple t of 2^-15, the
     nearest one, and 1 - t/2^15 is divided by; of t = 0 nothing is dropped, and the array is no operand. Whether a pair
     is dropped follows from the words, the sequence, the query head, and where q and k stand in
     their sequence, from nothing else: not from target, tiles or padding. So a backward pass that is given
     the same words drops the same pairs, and a replayed graph other ones once the words in memory change. With Philox as Salmon et al. define it (Parallel
-    Random Numbers: As Easy as 1, 2, 3, 2011), numbers of 32 bits, `b` the sequence (among all that `cu_seqlens_q` has), and `seed` its words:
+    Random Numbers: As Easy as 1, 2, 3, 2011), numbers of 32 bits, `b` and `h` the numbers of the sequence (packed: in cu_seqlens) and of the query head, and `seed` the words:
 
         key, x, y, _ = philox4x32_10(counter = (seed[2], seed[3], b, h), key = (seed[0], seed[1]))
         words = philox2x32_7(counter = (x ^ (q / 16 * 8 + q % 8), y ^ (k / 16 * 8 + k % 8)), key = key)

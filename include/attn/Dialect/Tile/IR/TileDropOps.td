@@ -34,7 +34,7 @@ def Tile_DropOp : Tile_Op<"drop"> {
     Constraints:
     - C1: `below` is from 1 to 2^15 - 1.
     - C2: what is held for a product, or marked, is not multiplied.
-    - C3: rows and columns are not pairs of what is held or turned.
+    - C3: rows are pairs only where nothing is turned or marked; columns only if rows are, and not of what is held.
 
     ```mlir
     tile.drop %s at(%q0, %k0) draws(%draws) below 3277 : !tile.frag<128x64, 4>
