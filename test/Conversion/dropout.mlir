@@ -39,10 +39,14 @@ attn.problem @shared_tile mask(#attn.full) layout(bshd) heads(8, 2) dims(64) dty
 // CHECK-NOT: tile.drop
 // CHECK: tile.normalize
 // CHECK-NOT: tile.scale
-// CHECK: tile.kernel
 attn.problem @nothing mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) dropout(1.0e-6, "seed")
 
 // CHECK-LABEL: tile.kernel @streamed
 // CHECK: tile.draws %seed of(%b)
-// CHECK: tile.drop %s at(%{{.*}} : !tile.pairs<4, i32>, %{{.*}}) draws(%{{.*}}) below 16384 : !tile.scores
+// CHECK: tile.drop %s at(%at heads 4, %k0) draws(%{{.*}}) below 16384 : !tile.frag<16x48, 1>
 attn.problem @streamed mask(#attn.full) layout(thd) heads(8, 2) dims(64) dtype(bf16) dropout(0.5, "seed") bounds(1, 40)
+
+// CHECK-LABEL: tile.kernel @strips
+// CHECK: tile.drop %s at(%{{.*}}) draws(%{{.*}}) below 16384 : !tile.scores
+// CHECK: tile.scale %acc by 2.0{{.*}} : !tile.strip
+attn.problem @strips mask(#attn.full) layout(thd) heads(8) dims(64) dtype(bf16) dropout(0.5, "seed") bounds(1, 4)

@@ -5,7 +5,7 @@
 
 // GENERIC: "tile.drop"
 // CHECK-LABEL: tile.kernel @drops
-tile.kernel @drops(%seed: !tile.ptr<i32>) target("sm_80") heads 1 config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @drops(%seed: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %c0 = arith.constant 0 : i32
   %s = tile.place "s" : !tile.frag<64x64, 4>
   %dp = tile.place "dp" : !tile.frag<64x64, 4>
@@ -27,13 +27,13 @@ tile.kernel @drops(%seed: !tile.ptr<i32>) target("sm_80") heads 1 config(#tile.c
   // CHECK: tile.drop %few at(%c0_i32, %c0_i32) draws(%[[DRAWS]]) below 16384 by 2.0{{.*}} : !tile.scores<2x4, 16>
   tile.drop %few at(%c0, %c0) draws(%draws) below 16384 by 2.0 : !tile.scores<2x4, 16>
   %pairs = tile.pairs %c0, %c0 : !tile.pairs<2, i32>
-  // CHECK: tile.drop %p at(%{{.*}}, %c0_i32) draws(%[[ALL]]) below 3277 : !tile.held<64x64xbf16, 4>
-  tile.drop %p at(%pairs : !tile.pairs<2, i32>, %c0) draws(%all) below 3277 : !tile.held<64x64xbf16, 4>
+  // CHECK: tile.drop %p at(%{{.*}} heads 2, %c0_i32) draws(%[[ALL]]) below 3277 : !tile.held<64x64xbf16, 4>
+  tile.drop %p at(%pairs heads 2, %c0) draws(%all) below 3277 : !tile.held<64x64xbf16, 4>
 }
 
 // -----
 
-tile.kernel @nothing(%seed: !tile.ptr<i32>) target("sm_80") heads 1 config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @nothing(%seed: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %c0 = arith.constant 0 : i32
   %s = tile.place "s" : !tile.frag<64x64, 4>
   %draws = tile.draws %seed of(%c0, %c0)
@@ -43,7 +43,7 @@ tile.kernel @nothing(%seed: !tile.ptr<i32>) target("sm_80") heads 1 config(#tile
 
 // -----
 
-tile.kernel @multiplied(%seed: !tile.ptr<i32>) target("sm_80") heads 1 config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @multiplied(%seed: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %c0 = arith.constant 0 : i32
   %p = tile.place "p" : !tile.held<64x64xbf16, 4>
   %draws = tile.draws %seed of(%c0, %c0)
@@ -53,18 +53,18 @@ tile.kernel @multiplied(%seed: !tile.ptr<i32>) target("sm_80") heads 1 config(#t
 
 // -----
 
-tile.kernel @pairs(%seed: !tile.ptr<i32>) target("sm_80") heads 1 config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @pairs(%seed: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %c0 = arith.constant 0 : i32
   %s = tile.place "s" : !tile.frag<64x64, 4>
   %draws = tile.draws %seed of(%c0)
   %pairs = tile.pairs %c0, %c0 : !tile.pairs<2, i32>
   // expected-error @below {{expected pairs only where nothing is turned or marked}}
-  tile.drop %s at(%pairs : !tile.pairs<2, i32>, %c0) draws(%draws) below 1 turned : !tile.frag<64x64, 4>
+  tile.drop %s at(%pairs heads 2, %c0) draws(%draws) below 1 turned : !tile.frag<64x64, 4>
 }
 
 // -----
 
-tile.kernel @other_shape() target("sm_80") heads 1 config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @other_shape() target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %dp = tile.place "dp" : !tile.frag<64x64, 4>
   %p = tile.place "p" : !tile.held<64x32xbf16, 4>
   %stats = tile.place "stats" : !tile.statistics<64>
@@ -74,7 +74,7 @@ tile.kernel @other_shape() target("sm_80") heads 1 config(#tile.config<q_tile = 
 
 // -----
 
-tile.kernel @few_statistics() target("sm_80") heads 1 config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+tile.kernel @few_statistics() target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %dp = tile.place "dp" : !tile.frag<64x32, 4>
   %p = tile.place "p" : !tile.frag<64x32, 4>
   %stats = tile.place "stats" : !tile.statistics<64>
