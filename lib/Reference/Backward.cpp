@@ -45,9 +45,9 @@ private:
   void add(llvm::StringRef name, LayoutAttr layout, int64_t sequence, int64_t head, int64_t row, double weight,
            llvm::ArrayRef<double> vector) {
     Tensor &tensor = gradients.find(name)->second;
-    int64_t at = offsetOf(tensor, layout, sequence, head, row);
+    double *to = tensor.data<double>() + offsetOf(tensor, layout, sequence, head, row);
     for (size_t i = 0; i < vector.size(); ++i)
-      tensor.store(at + i, tensor.load(at + i) + weight * vector[i]);
+      to[i] += weight * vector[i];
   }
 
   bool hasDlse;

@@ -55,13 +55,10 @@ uint16_t attn::reference::toF16(float value) {
 }
 
 float attn::reference::fromF16(uint16_t bits) {
-  float sign = bits & 0x8000 ? -1.0f : 1.0f;
-  uint32_t exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
-  if (exponent == 0)
-    return sign * float(fraction) * 0x1p-24f;
-  if (exponent == 31)
-    return std::bit_cast<float>(uint32_t(bits & 0x8000) << 16 | 0x7f800000 | fraction << 13);
-  return sign * std::bit_cast<float>((exponent + 127 - 15) << 23 | fraction << 13);
+  uint32_t magnitude = uint32_t(bits & 0x7fff) << 13, infinite = 0x7c00u << 13;
+  uint32_t value = magnitude >= infinite ? 0x7f800000 | (magnitude - infinite)
+                                         : std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
+  return std::bit_cast<float>(value | uint32_t(bits & 0x8000) << 16);
 }
 
 float attn::reference::toOddFloat(double value) {
@@ -121,17 +118,20 @@ double Tensor::load(int64_t offset) const {
 
 void Tensor::load(int64_t offset, int64_t step, llvm::MutableArrayRef<double> values) const {
   auto loadAll = [&](const auto *elements, auto toDouble) {
-    for (double &value : values) {
-      value = toDouble(elements[offset]);
-      offset += step;
-    }
+    elements += offset;
+    if (step == 1) // several at a time
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = toDouble(elements[i]);
+    else
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = toDouble(elements[int64_t(i) * step]);
   };
   auto same = [](double value) { return value; };
   switch (type) {
   case Dtype::BF16:
-    return loadAll(data<uint16_t>(), fromBF16);
+    return loadAll(data<uint16_t>(), [](uint16_t bits) { return fromBF16(bits); });
   case Dtype::F16:
-    return loadAll(data<uint16_t>(), fromF16);
+    return loadAll(data<uint16_t>(), [](uint16_t bits) { return fromF16(bits); });
   case Dtype::F32:
     return loadAll(data<float>(), same);
   case Dtype::F64:

@@ -10,6 +10,7 @@ namespace attn {
 // Of each query row: lse in base 2, and what is subtracted from gradients of its probabilities; in shared memory, first all of one kind.
 template <int Count> struct Statistics {
   static constexpr int Rows = Count, Bytes = 8 * Count;
+  static constexpr bool ReadByLanes = true;
   unsigned address;
 
   ATTN_INLINE explicit Statistics(int offset) : address(unsigned(__cvta_generic_to_shared(shared_memory)) + offset) {}

@@ -36,6 +36,72 @@ ATTN_INLINE Chunk load_chunk(const Tokens &tokens, int base, int end) {
   return c;
 }
 
+// Token `at` begins a run, or is the first behind one. Its id if another token of its run is ahead of `end`, else 0.
+template <class Table> ATTN_INLINE int note_border(Table &t, int side, const Tokens &tokens, int at, int end, int &status) {
+  auto id_at = [&](int i) { return i >= 0 && i < tokens.count ? tokens.ids[i] : 0; };
+  auto position_at = [&](int i) { return i >= 0 && i < tokens.count && tokens.positions ? tokens.positions[i] : 0; };
+  const int id_left = id_at(at - 1), id_here = id_at(at), next = at + 1 < end ? id_at(at + 1) : 0;
+  const int position_left = position_at(at - 1), position = position_at(at);
+  if (const int id = checked_id(t, id_here, position, status)) {
+    atomicAdd(&t.get(side, kCount, id - 1), -at);
+    atomicMin(&t.get(side, kFirst, id - 1), at), atomicMin(&t.get(side, kLow, id - 1), position);
+  }
+  if (const int id = checked_id(t, id_left, position_left, status)) {
+    atomicAdd(&t.get(side, kCount, id - 1), at);
+    atomicMax(&t.get(side, kLast, id - 1), at - 1), atomicMax(&t.get(side, kHigh, id - 1), position_left);
+  }
+  return next == id_here ? id_here : 0;
+}
+template <class Table> ATTN_INLINE void note_step(Table &t, int side, int id, int step) {
+  atomicMin(&t.get(side, kLeastStep, id - 1), step), atomicMax(&t.get(side, kMostStep, id - 1), step);
+}
+
+// Nearly all chunks: positions rise by the same step within all runs. Fours of a lane that go on from token to token are looked at as one, and what
+// there is to know of a run is at its borders. False: nothing is noted, it is another chunk.
+template <class Table> ATTN_INLINE bool note_even_chunk(Table &t, int side, const Tokens &tokens, int base, const Chunk &c, int &status) {
+  bool knows = false;
+  int step = 0;
+#pragma unroll
+  for (int k = 0; k < kLane / 4; ++k)
+    if (c.ids[k][0] != 0 && c.ids[k][0] == c.ids[k][1]) knows = true, step = c.positions[k][1] - c.positions[k][0];
+  step = __shfl_sync(~0u, step, (__ffs(__ballot_sync(~0u, knows)) - 1) & 31);
+  // Of a run, its step being small, two tokens say enough: whose segment it is, and that it does not go far.
+  unsigned most_id = 0, farthest = 0, odd = 0, begins = 0;  // bit i: token i begins a run
+  auto look_at = [&](int id, int position) {
+    most_id = max(most_id, unsigned(id)), farthest = max(farthest, id ? unsigned(position) + kFar : 0u);
+  };
+  int id = c.id_before, position = c.position_before;
+  look_at(id, position), look_at(c.ids[kLane / 4 - 1][3], c.positions[kLane / 4 - 1][3]);
+#pragma unroll
+  for (int k = 0; k < kLane / 4; ++k) {
+    const int *const i = c.ids[k], *const p = c.positions[k];
+    const int id_left = __shfl_up_sync(~0u, i[3], 1), position_left = __shfl_up_sync(~0u, p[3], 1);
+    if (lane_index() > 0) id = id_left, position = position_left;
+    const unsigned changes = (id ^ i[0]) | (i[0] ^ i[1]) | (i[1] ^ i[2]) | (i[2] ^ i[3]);
+    const unsigned uneven = (p[0] - position - step) | (p[1] - p[0] - step) | (p[2] - p[1] - step) | (p[3] - p[2] - step);
+    const int id_next = __shfl_sync(~0u, i[3], 31), position_next = __shfl_sync(~0u, p[3], 31);  // for lane 0
+    if ((changes | uneven) != 0 & (changes | i[0]) != 0) {
+      look_at(id, position);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const bool same = i[j] == id;
+        begins |= unsigned(!same) << (4 * k + j), odd |= same & id != 0 ? p[j] - position - step : 0;
+        look_at(i[j], p[j]);
+        id = i[j], position = p[j];
+      }
+    }
+    id = id_next, position = position_next;
+  }
+  if (!__all_sync(~0u, unsigned(step) <= kFar / kChunk & most_id <= Table::Segments & farthest <= 2u * kFar & odd == 0)) return false;
+  if (lane_index() == 0 && c.id_before != 0 && c.id_before == c.ids[0][0]) note_step(t, side, c.id_before, step);  // of a run from elsewhere
+#pragma unroll 1
+  for (unsigned left = begins; left; left &= left - 1) {
+    const int id = note_border(t, side, tokens, token_of(base, __ffs(left) - 1), base + kChunk, status);
+    if (id) note_step(t, side, id, step);
+  }
+  return true;
+}
+
 // What tokens are to those before them: of the same run or not, and the step from there.
 struct Neighbours {
   int steps[kLane];
@@ -60,72 +126,11 @@ ATTN_INLINE Neighbours neighbours_of(const Chunk &c) {
   return n;
 }
 
-// Token `at` begins a run, or is the first behind one.
-template <class Table> ATTN_INLINE void note_border(Table &t, int side, const Tokens &tokens, int at, int &status) {
-  if (at < tokens.count) {
-    const int position = tokens.positions ? tokens.positions[at] : 0, id = checked_id(t, tokens.ids[at], position, status);
-    if (id) {
-      atomicAdd(&t.get(side, kCount, id - 1), -at);
-      atomicMin(&t.get(side, kFirst, id - 1), at), atomicMin(&t.get(side, kLow, id - 1), position);
-    }
-  }
-  if (at > 0) {
-    const int position = tokens.positions ? tokens.positions[at - 1] : 0, id = checked_id(t, tokens.ids[at - 1], position, status);
-    if (id) {
-      atomicAdd(&t.get(side, kCount, id - 1), at);
-      atomicMax(&t.get(side, kLast, id - 1), at - 1), atomicMax(&t.get(side, kHigh, id - 1), position);
-    }
-  }
-}
 // Of the bits of tokens that begin a run: those of the tokens behind them, and the chunk's first, whose run may have begun elsewhere.
 ATTN_INLINE unsigned seconds_of(unsigned begins) {
   const unsigned left = __shfl_up_sync(~0u, begins, 1), far = __shfl_sync(~0u, begins, 31);
   return (begins << 1 & 0xeeee) | (lane_index() ? left >> 3 & 0x1111 : 1 | (far << 1 & 0x1110));
 }
-template <class Table> ATTN_INLINE void note_step(Table &t, int side, int id, int step) {
-  atomicMin(&t.get(side, kLeastStep, id - 1), step), atomicMax(&t.get(side, kMostStep, id - 1), step);
-}
-
-// Most chunks continue a segment evenly, or padding: there is a step to note at most. False: nothing is noted, it is another chunk.
-template <class Table> ATTN_INLINE bool note_plain_chunk(Table &t, int side, int base, const Chunk &c) {
-  const int id = c.id_before, first = __shfl_sync(~0u, c.positions[0][0], 0), step = first - c.position_before;
-  const int own = first + 4 * lane_index() * step, last = first + (kChunk - 1) * step;
-  unsigned ids = 0, positions = 0;
-#pragma unroll
-  for (int i = 0; i < kLane; ++i) {
-    ids |= c.ids[i / 4][i % 4] ^ id;
-    positions |= (c.positions[i / 4][i % 4] - step * (i / 4 * 128 + i % 4)) ^ own;
-  }
-  if (base == 0 || unsigned(id) > Table::Segments || !__all_sync(~0u, ids == 0)) return false;
-  if (id == 0) return true;
-  if (step < 0 || step > kFar / kChunk || is_far(first) || is_far(last) || is_far(c.position_before) || !__all_sync(~0u, positions == 0)) return false;
-  if (lane_index() == 0) note_step(t, side, id, step);
-  return true;
-}
-
-// Runs that begin and end, and the same step in all of them.
-template <class Table> ATTN_INLINE bool note_bordered_chunk(Table &t, int side, const Tokens &tokens, int base, const Chunk &c) {
-  const Neighbours n = neighbours_of(c);
-  unsigned most_id = c.id_before, uneven = 0;
-  int low = c.position_before, high = c.position_before;
-#pragma unroll
-  for (int i = 0; i < kLane; ++i)
-    most_id = max(most_id, unsigned(c.ids[i / 4][i % 4])), low = min(low, c.positions[i / 4][i % 4]), high = max(high, c.positions[i / 4][i % 4]);
-  const unsigned inside = __ballot_sync(~0u, (n.counts & ~n.begins >> 1 & 1) != 0);  // lanes that know the step
-  const int step = __shfl_sync(~0u, n.steps[1], __ffs(inside) - 1);
-#pragma unroll
-  for (int i = 0; i < kLane; ++i)
-    if (n.counts & ~n.begins & 1u << i) uneven |= n.steps[i] ^ step;
-  if (!inside || step < 0 || !__all_sync(~0u, most_id <= Table::Segments && !is_far(low) && !is_far(high) && uneven == 0)) return false;
-  int status = 0;
-#pragma unroll 1
-  for (unsigned left = n.begins; left; left &= left - 1) note_border(t, side, tokens, token_of(base, __ffs(left) - 1), status);
-#pragma unroll 1
-  for (unsigned left = n.counts & ~n.begins & seconds_of(n.begins); left; left &= left - 1)
-    note_step(t, side, tokens.ids[token_of(base, __ffs(left) - 1)], step);
-  return true;
-}
-
 // What there is to know of a run is at its borders, as long as positions rise by the same step, which is noted once a run and chunk. Where they do not,
 // each token notes its step and positions.
 template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tokens &tokens, int base, Chunk &c, int &status) {
@@ -147,7 +152,7 @@ template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tok
     noted = n.counts & ~n.begins;
   }
 #pragma unroll 1
-  for (unsigned left = n.begins; left; left &= left - 1) note_border(t, side, tokens, token_of(base, __ffs(left) - 1), status);
+  for (unsigned left = n.begins; left; left &= left - 1) note_border(t, side, tokens, token_of(base, __ffs(left) - 1), 0, status);
 #pragma unroll
   for (int i = 0; i < kLane; ++i) {
     if (!(noted >> i & 1)) continue;
@@ -188,13 +193,13 @@ template <class Table> ATTN_INLINE void count_segments(Table &t, const Tokens &q
   __syncthreads();
   int status = 0;
 #pragma unroll 1
-  for (; i < chunks.end; chunk = chunks.load(i)) {
+  while (i < chunks.end) {
+    const Chunk next = chunks.load(i + warps);
     const Tokens tokens = chunks.tokens(i);
     const int side = chunks.side(i), base = chunks.base(i);
-    if (!(note_plain_chunk(t, side, base, chunk) || note_bordered_chunk(t, side, tokens, base, chunk)))
-      note_chunk(t, side, tokens, base, chunk, status);
-    if (base + kChunk == tokens.count && lane_index() == 31) note_border(t, side, tokens, tokens.count, status);
-    i += warps;
+    if (!note_even_chunk(t, side, tokens, base, chunk, status)) note_chunk(t, side, tokens, base, chunk, status);
+    if (base + kChunk == tokens.count && lane_index() == 31) note_border(t, side, tokens, tokens.count, 0, status);
+    chunk = next, i += warps;
   }
   if (status) atomicOr(&t.at.status, status);
   gather(t, 2 - self);

@@ -35,6 +35,7 @@ ATTN_INLINE void barrier_wait(unsigned barrier, unsigned parity) {
 template <class Element, int RowCount, int ColCount> struct Swizzled {
   using T = Element;
   static constexpr int Rows = RowCount, Cols = ColCount, Chunks = (ColCount + 63) / 64, ChunkBytes = RowCount * 128, Bytes = Chunks * ChunkBytes;
+  static constexpr bool ReadByLanes = false;  // products end for all lanes at once
   static_assert(Rows % 8 == 0 && Rows <= 256 && Cols % 16 == 0);
   unsigned address;
   static ATTN_INLINE Swizzled lying(unsigned address) { return {address}; }
@@ -89,12 +90,14 @@ template <class Tile, int S> ATTN_INLINE Tile take(const Slots<Tile, S> &ring) {
   return ring.tile();
 }
 template <class Tile, int S> ATTN_INLINE void release(Slots<Tile, S> &ring) {
+  if (Tile::ReadByLanes) __syncwarp();
   if (lane_index() == 0 && !ring.given) barrier_arrive(ring.empty());
   ring.given = false;
   ring.step();
 }
 // The same ahead of release(), if there are no more reads. No branch: a loop with one more is other code to the compiler.
 template <class Tile, int S> ATTN_INLINE void release_early(Slots<Tile, S> &ring, bool more) {
+  if (Tile::ReadByLanes) __syncwarp();
   ring.given = !more;
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %1, 0;\n@p mbarrier.arrive.shared::cta.b64 _, [%0];\n}" ::"r"(ring.empty()), "r"(int(!more & (lane_index() == 0)))
                : "memory");

@@ -18,32 +18,36 @@ namespace attn {
 // A segment has the same thread at each step until they are sorted, so even rows need no barrier between steps.
 template <bool Whole, class Table, class Bound> ATTN_INLINE void bound_segments(Table &t, const Tokens &q, Bound bound) {
   if (cluster_rank<Table::Cluster>() != 0) return;
+  // How many steps it takes to go so far, rounded down.
+  auto steps = [](unsigned way, unsigned step) { return int(step <= 1 ? way : way / step); };
   bool uneven = false;
-  for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x)
-    if (t.meets(s)) uneven |= !(q.positions ? t.even(s) : t.whole(0, s) && t.whole(1, s));
-  t.is_even = !__syncthreads_or(uneven);
   for (int s = threadIdx.x; s < Table::Segments; s += blockDim.x) {
     Bounds b = {kMost, kLeast, 0};  // nobody
     int n = t.get(0, kCount, s), m = t.get(1, kCount, s);
+    const bool whole = t.whole(0, s) && t.whole(1, s);
     if (!t.meets(s)) {
       n = m = 0;
-    } else if (Whole && !(t.whole(0, s) && t.whole(1, s))) {
-      t.flag(s, kSplit);
     } else {
-      const int low_q = t.get(0, kLow, s), high_q = t.get(0, kHigh, s), low_kv = t.get(1, kLow, s), high_kv = t.get(1, kHigh, s);
-      b = bound(n, low_q, high_q, m, low_kv, high_kv);
-      if (t.is_even && q.positions) {  // queries from the least position on, keys up to the highest
-        const unsigned step_q = n > 1 ? t.get(0, kLeastStep, s) : 1, step_kv = m > 1 ? t.get(1, kLeastStep, s) : 1;
-        const int before = b.least <= low_q ? 0 : b.least > high_q ? n : int((unsigned(b.least - low_q) + step_q - 1) / step_q);
-        n -= before, m = b.most < low_kv ? 0 : b.most >= high_kv ? m : int(unsigned(b.most - low_kv) / step_kv) + 1;
-        t.get(0, kFirst, s) += before, t.get(0, kLow, s) = low_q + before * int(step_q);
+      const bool even = whole && (!q.positions || t.even(s));
+      uneven |= !even;
+      if (Whole && !whole) {
+        t.flag(s, kSplit);
+      } else {
+        const int low_q = t.get(0, kLow, s), high_q = t.get(0, kHigh, s), low_kv = t.get(1, kLow, s), high_kv = t.get(1, kHigh, s);
+        b = bound(n, low_q, high_q, m, low_kv, high_kv);
+        if (even && q.positions) {  // queries from the least position on, keys up to the highest
+          const unsigned step_q = n > 1 ? t.get(0, kLeastStep, s) : 1, step_kv = m > 1 ? t.get(1, kLeastStep, s) : 1;
+          const int before = b.least <= low_q ? 0 : b.least > high_q ? n : steps(unsigned(b.least - low_q) + step_q - 1, step_q);
+          n -= before, m = b.most < low_kv ? 0 : b.most >= high_kv ? m : steps(b.most - low_kv, step_kv) + 1;
+          t.get(0, kFirst, s) += before, t.get(0, kLow, s) = low_q + before * int(step_q);
+        }
       }
     }
     t.at.least[s] = b.least, t.at.most[s] = b.most, t.at.shift[s] = b.shift;
-    if (t.is_even) t.get(0, kCount, s) = n, t.get(1, kCount, s) = m;
+    t.get(0, kCount, s) = n, t.get(1, kCount, s) = m;
   }
+  t.is_even = !__syncthreads_or(uneven);
   if (!t.is_even) {
-    __syncthreads();
     t.clear(2);
     __syncthreads();
   }
@@ -232,18 +236,31 @@ template <class Table, class Says> ATTN_INLINE void check_segments(Table &t, con
   __syncthreads();
 }
 
-// The segments of both sides in the order of their first tokens, which is that of ids most of the time; -1 behind the last. Says how many.
-template <class Table> ATTN_INLINE void sort_segments(Table &t, int (&counts)[2]) {
+// The segments of both sides in the order of their first tokens, which is that of ids most of the time; -1 behind the last. A thread may ask
+// for the places i = threadIdx.x, threadIdx.x + blockDim.x, ... at once.
+template <class Table> ATTN_INLINE void sort_segments(Table &t) {
   constexpr int S = Table::Segments;
-  counts[0] = counts[1] = 0;
+  auto taken = [&](int side, int s) { return s < S && t.get(side, kCount, s) > 0; };
+  bool tidy = true;  // ids from 1 on, none left out
+#pragma unroll
+  for (int side = 0; side < 2; ++side)
+    for (int s = threadIdx.x; s + 1 < S; s += blockDim.x)
+      if (taken(side, s + 1)) tidy &= taken(side, s) && t.get(side, kFirst, s) <= t.get(side, kFirst, s + 1);
+  if (__syncthreads_and(tidy)) {
+#pragma unroll
+    for (int side = 0; side < 2; ++side)
+      for (int s = threadIdx.x; s < S; s += blockDim.x) t.order(side, s) = taken(side, s) ? s : -1;
+    return;
+  }
+  int counts[2] = {0, 0};
   for (int base = 0; base < S; base += blockDim.x) {
     const int s = base + threadIdx.x;
-    const bool taken[2] = {s < S && t.get(0, kCount, s) > 0, s < S && t.get(1, kCount, s) > 0};
+    const bool has[2] = {taken(0, s), taken(1, s)};
     int before[2], total[2];
-    counts_before(t, taken, before, total);
+    counts_before(t, has, before, total);
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
-      if (taken[side]) t.order(side, counts[side] + before[side]) = s;
+      if (has[side]) t.order(side, counts[side] + before[side]) = s;
       counts[side] += total[side];
     }
   }
@@ -273,14 +290,15 @@ ATTN_INLINE void write_segments(Table &t, int *seqlens_q, int *seqlens_kv, int *
   constexpr int S = Table::Segments;
   if (cluster_rank<Table::Cluster>() != 0) return;
   const long long row = row_index<Table::Cluster>();
-  int counts[2];
-  sort_segments(t, counts);
+  sort_segments(t);
 #pragma unroll
   for (int side = 0; side < 2; ++side) {
     int *const lengths = (side ? seqlens_kv : seqlens_q) + row * S, *const offsets = (side ? offsets_kv : offsets_q) + row * (S + 1);
-    const int runs = t.is_even ? counts[side] : t.at.runs[side];
     for (int i = threadIdx.x; i <= S; i += blockDim.x)
-      offsets[i] = i >= runs ? -1 : t.is_even ? t.get(side, kFirst, t.order(side, i)) : t.at.starts[side][i];
+      if (t.is_even)
+        offsets[i] = i < S && t.order(side, i) >= 0 ? t.get(side, kFirst, t.order(side, i)) : -1;
+      else
+        offsets[i] = i < t.at.runs[side] ? t.at.starts[side][i] : -1;
     for (int s = threadIdx.x; s < S; s += blockDim.x) lengths[s] = t.get(side, kCount, s);
   }
   if (threadIdx.x == 0) status[row] = t.at.status;
