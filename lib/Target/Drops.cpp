@@ -14,6 +14,15 @@ void Printer::print(DropOp op) {
   os << (op.getFactor() ? ", " + literal(op.getFactor()->convertToDouble()) : "") << ");\n";
 }
 
+void Printer::print(DrawOp op) {
+  line() << "attn::draw(" << names.of(op.getKept()) << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", "
+         << expr(op.getDraws()) << ", " << op.getBelow() << ");\n";
+}
+
+void Printer::print(DropDrawnOp op) {
+  line() << "attn::drop_drawn(" << names.of(op.getP()) << ", " << names.of(op.getKept()) << ");\n";
+}
+
 void Printer::print(DropGradsOp op) {
   line() << "attn::drop_grads<" << (op.getTurned() ? "true" : "false") << ">(" << names.of(op.getGrad()) << ", "
          << names.of(op.getP()) << ", ";

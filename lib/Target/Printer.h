@@ -77,6 +77,8 @@ private:
   void print(tile::ProbabilitiesOp op);
   void print(tile::GradScoresOp op);
   void print(tile::DropOp op);
+  void print(tile::DrawOp op);
+  void print(tile::DropDrawnOp op);
   void print(tile::DropGradsOp op);
   /// What a repair leaves out.
   std::string dropped(tile::RepairOp op);

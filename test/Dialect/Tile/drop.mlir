@@ -20,6 +20,11 @@ tile.kernel @drops(%seed: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) co
   tile.drop %s at(%c0, %c0) draws(%draws) below 3277 : !tile.frag<64x64, 4>
   // CHECK: tile.drop %p at(%c0_i32, %c0_i32) draws(%[[DRAWS]]) below 1 turned marks : !tile.held<64x64xbf16, 4>
   tile.drop %p at(%c0, %c0) draws(%draws) below 1 turned marks : !tile.held<64x64xbf16, 4>
+  %kept = tile.place "kept" : !tile.held<64x64xbf16, 4>
+  // CHECK: tile.draw %kept at(%c0_i32, %c0_i32) draws(%[[DRAWS]]) below 3277 : !tile.held<64x64xbf16, 4>
+  tile.draw %kept at(%c0, %c0) draws(%draws) below 3277 : !tile.held<64x64xbf16, 4>
+  // CHECK: tile.drop_drawn %p, %kept : !tile.held<64x64xbf16, 4>
+  tile.drop_drawn %p, %kept : !tile.held<64x64xbf16, 4>
   // CHECK: tile.drop_grads %dp, %p, %stats by 1.5{{.*}} turned
   tile.drop_grads %dp, %p, %stats by 1.5 turned : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.statistics<64>
   // CHECK: tile.drop_grads %dp, %s, %stats weighted(%p : !tile.held<64x64xbf16, 4>) by 1.5

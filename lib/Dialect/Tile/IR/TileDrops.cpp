@@ -22,6 +22,8 @@ LogicalResult DropOp::verify() {
   return verifyDropped(*this, getBelow()); // C1
 }
 
+LogicalResult DrawOp::verify() { return verifyDropped(*this, getBelow()); } // C1
+
 LogicalResult DropGradsOp::verify() {
   FragType grad = getGrad().getType();
   for (Value place : {getP(), getWeighted()}) // C1

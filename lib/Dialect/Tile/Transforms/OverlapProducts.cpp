@@ -81,6 +81,9 @@ public:
     Type element = cast<SharedType>(body.pv.getV().getType()).getElement();
     p = PlaceOp::create(top, loc, HeldType::get(b.getContext(), s.getRows(), s.getCols(), element, s.getWarps()), "p");
 
+    constexpr int64_t roomy = 8; // warps, of which a thread has registers for another tile of halves
+    if (body.drop && !body.softmax.getRising() && body.drop.getRow0().getType().isInteger(32) && s.getWarps() <= roomy)
+      kept = PlaceOp::create(top, loc, p.getType(), "kept");
     TileOfWalk first = firstTile(loop, b), last = lastTile(loop, b);
     Value behindFirst =
         arith::AddIOp::create(b, loc, first.tile, arith::ConstantIntOp::create(b, loc, 1, 32).getResult());
@@ -116,6 +119,7 @@ public:
       cloneValues(ArrayRef(body.values).take_front(pv), /*last=*/false);
       if (turns)
         PassTurnOp::create(b, loc);
+      cloneDraw();
       clone(body.scores[qk]); // the wait
       // A ring of one slot has the next query tile's rows brought while this one's last scores are weighed.
       // NOTE: ahead of K's release: behind it, ptxas loses what is uniform in a loop at 256.
@@ -135,7 +139,10 @@ public:
         clone(ArrayRef(body.values).drop_front(pv));
         clone(body.tests);
         WeighOp::create(b, loc, p, s, row, body.softmax.getScaleAttr(), ValueRange(), FloatAttr(), FloatAttr());
-        cloneDrop(p);
+        if (kept)
+          DropDrawnOp::create(b, loc, p, kept);
+        else
+          cloneDrop(p);
         RescaleOp::create(b, loc, acc, row);
       }
     });
@@ -176,6 +183,16 @@ private:
     }
   }
 
+  /// Under both products, where registers have room for what is drawn.
+  void cloneDraw() {
+    if (!kept)
+      return;
+    clone(body.drop.getOperation());
+    auto drop = cast<DropOp>(*std::prev(b.getInsertionPoint()));
+    DrawOp::create(b, loc, kept, drop.getRow0(), drop.getCol0(), drop.getDraws(), drop.getBelow());
+    drop.erase();
+  }
+
   /// Of what the softmax made, which is in `place`: sums have it.
   void cloneDrop(Value place) {
     if (!body.drop)
@@ -202,6 +219,7 @@ private:
   OpBuilder b;
   IRMapping map;
   Value p;
+  Value kept; ///< what is drawn ahead, if there is something to drop and room for it
 };
 
 struct OverlapProductsPass : attn::tile::impl::OverlapProductsBase<OverlapProductsPass> {

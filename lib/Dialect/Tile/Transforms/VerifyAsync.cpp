@@ -320,7 +320,7 @@ private:
           }
           return success();
         })
-        .Case<ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, RescaleOp, AddSinkOp, AccumulateOp, DropOp, NormalizeOp, ClearOp, ScaleOp,
+        .Case<ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, RescaleOp, AddSinkOp, AccumulateOp, DropOp, DrawOp, DropDrawnOp, NormalizeOp, ClearOp, ScaleOp,
               RowGradsOp, SumGradsOp, TakeDeltaOp, MmaTurnedOp, HoldWeightsOp, HeldGradsOp>(
             [&](Operation *) -> LogicalResult {
               for (Value operand : op->getOperands())

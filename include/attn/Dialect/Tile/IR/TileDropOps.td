@@ -51,6 +51,37 @@ def Tile_DropOp : Tile_Op<"drop"> {
   let hasVerifier = 1;
 }
 
+def Tile_DrawOp : Tile_Op<"draw"> {
+  let summary = "the first half of `tile.drop`: which pairs are kept";
+  let description = [{
+    As masks of what will be held: numbers follow from places of pairs alone, so they are drawn while the products run that
+    probabilities come from.
+
+    Constraints:
+    - C1: `below` is from 1 to 2^15 - 1.
+
+    ```mlir
+    tile.draw %kept at(%q0, %k0) draws(%draws) below 3277 : !tile.held<128x128xbf16, 8>
+    ```
+  }];
+  let arguments = (ins Tile_Held:$kept, Tile_Origin:$row0, I32:$col0, Tile_Draws:$draws, I64Attr:$below);
+  let assemblyFormat = [{
+    $kept `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `)` `draws` `(` $draws `)` `below` $below attr-dict `:` qualified(type($kept))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_DropDrawnOp : Tile_Op<"drop_drawn", [AllTypesMatch<["p", "kept"]>]> {
+  let summary = "the second half of `tile.drop`, of what is held";
+  let description = [{
+    ```mlir
+    tile.drop_drawn %p, %kept : !tile.held<128x128xbf16, 8>
+    ```
+  }];
+  let arguments = (ins Tile_Held:$p, Tile_Held:$kept);
+  let assemblyFormat = "$p `,` $kept attr-dict `:` qualified(type($p))";
+}
+
 def Tile_DropGradsOp : Tile_Op<"drop_grads"> {
   let summary = "`tile.grad_scores` with dropout, of probabilities that are marked";
   let description = [{
