@@ -100,8 +100,8 @@ private:
       dS = place("dS", RingType::get(b.getContext(), 2, tile));
       int64_t columns = sumFragmentColumns(problem, config);
       part = place("dQ", FragType::get(b.getContext(), 16 * config.getWarps(), columns, config.getWarps()));
-      if (results.dv) // else wide tiles leave no room
-        staging = place("staging", StagingType::get(b.getContext(), passing * sumColumns(problem.getDimQk()) * 4));
+      if (results.dv) // for two blocks; else wide tiles leave no room
+        staging = place("staging", StagingType::get(b.getContext(), 2 * passing * sumColumns(problem.getDimQk()) * 4));
     }
   }
 
@@ -167,6 +167,8 @@ private:
     for (Value acc : {dK, dQ})
       if (acc)
         ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
+    if (dV)
+      scaleKept(dV);
     for (const Output &output : outputs())
       StoreOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], output.acc, math.value(slot.rows),
                       math.value(slot.written), output.dim);
@@ -213,6 +215,7 @@ private:
   /// The walk over the tiles of the other side.
   void passBy(KeyWalk &walk, ArrayRef<KeyRun> runs) {
     Value headSum = results.sums ? sumPointer(allRows, firstRow, h, 0) : Value();
+    Value draws = findDraws();
     KvLoopOp loop = createLoop(runs);
     if (!loop)
       return;
@@ -254,16 +257,20 @@ private:
       RoundOp::create(b, loc, held, frag);
       return held;
     };
+    Value probabilities = results.dv ? round(p, s) : s;
+    if (dropout)
+      dropPairs(probabilities, weights, row0, col0, draws, std::exchange(grads, Value()));
     if (results.dv) {
-      Value probabilities = round(p, s);
       products[0] = MmaPvOp::create(b, loc, dV, probabilities, dO, /*guarded=*/false, Value()).getToken();
       if (results.sums && weights == s) // there are no registers for both
         weights = probabilities;
     }
     Value sum;
-    if (grads) {
-      wait(grads);
-      GradScoresOp::create(b, loc, dp, weights, stats, /*turned=*/ofKeys);
+    if (needsGrads()) {
+      if (grads)
+        wait(grads);
+      if (!dropout || !results.dv)
+        GradScoresOp::create(b, loc, dp, weights, stats, /*turned=*/ofKeys);
       Value rounded = round(ds, dp);
       auto accumulate = [&] {
         return MmaPvOp::create(b, loc, ofKeys ? dK : dQ, rounded, ofKeys ? Q : K, /*guarded=*/false, Value())
@@ -294,6 +301,19 @@ private:
       BarrierOp::create(b, loc);
     YieldOp::create(b, loc, ValueRange());
     buildTests(walk, keep.getBody(), /*turned=*/ofKeys);
+  }
+
+  /// Of what makes dV and, once `grads` is over, of gradients. Those of scores are made here if there is both: then numbers are drawn once.
+  void dropPairs(Value probabilities, Value weights, Value row0, Value col0, Value draws, Value grads) {
+    if (results.dv)
+      drop(probabilities, row0, col0, draws, /*scaled=*/false, /*turned=*/ofKeys, /*marks=*/bool(grads));
+    if (!grads)
+      return;
+    WaitOp::create(b, loc, grads);
+    if (!results.dv)
+      return drop(dp, row0, col0, draws, /*scaled=*/true, /*turned=*/ofKeys);
+    DropGradsOp::create(b, loc, dp, probabilities, stats, weights == s ? Value() : weights,
+                        b.getF64FloatAttr(dropout->factor()), ofKeys ? b.getUnitAttr() : UnitAttr());
   }
 
   /// Returns what gradients of probabilities are to be weighted by.

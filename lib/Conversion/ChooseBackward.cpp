@@ -28,6 +28,7 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   auto config = [&](int64_t qTile, int64_t kvTile, int64_t warps) {
     return ConfigAttr::get(context, qTile, kvTile, warps, /*blocks=*/1);
   };
+  bool drops = problem.dropoutInForce().has_value(); // random numbers take registers, too
   BackwardConfigs configs;
   configs.together = target == "cpu" || dim <= 128;
   configs.prepare = ConfigAttr::get(context, /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
@@ -38,16 +39,18 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
     configs.keys = configs.queries = config(64, 64, 1);
   } else if (target == "sm_90a") {
     // One body: with two, ptxas runs out of registers at 128, and that of a full tile is as fast with a branch.
+    bool wide = dim <= 64 && fallback == 0 && !drops;
+    int64_t passing = drops ? 32 : 64; // of wide heads
     configs.keys = configs.sums && dim > 128 ? wideKeys(problem)
-                   : configs.sums ? config(dim <= 64 && fallback == 0 ? 128 : 64, 128, 8).withOneBody(true)
+                   : configs.sums ? config(wide ? 128 : 64, 128, 8).withOneBody(true)
                    : dim <= 64  ? config(64, 128, 8)
                    : dim <= 128 ? config(32, 128, 8)
-                                : config(64, 64, 4);
-    configs.queries = dim <= 128 ? config(128, 64, 8) : config(64, 64, 4);
+                                : config(passing, 64, 4);
+    configs.queries = dim <= 128 ? config(128, 64, 8) : config(64, passing, 4);
   } else {
     // Four tiles in shared memory, two at rest and two that pass by: of these as many rows as
     // registers and shared memory have room for.
-    int64_t passing = dim <= 64 ? 64 : 32, limit = sharedMemoryLimit(target, arch) - 1024;
+    int64_t passing = dim <= 64 ? 64 : drops && dim > 192 ? 16 : 32, limit = sharedMemoryLimit(target, arch) - 1024;
     while (passing > 16 && 2 * 2 * (64 + passing) * (llvm::alignTo(dim, 16) + 8) > limit)
       passing /= 2;
     configs.keys = config(passing, 64, 4);

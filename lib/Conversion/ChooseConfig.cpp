@@ -194,6 +194,10 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
         return map.lists->q % 128 == 0 && map.lists->q % 192;
       }))
     return config(8, 128, false, false).withStages(2, /*qStages=*/2);
+  // Two warpgroups have registers to draw random numbers while products run.
+  bool drops = problem.dropoutInForce().has_value();
+  if (dim <= 64 && drops)
+    return config(8, 128, false, false).withStages(2, /*qStages=*/packed && !walk.hidesKeys() ? 1 : 2);
   if (dim <= 64 && walk.hidesKeys() && (typical <= 1024 || walk.isLocal()))
     return config(12, 96, false, /*narrow=*/true).withStages(2, /*qStages=*/walk.isLocal() ? 1 : 2);
   if (dim <= 64)
@@ -201,9 +205,11 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   if (dim <= 128 && typical <= 384 && packed)
     return tile::ConfigAttr::get(problem.getContext(), 64, 64, /*warps=*/4, /*blocks=*/2).withStages(2, /*qStages=*/2);
   int64_t qStages = dim <= 128 && !walk.hidesKeys() ? 2 : 1;
-  if (dim <= 128 && typical >= 8192 && !packed && !walk.isLocal() && !peaked)
+  if (dim <= 128 && typical >= 8192 && !packed && !walk.isLocal() && !peaked && !drops)
     return config(12, 80, /*turns=*/true, false).withStages(2, qStages);
-  return config(8, dim <= 128 ? 128 : dim <= 192 ? 96 : 80, false, false).withStages(2, qStages);
+  return config(8, dim <= 128 ? 128 : dim <= 192 ? 96 : 80, false, false)
+      .withStages(2, qStages)
+      .withOneBody(drops && dim > 128);
 }
 
 // Measured on an H200 (docs/results). A thread has 255 registers, and the output

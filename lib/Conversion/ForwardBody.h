@@ -51,6 +51,7 @@ protected:
   mlir::Value s;      ///< scores
   mlir::Value origin; ///< where the tile's rows begin
   mlir::Value sink;   ///< of rows of one head
+  mlir::Value draws;  ///< what pairs are dropped by, if any are
   std::optional<Cond> sinkCounts;
 };
 

@@ -119,6 +119,7 @@ private:
 
     // Before the loops: behind them, the compiler would write what follows a loop once for each.
     origin = perRow(math.value(q0), math.value(h), "at");
+    draws = findDraws(config.getPackHeads() != 1);
     Value queryRows, queryStride, keys, values;
     bool repairs = boxes && walk.hidesKeys();
     if (repairs || !boxes) {
@@ -161,6 +162,7 @@ private:
     findSink(config.isSplit() ? std::optional(math.eq(split, 0)) : std::nullopt);
     addSink(acc, row);
     NormalizeOp::create(b, loc, acc, row);
+    scaleKept(acc);
     auto [dst, dstStride, lse, lseStride] = results();
     // What padding gets in the end follows from its lse.
     Index written = config.isSplit() ? rows : writeRows;
@@ -171,8 +173,10 @@ private:
       Value firstKey = config.isSplit() ? math.value(visited.lo) : Value();
       auto repair = RepairOp::create(b, loc, acc, origin, rowsInTile, firstKey, math.value(visited.hi), queryRows,
                                      queryStride, keys, args["k_row"], values, args["v_row"], dst, dstStride, lse,
-                                     lseStride, problem.getDimQkAttr(), problem.getDimVAttr(),
-                                     b.getF64FloatAttr(std::copysign(scaleOfProducts(), problem.scaleOrDefault())));
+                                     lseStride, draws, problem.getDimQkAttr(), problem.getDimVAttr(),
+                                     b.getF64FloatAttr(std::copysign(scaleOfProducts(), problem.scaleOrDefault())),
+                                     dropout ? b.getI64IntegerAttr(dropout->below) : IntegerAttr(),
+                                     dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr());
       buildTests(walk, repair.getBody());
       if (auto modifiers = problem.getModifiers(); !modifiers.empty()) {
         OpBuilder before(repair);
@@ -277,6 +281,7 @@ private:
     bool rising = !backward &&
                   llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface modifier) { return modifier.peak(); });
     SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), rising ? b.getUnitAttr() : UnitAttr());
+    drop(s, origin, math.value(k0), draws, /*scaled=*/false);
     wait(copy(V, "v", values, problem.getDimV()));
     if (boxes && problem.getKLayout().isPacked())
       ZeroRowsOp::create(b, loc, V, left()); // what lies behind a packed sequence is somebody else's

@@ -54,8 +54,10 @@ KernelArguments KernelArguments::ofMerge(ProblemOp problem) {
 KernelArguments KernelArguments::ofVisits(ProblemOp problem, ArrayRef<StringRef> results) {
   KernelArguments arguments;
   std::vector<ProblemTensor> arrays = tensorsOf(problem);
-  llvm::erase_if(arrays, [](const ProblemTensor &tensor) {
-    return tensor.role != ProblemTensor::Array || tensor.element != ProblemTensor::Int32;
+  std::optional<Dropout> dropout = problem.dropoutInForce();
+  llvm::erase_if(arrays, [&](const ProblemTensor &tensor) {
+    return tensor.role != ProblemTensor::Array || tensor.element != ProblemTensor::Int32 ||
+           (dropout && tensor.name == dropout->seed);
   });
   arguments.addPointers(problem, arrays);
   arguments.addBits(problem);

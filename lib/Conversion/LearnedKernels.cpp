@@ -215,6 +215,7 @@ private:
                                         turned ? b.getUnitAttr() : UnitAttr(), /*within=*/FloatAttr());
       OpBuilder before(op);
       writeModified(op, before, turned, /*packs=*/false, /*wantsSlope=*/true, /*hasSmall=*/false, &array);
+      drop(dp, row0, column0, findDraws(), /*scaled=*/true, turned);
       GradScoresOp::create(b, loc, dp, weighted, stats, turned ? b.getUnitAttr() : UnitAttr());
       AccumulateOp::create(b, loc, acc, dp);
       BarrierOp::create(b, loc);

@@ -88,6 +88,15 @@ protected:
   bool writeModified(tile::ProbabilitiesOp op, mlir::OpBuilder before, bool turned, bool packs, bool wantsSlope,
                      bool hasSmall = false, const ScoreOperand *by = nullptr);
 
+  /// The random numbers of this sequence, of the head at hand or, where rows are pairs, of all; null if nothing is dropped.
+  mlir::Value findDraws(bool packs = false);
+  /// What belongs to dropped pairs of the tile at (`row0`, `col0`) becomes 0, if anything is dropped. `scaled`: what is kept is
+  /// multiplied. `marks`: it becomes negative.
+  void drop(mlir::Value place, mlir::Value row0, mlir::Value col0, mlir::Value draws, bool scaled, bool turned = false,
+            bool marks = false);
+  /// The same factor on all of a sum.
+  void scaleKept(mlir::Value acc);
+
   /// Positive: the sign is in Q by now. A scale of 0 makes every product 0, and
   /// so does the least float; but a score of -inf has to stay one.
   double scaleOfProducts();
@@ -131,6 +140,7 @@ protected:
   Index lenQ = 0;
   Index firstQuery = 0, firstKey = 0; ///< where the sequence begins, in packed tensors
   MaskScope scope;
+  std::optional<Dropout> dropout = problem.dropoutInForce();
 
 private:
   /// The entry of a modifier's array that belongs to the score of q and k.

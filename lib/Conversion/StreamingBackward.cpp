@@ -196,6 +196,12 @@ private:
     auto keep = KeepOp::create(b, loc, p.s, math.value(q0), math.value(k0), /*turned=*/false);
     buildTests(walk, keep.getBody());
     becomeProbabilities(p, p.row, math.value(q0), math.value(k0));
+    drop(p.dp, math.value(q0), math.value(k0), draws, /*scaled=*/true);
+  }
+  /// dV, once nobody needs probabilities of dropped pairs any more.
+  void addToValues(Places &p, Value dV, Index q0, Index k0) {
+    drop(p.s, math.value(q0), math.value(k0), draws, /*scaled=*/false);
+    MmaTurnedOp::create(b, loc, dV, p.s, p.dO);
   }
 
   /// Those of `p.s`; sets `p.weighted`.
@@ -288,12 +294,19 @@ private:
     wait(MmaQkOp::create(b, loc, p.s, p.Q, p.K, /*negated=*/false, /*late=*/false).getToken());
     Value q0 = pairs(heads, math.value(0), math.value(h));
     KeyWalk walk(problem.getMask(), scope);
-    auto keep = KeepOp::create(b, loc, p.s, q0, pairs(kvHeads, math.value(0), math.value(0)), /*turned=*/false);
+    Value k0 = pairs(kvHeads, math.value(0), math.value(0));
+    auto keep = KeepOp::create(b, loc, p.s, q0, k0, /*turned=*/false);
     buildTests(walk, keep.getBody());
     becomeProbabilities(p, p.row, q0, math.value(0));
     wait(MmaQkOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*late=*/false).getToken());
     // What is rounded lies where V was, or what was rounded before. And without barriers the GPU's compiler would
     // have all three sums in registers at once.
+    if (dropout) {
+      draws = findDraws(heads > 1);
+      drop(p.dp, q0, k0, draws, /*scaled=*/true);
+      RowGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
+      drop(p.s, q0, k0, draws, /*scaled=*/false);
+    }
     auto ofKeys = [&](const char *name, Value weights, Value rows, int64_t cols, FloatAttr by, StringRef tensor,
                       Value to, int64_t dim) {
       Value acc = frag(name, keys, cols);
@@ -304,8 +317,9 @@ private:
     };
     BarrierOp::create(b, loc);
     RoundOp::create(b, loc, P, p.s);
-    ofKeys("dV", P, p.dO, colsV, FloatAttr(), "dv", dv, problem.getDimV());
-    RowGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
+    ofKeys("dV", P, p.dO, colsV, dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), "dv", dv, problem.getDimV());
+    if (!dropout)
+      RowGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
     BarrierOp::create(b, loc);
     RoundOp::create(b, loc, dS, p.dp);
     Value dQ = frag("dQ", rows, colsQk);
@@ -324,11 +338,13 @@ private:
     Value dQ = strip("dQ", rows(), problem.getDimQk(), false), pK = strip("pK", rows(), problem.getDimQk(), false);
     Value weights = place("weights", WeightsType::get(b.getContext(), rows(), held, lanes));
     fetchRows(p, 0, /*withDelta=*/false);
+    draws = findDraws();
     Value dV = strip("dV", keys(), problem.getDimV(), false);
     walkKeys(p, dQ, pK, 0, [&](Index k0) {
       HoldWeightsOp::create(b, loc, weights, p.weighted, p.dp, math.value(k0));
       ClearOp::create(b, loc, dV);
-      MmaTurnedOp::create(b, loc, dV, p.s, p.dO);
+      addToValues(p, dV, 0, k0);
+      scaleKept(dV);
       storeRows("dv", dv, dV, k0, scope.lenK, problem.getDimV());
     });
     Value dK = strip("dK", keys(), problem.getDimQk(), false);
@@ -372,6 +388,7 @@ private:
   void computeInTwo() {
     Places p = declare();
     eachHead([&] {
+      draws = findDraws();
       loop("q0", 0, lenQ, rows(), [&](Index q0) {
         Value dQ = strip("dQ", rows(), problem.getDimQk(), false), pK = strip("pK", rows(), problem.getDimQk(), false);
         fetchRows(p, q0, /*withDelta=*/false);
@@ -386,15 +403,20 @@ private:
       ClearOp::create(b, loc, dK);
       ClearOp::create(b, loc, dV);
       eachHead([&] {
+        draws = findDraws();
         loop("q0", 0, lenQ, rows(), [&](Index q0) {
           fetchRows(p, q0, /*withDelta=*/true);
           weigh(p, q0, k0);
-          MmaTurnedOp::create(b, loc, dV, p.s, p.dO);
+          if (!dropout)
+            addToValues(p, dV, q0, k0);
           GradScoresOp::create(b, loc, p.dp, p.weighted, p.row, /*turned=*/UnitAttr());
+          if (dropout)
+            addToValues(p, dV, q0, k0);
           MmaTurnedOp::create(b, loc, dK, p.dp, p.Q);
         });
       });
       ScaleOp::create(b, loc, dK, factor());
+      scaleKept(dV);
       storeRows("dk", dk, dK, k0, scope.lenK, problem.getDimQk());
       storeRows("dv", dv, dV, k0, scope.lenK, problem.getDimV());
     });
@@ -465,6 +487,7 @@ private:
   Index sequences = 0;
   std::optional<Ends> endsQ, endsKv; ///< once they are known to all heads of the block
   Value k, v, dk, dv; ///< the sequence's first
+  Value draws;        ///< what pairs are dropped by, if any are
 };
 
 } // namespace

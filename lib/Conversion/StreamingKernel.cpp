@@ -134,6 +134,7 @@ private:
 
   void attend() {
     origin = perRow(math.value(q0), math.value(h), "at");
+    draws = findDraws(config.getPackHeads() != 1);
     Index queries = config.getQueries();
     Index rows = math.named(math.min(math.sub(lenQ, q0), queries), "rows");
     Index writeRows = extent == lenQ ? rows : math.named(math.min(math.sub(extent, q0), queries), "write_rows");
@@ -151,6 +152,7 @@ private:
     findSink();
     addSink(acc, row);
     NormalizeOp::create(b, loc, acc, row);
+    scaleKept(acc);
     Value live = rowsToDo(rows), written = rowsToDo(writeRows);
     StoreOp::create(b, loc, rowPointer("o", row0, batch, h), strideOf("o"), acc, live, written, problem.getDimV());
     if (problem.hasLse())
@@ -196,8 +198,10 @@ private:
     bool negated = config.hasStrips() && problem.scaleOrDefault() < 0;
     WaitOp::create(b, loc, MmaQkOp::create(b, loc, s, Q, K, negated, /*late=*/false).getToken());
     double scale = modifyScores(loop, k0);
-    auto keep = KeepOp::create(b, loc, s, origin, pairs(kvHeads, math.value(k0), math.value(0)));
+    Value column0 = pairs(kvHeads, math.value(k0), math.value(0));
+    auto keep = KeepOp::create(b, loc, s, origin, column0);
     SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), UnitAttr());
+    drop(s, origin, column0, draws, /*scaled=*/false);
     if (copied)
       WaitOp::create(b, loc, fetch(V, "v", values, problem.getDimV()));
     WaitOp::create(b, loc, MmaPvOp::create(b, loc, acc, s, V, /*guarded=*/true, Value()).getToken());

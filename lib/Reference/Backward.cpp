@@ -101,8 +101,9 @@ void Backward::evaluate(const Row &row, int64_t kvHead) {
       derivative *= slope;
       score = modifier.modify(point, score);
     }
-    double p = std::exp(score - lse);
-    double dModified = p * (dot(dOut, keyVector("v", row.sequence, kvHead, point.k)) - delta);
+    double p = std::exp(score - lse), kept = drops.factor(row, point.k);
+    double dWeight = kept == 0 ? 0 : kept * dot(dOut, keyVector("v", row.sequence, kvHead, point.k));
+    double dModified = p * (dWeight - delta);
     double dScore = dModified * derivative;
     for (size_t i = 0; i < learned.size(); ++i)
       if (byEntry[i] != 0)
@@ -110,7 +111,8 @@ void Backward::evaluate(const Row &row, int64_t kvHead) {
     int64_t keyToken = sequences.keysOf(row.sequence).start + point.k;
     add("dq", qLayout, row.sequence, row.head, token, scale * dScore, key);
     add("dk", kLayout, row.sequence, kvHead, keyToken, scale * dScore, query);
-    add("dv", vLayout, row.sequence, kvHead, keyToken, p, dOut);
+    if (kept != 0)
+      add("dv", vLayout, row.sequence, kvHead, keyToken, kept * p, dOut);
   }
 }
 

@@ -264,6 +264,8 @@ llvm::Expected<Sizes> reference::addMissingArrays(Computation computation, Input
       Tensor array(Dtype::F32, shape);
       array.fillNormal(seed * 1000003 + i);
       tensors[spec.name] = std::move(array);
+    } else if (std::optional<Dropout> dropout = problem.dropoutInForce(); dropout && spec.name == dropout->seed) {
+      tensors[spec.name] = intTensor(shape, [&](int64_t) { return int64_t(int32_t(rng())); });
     } else {
       tensors[spec.name] = maskArray(problem, spec.name, shape, made, seed, rng);
     }

@@ -66,10 +66,13 @@ void Interpreter::evaluate(const Row &row, Outputs &outputs) const {
     sum += std::exp(score - largest);
   double lse = seesNothing ? -infinity : largest + std::log(sum);
 
-  // O = sum of exp(s[k] - LSE) * V[k].
-  std::vector<double> result(dimV, 0.0);
+  // O = sum of exp(s[k] - LSE) * V[k], of what dropout keeps.
+  std::vector<double> result(dimV, std::isnan(lse) ? lse : 0.0);
   for (size_t i = 0; i < visible.size() && !seesNothing; ++i) {
-    double weight = std::exp(scores[i] - lse);
+    double kept = drops.factor(row, visible[i]);
+    if (kept == 0)
+      continue;
+    double weight = kept * std::exp(scores[i] - lse);
     std::vector<double> value = keyVector("v", row.sequence, kvHead, visible[i]);
     for (int64_t d = 0; d < dimV; ++d)
       result[d] += weight * value[d];

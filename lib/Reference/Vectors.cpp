@@ -53,7 +53,7 @@ static std::vector<double> loadVector(const Tensor &tensor, int64_t offset) {
 
 Vectors::Vectors(ProblemOp problem, const Tensors &inputs, const Sizes &sizes)
     : inputs(inputs), sizes(sizes), mask(problem.getMask()), modifiers(problem.getModifiers()),
-      sinkNumber(problem.getSinkNumber()), sinkArray(problem.getSinkArray()),
+      sinkNumber(problem.getSinkNumber()), sinkArray(problem.getSinkArray()), drops(problem, inputs),
       qLayout(problem.getQLayout()), kLayout(problem.getKLayout()), vLayout(problem.getVLayout()),
       oLayout(problem.getOLayout()), heads(problem.getHeads()), kvHeads(problem.getKvHeads()),
       dimQk(problem.getDimQk()), dimV(problem.getDimV()), scale(problem.scaleOrDefault()), sequences(problem, inputs, sizes) {}

@@ -6,6 +6,7 @@
 #ifndef ATTN_LIB_REFERENCE_VECTORS_H
 #define ATTN_LIB_REFERENCE_VECTORS_H
 
+#include "Drops.h"
 #include "attn/Reference/Interpreter.h"
 #include "attn/Reference/Sequences.h"
 
@@ -44,6 +45,7 @@ protected:
   llvm::SmallVector<ScoreModifierInterface> modifiers;
   std::optional<double> sinkNumber;
   std::optional<ScoreOperand> sinkArray;
+  Drops drops;
   LayoutAttr qLayout, kLayout, vLayout, oLayout;
   int64_t heads, kvHeads, dimQk, dimV;
   double scale;

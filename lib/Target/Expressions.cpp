@@ -18,6 +18,8 @@ std::string Printer::typeOf(Type type) {
     return "const __grid_constant__ attn::TensorMap";
   if (isa<QueueType>(type))
     return "unsigned *";
+  if (isa<DrawsType>(type))
+    return "auto";
   if (auto pairs = dyn_cast<PairsType>(type))
     return (pairs.getNumber().isInteger(32) ? "attn::Pairs<" : "attn::PairStride<") + std::to_string(pairs.getHeads()) +
            ">";
@@ -150,6 +152,7 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       .Case([&](SlotIndexOp s) {
         return Spelled("attn::slot_index<" + std::to_string(s.getLanes()) + ">()", P::Primary);
       })
+      .Case<DrawsOp>([&](auto) { return call("attn::draws"); })
       .Case([&](ListedOp l) { return call(l.getFirst() ? "attn::listed_near" : "attn::listed"); })
       .Case<BlockIndexOp>([&](auto) { return Spelled("attn::block_index()", P::Primary); })
       .Case([&](LoadOp l) {

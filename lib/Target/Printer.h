@@ -76,6 +76,12 @@ private:
   void print(tile::FillStatisticsOp op);
   void print(tile::ProbabilitiesOp op);
   void print(tile::GradScoresOp op);
+  void print(tile::DropOp op);
+  void print(tile::DrawOp op);
+  void print(tile::DropDrawnOp op);
+  void print(tile::DropGradsOp op);
+  /// What a repair leaves out.
+  std::string dropped(tile::RepairOp op);
   void print(tile::ShareOp op);
   void print(tile::MmaTnOp op);
   void print(tile::AddSumOp op);

@@ -122,13 +122,17 @@ void Printer::print(RepairOp op) {
   if (!plain)
     os << (op.getLseRow() ? expr(op.getLseRow()) : "1ll") << ", ";
   os << base2(op.getScale().convertToDouble()) << ", ";
-  // Modifiers come before a sink.
-  bool sinks = !op.getSink().empty(), modifies = !op.getModify().empty();
-  printLambda(op.getBody().front(), modifies || sinks ? "}, " : "});\n");
+  // Modifiers come before a sink, and a sink before what is dropped.
+  bool drops = bool(op.getDraws()), sinks = !op.getSink().empty(), modifies = !op.getModify().empty();
+  printLambda(op.getBody().front(), modifies || sinks || drops ? "}, " : "});\n");
   if (modifies)
-    printLambda(op.getModify().front(), sinks ? "}, " : "});\n");
-  else if (sinks)
+    printLambda(op.getModify().front(), sinks || drops ? "}, " : "});\n");
+  else if (sinks || drops)
     os << "attn::Unmodified(), ";
   if (sinks)
-    printLambda(op.getSink().front(), "});\n");
+    printLambda(op.getSink().front(), drops ? "}, " : "});\n");
+  else if (drops)
+    os << "attn::NoSink(), ";
+  if (drops)
+    os << dropped(op) << ");\n";
 }

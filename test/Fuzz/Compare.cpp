@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Compare.h"
+#include "attn/API/Compile.h"
 #include "attn/Reference/Inputs.h"
 #include "attn/Reference/Interpreter.h"
 #include <cmath>
@@ -64,6 +65,23 @@ static std::string checkWrites(const Tensor &tensor, llvm::StringRef name) {
   return failure;
 }
 
+Undropped::Undropped(Computation computation)
+    : module(computation.getOperation()->getParentOfType<mlir::ModuleOp>().clone()), name(computation.getName()) {
+  if (std::optional<Dropout> dropout = computation.problem.dropoutInForce())
+    seed = dropout->seed, factor = dropout->factor();
+  ProblemOp plain = this->computation().problem;
+  plain.removeDropoutAttr();
+  plain.removeSeedAttr();
+}
+
+Computation Undropped::computation() const { return *findComputation(*module, name); }
+
+Tensors Undropped::inputs(const Tensors &all) const {
+  Tensors own = all;
+  own.erase(seed);
+  return own;
+}
+
 namespace {
 class Comparison {
 public:
@@ -89,6 +107,8 @@ public:
         size += made.sizes.rowsQ + made.sizes.rowsKv; // no slope is above 1
         scoreError += 0x1p-21 * size;
       }
+    if (std::optional<Dropout> dropout = problem.dropoutInForce())
+      keptFactor = dropout->factor();
     const Tensor &v = made.inputs.find("v")->second;
     v.forEachOffset([&](int64_t at) {
       double value = std::fabs(v.load(at));
@@ -143,6 +163,20 @@ private:
     return (*specialWeights)(index) < (problem.getDtype().isF16() ? 0x1p-24 : 0x1p-120);
   }
 
+  /// A dropped pair's v may be looked at: 0 times a NaN of it is one.
+  bool mayMeetDropped(llvm::ArrayRef<int64_t> index) {
+    if (!problem.dropoutInForce())
+      return false;
+    if (!undropped) {
+      Undropped plain(problem);
+      auto outputs = interpret(plain.computation().problem, plain.inputs(made.inputs), wanted);
+      if (!outputs)
+        return fail(llvm::toString(outputs.takeError())), false;
+      undropped = std::move(outputs->o);
+    }
+    return !std::isfinite((*undropped)(index));
+  }
+
   /// Scores of -Inf that come from inputs, not from the mask, leave a row without
   /// weights; 0 times a NaN of v, which the row may see, is then as good as 0.
   bool mayMeetSpecials(double lse) const {
@@ -178,12 +212,12 @@ private:
           fail(fmt::format("o{}: expected {}, got: {}", shapeText(index), want, got));
         return;
       }
-      if (!std::isfinite(got) && want == 0 && mayMeetSpecials(lse.load(row)))
+      if (!std::isfinite(got) && ((want == 0 && mayMeetSpecials(lse.load(row))) || mayMeetDropped(index)))
         return;
       double weighted = absolute(index);
       // f16: P itself has an absolute error where it is subnormal, a key at most.
       // Exponentials that are subnormal are 0, as beside a sink far above all scores.
-      double flushed = (problem.getDtype().isF16() ? 0x1p-24 : 0x1p-125) * made.sizes.rowsKv * largestV;
+      double flushed = (problem.getDtype().isF16() ? 0x1p-24 : 0x1p-125) * made.sizes.rowsKv * largestV * keptFactor;
       double bound = 2 * unit * std::fabs(want) + (2 * unit + std::expm1(std::min(2 * scoreError, 600.0))) * weighted +
                      flushed + tiny;
       double ratio = std::fabs(got - want) / bound;
@@ -240,7 +274,9 @@ private:
   std::map<std::string, ProblemTensor> specs;
   std::function<bool(const Row &)> wanted;
   std::optional<Tensor> specialWeights;
+  std::optional<Tensor> undropped; ///< o without dropout
   double unit, tiny, largestResult, largestScore, scoreError, largestV = 0;
+  double keptFactor = 1; ///< of probabilities
   Verdict verdict;
 };
 } // namespace

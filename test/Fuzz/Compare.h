@@ -15,13 +15,27 @@ struct Verdict {
   int64_t compared = 0; ///< elements of o
 };
 
+/// The same computation without its dropout, and inputs for it.
+class Undropped {
+public:
+  explicit Undropped(Computation computation);
+  Computation computation() const;
+  reference::Tensors inputs(const reference::Tensors &all) const;
+  /// What is kept has been multiplied by it.
+  double factor = 1;
+
+private:
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::string name, seed;
+};
+
 /// Holds the results against the reference, A on the exact inputs and B on the
 /// rounded ones with its o rounded too:
 /// - the norm of the error against A is at most twice that of B;
 /// - each element of o is within what rounding P, o and float32 scores can cost;
 /// - lse is within 1e-4 (absolute and relative) and what float32 scores cost;
 /// - what B says is NaN or infinite is not finite (but where its weight is 0 in
-///   P's type, or the scale is 0), all else is finite;
+///   P's type, or the scale is 0), all else is finite, but where a dropped pair's v is not;
 /// - every element is written, and no byte beside them.
 /// Scores beyond 2^30: only what is written, since float32 has nothing to say.
 /// Big problems: some rows of all, and whether the others are written.

@@ -266,6 +266,9 @@ static std::string arrayMask(Random &random, int kind, const std::string &mask, 
   return arrayExpression(random, random.between(1, 3), heads);
 }
 
+// Dropout, with all of the above but block maps.
+static constexpr uint64_t firstDropSeed = 4'000'000'000; // attn-fuzz --seed=4000
+
 // Block maps, likewise: with those of all the others.
 static constexpr uint64_t firstMapSeed = 3'000'000'000; // attn-fuzz --seed=3000
 
@@ -397,7 +400,7 @@ KernelCase attn::fuzz::makeKernel(uint64_t seed) {
     int kind = (row + maskClass / 2) % arrayKinds;
     maskText = arrayMask(later, kind, maskText, heads);
     maskName = arrayNames[kind];
-    if (seed >= firstMapSeed) {
+    if (seed >= firstMapSeed && seed < firstDropSeed) {
       kind = (row + maskClass / 2) % mapKinds;
       maskText = mapMask(later, kind, maskText, heads);
       maskName = mapNames[kind];
@@ -437,8 +440,11 @@ KernelCase attn::fuzz::makeKernel(uint64_t seed) {
   if (Random later(seed, 5); seed >= firstArraySeed && later.oneIn(3))
     sink = later.oneIn(3) ? fmt::format(" sink({:.6e})", later.pick<double>({0, -3, 20, later.magnitude(-2, 2)}))
                           : " sink(\"sinks_of_heads\")";
+  std::string dropout;
+  if (Random later(seed, 7); seed >= firstDropSeed)
+    dropout = fmt::format(" dropout({:.6e}, \"drop_words\")", later.pick<double>({0.1, 0.1, 0.3, 0.5, 0.9, 0x1p-15, 0.97, 0.999}));
   const char *headNames[] = {"mha", "gqa", "mqa"};
-  std::string text = fmt::format("attn.problem @fuzz mask({}) layout({}) heads({}, {}) dims({}, {}) dtype({}){}{}{}{}",
-                                 maskText, layouts, heads, kvHeads, dimQk, dimV, dtype, scale, score, sink, outputs);
+  std::string text = fmt::format("attn.problem @fuzz mask({}) layout({}) heads({}, {}) dims({}, {}) dtype({}){}{}{}{}{}",
+                                 maskText, layouts, heads, kvHeads, dimQk, dimV, dtype, scale, score, sink, dropout, outputs);
   return {text, maskName, layoutName, headNames[headClass], scoreName};
 }

@@ -309,6 +309,8 @@ Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, ui
         else for (int64_t i = 0; i < slopes.numElements(); ++i)
           slopes.store(i, random.pick<double>({0, 1, random.magnitude(-4, 0), -random.magnitude(-4, -1)}));
         made.exact[spec.name] = std::move(slopes);
+      } else if (spec.name == "drop_words") {
+        made.exact[spec.name] = intTensor(shape, [&](int64_t) { return int64_t(int32_t(random.bits())); });
       } else if (!made.exact.count(spec.name)) {
         llvm::SmallVector<MaskOperand> operands = distinctOperands(problem.getMask());
         const auto *array = llvm::find_if(operands, [&](const MaskOperand &o) { return o.name == spec.name; });

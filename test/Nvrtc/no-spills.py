@@ -89,6 +89,16 @@ LISTED = {  # the rows of a listed tile, by head dim: those of the config
 BACKWARD = ("full", "causal", "sink_window", "softcap", "window")  # backward passes, with and without a fixed order of sums
 
 
+DROPPED = {  # masks with dropout, and bounds or typical lengths
+    "dropped": ("causal", ""),
+    "dropped_full": ("full", ""),
+    "dropped_softcap": ("softcap", ""),
+    "dropped_short_grads": ("causal", " bounds(4, 16)"),
+    "dropped_strip_grads": ("full", " bounds(1, 4)"),
+    "dropped_few": ("full", " typical(16, 32768)"),
+}
+
+
 # Known, left out: gradients of four arrays at once, under three modifiers: 8 bytes of dV's kernel, 88 of dQ's.
 SPILLING = {("sm_80", "learned", "bshd backward", 256, 256, "bf16"), ("sm_90a", "learned", "bshd backward", 128, 128, "bf16")}
 
@@ -133,6 +143,14 @@ def cases():
             chosen.add(("sm_90a", mask, "thd padded backward", d, d, "f16"))
     for chip, d in (("sm_90a", 64), ("sm_90a", 128), ("sm_80", 256), (SMALL_CHIP, 256)):
         chosen.add((chip, "learned", "bshd backward", d, d, "bf16"))
+    for i, mask in enumerate(DROPPED):
+        for j, d in enumerate((64, 128, 256)):
+            layout = ("bshd", "thd padded")[(i + j) % 2]
+            chosen |= {(chip, mask, layout, d, d, ("bf16", "f16")[j % 2]) for chip in ("sm_90a", "sm_80")}
+    for i, mask in enumerate(("dropped", "dropped_full", "dropped_softcap")):
+        for j, d in enumerate((64, 128, 256)):
+            layout = ("bshd backward", "thd padded backward", "bshd backward deterministic")[(i + j) % 3]
+            chosen |= {(chip, mask, layout, d, d, "bf16") for chip in ("sm_90a", "sm_80")}
     chosen = sorted(chosen - SPILLING, key=lambda case: -(case[3] + case[4]) * (1 + (case[1] == "sink_window")))
     return chosen + [(chip, mask, "segments", 0, 0, "i32") for chip in CHIPS for mask in SEGMENTS]
 
@@ -150,6 +168,9 @@ def compile_one(folder, case):
         text = "attn.segments @{} mask({}) {}\n".format(name_of(case), *SEGMENTS[mask])
     else:
         hint = " typical(16, 32768)" if mask in SPLIT else f" bounds({STREAMED[mask][1]})" if mask in STREAMED else ""
+        if mask in DROPPED:
+            mask, hint = DROPPED[mask]
+            hint = ' dropout(0.1, "seed")' + hint
         if layout == "thd listed":
             layout, hint = "thd", f" tiles({LISTED[chip][d]})"
         layout, backward, order = layout.partition(" backward")

@@ -181,6 +181,11 @@ def random_case(r):
     if any(m[0] == "alibi" for m in c["score"]) and r.randint(0, 1):
         c["score"] = [m + ["slopes"] if m[0] == "alibi" else m for m in c["score"]]
         c["arrays"]["slopes"] = [r.randint(-8, 16) / 16 for _ in range(c["heads"])]
+    drops = random.Random(c["salt"] + 1000 * batch + heads)  # of its own: the other choices stay
+    if drops.randint(0, 2) == 0:
+        c["dropout"] = [drops.choice([0.0, 0.1, 0.5, 0.9]), "words"]
+        if c["dropout"][0]:
+            c["arrays"]["words"] = [drops.randint(-2**31, 2**31 - 1) for _ in range(4)]
     own = [name for m in c["score"] for name in entries_of(m, 0, 0, 0, 0, 1, 1)] + [x for x in [c["sink"]] if isinstance(x, str)]
     c["learned"] = sorted(set(name for name in own if r.randint(0, 1)))
     return c

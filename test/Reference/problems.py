@@ -18,6 +18,7 @@ A case is plain data (JSON):
             ["score", expression, the same for numpy, axes of its arrays by name]
   learned   (optional) names of arrays of which a backward pass computes gradients
   sink      (optional) a number, or the name of an array of a number for each head
+  dropout   (optional) [probability, name of an array of words]
   len_q, len_kv          lengths of the sequences; dense: all the same
   gaps_q, gaps_kv        "thd padded": padding rows before each sequence, and after the last
   tail_q, tail_kv        "thd": rows after the last sequence
@@ -71,15 +72,56 @@ def score_text(c):
              "bias": lambda name, axes: f'#attn.bias<"{name}", {axes}>',
              "relative_bias": lambda name, reach, d: f'#attn.relative_bias<"{name}", {reach}, {d}>'}
     modifiers = [texts[m[0]](*m[1:]) for m in c.get("score", [])]
-    sink = c.get("sink")
+    sink, dropout = c.get("sink"), c.get("dropout")
     return (f" score([{', '.join(modifiers)}])" if modifiers else "") + \
-        ("" if sink is None else f' sink("{sink}")' if isinstance(sink, str) else f" sink({float(sink)!r})")
+        ("" if sink is None else f' sink("{sink}")' if isinstance(sink, str) else f" sink({float(sink)!r})") + \
+        (f' dropout({float(dropout[0])!r}, "{dropout[1]}")' if dropout else "")
 
 
 def sink_of(c, h):
     """The score of the key more that each row of a head sees."""
     sink = c.get("sink")
     return -np.inf if sink is None else c["arrays"][sink][h] if isinstance(sink, str) else sink
+
+
+def philox(counter, key, multipliers, weyl, rounds):
+    """Philox of two or four numbers of 32 bits, each an array, as Salmon et al. (2011) define it."""
+    x, key = [np.asarray(n, np.uint64) & 0xffffffff for n in counter], list(key)
+    for _ in range(rounds):
+        products = [m * n for m, n in zip(multipliers, x[::2])]
+        high, low = [p >> np.uint64(32) for p in products], [p & np.uint64(0xffffffff) for p in products]
+        n = len(products)
+        x = [y for i in range(n) for y in (high[n - 1 - i] ^ x[2 * i + 1] ^ np.uint64(key[i]), low[n - 1 - i])]
+        key = [(k + w) & 0xffffffff for k, w in zip(key, weyl)]
+    return x
+
+
+def philox2(counter, key, rounds=7):
+    return philox(counter, [key], [np.uint64(0xD256D193)], [0x9E3779B9], rounds)
+
+
+def philox4(counter, key):
+    return philox(counter, key, [np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)], [0x9E3779B9, 0xBB67AE85], 10)
+
+
+def dropped(threshold, seed, b, h, q, k):
+    """Of rows q and keys k, two arrays that broadcast, whether a head's pairs are dropped."""
+    seed = [int(w) & 0xffffffff for w in seed]
+    key, x, y, _ = (int(w) for w in philox4((seed[2], seed[3], b, h), seed[:2]))
+    q, k = np.broadcast_arrays(q, k)
+    words = philox2((x ^ (q // 16 * 8 + q % 8), y ^ (k // 16 * 8 + k % 8)), key)
+    word = np.where(k // 8 % 2, words[1], words[0])
+    return (word.astype(np.int64) >> (16 * (q // 8 % 2)) & 0x7fff) < threshold
+
+
+def kept_weights(c, b, h, i, keys):
+    """By what dropout multiplies the probabilities of row i and these keys."""
+    if not c.get("dropout"):
+        return np.ones(len(keys))
+    threshold = int(np.floor(c["dropout"][0] * 2**15 + 0.5))
+    if threshold == 0:
+        return np.ones(len(keys))
+    return np.where(dropped(threshold, c["arrays"][c["dropout"][1]], b, h, i, keys), 0, 1 / (1 - threshold / 2**15))
 
 
 def problem_text(c, name="p"):
@@ -284,7 +326,9 @@ def attention(c, x):
                 if np.all(s == -np.inf):
                     continue
                 p = np.exp(s - np.max(s))  # np.max keeps NaN
-                O[i, h] = p[:-1] @ V[keys, g] / p.sum()
+                weights = kept_weights(c, b, h, i, keys)
+                kept = weights > 0
+                O[i, h] = (p[:-1] * weights)[kept] @ V[keys[kept], g] / p.sum()
                 L[h, i] = np.max(s) + np.log(p.sum())
     return o, lse
 
@@ -339,7 +383,8 @@ def gradients(c, x):
                     continue
                 raw = c["scale"] * (K[keys, g] @ Q[i, h])
                 p = np.exp(modified(c, raw, b, h, i, keys, len(Q), len(K)) - L[h, i])
-                ds = p * (V[keys, g] @ dO[i, h] - O[i, h] @ dO[i, h] + dL[h, i])
+                weights = kept_weights(c, b, h, i, keys)
+                ds = p * (weights * (V[keys, g] @ dO[i, h]) - O[i, h] @ dO[i, h] + dL[h, i])
                 for name in learned:
                     if name != c.get("sink"):
                         slope, at = by_entry(c, name, raw, b, h, i, keys, len(Q), len(K))
@@ -347,5 +392,5 @@ def gradients(c, x):
                 ds = c["scale"] * ds * derivative(c, raw, b, h, i, keys, len(Q), len(K))
                 dQ[i, h] += ds @ K[keys, g]
                 dK[keys, g] += np.outer(ds, Q[i, h])
-                dV[keys, g] += np.outer(p, dO[i, h])
+                dV[keys, g] += np.outer(p * weights, dO[i, h])
     return result

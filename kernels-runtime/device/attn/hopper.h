@@ -11,6 +11,7 @@
 #include "attn/mask.cuh"
 #include "attn/overlap.cuh"
 #include "attn/repair.cuh"
+#include "attn/drop_grads.cuh"
 #include "attn/epilogue.cuh"
 #include "attn/sequence.cuh"
 #include "attn/statistics.cuh"

@@ -2,6 +2,7 @@
 //
 // What to do about NaN and Inf where no row may see them: tiles that lie behind a sequence, and rows that the mask keeps from a key.
 #pragma once
+#include "attn/drop.cuh"
 #include "attn/modify.cuh"
 #include "attn/ring.cuh"
 #include "attn/softmax.cuh"
@@ -25,9 +26,9 @@ template <class T, int R, int C> ATTN_INLINE void zero_rows(const Swizzled<T, R,
 // acc += P V cannot tell "may not see" from a weight of 0, and 0 * NaN is NaN: a NaN or Inf in V reaches rows that the mask keeps from it. Not without
 // making their results NaN, though, so rows with a NaN are computed once more, one by one, a lane for every 32nd column, from visible keys alone, and
 // written again (`lse` may be null). Only broken data pay for it; comes after the stores, when no accumulator is in the way.
-template <int DimQk, int DimV, class T, class O, int R, int C, int W, class First, class Stride, class OStride, class LseStride, class F, class G = Unmodified, class S = NoSink>
+template <int DimQk, int DimV, class T, class O, int R, int C, int W, class First, class Stride, class OStride, class LseStride, class F, class G = Unmodified, class S = NoSink, class D = NoneDropped>
 ATTN_INLINE void repair(const Frag<R, C, W> &acc, First q0, int rows, int first_key, int keys, const T *q, Stride q_row, const T *k, long long k_row,
-                        const T *v, long long v_row, O *o, OStride o_row, float *lse, LseStride lse_row, float scale, F keep, G modified = {}, S sink = {}) {
+                        const T *v, long long v_row, O *o, OStride o_row, float *lse, LseStride lse_row, float scale, F keep, G modified = {}, S sink = {}, D dropped = {}) {
   const int lane = lane_index();
   unsigned bad[2];  // a bit for each lane whose part of its row has a NaN, or the product of Inf and 0
 #pragma unroll
@@ -52,13 +53,14 @@ ATTN_INLINE void repair(const Frag<R, C, W> &acc, First q0, int rows, int first_
       score = apply(modified, warp_sum(score), q0, r, key, key, 0) * scale;
       const float now = max(top, score), shrink = exp2(top - now), p = exp2(score - now);
       top = now, sum = sum * shrink + p;
+      const bool drops = dropped(q0, r, key);
 #pragma unroll
       for (int i = 0; i < Own; ++i)
-        if (lane + i * 32 < DimV) out[i] = fmaf(p, to_float(v[key * v_row + lane + i * 32]), out[i] * shrink);
+        if (lane + i * 32 < DimV) out[i] = drops ? out[i] * shrink : fmaf(p, to_float(v[key * v_row + lane + i * 32]), out[i] * shrink);
     }
     const float score = sink_of(sink, q0, r) * 1.442695041f, now = max(top, score), shrink = exp2(top - now);
     top = now, sum = fmaf(sum, shrink, exp2(score - now));
-    const float factor = sum == 0 ? 0 : shrink * reciprocal(sum);
+    const float factor = sum == 0 ? 0 : shrink * reciprocal(sum) * dropped.factor;
 #pragma unroll
     for (int i = 0; i < Own; ++i)
       if (lane + i * 32 < DimV) round_to(o[offset_of(o_row, r) + lane + i * 32], out[i] * factor);
@@ -67,10 +69,10 @@ ATTN_INLINE void repair(const Frag<R, C, W> &acc, First q0, int rows, int first_
 }
 
 // Of all keys, and rows that are queries.
-template <int DimQk, int DimV, class T, int R, int C, int W, class F, class G = Unmodified, class S = NoSink>
+template <int DimQk, int DimV, class T, int R, int C, int W, class F, class G = Unmodified, class S = NoSink, class D = NoneDropped>
 ATTN_INLINE void repair(const Frag<R, C, W> &acc, int q0, int rows, int keys, const T *q, long long q_row, const T *k, long long k_row, const T *v,
-                        long long v_row, T *o, long long o_row, float *lse, float scale, F keep, G modified = {}, S sink = {}) {
-  repair<DimQk, DimV>(acc, q0, rows, 0, keys, q, q_row, k, k_row, v, v_row, o, o_row, lse, 1ll, scale, keep, modified, sink);
+                        long long v_row, T *o, long long o_row, float *lse, float scale, F keep, G modified = {}, S sink = {}, D dropped = {}) {
+  repair<DimQk, DimV>(acc, q0, rows, 0, keys, q, q_row, k, k_row, v, v_row, o, o_row, lse, 1ll, scale, keep, modified, sink, dropped);
 }
 
 }  // namespace attn

@@ -6,6 +6,7 @@
 // A warp has 32 / Lanes groups ("slots"), one head each, so that a request of the warp is one contiguous run where heads lie side by side.
 #pragma once
 #include "attn/blocks.cuh"
+#include "attn/draws.cuh"
 #include "attn/modify.cuh"
 #include "attn/softmax.cuh"
 
@@ -80,12 +81,6 @@ template <int R, int L> ATTN_INLINE void clear(StripRows<R, L> &row) {
   for (int r = 0; r < R; ++r) row.max[r] = -kLargest, row.sum[r] = 0;
 }
 
-template <int Lanes> ATTN_INLINE float sum_of_group(float x) {
-#pragma unroll
-  for (int bit = Lanes / 2; bit; bit /= 2) x += __shfl_xor_sync(~0u, x, bit);
-  return x;
-}
-
 // Scores = Q K^T (or its negative). A key is unpacked once for all rows.
 template <bool Negated = false, class T, int R, int N, int C, int L>
 ATTN_INLINE void mma_qk(Scores<R, N, L> &s, const Strip<float, R, C, L> &q, const Strip<T, N, C, L> &k) {
@@ -150,6 +145,21 @@ ATTN_INLINE void softmax_step(Scores<R, N, L> &s, StripRows<R, L> &row, Strip<fl
   }
 }
 
+// All lanes of a group have all scores: each draws for its share of them and tells the others.
+template <int R, int N, int L, class First, class D>
+ATTN_INLINE void drop(Scores<R, N, L> &s, First q0, int k0, D draws, int below, float factor = 1) {
+#pragma unroll
+  for (int from = 0; from < R * N; from += L) {
+    const int own = from + lane_index() % L, r = own / N;
+    const unsigned kept = __ballot_sync(~0u, !draws_of(draws, q0, r).drops(query_of(q0, r), k0 + own % N, below)) >> lane_index() / L * L;
+#pragma unroll
+    for (int i = 0; i < L && from + i < R * N; ++i) {
+      float &x = s.v[(from + i) / N][(from + i) % N];
+      x = kept >> i & 1 ? x * factor : 0;
+    }
+  }
+}
+
 // acc += P V. P is not rounded. Guarded: a weight of 0 stands for "may not see", and 0 * NaN must not be computed.
 template <bool Guarded, class T, int R, int N, int C, int L>
 ATTN_INLINE void weigh_rows(Strip<float, R, C, L> &acc, const Scores<R, N, L> &p, const Strip<T, N, C, L> &v) {
@@ -201,6 +211,15 @@ template <int R, int C, int L> ATTN_INLINE void normalize(Strip<float, R, C, L> 
 #pragma unroll
       for (int c = 0; c < 8; ++c) acc.v[r][i][c] *= factor;
   }
+}
+
+template <int R, int C, int L> ATTN_INLINE void scale(Strip<float, R, C, L> &x, float factor) {
+#pragma unroll
+  for (int r = 0; r < R; ++r)
+#pragma unroll
+    for (int i = 0; i < x.Own; ++i)
+#pragma unroll
+      for (int c = 0; c < 8; ++c) x.v[r][i][c] *= factor;
 }
 
 // Rows [0, rows), rounded, and zeros from there to write_rows.

@@ -95,14 +95,6 @@ template <int R, int C, int L> ATTN_INLINE void take_delta(Strip<float, R, C, L>
 #pragma unroll
       for (int c = 0; c < 8; ++c) x.v[r][i][c] = fmaf(-row.sum[r], y.v[r][i][c], x.v[r][i][c]) * scale;
 }
-template <int R, int C, int L> ATTN_INLINE void scale(Strip<float, R, C, L> &x, float factor) {
-#pragma unroll
-  for (int r = 0; r < R; ++r)
-#pragma unroll
-    for (int i = 0; i < x.Own; ++i)
-#pragma unroll
-      for (int c = 0; c < 8; ++c) x.v[r][i][c] *= factor;
-}
 
 template <int R, int L> ATTN_INLINE void store_delta(float *to, const StripRows<R, L> &row, int rows) {
 #pragma unroll

@@ -24,3 +24,4 @@
 #include "attn/sequence.cuh"
 #include "attn/visit.cuh"
 #include "attn/backward.cuh"
+#include "attn/drop_grads.cuh"

@@ -101,11 +101,6 @@ ATTN_VERB void take_delta(Strip<float, R, C, L> &x,
       to = (to - row.sum[r] * at(y.rows + r * y.Cols + c)) * factor;
     }
 }
-template <int R, int C, int L>
-ATTN_VERB void scale(Strip<float, R, C, L> &x, float factor) {
-  for (int i = 0; i < R * x.Cols; i += lanes)
-    at(x.rows + i) *= factor;
-}
 
 template <int R, int L>
 ATTN_VERB void store_delta(float *to, const StripRows<R, L> &row, int rows) {

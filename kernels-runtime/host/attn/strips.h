@@ -7,8 +7,10 @@
 #pragma once
 
 #include "attn/blocks.h"
+#include "attn/draws.h"
 #include "attn/modify.h"
 #include "attn/sequence.h"
+#include "attn/softmax.h"
 
 namespace attn {
 
@@ -115,6 +117,23 @@ ATTN_VERB void softmax_step(Scores<R, N, L> &scores, StripRows<R, L> &row,
       for (int c = 0; c < acc.Cols; c += lanes)
         at(acc.rows + r * acc.Cols + c) *= factor;
   }
+}
+
+template <int R, int N, int L, class First, class D>
+ATTN_VERB void drop(Scores<R, N, L> &scores, First q0, int k0, D draws, int below,
+                    float factor = 1.f) {
+  for (int r = 0; r < R; ++r) {
+    const Draws own = draws_of(draws, q0, r);
+    for (int n = 0; n < N; ++n) {
+      float &x = scores.v[r][n];
+      x = own.drops(query_of(q0, r), k0 + n, below) ? 0.f : x * factor;
+    }
+  }
+}
+template <int R, int C, int L>
+ATTN_VERB void scale(Strip<float, R, C, L> &x, float factor) {
+  for (int i = 0; i < R * x.Cols; i += lanes)
+    at(x.rows + i) *= factor;
 }
 
 // acc += P V; a weight of 0 may stand for "may not see", and 0 * NaN is not

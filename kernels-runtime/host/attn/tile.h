@@ -20,6 +20,7 @@
 
 #include "attn/backward.h"
 #include "attn/blocks.h"
+#include "attn/drop.h"
 #include "attn/epilogue.h"
 #include "attn/merge.h"
 #include "attn/modify.h"

@@ -184,6 +184,27 @@ static LogicalResult verifySink(ProblemOp problem) { // C14
   return problem.emitOpError("expected a sink from -2^60 to 2^60 or the name of an array of them, got: ") << sink;
 }
 
+std::optional<Dropout> ProblemOp::dropoutInForce() {
+  double probability = getDropout() ? getDropout()->convertToDouble() : 0;
+  int64_t below = std::floor(probability * Dropout::range + 0.5);
+  if (below == 0)
+    return std::nullopt;
+  return Dropout{getSeed()->str(), below};
+}
+
+static LogicalResult verifyDropout(ProblemOp problem) { // C15
+  if (problem.getDropout().has_value() != problem.getSeed().has_value())
+    return problem.emitOpError("expected both a probability and the name of an array in dropout(0.1, \"seed\"), got: one");
+  if (!problem.getDropout())
+    return success();
+  double probability = problem.getDropout()->convertToDouble();
+  if (!(probability >= 0 && probability < 1 - 0x1p-16))
+    return problem.emitOpError("expected a dropout probability from 0 to below 1 - 2^-16, got: ") << probability;
+  if (!isIdentifier(*problem.getSeed()))
+    return problem.emitOpError("expected an identifier as the name of the dropout's array, got: \"") << *problem.getSeed() << "\"";
+  return success();
+}
+
 static LogicalResult verifyHint(ProblemOp problem, StringRef what, std::optional<uint64_t> queries,
                                 std::optional<uint64_t> keys) {
   if (queries.has_value() != keys.has_value()) // C10
@@ -293,6 +314,9 @@ static LogicalResult verifyNames(ProblemOp problem) {
       return problem.emitOpError(
                  "expected a name for the modifier's array that nothing else of the problem has, got: \"")
              << array.name << "\"";
+  if (std::optional<Dropout> dropout = problem.dropoutInForce(); dropout && !taken.insert(dropout->seed).second)
+    return problem.emitOpError("expected a name for the dropout's array that nothing else of the problem has, got: \"")
+           << dropout->seed << "\"";
   return success();
 }
 
@@ -380,7 +404,8 @@ LogicalResult ProblemOp::verify() {
     return failure();
   if (getVisits() && int64_t(*getVisits()) < 1) // C16
     return emitOpError("expected a positive number of visited keys, got: ") << int64_t(*getVisits());
-  if (failed(verifyModifiers(*this)) || failed(verifySink(*this)) || failed(verifySegments(*this))) // C9 to C14
+  if (failed(verifyModifiers(*this)) || failed(verifySink(*this)) || failed(verifyDropout(*this)) ||
+      failed(verifySegments(*this))) // C9 to C15
     return failure();
   return verifyNames(*this); // C8
 }

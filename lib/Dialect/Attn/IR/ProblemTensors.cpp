@@ -345,6 +345,10 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
   }
   for (const ScoreOperand &operand : scoreOperands(problem))
     list.push_back(tensorOf(operand));
+  if (std::optional<Dropout> dropout = problem.dropoutInForce()) {
+    list.emplace_back(dropout->seed, T::Array, T::Int32, T::Table);
+    list.back().entries = Dropout::words;
+  }
   return list;
 }
 

@@ -199,6 +199,11 @@ LogicalResult RepairOp::verify() {
   if (headsOf(getQRow()) != heads || headsOf(getORow()) != heads || // C2
       (getLse() && (getLseRow() ? headsOf(getLseRow()) : 1) != heads))
     return emitOpError("expected strides of q, o and lse in pairs as rows are, got: rows for ") << heads << " heads";
+  bool drops = bool(getDraws());
+  if (getBelow().has_value() != drops || getFactor().has_value() != drops) // C3
+    return emitOpError("expected draws, below and by together");
+  if (drops && failed(verifyDropped(*this, *getBelow())))
+    return failure();
   if (!getModify().empty() && failed(verifyModifier(*this, getModify(), getQ0())))
     return failure();
   if (!getSink().empty() && failed(verifySink(*this, getSink(), getQ0())))

@@ -80,7 +80,7 @@ static void produce(PersistOp persist, const DenseMap<Value, Value> &rings) {
       return WalkResult::skip();
     }
     if (isa<CopyBoxOp, WaitOp, ClearOp, HoldOp, MmaQkOp, MmaPvOp, SoftmaxStepOp, NormalizeOp, StoreOp, StoreLseOp,
-            StorePaddingOp, ZeroRowsOp, CopyStatisticsOp, GradScoresOp, RoundOp, ScaleOp,
+            StorePaddingOp, ZeroRowsOp, CopyStatisticsOp, GradScoresOp, DropOp, DropGradsOp, RoundOp, ScaleOp,
             ShareOp, MmaTnOp, AddSumOp, EndSumsOp>(op))
       gone.push_back(op);
     if (auto copy = dyn_cast<CopyStatisticsOp>(op)) {

@@ -31,6 +31,7 @@ struct Body {
   MmaQkOp qk;
   MmaPvOp pv;
   SoftmaxStepOp softmax;
+  DropOp drop; ///< may be null
 };
 } // namespace
 
@@ -55,6 +56,8 @@ static std::optional<Body> match(KvLoopOp loop) {
   for (Operation &op : block.without_terminator()) {
     if (isa<ModifyOp, KeepOp>(op))
       body.tests.push_back(&op);
+    else if (auto drop = dyn_cast<DropOp>(op))
+      body.drop = drop;
     else if (&op == body.softmax || isMemoryEffectFree(&op))
       continue; // scalars are cloned where they are needed
     else if (op.isBeforeInBlock(takeV))
@@ -78,6 +81,9 @@ public:
     Type element = cast<SharedType>(body.pv.getV().getType()).getElement();
     p = PlaceOp::create(top, loc, HeldType::get(b.getContext(), s.getRows(), s.getCols(), element, s.getWarps()), "p");
 
+    constexpr int64_t roomy = 8; // warps, of which a thread has registers for another tile of halves
+    if (body.drop && !body.softmax.getRising() && body.drop.getRow0().getType().isInteger(32) && s.getWarps() <= roomy)
+      kept = PlaceOp::create(top, loc, p.getType(), "kept");
     TileOfWalk first = firstTile(loop, b), last = lastTile(loop, b);
     Value behindFirst =
         arith::AddIOp::create(b, loc, first.tile, arith::ConstantIntOp::create(b, loc, 1, 32).getResult());
@@ -97,6 +103,7 @@ public:
       clone(body.scores);
       clone(body.tests);
       SoftmaxOp::create(b, loc, body.softmax.getS(), body.softmax.getRow(), body.softmax.getScaleAttr());
+      cloneDrop(body.softmax.getS());
       RoundOp::create(b, loc, p, body.softmax.getS());
     });
     writeLoop(after, loop.getOneBody(), [&] {
@@ -112,6 +119,7 @@ public:
       cloneValues(ArrayRef(body.values).take_front(pv), /*last=*/false);
       if (turns)
         PassTurnOp::create(b, loc);
+      cloneDraw();
       clone(body.scores[qk]); // the wait
       // A ring of one slot has the next query tile's rows brought while this one's last scores are weighed.
       // NOTE: ahead of K's release: behind it, ptxas loses what is uniform in a loop at 256.
@@ -125,11 +133,16 @@ public:
         SoftmaxOp::create(b, loc, s, row, body.softmax.getScaleAttr());
         clone(ArrayRef(body.values).drop_front(pv));
         RescaleOp::create(b, loc, acc, row);
+        cloneDrop(s);
         RoundOp::create(b, loc, p, s);
       } else {
         clone(ArrayRef(body.values).drop_front(pv));
         clone(body.tests);
         WeighOp::create(b, loc, p, s, row, body.softmax.getScaleAttr(), ValueRange(), FloatAttr(), FloatAttr());
+        if (kept)
+          DropDrawnOp::create(b, loc, p, kept);
+        else
+          cloneDrop(p);
         RescaleOp::create(b, loc, acc, row);
       }
     });
@@ -170,6 +183,24 @@ private:
     }
   }
 
+  /// Under both products, where registers have room for what is drawn.
+  void cloneDraw() {
+    if (!kept)
+      return;
+    clone(body.drop.getOperation());
+    auto drop = cast<DropOp>(*std::prev(b.getInsertionPoint()));
+    DrawOp::create(b, loc, kept, drop.getRow0(), drop.getCol0(), drop.getDraws(), drop.getBelow());
+    drop.erase();
+  }
+
+  /// Of what the softmax made, which is in `place`: sums have it.
+  void cloneDrop(Value place) {
+    if (!body.drop)
+      return;
+    clone(body.drop.getOperation());
+    cast<DropOp>(*std::prev(b.getInsertionPoint())).getPlaceMutable().assign(place);
+  }
+
   /// Of the product with V, P being in `p`. Bounds rise, so only the walk's last tile
   /// reaches over the sequence's end.
   void cloneValues(ArrayRef<Operation *> ops, bool last) {
@@ -188,6 +219,7 @@ private:
   OpBuilder b;
   IRMapping map;
   Value p;
+  Value kept; ///< what is drawn ahead, if there is something to drop and room for it
 };
 
 struct OverlapProductsPass : attn::tile::impl::OverlapProductsBase<OverlapProductsPass> {

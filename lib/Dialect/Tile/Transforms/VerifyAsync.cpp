@@ -306,7 +306,7 @@ private:
         })
         .Case([&](FetchOp o) { return touch(op, o.getDst(), state, /*write=*/true); })
         .Case([&](ZeroRowsOp o) { return touch(op, o.getPlace(), state, /*write=*/true); })
-        .Case<ProbabilitiesOp, GradScoresOp>([&](auto o) -> LogicalResult {
+        .Case<ProbabilitiesOp, GradScoresOp, DropGradsOp>([&](auto o) -> LogicalResult {
           Value statistics = o.getStatistics();
           if (failed(touch(op, statistics, state, /*write=*/false)))
             return failure();
@@ -320,7 +320,7 @@ private:
           }
           return success();
         })
-        .Case<ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, RescaleOp, AddSinkOp, AccumulateOp, NormalizeOp, ClearOp, ScaleOp,
+        .Case<ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, RescaleOp, AddSinkOp, AccumulateOp, DropOp, DrawOp, DropDrawnOp, NormalizeOp, ClearOp, ScaleOp,
               RowGradsOp, SumGradsOp, TakeDeltaOp, MmaTurnedOp, HoldWeightsOp, HeldGradsOp>(
             [&](Operation *) -> LogicalResult {
               for (Value operand : op->getOperands())

@@ -45,6 +45,15 @@ llvm::SmallVector<unsigned> firstArrays(llvm::ArrayRef<MaskInterface> masks);
 #include "attn/Dialect/Attn/IR/AttnAttrs.h.inc"
 
 namespace attn {
+/// What a problem drops: pairs of which 15 random bits are below `below`.
+struct Dropout {
+  static constexpr int64_t range = 1 << 15, words = 4;
+  std::string seed; ///< the array of words
+  int64_t below = 0;
+  /// What is kept is multiplied by it.
+  double factor() const { return double(range) / double(range - below); }
+};
+
 /// What a mask says of tokens with ids and positions.
 struct SegmentRule {
   enum Family { Padding, Causal, BottomRight } family = Padding;

@@ -28,6 +28,23 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     0.0, softmax is the one that is off by one) or, a string, names the run-time float32 array [heads] of a number for each
     query head, which may be -inf.
 
+    `dropout(p, "seed")` drops pairs at random: with a run-time int32 array of 4 words of that name,
+
+        O[q, h] = sum over kept k of exp(s[q, k] - LSE[q, h]) * V[k, g] / (1 - p)
+
+    LSE stays that of all visible keys. A NaN or infinity in a dropped pair's V may reach O or not. p is taken as a multiple t of 2^-15, the
+    nearest one, and 1 - t/2^15 is divided by; of t = 0 nothing is dropped, and the array is no operand. Whether a pair
+    is dropped follows from the words, the sequence, the query head, and where q and k stand in
+    their sequence, from nothing else: not from target, tiles or padding. So a backward pass that is given
+    the same words drops the same pairs, and a replayed graph other ones once the words in memory change. With Philox as Salmon et al. define it (Parallel
+    Random Numbers: As Easy as 1, 2, 3, 2011), numbers of 32 bits, `b` and `h` the numbers of the sequence (packed: in cu_seqlens) and of the query head, and `seed` the words:
+
+        key, x, y, _ = philox4x32_10(counter = (seed[2], seed[3], b, h), key = (seed[0], seed[1]))
+        words = philox2x32_7(counter = (x ^ (q / 16 * 8 + q % 8), y ^ (k / 16 * 8 + k % 8)), key = key)
+        dropped = (words[k / 8 % 2] >> (16 * (q / 8 % 2)) & 0x7fff) < t
+
+    By custom the first two words are a seed and the others an offset, which a caller raises by 1 from one call to the next; any four words will do.
+
     LSE is float32, natural
     logarithm, scale included; [batch, heads, seqlen_q], or [heads, tokens] when
     packed. Softmax and accumulation are float32. Padding rows of O are 0.
@@ -79,6 +96,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
       of the config in force have.
     - C13: layouts are dense where an array of a score modifier has an axis of their rows.
     - C14: a sink is a number from -2^60 to 2^60 or an identifier.
+    - C15: a dropout's probability is from 0 to below 1 - 2^-16, its array's name an identifier.
 
     - C16: visits is positive.
 
@@ -90,6 +108,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
       score([#attn.softcap<30.0>, #attn.alibi]) typical(4096)
     attn.problem @off_by_one mask(#attn.causal) layout(bshd) heads(16) dims(128) dtype(bf16) sink(0.0)
     attn.problem @sinks mask(#attn.causal) layout(thd) heads(64, 8) dims(64) dtype(bf16) sink("sinks")
+    attn.problem @dropped mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16) dropout(0.1, "seed")
     attn.problem @short mask(#attn.full) layout(thd) heads(16) dims(512) dtype(bf16) bounds(1, 16)
     attn.problem @decode mask(#attn.full) layout(bshd) heads(32, 8) dims(128) dtype(bf16) typical(1, 32768)
     attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(16) dims(128) dtype(bf16) segments(64)
@@ -100,7 +119,8 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
   let arguments = (ins SymbolNameAttr:$sym_name, Attn_MaskInterface:$mask,
     Attn_LayoutAttr:$q_layout, Attn_LayoutAttr:$k_layout, Attn_LayoutAttr:$v_layout, Attn_LayoutAttr:$o_layout,
     I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$dim_qk, I64Attr:$dim_v, TypeAttr:$dtype,
-    OptionalAttr<F64Attr>:$scale, OptionalAttr<ArrayAttr>:$score, OptionalAttr<AnyAttr>:$sink, UnitAttr:$no_lse, OptionalAttr<I64Attr>:$typical_q,
+    OptionalAttr<F64Attr>:$scale, OptionalAttr<ArrayAttr>:$score, OptionalAttr<AnyAttr>:$sink,
+    OptionalAttr<F64Attr>:$dropout, OptionalAttr<StrAttr>:$seed, UnitAttr:$no_lse, OptionalAttr<I64Attr>:$typical_q,
     OptionalAttr<I64Attr>:$typical_kv, OptionalAttr<I64Attr>:$bound_q, OptionalAttr<I64Attr>:$bound_kv,
     OptionalAttr<I64Attr>:$visits, OptionalAttr<I64Attr>:$segments, OptionalAttr<I64Attr>:$tiles,
     OptionalAttr<AnyAttr>:$config);
@@ -113,6 +133,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     (`scale` `(` $scale^ `)`)?
     (`score` `(` $score^ `)`)?
     (`sink` `(` custom<Sink>($sink)^ `)`)?
+    (`dropout` `(` $dropout^ `,` $seed `)`)?
     `` custom<Outputs>($no_lse)
     `` custom<Typical>($typical_q, $typical_kv)
     `` custom<Bounds>($bound_q, $bound_kv)
@@ -133,6 +154,8 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     bool isSinkArray(const ::attn::ScoreOperand &array) { return getSinkArray() == array; }
     /// The sink if it is a number.
     std::optional<double> getSinkNumber();
+    /// What is dropped, if anything is.
+    std::optional<::attn::Dropout> dropoutInForce();
     bool hasLse() { return !getNoLse(); }
     /// How many queries, and keys, a sequence is expected to have: by its bounds, or else as is typical.
     std::optional<int64_t> expectedQueries();
@@ -154,6 +177,9 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
         dQ[q, h] = scale * sum over k of dS[q, k] * K[k, g]
         dK[k, g] = scale * sum over q and the heads h of g of dS[q, k] * Q[q, h]
         dV[k, g] = sum over q and the heads h of g of P[q, k] * dO[q, h]
+
+    With dropout, dot(dO[q, h], V[k, g]) is 0 of a dropped pair and divided by 1 - p of others, and so are, in dV, P[q, k] * dO[q, h].
+    The words are those that the forward pass had.
 
     `do` has the shape and layout of o, `dq`, `dk` and `dv` those of q, k and v, each with
     strides of its own; `dlse` is as lse. Sums are float32, results rounded once to the
@@ -252,7 +278,7 @@ def Attn_SegmentsOp : Attn_Op<"segments", [Symbol]> {
     [rows * tokens / M + N + 2], the query tiles of M rows that have something to write, those
     of the sequences that visit most keys first, and `tile_count` [1].
 
-    Rows are the leading dimensions of ids, any number of them, equal on both sides.
+    Rows are the leading dimensions of ids, up to seven of them, equal on both sides.
     `positions` have the same, or the last of them only: then they are taken again for
     each of the others. Positions of padding may be anything. A full mask without a window
     has no positions.

@@ -8,6 +8,7 @@
 include "attn/Dialect/Tile/IR/TileBackwardOps.td"
 include "attn/Dialect/Tile/IR/TileLearnedOps.td"
 include "attn/Dialect/Tile/IR/TileConfig.td"
+include "attn/Dialect/Tile/IR/TileDropOps.td"
 include "attn/Dialect/Tile/IR/TileFragmentOps.td"
 include "attn/Dialect/Tile/IR/TileResultOps.td"
 include "attn/Dialect/Tile/IR/TileRoleOps.td"

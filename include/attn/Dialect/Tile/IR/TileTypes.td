@@ -291,6 +291,16 @@ def Tile_Weights : Tile_Type<"Weights", "weights"> {
   let genVerifyDecl = 1;
 }
 
+def Tile_Draws : Tile_Type<"Draws", "draws"> {
+  let summary = "the random numbers of a sequence's pairs";
+  let description = [{
+    Those of a head, or, where rows are pairs of a query and a head, of all heads: what is drawn for a pair of a
+    query and a key follows from it and from their numbers.
+
+    Example: `!tile.draws`.
+  }];
+}
+
 def Tile_Tokens : Tile_Type<"Tokens", "tokens"> {
   let summary = "the tokens of one side of a row: ids, positions, how many";
   let description = [{

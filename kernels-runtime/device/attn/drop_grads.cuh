@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Gradients of scores with dropout.
+#pragma once
+#include "attn/backward.cuh"
+#include "attn/drop.cuh"
+
+namespace attn {
+
+// A number of a place, and what becomes of it where it is marked.
+template <int R, int N, int W> ATTN_INLINE float weight_at(const Frag<R, N, W> &p, int m, int n, int i) { return p.v[m][n][i]; }
+template <class T, int R, int N, int W> ATTN_INLINE float weight_at(const Held<T, R, N, W> &p, int m, int n, int i) {
+  const unsigned pair = p.v[m][n / 2][n % 2 * 2 + i / 2];
+  return i % 2 ? high_half<T>(pair) : low_half<T>(pair);
+}
+template <int R, int N, int W> ATTN_INLINE void drop_marked(Frag<R, N, W> &p) {
+#pragma unroll
+  for (int m = 0; m < p.Blocks; ++m)
+#pragma unroll
+    for (int n = 0; n < p.Pieces; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) p.v[m][n][i] = __float_as_int(p.v[m][n][i]) < 0 ? 0 : p.v[m][n][i];
+}
+template <class T> ATTN_INLINE unsigned positive(unsigned pair);
+template <> ATTN_INLINE unsigned positive<bf16>(unsigned pair) { unsigned d; asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(d) : "r"(pair), "r"(0)); return d; }
+template <> ATTN_INLINE unsigned positive<fp16>(unsigned pair) { unsigned d; asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(d) : "r"(pair), "r"(0)); return d; }
+template <class T, int R, int N, int W> ATTN_INLINE void drop_marked(Held<T, R, N, W> &p) {
+#pragma unroll
+  for (int m = 0; m < p.Blocks; ++m)
+#pragma unroll
+    for (int k = 0; k < N / 16; ++k)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) p.v[m][k][i] = positive<T>(p.v[m][k][i]);
+}
+
+// x becomes |weight| * (x * factor - delta), without the first term where p is marked, and p becomes 0 there.
+template <bool Turned, int R, int N, int W, class P, class Weighted, int K>
+ATTN_INLINE void drop_grads(Frag<R, N, W> &x, P &p, const Weighted &weighted, const Statistics<K> &stats, float factor) {
+  with_statistics<Turned>(
+      x, [&](int i) { return stats.delta(i); },
+      [&](int m, int n, int i, float delta) {
+        const float kept = __float_as_int(weight_at(p, m, n, i)) < 0 ? 0 : factor;
+        x.v[m][n][i] = weight_at(weighted, m, n, i) * fmaf(x.v[m][n][i], kept, -delta);
+      });
+  drop_marked(p);
+}
+template <bool Turned, int R, int N, int W, class P, int K>
+ATTN_INLINE void drop_grads(Frag<R, N, W> &x, P &p, const Statistics<K> &stats, float factor) {
+  with_statistics<Turned>(
+      x, [&](int i) { return stats.delta(i); },
+      [&](int m, int n, int i, float delta) {
+        const float weight = weight_at(p, m, n, i), kept = __float_as_int(weight) < 0 ? 0 : factor;
+        x.v[m][n][i] = fabsf(weight) * fmaf(x.v[m][n][i], kept, -delta);
+      });
+  drop_marked(p);
+}
+
+}  // namespace attn

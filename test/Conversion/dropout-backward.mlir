@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Dropout in gradients: numbers are drawn once where one kernel makes both dK and dV.
+//
+// RUN: attn-opt %s -convert-attn-to-tile -canonicalize | FileCheck %s
+// RUN: attn-translate %s --target=sm_90a | FileCheck %s --check-prefix=TEXT
+
+// CHECK-LABEL: tile.kernel @grads(
+// CHECK: tile.probabilities
+// CHECK-NEXT: tile.drop %s at(%k0, %q0) draws(%{{.*}}) below 3277 turned marks
+// CHECK-NEXT: tile.wait
+// CHECK-NEXT: tile.drop_grads %dp, %s, %stats by 1.111{{.*}} turned
+// CHECK-NEXT: tile.mma_pv %dV, %s
+// CHECK: tile.scale %dV by 1.111
+// CHECK-LABEL: tile.kernel @grads_dq(
+// CHECK: tile.probabilities
+// CHECK-NEXT: tile.wait
+// CHECK-NEXT: tile.drop %dp at(%q0, %k0) draws(%{{.*}}) below 3277 by 1.111{{.*}} : !tile.frag
+// CHECK-NEXT: tile.grad_scores %dp, %s, %stats
+// CHECK-LABEL: tile.kernel @grads_dsinks(
+// TEXT: attn::probabilities<true>(s, stats_tile,
+// TEXT-NEXT: attn::round(p, s);
+// TEXT-NEXT: attn::mark_dropped_turned(p, k0, q0, draws, 3277);
+// TEXT-NEXT: attn::wait_products<
+// TEXT-NEXT: attn::drop_grads<true>(dp, p, stats_tile, 1.111118646e+00f);
+// TEXT-NEXT: attn::release(stats);
+// TEXT-NEXT: attn::mma_pv(dV, p, dO_tile);
+// TEXT-NEXT: attn::round(ds, dp);
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8) dims(128) dtype(bf16) sink("sinks") dropout(0.1, "seed")
+attn.backward @grads of(@p) learned(["sinks"])
