@@ -161,7 +161,8 @@ rt::Result<Computation> attn::findComputation(ModuleOp module, StringRef name) {
     return Computation(problem);
   if (auto backward = dyn_cast<BackwardOp>(*found))
     return Computation(backward);
-  return rt::Error{fmt::format("expected an `attn.problem`, got: `{}`", (*found)->getName().getStringRef().str())};
+  return rt::Error{fmt::format("expected an `attn.problem` (`segments(S)` makes one of ids and positions), got: `{}`",
+                               (*found)->getName().getStringRef().str())};
 }
 
 rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/API/Jit.h"
+#include "attn/Reference/Segments.h"
 #include "attn-rt/Driver.h"
 #include <cstdlib>
 #include <cstring>
@@ -220,16 +221,9 @@ rt::Status Kernel::checkStatus(llvm::ArrayRef<TensorView> tensors) const {
   rt::Result<std::vector<int32_t>> status = contentsOf(tensors[spec - program.signature.tensors.begin()]);
   if (!status)
     return status.error();
-  const char *says[] = {"an id below 0 or beyond the segments", "tokens of a segment are not one run",
-                        "the mask of positions is not that of lengths and offsets", "a position beyond +-2^29"};
-  for (auto [row, bits] : llvm::enumerate(*status)) {
-    std::string what;
-    for (auto [bit, text] : llvm::enumerate(says))
-      if (bits >> bit & 1)
-        what += (what.empty() ? "" : "; ") + std::string(text);
+  for (auto [row, bits] : llvm::enumerate(*status))
     if (bits)
-      return rt::Error{fmt::format("expected `status` 0 of row {}, got: {} ({})", row, bits, what)};
-  }
+      return rt::Error{fmt::format("expected `status` 0 of row {}, got: {} ({})", row, bits, reference::statusText(bits))};
   return {};
 }
 

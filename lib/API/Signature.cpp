@@ -102,6 +102,11 @@ static rt::Status checkMemory(const TensorSpec &spec, const TensorView &view) {
   return {};
 }
 
+/// What leading dimensions are compared with.
+static std::string beside(const TensorSpec &spec, const Sizes &sizes) {
+  return spec.isLed() && spec.role == ProblemTensor::Array ? fmt::format(" beside ids of rows {}", list(sizes.lead)) : "";
+}
+
 rt::Result<Sizes> Signature::check(llvm::ArrayRef<TensorView> views) const {
   if (views.size() != tensors.size())
     return rt::Error{fmt::format("expected {} tensors, got: {}", tensors.size(), views.size())};
@@ -120,7 +125,7 @@ rt::Result<Sizes> Signature::check(llvm::ArrayRef<TensorView> views) const {
     llvm::SmallVector<int64_t, 4> expected = spec.shape(fixed, sizes, leadEnd);
     if (llvm::ArrayRef<int64_t>(expected) != view.shape)
       return bad(spec,
-                 !llvm::is_contained(expected, -1) ? "shape " + list(expected)
+                 !llvm::is_contained(expected, -1) ? "shape " + list(expected) + beside(spec, sizes)
                  : spec.ownsEntries()              ? "at least one entry"
                                                    : "batch + 1 entries",
                  list(view.shape));

@@ -99,8 +99,8 @@ private:
       dS = place("dS", RingType::get(b.getContext(), 2, tile));
       int64_t columns = sumFragmentColumns(problem, config);
       part = place("dQ", FragType::get(b.getContext(), 16 * config.getWarps(), columns, config.getWarps()));
-      if (results.dv) // else wide tiles leave no room
-        staging = place("staging", StagingType::get(b.getContext(), passing * sumColumns(problem.getDimQk()) * 4));
+      if (results.dv) // for two blocks; else wide tiles leave no room
+        staging = place("staging", StagingType::get(b.getContext(), 2 * passing * sumColumns(problem.getDimQk()) * 4));
     }
   }
 

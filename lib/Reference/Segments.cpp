@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Reference/Segments.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 
 using namespace attn;
@@ -25,6 +26,16 @@ llvm::Expected<Sizes> reference::sizesOf(SegmentsOp op, const Tensors &inputs) {
       return error("expected shape " + shapeText(expected) + " for `" + spec.name + "`, got: " + shapeText(shape));
   }
   return sizes;
+}
+
+std::string reference::statusText(int64_t status) {
+  const char *says[] = {"an id below 0 or beyond the segments", "tokens of a segment are not one run",
+                        "the mask of positions is not that of lengths and offsets", "a position beyond +-2^29"};
+  std::string text;
+  for (auto [bit, what] : llvm::enumerate(says))
+    if (status >> bit & 1)
+      text += (text.empty() ? "" : "; ") + std::string(what);
+  return text;
 }
 
 //===--------------------------------------------------------------------===//

@@ -31,7 +31,10 @@ static std::string expectedText(ProblemOp problem, const ProblemTensor &tensor, 
     bool packed = (axis == Axis::RowsQ ? problem.getQLayout() : problem.getKLayout()).isPacked();
     return std::string(packed ? "tokens" : "seqlen") + (axis == Axis::RowsQ ? "_q" : "_kv");
   };
-  return "[" + llvm::join(llvm::map_range(tensor.axes, text), ", ") + "]";
+  std::string shape = "[" + llvm::join(llvm::map_range(tensor.axes, text), ", ") + "]";
+  if (!tensor.isLed() || sizes.idRows < 0)
+    return shape;
+  return shape + " with " + (tensor.axes[0] == Axis::LeadEnd ? "the last " : "") + "of ids' rows " + shapeText(sizes.lead);
 }
 
 llvm::Expected<Sizes>

@@ -18,7 +18,7 @@ void Printer::print(PrepareOp op) {
   os << ", " << (op.getGradLse() ? expr(op.getGradLse()) : "nullptr") << ", " << expr(op.getRows()) << ");\n";
   if (op.getSum())
     line() << "attn::clear_sum<" << config.getQTile() * *op.getSumCols() << ", " << config.getWarps() * 32 << ">("
-           << expr(op.getSum()) << ");\n";
+           << expr(op.getSum()) << ", " << expr(op.getRows()) << ");\n";
 }
 
 void Printer::print(ShareOp op) {

@@ -90,6 +90,16 @@ static bool reportGradients(llvm::raw_ostream &os, BackwardOp backward, const Te
   return good;
 }
 
+void attn::reportStatus(llvm::raw_ostream &os, const Tensors &results) {
+  auto found = results.find("status");
+  if (found == results.end())
+    return;
+  const Tensor &status = found->second;
+  for (int64_t row = 0; row < status.numElements(); ++row)
+    if (int64_t bits = status.load(row))
+      os << "status   " << bits << " of row " << row << ": " << statusText(bits) << "\n";
+}
+
 bool attn::reportError(llvm::raw_ostream &os, Computation computation, const Tensors &inputs, const Tensors &results) {
   if (computation.backward)
     return reportGradients(os, computation.backward, inputs, results);

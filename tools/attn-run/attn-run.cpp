@@ -91,5 +91,6 @@ int main(int argc, char **argv) {
     if (llvm::Error error = reference::writeNpy(path, results[name]))
       return fail(std::move(error));
   }
+  reportStatus(llvm::outs(), results);
   return check ? !reportError(llvm::outs(), *problem, *inputs, results) : 0;
 }

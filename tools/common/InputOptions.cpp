@@ -53,6 +53,8 @@ llvm::Error InputOptions::loadFiles(Computation computation, reference::Tensors 
 
 llvm::Expected<reference::Tensors> InputOptions::inputsOf(Computation computation) const {
   reference::Tensors tensors;
+  if (computation.problem.getSegments() && (!lengthsQ.empty() || !lengthsKv.empty()))
+    return llvm::createStringError("expected no lengths with segments(S), which come from `ids_q` and `ids_kv`");
   if (llvm::Error error = loadFiles(computation, tensors))
     return error;
   if (llvm::Error error = reference::addMissingInputs(computation, sizes(), seed, tensors))

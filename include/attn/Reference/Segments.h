@@ -37,6 +37,9 @@ void visiblePairs(SegmentsOp op, const Tensors &inputs, const Sizes &sizes, Visi
 /// op's mask. Tokens are numbered through all rows.
 void sequencePairs(SegmentsOp op, const Tensors &results, std::function<void(int64_t query, int64_t key)> visit);
 
+/// What the bits of a row's `status` say.
+std::string statusText(int64_t status);
+
 } // namespace attn::reference
 
 #endif // ATTN_REFERENCE_SEGMENTS_H

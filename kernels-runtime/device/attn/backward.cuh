@@ -33,13 +33,16 @@ ATTN_INLINE float2 shared_floats(unsigned address) {
 
 ATTN_INLINE void barrier() { __syncthreads(); }
 
-// A warp for each row, 16 bytes a lane. A row that sees nothing, or that is none, has an lse of +inf: its probabilities are 0.
+// 16 bytes a lane, and as many lanes for each row as it takes. A row that sees nothing, or that is none, has an lse of +inf: its probabilities are 0.
 template <int Dim, int Rows, int Threads, class T>
 ATTN_INLINE void prepare(float *to, long long pitch, const T *o, long long o_row, const T *grad, long long grad_row, const float *lse, const float *grad_lse,
                          int rows) {
-  const int lane = lane_index();
+  constexpr int Lanes = Dim > 128 ? 32 : Dim > 64 ? 16 : 8, Together = Threads / Lanes;
+  static_assert(Dim <= 256 && Rows % Together == 0);
+  if (rows <= 0) return;
+  const int lane = threadIdx.x % Lanes;
 #pragma unroll 4
-  for (int r = warp_index(); r < Rows; r += Threads / 32) {
+  for (int r = threadIdx.x / Lanes; r < Rows; r += Together) {
     const bool live = r < rows;
     const float lse_of_row = live ? lse[r] : -infinity();
     float sum = 0;
@@ -50,7 +53,7 @@ ATTN_INLINE void prepare(float *to, long long pitch, const T *o, long long o_row
       for (int i = 0; i < 4; ++i)
         sum = fmaf(low_half<T>(a[i]), low_half<T>(b[i]), fmaf(high_half<T>(a[i]), high_half<T>(b[i]), sum));
     }
-    sum = warp_sum(sum);
+    sum = sum_of_group<Lanes>(sum);
     if (lane == 0) {
       const bool sees = lse_of_row != -infinity();
       to[r] = sees ? lse_of_row * 1.442695041f : infinity();
@@ -59,7 +62,9 @@ ATTN_INLINE void prepare(float *to, long long pitch, const T *o, long long o_row
   }
 }
 
-template <int Count, int Threads> ATTN_INLINE void clear_sum(float *sum) {
+// Ahead of sums of `rows` rows: of none, nobody adds to it.
+template <int Count, int Threads> ATTN_INLINE void clear_sum(float *sum, int rows) {
+  if (rows <= 0) return;
   for (int i = threadIdx.x; i < Count / 4; i += Threads) ((float4 *)sum)[i] = {0, 0, 0, 0};
 }
 

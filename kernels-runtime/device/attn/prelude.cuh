@@ -78,4 +78,12 @@ template <> ATTN_INLINE unsigned times_zero<fp16>(unsigned x, unsigned sum) {
 }
 ATTN_INLINE bool is_zero(unsigned pair) { return (pair & 0x7fff7fff) == 0; }
 
+// Sums over groups of lanes that follow each other, and over a warp.
+template <int Lanes> ATTN_INLINE float sum_of_group(float x) {
+#pragma unroll
+  for (int bit = Lanes / 2; bit; bit /= 2) x += __shfl_xor_sync(~0u, x, bit);
+  return x;
+}
+ATTN_INLINE float warp_sum(float x) { return sum_of_group<32>(x); }
+
 }  // namespace attn

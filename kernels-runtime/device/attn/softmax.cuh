@@ -24,12 +24,6 @@ ATTN_INLINE float quad_sum(float x) {
 template <class F> ATTN_INLINE float sink_of(F f, int, int) { return f(); }
 template <int H, class F> ATTN_INLINE float sink_of(F f, Pairs<H> first, int r) { return f(first.head + r % H); }
 
-ATTN_INLINE float warp_sum(float x) {
-#pragma unroll
-  for (int bit = 16; bit; bit /= 2) x += __shfl_xor_sync(~0u, x, bit);
-  return x;
-}
-
 // A negative scale moves its sign into Q, so that softmax_step() may take the largest product for the largest score and find a masked score at -inf.
 // Ends with a barrier of the block.
 template <class T, int R, int C, int P> ATTN_INLINE void negate(const Smem<T, R, C, P> &Q) {

@@ -60,15 +60,18 @@ template <class T, int R, int C, int W, int K, int M, int N> ATTN_INLINE void mm
 template <int ByteCount> struct Staging {
   static constexpr int Bytes = ByteCount;
   unsigned address;
+  unsigned turn = 0;  // of its halves, in bytes
   ATTN_INLINE explicit Staging(int offset) : address(unsigned(__cvta_generic_to_shared(shared_memory)) + offset) {}
 };
 
-// Each warpgroup for itself: when the copy before has read the staging place, its block is written there and added from there.
-template <int R, int C, int W, int B> ATTN_INLINE void add_sum(float *sum, const Frag<R, C, W> &acc, const Staging<B> &staging) {
-  constexpr int bytes = 64 * C * 4;
+// Each warpgroup for itself: when the copy before has read the staging place, its block is written there and added from there. Where there is room for two
+// blocks, the copy before that.
+template <int R, int C, int W, int B> ATTN_INLINE void add_sum(float *sum, const Frag<R, C, W> &acc, Staging<B> &staging) {
+  constexpr int bytes = 64 * C * 4, both = R * C * 4 * 2 <= B;
   const int group = warp_index() / 4, thread = threadIdx.x % 128;
-  const unsigned at = staging.address + group * bytes;
-  if (thread == 0) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+  const unsigned at = staging.address + staging.turn + group * bytes;
+  if (both) staging.turn ^= B / 2;
+  if (thread == 0) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(both) : "memory");
   asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory");
 #pragma unroll
   for (int n = 0; n < acc.Pieces; ++n)

@@ -81,12 +81,6 @@ template <int R, int L> ATTN_INLINE void clear(StripRows<R, L> &row) {
   for (int r = 0; r < R; ++r) row.max[r] = -kLargest, row.sum[r] = 0;
 }
 
-template <int Lanes> ATTN_INLINE float sum_of_group(float x) {
-#pragma unroll
-  for (int bit = Lanes / 2; bit; bit /= 2) x += __shfl_xor_sync(~0u, x, bit);
-  return x;
-}
-
 // Scores = Q K^T (or its negative). A key is unpacked once for all rows.
 template <bool Negated = false, class T, int R, int N, int C, int L>
 ATTN_INLINE void mma_qk(Scores<R, N, L> &s, const Strip<float, R, C, L> &q, const Strip<T, N, C, L> &k) {

@@ -272,7 +272,7 @@ def Attn_SegmentsOp : Attn_Op<"segments", [Symbol]> {
     [rows * tokens / M + N + 2], the query tiles of M rows that have something to write, those
     of the sequences that visit most keys first, and `tile_count` [1].
 
-    Rows are the leading dimensions of ids, any number of them, equal on both sides.
+    Rows are the leading dimensions of ids, up to seven of them, equal on both sides.
     `positions` have the same, or the last of them only: then they are taken again for
     each of the others. Positions of padding may be anything. A full mask without a window
     has no positions.

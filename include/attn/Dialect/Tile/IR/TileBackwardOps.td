@@ -215,7 +215,8 @@ def Tile_AddSumOp : Tile_Op<"add_sum"> {
   let summary = "adds a fragment to a sum in global memory";
   let description = [{
     Element by element and in no order among blocks: through shared memory, by a bulk copy that adds, or,
-    where there is no room for that, from registers. Elements lie as the fragment's threads have
+    where there is no room for that, from registers. A staging place with room for two fragments has them in turn, so that
+    the copy before may still be under way. Elements lie as the fragment's threads have
     them; `tile.load_sum` knows how. Copies under way have read the
     staging place by the next `tile.end_sums`, and are over when the kernel is.
 
