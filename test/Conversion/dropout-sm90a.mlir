@@ -10,7 +10,7 @@
 // TEXT-NEXT: attn::drop(s, q0, k0, draws, 3277);
 // TEXT-NEXT: attn::round(p, s);
 // TEXT: attn::mma_pv(acc, p, V_tile);
-// TEXT-NEXT: attn::draw(kept, q0, k0, draws, 3277);
+// TEXT: attn::draw(kept, q0, k0, draws, 3277);
 // TEXT-NEXT: attn::wait_products<
 // TEXT: attn::weigh(p, s, row,
 // TEXT-NEXT: attn::drop_drawn(p, kept);

@@ -1,7 +1,9 @@
 // Problems of kernels that were wrong once (docs/FuzzLedger.md).
 // RUN: attn-run %s --problem=empty_interval_first --target=cpu --lengths-q=192 --lengths-kv=192 --check | FileCheck %s
 // RUN: attn-run %s --problem=empty_between --target=cpu --seqlen-q=193 --seqlen-kv=260 --check | FileCheck %s
+// RUN: attn-run %s --problem=strips_with_sinks --target=cpu --seqlen-q=3 --seqlen-kv=5 --check | FileCheck %s --check-prefix=SINKS
 // CHECK-COUNT-2: ok
+// SINKS: ok
 
 // An interval that is empty in a tile lay far up and hid the tiles of those before it.
 attn.problem @empty_interval_first
@@ -11,3 +13,6 @@ attn.problem @empty_interval_first
 attn.problem @empty_between
   mask(#attn.and<#attn.or<#attn.and<#attn.band<left = 110, right = -85>, #attn.band<left = -6, right = 70>>, #attn.and<#attn.causal<top_left>, #attn.causal<bottom_right>, #attn.prefix<1>>, #attn.band<left = 0, top_left>>, #attn.or<#attn.causal<bottom_right>, #attn.band<left = 102, right = 63, top_left>>, #attn.and<#attn.or<#attn.causal<top_left>, #attn.band<left = 146, right = -86>>, #attn.or<#attn.prefix<"sinks">, #attn.band<left = 1, right = 122, bottom_right>, #attn.band<left = 133, right = -83>>>>)
   layout(bshd) heads(2, 1) dims(32) dtype(f16)
+
+// Did not compile for a CPU.
+attn.problem @strips_with_sinks mask(#attn.full) layout(bshd) heads(4) dims(8, 16) dtype(bf16) sink("sinks") bounds(1, 4)
