@@ -97,7 +97,6 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     - C13: layouts are dense where an array of a score modifier has an axis of their rows.
     - C14: a sink is a number from -2^60 to 2^60 or an identifier.
     - C15: a dropout's probability is from 0 to below 1 - 2^-16, its array's name an identifier.
-
     - C16: visits is positive.
 
     ```mlir
