@@ -367,7 +367,8 @@ private:
 
 } // namespace
 
-/// Blocks of four warps that a multiprocessor has registers for: masks of several arrays, and blocks that are no multiples of tiles, need more.
+/// Blocks of four warps that a multiprocessor has registers for, or half as many of sixteen, which do less: masks of several arrays,
+/// and blocks that are no multiples of tiles, need more.
 static int64_t blocksFor(ProblemOp problem, ConfigAttr config) {
   auto fits = [](int64_t block, int64_t tile) {
     int64_t larger = std::max(block, tile), smaller = std::min(block, tile);
@@ -393,7 +394,8 @@ void attn::writeVisits(Computation computation, StringRef target, ConfigAttr con
     while (warps != 16 && rows % (16 * warps)) // as many as kernels of such tiles may have
       warps /= 2;
     auto tiles = ConfigAttr::get(b.getContext(), config.getQueries(), config.getKvTile(), target == "cpu" ? 1 : warps,
-                                 /*blocks=*/warps == 16 ? 4 : std::min<int64_t>(4 * blocksFor(problem, config) / warps, 16));
+                                 /*blocks=*/warps == 16 ? blocksFor(problem, config) / 2
+                                            : std::min<int64_t>(4 * blocksFor(problem, config) / warps, 16));
     std::string name = freeSymbol(program->getParentOp(), computation.getName() + suffix);
     return KernelArguments::ofVisits(problem, results).makeKernel(b, program->getLoc(), name, target, grid, tiles);
   };

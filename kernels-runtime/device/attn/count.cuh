@@ -194,12 +194,15 @@ template <class Table> ATTN_INLINE void count_segments(Table &t, const Tokens &q
   int status = 0;
 #pragma unroll 1
   while (i < chunks.end) {
-    const Chunk next = chunks.load(i + warps);
+    constexpr bool Ahead = Table::Cluster > 1;  // a block alone has other work, and no registers for two chunks
+    Chunk next;
+    if (Ahead) next = chunks.load(i + warps);
     const Tokens tokens = chunks.tokens(i);
     const int side = chunks.side(i), base = chunks.base(i);
     if (!note_even_chunk(t, side, tokens, base, chunk, status)) note_chunk(t, side, tokens, base, chunk, status);
     if (base + kChunk == tokens.count && lane_index() == 31) note_border(t, side, tokens, tokens.count, 0, status);
-    chunk = next, i += warps;
+    i += warps;
+    chunk = Ahead ? next : chunks.load(i);
   }
   if (status) atomicOr(&t.at.status, status);
   gather(t, 2 - self);
