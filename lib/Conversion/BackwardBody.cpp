@@ -6,16 +6,13 @@ using namespace attn;
 using namespace attn::tile;
 
 Value BackwardBody::tiledRows(bool keys) {
-  bool packed = layoutOf(keys).isPacked();
-  Index tiles = packed ? numberOfSlots(arg(keys ? "total_kv" : "total_q"), statisticsTile)
-                       : Index(math.value(math.ceilDiv(arg(keys ? "seqlen_kv" : "seqlen_q"), statisticsTile)));
-  Value rows = mul(wide(tiles), wide(statisticsTile));
-  return packed ? rows : mul(rows, wide(arg("batch")));
+  Value rows = mul(wide(tilesOf(keys, statisticsTile)), wide(statisticsTile));
+  return layoutOf(keys).isPacked() ? rows : mul(rows, wide(arg("batch")));
 }
 
 Value BackwardBody::firstTiledRow(bool keys, Index first) {
   if (!layoutOf(keys).isPacked()) {
-    Value tiles = wide(math.ceilDiv(arg(keys ? "seqlen_kv" : "seqlen_q"), statisticsTile));
+    Value tiles = wide(tilesOf(keys, statisticsTile));
     return mul(mul(wide(batch), tiles), wide(statisticsTile));
   }
   return mul(wide(firstSlot(first, batch, statisticsTile)), wide(statisticsTile));

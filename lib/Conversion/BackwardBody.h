@@ -23,7 +23,6 @@ protected:
   mlir::Value firstTiledRow() { return firstTiledRow(/*keys=*/false, firstQuery); }
   /// The same of either side, by the sequence's first row among all tokens where they are packed.
   mlir::Value firstTiledRow(bool keys, Index first);
-  LayoutAttr layoutOf(bool keys) { return keys ? problem.getKLayout() : problem.getQLayout(); }
   /// The tile's part of the sum of dQ.
   mlir::Value sumPointer(mlir::Value tiledRows, mlir::Value firstRow, Index head, Index q);
   mlir::Value statisticsPointer(mlir::Value tiledRows, mlir::Value firstRow, Index head, Index q);

@@ -63,7 +63,7 @@ public:
   }
 
 private:
-  bool kernelIsPacked() { return (ofKeys ? problem.getKLayout() : problem.getQLayout()).isPacked(); }
+  bool kernelIsPacked() { return layoutOf(ofKeys).isPacked(); }
 
   void declarePlaces() {
     Type dtype = problem.getDtype();
@@ -397,15 +397,16 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
     return suffix.empty() ? backward.getSymName().str() : freeSymbol(module, backward.getSymName() + suffix);
   };
   bool roles = target == "sm_90a";
+  StringRef generic = roles ? "sm_80" : target; // of what brings no tiles, which is not for Hopper alone
   int64_t dqRows = configs.sums ? configs.keys.getQTile() : configs.queries.getQTile();
   const LongSlots lists[] = {{0, statisticsTile}, {1, configs.keys.getKvTile()}, {2, dqRows}};
   if (limit)
-    writeSlotLists(backward, roles ? StringRef("sm_80") : target, *limit, lists);
+    writeSlotLists(backward, generic, *limit, lists);
   bool visits = listsVisits(problem, configs.keys);
   if (visits)
-    writeVisits(backward, roles ? StringRef("sm_80") : target, configs.keys, /*ofKeys=*/true);
+    writeVisits(backward, generic, configs.keys, /*ofKeys=*/true);
   if (visits && !configs.sums)
-    writeVisits(backward, roles ? StringRef("sm_80") : target, configs.queries, /*ofKeys=*/false);
+    writeVisits(backward, generic, configs.queries, /*ofKeys=*/false);
   auto make = [&](StringRef suffix, ArrayRef<StringRef> tensors, bool keys, bool boxes, ConfigAttr config) {
     SmallVector<StringRef> all(tensors);
     if (limit)
@@ -413,14 +414,12 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
     auto arguments = KernelArguments::ofBackward(backward, all, boxes, [&](StringRef tensor) {
       return tensor == "k" || tensor == "v" ? config.getKvTile() : config.getQTile();
     });
-    // What brings no tiles is not for Hopper alone.
-    StringRef family = roles && !boxes ? "sm_80" : target;
     LayoutAttr layout = keys ? problem.getKLayout() : problem.getQLayout();
     int64_t heads = keys ? problem.getKvHeads() : problem.getHeads();
     KernelGrid grid = {layout.isPacked(), heads, keys};
     if (limit)
       grid.longer = b.getDenseI64ArrayAttr({limit->queries, limit->keys});
-    return arguments.makeKernel(b, loc, nameOf(suffix), family, grid, config);
+    return arguments.makeKernel(b, loc, nameOf(suffix), boxes ? target : generic, grid, config);
   };
   SmallVector<StringRef> read = {"o", "lse", "do", "statistics"};
   if (backward.getDlse())

@@ -43,7 +43,7 @@ protected:
   mlir::Value add(mlir::Value a, mlir::Value c) { return mlir::arith::AddIOp::create(b, loc, a, c); }
 
   //===------------------------------------------------------------------===//
-  // Loops
+  // Loops and branches
   //===------------------------------------------------------------------===//
 
   /// Code from here on is in a loop, for (i = from; i < end; i += step), of which this is `i`.
@@ -58,6 +58,12 @@ protected:
     mlir::OpBuilder::InsertionGuard guard(b);
     body(enterLoop(name, from, end, step));
   }
+  void onlyIf(Cond condition, llvm::function_ref<void()> body) {
+    auto branch = mlir::scf::IfOp::create(b, loc, math.value(condition));
+    mlir::OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    body();
+  }
 
   mlir::OpBuilder b;
   mlir::Location loc;
@@ -70,6 +76,18 @@ class ProblemBody : protected KernelBody {
 protected:
   ProblemBody(ProblemOp problem, tile::KernelOp kernel) : KernelBody(kernel), problem(problem) {}
 
+  /// Of queries, or of keys.
+  LayoutAttr layoutOf(bool keys) { return keys ? problem.getKLayout() : problem.getQLayout(); }
+  /// Tokens of all sequences of a packed side, positions of each of a dense one.
+  Index extentOf(bool keys) {
+    if (layoutOf(keys).isPacked())
+      return arg(keys ? "total_kv" : "total_q");
+    return arg(keys ? "seqlen_kv" : "seqlen_q");
+  }
+  /// Tiles of `rows` of these: the slots of all sequences, or the tiles of each.
+  Index tilesOf(bool keys, int64_t rows) {
+    return layoutOf(keys).isPacked() ? numberOfSlots(extentOf(keys), rows) : math.ceilDiv(extentOf(keys), rows);
+  }
   /// Tiles of `rows` rows that the grid of a packed problem has (rt::GridRule).
   Index slots(int64_t rows) { return numberOfSlots(arg("total_q"), rows); }
   Index numberOfSlots(Index total, int64_t rows) {

@@ -34,13 +34,6 @@ protected:
 
   bool has(ScoreOperand::Axis axis) { return array.has(axis); }
 
-  void onlyIf(Cond cond, llvm::function_ref<void()> body) {
-    auto branch = scf::IfOp::create(b, loc, math.value(cond));
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    body();
-  }
-
   /// The sequence and head that code from here on is about.
   void enter(Index sequence, Index head) {
     batch = sequence, h = head;

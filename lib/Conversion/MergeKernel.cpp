@@ -25,10 +25,9 @@ public:
 
   void build() {
     Index block = Value(BlockIndexOp::create(b, loc, Value()));
-    Index extent = arg(packed ? "total_q" : "seqlen_q");
+    Index extent = extentOf(/*keys=*/false);
     // Of a packed grid's slots, those behind the last row find none.
-    Index tiles = packed ? slots(rowsInTile) : math.ceilDiv(extent, rowsInTile);
-    tiles = math.named(tiles, "tiles");
+    Index tiles = math.named(tilesOf(/*keys=*/false, rowsInTile), "tiles");
     Index row = math.named(math.mul(rem(block, tiles), rowsInTile), "row0"), head = div(block, tiles), batch = 0;
     if (!packed) {
       batch = math.named(div(head, problem.getHeads()), "b");

@@ -138,15 +138,12 @@ Value SequenceBody::startOf(const MaskOperand &array) {
 }
 
 Value SequenceBody::listRow(bool ofKeys, Index tile, int64_t rows) {
-  bool packed = (ofKeys ? problem.getKLayout() : problem.getQLayout()).isPacked();
-  Value row = wide(tile), line = packed ? Value() : wide(batch);
+  Value row = wide(tile), line = layoutOf(ofKeys).isPacked() ? Value() : wide(batch);
   if (dependsOnHead(problem.getMask()))
     line = line ? add(mul(wide(h), wide(arg("batch"))), line) : wide(h);
   if (!line)
     return row;
-  Index tiles = packed ? numberOfSlots(arg(ofKeys ? "total_kv" : "total_q"), rows)
-                       : math.ceilDiv(arg(ofKeys ? "seqlen_kv" : "seqlen_q"), rows);
-  return add(mul(line, wide(tiles)), row);
+  return add(mul(line, wide(tilesOf(ofKeys, rows))), row);
 }
 
 SequenceBody::ListedWalk SequenceBody::listedWalk(KeyWalk &walk, bool ofKeys, Index tile, int64_t rows) {

@@ -56,34 +56,22 @@ public:
 
   void buildLists() {
     Index block = Value(BlockIndexOp::create(b, loc, Value()));
-    bool packed = layoutOf(ofKeys).isPacked();
-    Index tiles = packed ? numberOfSlots(arg(totalOf(ofKeys)), tileOf(ofKeys)) : tilesOfAll(ofKeys);
+    Index tiles = tilesOfAll(ofKeys);
     if (heads != 1)
       h = math.named(div(block, tiles), "h");
     Tile rest = findTile(ofKeys, heads == 1 ? block : rem(block, tiles), /*forRows=*/true);
-    if (!packed)
+    if (!layoutOf(ofKeys).isPacked())
       return buildListsOf(rest);
-    ifSo(math.lt(0, rest.count), [&] { buildListsOf(rest); });
+    onlyIf(math.lt(0, rest.count), [&] { buildListsOf(rest); });
   }
 
 private:
   static OperandShape shapeOf(bool keys) { return keys ? OperandShape::PerKey : OperandShape::PerQuery; }
-  LayoutAttr layoutOf(bool keys) { return keys ? problem.getKLayout() : problem.getQLayout(); }
   int64_t tileOf(bool keys) { return keys ? config.getKvTile() : config.getQTile(); }
-  static std::string totalOf(bool keys) { return keys ? "total_kv" : "total_q"; }
-  Index extentOf(bool keys) { return arg(keys ? "seqlen_kv" : "seqlen_q"); }
 
   /// Tiles of the other side that one sequence may have, and one more.
   Index across() {
-    Index most = layoutOf(!ofKeys).isPacked() ? arg(totalOf(!ofKeys)) : extentOf(!ofKeys);
-    return math.named(math.add(math.ceilDiv(most, tileOf(!ofKeys)), 1), "across");
-  }
-
-  void ifSo(Cond condition, llvm::function_ref<void()> body) {
-    auto so = scf::IfOp::create(b, loc, math.value(condition), /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(so.thenBlock());
-    body();
+    return math.named(math.add(math.ceilDiv(extentOf(!ofKeys), tileOf(!ofKeys)), 1), "across");
   }
 
   /// Some positions of a sequence, and their tile's number in it, or of packed ones its slot.
@@ -92,9 +80,8 @@ private:
   };
   /// Tiles of all sequences, but not of all heads.
   Index tilesOfAll(bool keys) {
-    if (layoutOf(keys).isPacked())
-      return numberOfSlots(arg(totalOf(keys)), tileOf(keys));
-    return times(arg("batch"), math.ceilDiv(extentOf(keys), tileOf(keys)));
+    Index tiles = tilesOf(keys, tileOf(keys));
+    return layoutOf(keys).isPacked() ? tiles : times(arg("batch"), tiles);
   }
   /// Behind it, the sequence is known. `forRows`: slots are numbered as those who attend number them, by where rows of packed
   /// sequences lie with their padding. Else by prefix sums, which ascend whatever the order of padded offsets.
@@ -107,7 +94,7 @@ private:
       Value cuSeqlens = args[("cu_seqlens_" + side).str()];
       Value offsets = padded ? args[("padded_offsets_" + side).str()] : cuSeqlens;
       auto find = FindSequenceOp::create(b, loc, math.value(number), cuSeqlens, offsets, args["batch"],
-                                         args[totalOf(keys)], size);
+                                         math.value(extentOf(keys)), size);
       batch = find.getB();
       tile = {number, Value(find.getQ0()), Value(find.getRows())};
     } else {
@@ -142,7 +129,7 @@ private:
       for (int64_t i = 0; i < (others[array].hidden ? 3 : 2); ++i)
         SetOp::create(b, loc, args[names.ranges], rangeAt(valueOf(array, i), number), value(i));
     };
-    ifSo(math.lt(0, tile.count), [&] {
+    onlyIf(math.lt(0, tile.count), [&] {
       findSequence();
       for (auto [i, array] : llvm::enumerate(others)) {
         auto range = entriesOf(array, tile.position, tile.count);
@@ -151,7 +138,7 @@ private:
     });
     if (!layoutOf(!ofKeys).isPacked()) // each tile has some positions
       return;
-    ifSo(math.le(tile.count, 0), [&] {
+    onlyIf(math.le(tile.count, 0), [&] {
       const int64_t ofNone[] = {INT32_MAX, INT32_MIN, 1};
       for (size_t i = 0; i < others.size(); ++i)
         leave(i, [&](int64_t value) { return math.value(Index(ofNone[value])); });
@@ -200,7 +187,7 @@ private:
     int64_t tile = tileOf(!ofKeys);
     firstListed = layoutOf(!ofKeys).isPacked() // as the ranges' slots are numbered
                       ? firstSlot(load(args[ofKeys ? "cu_seqlens_q" : "cu_seqlens_kv"], batch), batch, tile)
-                      : times(batch, math.ceilDiv(extentOf(!ofKeys), tile));
+                      : times(batch, tilesOf(!ofKeys, tile));
     firstListed = math.named(firstListed, "first_listed");
     KeyWalk walk(problem.getMask(), scope);
     Interval run = hullOf(math, ofKeys ? walk.queryRuns(math, at, tile) : walk.runs(math, at, tile));

@@ -131,6 +131,7 @@ ATTN_INLINE unsigned seconds_of(unsigned begins) {
   const unsigned left = __shfl_up_sync(~0u, begins, 1), far = __shfl_sync(~0u, begins, 31);
   return (begins << 1 & 0xeeee) | (lane_index() ? left >> 3 & 0x1111 : 1 | (far << 1 & 0x1110));
 }
+
 // What there is to know of a run is at its borders, as long as positions rise by the same step, which is noted once a run and chunk. Where they do not,
 // each token notes its step and positions.
 template <class Table> ATTN_INLINE void note_chunk(Table &t, int side, const Tokens &tokens, int base, Chunk &c, int &status) {

@@ -90,5 +90,14 @@ template <int Lanes> ATTN_INLINE float sum_of_group(float x) {
   return x;
 }
 ATTN_INLINE float warp_sum(float x) { return sum_of_group<32>(x); }
+// The sum of the warp's lanes up to this one.
+template <class T> ATTN_INLINE T sum_up_to_lane(T x) {
+#pragma unroll
+  for (int d = 1; d < 32; d *= 2) {
+    const T y = __shfl_up_sync(~0u, x, d);
+    if (lane_index() >= d) x += y;
+  }
+  return x;
+}
 
 }  // namespace attn

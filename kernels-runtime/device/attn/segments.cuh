@@ -72,12 +72,7 @@ template <int N, class Table> ATTN_INLINE void sums_before(Table &t, const int (
   int sum[N];
 #pragma unroll
   for (int k = 0; k < N; ++k) {
-    sum[k] = x[k];
-#pragma unroll
-    for (int d = 1; d < 32; d *= 2) {
-      const int y = __shfl_up_sync(~0u, sum[k], d);
-      if (lane_index() >= d) sum[k] += y;
-    }
+    sum[k] = sum_up_to_lane(x[k]);
     before[k] = sum[k] - x[k];
   }
   join_warps(t, sum, before, total);

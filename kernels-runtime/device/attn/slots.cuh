@@ -21,12 +21,7 @@ template <int Rows, class F> ATTN_INLINE void list_slots(int *list, int *count, 
       slots[i] = b < batch & listed(at) ? (end - begin + Rows - 1) / Rows : 0;
       own += slots[i];
     }
-    int before = own;  // up to this thread's, in its warp
-#pragma unroll
-    for (int step = 1; step < 32; step *= 2) {
-      const int x = __shfl_up_sync(~0u, before, step);
-      if (lane_index() >= step) before += x;
-    }
+    const int before = sum_up_to_lane(own);
     __syncthreads();
     if (lane_index() == 31) sums[warp_index()] = before;
     __syncthreads();

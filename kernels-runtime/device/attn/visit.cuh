@@ -135,12 +135,7 @@ ATTN_INLINE void list_chunk(const ChunkBits &bits, int groups, int tile, int *fu
     const int own = base + threadIdx.x;
     const unsigned some = own < groups ? bits.some[own] : 0, all = own < groups ? bits.all[own] : 0;
     const unsigned counts = __popc(all) << 16 | __popc(some & ~all);  // of both kinds: a chunk has fewer than 2^16 tiles
-    unsigned before = counts;
-#pragma unroll
-    for (int step = 1; step < 32; step *= 2) {
-      const unsigned x = __shfl_up_sync(~0u, before, step);
-      if (lane_index() >= step) before += x;
-    }
+    unsigned before = sum_up_to_lane(counts);
     __syncthreads();
     if (lane_index() == 31) sums[warp_index()] = before;
     __syncthreads();
