@@ -97,6 +97,7 @@ private:
   void print(tile::LoadStatisticsOp op);
   // Visits.
   void print(tile::EntryRangeOp op);
+  void print(tile::RangesOp op);
   void print(tile::SelectTilesOp op);
   void print(tile::GatherBlocksOp op);
   void print(tile::GatheredOp op);

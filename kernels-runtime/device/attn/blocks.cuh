@@ -142,6 +142,35 @@ ATTN_INLINE void gather_blocks(const int *bits, int rows, int words, int begin, 
   }
 }
 
+// Where blocks are whole tiles, of row `row` of the lists themselves: a tile is in a block that is listed or in one that is not, and then all of it is.
+template <int Number, int Tile, int Size>
+ATTN_INLINE void gather_listed(const int *offsets, int rows, const int *columns, int entries, int row, int from, int to) {
+  constexpr int Tiles = Size / Tile, Own = 8;
+  GatheredBlocks &blocks = gathered_blocks<Number>();
+  const int first = from / 32, words = (to - 1) / 32 + 1 - first, threads = blockDim.x;
+  const int begin = row < rows ? max(offsets[row], 0) : 0, end = row < rows ? min(offsets[row + 1], entries) : 0;
+  if (threadIdx.x == 0) blocks.first = first;
+  for (int i = threadIdx.x; i < words; i += threads) blocks.some[i] = 0;
+  __syncthreads();
+  for (int i = begin + threadIdx.x; i < end; i += Own * threads) {
+    unsigned own[Own];  // loads under way together
+#pragma unroll
+    for (int n = 0; n < Own; ++n) own[n] = i + n * threads < end ? columns[i + n * threads] : ~0u;
+#pragma unroll
+    for (int n = 0; n < Own; ++n) {
+      if (own[n] > unsigned(to - 1) / Tiles) continue;
+      const int tile = own[n] * Tiles - first * 32;
+      if constexpr (32 % Tiles == 0) {
+        if (tile + Tiles > 0) atomicOr(blocks.some + tile / 32, (~0u >> (32 - Tiles)) << tile % 32);
+      } else {
+        for (int w = max(tile, 0) / 32; w < words && w * 32 < tile + Tiles; ++w) atomicOr(blocks.some + w, bits_between(tile - w * 32, tile + Tiles - w * 32));
+      }
+    }
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < words; i += threads) blocks.all[i] = blocks.some[i];
+}
+
 struct Listed { bool some, all; };
 template <int Number> ATTN_INLINE Listed gathered(int tile) {
   const GatheredBlocks &blocks = gathered_blocks<Number>();

@@ -13,12 +13,16 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %visits: !tile.ptr<i32>, %list: !tile.ptr<i
     target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
   // CHECK: tile.begin_lists %list across(%n) taken(%taken)
   tile.begin_lists %list across(%n) taken(%taken)
+  // CHECK: tile.begin_lists %list across(%n) taken(%taken) piece(%rows)
+  tile.begin_lists %list across(%n) taken(%taken) piece(%rows)
   // CHECK: %[[WARP:.*]] = tile.warp_index
   %warp = tile.warp_index
-  // CHECK: %least, %largest, %whole = tile.entry_range %ids count(%[[WARP]]) hidden 0
-  %least, %largest, %whole = tile.entry_range %ids count(%warp) hidden 0
-  // CHECK: %{{.*}}, %{{.*}}, %{{.*}} = tile.entry_range %ids count(%rows){{$}}
-  %a, %b, %c = tile.entry_range %ids count(%rows)
+  // CHECK: %least, %largest, %whole = tile.entry_range %ids count(%[[WARP]] of 64) hidden 0
+  %least, %largest, %whole = tile.entry_range %ids count(%warp of 64) hidden 0
+  // CHECK: %{{.*}}, %{{.*}}, %{{.*}} = tile.entry_range %ids count(%rows of 32) by 4{{$}}
+  %a, %b, %c = tile.entry_range %ids count(%rows of 32) by 4
+  // CHECK: %least_{{.*}}, %largest_{{.*}} = tile.ranges %ids[%rows] : i32, i32
+  %d:2 = tile.ranges %ids[%rows] : i32, i32
   %row = arith.extsi %n : i32 to i64
   // CHECK: tile.select_tiles %visits[%{{.*}}] in %list(%n) across(%n) taken(%taken) from %least to %largest {
   // CHECK-NEXT: ^bb0(%j: i32):

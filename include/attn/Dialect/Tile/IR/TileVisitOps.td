@@ -12,16 +12,32 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Tile_EntryRangeOp : Tile_Op<"entry_range", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the least and the largest of some entries of a run-time array";
   let description = [{
-    Of `count` entries. Those that are `hidden` are left out, and `whole` is 1 if there
-    were none, else 0. Without any other entry, least is 2^31 - 1 and largest -2^31.
+    Of `count` entries, at most so many, each `by` entries behind the one before. Those that are `hidden` are left out, and `whole` is 1 if
+    there were none, else 0. Without any other entry, least is 2^31 - 1 and largest -2^31.
 
     ```mlir
-    %least, %largest, %whole = tile.entry_range %ids count(%rows) hidden 0
+    %least, %largest, %whole = tile.entry_range %ids count(%rows of 128) hidden 0
+    %a, %b, %c = tile.entry_range %ranges count(%tiles of 32) by 4
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$array, I32:$count, OptionalAttr<I32Attr>:$hidden);
+  let arguments = (ins Tile_IntPtr:$array, I32:$count, I64Attr:$most, DefaultValuedAttr<I64Attr, "1">:$by, OptionalAttr<I32Attr>:$hidden);
   let results = (outs I32:$least, I32:$largest, I32:$whole);
-  let assemblyFormat = "$array `count` `(` $count `)` (`hidden` $hidden^)? attr-dict";
+  let assemblyFormat = "$array `count` `(` $count `of` $most `)` (`by` $by^)? (`hidden` $hidden^)? attr-dict";
+}
+
+def Tile_RangesOp : Tile_Op<"ranges", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "what was left of a tile's entries";
+  let description = [{
+    Entries `at` * n to `at` * n + n - 1 of an array, an even number n of results, which a lane reads at once: the array is aligned to
+    as many of them, up to four.
+
+    ```mlir
+    %least, %largest = tile.ranges %ranges[%tile] : i32, i32
+    ```
+  }];
+  let arguments = (ins Tile_IntPtr:$array, I32:$at);
+  let results = (outs Variadic<I32>:$values);
+  let assemblyFormat = "$array `[` $at `]` `:` type($values) attr-dict";
 }
 
 def Tile_SetOp : Tile_Op<"set"> {
@@ -54,14 +70,15 @@ def Tile_BeginListsOp : Tile_Op<"begin_lists"> {
   let summary = "makes lists ready for `tile.select_tiles`";
   let description = [{
     All blocks of the kernel together: `taken`, four numbers, becomes 0, and the first `across` entries of the list
-    their own numbers.
+    their own numbers. `piece`: of the entries only these 512.
 
     ```mlir
     tile.begin_lists %list across(%tiles) taken(%taken)
+    tile.begin_lists %list across(%tiles) taken(%taken) piece(%i)
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$list, Tile_IntPtr:$taken, I32:$across);
-  let assemblyFormat = "$list `across` `(` $across `)` `taken` `(` $taken `)` attr-dict";
+  let arguments = (ins Tile_IntPtr:$list, Tile_IntPtr:$taken, I32:$across, Optional<I32>:$piece);
+  let assemblyFormat = "$list `across` `(` $across `)` `taken` `(` $taken `)` (`piece` `(` $piece^ `)`)? attr-dict";
 }
 
 def Tile_SelectTilesOp : Tile_Op<"select_tiles", [SingleBlock,
