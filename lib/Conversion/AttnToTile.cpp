@@ -11,6 +11,7 @@
 #include "LearnedKernels.h"
 #include "SegmentsKernel.h"
 #include "StreamingKernel.h"
+#include "TreeKernels.h"
 #include "VisitKernels.h"
 
 namespace attn {
@@ -69,7 +70,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     ProblemOp problem = backward.getProblemOp();
     bool classes = !given && streamed && hasSizeClasses(problem);
     if (streamed && streams(streamed) && !classes) {
-      writeBlockMaps(problem, backward, generic());
+      writeMade(problem, backward);
       if (failed(stream(backward, streamed)))
         return failure();
       backward.erase();
@@ -88,7 +89,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << statisticsTile << " and a kv_tile "
              << (roles ? "of 16 rows for each of 4, 8 or 12 warps" : "in multiples of 16 * warps") << " for target `"
              << target << "`, got: " << keys;
-    writeBlockMaps(problem, backward, generic());
+    writeMade(problem, backward);
     std::optional<ShortLimit> limit;
     if (classes && configs.values.getKvTile() != keys.getKvTile()) // which have one list
       configs.values = keys;
@@ -126,6 +127,12 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
   /// The target of what is not for Hopper alone.
   StringRef generic() { return target == "sm_90a" ? StringRef("sm_80") : StringRef(target.getValue()); }
 
+  /// What kernels read in place of the caller's arrays.
+  void writeMade(ProblemOp problem, Operation *program) {
+    writeBlockMaps(problem, program, generic());
+    writeTrees(problem, program, generic());
+  }
+
   /// What a config is on a CPU: there are no registers to hold Q in, and no lanes; a strip is a thread's.
   ConfigAttr onTarget(ConfigAttr config) {
     if (target != "cpu")
@@ -153,7 +160,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return failure();
     if (problem.getSegments())
       expandSegments(problem);
-    writeBlockMaps(problem, problem, generic());
+    writeMade(problem, problem);
     OpBuilder b(problem);
     if (streams(config)) {
       writeStreamed(problem, problem.getSymName(), config, std::nullopt);

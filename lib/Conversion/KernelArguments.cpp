@@ -14,7 +14,7 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr c
     llvm::erase_if(tensors, [](const ProblemTensor &tensor) { return tensor.role == ProblemTensor::Result; });
 
   arguments.addPointers(problem, tensors);
-  arguments.addBits(problem);
+  arguments.addMade(problem);
   if (config.isSplit())
     arguments.addPartial(problem);
   if (lists)
@@ -60,7 +60,7 @@ KernelArguments KernelArguments::ofVisits(ProblemOp problem, ArrayRef<StringRef>
            (dropout && tensor.name == dropout->seed);
   });
   arguments.addPointers(problem, arrays);
-  arguments.addBits(problem);
+  arguments.addMade(problem);
   arguments.addVisits(problem, results);
   for (bool ofKeys : {false, true})
     if (llvm::is_contained(results, StringRef(visitLists(ofKeys).list)))
@@ -84,7 +84,7 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<String
       plain.push_back(std::move(tensor));
   }
   arguments.addPointers(problem, plain);
-  arguments.addBits(problem);
+  arguments.addMade(problem);
   for (const ProblemTensor &scratch : scratchOf(backward))
     if (scratch.element == ProblemTensor::Float32 && llvm::is_contained(names, scratch.name))
       arguments.add(scratch.name, tile::PtrType::get(b.getContext(), b.getF32Type()));
@@ -145,14 +145,18 @@ void KernelArguments::addPointers(ProblemOp problem, ArrayRef<ProblemTensor> ten
   }
 }
 
-void KernelArguments::addBits(ProblemOp problem) {
+void KernelArguments::addMade(ProblemOp problem) {
   Type i32 = IntegerType::get(problem.getContext(), 32);
-  for (const MaskOperand &operand : distinctOperands(problem.getMask()))
+  Type pointer = tile::PtrType::get(problem.getContext(), i32);
+  for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
     if (operand.lists) {
-      add(bitsOf(operand), tile::PtrType::get(problem.getContext(), i32));
+      add(bitsOf(operand), pointer);
       add(bitsOf(operand) + "_rows", i32);
       add(bitsOf(operand) + "_words", i32);
     }
+    if (!operand.madeOf.empty())
+      add(operand.name, pointer);
+  }
 }
 
 KernelArguments KernelArguments::ofBlockMap(ProblemOp problem, const MaskOperand &lists) {
@@ -165,6 +169,11 @@ KernelArguments KernelArguments::ofBlockMap(ProblemOp problem, const MaskOperand
   for (const std::string &size : {bitsOf(lists) + "_rows", bitsOf(lists) + "_words", std::string("batch"), std::string("blocks")})
     arguments.add(size, i32);
   return arguments;
+}
+
+KernelArguments KernelArguments::ofTree(ProblemOp problem, StringRef parents) {
+  std::string numbering = numberingOf(parents);
+  return ofVisits(problem, StringRef(numbering));
 }
 
 void KernelArguments::addPartial(ProblemOp problem) {

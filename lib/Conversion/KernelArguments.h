@@ -47,6 +47,8 @@ struct KernelArguments {
   /// `<offsets>_bits_rows`, `<offsets>_bits_words`, `batch`, the number of `blocks`. Kernels that ask for blocks have the bits
   /// and their extents in place of the lists.
   static KernelArguments ofBlockMap(ProblemOp problem, const MaskOperand &lists);
+  /// Of the kernel that numbers a tree: all arrays, where it works, the sizes of both sides.
+  static KernelArguments ofTree(ProblemOp problem, llvm::StringRef parents);
   /// Of a backward pass, a kernel that has these of its tensors, in the order of
   /// `tensorsOf` and `scratchOf`, with all arrays and the sizes of both sides. With `boxes`
   /// those that are only read are `<tensor>_map`s: of `rows(tensor)` rows.
@@ -64,7 +66,7 @@ struct KernelArguments {
 
 private:
   void addPointers(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors);
-  void addBits(ProblemOp problem);
+  void addMade(ProblemOp problem); ///< what kernels ahead make of the mask's arrays
   void addPartial(ProblemOp problem);
   void addVisits(ProblemOp problem, llvm::ArrayRef<llvm::StringRef> names);
   void addLists(ProblemOp problem, bool ofKeys);

@@ -81,6 +81,14 @@ void SequenceBody::findLengths() {
   scope.heads = problem.getHeads();
 }
 
+void SequenceBody::findSequence() {
+  lenQ = problem.getQLayout().isPacked() ? Index(0) : arg("seqlen_q");
+  kvHead = math.floorDiv(h, int64_t(problem.getHeads()) / int64_t(problem.getKvHeads()));
+  findLengths();
+  if (problem.getQLayout().isPacked())
+    firstQuery = load(args[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"], batch);
+}
+
 void SequenceBody::findArrays() {
   // What belongs to this sequence and head; positions in it are 32 bits.
   llvm::StringMap<Value> arrays;

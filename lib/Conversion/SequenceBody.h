@@ -61,6 +61,8 @@ protected:
 
   /// Where the keys of the sequence lie and how many there are; how many queries.
   void findLengths();
+  /// All that masks ask about the sequence `batch`.
+  void findSequence();
   /// The run-time arrays that masks ask about.
   void findArrays();
 

@@ -115,15 +115,6 @@ private:
     return tile;
   }
 
-  /// Behind it, all is known of the sequence that masks ask about.
-  void findSequence() {
-    lenQ = problem.getQLayout().isPacked() ? Index(0) : arg("seqlen_q");
-    kvHead = math.floorDiv(h, int64_t(problem.getHeads()) / int64_t(problem.getKvHeads()));
-    findLengths();
-    if (problem.getQLayout().isPacked())
-      firstQuery = load(args[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"], batch);
-  }
-
   //===------------------------------------------------------------------===//
   // Ranges
   //===------------------------------------------------------------------===//

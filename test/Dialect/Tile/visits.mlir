@@ -62,6 +62,8 @@ tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !til
   // CHECK: tile.mark_blocks %bits(%rows x %words) from %offsets, %columns(%n) lines(%n) block(%block of %blocks)
   tile.mark_blocks %bits(%rows x %words) from %offsets, %columns(%n) lines(%n) block(%block of %blocks)
   %row = arith.extsi %n : i32 to i64
+  // CHECK: tile.number_tree %bits, %visits, %list, %taken of %offsets queries(%{{.*}}, %n) keys(%{{.*}}, %rows)
+  tile.number_tree %bits, %visits, %list, %taken of %offsets queries(%row, %n) keys(%row, %rows)
   tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
   ^bb0(%j: i32):
     // CHECK: %some, %all = tile.gathered 0 at(%j)

@@ -306,7 +306,7 @@ static LogicalResult verifyNames(ProblemOp problem) {
       for (const std::string &size : {bitsOf(array) + "_rows", bitsOf(array) + "_words", array.lists->columns + "_entries"})
         taken.insert(size);
   for (const MaskOperand &array : distinctOperands(problem.getMask()))
-    if (!taken.insert(array.name).second)
+    if (array.madeOf.empty() && !taken.insert(array.name).second)
       return problem.emitOpError("expected a name for the mask's array that nothing else of the problem has, got: \"")
              << array.name << "\"";
   for (const ScoreOperand &array : scoreOperands(problem))

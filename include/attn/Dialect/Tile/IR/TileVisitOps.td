@@ -159,6 +159,26 @@ def Tile_MarkBlocksOp : Tile_Op<"mark_blocks"> {
   }];
 }
 
+def Tile_NumberTreeOp : Tile_Op<"number_tree"> {
+  let summary = "numbers a tree that is given by parents";
+  let description = [{
+    parents[keys + k] is the key that key k of a sequence follows, of `len_kv`; one outside [0, k) says that it follows none. Keys are
+    numbered so that those that descend from key k, and k itself, have the numbers from first[keys + k] up to
+    end[keys + k]: each before those that follow it, these in the order of their positions. node[queries + q] is the number of the own
+    key of row q of `len_q`, where the last row's is the last; -1 without one. work[5 * keys] and so on has room for
+    five numbers a key. The whole block does it; equal parents give equal numbers.
+
+    ```mlir
+    tile.number_tree %node, %first, %end, %work of %parents queries(%queries, %len_q) keys(%keys, %len_kv)
+    ```
+  }];
+  let arguments = (ins Tile_IntPtr:$node, Tile_IntPtr:$first, Tile_IntPtr:$end, Tile_IntPtr:$work, Tile_IntPtr:$parents,
+                       I64:$queries, I32:$len_q, I64:$keys, I32:$len_kv);
+  let assemblyFormat = [{
+    $node `,` $first `,` $end `,` $work `of` $parents `queries` `(` $queries `,` $len_q `)` `keys` `(` $keys `,` $len_kv `)` attr-dict
+  }];
+}
+
 def Tile_ListedOp : Tile_Op<"listed", [Pure]> {
   let summary = "the bit of a row and a column of blocks";
   let description = [{
