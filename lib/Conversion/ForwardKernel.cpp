@@ -114,6 +114,7 @@ private:
   //===------------------------------------------------------------------===//
 
   void attend() {
+    firstOfTile = q0;
     findArrays();
     KeyWalk walk(problem.getMask(), scope);
 
@@ -173,11 +174,19 @@ private:
       Value firstKey = config.isSplit() ? math.value(visited.lo) : Value();
       auto repair = RepairOp::create(b, loc, acc, origin, rowsInTile, firstKey, math.value(visited.hi), queryRows,
                                      queryStride, keys, args["k_row"], values, args["v_row"], dst, dstStride, lse,
-                                     lseStride, draws, problem.getDimQkAttr(), problem.getDimVAttr(),
+                                     lseStride, draws, listed ? math.value(listed->runs.front().bounds.back()) : Value(),
+                                     problem.getDimQkAttr(), problem.getDimVAttr(),
                                      b.getF64FloatAttr(std::copysign(scaleOfProducts(), problem.scaleOrDefault())),
                                      dropout ? b.getI64IntegerAttr(dropout->below) : IntegerAttr(),
-                                     dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr());
+                                     dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(),
+                                     listed ? b.getI64IntegerAttr(config.getKvTile()) : IntegerAttr());
       buildTests(walk, repair.getBody());
+      if (listed) {
+        OpBuilder::InsertionGuard guard(b);
+        Block &along = repair.getAlong().emplaceBlock();
+        b.setInsertionPointToStart(&along);
+        YieldOp::create(b, loc, math.value(listed->tileAt(Index(along.addArgument(b.getI32Type(), loc)))));
+      }
       if (auto modifiers = problem.getModifiers(); !modifiers.empty()) {
         OpBuilder before(repair);
         repair.setScale(

@@ -338,6 +338,11 @@ private:
     for (auto [i, map] : llvm::enumerate(blockMaps())) {
       std::string bits = bitsOf(map);
       int64_t size = ofKeys ? map.lists->kv : map.lists->q, otherSize = ofKeys ? map.lists->q : map.lists->kv;
+      if (!args.contains(bits)) {
+        ListOfRow list = listOfRow(map, math.floorDiv(at.lo, size));
+        GatherListedOp::create(b, loc, i, list.offsets, list.rows, list.columns, list.entries, list.row, from, to, tileOf(!ofKeys), otherSize);
+        continue;
+      }
       Value own = AdvanceOp::create(b, loc, args[bits], startOf(map));
       GatherBlocksOp::create(b, loc, i, own, args[bits + "_rows"], args[bits + "_words"], math.value(math.floorDiv(at.lo, size)),
                              math.value(math.ceilDiv(at.hi, size)), from, to, tileOf(!ofKeys), otherSize, ofKeys);
@@ -357,19 +362,19 @@ private:
 
 /// Blocks of four warps that a multiprocessor has registers for, or half as many of sixteen, which do less: masks of several arrays,
 /// and blocks that are no multiples of tiles, need more.
-static int64_t blocksFor(ProblemOp problem, ConfigAttr config) {
+static int64_t blocksFor(ProblemOp problem, ConfigAttr config, ArrayRef<MaskOperand> whole) {
   auto fits = [](int64_t block, int64_t tile) {
     int64_t larger = std::max(block, tile), smaller = std::min(block, tile);
     return larger % smaller == 0 && llvm::isPowerOf2_64(larger / smaller) && tile / block <= 8;
   };
   SmallVector<MaskOperand> operands = problem.getMask().operands();
   bool simple = operands.size() <= 3 && llvm::all_of(operands, [&](const MaskOperand &operand) {
-                  return !operand.lists || (fits(operand.lists->q, config.getQueries()) && fits(operand.lists->kv, config.getKvTile()));
+                  return !operand.lists || llvm::is_contained(whole, operand) || (fits(operand.lists->q, config.getQueries()) && fits(operand.lists->kv, config.getKvTile()));
                 });
   return simple ? 8 : 4;
 }
 
-void attn::writeVisits(Computation computation, StringRef target, ConfigAttr config, bool ofKeys) {
+void attn::writeVisits(Computation computation, StringRef target, ConfigAttr config, bool ofKeys, ArrayRef<MaskOperand> whole) {
   ProblemOp problem = computation.problem;
   Operation *program = computation.getOperation();
   OpBuilder b(program);
@@ -382,10 +387,10 @@ void attn::writeVisits(Computation computation, StringRef target, ConfigAttr con
     while (warps != 16 && rows % (16 * warps)) // as many as kernels of such tiles may have
       warps /= 2;
     auto tiles = ConfigAttr::get(b.getContext(), config.getQueries(), config.getKvTile(), target == "cpu" ? 1 : warps,
-                                 /*blocks=*/warps == 16 ? blocksFor(problem, config) / 2
-                                            : std::min<int64_t>(4 * blocksFor(problem, config) / warps, 16));
+                                 /*blocks=*/warps == 16 ? blocksFor(problem, config, whole) / 2
+                                            : std::min<int64_t>(4 * blocksFor(problem, config, whole) / warps, 16));
     std::string name = freeSymbol(program->getParentOp(), computation.getName() + suffix);
-    return KernelArguments::ofVisits(problem, results).makeKernel(b, program->getLoc(), name, target, grid, tiles);
+    return KernelArguments::ofVisits(problem, results, whole).makeKernel(b, program->getLoc(), name, target, grid, tiles);
   };
   VisitKernel(problem, make(ofKeys ? "_ranges_q" : "_ranges", {names.ranges, names.list, names.taken}, !ofKeys, 16), ofKeys).buildRanges();
   VisitKernel(problem, make(ofKeys ? "_visits_kv" : "_visits", {names.ranges, names.list, names.visits, names.taken}, ofKeys, 2), ofKeys)

@@ -46,6 +46,12 @@ void Printer::print(GatherBlocksOp op) {
   printCall(verb, op.getOperands(), ");\n");
 }
 
+void Printer::print(GatherListedOp op) {
+  std::string verb = "gather_listed<" + std::to_string(op.getNumber()) + ", " + std::to_string(op.getTile()) + ", " +
+                     std::to_string(op.getSize()) + ">";
+  printCall(verb, op.getOperands(), ");\n");
+}
+
 void Printer::printGathered(StringRef verb, int64_t number, Value at, Value some, Value all) {
   names.define(some, "some");
   names.define(all, "all");

@@ -39,6 +39,15 @@ ATTN_INLINE unsigned word_of(const int *bits, int rows, int words, int row, int 
 ATTN_INLINE bool listed(const int *bits, int rows, int words, int row, int column) {
   return word_of(bits, rows, words, row, column >> 5) >> (column & 31) & 1;
 }
+// Is a block on its row's list? The warp looks together, if asked: else it is.
+ATTN_INLINE bool on_list(const int *offsets, int rows, const int *columns, int entries, int row, int column, bool asked) {
+  if (!asked) return true;
+  const int begin = row < rows ? max(offsets[row], 0) : 0, end = row < rows ? min(offsets[row + 1], entries) : 0;
+  bool found = false;
+#pragma unroll 1
+  for (int i = begin + lane_index(); i < end; i += 32) found |= columns[i] == column;
+  return __any_sync(~0u, found);
+}
 // The bits of columns from `first` on depend on the row alone: they are read once for all of a thread's elements of it.
 ATTN_INLINE bool listed_near(const int *bits, int rows, int words, int row, int column, int first) {
   const unsigned low = word_of(bits, rows, words, row, first >> 5), high = word_of(bits, rows, words, row, (first >> 5) + 1);

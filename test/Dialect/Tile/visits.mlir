@@ -68,11 +68,14 @@ tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !til
   ^bb0(%j: i32):
     // CHECK: %some, %all = tile.gathered 0 at(%j)
     %some, %all = tile.gathered 0 at(%j)
+    // CHECK: tile.on_list %offsets(%rows) of %columns(%n) at(%j, %n) if(%some)
+    %on = tile.on_list %offsets(%rows) of %columns(%n) at(%j, %n) if(%some)
     // CHECK: tile.listed %bits(%rows x %words) at(%j, %n)
     %one = tile.listed %bits(%rows x %words) at(%j, %n)
     // CHECK: tile.listed %bits(%rows x %words) at(%j, %n from %j)
     %near = tile.listed %bits(%rows x %words) at(%j, %n from %j)
-    %both = arith.andi %one, %near : i1
+    %two = arith.andi %on, %one : i1
+    %both = arith.andi %two, %near : i1
     %every = arith.andi %all, %both : i1
     tile.yield %some, %every : i1, i1
   } inner {
@@ -91,6 +94,8 @@ tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !til
     tile.gather_blocks 0 %bits(%rows x %words) at(%n to %n) tiles(%from to %to) of 64 in 128
     // CHECK: tile.gather_blocks 1 %bits(%rows x %words) at(%n to %n) tiles(%from to %to) of 64 in 100 turned
     tile.gather_blocks 1 %bits(%rows x %words) at(%n to %n) tiles(%from to %to) of 64 in 100 turned
+    // CHECK: tile.gather_listed 2 %offsets(%rows) of %columns(%n) at(%n) tiles(%from to %to) of 64 in 128
+    tile.gather_listed 2 %offsets(%rows) of %columns(%n) at(%n) tiles(%from to %to) of 64 in 128
     tile.yield
   }
 }

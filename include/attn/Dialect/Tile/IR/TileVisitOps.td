@@ -102,8 +102,8 @@ def Tile_SelectTilesOp : Tile_Op<"select_tiles", [SingleBlock,
     Tiles are looked at in groups of 32: tile j is in group (first + j) / 32,
     and `groups` says of a group whether something may be visible in those of its tiles that are in the run, whether it is settled:
     then what `body` would say of its tiles are the bits of two numbers, so that nobody needs to ask; and whether it lies
-    inside: then `inner`, which looks at arrays alone, says of its tiles what `body` would. All but `inner` may be asked of
-    tiles beside the run too, and it does not matter what they say. Before it asks of tiles `from` to `to`, all threads
+    inside: then `inner`, which looks at arrays alone, says of its tiles what `body` would. All may be asked of
+    tiles beside the run too, of four groups together, and it does not matter what they say. Before it asks of tiles `from` to `to`, all threads
     do what `chunk` has.
 
     Constraints:
@@ -193,6 +193,38 @@ def Tile_ListedOp : Tile_Op<"listed", [Pure]> {
   let arguments = (ins Tile_IntPtr:$bits, I32:$rows, I32:$words, I32:$row, I32:$column, Optional<I32>:$first);
   let results = (outs I1:$result);
   let assemblyFormat = "$bits `(` $rows `x` $words `)` `at` `(` $row `,` $column (`from` $first^)? `)` attr-dict";
+}
+
+def Tile_OnListOp : Tile_Op<"on_list", [Pure]> {
+  let summary = "is a block on its row's list?";
+  let description = [{
+    The same, if `asked`, of the lists themselves, which have `rows` rows: the warp looks through them. Yes, where nobody asks.
+
+    ```mlir
+    %is = tile.on_list %offsets(%rows) of %columns(%entries) at(%row, %column) if(%asked)
+    ```
+  }];
+  let arguments = (ins Tile_IntPtr:$offsets, I32:$rows, Tile_IntPtr:$columns, I32:$entries, I32:$row, I32:$column, I1:$asked);
+  let results = (outs I1:$result);
+  let assemblyFormat = [{
+    $offsets `(` $rows `)` `of` $columns `(` $entries `)` `at` `(` $row `,` $column `)` `if` `(` $asked `)` attr-dict
+  }];
+}
+
+def Tile_GatherListedOp : Tile_Op<"gather_listed"> {
+  let summary = "which tiles do blocks of a row's list have?";
+  let description = [{
+    As `tile.gather_blocks`, from the list of row `row` itself, of `rows`, where blocks are whole tiles: in `kv` keys there are some.
+
+    ```mlir
+    tile.gather_listed 0 %offsets(%rows) of %columns(%entries) at(%row) tiles(%from to %to) of 64 in 128
+    ```
+  }];
+  let arguments = (ins I64Attr:$number, Tile_IntPtr:$offsets, I32:$rows, Tile_IntPtr:$columns, I32:$entries, I32:$row, I32:$from, I32:$to,
+                       I64Attr:$tile, I64Attr:$size);
+  let assemblyFormat = [{
+    $number $offsets `(` $rows `)` `of` $columns `(` $entries `)` `at` `(` $row `)` `tiles` `(` $from `to` $to `)` `of` $tile `in` $size attr-dict
+  }];
 }
 
 def Tile_GatherBlocksOp : Tile_Op<"gather_blocks"> {
