@@ -171,21 +171,23 @@ private:
     if (lse)
       StoreLseOp::create(b, loc, lse, lseStride, row, rowsInTile, rowsOf(writeRows));
     if (repairs) {
+      // To ask a list about each key would take long, but tiles that are visited are few. (Else registers are worth more.)
+      bool along = listed && hasListsOfMaps();
       Value firstKey = config.isSplit() ? math.value(visited.lo) : Value();
       auto repair = RepairOp::create(b, loc, acc, origin, rowsInTile, firstKey, math.value(visited.hi), queryRows,
                                      queryStride, keys, args["k_row"], values, args["v_row"], dst, dstStride, lse,
-                                     lseStride, draws, listed ? math.value(listed->runs.front().bounds.back()) : Value(),
+                                     lseStride, draws, along ? math.value(listed->runs.front().bounds.back()) : Value(),
                                      problem.getDimQkAttr(), problem.getDimVAttr(),
                                      b.getF64FloatAttr(std::copysign(scaleOfProducts(), problem.scaleOrDefault())),
                                      dropout ? b.getI64IntegerAttr(dropout->below) : IntegerAttr(),
                                      dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(),
-                                     listed ? b.getI64IntegerAttr(config.getKvTile()) : IntegerAttr());
+                                     along ? b.getI64IntegerAttr(config.getKvTile()) : IntegerAttr());
       buildTests(walk, repair.getBody());
-      if (listed) {
+      if (along) {
         OpBuilder::InsertionGuard guard(b);
-        Block &along = repair.getAlong().emplaceBlock();
-        b.setInsertionPointToStart(&along);
-        YieldOp::create(b, loc, math.value(listed->tileAt(Index(along.addArgument(b.getI32Type(), loc)))));
+        Block &block = repair.getAlong().emplaceBlock();
+        b.setInsertionPointToStart(&block);
+        YieldOp::create(b, loc, math.value(listed->tileAt(Index(block.addArgument(b.getI32Type(), loc)))));
       }
       if (auto modifiers = problem.getModifiers(); !modifiers.empty()) {
         OpBuilder before(repair);

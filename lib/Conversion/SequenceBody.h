@@ -131,6 +131,11 @@ protected:
     mlir::Value offsets, rows, columns, entries, row;
   };
   ListOfRow listOfRow(const MaskOperand &map, Index row);
+  /// Has the kernel lists of some map, and not its bits?
+  bool hasListsOfMaps() {
+    return llvm::any_of(distinctOperands(problem.getMask()),
+                        [&](const MaskOperand &map) { return map.lists && args.contains(map.name); });
+  }
 
   /// Which row of `visits` (`visitLists`) a tile of `rows` rows or keys has, by its slot or its number in the sequence.
   mlir::Value listRow(bool ofKeys, Index tile, int64_t rows);
