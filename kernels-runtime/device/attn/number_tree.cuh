@@ -21,11 +21,11 @@ ATTN_INLINE int *sum_below(int count, const int *up, int *own, int *spare, int *
   bool more = true;
   while (more) {
     __syncthreads();
-#pragma unroll 4
+#pragma unroll 8
     for (int s = threadIdx.x; s < count; s += blockDim.x) spare[s] = own[s];
     __syncthreads();
     bool jumps = false;
-#pragma unroll 4
+#pragma unroll 8
     for (int s = threadIdx.x; s < count; s += blockDim.x) {
       const int to = jump[s];
       if (to >= 0) atomicAdd(spare + to, own[s]), jumps = true;
@@ -44,7 +44,7 @@ ATTN_INLINE int *sum_above(int count, int *up, int *own, int *spare, int *next_u
   while (more) {
     __syncthreads();
     bool jumps = false;
-#pragma unroll 4
+#pragma unroll 8
     for (int s = threadIdx.x; s < count; s += blockDim.x) {
       const int to = up[s];
       jumps |= to >= 0;
@@ -83,7 +83,7 @@ ATTN_INLINE void take_numbers(int count, const int *up, const int *size, int *ta
   }
 }
 
-ATTN_INLINE void number_tree(int *node, int *first, int *end, int *work, const int *parents, long long queries, int len_q, long long keys, int len_kv) {
+template <int N = 0> ATTN_INLINE void number_tree(int *node, int *first, int *end, int *work, const int *parents, long long queries, int len_q, long long keys, int len_kv) {
   __shared__ int held[6][Runs::Most];
   const int words = (len_kv + 31) / 32, threads = blockDim.x;
   parents += keys, first += keys, end += keys, node += queries, work += 5 * keys;
@@ -106,7 +106,7 @@ ATTN_INLINE void number_tree(int *node, int *first, int *end, int *work, const i
   for (int base = 0; base < words; base += threads) {
     const int w = base + threadIdx.x;
     int all;
-    const int ahead = sum_before_thread(w < words ? __popc(begins[w]) : 0, all);
+    const int ahead = sum_before_thread<N>(w < words ? __popc(begins[w]) : 0, all);
     if (w < words) before[w] = count + ahead;
     count += all;
   }
@@ -133,13 +133,14 @@ ATTN_INLINE void number_tree(int *node, int *first, int *end, int *work, const i
   take_numbers(count, up, size, taken, other);
   const int *const number = sum_above(count, up, other, taken, jump);
 
-#pragma unroll 4
+  const int ahead = len_kv - len_q;  // of a row's own key
+#pragma unroll 8
   for (int k = threadIdx.x; k < len_kv; k += threads) {
-    const int s = runs.of(k), begin = number[s];
-    first[k] = begin + k - start[s], end[k] = begin + size[s];
+    const int s = runs.of(k), begin = number[s], own = begin + k - start[s];
+    first[k] = own, end[k] = begin + size[s];
+    if (k >= ahead) node[k - ahead] = own;
   }
-  __syncthreads();
-  for (int q = threadIdx.x; q < len_q; q += threads) node[q] = q + len_kv < len_q ? -1 : first[q + len_kv - len_q];
+  for (int q = threadIdx.x; q < -ahead; q += threads) node[q] = -1;
   __syncthreads();
 }
 

@@ -100,7 +100,7 @@ template <class T> ATTN_INLINE T sum_up_to_lane(T x) {
   return x;
 }
 // The sum of the block's threads before this one, and of all.
-template <int N = 0> ATTN_INLINE int sum_before_thread(int x, int &all) {
+template <int N> ATTN_INLINE int sum_before_thread(int x, int &all) {
   constexpr int warps = Block<N>::threads / 32;
   __shared__ int sums[warps];
   const int up_to = sum_up_to_lane(x);
