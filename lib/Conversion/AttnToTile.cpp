@@ -127,9 +127,9 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
   /// The target of what is not for Hopper alone.
   StringRef generic() { return target == "sm_90a" ? StringRef("sm_80") : StringRef(target.getValue()); }
 
-  /// What kernels read in place of the caller's arrays.
-  void writeMade(ProblemOp problem, Operation *program) {
-    writeBlockMaps(problem, program, generic());
+  /// What kernels read in place of the caller's arrays. `whole`: block maps that they read themselves.
+  void writeMade(ProblemOp problem, Operation *program, ArrayRef<MaskOperand> whole = {}) {
+    writeBlockMaps(problem, program, generic(), whole);
     writeTrees(problem, program, generic());
   }
 
@@ -160,7 +160,12 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return failure();
     if (problem.getSegments())
       expandSegments(problem);
-    writeMade(problem, problem);
+    bool lists = !streams(config) && listsVisits(problem, config);
+    bool classes = !streams(config) && !problem.getConfigAttr() && hasSizeClasses(problem);
+    SmallVector<MaskOperand> whole;
+    if (lists && !classes) // short sequences have no lists
+      whole = wholeMaps(problem, config);
+    writeMade(problem, problem, whole);
     OpBuilder b(problem);
     if (streams(config)) {
       writeStreamed(problem, problem.getSymName(), config, std::nullopt);
@@ -170,19 +175,18 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     bool boxes = target == "sm_90a";
     bool packed = problem.getQLayout().isPacked();
     Location loc = problem.getLoc();
-    bool lists = listsVisits(problem, config);
     if (lists)
-      writeVisits(problem, generic(), config);
+      writeVisits(problem, generic(), config, /*ofKeys=*/false, whole);
     KernelGrid grid = {packed, int64_t(problem.getHeads()) / config.getPackHeads()};
     ConfigAttr streamed;
-    if (!problem.getConfigAttr() && hasSizeClasses(problem)) {
+    if (classes) {
       streamed = chooseStreamed(problem);
       ShortLimit limit = shortLimit(problem, streamed);
       writeSlotLists(problem, generic(), limit, LongSlots{0, config.getQueries()});
       grid.longer = b.getDenseI64ArrayAttr({limit.queries, limit.keys});
     }
     writeForward(problem,
-                 KernelArguments::ofForward(problem, config, boxes, lists, /*slots=*/bool(streamed))
+                 KernelArguments::ofForward(problem, config, boxes, lists, /*slots=*/bool(streamed), whole)
                      .makeKernel(b, loc, problem.getSymName(), target, grid, config),
                  config);
     if (streamed)

@@ -59,7 +59,7 @@ void Printer::printOp(Operation *op) {
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, DropOp, DrawOp, DropDrawnOp, DropGradsOp, ShareOp, MmaTnOp, AddSumOp,
             LoadSumOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
-            PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, SelectTilesOp, GatherBlocksOp, GatheredOp, GatheredBitsOp, scf::ForOp, scf::IfOp>(
+            PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, RangesOp, SelectTilesOp, GatherBlocksOp, GatherListedOp, GatheredOp, GatheredBitsOp, scf::ForOp, scf::IfOp>(
             [&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
       .Case([&](SyncWarpOp) { line() << "attn::sync_warp();\n"; })

@@ -127,7 +127,7 @@ int64_t ProblemTensor::extentOf(Axis axis, const FixedSizes &fixed, const Sizes 
   case Listing:
     return tilesOfSide(listsOfKeys, fixed.listed[listsOfKeys], fixed, sizes);
   case Listable:
-    return llvm::alignTo(tilesOfSide(!listsOfKeys, fixed.listed[listsOfKeys], fixed, sizes), 32);
+    return llvm::alignTo(tilesOfSide(!listsOfKeys, fixed.listed[listsOfKeys], fixed, sizes), 128);
   case Lists:
     return entriesOfLists(*this, fixed, sizes);
   case BlockWords:

@@ -173,8 +173,8 @@ struct VisitLists {
 };
 /// Of query tiles, or of key tiles.
 const VisitLists &visitLists(bool ofKeys);
-/// How many values `ranges` has of each tile: the least and the largest of each array, and for those with an entry that hides whether
-/// none does; behind them, least and largest of groups of 32 tiles. And how many lines of a value of all tiles that takes.
+/// How many values `ranges` has of each tile, side by side: the least and the largest of each array, and for those with an entry that hides
+/// whether none does; behind all tiles', least and largest of groups of 32 of them. And how many values a tile that takes.
 int64_t valuesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
 int64_t linesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
 
