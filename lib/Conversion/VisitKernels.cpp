@@ -368,7 +368,8 @@ static int64_t blocksFor(ProblemOp problem, ConfigAttr config, ArrayRef<MaskOper
   };
   SmallVector<MaskOperand> operands = problem.getMask().operands();
   bool simple = operands.size() <= 3 && llvm::all_of(operands, [&](const MaskOperand &operand) {
-                  return !operand.lists || llvm::is_contained(whole, operand) || (fits(operand.lists->q, config.getQueries()) && fits(operand.lists->kv, config.getKvTile()));
+                  return !operand.lists || llvm::is_contained(whole, operand) ||
+                         (fits(operand.lists->q, config.getQueries()) && fits(operand.lists->kv, config.getKvTile()));
                 });
   return simple ? 8 : 4;
 }
