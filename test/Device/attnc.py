@@ -18,7 +18,7 @@ class Library:
         self.c = ctypes.CDLL(os.path.abspath(path))
         self.c.attnLastError.restype = ctypes.c_char_p
         self.c.attnTensorName.restype = ctypes.c_char_p
-        self.c.attnResources.restype = ctypes.c_char_p
+        self.c.attnResources.restype = self.c.attnSource.restype = ctypes.c_char_p
         self.c.attnCompileCount.restype = ctypes.c_int64
 
     def check(self, status):
@@ -39,6 +39,9 @@ class Kernel:
 
     def resources(self):
         return self.library.c.attnResources(self.handle).decode()
+
+    def source(self):
+        return self.library.c.attnSource(self.handle).decode()
 
     def bind(self, **tensors):
         """The tensors of a launch; keep the result alive while it is used."""

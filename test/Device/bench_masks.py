@@ -8,11 +8,9 @@ One JSON line a case and peer; TFLOP/s on visible pairs, which are counted from 
 kernels that look at run-time arrays in it; what FlexAttention needs ahead of one (`block_mask_ms`) stands apart, and so
 does compiling. The two take turns, a figure is the median of the rounds. Then, at a million tokens, what the kernels
 ahead of attention take (`metadata`), by the GPU's own clock."""
-import glob
 import math
 import os
 import re
-import shutil
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -201,11 +199,10 @@ def run_case(c, compiled):
     return rates
 
 
-def rows_of_lists(workspace, n):
+def rows_of_lists(kernel, workspace, n):
     """The kernel's config, how many query tiles have lists, how many tiles these have, and whether the lists were full. At the
     workspace's end are a row of eight numbers for each query tile, and four numbers (`tile.select_tiles`)."""
-    entry = max(glob.glob(os.environ["ATTN_CACHE_DIR"] + "/v1/bench-*/artifact.json"), key=os.path.getmtime)
-    config = re.search(r"#tile.config<[^>]*>", open(entry).read()).group()
+    config = re.search(r"// bench for \S+, (#tile.config<[^>]*>)", kernel.source()).group(1)
     words, tile = workspace.view(torch.int32), int(re.search(r"q_tile = (\d+)", config).group(1))
     rows = words[-4 - 8 * -(-n // tile):-4].view(-1, 8)
     return config, rows.shape[0], int(rows[:, 3].sum()), bool(words[-2])
@@ -230,8 +227,6 @@ def metadata():
              "one text continued 1024 times, by parents": (ancestors, {"parent": forks}, {}),
              "tree, deep, by parents": (ancestors, {"parent": random_parents}, {})}
     for name, (mask, arrays, lists) in given.items():
-        for old in glob.glob(os.environ["ATTN_CACHE_DIR"] + "/v1/bench-*"):
-            shutil.rmtree(old)  # `rows_of_lists` looks for the one that is compiled now
         c = dict(mask=mask, score="", arrays=arrays, lists=lists, queries=n, keys=n)
         room = " visits(110000)" if "deep" in name else " visits(266240)" if "continued" in name else ""
         kernel = library.compile(text(c, 1, 64) + room, args.target)
@@ -245,7 +240,7 @@ def metadata():
             torch.cuda.synchronize()
         times = {e.key: round(e.self_device_time_total / e.count, 2) for e in profile.key_averages()
                  if e.count and e.key.startswith("bench")}
-        config, tiles, visited, overflown = rows_of_lists(bound[1][-1], n)
+        config, tiles, visited, overflown = rows_of_lists(kernel, bound[1][-1], n)
         emit(peer="attnc", case=f"metadata, 2^20 tokens, {name}", kernels_us=times,
              ahead_us=round(sum(us for key, us in times.items() if key != "bench"), 1), workspace_bytes=bound[1][-1].numel(),
              config=config, query_tiles=tiles, visited_tiles=visited, lists_full=overflown)
