@@ -254,6 +254,7 @@ private:
   void computeTile() {
     MLIRContext *context = b.getContext();
     int64_t rows = config.getQTile(), keys = config.getKvTile(), warps = config.getWarps();
+    int64_t rowsOfAll = config.getFragmentRows(), keysOfAll = llvm::alignTo(keys, 16 * warps); // in fragments
     int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
     auto frag = [&](const char *name, int64_t rows, int64_t cols) {
       return place(name, FragType::get(context, rows, cols, warps));
@@ -267,14 +268,16 @@ private:
     Places p;
     p.Q = shared("Q", rows, colsQk), p.dO = shared("dO", rows, colsV);
     p.K = shared("K", keys, colsQk), p.V = shared("V", keys, colsV);
-    p.row = place("stats", StatisticsType::get(context, rows));
-    p.s = frag("s", rows, keys), p.dp = frag("dp", rows, keys);
-    Value P = shared("P", rows, keys), dS = shared("dS", rows, keys);
+    p.row = place("stats", StatisticsType::get(context, rowsOfAll));
+    p.s = frag("s", rowsOfAll, keys), p.dp = frag("dp", rowsOfAll, keys);
+    Value P = shared("P", rows, keysOfAll), dS = shared("dS", rows, keysOfAll);
 
     Value live = math.value(math.mul(lenQ, heads)), there = math.value(math.mul(scope.lenK, kvHeads));
     SmallVector<Value> copied;
     auto copy = [&](Value place, Value from, Value stride, Value rows, int64_t dim) {
-      copied.push_back(CopyAsyncOp::create(b, loc, place, from, stride, rows, dim, Value()));
+      auto op = CopyAsyncOp::create(b, loc, place, from, stride, rows, dim, Value());
+      op.setOnce(true);
+      copied.push_back(op.getToken());
     };
     copy(p.Q, rowPointer("q", firstQuery, batch, h), strideOf("q", heads), live, problem.getDimQk());
     copy(p.K, k, strideOf("k", kvHeads), there, problem.getDimQk());
@@ -309,7 +312,7 @@ private:
     }
     auto ofKeys = [&](const char *name, Value weights, Value rows, int64_t cols, FloatAttr by, StringRef tensor,
                       Value to, int64_t dim) {
-      Value acc = frag(name, keys, cols);
+      Value acc = frag(name, keysOfAll, cols);
       wait(MmaTnOp::create(b, loc, acc, weights, rows).getToken());
       if (by)
         ScaleOp::create(b, loc, acc, by);
@@ -322,7 +325,7 @@ private:
       RowGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
     BarrierOp::create(b, loc);
     RoundOp::create(b, loc, dS, p.dp);
-    Value dQ = frag("dQ", rows, colsQk);
+    Value dQ = frag("dQ", rowsOfAll, colsQk);
     ClearOp::create(b, loc, dQ);
     wait(MmaPvOp::create(b, loc, dQ, p.dp, p.K, /*guarded=*/false, Value()).getToken());
     ScaleOp::create(b, loc, dQ, factor());

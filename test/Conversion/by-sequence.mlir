@@ -29,29 +29,49 @@
 
 //--- forward.mlir
 // The number of a block says whose it is.
-// CHECK: target("sm_80") grid(packed heads 3 tiles 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, by_sequence = true>)
+// CHECK: target("sm_80") grid(packed heads 3 tiles 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, by_sequence = true, parts = 2>)
 // CHECK: %Q = tile.place "Q" : !tile.shared<16x128xbf16, 136>
 // CHECK: %block = tile.block_index
 // CHECK-NOT: tile.find_sequence
 // CHECK: scf.for %{{.*}} = %c0_i32 to %len_q step %c16_i32
-// CHECK: tile.copy_async %Q
-// CHECK: tile.negate %Q
-// CHECK: tile.kv_loop
-// CHECK: tile.pad_rows
 // Q, K and V are under way together.
-// TOGETHER: tile.copy_async %Q
-// TOGETHER-NOT: tile.wait
-// TOGETHER: tile.copy_async %K
-// TOGETHER-NOT: tile.wait
-// TOGETHER: tile.copy_async %V
-// TOGETHER: tile.wait
-// TOGETHER: tile.negate %Q
+// CHECK: %[[Q:.*]] = tile.copy_async once %Q
+// CHECK: %[[K:.*]] = tile.copy_async once %K
+// CHECK: %[[V:.*]] = tile.copy_async once %V
+// CHECK: tile.wait_finite %V after %[[Q]], %[[K]], %[[V]]
+// CHECK: tile.negate %Q
+// If all keys are there and finite: one look at them, and results a half at a time.
+// CHECK: scf.if
+// CHECK: tile.mma_qk %s, %Q, %K
+// CHECK: tile.keep %s
+// CHECK: tile.softmax %s, %row
+// CHECK: tile.complete %row
+// CHECK: tile.round %P, %s
+// CHECK: %[[LEFT:.*]] = tile.part %V from(%c0_i32)
+// CHECK: tile.mma_pv %acc, %P, %[[LEFT]] :
+// CHECK: tile.divide %acc, %row
+// CHECK: tile.store %{{.*}} dim 64
+// CHECK: tile.part %V from(%c64_i32)
+// CHECK: tile.store %{{.*}} dim 64
+// Else in steps of sixteen keys.
+// CHECK: } else {
+// CHECK: %[[FEW:.*]] = tile.part %K : {{.*}} to !tile.shared<16x128xbf16, 136>
+// CHECK: scf.for %column = %c0_i32 to %c128_i32 step %c64_i32
+// CHECK: tile.kv_loop
+// CHECK: tile.copy_async %[[FEW]]
+// CHECK: tile.normalize %acc, %row
+// CHECK: tile.store_lse
+// CHECK: tile.barrier
+// CHECK: tile.pad_rows
+// TOGETHER: } else {
+// TOGETHER: tile.copy_async %{{.*}} when
+// TOGETHER: tile.copy_async %{{.*}} when
 // TOGETHER: scf.for
+// TOGETHER: tile.wait
 // TOGETHER: tile.mma_qk
 // TOGETHER: tile.mma_pv
 // TOGETHER: tile.barrier
-// TOGETHER: tile.copy_async %K
-// TOGETHER: tile.copy_async %V
+// TOGETHER: tile.copy_async %{{.*}} when
 attn.problem @p mask(#attn.full) layout(thd) heads(3) dims(128) dtype(bf16) scale(-0.5) bounds(16, 16)
 
 //--- in_turn.mlir
@@ -72,20 +92,23 @@ attn.backward @g of(@p) config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1
 
 //--- padded.mlir
 // Heads of a group share a tile; rows of padding see nothing.
-// CHECK: grid(packed heads 2 tiles 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, pack_heads = 3, by_sequence = true>)
-// CHECK: scf.for %{{.*}} = %c0_i32 to %extent step %c5_i32
-// CHECK: scf.if
-// CHECK: tile.copy_async %Q, %q_rows stride(%{{.*}} heads 3)
+// CHECK: grid(packed heads 2 tiles 1) config(<q_tile = 12, kv_tile = 16, warps = 1, blocks = 16, pack_heads = 3, by_sequence = true, parts = 1>)
+// CHECK: scf.for %{{.*}} = %c0_i32 to %extent step %c4_i32
+// CHECK: tile.copy_async once %Q, %q_rows stride(%{{.*}} heads 3)
+// CHECK: %[[SOME:.*]] = arith.cmpi sgt, %rows, %c0_i32
+// CHECK: } else {
+// CHECK: scf.if %[[SOME]]
+// CHECK: tile.kv_loop
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(6, 2) dims(64, 48) dtype(f16)
   score([#attn.softcap<10.0>]) bounds(4, 16)
 
 //--- grads.mlir
-// CHECK: grid(packed heads 3 tiles 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, pack_heads = 2, by_sequence = true>)
+// CHECK: grid(packed heads 3 tiles 1) config(<q_tile = 8, kv_tile = 16, warps = 1, blocks = 12, pack_heads = 2, by_sequence = true>)
 // CHECK: scf.if
-// CHECK: tile.copy_async %Q, %{{.*}} stride(%{{.*}} heads 2)
-// CHECK: tile.copy_async %K
-// CHECK: tile.copy_async %dO
-// CHECK: tile.copy_async %V
+// CHECK: tile.copy_async once %Q, %{{.*}} stride(%{{.*}} heads 2)
+// CHECK: tile.copy_async once %K
+// CHECK: tile.copy_async once %dO
+// CHECK: tile.copy_async once %V
 // CHECK: tile.load_statistics %stats, %{{.*}} stride(%{{.*}} heads 2) dlse(%{{.*}}, %{{.*}} heads 2)
 // CHECK: tile.keep %s at(%{{.*}} heads 2, %c0_i32)
 // CHECK: tile.probabilities %s, %stats at(%{{.*}} heads 2, %c0_i32) weighted(%weighted
@@ -110,22 +133,22 @@ attn.problem @p mask(#attn.band<left = 3, right = 1>) layout(bshd) heads(3) dims
 attn.backward @grads of(@p)
 
 //--- chosen.mlir
-// A warp for sixteen rows; tiles that hold all keys, up to 64 or 96.
-// CHECK: tile.kernel @s17({{.*}}) grid(dense heads 4 tiles 1) config(<q_tile = 32, kv_tile = 32, warps = 2, blocks = 8, by_sequence = true>)
-// CPU: tile.kernel @s17({{.*}}) config(<q_tile = 32, kv_tile = 32, warps = 1, blocks = 8, by_sequence = true>)
+// A warp for sixteen rows; tiles that hold all keys, up to 64 or 96, and no more. As many blocks as have room.
+// CHECK: tile.kernel @s17({{.*}}) grid(dense heads 4 tiles 1) config(<q_tile = 17, kv_tile = 24, warps = 2, blocks = 12, by_sequence = true, parts = 2>)
+// CPU: tile.kernel @s17({{.*}}) config(<q_tile = 17, kv_tile = 24, warps = 1, blocks = 12, by_sequence = true, parts = 2>)
 attn.problem @s17 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(17)
-// CHECK: tile.kernel @s64({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 4, by_sequence = true>)
+// CHECK: tile.kernel @s64({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 4, by_sequence = true, parts = 2>)
 attn.problem @s64 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(64)
-// CHECK: tile.kernel @s65({{.*}}) config(<q_tile = 80, kv_tile = 80, warps = 5, blocks = 3, by_sequence = true>)
+// CHECK: tile.kernel @s65({{.*}}) config(<q_tile = 65, kv_tile = 72, warps = 5, blocks = 4, by_sequence = true, parts = 2>)
 attn.problem @s65 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(65)
-// CHECK: tile.kernel @s96({{.*}}) config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 2, pack_heads = 4, by_sequence = true>)
+// CHECK: tile.kernel @s96({{.*}}) config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 2, pack_heads = 4, by_sequence = true, parts = 4>)
 attn.problem @s96 mask(#attn.full) layout(bshd) heads(4, 1) dims(128) dtype(bf16) bounds(24, 90)
 // CHECK: tile.kernel @s97({{.*}}) config(<q_tile = 128, kv_tile = 128, warps = 8
 attn.problem @s97 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(97)
 // Not of head dims beyond 256, and tests of a tile are of one head.
 // CHECK: tile.kernel @d264({{.*}}) config(<q_tile = 2, kv_tile = 4, warps = 4, blocks = 4, lanes = 32>)
 attn.problem @d264 mask(#attn.full) layout(bshd) heads(4) dims(264) dtype(bf16) bounds(16)
-// CHECK: tile.kernel @of_heads({{.*}}) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, by_sequence = true>)
+// CHECK: tile.kernel @of_heads({{.*}}) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, by_sequence = true, parts = 1>)
 attn.problem @of_heads mask(#attn.heads<#attn.full, #attn.causal>) layout(bshd) heads(4, 2) dims(64) dtype(bf16) bounds(16)
 
 //--- errors.mlir
