@@ -268,5 +268,18 @@ rt::Status Kernel::checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &
     if (llvm::Error bad = checkTiles(tiles, count[0], offsets.empty() ? cu : offsets, rows, program.signature.fixed.qTile))
       return rt::Error{llvm::toString(std::move(bad))};
   }
+  for (const TensorSpec &spec : program.signature.tensors) {
+    if (!spec.hasParents)
+      continue;
+    std::vector<int32_t> parents, cu, offsets;
+    for (auto [name, values] : {std::pair<llvm::StringRef, std::vector<int32_t> *>(spec.name, &parents),
+                                {"cu_seqlens_kv", &cu}, {"padded_offsets_kv", &offsets}})
+      if (rt::Status s = contents(name.str(), *values); !s)
+        return s;
+    if (program.signature.fixed.packedKv && cu.empty()) // of segments, of which nobody knows yet where they begin
+      continue;
+    if (llvm::Error bad = checkParents(spec.name, parents, cu, offsets, sizes.rowsKv))
+      return rt::Error{llvm::toString(std::move(bad))};
+  }
   return {};
 }

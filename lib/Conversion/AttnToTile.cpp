@@ -11,6 +11,7 @@
 #include "LearnedKernels.h"
 #include "SegmentsKernel.h"
 #include "StreamingKernel.h"
+#include "TreeKernels.h"
 #include "VisitKernels.h"
 
 namespace attn {
@@ -69,7 +70,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     ProblemOp problem = backward.getProblemOp();
     bool classes = !given && streamed && hasSizeClasses(problem);
     if (streamed && streams(streamed) && !classes) {
-      writeBlockMaps(problem, backward, generic());
+      writeMade(problem, backward);
       if (failed(stream(backward, streamed)))
         return failure();
       backward.erase();
@@ -88,7 +89,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << statisticsTile << " and a kv_tile "
              << (roles ? "of 16 rows for each of 4, 8 or 12 warps" : "in multiples of 16 * warps") << " for target `"
              << target << "`, got: " << keys;
-    writeBlockMaps(problem, backward, generic());
+    writeMade(problem, backward);
     std::optional<ShortLimit> limit;
     if (classes && configs.values.getKvTile() != keys.getKvTile()) // which have one list
       configs.values = keys;
@@ -128,6 +129,12 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
   /// The target of what is not for Hopper alone.
   StringRef generic() { return target == "sm_90a" ? StringRef("sm_80") : StringRef(target.getValue()); }
 
+  /// What kernels read in place of the caller's arrays. `whole`: block maps that they read themselves.
+  void writeMade(ProblemOp problem, Operation *program, ArrayRef<MaskOperand> whole = {}) {
+    writeBlockMaps(problem, program, generic(), whole);
+    writeTrees(problem, program, generic());
+  }
+
   /// What a config is on a CPU: there are no registers to hold Q in, and no lanes; a strip is a thread's.
   ConfigAttr onTarget(ConfigAttr config) {
     if (target != "cpu")
@@ -155,7 +162,12 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return failure();
     if (problem.getSegments())
       expandSegments(problem);
-    writeBlockMaps(problem, problem, generic());
+    bool lists = !streams(config) && listsVisits(problem, config);
+    bool classes = !streams(config) && !problem.getConfigAttr() && hasSizeClasses(problem);
+    SmallVector<MaskOperand> whole;
+    if (lists && !classes) // short sequences have no lists
+      whole = wholeMaps(problem, config);
+    writeMade(problem, problem, whole);
     OpBuilder b(problem);
     if (streams(config)) {
       writeStreamed(problem, problem.getSymName(), config, std::nullopt);
@@ -165,19 +177,18 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     bool boxes = target == "sm_90a";
     bool packed = problem.getQLayout().isPacked();
     Location loc = problem.getLoc();
-    bool lists = listsVisits(problem, config);
     if (lists)
-      writeVisits(problem, generic(), config);
+      writeVisits(problem, generic(), config, /*ofKeys=*/false, whole);
     KernelGrid grid = {packed, int64_t(problem.getHeads()) / config.getPackHeads()};
     ConfigAttr streamed;
-    if (!problem.getConfigAttr() && hasSizeClasses(problem)) {
+    if (classes) {
       streamed = chooseStreamed(problem);
       ShortLimit limit = shortLimit(problem, streamed);
       writeSlotLists(problem, generic(), limit, LongSlots{0, config.getQueries()});
       grid.longer = b.getDenseI64ArrayAttr({limit.queries, limit.keys});
     }
     writeForward(problem,
-                 KernelArguments::ofForward(problem, config, boxes, lists, /*slots=*/bool(streamed))
+                 KernelArguments::ofForward(problem, config, boxes, lists, /*slots=*/bool(streamed), whole)
                      .makeKernel(b, loc, problem.getSymName(), target, grid, config),
                  config);
     if (streamed)

@@ -32,13 +32,26 @@ public:
 
 } // namespace
 
-void attn::writeBlockMaps(ProblemOp problem, Operation *program, StringRef target) {
+SmallVector<MaskOperand> attn::wholeMaps(ProblemOp problem, ConfigAttr config) {
+  MaskInterface mask = problem.getMask();
+  SmallVector<MaskOperand> all = mask.operands(), conjuncts, whole;
+  for (MaskInterface part : mask.conjuncts())
+    if (isa<BlockMapMaskAttr>(part))
+      conjuncts.push_back(part.operands().front());
+  for (const MaskOperand &map : distinctOperands(mask))
+    if (map.lists && map.lists->q % config.getQueries() == 0 && map.lists->kv % config.getKvTile() == 0 &&
+        llvm::count(conjuncts, map) == llvm::count(all, map))
+      whole.push_back(map);
+  return whole;
+}
+
+void attn::writeBlockMaps(ProblemOp problem, Operation *program, StringRef target, ArrayRef<MaskOperand> whole) {
   OpBuilder b(program);
   auto tiles = ConfigAttr::get(b.getContext(), 64, 64, /*warps=*/target == "cpu" ? 1 : 4, /*blocks=*/12);
   KernelGrid grid;
   grid.packed = problem.getQLayout().isPacked();
   for (const MaskOperand &operand : distinctOperands(problem.getMask()))
-    if (operand.lists) {
+    if (operand.lists && !llvm::is_contained(whole, operand)) {
       std::string name = freeSymbol(program->getParentOp(), SymbolTable::getSymbolName(program).getValue() + "_blocks");
       BlockMapKernel(KernelArguments::ofBlockMap(problem, operand)
                          .makeKernel(b, program->getLoc(), name, target, grid, tiles))

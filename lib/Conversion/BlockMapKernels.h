@@ -10,8 +10,12 @@
 
 namespace attn {
 
-/// Writes a kernel for each block map of the problem's mask before `program`, which is the problem or its backward pass.
-void writeBlockMaps(ProblemOp problem, mlir::Operation *program, llvm::StringRef target);
+/// Writes a kernel for each block map of the problem's mask, but for `whole` ones, before `program`, which is the problem or its backward pass.
+void writeBlockMaps(ProblemOp problem, mlir::Operation *program, llvm::StringRef target, llvm::ArrayRef<MaskOperand> whole);
+
+/// Block maps whose blocks are whole tiles of a forward pass with lists of tiles, and that every visible pair is in. A tile that is visited is
+/// listed, all of it, so no pair needs to be asked about, and the kernel that lists tiles reads the map's own lists.
+llvm::SmallVector<MaskOperand> wholeMaps(ProblemOp problem, tile::ConfigAttr config);
 
 } // namespace attn
 

@@ -114,6 +114,7 @@ private:
   //===------------------------------------------------------------------===//
 
   void attend() {
+    firstOfTile = q0;
     findArrays();
     KeyWalk walk(problem.getMask(), scope);
 
@@ -170,14 +171,24 @@ private:
     if (lse)
       StoreLseOp::create(b, loc, lse, lseStride, row, rowsInTile, rowsOf(writeRows));
     if (repairs) {
+      // To ask a list about each key would take long, but tiles that are visited are few. (Else registers are worth more.)
+      bool along = listed && hasListsOfMaps();
       Value firstKey = config.isSplit() ? math.value(visited.lo) : Value();
       auto repair = RepairOp::create(b, loc, acc, origin, rowsInTile, firstKey, math.value(visited.hi), queryRows,
                                      queryStride, keys, args["k_row"], values, args["v_row"], dst, dstStride, lse,
-                                     lseStride, draws, problem.getDimQkAttr(), problem.getDimVAttr(),
+                                     lseStride, draws, along ? math.value(listed->runs.front().bounds.back()) : Value(),
+                                     problem.getDimQkAttr(), problem.getDimVAttr(),
                                      b.getF64FloatAttr(std::copysign(scaleOfProducts(), problem.scaleOrDefault())),
                                      dropout ? b.getI64IntegerAttr(dropout->below) : IntegerAttr(),
-                                     dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr());
+                                     dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(),
+                                     along ? b.getI64IntegerAttr(config.getKvTile()) : IntegerAttr());
       buildTests(walk, repair.getBody());
+      if (along) {
+        OpBuilder::InsertionGuard guard(b);
+        Block &block = repair.getAlong().emplaceBlock();
+        b.setInsertionPointToStart(&block);
+        YieldOp::create(b, loc, math.value(listed->tileAt(Index(block.addArgument(b.getI32Type(), loc)))));
+      }
       if (auto modifiers = problem.getModifiers(); !modifiers.empty()) {
         OpBuilder before(repair);
         repair.setScale(

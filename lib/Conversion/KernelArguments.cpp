@@ -6,7 +6,7 @@ using namespace mlir;
 using namespace attn;
 
 KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes, bool lists,
-                                           bool slots) {
+                                           bool slots, ArrayRef<MaskOperand> whole) {
   KernelArguments arguments;
   Builder b(problem.getContext());
   std::vector<ProblemTensor> tensors = tensorsOf(problem);
@@ -14,7 +14,7 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr c
     llvm::erase_if(tensors, [](const ProblemTensor &tensor) { return tensor.role == ProblemTensor::Result; });
 
   arguments.addPointers(problem, tensors);
-  arguments.addBits(problem);
+  arguments.addMade(problem, whole);
   if (config.isSplit())
     arguments.addPartial(problem);
   if (lists)
@@ -51,7 +51,7 @@ KernelArguments KernelArguments::ofMerge(ProblemOp problem) {
   return arguments;
 }
 
-KernelArguments KernelArguments::ofVisits(ProblemOp problem, ArrayRef<StringRef> results) {
+KernelArguments KernelArguments::ofVisits(ProblemOp problem, ArrayRef<StringRef> results, ArrayRef<MaskOperand> whole) {
   KernelArguments arguments;
   std::vector<ProblemTensor> arrays = tensorsOf(problem);
   std::optional<Dropout> dropout = problem.dropoutInForce();
@@ -60,7 +60,7 @@ KernelArguments KernelArguments::ofVisits(ProblemOp problem, ArrayRef<StringRef>
            (dropout && tensor.name == dropout->seed);
   });
   arguments.addPointers(problem, arrays);
-  arguments.addBits(problem);
+  arguments.addMade(problem, whole);
   arguments.addVisits(problem, results);
   for (bool ofKeys : {false, true})
     if (llvm::is_contained(results, StringRef(visitLists(ofKeys).list)))
@@ -84,7 +84,7 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<String
       plain.push_back(std::move(tensor));
   }
   arguments.addPointers(problem, plain);
-  arguments.addBits(problem);
+  arguments.addMade(problem);
   for (const ProblemTensor &scratch : scratchOf(backward))
     if (scratch.element == ProblemTensor::Float32 && llvm::is_contained(names, scratch.name))
       arguments.add(scratch.name, tile::PtrType::get(b.getContext(), b.getF32Type()));
@@ -145,14 +145,23 @@ void KernelArguments::addPointers(ProblemOp problem, ArrayRef<ProblemTensor> ten
   }
 }
 
-void KernelArguments::addBits(ProblemOp problem) {
+void KernelArguments::addMade(ProblemOp problem, ArrayRef<MaskOperand> whole) {
   Type i32 = IntegerType::get(problem.getContext(), 32);
-  for (const MaskOperand &operand : distinctOperands(problem.getMask()))
-    if (operand.lists) {
-      add(bitsOf(operand), tile::PtrType::get(problem.getContext(), i32));
+  Type pointer = tile::PtrType::get(problem.getContext(), i32);
+  for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
+    if (llvm::is_contained(whole, operand)) {
+      for (const std::string &list : {operand.name, operand.lists->columns}) {
+        add(list, pointer);
+        add(list + "_entries", i32);
+      }
+    } else if (operand.lists) {
+      add(bitsOf(operand), pointer);
       add(bitsOf(operand) + "_rows", i32);
       add(bitsOf(operand) + "_words", i32);
     }
+    if (!operand.madeOf.empty())
+      add(operand.name, pointer);
+  }
 }
 
 KernelArguments KernelArguments::ofBlockMap(ProblemOp problem, const MaskOperand &lists) {
@@ -165,6 +174,13 @@ KernelArguments KernelArguments::ofBlockMap(ProblemOp problem, const MaskOperand
   for (const std::string &size : {bitsOf(lists) + "_rows", bitsOf(lists) + "_words", std::string("batch"), std::string("blocks")})
     arguments.add(size, i32);
   return arguments;
+}
+
+KernelArguments KernelArguments::ofTree(ProblemOp problem, StringRef parents) {
+  std::string numbering = numberingOf(parents);
+  SmallVector<MaskOperand> maps = distinctOperands(problem.getMask()); // of which it needs no bits
+  llvm::erase_if(maps, [](const MaskOperand &operand) { return !operand.lists; });
+  return ofVisits(problem, StringRef(numbering), maps);
 }
 
 void KernelArguments::addPartial(ProblemOp problem) {

@@ -38,15 +38,19 @@ struct KernelGrid {
 /// these, the problem's results and q's sizes.
 struct KernelArguments {
   /// `lists`: with those of the tiles to visit, and `total_kv` of packed keys. `slots`: with the list of those it is for.
+  /// `whole`: of these block maps the lists and not bits.
   static KernelArguments ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes, bool lists = false,
-                                   bool slots = false);
+                                   bool slots = false, llvm::ArrayRef<MaskOperand> whole = {});
   static KernelArguments ofMerge(ProblemOp problem);
   /// Of kernels that find out which tiles there are: all arrays, `results`, of lists how long they are, the sizes of both sides.
-  static KernelArguments ofVisits(ProblemOp problem, llvm::ArrayRef<llvm::StringRef> results);
+  static KernelArguments ofVisits(ProblemOp problem, llvm::ArrayRef<llvm::StringRef> results,
+                                  llvm::ArrayRef<MaskOperand> whole = {});
   /// Of the kernel that makes bits of a block map: `<offsets>`, `<columns>`, `<columns>_entries`, `<offsets>_bits`,
   /// `<offsets>_bits_rows`, `<offsets>_bits_words`, `batch`, the number of `blocks`. Kernels that ask for blocks have the bits
-  /// and their extents in place of the lists.
+  /// and their extents in place of the lists; or these (`wholeMaps`), with `<offsets>_entries` and `<columns>_entries`.
   static KernelArguments ofBlockMap(ProblemOp problem, const MaskOperand &lists);
+  /// Of the kernel that numbers a tree: all arrays, where it works, the sizes of both sides.
+  static KernelArguments ofTree(ProblemOp problem, llvm::StringRef parents);
   /// Of a backward pass, a kernel that has these of its tensors, in the order of
   /// `tensorsOf` and `scratchOf`, with all arrays and the sizes of both sides. With `boxes`
   /// those that are only read are `<tensor>_map`s: of `rows(tensor)` rows.
@@ -64,7 +68,8 @@ struct KernelArguments {
 
 private:
   void addPointers(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors);
-  void addBits(ProblemOp problem);
+  /// What kernels ahead make of the mask's arrays. Of `whole` block maps they make nothing.
+  void addMade(ProblemOp problem, llvm::ArrayRef<MaskOperand> whole = {});
   void addPartial(ProblemOp problem);
   void addVisits(ProblemOp problem, llvm::ArrayRef<llvm::StringRef> names);
   void addLists(ProblemOp problem, bool ofKeys);

@@ -81,13 +81,21 @@ void SequenceBody::findLengths() {
   scope.heads = problem.getHeads();
 }
 
+void SequenceBody::findSequence() {
+  lenQ = problem.getQLayout().isPacked() ? Index(0) : arg("seqlen_q");
+  kvHead = math.floorDiv(h, int64_t(problem.getHeads()) / int64_t(problem.getKvHeads()));
+  findLengths();
+  if (problem.getQLayout().isPacked())
+    firstQuery = load(args[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"], batch);
+}
+
 void SequenceBody::findArrays() {
   // What belongs to this sequence and head; positions in it are 32 bits.
   llvm::StringMap<Value> arrays;
   for (const MaskOperand &array : distinctOperands(problem.getMask()))
     if (array.hasPositions())
       arrays[array.name] = AdvanceOp::create(b, loc, args[array.name], startOf(array));
-    else if (array.lists)
+    else if (array.lists && args.contains(bitsOf(array)))
       arrays[array.name] = AdvanceOp::create(b, loc, args[bitsOf(array)], startOf(array));
   scope.load = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index position) {
     const MaskOperand &array = operands[operand];
@@ -99,10 +107,29 @@ void SequenceBody::findArrays() {
   };
   scope.listed = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index row, Index column) {
     std::string bits = bitsOf(operands[operand]);
+    if (!args.contains(bits))
+      return isOnList(operands[operand], column);
     return Cond::of(Value(ListedOp::create(b, loc, arrays.lookup(operands[operand].name), args[bits + "_rows"],
                                            args[bits + "_words"], math.value(row), math.value(column),
                                            firstColumn(operands[operand].lists->kv))));
   };
+}
+
+SequenceBody::ListOfRow SequenceBody::listOfRow(const MaskOperand &map, Index row) {
+  Value offsets = AdvanceOp::create(b, loc, args[map.name], startOf(map));
+  return {offsets, math.value(math.sub(arg(map.name + "_entries"), 1)), args[map.lists->columns],
+          args[map.lists->columns + "_entries"], math.value(row)};
+}
+
+Cond SequenceBody::isOnList(const MaskOperand &map, Index column) {
+  OpBuilder::InsertionGuard guard(b);
+  if (auto keep = dyn_cast_or_null<KeepOp>(b.getInsertionBlock()->getParentOp())) { // once for all pairs of the tile
+    b.setInsertionPoint(keep);
+    column = math.floorDiv(Index(keep.getK0()), map.lists->kv);
+  }
+  ListOfRow list = listOfRow(map, math.floorDiv(firstOfTile, map.lists->q));
+  return Cond::of(Value(OnListOp::create(b, loc, list.offsets, list.rows, list.columns, list.entries, list.row, math.value(column),
+                                         math.value(*visitsHull))));
 }
 
 Value SequenceBody::firstColumn(int64_t keys) {
@@ -128,6 +155,8 @@ Value SequenceBody::startOf(const MaskOperand &array) {
   }
   if (array.lists) {
     std::string bits = bitsOf(array);
+    if (!args.contains(bits))
+      return line ? mul(line, wide(arg(array.name + "_entries"))) : wide(int64_t(0));
     return line ? mul(mul(line, wide(arg(bits + "_rows"))), wide(arg(bits + "_words"))) : wide(int64_t(0));
   }
   if (!line)
@@ -152,6 +181,7 @@ SequenceBody::ListedWalk SequenceBody::listedWalk(KeyWalk &walk, bool ofKeys, In
   Value visits = AdvanceOp::create(b, loc, args[names.visits], mul(listRow(ofKeys, tile, rows), wide(int64_t(8))));
   // A row whose entries found no room in the list has all tiles from its first to its last.
   Cond whole = math.logicalAnd(math.lt(0, load(visits, 6)), math.lt(0, load(args[names.taken], 2)));
+  visitsHull = whole;
   Index fullAt = load(visits, 0), full = math.named(math.select(whole, 0, load(visits, 1)), "full");
   Index partialAt = math.named(math.select(whole, load(visits, 4), load(visits, 2)), "partial_at");
   Index end = math.named(math.select(whole, load(visits, 5), load(visits, 3)), "end");

@@ -61,6 +61,8 @@ protected:
 
   /// Where the keys of the sequence lie and how many there are; how many queries.
   void findLengths();
+  /// All that masks ask about the sequence `batch`.
+  void findSequence();
   /// The run-time arrays that masks ask about.
   void findArrays();
 
@@ -121,8 +123,19 @@ protected:
   /// In the element test of a tile, the column of blocks of its first key, if all of its keys are of that one
   /// and the 31 behind it; else null.
   mlir::Value firstColumn(int64_t keys);
-  /// Where in an array with an entry for each position this sequence's and head's are.
+  /// Where in an array with an entry for each position this sequence's and head's are; of a block map in its bits, or in its offsets if
+  /// the kernel has no bits.
   mlir::Value startOf(const MaskOperand &array);
+  /// The list of a row of blocks, in a kernel that has lists.
+  struct ListOfRow {
+    mlir::Value offsets, rows, columns, entries, row;
+  };
+  ListOfRow listOfRow(const MaskOperand &map, Index row);
+  /// Has the kernel lists of some map, and not its bits?
+  bool hasListsOfMaps() {
+    return llvm::any_of(distinctOperands(problem.getMask()),
+                        [&](const MaskOperand &map) { return map.lists && args.contains(map.name); });
+  }
 
   /// Which row of `visits` (`visitLists`) a tile of `rows` rows or keys has, by its slot or its number in the sequence.
   mlir::Value listRow(bool ofKeys, Index tile, int64_t rows);
@@ -139,10 +152,15 @@ protected:
   Index batch = 0, h = 0, kvHead = 0;
   Index lenQ = 0;
   Index firstQuery = 0, firstKey = 0; ///< where the sequence begins, in packed tensors
+  /// Of a tile of queries at rest: the first, and whether tiles are visited that may not be listed, since lists were full.
+  Index firstOfTile = 0;
+  std::optional<Cond> visitsHull;
   MaskScope scope;
   std::optional<Dropout> dropout = problem.dropoutInForce();
 
 private:
+  /// Is the block of a tile of keys on the list of the tile at rest? Blocks are whole tiles: of visited ones they are, but for a hull's.
+  Cond isOnList(const MaskOperand &map, Index column);
   /// The entry of a modifier's array that belongs to the score of q and k.
   mlir::Value loadEntry(const ScoreOperand &operand, mlir::OpBuilder &at, const MaskScope &sequence, Index q, Index k,
                         Index entry);

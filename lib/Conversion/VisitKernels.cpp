@@ -31,14 +31,17 @@ public:
 
   /// Of each tile of the other side, and of groups, which may be of several sequences. Warps share the tiles of a group.
   void buildRanges() {
-    const int64_t blocks = others.empty() ? 64 : 1024; // as many as numbers of tiles, or groups, want
     Value first = BlockIndexOp::create(b, loc, Value());
-    Index tiles = others.empty() ? Index(0) : math.named(tilesOfAll(!ofKeys), "tiles");
-    Index groups = math.named(math.ceilDiv(tiles, group), "groups");
-    BeginListsOp::create(b, loc, args[names.list], args[names.taken], math.value(across()));
-    Index unit = enterLoop("unit", first, math.mul(groups, heads), blocks);
-    if (others.empty())
+    Index across = this->across();
+    if (others.empty()) { // nothing but numbers of tiles
+      Value piece = math.value(enterLoop("piece", first, math.ceilDiv(across, 512), /*blocks=*/64));
+      BeginListsOp::create(b, loc, args[names.list], args[names.taken], math.value(across), piece);
       return;
+    }
+    Index tiles = math.named(tilesOfAll(!ofKeys), "tiles");
+    Index groups = math.named(math.ceilDiv(tiles, group), "groups");
+    BeginListsOp::create(b, loc, args[names.list], args[names.taken], math.value(across), Value());
+    Index unit = enterLoop("unit", first, math.mul(groups, heads), /*blocks=*/1024);
     if (heads != 1)
       h = math.named(div(unit, groups), "h");
     Index number = heads == 1 ? unit : math.named(rem(unit, groups), "group");
@@ -46,12 +49,14 @@ public:
     Index warp = Value(WarpIndexOp::create(b, loc));
     loop("i", warp, count, int64_t(config.getWarps()), [&](Index i) { buildRangesOf(math.named(math.add(from, i), "tile")); });
     BarrierOp::create(b, loc);
-    for (int64_t i = 0, n = others.size(); i < n; ++i)
-      for (int64_t value : {0, 1}) { // least, largest
-        Value entries = AdvanceOp::create(b, loc, args[names.ranges], rangeAt(2 * i + value, from));
-        auto range = EntryRangeOp::create(b, loc, entries, math.value(count), IntegerAttr());
-        SetOp::create(b, loc, args[names.ranges], rangeOfGroupAt(2 * i + value, number), range->getResult(value));
-      }
+    SmallVector<Value> values; // all are read before one is written
+    for (int64_t i = 0, n = 2 * others.size(); i < n; ++i) {
+      Value entries = AdvanceOp::create(b, loc, args[names.ranges], add(rangesAt(from), wide(i)));
+      auto range = EntryRangeOp::create(b, loc, entries, math.value(count), group, valuesOfRanges(others), IntegerAttr());
+      values.push_back(range->getResult(i % 2)); // least, largest
+    }
+    for (auto [i, value] : llvm::enumerate(values))
+      SetOp::create(b, loc, args[names.ranges], add(rangesOfGroupAt(number), wide(int64_t(i))), value);
   }
 
   void buildLists() {
@@ -110,15 +115,6 @@ private:
     return tile;
   }
 
-  /// Behind it, all is known of the sequence that masks ask about.
-  void findSequence() {
-    lenQ = problem.getQLayout().isPacked() ? Index(0) : arg("seqlen_q");
-    kvHead = math.floorDiv(h, int64_t(problem.getHeads()) / int64_t(problem.getKvHeads()));
-    findLengths();
-    if (problem.getQLayout().isPacked())
-      firstQuery = load(args[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"], batch);
-  }
-
   //===------------------------------------------------------------------===//
   // Ranges
   //===------------------------------------------------------------------===//
@@ -127,14 +123,15 @@ private:
     Tile tile = findTile(!ofKeys, number, /*forRows=*/false);
     auto leave = [&](int64_t array, llvm::function_ref<Value(int64_t)> value) {
       for (int64_t i = 0; i < (others[array].hidden ? 3 : 2); ++i)
-        SetOp::create(b, loc, args[names.ranges], rangeAt(valueOf(array, i), number), value(i));
+        SetOp::create(b, loc, args[names.ranges], add(rangesAt(number), wide(valueOf(array, i))), value(i));
     };
     onlyIf(math.lt(0, tile.count), [&] {
       findSequence();
-      for (auto [i, array] : llvm::enumerate(others)) {
-        auto range = entriesOf(array, tile.position, tile.count);
+      SmallVector<EntryRangeOp> ranges; // all are read before one is written
+      for (const MaskOperand &array : others)
+        ranges.push_back(entriesOf(array, tile.position, tile.count, tileOf(!ofKeys)));
+      for (auto [i, range] : llvm::enumerate(ranges))
         leave(i, [&](int64_t value) { return range->getResult(value); });
-      }
     });
     if (!layoutOf(!ofKeys).isPacked()) // each tile has some positions
       return;
@@ -145,9 +142,9 @@ private:
     });
   }
 
-  EntryRangeOp entriesOf(const MaskOperand &array, Index position, Index count) {
+  EntryRangeOp entriesOf(const MaskOperand &array, Index position, Index count, int64_t most) {
     Value entries = AdvanceOp::create(b, loc, args[array.name], add(startOf(array), wide(position)));
-    return EntryRangeOp::create(b, loc, entries, math.value(count),
+    return EntryRangeOp::create(b, loc, entries, math.value(count), most, /*by=*/1,
                                 array.hidden ? b.getI32IntegerAttr(*array.hidden) : IntegerAttr());
   }
 
@@ -157,18 +154,24 @@ private:
       return 2 * array + value;
     return 2 * others.size() + llvm::count_if(ArrayRef(others).take_front(array), [](const MaskOperand &o) { return o.hidden.has_value(); });
   }
-  /// Where value `value` of a tile stands, or of a group, behind all tiles': [heads, lines, tiles].
-  Value lineAt(int64_t line) {
+  /// Where a head's values are of tiles, and behind all tiles' of groups.
+  Value startOfRanges(bool ofGroups) {
+    int64_t line = ofGroups ? valuesOfRanges(others) : 0;
     Value number = heads == 1 ? wide(line) : add(mul(wide(h), wide(linesOfRanges(others))), wide(line));
-    return mul(number, wide(math.mul(math.ceilDiv(tilesOfAll(!ofKeys), group), group)));
+    return mul(number, wide(math.mul(math.ceilDiv(tilesOfAll(!ofKeys), 4 * group), 4 * group))); // four groups are looked at together
   }
-  Value rangeAt(int64_t value, Index number) { return add(lineAt(value), wide(number)); }
-  Value rangeOfGroupAt(int64_t value, Index number) {
-    Index groups = math.ceilDiv(tilesOfAll(!ofKeys), group);
-    return add(lineAt(valuesOfRanges(others)), wide(math.add(math.mul(groups, value), number)));
-  }
-  Index rangeValue(Value at) {
-    return Value(LoadOp::create(b, loc, b.getI32Type(), args[names.ranges], at, /*uniform=*/false));
+  Value rangesAt(Index number) { return add(startOfRanges(false), mul(wide(number), wide(valuesOfRanges(others)))); }
+  Value rangesOfGroupAt(Index number) { return add(startOfRanges(true), mul(wide(number), wide(int64_t(2 * others.size())))); }
+  /// What was left of a tile, or of a group.
+  SmallVector<Index> rangesOf(Index number, bool ofGroup) {
+    if (others.empty())
+      return {};
+    SmallVector<Type> types(ofGroup ? 2 * others.size() : valuesOfRanges(others), b.getI32Type());
+    Value array = args[names.ranges];
+    if (heads != 1 || ofGroup)
+      array = AdvanceOp::create(b, loc, array, startOfRanges(ofGroup));
+    auto values = RangesOp::create(b, loc, types, array, math.value(number)).getValues();
+    return SmallVector<Index>(values.begin(), values.end());
   }
 
   //===------------------------------------------------------------------===//
@@ -181,7 +184,7 @@ private:
     Interval at = {rest.position, math.add(rest.position, rest.count)};
     llvm::SmallVector<EntryRange> ranges;
     for (const MaskOperand &array : own) {
-      auto range = entriesOf(array, rest.position, rest.count);
+      auto range = entriesOf(array, rest.position, rest.count, tileOf(ofKeys));
       ranges.push_back({Value(range.getLeast()), Value(range.getLargest()), math.lt(0, Index(range.getWhole()))});
     }
     int64_t tile = tileOf(!ofKeys);
@@ -256,9 +259,9 @@ private:
   }
 
   TileTruth truthOfTile(Interval at, Index j, Interval other, ArrayRef<EntryRange> ranges, MaskInterface mask) {
-    Index number = math.add(firstListed, j);
+    SmallVector<Index> values = rangesOf(math.add(firstListed, j), /*ofGroup=*/false);
     auto ofOthers = [&](int64_t array) {
-      auto value = [&](int64_t i) { return rangeValue(rangeAt(valueOf(array, i), number)); };
+      auto value = [&](int64_t i) { return values[valueOf(array, i)]; };
       return EntryRange{value(0), value(1), others[array].hidden ? math.lt(0, value(2)) : Cond::of(true)};
     };
     auto ofBlocks = [&](int64_t map) {
@@ -295,10 +298,8 @@ private:
     Index tiles = math.ceilDiv(length, size);
     // Tiles behind the sequence's last one might be too many for 32 bits of positions.
     Index behind = math.mul(math.min(math.add(tile, group), tiles), size);
-    auto ofOthers = [&](int64_t array) {
-      auto value = [&](int64_t i) { return rangeValue(rangeOfGroupAt(2 * array + i, g)); };
-      return EntryRange{value(0), value(1), Cond::of(false)};
-    };
+    SmallVector<Index> values = rangesOf(g, /*ofGroup=*/true);
+    auto ofOthers = [&](int64_t array) { return EntryRange{values[2 * array], values[2 * array + 1], Cond::of(false)}; };
     size_t maps = blockMaps().size();
     SmallVector<Value> bits(2, math.value(Index(-1)));
     Cond listed = Cond::of(true);
@@ -337,6 +338,11 @@ private:
     for (auto [i, map] : llvm::enumerate(blockMaps())) {
       std::string bits = bitsOf(map);
       int64_t size = ofKeys ? map.lists->kv : map.lists->q, otherSize = ofKeys ? map.lists->q : map.lists->kv;
+      if (!args.contains(bits)) {
+        ListOfRow list = listOfRow(map, math.floorDiv(at.lo, size));
+        GatherListedOp::create(b, loc, i, list.offsets, list.rows, list.columns, list.entries, list.row, from, to, tileOf(!ofKeys), otherSize);
+        continue;
+      }
       Value own = AdvanceOp::create(b, loc, args[bits], startOf(map));
       GatherBlocksOp::create(b, loc, i, own, args[bits + "_rows"], args[bits + "_words"], math.value(math.floorDiv(at.lo, size)),
                              math.value(math.ceilDiv(at.hi, size)), from, to, tileOf(!ofKeys), otherSize, ofKeys);
@@ -356,19 +362,19 @@ private:
 
 /// Blocks of four warps that a multiprocessor has registers for, or half as many of sixteen, which do less: masks of several arrays,
 /// and blocks that are no multiples of tiles, need more.
-static int64_t blocksFor(ProblemOp problem, ConfigAttr config) {
+static int64_t blocksFor(ProblemOp problem, ConfigAttr config, ArrayRef<MaskOperand> whole) {
   auto fits = [](int64_t block, int64_t tile) {
     int64_t larger = std::max(block, tile), smaller = std::min(block, tile);
     return larger % smaller == 0 && llvm::isPowerOf2_64(larger / smaller) && tile / block <= 8;
   };
   SmallVector<MaskOperand> operands = problem.getMask().operands();
   bool simple = operands.size() <= 3 && llvm::all_of(operands, [&](const MaskOperand &operand) {
-                  return !operand.lists || (fits(operand.lists->q, config.getQueries()) && fits(operand.lists->kv, config.getKvTile()));
+                  return !operand.lists || llvm::is_contained(whole, operand) || (fits(operand.lists->q, config.getQueries()) && fits(operand.lists->kv, config.getKvTile()));
                 });
   return simple ? 8 : 4;
 }
 
-void attn::writeVisits(Computation computation, StringRef target, ConfigAttr config, bool ofKeys) {
+void attn::writeVisits(Computation computation, StringRef target, ConfigAttr config, bool ofKeys, ArrayRef<MaskOperand> whole) {
   ProblemOp problem = computation.problem;
   Operation *program = computation.getOperation();
   OpBuilder b(program);
@@ -381,12 +387,12 @@ void attn::writeVisits(Computation computation, StringRef target, ConfigAttr con
     while (warps != 16 && rows % (16 * warps)) // as many as kernels of such tiles may have
       warps /= 2;
     auto tiles = ConfigAttr::get(b.getContext(), config.getQueries(), config.getKvTile(), target == "cpu" ? 1 : warps,
-                                 /*blocks=*/warps == 16 ? blocksFor(problem, config) / 2
-                                            : std::min<int64_t>(4 * blocksFor(problem, config) / warps, 16));
+                                 /*blocks=*/warps == 16 ? blocksFor(problem, config, whole) / 2
+                                            : std::min<int64_t>(4 * blocksFor(problem, config, whole) / warps, 16));
     std::string name = freeSymbol(program->getParentOp(), computation.getName() + suffix);
-    return KernelArguments::ofVisits(problem, results).makeKernel(b, program->getLoc(), name, target, grid, tiles);
+    return KernelArguments::ofVisits(problem, results, whole).makeKernel(b, program->getLoc(), name, target, grid, tiles);
   };
   VisitKernel(problem, make(ofKeys ? "_ranges_q" : "_ranges", {names.ranges, names.list, names.taken}, !ofKeys, 16), ofKeys).buildRanges();
-  VisitKernel(problem, make(ofKeys ? "_visits_kv" : "_visits", {names.ranges, names.list, names.visits, names.taken}, ofKeys, 4), ofKeys)
+  VisitKernel(problem, make(ofKeys ? "_visits_kv" : "_visits", {names.ranges, names.list, names.visits, names.taken}, ofKeys, 2), ofKeys)
       .buildLists();
 }

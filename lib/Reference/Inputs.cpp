@@ -42,6 +42,21 @@ std::vector<int64_t> reference::lengthsOf(const Tensors &tensors, llvm::StringRe
   return lengths;
 }
 
+std::vector<int64_t> reference::positionsOf(const Tensors &tensors, llvm::StringRef side, int64_t rows) {
+  std::vector<int64_t> positions(rows);
+  std::iota(positions.begin(), positions.end(), 0);
+  auto starts = tensors.find(("padded_offsets_" + side).str());
+  if (starts == tensors.end())
+    starts = tensors.find(("cu_seqlens_" + side).str());
+  if (starts == tensors.end())
+    return positions;
+  for (auto [b, length] : llvm::enumerate(lengthsOf(tensors, side)))
+    for (int64_t i = 0, start = int64_t(starts->second.load(b)); i < length; ++i)
+      if (start + i >= 0 && start + i < rows)
+        positions[start + i] = i;
+  return positions;
+}
+
 namespace {
 /// One side of a packed problem: its arrays, and the rows its tensors have.
 struct PackedSide {
@@ -121,7 +136,7 @@ static void addMissingTiles(ProblemOp problem, const Sizes &sizes, std::mt19937_
 /// of keys alike (by their names, but for `_q` and `_kv`); prefixes of any length; intervals around
 /// positions.
 static Tensor maskArray(ProblemOp problem, llvm::StringRef name, llvm::ArrayRef<int64_t> shape, const Sizes &made,
-                        uint64_t seed, std::mt19937_64 &rng) {
+                        const Tensors &tensors, uint64_t seed, std::mt19937_64 &rng) {
   llvm::SmallVector<MaskOperand> operands = distinctOperands(problem.getMask());
   const MaskOperand &array = *llvm::find_if(operands, [&](const MaskOperand &o) { return o.name == name; });
   std::mt19937_64 ofDocuments(seed);
@@ -135,6 +150,13 @@ static Tensor maskArray(ProblemOp problem, llvm::StringRef name, llvm::ArrayRef<
   int64_t batch = std::max<int64_t>(made.batch, 1), id = 1, extent = std::max<int64_t>(shape.back(), 1);
   if (array.shape == OperandShape::PerSequence)
     return intTensor(shape, [&](int64_t) { return below(2 * made.rowsKv / batch + 2) - 1; });
+  if (array.entries == OperandEntries::Parent) { // mostly the key before
+    std::vector<int64_t> positions = positionsOf(tensors, "kv", shape.back());
+    return intTensor(shape, [&](int64_t at) {
+      int64_t position = positions[at % extent];
+      return below(8) ? position - 1 : below(position + 1) - 1;
+    });
+  }
   return intTensor(shape, [&](int64_t at) -> int64_t {
     int64_t position = at % extent, away = below(1 + extent / 3);
     switch (array.entries) {
@@ -144,6 +166,7 @@ static Tensor maskArray(ProblemOp problem, llvm::StringRef name, llvm::ArrayRef<
       return std::max<int64_t>(position - away, 0);
     case OperandEntries::End:
       return position + 1 + away;
+    case OperandEntries::Parent:
     case OperandEntries::Id:
       break;
     }
@@ -267,7 +290,7 @@ llvm::Expected<Sizes> reference::addMissingArrays(Computation computation, Input
     } else if (std::optional<Dropout> dropout = problem.dropoutInForce(); dropout && spec.name == dropout->seed) {
       tensors[spec.name] = intTensor(shape, [&](int64_t) { return int64_t(int32_t(rng())); });
     } else {
-      tensors[spec.name] = maskArray(problem, spec.name, shape, made, seed, rng);
+      tensors[spec.name] = maskArray(problem, spec.name, shape, made, tensors, seed, rng);
     }
   }
   return made;

@@ -8,13 +8,40 @@ Sequences::Sequences(ProblemOp problem, const Tensors &inputs, const Sizes &size
     : packedQ(problem.getQLayout().isPacked()), packedKv(problem.getKLayout().isPacked()), heads(problem.getHeads()),
       kvHeads(problem.getKvHeads()) {
   for (const MaskOperand &operand : problem.getMask().operands()) {
-    arrays.emplace_back(&inputs.find(operand.name)->second, operand);
+    const std::string &name = operand.madeOf.empty() ? operand.name : operand.madeOf;
+    arrays.emplace_back(&inputs.find(name)->second, operand);
     maps.push_back(operand.lists ? mapOf(operand, inputs, sizes.rowsKv) : BlockMap());
   }
   for (int64_t b = 0; b < sizes.batch; ++b) {
     queries.push_back(spanOf("q", problem.getQLayout(), sizes.rowsQ, b, inputs));
     keys.push_back(spanOf("kv", problem.getKLayout(), sizes.rowsKv, b, inputs));
   }
+  made.resize(arrays.size());
+  for (auto [list, array] : llvm::zip(made, arrays))
+    for (int64_t b = 0; b < size() && !array.second.madeOf.empty(); ++b)
+      list.push_back(numbersOf(array.second, b));
+}
+
+/// What `tile.number_tree` leaves: of each row the number of its key's node, of each key its number or that behind its last descendant's.
+std::vector<int64_t> Sequences::numbersOf(const MaskOperand &operand, int64_t sequence) const {
+  const int64_t lenQ = queries[sequence].length, lenK = keys[sequence].length;
+  auto parents = llvm::find_if(arrays, [&](const auto &array) { return array.second.name == operand.madeOf; });
+  auto parentOf = [&](int64_t key) {
+    int64_t parent = load(parents - arrays.begin(), key, sequence, /*head=*/0);
+    return parent >= 0 && parent < key ? parent : lenK; // as if those without one had one behind all
+  };
+  std::vector<int64_t> descendants(lenK + 1, 1), next(lenK + 1, 0), first(lenK), end(lenK), node(lenQ, -1);
+  for (int64_t key = lenK; key-- > 0;)
+    descendants[parentOf(key)] += descendants[key];
+  for (int64_t key = 0; key < lenK; ++key) {
+    int64_t &number = next[parentOf(key)];
+    first[key] = number, end[key] = number += descendants[key];
+    next[key] = first[key] + 1;
+  }
+  for (int64_t q = std::max<int64_t>(lenQ - lenK, 0); q < lenQ; ++q)
+    node[q] = first[q + lenK - lenQ];
+  llvm::StringRef what = llvm::StringRef(operand.name).rsplit('_').second;
+  return what == "node" ? node : what == "first" ? first : end;
 }
 
 Span Sequences::spanOf(llvm::StringRef side, LayoutAttr layout, int64_t rows, int64_t sequence,
@@ -31,6 +58,8 @@ Span Sequences::spanOf(llvm::StringRef side, LayoutAttr layout, int64_t rows, in
 
 int64_t Sequences::load(unsigned operand, int64_t position, int64_t sequence, int64_t head) const {
   const auto &[array, spec] = arrays[operand];
+  if (!spec.madeOf.empty())
+    return made[operand][sequence][position];
   bool perSequence = spec.shape == OperandShape::PerSequence, perQuery = spec.shape == OperandShape::PerQuery;
   Shape index;
   if (perSequence || !(perQuery ? packedQ : packedKv))

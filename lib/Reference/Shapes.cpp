@@ -91,11 +91,18 @@ llvm::Error attn::reference::checkArrays(Computation computation, const Sizes &s
                                            bool(computation.backward)))
       return failure;
   }
-  for (const ProblemTensor &tensor : tensorsOf(computation))
+  for (const ProblemTensor &tensor : tensorsOf(computation)) {
     if (tensor.lists)
       if (llvm::Error failure = checkBlocks(*tensor.lists, array(tensor.name), array(tensor.lists->lists->columns),
                                             sizes.entries.at(tensor.name), sizes.rowsKv))
         return failure;
+    if (LayoutAttr kv = problem.getKLayout(); tensor.hasParents && !problem.getSegments()) {
+      llvm::ArrayRef<int32_t> none, cu = kv.isPacked() ? array("cu_seqlens_kv") : none;
+      if (llvm::Error failure = checkParents(tensor.name, array(tensor.name), cu,
+                                             kv.getPadded() ? array("padded_offsets_kv") : none, sizes.rowsKv))
+        return failure;
+    }
+  }
   return llvm::Error::success();
 }
 

@@ -154,6 +154,7 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       })
       .Case<DrawsOp>([&](auto) { return call("attn::draws"); })
       .Case([&](ListedOp l) { return call(l.getFirst() ? "attn::listed_near" : "attn::listed"); })
+      .Case<OnListOp>([&](auto) { return call("attn::on_list"); })
       .Case<BlockIndexOp>([&](auto) { return Spelled("attn::block_index()", P::Primary); })
       .Case([&](LoadOp l) {
         std::string element = expr(l.getArray(), P::Primary) + "[" + expr(l.getIndex()) + "]";

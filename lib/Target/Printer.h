@@ -99,8 +99,10 @@ private:
   void print(tile::LoadStatisticsOp op);
   // Visits.
   void print(tile::EntryRangeOp op);
+  void print(tile::RangesOp op);
   void print(tile::SelectTilesOp op);
   void print(tile::GatherBlocksOp op);
+  void print(tile::GatherListedOp op);
   void print(tile::GatheredOp op);
   void print(tile::GatheredBitsOp op);
   void printGathered(llvm::StringRef verb, int64_t number, mlir::Value at, mlir::Value some, mlir::Value all);

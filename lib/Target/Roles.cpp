@@ -110,9 +110,12 @@ void Printer::printProductWait(WaitOp op) {
 void Printer::print(RepairOp op) {
   line() << "attn::repair<" << op.getDimQk() << ", " << op.getDimV() << ">(" << names.of(op.getAcc());
   // Of all keys and plain rows it is the shorter form.
-  bool plain = !op.getFirstKey() && !isa<PairsType>(op.getQ0().getType());
+  bool plain = !op.getFirstKey() && !op.getTiles() && !isa<PairsType>(op.getQ0().getType());
   os << ", " << expr(op.getQ0()) << ", " << expr(op.getRows()) << ", ";
-  if (!plain)
+  if (op.getTiles()) {
+    os << "attn::along<" << *op.getTile() << ">(" << expr(op.getTiles());
+    printNumbers(op.getAlong().front(), {"j"}, "", "", "), ");
+  } else if (!plain)
     os << (op.getFirstKey() ? expr(op.getFirstKey()) : "0") << ", ";
   os << expr(op.getKeys());
   for (Value value : std::initializer_list<Value>{op.getQ(), op.getQRow(), op.getK(), op.getKRow(), op.getV(),

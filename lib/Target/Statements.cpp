@@ -59,7 +59,7 @@ void Printer::printOp(Operation *op) {
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, DropOp, DrawOp, DropDrawnOp, DropGradsOp, ShareOp, MmaTnOp, AddSumOp,
             LoadSumOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
-            PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, SelectTilesOp, GatherBlocksOp, GatheredOp, GatheredBitsOp, scf::ForOp, scf::IfOp>(
+            PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, RangesOp, SelectTilesOp, GatherBlocksOp, GatherListedOp, GatheredOp, GatheredBitsOp, scf::ForOp, scf::IfOp>(
             [&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
       .Case([&](SyncWarpOp) { line() << "attn::sync_warp();\n"; })
@@ -92,7 +92,7 @@ void Printer::printOp(Operation *op) {
       })
       .Case([&](ForgetOp o) { line() << "attn::forget(" << name(o.getFeed()) << ");\n"; })
       .Case([&](EndSumsOp) { line() << "attn::end_sums();\n"; })
-      .Case<SetOp, BeginListsOp, MarkBlocksOp, AccumulateOp, StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp, ClearEntryOp, AddTotalOp, AddSinkTotalOp>(
+      .Case<SetOp, BeginListsOp, MarkBlocksOp, NumberTreeOp, AccumulateOp, StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp, ClearEntryOp, AddTotalOp, AddSinkTotalOp>(
           [&](Operation *o) { printCall(o->getName().stripDialect(), o->getOperands(), ");\n"); })
       .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
       .Case([&](TakeTurnOp) { line() << "attn::take_turn();\n"; })
@@ -434,7 +434,7 @@ static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
     return !llvm::all_of(arg.getUsers(), [](Operation *user) { return isa<TokensOp>(user); });
   auto writes = [](OpOperand &use) {
     Operation *user = use.getOwner();
-    unsigned written = isa<SelectTilesOp>(user) ? 3 : isa<BeginListsOp>(user) ? 2 : isa<SetOp, MarkBlocksOp>(user);
+    unsigned written = isa<NumberTreeOp>(user) ? 4 : isa<SelectTilesOp>(user) ? 3 : isa<BeginListsOp>(user) ? 2 : isa<SetOp, MarkBlocksOp>(user);
     return use.getOperandNumber() < written;
   };
   if (llvm::any_of(arg.getUses(), writes) || isSummedInto(arg))

@@ -9,7 +9,8 @@ using namespace attn;
 using namespace attn::tile;
 
 void Printer::print(EntryRangeOp op) {
-  std::string text = "attn::entry_range(" + expr(op.getArray()) + ", " + expr(op.getCount());
+  std::string most = std::to_string(op.getMost()), by = op.getBy() == 1 ? "" : ", " + std::to_string(op.getBy());
+  std::string text = "attn::entry_range<" + most + by + ">(" + expr(op.getArray()) + ", " + expr(op.getCount());
   if (op.getHidden())
     text += ", " + std::to_string(int32_t(*op.getHidden()));
   const char *members[] = {"least", "largest", "whole"};
@@ -17,6 +18,15 @@ void Printer::print(EntryRangeOp op) {
     names.define(value, member);
   line() << "const auto [" << names.of(op.getLeast()) << ", " << names.of(op.getLargest()) << ", "
          << names.of(op.getWhole()) << "] = " << text << ");\n";
+}
+
+void Printer::print(RangesOp op) {
+  std::string values, text = "attn::ranges<" + std::to_string(op.getNumResults()) + ">(" + expr(op.getArray()) + ", " + expr(op.getAt()) + ").of";
+  for (auto [i, value] : llvm::enumerate(op.getValues())) {
+    names.define(value, i % 2 ? "largest" : "least");
+    values += (i ? ", " : "") + names.of(value).str();
+  }
+  line() << "const auto [" << values << "] = " << text << ";\n";
 }
 
 void Printer::print(SelectTilesOp op) {
@@ -33,6 +43,12 @@ void Printer::print(SelectTilesOp op) {
 void Printer::print(GatherBlocksOp op) {
   std::string verb = "gather_blocks<" + std::to_string(op.getNumber()) + ", " + std::to_string(op.getTile()) + ", " +
                      std::to_string(op.getSize()) + (op.getTurned() ? ", true>" : ", false>");
+  printCall(verb, op.getOperands(), ");\n");
+}
+
+void Printer::print(GatherListedOp op) {
+  std::string verb = "gather_listed<" + std::to_string(op.getNumber()) + ", " + std::to_string(op.getTile()) + ", " +
+                     std::to_string(op.getSize()) + ">";
   printCall(verb, op.getOperands(), ");\n");
 }
 

@@ -26,7 +26,7 @@
 // CHECK-LABEL: tile.kernel @g_visits_kv(
 // CHECK-SAME: grid(dense heads 1 keys)
 // CHECK: tile.select_tiles %visits_kv[%{{.*}}] in %visited_tiles_kv(
-// CHECK: tile.load %query_ranges
+// CHECK: tile.ranges %query_ranges
 // CHECK-LABEL: tile.kernel @g_ranges(
 // CHECK-LABEL: tile.kernel @g_visits(
 // CHECK: tile.select_tiles %visits[%{{.*}}] in %visited_tiles(

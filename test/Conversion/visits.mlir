@@ -33,16 +33,16 @@
 // CHECK: scf.for
 // CHECK: tile.warp_index
 // CHECK: scf.for
-// CHECK: tile.entry_range %{{.*}} count(%{{.*}}) hidden 0
+// CHECK: tile.entry_range %{{.*}} count(%{{.*}} of 64) hidden 0
 // CHECK: tile.set %key_ranges[%{{.*}}], %least
 // CHECK: tile.set %key_ranges[%{{.*}}], %largest
 // CHECK: tile.set %key_ranges[%{{.*}}], %whole
 
-// Of 32 tiles together, the least and the largest of these.
+// Of 32 tiles together, the least and the largest of these. Four values a tile lie side by side: the three, and one for two to be read at once.
 // CHECK: tile.barrier
-// CHECK: %least, %{{.*}}, %{{.*}} = tile.entry_range
+// CHECK: %least, %{{.*}}, %{{.*}} = tile.entry_range %{{.*}} count(%{{.*}} of 32) by 4
+// CHECK: %{{.*}}, %[[LARGEST:.*]], %{{.*}} = tile.entry_range %{{.*}} count(%{{.*}} of 32) by 4
 // CHECK: tile.set %key_ranges[%{{.*}}], %least
-// CHECK: %{{.*}}, %[[LARGEST:.*]], %{{.*}} = tile.entry_range
 // CHECK: tile.set %key_ranges[%{{.*}}], %[[LARGEST]]
 // CHECK-NOT: tile.set %key_ranges
 
@@ -52,13 +52,13 @@
 // CHECK-SAME: %key_ranges: !tile.ptr<i32>, %visited_tiles: !tile.ptr<i32>, %visits: !tile.ptr<i32>, %visits_taken: !tile.ptr<i32>
 // CHECK: tile.entry_range
 // CHECK: tile.select_tiles %visits[%{{.*}}] in %visited_tiles(%visited_tiles_entries) across(%across) taken(%visits_taken) from %c0_i32 to %end {
-// CHECK: tile.load %key_ranges
+// CHECK: %least_{{.*}}, %largest_{{.*}}, %least_{{.*}}, %largest_{{.*}} = tile.ranges %key_ranges[%{{.*}}] : i32, i32, i32, i32
 // CHECK: tile.yield %{{.*}}, %{{.*}} : i1, i1
 // Where the diagonal is no question, ids are all there is to ask for.
 // CHECK: } inner {
 // CHECK-NOT: %q0
 // CHECK: } groups(%first_listed) {
-// CHECK: tile.load %key_ranges
+// CHECK: tile.ranges %{{.*}}[%g] : i32, i32{{$}}
 // CHECK: tile.yield %{{.*}}, %{{.*}}, %{{.*}}, %c-1_i32, %c-1_i32 : i1, i1, i1, i32, i32
 
 // Full tiles need no test. If the lists are full, a tile whose entries are in none goes along all from its first to its last.
@@ -72,8 +72,11 @@
 // CHECK: arith.addi %[[AT]], %
 // CHECK: tile.load uniform %visited_tiles
 
+// TEXT: attn::entry_range<64>(
+// TEXT: attn::entry_range<32, 4>(key_ranges
 // TEXT: attn::set(key_ranges,
 // TEXT: attn::select_tiles(visits, visited_tiles, visits_taken,
+// TEXT: const auto [least_2, largest_2, least_3, largest_3] = attn::ranges<4>(key_ranges, first_listed + tile_2).of;
 // TEXT: return attn::TileTruth{
 // TEXT: return attn::GroupTruth{
 // TEXT: for (int j = 0; j < full; ++j) {
@@ -128,8 +131,10 @@ attn.problem @p mask(#attn.and<#attn.causal, #attn.column_interval<end = "end", 
 // Without arrays of keys there is nothing to be known of key tiles. An `or` with an affine part: one list, of what is between too.
 // CHECK-LABEL: tile.kernel @p_ranges
 // CHECK-NOT: tile.entry_range
+// CHECK: scf.for %piece
+// CHECK: tile.begin_lists %visited_tiles across(%across) taken(%visits_taken) piece(%piece)
 // CHECK-LABEL: tile.kernel @p_visits
-// CHECK-NOT: tile.load %key_ranges
+// CHECK-NOT: tile.ranges
 // CHECK: tile.select_tiles
 // CHECK: tile.kernel @p(
 attn.problem @p mask(#attn.and<#attn.or<#attn.prefix<64>, #attn.band<left = 99>>, #attn.row_interval<begin = "a", end = "b">>)

@@ -44,8 +44,8 @@ def documents(tokens, count, seed):
 
 
 def draft_tree(nodes, prompt, back=64):
-    """`nodes` drafts behind a prompt that all see: first[k] <= node[q] < end[k], numbered as a walk visits them.
-    A draft's parent is one of so many before it."""
+    """`nodes` drafts behind a prompt that all see: first[k] <= node[q] < end[k], numbered as a walk visits them, and each key's
+    parent. A draft's is one of so many before it."""
     after = np.arange(1, nodes)
     parents = [-1] + rng.integers(np.maximum(0, after - back), after).tolist()
     children = [[] for _ in range(nodes)]
@@ -61,7 +61,9 @@ def draft_tree(nodes, prompt, back=64):
         size[parents[i]] += size[i]
     first = np.arange(nodes)
     end = first + np.array([size[node] for node in order])
-    return first, np.concatenate([np.zeros(prompt), first]), np.concatenate([np.full(prompt, 2**31 - 1), end])
+    number = np.argsort(order)
+    parent = np.concatenate([np.arange(-1, prompt), prompt + number[np.array(parents)[order[1:]]]])
+    return first, np.concatenate([np.zeros(prompt), first]), np.concatenate([np.full(prompt, 2**31 - 1), end]), parent
 
 
 def block_lists(rows, columns):
@@ -105,10 +107,12 @@ ends = np.minimum(np.arange(S) + rng.integers(256, 4096, S), S)
 te = cuda(ends)
 case("column intervals", "#attn.and<#attn.causal, #attn.column_interval<end = \"hidden_from\">>",
      lambda b, h, q, k: (k <= q) & (q < te[k]), {"hidden_from": ends})
-node, first, end = draft_tree(4096, S - 4096)
+node, first, end, parent = draft_tree(4096, S - 4096)
 tn, tf, tl = cuda(node), cuda(first), cuda(end)
 case("tree of 4096 drafts", "#attn.tree<\"node\", \"first\", \"end\">",
      lambda b, h, q, k: (tf[k] <= tn[q]) & (tn[q] < tl[k]), {"node": node, "first": first, "end": end}, 4096, S)
+case("tree of 4096 drafts, by parents", "#attn.ancestors<\"parent\">",
+     lambda b, h, q, k: (tf[k] <= tn[q]) & (tn[q] < tl[k]), {"parent": parent}, 4096, S)
 for size in (128, 64):
     bits, offsets, columns = block_lists(S // size, S // size)
     tb = torch.as_tensor(bits, device="cuda")
@@ -210,16 +214,23 @@ def metadata():
     """What the kernels ahead of attention take at 2^20 tokens of one head."""
     n = 1 << 20
     def tree(back):
-        node, first, end = draft_tree(n, 0, back)
+        node, first, end, _ = draft_tree(n, 0, back)
         return "#attn.and<#attn.tree<\"node\", \"first\", \"end\">, #attn.causal>", {"node": node, "first": first, "end": end}, {}
     ids, (_, offsets, columns) = documents(n, 1024, 1), block_lists(n // 128, n // 128)
+    # A quarter is read by 1023 continuations; and any key follows any of 64 before it.
+    forks = np.arange(-1, n - 1)
+    forks[n // 4::3 * n // 4096] = n // 4 - 1
+    *_, random_parents = draft_tree(n, 0)
+    ancestors = "#attn.ancestors<\"parent\">"
     given = {"documents": ("#attn.and<#attn.document, #attn.causal>", {"segment_ids_q": ids, "segment_ids_kv": ids}, {}),
              "tree": tree(n), "tree, deep": tree(64),
              "block map of 128, 10 %": ("#attn.and<#attn.block_map<\"offsets\", \"columns\", q = 128, kv = 128>, #attn.causal>",
-                                        {}, {"offsets": offsets, "columns": columns})}
+                                        {}, {"offsets": offsets, "columns": columns}),
+             "one text continued 1024 times, by parents": (ancestors, {"parent": forks}, {}),
+             "tree, deep, by parents": (ancestors, {"parent": random_parents}, {})}
     for name, (mask, arrays, lists) in given.items():
         c = dict(mask=mask, score="", arrays=arrays, lists=lists, queries=n, keys=n)
-        room = " visits(110000)" if "deep" in name else ""
+        room = " visits(110000)" if "deep" in name else " visits(266240)" if "continued" in name else ""
         kernel = library.compile(text(c, 1, 64) + room, args.target)
         tensors = tensors_of(c, 1, 64)
         bound, stream = kernel.bind(**tensors), torch.cuda.current_stream().cuda_stream

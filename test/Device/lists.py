@@ -78,11 +78,14 @@ def far_runs(ids_q, ids_kv):
     return change
 
 
-def check(name, mask, arrays, change, queries=S, keys=S, more=""):
+def check(name, mask, arrays, change, queries=S, keys=S, more="", poisoned=()):
+    """`poisoned`: keys whose V is NaN, which is nothing to rows that do not see them."""
     global failures
     text = f"attn.problem @lists mask({mask}) layout(bshd) heads({HEADS}) dims({DIM}) dtype(bf16) outputs(o, lse){more}"
     kernel = library.compile(text)
     q, k, v = (torch.randn(1, rows, HEADS, DIM, device="cuda", dtype=torch.bfloat16) for rows in (queries, keys, keys))
+    v[:, list(poisoned)] = math.nan
+    clean = v.nan_to_num(0.0)
     o, lse = torch.empty_like(q), torch.empty(1, HEADS, queries, device="cuda")
     bound = kernel.bind(q=q, k=k, v=v, o=o, lse=lse, **arrays)
     change(0)
@@ -103,11 +106,11 @@ def check(name, mask, arrays, change, queries=S, keys=S, more=""):
             s = (q[0, :, h].float() @ k[0, :, h].float().T * DIM ** -0.5).masked_fill_(~visible, -math.inf)
             want_lse = torch.logsumexp(s, -1)
             p = torch.exp(s - want_lse[:, None]).nan_to_num_(0.0)
-            want = p @ v[0, :, h].float()
-            error = (o[0, :, h].float() - want).norm() / want.norm().clamp(min=1e-6)
+            want, spoilt = p @ clean[0, :, h].float(), visible[:, list(poisoned)].any(1)
+            error = (o[0, :, h].float() - want)[~spoilt].norm() / want[~spoilt].norm().clamp(min=1e-6)
             empty = torch.isneginf(want_lse)
             off = (lse[0, h] - want_lse)[~empty].abs().amax() if (~empty).any() else torch.zeros(())
-            right = torch.isneginf(lse[0, h][empty]).all() and (o[0, :, h][empty] == 0).all()
+            right = torch.isneginf(lse[0, h][empty]).all() and (o[0, :, h][empty] == 0).all() and o[0, :, h][spoilt].isnan().all()
             worst = max(worst, error.item() if right else math.inf, off.item()) if not math.isnan(error + off) else math.inf
             del s, p
     ok = worst < 0.01
@@ -125,8 +128,16 @@ near, far = randint(0, 3, 1, 100), randint(0, 3, 1, FAR)
 check("2.2 million keys", "#attn.document", dict(segment_ids_q=near, segment_ids_kv=far), far_runs(near, far), 100, FAR, " visits(2200000)")
 end = randint(0, S, 1, S)
 check("column intervals", '#attn.and<#attn.causal, #attn.column_interval<end = "end">>', dict(end=end), columns(end))
-for q, kv, rows, wrong in ((128, 128, S // 128, False), (100, 70, S // 100 - 3, False), (256, 64, S // 256 + 2, True)):
+for q, kv, rows, wrong in ((128, 128, S // 128, False), (100, 70, S // 100 - 3, False), (256, 64, S // 256 + 2, True),
+                           (256, 384, S // 256 + 2, True), (384, 640, S // 384 - 1, False)):
     offsets, entries = randint(0, 1, rows + 1), randint(0, 1, rows * (S // kv) // 8)
-    check(f"block map of {q} x {kv}" + (", wrong entries" if wrong else ""), f'#attn.block_map<"offsets", "entries", q = {q}, kv = {kv}>',
-          dict(offsets=offsets, entries=entries), blocks(offsets, entries, q, kv, wrong))
+    mask, arrays = f'#attn.block_map<"offsets", "entries", q = {q}, kv = {kv}>', dict(offsets=offsets, entries=entries)
+    change = blocks(offsets, entries, q, kv, wrong)
+    name = f"block map of {q} x {kv}" + (", wrong entries" if wrong else "")
+    check(name, mask, arrays, change)
+    if (q, kv) == (256, 384):
+        check(name + " visits(64)", mask, arrays, change, more=" visits(64)")
+    if (q, kv) == (128, 128):
+        check(name + ", causal, NaN in V", f"#attn.and<{mask}, #attn.causal>", arrays, lambda turn: change(turn) & (k_at <= q_at),
+              poisoned=(5, 4000, 4001, 20000))
 sys.exit(failures > 0)

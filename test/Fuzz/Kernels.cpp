@@ -269,12 +269,19 @@ static std::string arrayMask(Random &random, int kind, const std::string &mask, 
 // Dropout, with all of the above but block maps.
 static constexpr uint64_t firstDropSeed = 4'000'000'000; // attn-fuzz --seed=4000
 
+// Trees by parents, with those of all the others and dropout.
+static constexpr uint64_t firstTreeSeed = 5'000'000'000; // attn-fuzz --seed=5000
+
 // Block maps, likewise: with those of all the others.
 static constexpr uint64_t firstMapSeed = 3'000'000'000; // attn-fuzz --seed=3000
 
 static constexpr int mapKinds = 7;
 static const char *const mapNames[mapKinds] = {"map",      "map, causal", "and map",  "or map",
                                                "diff map", "not map",     "map heads"};
+static const char *const treeNames[mapKinds] = {"ancestors",      "ancestors, causal", "and ancestors",  "or ancestors",
+                                                "diff ancestors", "not ancestors",     "ancestors heads"};
+
+static std::string treeLeaf(Random &) { return "#attn.ancestors<\"parent\">"; }
 
 static std::string mapLeaf(Random &random) {
   int64_t index = random.between(0, 3);
@@ -286,8 +293,9 @@ static std::string mapLeaf(Random &random) {
                      lines[index]);
 }
 
-static std::string mapMask(Random &random, int kind, const std::string &mask, int64_t heads) {
-  std::string map = mapLeaf(random);
+static std::string mapMask(Random &random, int kind, const std::string &mask, int64_t heads,
+                           std::string (*leaf)(Random &) = mapLeaf) {
+  std::string map = leaf(random);
   switch (kind) {
   case 0:
     return map;
@@ -302,8 +310,8 @@ static std::string mapMask(Random &random, int kind, const std::string &mask, in
   case 5:
     return fmt::format("#attn.not<{}>", map);
   default:
-    return heads % 2 ? fmt::format("#attn.or<{}, #attn.and<{}, {}>>", map, mapLeaf(random), mask)
-                     : fmt::format("#attn.heads<{}, {}>", map, random.oneIn(2) ? mapLeaf(random) : mask);
+    return heads % 2 ? fmt::format("#attn.or<{}, #attn.and<{}, {}>>", map, leaf(random), mask)
+                     : fmt::format("#attn.heads<{}, {}>", map, random.oneIn(2) ? leaf(random) : mask);
   }
 }
 
@@ -400,10 +408,11 @@ KernelCase attn::fuzz::makeKernel(uint64_t seed) {
     int kind = (row + maskClass / 2) % arrayKinds;
     maskText = arrayMask(later, kind, maskText, heads);
     maskName = arrayNames[kind];
-    if (seed >= firstMapSeed && seed < firstDropSeed) {
+    bool trees = seed >= firstTreeSeed;
+    if (trees || (seed >= firstMapSeed && seed < firstDropSeed)) {
       kind = (row + maskClass / 2) % mapKinds;
-      maskText = mapMask(later, kind, maskText, heads);
-      maskName = mapNames[kind];
+      maskText = mapMask(later, kind, maskText, heads, trees ? treeLeaf : mapLeaf);
+      maskName = (trees ? treeNames : mapNames)[kind];
     }
   } else if (seed >= firstLaterSeed) {
     Random later(seed, 2);

@@ -130,6 +130,16 @@ static Tensor boundArray(Random &random, llvm::ArrayRef<int64_t> shape, OperandE
   });
 }
 
+/// Mostly the key before, or any.
+static Tensor parentArray(Random &random, llvm::ArrayRef<int64_t> shape, const Tensors &arrays) {
+  int64_t extent = std::max<int64_t>(shape.back(), 1), often = random.pick<int64_t>({0, 2, 10, 50});
+  std::vector<int64_t> positions = reference::positionsOf(arrays, "kv", shape.back());
+  return intTensor(shape, [&](int64_t at) -> int64_t {
+    int64_t position = positions[at % extent];
+    return often && !random.oneIn(often) ? position - 1 : random.between(-1, position - 1);
+  });
+}
+
 /// Entries of a mask's array.
 static Tensor maskArray(Random &random, const MaskOperand &array, llvm::ArrayRef<int64_t> shape, int64_t rowsKv) {
   if (array.shape != OperandShape::PerSequence && array.entries != OperandEntries::Id)
@@ -314,7 +324,8 @@ Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, ui
       } else if (!made.exact.count(spec.name)) {
         llvm::SmallVector<MaskOperand> operands = distinctOperands(problem.getMask());
         const auto *array = llvm::find_if(operands, [&](const MaskOperand &o) { return o.name == spec.name; });
-        made.exact[spec.name] = maskArray(random, *array, shape, made.sizes.rowsKv);
+        made.exact[spec.name] = spec.hasParents ? parentArray(random, shape, made.exact)
+                                                : maskArray(random, *array, shape, made.sizes.rowsKv);
       }
       made.inputs[spec.name] = made.exact[spec.name];
       continue;

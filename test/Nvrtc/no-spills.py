@@ -37,6 +37,7 @@ SAMPLED = {  # head dims and chips take turns
     "flash_mask": '#attn.not<#attn.or<#attn.column_interval<begin = "a", end = "b">, '
                   '#attn.column_interval<begin = "c", end = "d", per_kv_head>>>',
     "tree": '#attn.tree<"node", "first", "end">',
+    "ancestors": '#attn.ancestors<"parent">',
     "of_heads": "#attn.heads<#attn.causal, #attn.band<left = 127, right = 0>>",
     "predicate": '#attn.predicate<"q >= k && (q - k) % 48 < 16 || kind[q] == kind_kv[k] && abs(q - k) < 99">',
     "question": '#attn.and<#attn.causal, #attn.or<#attn.prefix<"lengths">, #attn.document>>',

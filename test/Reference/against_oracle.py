@@ -72,7 +72,7 @@ PREDICATES = [
 def random_mask(r, heads, depth=0):
     diagonal = r.choice(["top_left", "bottom_right"])
     leaves = ["full", "causal", "band", "band", "prefix", "array", "chunk", "strided", "document", "named", "rows",
-              "row_interval", "column_interval", "tree", "predicate", "predicate", "block_map"]
+              "row_interval", "column_interval", "tree", "ancestors", "predicate", "predicate", "block_map"]
     groups = [n for n in (2, 3, 4) if heads % n == 0]
     connectives = ["and", "or", "not", "diff"] + ["heads"] * bool(groups)
     kind = r.choice(leaves + connectives * (2 if depth < 2 else 0))
@@ -100,7 +100,7 @@ def random_mask(r, heads, depth=0):
             "causal": ["causal", diagonal], "chunk": ["chunk", r.randint(1, 6), diagonal],
             "prefix": ["prefix", r.randint(0, 9)], "array": ["prefix", "lengths"],
             "rows": ["global_rows", r.choice([r.randint(0, 9), "globals"])],
-            "tree": ["tree", "node", "first", "end"]}[kind]
+            "tree": ["tree", "node", "first", "end"], "ancestors": ["ancestors", "parent"]}[kind]
 
 
 def arrays_of(r, c):
@@ -126,6 +126,15 @@ def arrays_of(r, c):
             continue
         if side == "b":
             result[name] = [r.randint(-1, 12) for _ in range(batch)]
+            continue
+        if name == "parent":
+            own = [[r.choice([key - 1, r.randint(-1, key - 1)]) for key in range(n)] for n in sides[side].lengths]
+            if sides[side].packed:
+                result[name] = [r.randint(-9, 99)] * sides[side].rows
+                for start, line in zip(sides[side].starts, own):
+                    result[name][start:start + len(line)] = line
+            else:
+                result[name] = own
             continue
         shape = [] if sides[side].packed else [batch]
         shape += {"shared": [], "per_kv_head": [c["kv_heads"]], "per_head": [c["heads"]]}[of] + [sides[side].rows]

@@ -134,7 +134,22 @@ def block_maps():
     bad("expected numbers of blocks of 4 keys, of which there are 2, in `columns`, got: -1 at index 0", columns=i32(-1, 0, 1))
 
 
+def parents():
+    text = DENSE.replace('#attn.prefix<"lengths">', '#attn.ancestors<"parent">')
+    inputs = {n: x for n, x in DENSE_INPUTS.items() if n != "lengths"}
+    bad = lambda message, *lines: expect("error: " + message, text, {**inputs, "parent": i32(*lines)})
+    fine = [-1, 0, 0, -1, 3, 1, 2]
+    bad("expected shape [2, 7] for `parent`, got: [7]", *fine)
+    bad("expected an earlier key of the sequence, or -1, in `parent` for key 2 of sequence 1, got: 2", fine, [-1, 0, 2, 0, 0, 0, 0])
+    bad("expected an earlier key of the sequence, or -1, in `parent` for key 0 of sequence 0, got: 5", [5, 0, 0, 0, 0, 0, 0], fine)
+    bad("expected an earlier key of the sequence, or -1, in `parent` for key 6 of sequence 1, got: -2", fine, [-1, 0, 0, 0, 0, 0, -2])
+    text = PACKED.replace("#attn.causal", '#attn.ancestors<"parent">')  # 6 keys of a padded buffer, whose padding is nobody's
+    assert "ancestors" in text
+    expect("error: expected an earlier key of the sequence, or -1, in `parent` for key 1 of sequence 0, got: 1", text,
+           {**PACKED_INPUTS, "parent": i32(*[-1, 1] * 3)})
+
+
 with tempfile.TemporaryDirectory() as folder:
-    for test in (files, results, shapes, arrays, block_maps):
+    for test in (files, results, shapes, arrays, block_maps, parents):
         test()
 print("all refused")

@@ -7,7 +7,7 @@ A case is plain data (JSON):
             ["document"] ["chunk", N, D] ["strided", stride, offset, D] ["and", mask...] ["or", mask...] ["not", mask]
             ["diff", mask, mask] ["global_rows", R or name] ["document", ids of queries, ids of keys]
             ["row_interval", begin, end, H] ["column_interval", begin, end, H] (names; null: no bound)
-            ["tree", node, first, end] (names) ["heads", mask...];
+            ["tree", node, first, end] ["ancestors", parent] (names) ["heads", mask...];
             ["block_map", offsets, columns, rows of a block, keys of a block, for each sequence (0 or 1), H]
             ["predicate", condition, the same for numpy, arrays as `operands` returns them]
             D is "top_left" or "bottom_right", H "shared", "per_kv_head" or "per_head"
@@ -40,7 +40,7 @@ def mask_text(m):
     names = lambda x: ", ".join(f'"{n}"' for n in x)
     if m[0] == "full" or m == ["document"]:
         return f"#attn.{m[0]}"
-    if m[0] in ("document", "tree"):
+    if m[0] in ("document", "tree", "ancestors"):
         return f"#attn.{m[0]}<{names(m[1:])}>"
     if m[0] == "predicate":
         return f'#attn.predicate<"{m[1]}">'
@@ -145,6 +145,8 @@ def operands(m):
         return [(m[1], "b lists" if m[5] else "lists", m[6]), (m[2], "columns", "shared")]
     if m[0] == "tree":
         return [(name, side, "shared") for name, side in zip(m[1:], ("q", "kv", "kv"))]
+    if m[0] == "ancestors":
+        return [(m[1], "kv", "shared")]
     if m[0] in ("row_interval", "column_interval"):
         return [(name, "q" if m[0] == "row_interval" else "kv", m[3]) for name in m[1:3] if name is not None]
     return []
@@ -181,6 +183,13 @@ def visible(m, lq, lk, arrays, head):
     if m[0] == "tree":
         node, first, end = [arrays[name] for name in m[1:]]
         return (first[None, :] <= node[:, None]) & (node[:, None] < end[None, :])
+    if m[0] == "ancestors":
+        seen = np.eye(lk, dtype=bool)  # by key: a line is its parent's, and itself
+        for key, parent in enumerate(arrays[m[1]]):
+            if 0 <= parent < key:
+                seen[key] |= seen[parent]
+        own = np.arange(lq) + lk - lq
+        return everything & (own >= 0)[:, None] & seen[np.maximum(own, 0)] if lk else everything
     if m[0] in ("row_interval", "column_interval"):
         other, line = (k, np.s_[:, None]) if m[0] == "row_interval" else (q, np.s_[None, :])
         if m[1] is not None:

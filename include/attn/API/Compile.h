@@ -14,6 +14,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include <future>
 
 namespace attn {
 
@@ -85,7 +86,8 @@ template <typename Built> struct BuiltProgram {
 /// the tile sizes of the heuristic, or, where the compiler reports spills, its
 /// fallbacks. (Some kernels need all 255 registers, and whether ptxas finds an
 /// allocation then differs from mask to mask.) `program` and `build` are called as
-/// `program(fallback)` and `build(artifact)`; results of `build` have a `report`.
+/// `program(fallback)` and `build(artifact)`, this for all kernels at once, each on a thread of
+/// its own; results of `build` have a `report`.
 template <typename MakeProgram, typename Build> auto buildFitting(MakeProgram program, Build build) {
   using Built = std::remove_reference_t<decltype(*build(std::declval<const rt::Artifact &>()))>;
   using Result = rt::Result<BuiltProgram<Built>>;
@@ -93,22 +95,24 @@ template <typename MakeProgram, typename Build> auto buildFitting(MakeProgram pr
     rt::Result<Program> made = program(fallback);
     if (!made)
       return Result(made.error());
+    std::vector<std::future<decltype(build(made->artifact()))>> others; // of all but the main one
+    for (auto [i, artifact] : llvm::enumerate(made->kernels))
+      if (i != made->main)
+        others.push_back(std::async(std::launch::async, build, std::cref(artifact)));
     auto main = build(made->artifact());
     if (!main)
       return Result(main.error());
     if (!reportOf(*main).fits() && made->hasFallback)
       continue;
-    BuiltProgram<Built> all{std::move(*made), {}};
-    for (auto [i, artifact] : llvm::enumerate(all.program.kernels)) {
-      if (i == all.program.main) {
-        all.kernels.push_back(std::move(*main));
-        continue;
-      }
-      auto other = build(artifact);
+    BuiltProgram<Built> all{{}, {}};
+    for (auto &future : others) {
+      auto other = future.get();
       if (!other)
         return Result(other.error());
       all.kernels.push_back(std::move(*other));
     }
+    all.kernels.insert(all.kernels.begin() + made->main, std::move(*main));
+    all.program = std::move(*made);
     return Result(std::move(all));
   }
 }

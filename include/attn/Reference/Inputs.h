@@ -42,6 +42,9 @@ Dtype dtypeOf(ProblemOp problem);
 /// The lengths of the sequences of a packed side (`q` or `kv`), from its arrays.
 std::vector<int64_t> lengthsOf(const Tensors &tensors, llvm::StringRef side);
 
+/// Of each of the `rows` rows of a side's tensors, its position in its sequence.
+std::vector<int64_t> positionsOf(const Tensors &tensors, llvm::StringRef side, int64_t rows);
+
 } // namespace attn::reference
 
 #endif // ATTN_REFERENCE_INPUTS_H

@@ -41,8 +41,11 @@ private:
   static BlockMap mapOf(const MaskOperand &operand, const Tensors &inputs, int64_t rowsKv);
   bool listed(unsigned operand, int64_t row, int64_t column, int64_t sequence, int64_t head) const;
 
-  std::vector<std::pair<const Tensor *, MaskOperand>> arrays; ///< as masks count
+  std::vector<int64_t> numbersOf(const MaskOperand &operand, int64_t sequence) const;
+
+  std::vector<std::pair<const Tensor *, MaskOperand>> arrays; ///< as masks count; of what is made, what it is made of
   std::vector<BlockMap> maps;                                 ///< likewise
+  std::vector<std::vector<std::vector<int64_t>>> made;        ///< likewise, by sequence, what arrays hold that kernels make
   bool packedQ, packedKv;
   int64_t heads, kvHeads;
   std::vector<Span> queries, keys; ///< by sequence

@@ -33,7 +33,7 @@ using Tensors = llvm::StringMap<Tensor>; ///< by name
 llvm::Expected<Sizes> deduceShapes(Computation computation,
                                    llvm::function_ref<std::optional<Shape>(llvm::StringRef name)> shapeOf);
 
-/// The contents of the arrays that packed layouts read, by `checkOffsets`, and of lists of blocks
+/// The contents of the arrays that packed layouts read, by `checkOffsets`, and of lists of blocks and parents
 /// (`array` is asked for each; its length is right). Other arrays of masks may hold
 /// anything.
 llvm::Error checkArrays(Computation computation, const Sizes &sizes,

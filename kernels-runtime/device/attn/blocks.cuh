@@ -39,6 +39,15 @@ ATTN_INLINE unsigned word_of(const int *bits, int rows, int words, int row, int 
 ATTN_INLINE bool listed(const int *bits, int rows, int words, int row, int column) {
   return word_of(bits, rows, words, row, column >> 5) >> (column & 31) & 1;
 }
+// Is a block on its row's list? The warp looks together, if asked: else it is.
+ATTN_INLINE bool on_list(const int *offsets, int rows, const int *columns, int entries, int row, int column, bool asked) {
+  if (!asked) return true;
+  const int begin = row < rows ? max(offsets[row], 0) : 0, end = row < rows ? min(offsets[row + 1], entries) : 0;
+  bool found = false;
+#pragma unroll 1
+  for (int i = begin + lane_index(); i < end; i += 32) found |= columns[i] == column;
+  return __any_sync(~0u, found);
+}
 // The bits of columns from `first` on depend on the row alone: they are read once for all of a thread's elements of it.
 ATTN_INLINE bool listed_near(const int *bits, int rows, int words, int row, int column, int first) {
   const unsigned low = word_of(bits, rows, words, row, first >> 5), high = word_of(bits, rows, words, row, (first >> 5) + 1);
@@ -140,6 +149,35 @@ ATTN_INLINE void gather_blocks(const int *bits, int rows, int words, int begin, 
     });
     blocks.some[at - first] = known.some, blocks.all[at - first] = known.all & known.some;
   }
+}
+
+// Where blocks are whole tiles, of row `row` of the lists themselves: a tile is in a block that is listed or in one that is not, and then all of it is.
+template <int Number, int Tile, int Size>
+ATTN_INLINE void gather_listed(const int *offsets, int rows, const int *columns, int entries, int row, int from, int to) {
+  constexpr int Tiles = Size / Tile, Own = 8;
+  GatheredBlocks &blocks = gathered_blocks<Number>();
+  const int first = from / 32, words = (to - 1) / 32 + 1 - first, threads = blockDim.x;
+  const int begin = row < rows ? max(offsets[row], 0) : 0, end = row < rows ? min(offsets[row + 1], entries) : 0;
+  if (threadIdx.x == 0) blocks.first = first;
+  for (int i = threadIdx.x; i < words; i += threads) blocks.some[i] = 0;
+  __syncthreads();
+  for (int i = begin + threadIdx.x; i < end; i += Own * threads) {
+    unsigned own[Own];  // loads under way together
+#pragma unroll
+    for (int n = 0; n < Own; ++n) own[n] = i + n * threads < end ? columns[i + n * threads] : ~0u;
+#pragma unroll
+    for (int n = 0; n < Own; ++n) {
+      if (own[n] > unsigned(to - 1) / Tiles) continue;
+      const int tile = own[n] * Tiles - first * 32;
+      if constexpr (32 % Tiles == 0) {
+        if (tile + Tiles > 0) atomicOr(blocks.some + tile / 32, (~0u >> (32 - Tiles)) << tile % 32);
+      } else {
+        for (int w = max(tile, 0) / 32; w < words && w * 32 < tile + Tiles; ++w) atomicOr(blocks.some + w, bits_between(tile - w * 32, tile + Tiles - w * 32));
+      }
+    }
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < words; i += threads) blocks.all[i] = blocks.some[i];
 }
 
 struct Listed { bool some, all; };

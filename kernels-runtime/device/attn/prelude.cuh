@@ -99,5 +99,19 @@ template <class T> ATTN_INLINE T sum_up_to_lane(T x) {
   }
   return x;
 }
+// The sum of the block's threads before this one, and of all.
+template <int N> ATTN_INLINE int sum_before_thread(int x, int &all) {
+  constexpr int warps = Block<N>::threads / 32;
+  __shared__ int sums[warps];
+  const int up_to = sum_up_to_lane(x);
+  __syncthreads();
+  if (lane_index() == 31) sums[warp_index()] = up_to;
+  __syncthreads();
+  int before = up_to - x;
+  all = 0;
+#pragma unroll
+  for (int w = 0; w < warps; ++w) before += w < warp_index() ? sums[w] : 0, all += sums[w];
+  return before;
+}
 
 }  // namespace attn

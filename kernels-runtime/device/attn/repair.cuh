@@ -23,11 +23,24 @@ template <class T, int R, int C> ATTN_INLINE void zero_rows(const Swizzled<T, R,
   asm volatile("bar.sync %0, 128;" ::"r"(1 + warp_index() / 4) : "memory");
 }
 
+// The tiles of Keys keys that a walk goes along.
+template <int Keys, class F> struct Along { int tiles; F tile_at; };
+template <int Keys, class F> ATTN_INLINE Along<Keys, F> along(int tiles, F tile_at) { return {tiles, tile_at}; }
+// Runs of keys: what a walk has behind its first key, or those of each tile.
+struct KeyRun { int begin, end; };
+ATTN_INLINE int count_runs(int) { return 1; }
+ATTN_INLINE KeyRun run_of(int first_key, int, int keys) { return {first_key, keys}; }
+template <int Keys, class F> ATTN_INLINE int count_runs(const Along<Keys, F> &walk) { return walk.tiles; }
+template <int Keys, class F> ATTN_INLINE KeyRun run_of(const Along<Keys, F> &walk, int j, int keys) {
+  const int begin = walk.tile_at(j) * Keys;
+  return {begin, min(begin + Keys, keys)};
+}
+
 // acc += P V cannot tell "may not see" from a weight of 0, and 0 * NaN is NaN: a NaN or Inf in V reaches rows that the mask keeps from it. Not without
 // making their results NaN, though, so rows with a NaN are computed once more, one by one, a lane for every 32nd column, from visible keys alone, and
 // written again (`lse` may be null). Only broken data pay for it; comes after the stores, when no accumulator is in the way.
-template <int DimQk, int DimV, class T, class O, int R, int C, int W, class First, class Stride, class OStride, class LseStride, class F, class G = Unmodified, class S = NoSink, class D = NoneDropped>
-ATTN_INLINE void repair(const Frag<R, C, W> &acc, First q0, int rows, int first_key, int keys, const T *q, Stride q_row, const T *k, long long k_row,
+template <int DimQk, int DimV, class T, class O, int R, int C, int W, class First, class Walk, class Stride, class OStride, class LseStride, class F, class G = Unmodified, class S = NoSink, class D = NoneDropped>
+ATTN_INLINE void repair(const Frag<R, C, W> &acc, First q0, int rows, Walk walk, int keys, const T *q, Stride q_row, const T *k, long long k_row,
                         const T *v, long long v_row, O *o, OStride o_row, float *lse, LseStride lse_row, float scale, F keep, G modified = {}, S sink = {}, D dropped = {}) {
   const int lane = lane_index();
   unsigned bad[2];  // a bit for each lane whose part of its row has a NaN, or the product of Inf and 0
@@ -45,18 +58,22 @@ ATTN_INLINE void repair(const Frag<R, C, W> &acc, First q0, int rows, int first_
     constexpr int Own = (DimV + 31) / 32;
     float top = -kLargest, sum = 0, out[Own] = {};
 #pragma unroll 1
-    for (int key = first_key; key < keys; ++key) {
-      if (!keep(query_of(q0, r), key)) continue;
-      float score = 0;
+    for (int i = 0; i < count_runs(walk); ++i) {
+      const KeyRun run = run_of(walk, i, keys);
 #pragma unroll 1
-      for (int d = lane; d < DimQk; d += 32) score = fmaf(to_float(q[offset_of(q_row, r) + d]), to_float(k[key * k_row + d]), score);
-      score = apply(modified, warp_sum(score), q0, r, key, key, 0) * scale;
-      const float now = max(top, score), shrink = exp2(top - now), p = exp2(score - now);
-      top = now, sum = sum * shrink + p;
-      const bool drops = dropped(q0, r, key);
+      for (int key = run.begin; key < run.end; ++key) {
+        if (!keep(query_of(q0, r), key)) continue;
+        float score = 0;
+#pragma unroll 1
+        for (int d = lane; d < DimQk; d += 32) score = fmaf(to_float(q[offset_of(q_row, r) + d]), to_float(k[key * k_row + d]), score);
+        score = apply(modified, warp_sum(score), q0, r, key, key, 0) * scale;
+        const float now = max(top, score), shrink = exp2(top - now), p = exp2(score - now);
+        top = now, sum = sum * shrink + p;
+        const bool drops = dropped(q0, r, key);
 #pragma unroll
-      for (int i = 0; i < Own; ++i)
-        if (lane + i * 32 < DimV) out[i] = drops ? out[i] * shrink : fmaf(p, to_float(v[key * v_row + lane + i * 32]), out[i] * shrink);
+        for (int i = 0; i < Own; ++i)
+          if (lane + i * 32 < DimV) out[i] = drops ? out[i] * shrink : fmaf(p, to_float(v[key * v_row + lane + i * 32]), out[i] * shrink);
+      }
     }
     const float score = sink_of(sink, q0, r) * 1.442695041f, now = max(top, score), shrink = exp2(top - now);
     top = now, sum = fmaf(sum, shrink, exp2(score - now));

@@ -8,8 +8,7 @@ namespace attn {
 
 // Each thread has some sequences of a turn, whose loads are under way together; places in the list follow from a sum over threads.
 template <int Rows, class F> ATTN_INLINE void list_slots(int *list, int *count, const int *offsets, int batch, F listed) {
-  constexpr int Own = 16, warps = Block<Rows * 0>::threads / 32;
-  __shared__ int sums[warps];
+  constexpr int Own = 16;
   if (block_index() != 0) return;
   int used = 0;
   for (int base = 0; base < batch; base += blockDim.x * Own) {
@@ -21,13 +20,8 @@ template <int Rows, class F> ATTN_INLINE void list_slots(int *list, int *count, 
       slots[i] = b < batch & listed(at) ? (end - begin + Rows - 1) / Rows : 0;
       own += slots[i];
     }
-    const int before = sum_up_to_lane(own);
-    __syncthreads();
-    if (lane_index() == 31) sums[warp_index()] = before;
-    __syncthreads();
-    int place = used + before - own;
-#pragma unroll
-    for (int w = 0; w < warps; ++w) place += w < warp_index() ? sums[w] : 0, used += sums[w];
+    int all, place = used + sum_before_thread<Rows * 0>(own, all);
+    used += all;
 #pragma unroll
     for (int i = 0; i < Own; ++i)
       for (int slot = slots[i]; slot-- > 0; ++place) list[place] = first[i] + slot;

@@ -8,22 +8,55 @@ namespace attn {
 
 struct EntryRange { int least, largest, whole; };
 
-// Least and largest of entries, without those that hide. Four loads under way at once: a tile has four for each lane.
-template <bool Hides> ATTN_INLINE EntryRange entry_range_of(const int *entries, int count, int hidden) {
-  int least = 0x7fffffff, largest = -0x7fffffff - 1;
+// Least and largest of entries, at most so many, each By behind the one before, without those that hide. All loads are under way at once.
+template <int Most, int By, bool Hides> ATTN_INLINE EntryRange entry_range_of(const int *entries, int count, int hidden) {
+  constexpr int Each = (Most + 31) / 32;
+  int own[Each], least = 0x7fffffff, largest = -0x7fffffff - 1;
   bool whole = true;
-#pragma unroll 4
-  for (int i = lane_index(); i < count; i += 32) {
-    const int x = entries[i];
-    const bool hides = Hides && x == hidden;
+  if (count == 32 * Each) {
+#pragma unroll
+    for (int i = 0; i < Each; ++i) own[i] = entries[(lane_index() + 32 * i) * By];
+  } else {  // the last tile: what is twice there does not matter, but where nothing is
+    if (count <= 0) return {least, largest, 1};
+#pragma unroll
+    for (int i = 0; i < Each; ++i) own[i] = entries[min(lane_index() + 32 * i, count - 1) * By];
+  }
+#pragma unroll
+  for (int i = 0; i < Each; ++i) {
+    const bool hides = Hides && own[i] == hidden;
     whole &= !hides;
-    least = hides ? least : min(least, x);
-    largest = hides ? largest : max(largest, x);
+    least = min(least, hides ? 0x7fffffff : own[i]);
+    largest = max(largest, hides ? -0x7fffffff - 1 : own[i]);
   }
   return {__reduce_min_sync(~0u, least), __reduce_max_sync(~0u, largest), __all_sync(~0u, whole)};
 }
-ATTN_INLINE EntryRange entry_range(const int *entries, int count) { return entry_range_of<false>(entries, count, 0); }
-ATTN_INLINE EntryRange entry_range(const int *entries, int count, int hidden) { return entry_range_of<true>(entries, count, hidden); }
+template <int Most, int By = 1> ATTN_INLINE EntryRange entry_range(const int *entries, int count) {
+  return entry_range_of<Most, By, false>(entries, count, 0);
+}
+template <int Most, int By = 1> ATTN_INLINE EntryRange entry_range(const int *entries, int count, int hidden) {
+  return entry_range_of<Most, By, true>(entries, count, hidden);
+}
+
+// What was left of a tile, in one or two loads, or a few.
+template <int N> struct Ranges { int of[N]; };
+template <int N> ATTN_INLINE Ranges<N> ranges(const int *array, int at) {
+  Ranges<N> result;
+  const int *const from = array + (long long)at * N;
+  if constexpr (N % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < N; i += 4) {
+      const int4 x = *(const int4 *)(from + i);
+      result.of[i] = x.x, result.of[i + 1] = x.y, result.of[i + 2] = x.z, result.of[i + 3] = x.w;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+      const int2 x = *(const int2 *)(from + i);
+      result.of[i] = x.x, result.of[i + 1] = x.y;
+    }
+  }
+  return result;
+}
 
 ATTN_INLINE void set(int *array, long long index, int value) {
   if (lane_index() == 0) array[index] = value;
@@ -33,6 +66,10 @@ ATTN_INLINE void begin_lists(int *list, int *taken, int across) {
   const int own = block_index() * blockDim.x + threadIdx.x;
   if (own < 4) taken[own] = 0;
   for (int i = own; i < across; i += gridDim.x * blockDim.x) list[i] = i;
+}
+ATTN_INLINE void begin_lists(int *list, int *taken, int across, int piece) {
+  if (piece == 0 && threadIdx.x < 4) taken[threadIdx.x] = 0;
+  for (int i = piece * 512 + threadIdx.x; i < min(piece * 512 + 512, across); i += blockDim.x) list[i] = i;
 }
 
 // May some pair of a tile be visible, and are all?
@@ -62,57 +99,50 @@ struct TileSpan {
 };
 constexpr TileSpan NoTiles = {0, 0x7fffffff, -1};
 
-// Fills in the bits of some groups, a tile a lane: number lanes[i] of those that lie `apart` from word `at` and tile `tile` on. Of tiles
-// beside the run, `length` from `begin` on, nothing is known.
+// Fills in the bits of groups `begin`, a multiple of four, to `end`, and adds them to what there is of either kind: each lane those of a group that is
+// settled, and all lanes together, a tile each, those of the others. Four groups are looked at together, whose loads are under way at once, and warps take
+// these in turns: what is not settled lies close together.
 constexpr int GroupsAtOnce = 4;
-template <class F> ATTN_INLINE void mark_groups(ChunkBits &bits, const int (&lanes)[GroupsAtOnce], int at, int apart, int tile, int begin, unsigned length, F truth) {
-  TileTruth t[GroupsAtOnce];
-  bool in[GroupsAtOnce];
-#pragma unroll
-  for (int i = 0; i < GroupsAtOnce; ++i) {
-    const int own = tile + lanes[i] * apart * Group + lane_index();
-    in[i] = unsigned(own - begin) < length;
-    t[i] = truth(own);
-  }
-#pragma unroll
-  for (int i = 0; i < GroupsAtOnce; ++i) {
-    const unsigned some = __ballot_sync(~0u, t[i].some & in[i]), all = __ballot_sync(~0u, t[i].all) & some;
-    const int word = at + lanes[i] * apart;
-    if (lane_index() == 0) bits.some[word] = some, bits.all[word] = all;
-  }
-}
-
-// Fills in the bits of groups `begin` to `end`: each lane those of a group that is settled, and all lanes together, a tile each, those of the
-// others. A warp takes 32 groups, neighbours where there are many, and looks at four at a time, whose loads are under way together.
 template <class P, class F, class I, class G>
-ATTN_INLINE void mark_chunk(ChunkBits &bits, int begin, int end, int run_begin, int run_end, int first, F truth, I inner_truth, G group_truth, P prepare) {
+ATTN_INLINE void mark_chunk(ChunkBits &bits, TileSpan &full, TileSpan &partial, int begin, int end, int run_begin, int run_end, int first, F truth,
+                            I inner_truth, G group_truth, P prepare) {
   constexpr int warps = Block<0 * sizeof(P)>::threads / 32;
   prepare(max(begin * Group - first, 0), min(end * Group - first, run_end));
-  __syncthreads();
-  const int apart = end - begin <= 32 * warps ? warps : 1;
-  for (int base = begin + warp_index() * (apart == 1 ? 32 : 1); base < end; base += 32 * warps) {
-    const int own = base + lane_index() * apart, tile = own * Group - first;
-    const GroupTruth known = group_truth(min(own, end - 1));
-    if (own < end) {
-      const unsigned in = known.settled ? bits_between(run_begin - tile, run_end - tile) : 0, some = known.some_bits & in;
-      bits.some[own - begin] = some, bits.all[own - begin] = known.all_bits & some;
-    }
-    __syncwarp();
-    const bool asks = known.some & !known.settled & own < end;
-    if (__all_sync(~0u, asks & known.inside)) {
+  __syncthreads();  // what was prepared, and bits of the chunk before, which are read no longer
+  const int lane = lane_index();
 #pragma unroll 1
-      for (int i = 0; i < 32; i += GroupsAtOnce) mark_groups(bits, {i, i + 1, i + 2, i + 3}, base - begin, apart, base * Group - first, 0, ~0u, inner_truth);
-      continue;
-    }
-    int lane = 0;
-    for (unsigned rest = __ballot_sync(~0u, asks); rest;) {
-      int lanes[GroupsAtOnce];
+  for (int base = begin + warp_index() * GroupsAtOnce; base < end; base += 32 * warps) {
+    const int own = base + lane / GroupsAtOnce * GroupsAtOnce * warps + lane % GroupsAtOnce, tile = own * Group - first;
+    const unsigned in = bits_between(run_begin - tile, run_end - tile);
+    const GroupTruth known = group_truth(min(own, end - 1));
+    const bool asks = known.some & !known.settled & in != 0;
+    unsigned some = known.settled ? known.some_bits : 0, all = known.all_bits;
+    unsigned asked = __ballot_sync(~0u, asks), inside = __ballot_sync(~0u, !asks | known.inside);
+    int ahead = asks ? lane : -1, at = base * Group - first + lane;
+#pragma unroll 1
+    for (; asked; asked >>= GroupsAtOnce, inside >>= GroupsAtOnce, ahead -= GroupsAtOnce, at += GroupsAtOnce * warps * Group) {
+      constexpr unsigned each = (1u << GroupsAtOnce) - 1;
+      if (!(asked & each)) continue;
+      TileTruth t[GroupsAtOnce];
+      if (!(~inside & each)) {
 #pragma unroll
-      for (int i = 0; i < GroupsAtOnce; ++i, rest &= rest - 1) lanes[i] = lane = rest ? __ffs(rest) - 1 : lane;
-      mark_groups(bits, lanes, base - begin, apart, base * Group - first, run_begin, run_end - run_begin, truth);
+        for (int i = 0; i < GroupsAtOnce; ++i) t[i] = inner_truth(at + i * Group);
+      } else {
+#pragma unroll
+        for (int i = 0; i < GroupsAtOnce; ++i) t[i] = truth(at + i * Group);
+      }
+#pragma unroll
+      for (int i = 0; i < GroupsAtOnce; ++i) {
+        const unsigned of_some = __ballot_sync(~0u, t[i].some), of_all = __ballot_sync(~0u, t[i].all);
+        some = ahead == i ? of_some : some, all = ahead == i ? of_all : all;
+      }
+    }
+    some &= in, all &= some;
+    if (own < end) {
+      bits.some[own - begin] = some, bits.all[own - begin] = all;
+      full.add(all, tile), partial.add(some & ~all, tile);
     }
   }
-  __syncthreads();
 }
 
 // Writes the numbers of the bits that are set in a warp's words to `list`: `before` are so many in words before a lane's own. They are put in
@@ -120,34 +150,48 @@ ATTN_INLINE void mark_chunk(ChunkBits &bits, int begin, int end, int run_begin, 
 ATTN_INLINE void list_bits(unsigned short *staged, unsigned word, int before, int count, int tile, int *list) {
   if (count == 0) return;
   __syncwarp();
-  for (; word; word &= word - 1) staged[before++] = lane_index() * Group + __ffs(word) - 1;
+  for (int behind = before + __popc(word), tile = lane_index() * Group; word;) {  // from both ends
+    const int last = 31 - __clz(word);
+    staged[before++] = tile + __ffs(word) - 1, staged[--behind] = tile + last;
+    word &= word - 1, word &= ~(1u << last);
+  }
   __syncwarp();
+#pragma unroll 2
   for (int i = lane_index(); i < count; i += 32) list[i] = tile + staged[i];
 }
 
-// Lists the tiles of a chunk behind `fulls` and `partials` that there are, and counts them too; a null list: these are listed elsewhere.
+// Where a row's entries stand in the list; -1: some of those that are their own numbers, or none.
+struct RowPlace { int full, partial; };
+
+// Lists the tiles of a chunk; `next` is where those of the chunk behind it stand. Each warp has groups that follow each other.
 template <int Zero = 0>
-ATTN_INLINE void list_chunk(const ChunkBits &bits, int groups, int tile, int *full_list, int *partial_list, int &fulls, int &partials) {
-  constexpr int threads = Block<Zero>::threads, warps = threads / 32;
+ATTN_INLINE void list_chunk(const ChunkBits &bits, int groups, int tile, int *list, const RowPlace &place, RowPlace &next) {
+  constexpr int warps = Block<Zero>::threads / 32;
   __shared__ unsigned sums[warps];
   __shared__ unsigned short staged[warps][32 * Group];
-  for (int base = 0; base < groups; base += threads) {
-    const int own = base + threadIdx.x;
-    const unsigned some = own < groups ? bits.some[own] : 0, all = own < groups ? bits.all[own] : 0;
-    const unsigned counts = __popc(all) << 16 | __popc(some & ~all);  // of both kinds: a chunk has fewer than 2^16 tiles
-    unsigned before = sum_up_to_lane(counts);
-    __syncthreads();
-    if (lane_index() == 31) sums[warp_index()] = before;
-    __syncthreads();
-    before -= counts;
-    unsigned ahead = 0, total = 0;
+  const int each = (groups + warps - 1) / warps, begin = warp_index() * each, end = min(begin + each, groups);
+  // Of both kinds: a chunk has fewer than 2^16 tiles.
+  auto counts_of = [](unsigned some, unsigned all) { return unsigned(__popc(all) << 16 | __popc(some & ~all)); };
+  unsigned own = 0;
+  for (int i = begin + lane_index(); i < end; i += 32) own += counts_of(bits.some[i], bits.all[i]);
+  own = __reduce_add_sync(~0u, own);
+  if (lane_index() == 0) sums[warp_index()] = own;
+  __syncthreads();  // the row's place too
+  const int full = place.full, partial = place.partial;
+  if ((full & partial) < 0) return;
+  unsigned ahead = 0, total = 0;
 #pragma unroll
-    for (int w = 0; w < warps; ++w) ahead += w < warp_index() ? sums[w] : 0, total += sums[w];
-    const unsigned of_warp = sums[warp_index()];
-    const int first = tile + (base + warp_index() * 32) * Group;
-    if (full_list) list_bits(staged[warp_index()], all, before >> 16, of_warp >> 16, first, full_list + fulls + (ahead >> 16));
-    if (partial_list) list_bits(staged[warp_index()], some & ~all, before & 0xffff, of_warp & 0xffff, first, partial_list + partials + (ahead & 0xffff));
-    fulls += total >> 16, partials += total & 0xffff;
+  for (int w = 0; w < warps; ++w) ahead += w < warp_index() ? sums[w] : 0, total += sums[w];
+  if (threadIdx.x == 0) next = {full < 0 ? -1 : full + int(total >> 16), partial < 0 ? -1 : partial + int(total & 0xffff)};
+#pragma unroll 1
+  for (int base = begin; base < end; base += 32) {
+    const int i = base + lane_index();
+    const unsigned some = i < end ? bits.some[i] : 0, all = i < end ? bits.all[i] : 0;
+    const unsigned counts = counts_of(some, all), upto = sum_up_to_lane(counts), before = upto - counts, of_warp = __shfl_sync(~0u, upto, 31);
+    const int first = tile + base * Group;
+    if (full >= 0) list_bits(staged[warp_index()], all, before >> 16, of_warp >> 16, first, list + full + (ahead >> 16));
+    if (partial >= 0) list_bits(staged[warp_index()], some & ~all, before & 0xffff, of_warp & 0xffff, first, list + partial + (ahead & 0xffff));
+    ahead += of_warp;
   }
 }
 
@@ -156,50 +200,40 @@ ATTN_INLINE void list_chunk(const ChunkBits &bits, int groups, int tile, int *fu
 template <class F, class I, class G, class P>
 ATTN_INLINE void select_tiles(int *visits, int *list, int *taken, long long row, int entries, int across, int begin, int end, int first, F truth,
                               I inner_truth, G group_truth, P prepare) {
-  constexpr int threads = Block<0 * sizeof(P)>::threads, warps = threads / 32;
+  constexpr int warps = Block<0 * sizeof(P)>::threads / 32;
   __shared__ ChunkBits bits;
   __shared__ TileSpan spans[warps][2];
-  __shared__ int place;
-  const int group_begin = (first + begin) / Group, group_end = begin < end ? (first + end - 1) / Group + 1 : group_begin;
+  __shared__ RowPlace places[2];  // of every other chunk
+  const int group_begin = (first + begin) / Group / GroupsAtOnce * GroupsAtOnce, group_end = begin < end ? (first + end - 1) / Group + 1 : group_begin;
   const bool one = group_end - group_begin <= ChunkGroups;
   TileSpan full = NoTiles, partial = NoTiles;
-  for (int at = group_begin; at < group_end; at += ChunkGroups) {
-    const int behind = min(at + ChunkGroups, group_end);
-    mark_chunk(bits, at, behind, begin, end, first, truth, inner_truth, group_truth, prepare);
-    for (int g = at + threadIdx.x; g < behind; g += threads) {
-      const unsigned some = bits.some[g - at], all = bits.all[g - at];
-      full.add(all, g * Group - first), partial.add(some & ~all, g * Group - first);
-    }
+  auto mark = [&](int at) {
+    mark_chunk(bits, full, partial, at, min(at + ChunkGroups, group_end), begin, end, first, truth, inner_truth, group_truth, prepare);
     if (!one) __syncthreads();
-  }
+  };
+  for (int at = group_begin; at < group_end; at += ChunkGroups) mark(at);
   full = full.of_warp(), partial = partial.of_warp();
   if (lane_index() == 0) spans[warp_index()][0] = full, spans[warp_index()][1] = partial;
   __syncthreads();
-  full = partial = NoTiles;
-#pragma unroll
-  for (int w = 0; w < warps; ++w) full.add(spans[w][0]), partial.add(spans[w][1]);
-  const int own_full = full.is_run() ? 0 : full.count, own_partial = partial.is_run() ? 0 : partial.count, own = own_full + own_partial;
   if (threadIdx.x == 0) {
+#pragma unroll
+    for (int w = 1; w < warps; ++w) full.add(spans[w][0]), partial.add(spans[w][1]);
+    const int own_full = full.is_run() ? 0 : full.count, own = own_full + (partial.is_run() ? 0 : partial.count);
     const unsigned long long at = own ? across + atomicAdd((unsigned long long *)taken, (unsigned long long)own) : 0;
     const bool fits = at + own < (unsigned)entries;  // one more is read ahead of its use
     if (!fits) taken[2] = 1;
-    place = fits ? (int)at : -1;
+    places[0] = {own_full && fits ? (int)at : -1, own > own_full && fits ? (int)at + own_full : -1};
     const int hull = min(full.first, partial.first), count = full.count + partial.count;
     const int full_at = own_full ? (int)at : full.count ? full.first : 0;
-    const int partial_at = own_partial ? (int)at + own_full : partial.count ? partial.first : 0;
+    const int partial_at = own > own_full ? (int)at + own_full : partial.count ? partial.first : 0;
     int4 *const of_row = (int4 *)(visits + row * 8);
     of_row[0] = make_int4(full_at, full.count, partial_at - full.count, count);
     of_row[1] = make_int4(count ? hull : 0, count ? max(full.last, partial.last) - hull + 1 : 0, own != 0, 0);
   }
-  __syncthreads();
-  if (own == 0 || place < 0) return;
-  int *const full_list = own_full ? list + place : nullptr, *const partial_list = own_partial ? list + place + own_full : nullptr;
-  int fulls = 0, partials = 0;
   for (int at = group_begin; at < group_end; at += ChunkGroups) {
-    const int behind = min(at + ChunkGroups, group_end);
-    if (!one) mark_chunk(bits, at, behind, begin, end, first, truth, inner_truth, group_truth, prepare);
-    list_chunk(bits, behind - at, at * Group - first, full_list, partial_list, fulls, partials);
-    if (!one) __syncthreads();
+    if (!one) mark(at);
+    const int other = (at - group_begin) / ChunkGroups % 2;
+    list_chunk(bits, min(at + ChunkGroups, group_end) - at, at * Group - first, list, places[other], places[!other]);
   }
 }
 

@@ -37,12 +37,37 @@ ATTN_HELPER bool listed_near(const int *bits, int rows, int words, int row,
   return column - first < 32 && listed(bits, rows, words, row, column);
 }
 
+// Of a row's list, as far as it is there.
+struct BlockList {
+  const int *columns;
+  int begin, end;
+};
+ATTN_HELPER bool has(const BlockList &list, int column) {
+  for (int i = list.begin; i < list.end; ++i)
+    if (list.columns[i] == column)
+      return true;
+  return false;
+}
+ATTN_HELPER BlockList list_of(const int *offsets, int rows, const int *columns,
+                              int entries, int row) {
+  if (row >= rows)
+    return {columns, 0, 0};
+  return {columns, max(offsets[row], 0), min(offsets[row + 1], entries)};
+}
+
+// Is a block on its row's list, if that is asked?
+ATTN_HELPER bool on_list(const int *offsets, int rows, const int *columns,
+                         int entries, int row, int column, bool asked) {
+  return !asked || has(list_of(offsets, rows, columns, entries, row), column);
+}
+
 // What `gathered` asks of: the bits themselves, of rows, or turned of columns,
-// of blocks.
+// of blocks; or, without bits, a list of blocks that are whole tiles.
 struct GatheredBlocks {
   const int *bits;
   int rows, words, begin, end, tile, size;
   bool turned;
+  BlockList list;
 };
 template <int Number> ATTN_HELPER GatheredBlocks &gathered_blocks() {
   static thread_local GatheredBlocks blocks;
@@ -52,7 +77,13 @@ template <int Number> ATTN_HELPER GatheredBlocks &gathered_blocks() {
 template <int Number, int Tile, int Size, bool Turned>
 ATTN_HELPER void gather_blocks(const int *bits, int rows, int words, int begin,
                                int end, int, int) {
-  gathered_blocks<Number>() = {bits, rows, words, begin, end, Tile, Size, Turned};
+  gathered_blocks<Number>() = {bits, rows, words, begin, end, Tile, Size, Turned, {}};
+}
+template <int Number, int Tile, int Size>
+ATTN_HELPER void gather_listed(const int *offsets, int rows, const int *columns,
+                               int entries, int row, int, int) {
+  gathered_blocks<Number>() = {nullptr, 0, 0, 0, 0, Tile, Size, false,
+                               list_of(offsets, rows, columns, entries, row)};
 }
 
 struct Listed {
@@ -61,6 +92,10 @@ struct Listed {
 template <int Number> ATTN_HELPER Listed gathered(int tile) {
   const GatheredBlocks &blocks = gathered_blocks<Number>();
   const long long from = (long long)tile * blocks.tile;
+  if (!blocks.bits) {
+    const bool is = has(blocks.list, from / blocks.size);
+    return {is, is};
+  }
   const int first = from / blocks.size, last = (from + blocks.tile - 1) / blocks.size;
   Listed known = {false, true};
   for (int own = blocks.begin; own < blocks.end; ++own)

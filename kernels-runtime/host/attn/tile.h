@@ -24,6 +24,7 @@
 #include "attn/epilogue.h"
 #include "attn/merge.h"
 #include "attn/modify.h"
+#include "attn/number_tree.h"
 #include "attn/numbers.h"
 #include "attn/places.h"
 #include "attn/prelude.h"

@@ -11,26 +11,39 @@ struct EntryRange {
   int least, largest, whole;
 };
 
+template <int Most, int By = 1>
 ATTN_HELPER EntryRange entry_range(const int *entries, int count) {
   EntryRange range = {0x7fffffff, -0x7fffffff - 1, 1};
   for (int i = 0; i < count; ++i) {
-    range.least = min(range.least, entries[i]);
-    range.largest = max(range.largest, entries[i]);
+    range.least = min(range.least, entries[i * By]);
+    range.largest = max(range.largest, entries[i * By]);
   }
   return range;
 }
 
+template <int Most, int By = 1>
 ATTN_HELPER EntryRange entry_range(const int *entries, int count, int hidden) {
   EntryRange range = {0x7fffffff, -0x7fffffff - 1, 1};
   for (int i = 0; i < count; ++i) {
-    if (entries[i] == hidden) {
+    if (entries[i * By] == hidden) {
       range.whole = 0;
       continue;
     }
-    range.least = min(range.least, entries[i]);
-    range.largest = max(range.largest, entries[i]);
+    range.least = min(range.least, entries[i * By]);
+    range.largest = max(range.largest, entries[i * By]);
   }
   return range;
+}
+
+// What was left of a tile.
+template <int N> struct Ranges {
+  int of[N];
+};
+template <int N> ATTN_HELPER Ranges<N> ranges(const int *array, int at) {
+  Ranges<N> result;
+  for (int i = 0; i < N; ++i)
+    result.of[i] = array[(long long)at * N + i];
+  return result;
 }
 
 ATTN_HELPER void set(int *array, long long index, int value) {
@@ -54,6 +67,13 @@ ATTN_HELPER void begin_lists(int *list, int *taken, int across) {
   for (int i = 0; i < 4; ++i)
     taken[i] = 0;
   for (int i = 0; i < across; ++i)
+    list[i] = i;
+}
+
+ATTN_HELPER void begin_lists(int *list, int *taken, int across, int piece) {
+  for (int i = 0; piece == 0 && i < 4; ++i)
+    taken[i] = 0;
+  for (int i = piece * 512; i < min(piece * 512 + 512, across); ++i)
     list[i] = i;
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Random expressions over every leaf, each analysis of each against `keeps` on
-// all small shapes; so are canonical forms, and what is said of two masks' equality. The 27 masks
+// all small shapes; so are canonical forms, and what is said of two masks' equality. The 28 masks
 // themselves are checked first.
 //
 // RUN: attn-opt %s --test-mask-laws="random=400 size=5" -o /dev/null | FileCheck %s
 // RUN: attn-opt %s --test-mask-laws="random=100 size=6 seed=2" -o /dev/null | FileCheck %s --check-prefix=SEED2
 // RUN: attn-opt %s --test-mask-laws="random=10000 size=3 seed=3" -o /dev/null | FileCheck %s --check-prefix=MANY
-// MANY: mask laws hold for 10027 masks
+// MANY: mask laws hold for 10028 masks
 // MANY-NEXT: {{[0-9]+}} pairs are equal, 0 are not decided
-// CHECK: mask laws hold for 427 masks
-// SEED2: mask laws hold for 127 masks
+// CHECK: mask laws hold for 428 masks
+// SEED2: mask laws hold for 128 masks
 attn.problem @full mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @causal mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @causal_br mask(#attn.causal<bottom_right>) layout(bshd) heads(8) dims(64) dtype(bf16)
@@ -34,6 +34,7 @@ attn.problem @rows_array mask(#attn.global_rows<"row_counts">) layout(bshd) head
 attn.problem @row_interval mask(#attn.row_interval<begin = "a", end = "b">) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @column_interval mask(#attn.column_interval<end = "c", per_head>) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @tree mask(#attn.tree<"node", "first", "behind">) layout(bshd) heads(8) dims(64) dtype(bf16)
+attn.problem @ancestors mask(#attn.ancestors<"parent">) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @every_third mask(#attn.predicate<"(q - k) % 3 != 1 && k <= q + 1">) layout(bshd) heads(12) dims(64) dtype(bf16)
 attn.problem @kinds mask(#attn.predicate<"kind[q] == 1 || kind_kv[k] == kind[q] && abs(q - k) < 2">) layout(bshd) heads(12) dims(64) dtype(bf16)
 attn.problem @choice mask(#attn.predicate<"h < 4 ? (k - q) / 2 < some[b] : q / 2 == k / 2">) layout(bshd) heads(12) dims(64) dtype(bf16)

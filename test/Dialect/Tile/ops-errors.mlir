@@ -490,6 +490,34 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) config(<q_tile = 64, k
 tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  // tile.repair C4: how many tiles, but not which;
+  // expected-error @below {{'tile.repair' op expected tiles and along together, and no from with them}}
+  tile.repair %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
+      tiles(%n of 64) : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
+  ^bb0(%a: i32, %b: i32):
+  }
+}
+
+// -----
+
+tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  // and which, but of no number.
+  // expected-error @below {{'tile.repair' op expected an along from i32 to a tile's number of type i32}}
+  tile.repair %acc at(%n) rows(%n) keys(%n) from(%q, %st, %q, %st, %q, %st) into(%q, %st) dims(64, 64) scale 0.5
+      tiles(%n of 64) : !tile.frag<64x64, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
+  ^bb0(%a: i32, %b: i32):
+  } along {
+  ^bb0(%j: i32):
+  }
+}
+
+// -----
+
+tile.kernel @k(%q: !tile.ptr<bf16>, %st: i64, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
   %at = tile.pairs %n, %n : !tile.pairs<4, i32>
   // tile.repair C2
   // expected-error @below {{'tile.repair' op expected strides of q, o and lse in pairs as rows are, got: rows for 4 heads}}

@@ -13,12 +13,16 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %visits: !tile.ptr<i32>, %list: !tile.ptr<i
     target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
   // CHECK: tile.begin_lists %list across(%n) taken(%taken)
   tile.begin_lists %list across(%n) taken(%taken)
+  // CHECK: tile.begin_lists %list across(%n) taken(%taken) piece(%rows)
+  tile.begin_lists %list across(%n) taken(%taken) piece(%rows)
   // CHECK: %[[WARP:.*]] = tile.warp_index
   %warp = tile.warp_index
-  // CHECK: %least, %largest, %whole = tile.entry_range %ids count(%[[WARP]]) hidden 0
-  %least, %largest, %whole = tile.entry_range %ids count(%warp) hidden 0
-  // CHECK: %{{.*}}, %{{.*}}, %{{.*}} = tile.entry_range %ids count(%rows){{$}}
-  %a, %b, %c = tile.entry_range %ids count(%rows)
+  // CHECK: %least, %largest, %whole = tile.entry_range %ids count(%[[WARP]] of 64) hidden 0
+  %least, %largest, %whole = tile.entry_range %ids count(%warp of 64) hidden 0
+  // CHECK: %{{.*}}, %{{.*}}, %{{.*}} = tile.entry_range %ids count(%rows of 32) by 4{{$}}
+  %a, %b, %c = tile.entry_range %ids count(%rows of 32) by 4
+  // CHECK: %least_{{.*}}, %largest_{{.*}} = tile.ranges %ids[%rows] : i32, i32
+  %d:2 = tile.ranges %ids[%rows] : i32, i32
   %row = arith.extsi %n : i32 to i64
   // CHECK: tile.select_tiles %visits[%{{.*}}] in %list(%n) across(%n) taken(%taken) from %least to %largest {
   // CHECK-NEXT: ^bb0(%j: i32):
@@ -58,15 +62,20 @@ tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !til
   // CHECK: tile.mark_blocks %bits(%rows x %words) from %offsets, %columns(%n) lines(%n) block(%block of %blocks)
   tile.mark_blocks %bits(%rows x %words) from %offsets, %columns(%n) lines(%n) block(%block of %blocks)
   %row = arith.extsi %n : i32 to i64
+  // CHECK: tile.number_tree %bits, %visits, %list, %taken of %offsets queries(%{{.*}}, %n) keys(%{{.*}}, %rows)
+  tile.number_tree %bits, %visits, %list, %taken of %offsets queries(%row, %n) keys(%row, %rows)
   tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
   ^bb0(%j: i32):
     // CHECK: %some, %all = tile.gathered 0 at(%j)
     %some, %all = tile.gathered 0 at(%j)
+    // CHECK: tile.on_list %offsets(%rows) of %columns(%n) at(%j, %n) if(%some)
+    %on = tile.on_list %offsets(%rows) of %columns(%n) at(%j, %n) if(%some)
     // CHECK: tile.listed %bits(%rows x %words) at(%j, %n)
     %one = tile.listed %bits(%rows x %words) at(%j, %n)
     // CHECK: tile.listed %bits(%rows x %words) at(%j, %n from %j)
     %near = tile.listed %bits(%rows x %words) at(%j, %n from %j)
-    %both = arith.andi %one, %near : i1
+    %two = arith.andi %on, %one : i1
+    %both = arith.andi %two, %near : i1
     %every = arith.andi %all, %both : i1
     tile.yield %some, %every : i1, i1
   } inner {
@@ -85,6 +94,8 @@ tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !til
     tile.gather_blocks 0 %bits(%rows x %words) at(%n to %n) tiles(%from to %to) of 64 in 128
     // CHECK: tile.gather_blocks 1 %bits(%rows x %words) at(%n to %n) tiles(%from to %to) of 64 in 100 turned
     tile.gather_blocks 1 %bits(%rows x %words) at(%n to %n) tiles(%from to %to) of 64 in 100 turned
+    // CHECK: tile.gather_listed 2 %offsets(%rows) of %columns(%n) at(%n) tiles(%from to %to) of 64 in 128
+    tile.gather_listed 2 %offsets(%rows) of %columns(%n) at(%n) tiles(%from to %to) of 64 in 128
     tile.yield
   }
 }

@@ -303,10 +303,10 @@ static LogicalResult verifyNames(ProblemOp problem) {
       taken.insert((Twine(tensor) + stride).str());
   for (const MaskOperand &array : distinctOperands(problem.getMask()))
     if (array.lists)
-      for (const std::string &size : {bitsOf(array) + "_rows", bitsOf(array) + "_words", array.lists->columns + "_entries"})
+      for (const std::string &size : {bitsOf(array) + "_rows", bitsOf(array) + "_words", array.name + "_entries", array.lists->columns + "_entries"})
         taken.insert(size);
   for (const MaskOperand &array : distinctOperands(problem.getMask()))
-    if (!taken.insert(array.name).second)
+    if (array.madeOf.empty() && !taken.insert(array.name).second)
       return problem.emitOpError("expected a name for the mask's array that nothing else of the problem has, got: \"")
              << array.name << "\"";
   for (const ScoreOperand &array : scoreOperands(problem))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
 #include "VisitLists.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace attn;
 using Axis = ProblemTensor::Axis;
@@ -84,6 +85,8 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
     return tilesOf(fixed.packedKv, sizes.batch, sizes.rowsKv, fixed.qTile) * fixed.qTile;
   case Axis::Diagonals:
     return extentOf(Axis::TiledRowsQ, fixed, sizes) + extentOf(Axis::TiledRowsKv, fixed, sizes);
+  case Axis::Numbering: // four numbers a key, and two for 32 of them
+    return 5 * sizes.rowsKv * (fixed.packedKv ? 1 : sizes.batch);
   case Axis::One:
     return 1;
   case Axis::Two:
@@ -124,7 +127,7 @@ int64_t ProblemTensor::extentOf(Axis axis, const FixedSizes &fixed, const Sizes 
   case Listing:
     return tilesOfSide(listsOfKeys, fixed.listed[listsOfKeys], fixed, sizes);
   case Listable:
-    return llvm::alignTo(tilesOfSide(!listsOfKeys, fixed.listed[listsOfKeys], fixed, sizes), 32);
+    return llvm::alignTo(tilesOfSide(!listsOfKeys, fixed.listed[listsOfKeys], fixed, sizes), 128);
   case Lists:
     return entriesOfLists(*this, fixed, sizes);
   case BlockWords:
@@ -237,6 +240,23 @@ static void addBits(ProblemOp problem, std::vector<ProblemTensor> &list) {
   }
 }
 
+std::string attn::numberingOf(llvm::StringRef parents) { return (parents + "_numbering").str(); }
+
+/// Arrays that are made of others, and where they are made.
+static void addMade(ProblemOp problem, std::vector<ProblemTensor> &list) {
+  using T = ProblemTensor;
+  llvm::StringSet<> numbered;
+  for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
+    if (operand.madeOf.empty())
+      continue;
+    llvm::SmallVector<Axis, 4> axes = linesOf(operand, problem.getQLayout(), problem.getKLayout());
+    axes.push_back(operand.shape == OperandShape::PerQuery ? T::RowsQ : T::RowsKv);
+    list.emplace_back(operand.name, T::Result, T::Int32, axes);
+    if (numbered.insert(operand.madeOf).second)
+      list.emplace_back(numberingOf(operand.madeOf), T::Result, T::Int32, T::Numbering);
+  }
+}
+
 std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
   using T = ProblemTensor;
   ProblemOp problem = computation.problem;
@@ -284,7 +304,10 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
     array("tiles_q", T::Slots);
     array("tile_count", T::One);
   }
-  for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
+  llvm::SmallVector<MaskOperand> operands = distinctOperands(problem.getMask());
+  for (const MaskOperand &operand : operands) {
+    if (!operand.madeOf.empty())
+      continue;
     llvm::SmallVector<Axis, 4> axes = linesOf(operand, q, kv);
     switch (operand.shape) {
     case OperandShape::PerSequence:
@@ -300,6 +323,7 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
     array(operand.name, axes);
     if (operand.lists)
       list.back().lists = operand;
+    list.back().hasParents = llvm::any_of(operands, [&](const MaskOperand &made) { return made.madeOf == operand.name; });
   }
   for (const ScoreOperand &operand : scoreOperands(problem))
     list.push_back(tensorOf(operand));
@@ -322,6 +346,7 @@ std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
   ProblemOp problem = computation.problem;
   std::vector<ProblemTensor> list;
   addBits(problem, list);
+  addMade(problem, list);
   if (!problem.getTiles() && problem.getQLayout().isPacked() && problem.getKLayout().isPacked())
     for (SlotList slots : slotLists(bool(computation.backward))) {
       list.emplace_back(slots.name, T::Result, T::Int32, slots.keys ? T::SlotsKv : T::SlotsQ);
@@ -451,6 +476,20 @@ llvm::Error attn::checkBlocks(const MaskOperand &of, llvm::ArrayRef<int32_t> off
     if (column < 0 || column >= blocks)
       return error("expected numbers of blocks of " + Twine(of.lists->kv) + " keys, of which there are " +
                    Twine(blocks) + ", in `" + of.lists->columns + "`, got: " + Twine(column) + " at index " + Twine(i));
+  return llvm::Error::success();
+}
+
+llvm::Error attn::checkParents(llvm::StringRef name, llvm::ArrayRef<int32_t> parents, llvm::ArrayRef<int32_t> cuSeqlens,
+                               llvm::ArrayRef<int32_t> paddedOffsets, int64_t rowsKv) {
+  const bool packed = !cuSeqlens.empty();
+  const int64_t sequences = packed ? int64_t(cuSeqlens.size()) - 1 : int64_t(parents.size()) / std::max<int64_t>(rowsKv, 1);
+  for (int64_t b = 0; b < sequences; ++b) {
+    int64_t start = !packed ? b * rowsKv : paddedOffsets.empty() ? cuSeqlens[b] : paddedOffsets[b];
+    for (int64_t key = 0, length = packed ? cuSeqlens[b + 1] - cuSeqlens[b] : rowsKv; key < length; ++key)
+      if (int32_t parent = parents[start + key]; parent < -1 || parent >= key)
+        return error("expected an earlier key of the sequence, or -1, in `" + name + "` for key " + Twine(key) +
+                     " of sequence " + Twine(b) + ", got: " + Twine(parent));
+  }
   return llvm::Error::success();
 }
 

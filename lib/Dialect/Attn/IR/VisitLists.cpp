@@ -47,7 +47,8 @@ const VisitLists &attn::visitLists(bool ofKeys) {
 }
 
 int64_t attn::valuesOfRanges(llvm::ArrayRef<MaskOperand> arrays) {
-  return 2 * arrays.size() + llvm::count_if(arrays, [](const MaskOperand &array) { return array.hidden.has_value(); });
+  int64_t hiding = llvm::count_if(arrays, [](const MaskOperand &array) { return array.hidden.has_value(); });
+  return llvm::alignTo(2 * arrays.size() + hiding, 2); // which are read two at a time
 }
 int64_t attn::linesOfRanges(llvm::ArrayRef<MaskOperand> arrays) {
   return valuesOfRanges(arrays) + llvm::divideCeil(2 * arrays.size(), 32);

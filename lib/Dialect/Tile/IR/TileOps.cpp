@@ -184,8 +184,8 @@ void RepairOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setN
   else if (&region == &getBody())
     nameTestArguments(region, false, setName);
   else
-    for (BlockArgument head : region.getArguments())
-      setName(head, "h");
+    for (BlockArgument argument : region.getArguments())
+      setName(argument, &region == &getAlong() ? "j" : "h");
 }
 
 LogicalResult RepairOp::verify() {
@@ -204,6 +204,15 @@ LogicalResult RepairOp::verify() {
     return emitOpError("expected draws, below and by together");
   if (drops && failed(verifyDropped(*this, *getBelow())))
     return failure();
+  bool listed = bool(getTiles());
+  if (listed != !getAlong().empty() || listed != getTile().has_value() || (listed && getFirstKey())) // C4
+    return emitOpError("expected tiles and along together, and no from with them");
+  if (listed) {
+    Type i32 = IntegerType::get(getContext(), 32);
+    auto yield = dyn_cast<YieldOp>(getAlong().front().getTerminator());
+    if (getAlong().getArgumentTypes() != TypeRange(i32) || !yield || yield.getOperandTypes() != TypeRange(i32))
+      return emitOpError("expected an along from i32 to a tile's number of type i32");
+  }
   if (!getModify().empty() && failed(verifyModifier(*this, getModify(), getQ0())))
     return failure();
   if (!getSink().empty() && failed(verifySink(*this, getSink(), getQ0())))

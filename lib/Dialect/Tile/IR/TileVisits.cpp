@@ -10,6 +10,11 @@ void EntryRangeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getWhole(), "whole");
 }
 
+void RangesOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  for (auto [i, value] : llvm::enumerate(getValues()))
+    setName(value, i % 2 ? "largest" : "least");
+}
+
 void GatheredOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getSome(), "some");
   setName(getAll(), "all");

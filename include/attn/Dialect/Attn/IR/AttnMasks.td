@@ -323,6 +323,30 @@ def Attn_TreeMask : Attn_Mask<"TreeMask", "tree", ["emitKeep", "operands", "tile
   let genVerifyDecl = 1;
 }
 
+def Attn_AncestorsMask : Attn_Mask<"AncestorsMask", "ancestors",
+    ["keyRanges", "queryRanges", "emitKeep", "reach", "operands", "tileTruth"]> {
+  let summary = "a row sees its own key and those that it follows, key by key";
+  let description = [{
+    `parent[k]` is the position, in its sequence, of the key that key k follows. An entry outside [0, k)
+    says that it follows none, so nothing descends from itself. The last row's own key is the last one,
+    that of row q is q + lenK - lenQ; a row without one sees nothing. The pair (q, k) is visible iff k is the row's own
+    key, its parent, the parent of that, ...: of drafts of a speculative decoder, or of several continuations of one
+    text, with parent[k] = k - 1 wherever a key follows the one before it. The array is int32, has the given name and an
+    entry for each key: dense [batch, length], packed [tokens]. A kernel ahead (`tile.number_tree`) makes of it
+    what `#attn.tree` reads, in memory of the launch.
+
+    Constraints:
+    - C1: the name is an identifier.
+
+    ```mlir
+    #attn.ancestors<"parent">
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"array of parents">:$parent);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 def Attn_PredicateMask : Attn_Mask<"PredicateMask", "predicate",
     ["keyRanges", "queryRanges", "emitKeep", "operands", "tileTruth", "asksForHead"]> {
   let summary = "a row sees the keys for which a condition holds";

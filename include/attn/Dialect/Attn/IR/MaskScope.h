@@ -25,8 +25,8 @@ enum class OperandShape {
 enum class OperandHeads : uint32_t;
 
 /// What its entries are, for whoever makes some up: a name of some set; the number of
-/// the position itself; a position at or before it; a position behind it.
-enum class OperandEntries { Id, Own, Begin, End };
+/// the position itself; a position at or before it; a position behind it; one before it, or none.
+enum class OperandEntries { Id, Own, Begin, End, Parent };
 
 /// A block map: of `BlockRows`, what their lists are of.
 struct BlockLists {
@@ -45,6 +45,8 @@ struct MaskOperand {
   OperandEntries entries = OperandEntries::Id;
   std::optional<int32_t> hidden = std::nullopt; ///< an entry with which a position sees nothing
   std::optional<BlockLists> lists = std::nullopt; ///< of `BlockRows`
+  /// The array that a kernel ahead makes this one of (`tile.number_tree`); empty: the caller has it.
+  std::string madeOf = {};
 
   /// Has it an entry for each row or key?
   bool hasPositions() const { return shape == OperandShape::PerQuery || shape == OperandShape::PerKey; }

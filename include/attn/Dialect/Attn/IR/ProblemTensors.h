@@ -100,6 +100,7 @@ struct ProblemTensor {
     Lists,    ///< entries of all lists
     TiledRowsKv, ///< likewise of keys
     Diagonals,  ///< differences of positions that rows of tiles of all sequences have
+    Numbering,  ///< what `tile.number_tree` needs for all keys
     SlotsQ,     ///< of query tiles of any size
     SlotsKv,    ///< of key tiles of any size
     TiledRowsQ, ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
@@ -123,6 +124,7 @@ struct ProblemTensor {
   int64_t entries = 0; ///< of an axis Table
   /// Of lists of blocks and what is made of them: the operand of `OperandShape::BlockRows`.
   std::optional<MaskOperand> lists;
+  bool hasParents = false; ///< a kernel ahead makes numbers of it
   /// Of lists of tiles: are they key tiles', and what bounds them, if anything does (`boundingLists`).
   bool listsOfKeys = false;
   std::vector<MaskOperand> boundedBy;
@@ -171,10 +173,13 @@ struct VisitLists {
 };
 /// Of query tiles, or of key tiles.
 const VisitLists &visitLists(bool ofKeys);
-/// How many values `ranges` has of each tile: the least and the largest of each array, and for those with an entry that hides whether
-/// none does; behind them, least and largest of groups of 32 tiles. And how many lines of a value of all tiles that takes.
+/// How many values `ranges` has of each tile, side by side: the least and the largest of each array, and for those with an entry that hides
+/// whether none does; behind all tiles', least and largest of groups of 32 of them. And how many values a tile that takes.
 int64_t valuesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
 int64_t linesOfRanges(llvm::ArrayRef<MaskOperand> arrays);
+
+/// Where `tile.number_tree` works, of parents of this name.
+std::string numberingOf(llvm::StringRef parents);
 
 /// A list of slots of tiles of one side that a kernel is for: its name, and that of how many there are.
 struct SlotList {
@@ -202,6 +207,11 @@ llvm::Error checkTiles(llvm::ArrayRef<int32_t> tiles, int32_t count, llvm::Array
 /// entries are blocks of keys that there are.
 llvm::Error checkBlocks(const MaskOperand &lists, llvm::ArrayRef<int32_t> offsets, llvm::ArrayRef<int32_t> columns,
                         int64_t line, int64_t rowsKv);
+
+/// Parents (`#attn.ancestors`) are earlier keys of the sequence, or -1. Of dense keys, `rowsKv` of each sequence; of packed ones
+/// their lengths, which were checked, and where they begin, if that is not where the lengths say.
+llvm::Error checkParents(llvm::StringRef name, llvm::ArrayRef<int32_t> parents, llvm::ArrayRef<int32_t> cuSeqlens,
+                         llvm::ArrayRef<int32_t> paddedOffsets, int64_t rowsKv);
 
 /// The name of the bits that are made of a block map's lists.
 std::string bitsOf(const MaskOperand &lists);

@@ -230,12 +230,14 @@ def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">,
     keys, which begins there. The region gets (query row, key) and yields the mask's
     conditions, all of which have to hold; `modify`, if any, is that of
     `tile.modify` for all of the problem's score modifiers together, and `sink` that of `tile.add_sink`. Pairs that
-    `tile.drop` would drop are left out of results, which are multiplied (`by`).
+    `tile.drop` would drop are left out of results, which are multiplied (`by`). With `along`, keys are those of so many tiles, of which that region
+    says which one number j is.
 
     Constraints:
     - C1: o has q's elements, or f32, as the results of a share have.
     - C2: where rows are pairs of a query and a head, `at` and the strides of q, o and lse say so.
     - C3: `draws`, `below` and `by` are given together; `below` is from 1 to 2^15 - 1.
+    - C4: `tiles` and `along` are given together, and not `from` with them; the region gets an i32 and yields one.
 
     ```mlir
     tile.repair %acc at(%q0) rows(%rows) keys(%keys) from(%q, %q_row, %k, %k_row, %v, %v_row) into(%o, %o_row) lse(%lse)
@@ -247,15 +249,15 @@ def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">,
     ```
   }];
   let arguments = (ins Tile_Frag:$acc, Tile_Origin:$q0, I32:$rows, Optional<I32>:$first_key, I32:$keys, Tile_Ptr:$q, Tile_Stride:$q_row, Tile_Ptr:$k, I64:$k_row,
-                       Tile_Ptr:$v, I64:$v_row, Tile_Ptr:$o, Tile_Stride:$o_row, Optional<Tile_FloatPtr>:$lse, Optional<Tile_Stride>:$lse_row, Optional<Tile_Draws>:$draws, I64Attr:$dim_qk,
-                       I64Attr:$dim_v, F64Attr:$scale, OptionalAttr<I64Attr>:$below, OptionalAttr<F64Attr>:$factor);
-  let regions = (region SizedRegion<1>:$body, AnyRegion:$modify, AnyRegion:$sink);
+                       Tile_Ptr:$v, I64:$v_row, Tile_Ptr:$o, Tile_Stride:$o_row, Optional<Tile_FloatPtr>:$lse, Optional<Tile_Stride>:$lse_row, Optional<Tile_Draws>:$draws, Optional<I32>:$tiles, I64Attr:$dim_qk,
+                       I64Attr:$dim_v, F64Attr:$scale, OptionalAttr<I64Attr>:$below, OptionalAttr<F64Attr>:$factor, OptionalAttr<I64Attr>:$tile);
+  let regions = (region SizedRegion<1>:$body, AnyRegion:$modify, AnyRegion:$sink, AnyRegion:$along);
   let assemblyFormat = [{
     $acc `at` `(` $q0 `` custom<Origin>(type($q0)) `)` `rows` `(` $rows `)` `keys` `(` $keys (`from` $first_key^)? `)` `from` `(` $q `,` $q_row `` custom<Stride>(type($q_row)) `,` $k `,` $k_row `,` $v `,` $v_row `)`
     `into` `(` $o `,` $o_row `` custom<Stride>(type($o_row)) `)`
     (`lse` `(` $lse^ (`,` $lse_row^ `` custom<Stride>(type($lse_row)))? `)`)? `dims` `(` $dim_qk `,` $dim_v `)` `scale` $scale
-    (`draws` `(` $draws^ `)` `below` $below `by` $factor)?
-    `:` qualified(type($acc)) `,` qualified(type($q)) `,` qualified(type($o)) $body (`modify` $modify^)? (`sink` $sink^)? attr-dict
+    (`draws` `(` $draws^ `)` `below` $below `by` $factor)? (`tiles` `(` $tiles^ `of` $tile `)`)?
+    `:` qualified(type($acc)) `,` qualified(type($q)) `,` qualified(type($o)) $body (`modify` $modify^)? (`sink` $sink^)? (`along` $along^)? attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -12,16 +12,32 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Tile_EntryRangeOp : Tile_Op<"entry_range", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the least and the largest of some entries of a run-time array";
   let description = [{
-    Of `count` entries. Those that are `hidden` are left out, and `whole` is 1 if there
-    were none, else 0. Without any other entry, least is 2^31 - 1 and largest -2^31.
+    Of `count` entries, at most so many, each `by` entries behind the one before. Those that are `hidden` are left out, and `whole` is 1 if
+    there were none, else 0. Without any other entry, least is 2^31 - 1 and largest -2^31.
 
     ```mlir
-    %least, %largest, %whole = tile.entry_range %ids count(%rows) hidden 0
+    %least, %largest, %whole = tile.entry_range %ids count(%rows of 128) hidden 0
+    %a, %b, %c = tile.entry_range %ranges count(%tiles of 32) by 4
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$array, I32:$count, OptionalAttr<I32Attr>:$hidden);
+  let arguments = (ins Tile_IntPtr:$array, I32:$count, I64Attr:$most, DefaultValuedAttr<I64Attr, "1">:$by, OptionalAttr<I32Attr>:$hidden);
   let results = (outs I32:$least, I32:$largest, I32:$whole);
-  let assemblyFormat = "$array `count` `(` $count `)` (`hidden` $hidden^)? attr-dict";
+  let assemblyFormat = "$array `count` `(` $count `of` $most `)` (`by` $by^)? (`hidden` $hidden^)? attr-dict";
+}
+
+def Tile_RangesOp : Tile_Op<"ranges", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "what was left of a tile's entries";
+  let description = [{
+    Entries `at` * n to `at` * n + n - 1 of an array, an even number n of results, which a lane reads at once: the array is aligned to
+    as many of them, up to four.
+
+    ```mlir
+    %least, %largest = tile.ranges %ranges[%tile] : i32, i32
+    ```
+  }];
+  let arguments = (ins Tile_IntPtr:$array, I32:$at);
+  let results = (outs Variadic<I32>:$values);
+  let assemblyFormat = "$array `[` $at `]` `:` type($values) attr-dict";
 }
 
 def Tile_SetOp : Tile_Op<"set"> {
@@ -54,14 +70,15 @@ def Tile_BeginListsOp : Tile_Op<"begin_lists"> {
   let summary = "makes lists ready for `tile.select_tiles`";
   let description = [{
     All blocks of the kernel together: `taken`, four numbers, becomes 0, and the first `across` entries of the list
-    their own numbers.
+    their own numbers. `piece`: of the entries only these 512.
 
     ```mlir
     tile.begin_lists %list across(%tiles) taken(%taken)
+    tile.begin_lists %list across(%tiles) taken(%taken) piece(%i)
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$list, Tile_IntPtr:$taken, I32:$across);
-  let assemblyFormat = "$list `across` `(` $across `)` `taken` `(` $taken `)` attr-dict";
+  let arguments = (ins Tile_IntPtr:$list, Tile_IntPtr:$taken, I32:$across, Optional<I32>:$piece);
+  let assemblyFormat = "$list `across` `(` $across `)` `taken` `(` $taken `)` (`piece` `(` $piece^ `)`)? attr-dict";
 }
 
 def Tile_SelectTilesOp : Tile_Op<"select_tiles", [SingleBlock,
@@ -85,8 +102,8 @@ def Tile_SelectTilesOp : Tile_Op<"select_tiles", [SingleBlock,
     Tiles are looked at in groups of 32: tile j is in group (first + j) / 32,
     and `groups` says of a group whether something may be visible in those of its tiles that are in the run, whether it is settled:
     then what `body` would say of its tiles are the bits of two numbers, so that nobody needs to ask; and whether it lies
-    inside: then `inner`, which looks at arrays alone, says of its tiles what `body` would. All but `inner` may be asked of
-    tiles beside the run too, and it does not matter what they say. Before it asks of tiles `from` to `to`, all threads
+    inside: then `inner`, which looks at arrays alone, says of its tiles what `body` would. All may be asked of
+    tiles beside the run too, of four groups together, and it does not matter what they say. Before it asks of tiles `from` to `to`, all threads
     do what `chunk` has.
 
     Constraints:
@@ -142,6 +159,26 @@ def Tile_MarkBlocksOp : Tile_Op<"mark_blocks"> {
   }];
 }
 
+def Tile_NumberTreeOp : Tile_Op<"number_tree"> {
+  let summary = "numbers a tree that is given by parents";
+  let description = [{
+    parents[keys + k] is the key that key k of a sequence follows, of `len_kv`; one outside [0, k) says that it follows none. Keys are
+    numbered so that those that descend from key k, and k itself, have the numbers from first[keys + k] up to
+    end[keys + k]: each before those that follow it, these in the order of their positions. node[queries + q] is the number of the own
+    key of row q of `len_q`, where the last row's is the last; -1 without one. work[5 * keys] and so on has room for
+    five numbers a key. The whole block does it; equal parents give equal numbers.
+
+    ```mlir
+    tile.number_tree %node, %first, %end, %work of %parents queries(%queries, %len_q) keys(%keys, %len_kv)
+    ```
+  }];
+  let arguments = (ins Tile_IntPtr:$node, Tile_IntPtr:$first, Tile_IntPtr:$end, Tile_IntPtr:$work, Tile_IntPtr:$parents,
+                       I64:$queries, I32:$len_q, I64:$keys, I32:$len_kv);
+  let assemblyFormat = [{
+    $node `,` $first `,` $end `,` $work `of` $parents `queries` `(` $queries `,` $len_q `)` `keys` `(` $keys `,` $len_kv `)` attr-dict
+  }];
+}
+
 def Tile_ListedOp : Tile_Op<"listed", [Pure]> {
   let summary = "the bit of a row and a column of blocks";
   let description = [{
@@ -156,6 +193,38 @@ def Tile_ListedOp : Tile_Op<"listed", [Pure]> {
   let arguments = (ins Tile_IntPtr:$bits, I32:$rows, I32:$words, I32:$row, I32:$column, Optional<I32>:$first);
   let results = (outs I1:$result);
   let assemblyFormat = "$bits `(` $rows `x` $words `)` `at` `(` $row `,` $column (`from` $first^)? `)` attr-dict";
+}
+
+def Tile_OnListOp : Tile_Op<"on_list", [Pure]> {
+  let summary = "is a block on its row's list?";
+  let description = [{
+    The same, if `asked`, of the lists themselves, which have `rows` rows: the warp looks through them. Yes, where nobody asks.
+
+    ```mlir
+    %is = tile.on_list %offsets(%rows) of %columns(%entries) at(%row, %column) if(%asked)
+    ```
+  }];
+  let arguments = (ins Tile_IntPtr:$offsets, I32:$rows, Tile_IntPtr:$columns, I32:$entries, I32:$row, I32:$column, I1:$asked);
+  let results = (outs I1:$result);
+  let assemblyFormat = [{
+    $offsets `(` $rows `)` `of` $columns `(` $entries `)` `at` `(` $row `,` $column `)` `if` `(` $asked `)` attr-dict
+  }];
+}
+
+def Tile_GatherListedOp : Tile_Op<"gather_listed"> {
+  let summary = "which tiles do blocks of a row's list have?";
+  let description = [{
+    As `tile.gather_blocks`, from the list of row `row` itself, of `rows`, where blocks are whole tiles: in `kv` keys there are some.
+
+    ```mlir
+    tile.gather_listed 0 %offsets(%rows) of %columns(%entries) at(%row) tiles(%from to %to) of 64 in 128
+    ```
+  }];
+  let arguments = (ins I64Attr:$number, Tile_IntPtr:$offsets, I32:$rows, Tile_IntPtr:$columns, I32:$entries, I32:$row, I32:$from, I32:$to,
+                       I64Attr:$tile, I64Attr:$size);
+  let assemblyFormat = [{
+    $number $offsets `(` $rows `)` `of` $columns `(` $entries `)` `at` `(` $row `)` `tiles` `(` $from `to` $to `)` `of` $tile `in` $size attr-dict
+  }];
 }
 
 def Tile_GatherBlocksOp : Tile_Op<"gather_blocks"> {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A kernel ahead numbers the tree of each array of parents; from there on the mask is one that reads three arrays.
+//
+// RUN: split-file %s %t
+// RUN: attn-opt %t/packed.mlir --convert-attn-to-tile="target=sm_90a" --canonicalize --cse | FileCheck %t/packed.mlir
+// RUN: attn-opt %t/dense.mlir --convert-attn-to-tile="target=sm_80" --canonicalize --cse | FileCheck %t/dense.mlir
+// RUN: attn-translate %t/dense.mlir --target=sm_80 | FileCheck %t/dense.mlir --check-prefix=TEXT
+// RUN: attn-opt %t/grads.mlir --convert-attn-to-tile="target=sm_90a" | FileCheck %t/grads.mlir
+
+//--- packed.mlir
+// CHECK-LABEL: tile.kernel @p_tree(
+// CHECK-SAME: %parent: !tile.ptr<i32>, %parent_node: !tile.ptr<i32>, %parent_first: !tile.ptr<i32>, %parent_end: !tile.ptr<i32>, %parent_numbering: !tile.ptr<i32>
+// CHECK-SAME: target("sm_80") grid(packed heads 1)
+// CHECK: scf.for %b = %block to %batch step %c128_i32
+// CHECK: %[[QUERY:.*]] = tile.load uniform %padded_offsets_q[%b]
+// CHECK: %[[QUERIES:.*]] = arith.extsi %[[QUERY]]
+// CHECK: tile.number_tree %parent_node, %parent_first, %parent_end, %parent_numbering of %parent queries(%[[QUERIES]], %len_q) keys(%{{.*}}, %len_kv)
+// CHECK-LABEL: tile.kernel @p_ranges
+// CHECK: tile.advance %parent_first
+// CHECK: tile.entry_range
+// CHECK-LABEL: tile.kernel @p_visits
+// CHECK: tile.advance %parent_node
+// CHECK-LABEL: tile.kernel @p(
+attn.problem @p mask(#attn.ancestors<"parent">) layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
+
+//--- dense.mlir
+// Two arrays, two kernels; of one that stands twice, one.
+// CHECK-COUNT-2: tile.number_tree
+// CHECK-NOT: tile.number_tree
+// TEXT: // p_tree for sm_80
+// TEXT: for (int b = block; b < batch; b += 128) {
+// TEXT: attn::number_tree(drafts_node, drafts_first, drafts_end, drafts_numbering, drafts, (long long)b * (long long)seqlen_q, seqlen_q, (long long)b * (long long)seqlen_kv, seqlen_kv);
+// TEXT: // p_tree_ for sm_80
+attn.problem @p mask(#attn.or<#attn.and<#attn.ancestors<"drafts">, #attn.prefix<9>>, #attn.diff<#attn.ancestors<"others">, #attn.ancestors<"drafts">>>) layout(bshd) heads(2) dims(64) dtype(bf16)
+
+//--- grads.mlir
+// CHECK-LABEL: tile.kernel @g_tree
+// CHECK: tile.number_tree
+// CHECK-LABEL: tile.kernel @g_ranges_q
+attn.problem @p mask(#attn.ancestors<"parent">) layout(bshd) heads(2) dims(64) dtype(bf16)
+attn.backward @g of(@p)

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Block maps of whole tiles, forward: nobody makes bits of them. Who lists tiles reads the maps' own lists, and no pair is asked about, unless lists
+// are full and tiles are visited that may not be listed.
+//
+// RUN: rm -rf %t && split-file %s %t
+// RUN: attn-opt %t/whole.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/whole.mlir
+// RUN: attn-translate %t/whole.mlir --target=sm_90a | FileCheck %t/whole.mlir --check-prefix=TEXT
+// RUN: attn-opt %t/several.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/several.mlir
+// RUN: attn-opt %t/bits.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/bits.mlir
+// RUN: attn-opt %t/back.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/back.mlir
+
+// What they compute: blocks of one tile and of three, of each sequence and kv head, packed; several; hardly any room in the lists; nothing at all.
+// RUN: attn-run %t/whole.mlir --target=cpu --check --batch=2 --seqlen-q=300 --seqlen-kv=410 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/whole.mlir --target=cpu --check --batch=1 --seqlen-q=130 --seqlen-kv=0 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/several.mlir --target=cpu --check --lengths-q=1,0,300,700 --lengths-kv=200,30,500,700 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/room.mlir --target=cpu --check --batch=2 --seqlen-q=700 --seqlen-kv=900 | FileCheck %s --check-prefix=SAME
+// SAME-COUNT-2: : ok
+// SAME-NOT: FAILED
+
+//--- whole.mlir
+// CHECK-NOT: _bits
+// CHECK-LABEL: tile.kernel @p_visits(%offsets: !tile.ptr<i32>, %offsets_entries: i32, %columns: !tile.ptr<i32>, %columns_entries: i32,
+// CHECK: %[[ROWS:.*]] = arith.subi %offsets_entries, %c1_i32
+// CHECK: tile.gather_listed 0 %offsets(%[[ROWS]]) of %columns(%columns_entries) at(%{{.*}}) tiles(%from to %to) of 128 in 384
+// CHECK-LABEL: tile.kernel @p(
+// CHECK: %[[HULL:.*]] = arith.andi
+// CHECK: %[[IS:.*]] = tile.on_list %{{.*}}(%{{.*}}) of %columns(%columns_entries) at(%{{.*}}, %{{.*}}) if(%[[HULL]])
+// CHECK: tile.keep
+// CHECK: tile.yield %{{.*}}, %[[IS]] : i1, i1
+// Rows with a NaN are computed once more, along the same list.
+// CHECK: tile.repair {{.*}} tiles(%end of 128)
+// CHECK: tile.on_list
+// CHECK: } along {
+// CHECK-NEXT: ^bb0(%j: i32):
+// CHECK-NOT: _bits
+
+// TEXT: attn::gather_listed<0, 128, 384>(offsets, offsets_entries - 1, columns, columns_entries,
+// TEXT: attn::repair<128, 128>(acc, q0, rows, attn::along<128>(end, [=](int j) {
+// TEXT: attn::on_list(
+attn.problem @p mask(#attn.and<#attn.causal, #attn.block_map<"offsets", "columns", q = 128, kv = 384>>) layout(bshd) heads(4, 2) dims(128) dtype(bf16)
+
+//--- several.mlir
+// Of two maps, the one that is no whole tiles has bits.
+// CHECK: tile.mark_blocks %ours_bits
+// CHECK-NOT: tile.mark_blocks
+// CHECK-LABEL: tile.kernel @p_visits
+// CHECK-SAME: %mine: !tile.ptr<i32>, %mine_entries: i32
+// CHECK-SAME: %ours_bits: !tile.ptr<i32>
+// CHECK: tile.gather_listed 0 %{{.*}} of 64 in 64
+// CHECK: tile.gather_blocks 1 %{{.*}} of 64 in 7
+// CHECK-LABEL: tile.kernel @p(
+attn.problem @p mask(#attn.and<#attn.block_map<"mine", "some", q = 128, kv = 64, per_sequence, per_kv_head>, #attn.block_map<"ours", "all", q = 200, kv = 7>>)
+  layout(thd padded) heads(4, 2) dims(64) dtype(bf16)
+
+//--- bits.mlir
+// Not where a pair may be visible without being listed,
+// CHECK-LABEL: tile.kernel @or_blocks(
+// CHECK-LABEL: tile.kernel @not_blocks(
+// or a map is asked about elsewhere too,
+// CHECK-LABEL: tile.kernel @twice_blocks(
+// and where there are no lists of tiles.
+// CHECK-LABEL: tile.kernel @few_blocks(
+// CHECK-LABEL: tile.kernel @shared_blocks(
+attn.problem @or mask(#attn.or<#attn.block_map<"a", "b", q = 64, kv = 64>, #attn.causal>) layout(bshd) heads(2) dims(64) dtype(bf16)
+attn.problem @not mask(#attn.not<#attn.block_map<"a", "b", q = 64, kv = 64>>) layout(bshd) heads(2) dims(64) dtype(bf16)
+attn.problem @twice mask(#attn.and<#attn.block_map<"a", "b", q = 64, kv = 64>, #attn.heads<#attn.block_map<"a", "b", q = 64, kv = 64>, #attn.causal>>)
+  layout(bshd) heads(2) dims(64) dtype(bf16)
+attn.problem @few mask(#attn.block_map<"a", "b", q = 64, kv = 64>) layout(bshd) heads(2) dims(64) dtype(bf16) typical(512)
+attn.problem @shared mask(#attn.block_map<"a", "b", q = 64, kv = 64>) layout(bshd) heads(2) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, splits = 7>)
+
+//--- back.mlir
+// Gradients look at a map from both sides.
+// CHECK-LABEL: tile.kernel @p_visits(
+// CHECK: tile.gather_listed
+// CHECK-LABEL: tile.kernel @g_blocks(
+// CHECK-NOT: tile.gather_listed
+// CHECK: tile.gather_blocks 0 {{.*}} turned
+// CHECK-NOT: tile.gather_listed
+attn.problem @p mask(#attn.block_map<"a", "b", q = 128, kv = 128>) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
+attn.backward @g of(@p)
+
+//--- room.mlir
+attn.problem @p mask(#attn.and<#attn.block_map<"a", "b", q = 64, kv = 128>, #attn.band<left = 500>>) layout(bshd) heads(2) dims(80) dtype(bf16) visits(1)
