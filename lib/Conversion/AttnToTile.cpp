@@ -114,9 +114,12 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << group << " query heads of a kv head packed with by_sequence, got: " << config;
     if (config.getBySequence() && failed(checkSides(backward, problem, config)))
       return failure();
-    if (config.getBySequence() && (dim > 256 || config.getQTile() % 8 || config.getParts()))
-      return backward.emitOpError("expected head dims up to 256, a q_tile in multiples of 8 and no parts with by_sequence, got: dim ")
+    if (config.getBySequence() && (dim > 256 || config.getQTile() % 8))
+      return backward.emitOpError("expected head dims up to 256 and a q_tile in multiples of 8 with by_sequence, got: dim ")
              << dim << " with " << config;
+    if (int64_t parts = config.getParts(); parts > 1 && (problem.getDimQk() % (16 * parts) || problem.getDimV() % (16 * parts)))
+      return backward.emitOpError("expected parts of columns in multiples of 16, got: dims ")
+             << problem.getDimQk() << ", " << problem.getDimV() << " with " << config;
     if (config.getBySequence() && failed(checkDropped(backward, problem, config)))
       return failure();
     std::string name = backward.getSymName().str();

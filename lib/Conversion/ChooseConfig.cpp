@@ -123,8 +123,11 @@ static tile::ConfigAttr chooseBySequence(ProblemOp problem) {
     bool lean = problem.getModifiers().empty() && own == 8 && isa<FullMaskAttr, CausalMaskAttr>(problem.getMask());
     int64_t parts = partsOf(problem.getDimV(), warps > 5 ? 32 : 64), width = llvm::alignTo(problem.getDimV(), 16) / parts;
     int64_t registers = !lean || width > 64 || pack > 1 ? 128 : kvTile <= 32 ? 80 : 96;
-    int64_t bytes = (qTile + 2 * kvTile) * (llvm::alignTo(dim, 16) + 8) * 2;
-    return tile::ConfigAttr::get(problem.getContext(), 16 * warps, 16, warps, blocksOf(warps, registers, bytes))
+    int64_t bytes = (qTile + 2 * kvTile) * (llvm::alignTo(dim, 16) + 8) * 2, blocks = blocksOf(warps, registers, bytes);
+    // What is longer than it fits is then walked once, and not once for each part.
+    if (problem.getDimV() <= 128 && warps <= 5 && lean && blocks == blocksOf(warps, 128, bytes))
+      parts = 1;
+    return tile::ConfigAttr::get(problem.getContext(), 16 * warps, 16, warps, blocks)
         .withBySequence(true)
         .withPackHeads(pack)
         .withKvTile(kvTile)
@@ -170,7 +173,8 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
   ProblemOp problem = backward.getProblemOp();
   std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), group = problem.getHeads() / problem.getKvHeads();
-  bool isShort = queries && *queries * group <= 64 && *keys <= 64;
+  int64_t most = dim <= 128 && problem.getDimQk() % 64 == 0 && problem.getDimV() % 64 == 0 ? 96 : 64;
+  bool isShort = queries && *queries * group <= most && *keys <= most;
   if (dim <= 256 && (!isShort || dependsOnHead(problem.getMask()))) // strips have one mask for a kv head's rows
     return {};
   if (isShort && dim <= 256 && fillsTiles(problem, 2)) { // a warp for sixteen rows, and for so many keys that it has their sums
@@ -182,12 +186,13 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
     int64_t qTile = llvm::alignTo(rows * sides, together), kvTile = llvm::alignTo(*keys * sides, std::max(together, sides));
     bool lean = problem.getModifiers().empty() && together == 8 && isa<FullMaskAttr, CausalMaskAttr>(problem.getMask());
     int64_t bytes = 4 * (qTile + kvTile) * (llvm::alignTo(dim, 16) + 8) + 8 * 16 * warps + 256;
-    int64_t blocks = dim > 128 ? 4 / warps : lean ? blocksOf(warps, 128, bytes) : 12 / warps;
+    int64_t blocks = dim > 128 ? 4 / warps : lean && warps < 5 ? blocksOf(warps, 128, bytes) : 12 / warps;
     return tile::ConfigAttr::get(problem.getContext(), 16 * warps, 16, warps, std::max<int64_t>(1, blocks))
         .withPackHeads(group * sides)
         .withBySequence(true)
         .withKvTile(kvTile)
         .withQTile(qTile)
+        .withParts(warps > 5 ? 4 : warps > 4 ? 2 : 0)
         .withHeadsInTurn(std::gcd(turns, tiles));
   }
   int64_t lanes = std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32), own = llvm::divideCeil(dim / 8, lanes);

@@ -310,13 +310,25 @@ private:
       RowGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
       drop(p.s, q0, k0, draws, /*scaled=*/false);
     }
+    // Sums, a part of their columns at a time where registers are few.
+    int64_t parts = std::max<int64_t>(config.getParts(), 1);
+    auto inParts = [&](Value tile, Value to, int64_t cols, int64_t dim, llvm::function_ref<void(Value, Value, int64_t)> make) {
+      if (parts == 1)
+        return make(tile, to, dim);
+      SharedType type = cast<SharedType>(tile.getType());
+      SharedType part = SharedType::get(context, type.getRows(), cols / parts, type.getElement(), type.getPitch());
+      for (int64_t column = 0; column < cols; column += cols / parts)
+        make(PartOp::create(b, loc, part, tile, math.value(column)), AdvanceOp::create(b, loc, to, wide(column)), dim / parts);
+    };
     auto ofKeys = [&](const char *name, Value weights, Value rows, int64_t cols, FloatAttr by, StringRef tensor,
                       Value to, int64_t dim) {
-      Value acc = frag(name, keysOfAll, cols);
-      wait(MmaTnOp::create(b, loc, acc, weights, rows).getToken());
-      if (by)
-        ScaleOp::create(b, loc, acc, by);
-      StoreOp::create(b, loc, to, strideOf(tensor, kvHeads), acc, there, there, dim);
+      Value acc = frag(name, keysOfAll, cols / parts);
+      inParts(rows, to, cols, dim, [&](Value part, Value to, int64_t dim) {
+        wait(MmaTnOp::create(b, loc, acc, weights, part).getToken());
+        if (by)
+          ScaleOp::create(b, loc, acc, by);
+        StoreOp::create(b, loc, to, strideOf(tensor, kvHeads), acc, there, there, dim);
+      });
     };
     BarrierOp::create(b, loc);
     RoundOp::create(b, loc, P, p.s);
@@ -325,11 +337,13 @@ private:
       RowGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
     BarrierOp::create(b, loc);
     RoundOp::create(b, loc, dS, p.dp);
-    Value dQ = frag("dQ", rowsOfAll, colsQk);
-    ClearOp::create(b, loc, dQ);
-    wait(MmaPvOp::create(b, loc, dQ, p.dp, p.K, /*guarded=*/false, Value()).getToken());
-    ScaleOp::create(b, loc, dQ, factor());
-    StoreOp::create(b, loc, rowPointer("dq", firstQuery, batch, h), strideOf("dq", heads), dQ, live, live, problem.getDimQk());
+    Value dQ = frag("dQ", rowsOfAll, colsQk / parts);
+    inParts(p.K, rowPointer("dq", firstQuery, batch, h), colsQk, problem.getDimQk(), [&](Value part, Value to, int64_t dim) {
+      ClearOp::create(b, loc, dQ);
+      wait(MmaPvOp::create(b, loc, dQ, p.dp, part, /*guarded=*/false, Value()).getToken());
+      ScaleOp::create(b, loc, dQ, factor());
+      StoreOp::create(b, loc, to, strideOf("dq", heads), dQ, live, live, dim);
+    });
     BarrierOp::create(b, loc);
     // Q has the sign of the scale by now.
     ofKeys("dK", dS, p.Q, colsQk, b.getF64FloatAttr(std::abs(scale)), "dk", dk, problem.getDimQk());
