@@ -173,7 +173,7 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
   ProblemOp problem = backward.getProblemOp();
   std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), group = problem.getHeads() / problem.getKvHeads();
-  int64_t most = dim <= 128 && problem.getDimQk() % 64 == 0 && problem.getDimV() % 64 == 0 ? 96 : 64;
+  int64_t most = dim <= 128 && problem.getDimQk() % 32 == 0 && problem.getDimV() % 32 == 0 ? 88 : 64; // at 96, registers run out
   bool isShort = queries && *queries * group <= most && *keys <= most;
   if (dim <= 256 && (!isShort || dependsOnHead(problem.getMask()))) // strips have one mask for a kv head's rows
     return {};
@@ -192,7 +192,7 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
         .withBySequence(true)
         .withKvTile(kvTile)
         .withQTile(qTile)
-        .withParts(warps > 5 ? 4 : warps > 4 ? 2 : 0)
+        .withParts(warps > 4 ? 2 : 0)
         .withHeadsInTurn(std::gcd(turns, tiles));
   }
   int64_t lanes = std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32), own = llvm::divideCeil(dim / 8, lanes);
