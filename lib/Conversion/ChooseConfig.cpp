@@ -125,7 +125,7 @@ static tile::ConfigAttr chooseBySequence(ProblemOp problem) {
     int64_t registers = !lean || width > 64 || pack > 1 ? 128 : kvTile <= 32 ? 80 : 96;
     int64_t bytes = (qTile + 2 * kvTile) * (llvm::alignTo(dim, 16) + 8) * 2, blocks = blocksOf(warps, registers, bytes);
     // What is longer than it fits is then walked once, and not once for each part.
-    if (problem.getDimV() <= 128 && warps <= 5 && lean && blocks == blocksOf(warps, 128, bytes))
+    if (problem.getDimV() <= 128 && warps <= 4 && lean && blocks == blocksOf(warps, 128, bytes))
       parts = 1;
     return tile::ConfigAttr::get(problem.getContext(), 16 * warps, 16, warps, blocks)
         .withBySequence(true)

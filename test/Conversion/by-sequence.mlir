@@ -9,10 +9,10 @@
 // RUN: attn-opt %t/grads.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/grads.mlir
 // RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir
 // RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/chosen.mlir --check-prefix=CPU
-// RUN: attn-opt %t/errors.mlir -convert-attn-to-tile -verify-diagnostics
+// RUN: attn-opt %t/errors.mlir -split-input-file -convert-attn-to-tile -verify-diagnostics
 
 // Bounds are hints: longer sequences are as right, and so are empty ones.
-// RUN: attn-run %t/forward.mlir --target=cpu --check --lengths-q=16,0,7,30,5 --lengths-kv=16,30,0,100,1 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/forward.mlir --target=cpu --check --lengths-q=17,0,7,40,5 --lengths-kv=17,30,0,100,1 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/padded.mlir --target=cpu --check --lengths-q=3,0,7,30 --lengths-kv=5,30,0,100 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/in_turn.mlir --target=cpu --check --lengths-q=3,0,7,50,5,1 --lengths-kv=5,30,0,100,3,1 --problem=p | FileCheck %s --check-prefix=SAME
 // SAME-COUNT-2: : ok
@@ -23,17 +23,19 @@
 // RUN: attn-run %t/negative.mlir --target=cpu --check --batch=5 --seqlen-q=9 --seqlen-kv=13 | FileCheck %s --check-prefix=GRADS
 // RUN: attn-run %t/in_turn.mlir --target=cpu --check --lengths-q=3,0,7,50,5,1 --lengths-kv=5,30,0,100,3,1 | FileCheck %s --check-prefix=GRADS
 // RUN: attn-opt %t/in_turn.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/in_turn.mlir
+// RUN: attn-run %t/wide_grads.mlir --target=cpu --check --lengths-q=70,3,0,96 --lengths-kv=81,24,5,60 | FileCheck %s --check-prefix=GRADS
+// RUN: attn-opt %t/wide_grads.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/wide_grads.mlir
 // GRADS: dq: {{.*}}: ok
 // GRADS: dk: {{.*}}: ok
 // GRADS: dv: {{.*}}: ok
 
 //--- forward.mlir
 // The number of a block says whose it is.
-// CHECK: target("sm_80") grid(packed heads 3 tiles 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, by_sequence = true, parts = 2>)
-// CHECK: %Q = tile.place "Q" : !tile.shared<16x128xbf16, 136>
+// CHECK: target("sm_80") grid(packed heads 3 tiles 1) config(<q_tile = 17, kv_tile = 24, warps = 2, blocks = 12, by_sequence = true, parts = 2>)
+// CHECK: %Q = tile.place "Q" : !tile.shared<17x128xbf16, 136>
 // CHECK: %block = tile.block_index
 // CHECK-NOT: tile.find_sequence
-// CHECK: scf.for %{{.*}} = %c0_i32 to %len_q step %c16_i32
+// CHECK: scf.for %{{.*}} = %c0_i32 to %len_q step %c17_i32
 // Q, K and V are under way together.
 // CHECK: %[[Q:.*]] = tile.copy_async once %Q
 // CHECK: %[[K:.*]] = tile.copy_async once %K
@@ -72,7 +74,7 @@
 // TOGETHER: tile.mma_pv
 // TOGETHER: tile.barrier
 // TOGETHER: tile.copy_async %{{.*}} when
-attn.problem @p mask(#attn.full) layout(thd) heads(3) dims(128) dtype(bf16) scale(-0.5) bounds(16, 16)
+attn.problem @p mask(#attn.full) layout(thd) heads(3) dims(128) dtype(bf16) scale(-0.5) bounds(17, 17)
 
 //--- in_turn.mlir
 // Five warps; a block has every second of five heads, and the same lengths for all of them.
@@ -137,7 +139,7 @@ attn.backward @grads of(@p)
 // CHECK: tile.kernel @s17({{.*}}) grid(dense heads 4 tiles 1) config(<q_tile = 17, kv_tile = 24, warps = 2, blocks = 12, by_sequence = true, parts = 2>)
 // CPU: tile.kernel @s17({{.*}}) config(<q_tile = 17, kv_tile = 24, warps = 1, blocks = 12, by_sequence = true, parts = 2>)
 attn.problem @s17 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(17)
-// CHECK: tile.kernel @s64({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 4, by_sequence = true, parts = 2>)
+// CHECK: tile.kernel @s64({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 4, by_sequence = true, parts = 1>)
 attn.problem @s64 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(64)
 // CHECK: tile.kernel @s65({{.*}}) config(<q_tile = 65, kv_tile = 72, warps = 5, blocks = 4, by_sequence = true, parts = 2>)
 attn.problem @s65 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(65)
@@ -151,7 +153,35 @@ attn.problem @d264 mask(#attn.full) layout(bshd) heads(4) dims(264) dtype(bf16) 
 // CHECK: tile.kernel @of_heads({{.*}}) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, by_sequence = true, parts = 1>)
 attn.problem @of_heads mask(#attn.heads<#attn.full, #attn.causal>) layout(bshd) heads(4, 2) dims(64) dtype(bf16) bounds(16)
 
+//--- wide_grads.mlir
+// Up to 88 rows and keys; beyond 64, sums are made half of their columns at a time.
+// CHECK: config(<q_tile = 72, kv_tile = 88, warps = 5, blocks = 2, by_sequence = true, parts = 2>)
+// CHECK: tile.mma_tn %dV, %P
+// CHECK: tile.store %{{.*}}, %dV {{.*}} dim 64
+// CHECK: tile.part %dO from(%c64_i32) : !tile.shared<72x128xbf16, 136> to !tile.shared<72x64xbf16, 136>
+// CHECK: tile.store %{{.*}}, %dQ {{.*}} dim 32
+attn.problem @p mask(#attn.causal) layout(thd padded) heads(4) dims(64, 128) dtype(bf16) bounds(70, 81)
+attn.backward @g of(@p)
+
 //--- errors.mlir
 // expected-error @below {{expected a config without lanes and by_sequence with tiles, got: #tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true>}}
 attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(64) dtype(bf16) tiles(16)
   config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true>)
+
+// -----
+
+// expected-error @below {{expected parts of v's columns in multiples of 16, got: dim 72 with #tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true, parts = 2>}}
+attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(72) dtype(bf16)
+  config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true, parts = 2>)
+
+// -----
+
+// expected-error @below {{expected a q_tile and a kv_tile in multiples of 16 with dropout, got: #tile.config<q_tile = 17, kv_tile = 24, warps = 2, blocks = 1, by_sequence = true, parts = 1>}}
+attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(64) dtype(bf16) dropout(0.5, "seed")
+  config(#tile.config<q_tile = 17, kv_tile = 24, warps = 2, blocks = 1, by_sequence = true, parts = 1>)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(64, 80) dtype(bf16) bounds(16)
+// expected-error @below {{expected parts of columns in multiples of 16, got: dims 64, 80 with #tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true, parts = 2>}}
+attn.backward @g of(@p) config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true, parts = 2>)
