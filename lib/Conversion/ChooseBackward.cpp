@@ -29,6 +29,7 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
     return ConfigAttr::get(context, qTile, kvTile, warps, /*blocks=*/1);
   };
   bool drops = problem.dropoutInForce().has_value(); // random numbers take registers, too
+  bool learns = backward.getLearned() && problem.getModifiers().size() > 2; // so do derivatives
   BackwardConfigs configs;
   configs.together = target == "cpu" || dim <= 128;
   configs.prepare = ConfigAttr::get(context, /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
@@ -46,11 +47,11 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
                    : dim <= 64  ? config(64, 128, 8)
                    : dim <= 128 ? config(32, 128, 8)
                                 : config(passing, 64, 4);
-    configs.queries = dim <= 128 ? config(128, 64, 8) : config(64, passing, 4);
+    configs.queries = dim <= 128 ? config(128, learns ? 32 : 64, 8) : config(64, passing, 4);
   } else {
     // Four tiles in shared memory, two at rest and two that pass by: of these as many rows as
     // registers and shared memory have room for.
-    int64_t passing = dim <= 64 ? 64 : drops && dim > 192 ? 16 : 32, limit = sharedMemoryLimit(target, arch) - 1024;
+    int64_t passing = dim <= 64 ? 64 : (drops || learns) && dim > 192 ? 16 : 32, limit = sharedMemoryLimit(target, arch) - 1024;
     while (passing > 16 && 2 * 2 * (64 + passing) * (llvm::alignTo(dim, 16) + 8) > limit)
       passing /= 2;
     configs.keys = config(passing, 64, 4);
