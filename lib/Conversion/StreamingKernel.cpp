@@ -205,9 +205,12 @@ private:
     Value column0 = pairs(kvHeads, math.value(0), math.value(0));
     auto keep = KeepOp::create(b, loc, s, origin, column0);
     buildTests(walk, keep.getBody());
+    if (problem.getSinkAttr()) { // the first of all keys, while there is nothing to rescale
+      ClearOp::create(b, loc, acc);
+      findSink();
+      addSink(acc, row);
+    }
     SoftmaxOp::create(b, loc, s, row, b.getF64FloatAttr(scale));
-    findSink();
-    addSink(s, row);
     CompleteOp::create(b, loc, row);
     drop(s, origin, column0, draws, /*scaled=*/false);
     auto scores = cast<FragType>(s.getType());

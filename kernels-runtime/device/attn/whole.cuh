@@ -56,12 +56,16 @@ template <class T, int N, int C, int P> ATTN_INLINE bool wait_finite(const Smem<
   return !__syncthreads_or(!is_zero(test));
 }
 
-// Scores of whole rows become probabilities; their sums are yet to be completed. Needs scale > 0.
+// Scores of whole rows become probabilities and join the sums, which may have a sink's; they are yet to be completed. Needs scale > 0.
 template <int R, int N, int W> ATTN_INLINE void softmax(Frag<R, N, W> &s, Rows<R, W> &row, float scale) {
   float top[R / W / 8];
   largest(top, s, row, scale);
 #pragma unroll
-  for (int i = 0; i < R / W / 8; ++i) row.max[i] = max(row.max[i], quad_max(top[i]));
+  for (int i = 0; i < R / W / 8; ++i) {
+    const float before = row.max[i];
+    row.max[i] = max(before, quad_max(top[i]));
+    row.sum[i] *= exp2(before - row.max[i]);
+  }
   exponentiate(s, row, scale);
 }
 

@@ -358,7 +358,8 @@ def Tile_WaitFiniteOp : Tile_Op<"wait_finite"> {
     - C1: the tile was brought by one of the copies.
 
     ```mlir
-    %finite = tile.wait_finite %V after %tq, %tk, %tv : !tile.shared<24x128xbf16, 136>
+    %t = tile.copy_async once %V, %src stride(%v_row) rows(%n) dim 128 : !tile.shared<24x128xbf16, 136>, !tile.ptr<bf16>
+    %finite = tile.wait_finite %V after %t : !tile.shared<24x128xbf16, 136>
     ```
   }];
   let arguments = (ins Tile_Shared:$place, Variadic<Tile_CopyToken>:$tokens);
