@@ -163,11 +163,13 @@ def masks_page():
         flex = rates["flex", case]
         rows.append([case, f'{ours["fwd_tf"]:.0f}', f'{flex["fwd_tf"]:.0f}', f'{ours["fwd_tf"] / flex["fwd_tf"]:.2f}',
                      f'{ours["fwd_ms"]:.3f}', f'{flex["fwd_ms"]:.3f}', f'{flex["block_mask_ms"]:.1f}'])
+    metadata = max(path, newest("h200-metadata") or path, key=os.path.basename)  # a run of its own, if that is newer
+    made = read(metadata)[0]
     ahead = [[line["case"].removeprefix("metadata, "),
               *(f'{next((us for name, us in line["kernels_us"].items() if name.endswith(end)), 0):.1f}'
                 for end in ("_blocks", "_ranges", "_visits")), f'{line["ahead_us"]:.1f}', f'{line["visited_tiles"] / line["query_tiles"]:.0f}',
               f'{line["workspace_bytes"] / 1e6:.2f}', f'{(64 * line["query_tiles"] + 8 * line["visited_tiles"]) / 1e6:.2f}']
-             for line in lines if "kernels_us" in line]
+             for line in read(metadata) if "kernels_us" in line]
     return ["## Masks and score modifiers, beside FlexAttention", "",
             f"{env['gpu']}, torch {env['torch']}, {env['date']}, commit `{env['commit']}`; raw lines: "
             f"[{file}](results/{file}); `test/Device/bench_masks.py`. The `sm_90a` target, bf16, d 128, 16 heads, 16384 tokens "
@@ -176,7 +178,8 @@ def masks_page():
             "apart (the first one is the first thing that torch compiles), and is made anew when ids change. Results differ by at most "
             f"{max(line.get('rel_err_vs_flex', 0) for line in lines):.4f} (relative, 2-norm).", "",
             *table(["case", "attnc", "FlexAttention", "ratio", "attnc, ms", "FlexAttention, ms", "block mask, ms"], rows), "",
-            "The kernels ahead of attention at a million tokens, causal too, d 64, one head: microseconds (goal: 50 together), visited tiles of a query "
+            f"The kernels ahead of attention at a million tokens ({made['date']}, commit `{made['commit']}`; raw lines: "
+            f"[{os.path.basename(metadata)}](results/{os.path.basename(metadata)})), causal too, d 64, one head: microseconds (goal: 50 together), visited tiles of a query "
             "tile, and the workspace, MB (goal: 64 bytes for each query tile and 8 for each visited tile):", "",
             *table(["", "block map", "ranges of key tiles", "lists", "together", "tiles", "workspace", "goal"], ahead), ""]
 

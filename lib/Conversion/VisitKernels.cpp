@@ -49,14 +49,13 @@ public:
     Index warp = Value(WarpIndexOp::create(b, loc));
     loop("i", warp, count, int64_t(config.getWarps()), [&](Index i) { buildRangesOf(math.named(math.add(from, i), "tile")); });
     BarrierOp::create(b, loc);
-    SmallVector<Value> values; // all are read before one is written
-    for (int64_t i = 0, n = 2 * others.size(); i < n; ++i) {
-      Value entries = AdvanceOp::create(b, loc, args[names.ranges], add(rangesAt(from), wide(i)));
+    // Least and largest take turns, and warps share them.
+    loop("value", warp, int64_t(2 * others.size()), int64_t(config.getWarps()), [&](Index value) {
+      Value entries = AdvanceOp::create(b, loc, args[names.ranges], add(rangesAt(from), wide(value)));
       auto range = EntryRangeOp::create(b, loc, entries, math.value(count), group, valuesOfRanges(others), IntegerAttr());
-      values.push_back(range->getResult(i % 2)); // least, largest
-    }
-    for (auto [i, value] : llvm::enumerate(values))
-      SetOp::create(b, loc, args[names.ranges], add(rangesOfGroupAt(number), wide(int64_t(i))), value);
+      Index own = math.select(math.eq(math.rem(value, 2), 0), Value(range.getLeast()), Value(range.getLargest()));
+      SetOp::create(b, loc, args[names.ranges], add(rangesOfGroupAt(number), wide(value)), math.value(own));
+    });
   }
 
   void buildLists() {
@@ -369,7 +368,8 @@ static int64_t blocksFor(ProblemOp problem, ConfigAttr config, ArrayRef<MaskOper
   };
   SmallVector<MaskOperand> operands = problem.getMask().operands();
   bool simple = operands.size() <= 3 && llvm::all_of(operands, [&](const MaskOperand &operand) {
-                  return !operand.lists || llvm::is_contained(whole, operand) || (fits(operand.lists->q, config.getQueries()) && fits(operand.lists->kv, config.getKvTile()));
+                  return !operand.lists || llvm::is_contained(whole, operand) ||
+                         (fits(operand.lists->q, config.getQueries()) && fits(operand.lists->kv, config.getKvTile()));
                 });
   return simple ? 8 : 4;
 }

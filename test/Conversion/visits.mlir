@@ -40,10 +40,10 @@
 
 // Of 32 tiles together, the least and the largest of these. Four values a tile lie side by side: the three, and one for two to be read at once.
 // CHECK: tile.barrier
-// CHECK: %least, %{{.*}}, %{{.*}} = tile.entry_range %{{.*}} count(%{{.*}} of 32) by 4
-// CHECK: %{{.*}}, %[[LARGEST:.*]], %{{.*}} = tile.entry_range %{{.*}} count(%{{.*}} of 32) by 4
-// CHECK: tile.set %key_ranges[%{{.*}}], %least
-// CHECK: tile.set %key_ranges[%{{.*}}], %[[LARGEST]]
+// CHECK: scf.for %value
+// CHECK: %[[LEAST:.*]], %[[LARGEST:.*]], %{{.*}} = tile.entry_range %{{.*}} count(%{{.*}} of 32) by 4
+// CHECK: %[[OWN:.*]] = arith.select %{{.*}}, %[[LEAST]], %[[LARGEST]]
+// CHECK: tile.set %key_ranges[%{{.*}}], %[[OWN]]
 // CHECK-NOT: tile.set %key_ranges
 
 // Those of a query tile are looked at where they are needed. The walk goes up to the diagonal only, and of each
@@ -73,8 +73,8 @@
 // CHECK: tile.load uniform %visited_tiles
 
 // TEXT: attn::entry_range<64>(
-// TEXT: attn::entry_range<32, 4>(key_ranges
 // TEXT: attn::set(key_ranges,
+// TEXT: attn::entry_range<32, 4>(key_ranges
 // TEXT: attn::select_tiles(visits, visited_tiles, visits_taken,
 // TEXT: const auto [least_2, largest_2, least_3, largest_3] = attn::ranges<4>(key_ranges, first_listed + tile_2).of;
 // TEXT: return attn::TileTruth{

@@ -6,22 +6,28 @@
 
 namespace attn {
 
+// Where a row's list stands among the entries, as far as it does.
+struct BlockList { int begin, end; };
+ATTN_INLINE BlockList list_of(const int *offsets, int rows, int entries, int row) {
+  if (row >= rows) return {0, 0};
+  return {min(max(offsets[row], 0), entries), min(offsets[row + 1], entries)};
+}
+
 // A block has rows `first`, `first + step`, ... and makes so many words of each at a time, in shared memory.
 ATTN_INLINE void mark_blocks(int *bits, int rows, int words, const int *offsets, const int *columns, int entries, int lines, int first, int step) {
   constexpr int Words = 1024, Own = 8;
   const int threads = blockDim.x;
   __shared__ unsigned marks[Words];
   for (long long row = first; row < (long long)lines * rows; row += step) {
-    const int *const list = offsets + row + row / rows;
-    const int begin = min(max(list[0], 0), entries), end = min(list[1], entries);
+    const BlockList list = list_of(offsets + row + row / rows, 1, entries, 0);
     for (int from = 0; from < words; from += Words) {
       const int count = min(words - from, Words);
       for (int i = threadIdx.x; i < count; i += threads) marks[i] = 0;
       __syncthreads();
-      for (int i = begin + threadIdx.x; i < end; i += Own * threads) {
+      for (int i = list.begin + threadIdx.x; i < list.end; i += Own * threads) {
         unsigned own[Own];  // loads under way together
 #pragma unroll
-        for (int n = 0; n < Own; ++n) own[n] = i + n * threads < end ? columns[i + n * threads] : ~0u;
+        for (int n = 0; n < Own; ++n) own[n] = i + n * threads < list.end ? columns[i + n * threads] : ~0u;
 #pragma unroll
         for (int n = 0; n < Own; ++n)
           if (own[n] / 32 - from < (unsigned)count) atomicOr(marks + own[n] / 32 - from, 1u << own[n] % 32);
@@ -42,10 +48,10 @@ ATTN_INLINE bool listed(const int *bits, int rows, int words, int row, int colum
 // Is a block on its row's list? The warp looks together, if asked: else it is.
 ATTN_INLINE bool on_list(const int *offsets, int rows, const int *columns, int entries, int row, int column, bool asked) {
   if (!asked) return true;
-  const int begin = row < rows ? max(offsets[row], 0) : 0, end = row < rows ? min(offsets[row + 1], entries) : 0;
+  const BlockList list = list_of(offsets, rows, entries, row);
   bool found = false;
 #pragma unroll 1
-  for (int i = begin + lane_index(); i < end; i += 32) found |= columns[i] == column;
+  for (int i = list.begin + lane_index(); i < list.end; i += 32) found |= columns[i] == column;
   return __any_sync(~0u, found);
 }
 // The bits of columns from `first` on depend on the row alone: they are read once for all of a thread's elements of it.
@@ -157,14 +163,14 @@ ATTN_INLINE void gather_listed(const int *offsets, int rows, const int *columns,
   constexpr int Tiles = Size / Tile, Own = 8;
   GatheredBlocks &blocks = gathered_blocks<Number>();
   const int first = from / 32, words = (to - 1) / 32 + 1 - first, threads = blockDim.x;
-  const int begin = row < rows ? max(offsets[row], 0) : 0, end = row < rows ? min(offsets[row + 1], entries) : 0;
+  const BlockList list = list_of(offsets, rows, entries, row);
   if (threadIdx.x == 0) blocks.first = first;
   for (int i = threadIdx.x; i < words; i += threads) blocks.some[i] = 0;
   __syncthreads();
-  for (int i = begin + threadIdx.x; i < end; i += Own * threads) {
+  for (int i = list.begin + threadIdx.x; i < list.end; i += Own * threads) {
     unsigned own[Own];  // loads under way together
 #pragma unroll
-    for (int n = 0; n < Own; ++n) own[n] = i + n * threads < end ? columns[i + n * threads] : ~0u;
+    for (int n = 0; n < Own; ++n) own[n] = i + n * threads < list.end ? columns[i + n * threads] : ~0u;
 #pragma unroll
     for (int n = 0; n < Own; ++n) {
       if (own[n] > unsigned(to - 1) / Tiles) continue;

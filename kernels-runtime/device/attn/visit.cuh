@@ -8,25 +8,26 @@ namespace attn {
 
 struct EntryRange { int least, largest, whole; };
 
-// Least and largest of entries, at most so many, each By behind the one before, without those that hide. All loads are under way at once.
+// Least and largest of entries, at most so many, each By behind the one before, without those that hide. Of a whole tile all loads are under way at once.
 template <int Most, int By, bool Hides> ATTN_INLINE EntryRange entry_range_of(const int *entries, int count, int hidden) {
   constexpr int Each = (Most + 31) / 32;
-  int own[Each], least = 0x7fffffff, largest = -0x7fffffff - 1;
+  const int *const own = entries + lane_index() * By;
+  int least = 0x7fffffff, largest = -0x7fffffff - 1;
   bool whole = true;
-  if (count == 32 * Each) {
-#pragma unroll
-    for (int i = 0; i < Each; ++i) own[i] = entries[(lane_index() + 32 * i) * By];
-  } else {  // the last tile: what is twice there does not matter, but where nothing is
-    if (count <= 0) return {least, largest, 1};
-#pragma unroll
-    for (int i = 0; i < Each; ++i) own[i] = entries[min(lane_index() + 32 * i, count - 1) * By];
-  }
-#pragma unroll
-  for (int i = 0; i < Each; ++i) {
-    const bool hides = Hides && own[i] == hidden;
+  auto join = [&](int x) {
+    const bool hides = Hides && x == hidden;
     whole &= !hides;
-    least = min(least, hides ? 0x7fffffff : own[i]);
-    largest = max(largest, hides ? -0x7fffffff - 1 : own[i]);
+    least = min(least, hides ? 0x7fffffff : x), largest = max(largest, hides ? -0x7fffffff - 1 : x);
+  };
+  if (count == 32 * Each) {
+    int x[Each];
+#pragma unroll
+    for (int i = 0; i < Each; ++i) x[i] = own[32 * i * By];
+#pragma unroll
+    for (int i = 0; i < Each; ++i) join(x[i]);
+  } else {
+#pragma unroll 1
+    for (int i = 0; i < count - lane_index(); i += 32) join(own[i * By]);
   }
   return {__reduce_min_sync(~0u, least), __reduce_max_sync(~0u, largest), __all_sync(~0u, whole)};
 }

@@ -96,7 +96,7 @@ struct ProblemTensor {
     Splits,
     DimSum,     ///< dim_qk, in whole pieces that warpgroups add
     Listing,  ///< tiles that have lists, as a launch numbers them
-    Listable, ///< tiles of the other side, numbered likewise, in whole groups of 32
+    Listable, ///< tiles of the other side, numbered likewise, in whole fours of groups of 32
     Lists,    ///< entries of all lists
     TiledRowsKv, ///< likewise of keys
     Diagonals,  ///< differences of positions that rows of tiles of all sequences have
