@@ -114,9 +114,14 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << group << " query heads of a kv head packed with by_sequence, got: " << config;
     if (config.getBySequence() && failed(checkSides(backward, problem, config)))
       return failure();
-    if (config.getBySequence() && (dim > 256 || config.getKvTile() % (16 * config.getWarps())))
-      return backward.emitOpError("expected head dims up to 256 and a kv_tile in multiples of 16 * warps with by_sequence, got: dim ")
+    if (config.getBySequence() && (dim > 256 || config.getQTile() % 8))
+      return backward.emitOpError("expected head dims up to 256 and a q_tile in multiples of 8 with by_sequence, got: dim ")
              << dim << " with " << config;
+    if (int64_t parts = config.getParts(); parts > 1 && (problem.getDimQk() % (16 * parts) || problem.getDimV() % (16 * parts)))
+      return backward.emitOpError("expected parts of columns in multiples of 16, got: dims ")
+             << problem.getDimQk() << ", " << problem.getDimV() << " with " << config;
+    if (config.getBySequence() && failed(checkDropped(backward, problem, config)))
+      return failure();
     std::string name = backward.getSymName().str();
     if (limit)
       name = freeSymbol(getOperation(), name + "_short");
@@ -210,6 +215,14 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
                    config, limit);
   }
 
+  /// Random bits come for 16 rows and keys at a time.
+  LogicalResult checkDropped(Operation *op, ProblemOp problem, ConfigAttr config) {
+    bool whole = config.getKvTile() % 16 == 0 && (config.getPackHeads() > 1 || config.getQTile() % 16 == 0);
+    if (problem.dropoutInForce() && !whole)
+      return op->emitOpError("expected a q_tile and a kv_tile in multiples of 16 with dropout, got: ") << config;
+    return success();
+  }
+
   /// Whether kv heads may lie side by side in a tile.
   LogicalResult checkSides(Operation *op, ProblemOp problem, ConfigAttr config) {
     int64_t group = problem.getHeads() / problem.getKvHeads(), sides = config.getPackHeads() / group;
@@ -248,8 +261,11 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > 256)
       return problem.emitOpError("expected a config with lanes for head dims beyond 256, got: dim ")
              << dim << " with " << config;
-    if (config.getBySequence())
-      return success();
+    if (config.getBySequence()) {
+      if (int64_t parts = config.getParts(); parts > 1 && problem.getDimV() % (16 * parts))
+        return problem.emitOpError("expected parts of v's columns in multiples of 16, got: dim ") << problem.getDimV() << " with " << config;
+      return checkDropped(problem, problem, config);
+    }
     if (config.getQTile() == config.getWarps())
       return problem.emitOpError("expected a q_tile in multiples of 16 * warps, got: ") << config;
     if (target != "sm_90a") {

@@ -92,6 +92,20 @@ static bool fillsTiles(ProblemOp problem, int64_t least) {
   return rows > 4 || (rows >= least && sidesOf(problem, rows, keys) * std::max(rows, keys) > 8);
 }
 
+// Blocks of these warps and places that a multiprocessor has at once. Short sequences are a matter of how many wait at a time.
+static int64_t blocksOf(int64_t warps, int64_t registers, int64_t bytes) {
+  int64_t allWarps = 65536 / (32 * registers) / 4 * 4, most = bytes ? 228 * 1024 / (bytes + 1024) : 32;
+  return std::clamp<int64_t>(allWarps / warps, 1, std::clamp<int64_t>(most, 1, 32));
+}
+
+// Into how many parts of so many columns results go, if in whole ones.
+static int64_t partsOf(int64_t dim, int64_t width) {
+  for (int64_t parts = llvm::divideCeil(dim, width); parts <= dim / 16; ++parts)
+    if (dim % (16 * parts) == 0)
+      return parts;
+  return 1;
+}
+
 // Rows of a sequence that are enough for matrix units, in tiles that all of its keys fit in: a warp for sixteen rows.
 static tile::ConfigAttr chooseBySequence(ProblemOp problem) {
   int64_t queries = problem.expectedQueries().value_or(1), keys = problem.expectedKeys().value_or(16);
@@ -100,11 +114,29 @@ static tile::ConfigAttr chooseBySequence(ProblemOp problem) {
     for (int64_t heads = 2; heads <= group; ++heads)
       if (group % heads == 0 && heads * queries <= (group * queries > 64 ? 96 : 64))
         pack = heads;
-  pack *= sidesOf(problem, pack == group ? pack * queries : 16, keys);
-  int64_t warps = std::clamp<int64_t>(llvm::divideCeil(pack * queries, 16), 1, 6);
+  int64_t sides = sidesOf(problem, pack == group ? pack * queries : 16, keys);
+  pack *= sides;
+  int64_t warps = std::clamp<int64_t>(llvm::divideCeil(pack * queries, 16), 1, 6), dim = std::max(problem.getDimQk(), problem.getDimV());
+  int64_t own = problem.dropoutInForce() ? 16 : 8; // keys that come together; and with dropout rows
+  int64_t qTile = std::min(own == 16 ? 16 * warps : pack * queries, 16 * warps);
+  if (int64_t kvTile = llvm::alignTo(keys * sides, std::max(own, sides)); kvTile <= (warps > 4 ? 96 : 64)) {
+    bool lean = problem.getModifiers().empty() && own == 8 && isa<FullMaskAttr, CausalMaskAttr>(problem.getMask());
+    int64_t parts = partsOf(problem.getDimV(), warps > 5 ? 32 : 64), width = llvm::alignTo(problem.getDimV(), 16) / parts;
+    int64_t registers = !lean || width > 64 || pack > 1 ? 128 : kvTile <= 32 ? 80 : 96;
+    int64_t bytes = (qTile + 2 * kvTile) * (llvm::alignTo(dim, 16) + 8) * 2, blocks = blocksOf(warps, registers, bytes);
+    // What is longer than it fits is then walked once, and not once for each part.
+    if (problem.getDimV() <= 128 && warps <= 4 && lean && blocks == blocksOf(warps, 128, bytes))
+      parts = 1;
+    return tile::ConfigAttr::get(problem.getContext(), 16 * warps, 16, warps, blocks)
+        .withBySequence(true)
+        .withPackHeads(pack)
+        .withKvTile(kvTile)
+        .withQTile(qTile)
+        .withParts(parts);
+  }
   int64_t kvTile = std::clamp<int64_t>(llvm::alignTo(keys, 16), 16, warps > 4 ? 96 : 64);
   int64_t blocks = std::max<int64_t>(1, 16 / warps);
-  if (std::max(problem.getDimQk(), problem.getDimV()) > 128)
+  if (dim > 128)
     kvTile = std::min<int64_t>(kvTile, 32), blocks = std::max<int64_t>(1, blocks / 2);
   return tile::ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, blocks)
       .withPackHeads(pack)
@@ -141,18 +173,26 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
   ProblemOp problem = backward.getProblemOp();
   std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), group = problem.getHeads() / problem.getKvHeads();
-  bool isShort = queries && *queries * group <= 64 && *keys <= 64;
+  int64_t most = dim <= 128 && problem.getDimQk() % 32 == 0 && problem.getDimV() % 32 == 0 ? 88 : 64; // at 96, registers run out
+  bool isShort = queries && *queries * group <= most && *keys <= most;
   if (dim <= 256 && (!isShort || dependsOnHead(problem.getMask()))) // strips have one mask for a kv head's rows
     return {};
   if (isShort && dim <= 256 && fillsTiles(problem, 2)) { // a warp for sixteen rows, and for so many keys that it has their sums
     int64_t own = dim <= 128 ? 32 : 16, rows = *queries * group, sides = sidesOf(problem, rows, *keys);
     int64_t warps = std::max(llvm::divideCeil(rows, 16), llvm::divideCeil(*keys, own));
     // Heads in turn pay where a tile has rows to spare, or a block few others beside it.
-    int64_t tiles = problem.getKvHeads() / sides, turns = warps == 1 ? (rows * sides < 16 ? 2 : 1) : warps < 4 ? 4 : 1;
-    return tile::ConfigAttr::get(problem.getContext(), 16 * warps, llvm::alignTo(*keys, 16 * warps), warps,
-                                 /*blocks=*/std::max<int64_t>(1, (dim > 128 ? 4 : 12) / warps))
+    int64_t tiles = problem.getKvHeads() / sides, turns = warps == 2 || (warps == 1 && rows * sides < 16) ? 2 : 1;
+    int64_t together = problem.dropoutInForce() ? 16 : 8;
+    int64_t qTile = llvm::alignTo(rows * sides, together), kvTile = llvm::alignTo(*keys * sides, std::max(together, sides));
+    bool lean = problem.getModifiers().empty() && together == 8 && isa<FullMaskAttr, CausalMaskAttr>(problem.getMask());
+    int64_t bytes = 4 * (qTile + kvTile) * (llvm::alignTo(dim, 16) + 8) + 8 * 16 * warps + 256;
+    int64_t blocks = dim > 128 ? 4 / warps : lean && warps < 5 ? blocksOf(warps, 128, bytes) : 12 / warps;
+    return tile::ConfigAttr::get(problem.getContext(), 16 * warps, 16, warps, std::max<int64_t>(1, blocks))
         .withPackHeads(group * sides)
         .withBySequence(true)
+        .withKvTile(kvTile)
+        .withQTile(qTile)
+        .withParts(warps > 4 ? 2 : 0)
         .withHeadsInTurn(std::gcd(turns, tiles));
   }
   int64_t lanes = std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32), own = llvm::divideCeil(dim / 8, lanes);
@@ -253,6 +293,8 @@ tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config) {
       return {};
     return config.withKvTile(config.getKvTile() / 2);
   }
+  if (config.getParts()) // registers for more of each block
+    return config.getBlocks() == 1 ? tile::ConfigAttr() : config.withBlocks(config.getBlocks() * 3 / 4);
   if (config.getOneBody() && config.getKvTile() <= 16)
     return {};
   int64_t less = !config.getOneBody() ? 0 : config.getKvTile() >= 64 ? 32 : 16;

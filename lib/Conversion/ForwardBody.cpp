@@ -56,7 +56,7 @@ void ForwardBody::writeSink(Region &region) {
   YieldOp::create(inside, loc, score);
 }
 
-double ForwardBody::modifyScores(KvLoopOp loop, Index k0) {
+double ForwardBody::modifyScores(Operation *loop, Index k0) {
   double factor = scaleOfProducts();
   OpBuilder before(loop);
   for (ScoreModifierInterface modifier : problem.getModifiers()) {

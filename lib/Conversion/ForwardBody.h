@@ -34,7 +34,7 @@ protected:
 
   /// An op for each score modifier, on the tile of keys from `k0` on, and before `loop` what
   /// does not depend on keys; returns by what scores are still to be multiplied.
-  double modifyScores(tile::KvLoopOp loop, Index k0);
+  double modifyScores(mlir::Operation *loop, Index k0);
   /// The region of a score: what `emit` makes of the product, which is to be multiplied
   /// by `factor`. Returns by what the result is.
   double writeScore(mlir::Region &region, mlir::OpBuilder &before, double factor,

@@ -12,9 +12,11 @@ using namespace attn::tile;
 // kernels take for a tile of 128 rows and keys, a pair of a row and a key on strips a thousandth: so there may be four
 // turns over rows and four over keys, or a thousand pairs. Beyond 64 rows the others are ahead in any case.
 ShortLimit attn::shortLimit(ProblemOp problem, ConfigAttr config) {
-  if (config.getBySequence())
-    return {std::clamp<int64_t>(4 * config.getQueries(), 16, std::max<int64_t>(64, config.getQueries())),
-            std::clamp<int64_t>(4 * config.getKvTile() / kvHeadsOf(problem, config), 16, 128)};
+  if (config.getBySequence()) {
+    int64_t queries = config.getFragmentRows() / config.getPackHeads(), keys = llvm::alignTo(config.getKvTile(), 16);
+    return {std::clamp<int64_t>(4 * queries, 16, std::max<int64_t>(64, queries)),
+            std::clamp<int64_t>(4 * keys / kvHeadsOf(problem, config), 16, 128)};
+  }
   return problem.expectedKeys().value_or(1) <= 128 ? ShortLimit{8, 128} : ShortLimit{4, 1023};
 }
 

@@ -254,6 +254,7 @@ private:
   void computeTile() {
     MLIRContext *context = b.getContext();
     int64_t rows = config.getQTile(), keys = config.getKvTile(), warps = config.getWarps();
+    int64_t rowsOfAll = config.getFragmentRows(), keysOfAll = llvm::alignTo(keys, 16 * warps); // in fragments
     int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
     auto frag = [&](const char *name, int64_t rows, int64_t cols) {
       return place(name, FragType::get(context, rows, cols, warps));
@@ -267,14 +268,16 @@ private:
     Places p;
     p.Q = shared("Q", rows, colsQk), p.dO = shared("dO", rows, colsV);
     p.K = shared("K", keys, colsQk), p.V = shared("V", keys, colsV);
-    p.row = place("stats", StatisticsType::get(context, rows));
-    p.s = frag("s", rows, keys), p.dp = frag("dp", rows, keys);
-    Value P = shared("P", rows, keys), dS = shared("dS", rows, keys);
+    p.row = place("stats", StatisticsType::get(context, rowsOfAll));
+    p.s = frag("s", rowsOfAll, keys), p.dp = frag("dp", rowsOfAll, keys);
+    Value P = shared("P", rows, keysOfAll), dS = shared("dS", rows, keysOfAll);
 
     Value live = math.value(math.mul(lenQ, heads)), there = math.value(math.mul(scope.lenK, kvHeads));
     SmallVector<Value> copied;
     auto copy = [&](Value place, Value from, Value stride, Value rows, int64_t dim) {
-      copied.push_back(CopyAsyncOp::create(b, loc, place, from, stride, rows, dim, Value()));
+      auto op = CopyAsyncOp::create(b, loc, place, from, stride, rows, dim, Value());
+      op.setOnce(true);
+      copied.push_back(op.getToken());
     };
     copy(p.Q, rowPointer("q", firstQuery, batch, h), strideOf("q", heads), live, problem.getDimQk());
     copy(p.K, k, strideOf("k", kvHeads), there, problem.getDimQk());
@@ -307,13 +310,25 @@ private:
       RowGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
       drop(p.s, q0, k0, draws, /*scaled=*/false);
     }
+    // Sums, a part of their columns at a time where registers are few.
+    int64_t parts = std::max<int64_t>(config.getParts(), 1);
+    auto inParts = [&](Value tile, Value to, int64_t cols, int64_t dim, llvm::function_ref<void(Value, Value, int64_t)> make) {
+      if (parts == 1)
+        return make(tile, to, dim);
+      SharedType type = cast<SharedType>(tile.getType());
+      SharedType part = SharedType::get(context, type.getRows(), cols / parts, type.getElement(), type.getPitch());
+      for (int64_t column = 0; column < cols; column += cols / parts)
+        make(PartOp::create(b, loc, part, tile, math.value(column)), AdvanceOp::create(b, loc, to, wide(column)), dim / parts);
+    };
     auto ofKeys = [&](const char *name, Value weights, Value rows, int64_t cols, FloatAttr by, StringRef tensor,
                       Value to, int64_t dim) {
-      Value acc = frag(name, keys, cols);
-      wait(MmaTnOp::create(b, loc, acc, weights, rows).getToken());
-      if (by)
-        ScaleOp::create(b, loc, acc, by);
-      StoreOp::create(b, loc, to, strideOf(tensor, kvHeads), acc, there, there, dim);
+      Value acc = frag(name, keysOfAll, cols / parts);
+      inParts(rows, to, cols, dim, [&](Value part, Value to, int64_t dim) {
+        wait(MmaTnOp::create(b, loc, acc, weights, part).getToken());
+        if (by)
+          ScaleOp::create(b, loc, acc, by);
+        StoreOp::create(b, loc, to, strideOf(tensor, kvHeads), acc, there, there, dim);
+      });
     };
     BarrierOp::create(b, loc);
     RoundOp::create(b, loc, P, p.s);
@@ -322,11 +337,13 @@ private:
       RowGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
     BarrierOp::create(b, loc);
     RoundOp::create(b, loc, dS, p.dp);
-    Value dQ = frag("dQ", rows, colsQk);
-    ClearOp::create(b, loc, dQ);
-    wait(MmaPvOp::create(b, loc, dQ, p.dp, p.K, /*guarded=*/false, Value()).getToken());
-    ScaleOp::create(b, loc, dQ, factor());
-    StoreOp::create(b, loc, rowPointer("dq", firstQuery, batch, h), strideOf("dq", heads), dQ, live, live, problem.getDimQk());
+    Value dQ = frag("dQ", rowsOfAll, colsQk / parts);
+    inParts(p.K, rowPointer("dq", firstQuery, batch, h), colsQk, problem.getDimQk(), [&](Value part, Value to, int64_t dim) {
+      ClearOp::create(b, loc, dQ);
+      wait(MmaPvOp::create(b, loc, dQ, p.dp, part, /*guarded=*/false, Value()).getToken());
+      ScaleOp::create(b, loc, dQ, factor());
+      StoreOp::create(b, loc, to, strideOf("dq", heads), dQ, live, live, dim);
+    });
     BarrierOp::create(b, loc);
     // Q has the sign of the scale by now.
     ofKeys("dK", dS, p.Q, colsQk, b.getF64FloatAttr(std::abs(scale)), "dk", dk, problem.getDimQk());

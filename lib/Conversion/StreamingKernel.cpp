@@ -83,12 +83,13 @@ private:
     Type f32 = b.getF32Type(), dtype = problem.getDtype();
     if (!config.hasStrips()) {
       int64_t colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
+      int64_t parts = std::max<int64_t>(config.getParts(), 1), fragment = config.getFragmentRows();
       Q = shared("Q", rows, colsQk);
       K = shared("K", keys, colsQk);
       V = shared("V", keys, colsV);
-      s = place("s", FragType::get(context, rows, keys, warps));
-      acc = place("acc", FragType::get(context, rows, colsV, warps));
-      row = place("row", RowsType::get(context, rows, warps));
+      s = place("s", FragType::get(context, fragment, keys, warps));
+      acc = place("acc", FragType::get(context, fragment, colsV / parts, warps));
+      row = place("row", RowsType::get(context, fragment, warps));
       return;
     }
     Q = place("Q", StripType::get(context, rows, problem.getDimQk(), f32, lanes));
@@ -139,6 +140,8 @@ private:
     Index rows = math.named(math.min(math.sub(lenQ, q0), queries), "rows");
     Index writeRows = extent == lenQ ? rows : math.named(math.min(math.sub(extent, q0), queries), "write_rows");
     Index row0 = math.named(math.add(first, q0), "row0");
+    if (config.getParts())
+      return attendInParts(row0, rows, writeRows);
     ClearOp::create(b, loc, acc);
     ClearOp::create(b, loc, row);
     if (extent == lenQ) {
@@ -159,10 +162,121 @@ private:
       StoreLseOp::create(b, loc, lsePointer(row0, batch, h), lseStride(), row, live, written);
   }
 
+  //===------------------------------------------------------------------===//
+  // Keys that are expected to be one tile
+  //===------------------------------------------------------------------===//
+
+  /// Q, K and V are under way together. If all keys are there and finite, nothing but P is between two products: no state
+  /// is carried, nothing guarded. Else they are walked, a few at a time.
+  void attendInParts(Index row0, Index rows, Index writeRows) {
+    auto once = [&](Value place, Value from, Value stride, Value rows, int64_t dim) {
+      auto copy = CopyAsyncOp::create(b, loc, place, from, stride, rows, dim, Value());
+      copy.setOnce(true);
+      return copy.getToken();
+    };
+    Value keysThere = math.value(math.mul(scope.lenK, kvHeads));
+    Value tokens[] = {once(Q, rowPointer("q", row0, batch, h), strideOf("q"), rowsToDo(rows), problem.getDimQk()),
+                      once(K, keys, strideOfKeys("k"), keysThere, problem.getDimQk()),
+                      once(V, values, strideOfKeys("v"), keysThere, problem.getDimV())};
+    Cond finite = Cond::of(WaitFiniteOp::create(b, loc, V, tokens).getFinite());
+    if (problem.scaleOrDefault() < 0)
+      NegateOp::create(b, loc, Q);
+    ClearOp::create(b, loc, row);
+    Cond some = math.logicalAnd(math.lt(0, rows), math.lt(0, scope.lenK));
+    Cond fits = math.logicalAnd(math.logicalAnd(finite, math.le(scope.lenK, config.getKvTile() / kvHeads)), some);
+    auto whole = scf::IfOp::create(b, loc, math.value(fits), /*withElseRegion=*/true);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPoint(whole.thenBlock(), whole.thenBlock()->begin());
+      attendToAll(row0, rows, writeRows);
+      b.setInsertionPoint(whole.elseBlock(), whole.elseBlock()->begin());
+      attendInSteps(row0, rows, writeRows);
+    }
+    if (problem.hasLse())
+      StoreLseOp::create(b, loc, lsePointer(row0, batch, h), lseStride(), row, rowsToDo(rows), rowsToDo(writeRows));
+    BarrierOp::create(b, loc); // places are the next rows'
+  }
+
+  void attendToAll(Index row0, Index rows, Index writeRows) {
+    auto product = MmaQkOp::create(b, loc, s, Q, K, /*negated=*/false, /*late=*/false);
+    WaitOp::create(b, loc, product.getToken());
+    double scale = modifyScores(product, 0);
+    KeyWalk walk(problem.getMask(), scope);
+    Value column0 = pairs(kvHeads, math.value(0), math.value(0));
+    auto keep = KeepOp::create(b, loc, s, origin, column0);
+    buildTests(walk, keep.getBody());
+    if (problem.getSinkAttr()) { // the first of all keys, while there is nothing to rescale
+      ClearOp::create(b, loc, acc);
+      findSink();
+      addSink(acc, row);
+    }
+    SoftmaxOp::create(b, loc, s, row, b.getF64FloatAttr(scale));
+    CompleteOp::create(b, loc, row);
+    drop(s, origin, column0, draws, /*scaled=*/false);
+    auto scores = cast<FragType>(s.getType());
+    Value P = place("P", HeldType::get(b.getContext(), scores.getRows(), scores.getCols(), problem.getDtype(), scores.getWarps()));
+    RoundOp::create(b, loc, P, s);
+    int64_t width = cast<FragType>(acc.getType()).getCols();
+    for (int64_t column = 0; column < width * config.getParts(); column += width) { // no loop: the GPU's compiler would find too few registers
+      ClearOp::create(b, loc, acc);
+      WaitOp::create(b, loc, MmaPvOp::create(b, loc, acc, P, columnsOf(V, column), /*guarded=*/false, Value()).getToken());
+      DivideOp::create(b, loc, acc, row);
+      storePart(row0, rows, writeRows, column);
+    }
+  }
+
+  void attendInSteps(Index row0, Index rows, Index writeRows) {
+    SharedType k = cast<SharedType>(K.getType()), v = cast<SharedType>(V.getType());
+    int64_t step = std::min<int64_t>(16, config.getKvTile());
+    auto few = [&](Value place, SharedType type) {
+      return Value(PartOp::create(b, loc, SharedType::get(b.getContext(), step, type.getCols(), type.getElement(), type.getPitch()),
+                                  place, Value()));
+    };
+    auto all = std::tuple(K, V, s);
+    K = few(K, k), V = few(V, v);
+    FragType scores = cast<FragType>(s.getType());
+    s = place("s", FragType::get(b.getContext(), scores.getRows(), step, scores.getWarps()));
+    auto make = [&](Index column) {
+      ClearOp::create(b, loc, acc);
+      ClearOp::create(b, loc, row);
+      onlyIf(math.lt(0, rows), [&] { walkTiles({q0, math.add(q0, rows)}, step, column); });
+      findSink();
+      addSink(acc, row);
+      NormalizeOp::create(b, loc, acc, row);
+      storePart(row0, rows, writeRows, column);
+    };
+    int64_t width = cast<FragType>(acc.getType()).getCols();
+    config.getParts() == 1 ? make(0) : loop("column", 0, width * config.getParts(), width, make);
+    std::tie(K, V, s) = all;
+  }
+
+  Value columnsOf(Value tile, Index first) {
+    SharedType type = cast<SharedType>(tile.getType());
+    int64_t width = cast<FragType>(acc.getType()).getCols();
+    if (width == type.getCols())
+      return tile;
+    SharedType part = SharedType::get(b.getContext(), type.getRows(), width, type.getElement(), type.getPitch());
+    return PartOp::create(b, loc, part, tile, math.value(first));
+  }
+  void storePart(Index row0, Index rows, Index writeRows, Index column) {
+    scaleKept(acc);
+    Value to = rowPointer("o", row0, batch, h);
+    if (!column.is(0))
+      to = AdvanceOp::create(b, loc, to, wide(column));
+    StoreOp::create(b, loc, to, strideOf("o"), acc, rowsToDo(rows), rowsToDo(writeRows), int64_t(problem.getDimV()) / config.getParts());
+  }
+
+  //===------------------------------------------------------------------===//
+  // The walk over keys
+  //===------------------------------------------------------------------===//
+
   /// Rows of the strip for so many queries; none in a slot without a head.
   Value rowsToDo(Index queries) {
     Index rows = math.mul(queries, config.getPackHeads());
     return math.value(live ? math.select(*live, rows, 0) : rows);
+  }
+  Value strideOfKeys(StringRef tensor) {
+    return pairs(kvHeads, args[(tensor + "_row").str()], args[(tensor + "_head").str()]);
   }
   Value lseStride() { return perRow(wide(int64_t(1)), args["lse_head"]); }
 
@@ -172,23 +286,32 @@ private:
       if (problem.scaleOrDefault() < 0)
         NegateOp::create(b, loc, Q);
     }
+    walkTiles({q0, math.add(q0, rows)}, config.getKvTile(), 0);
+  }
+
+  /// In tiles of `columns` keys of all kv heads, for the results' columns from `part` on.
+  void walkTiles(Interval queries, int64_t columns, Index part) {
     KeyWalk walk(problem.getMask(), scope);
-    int64_t keysOfTile = config.getKvTile() / kvHeads;
-    SmallVector<KeyRun> runs = walk.runs(math, {q0, math.add(q0, rows)}, keysOfTile);
+    int64_t keysOfTile = columns / kvHeads;
+    SmallVector<KeyRun> runs = walk.runs(math, queries, keysOfTile);
     if (kvHeads > 1) // which never see all that is in a tile
       for (KeyRun &run : runs)
         for (SmallVector<int64_t> &tests : run.tests)
           tests = walk.numbers();
+    if (config.getParts()) // registers are few, and code that hardly ever runs
+      for (KeyRun &run : runs)
+        run.bounds = {run.bounds.front(), run.bounds.back()}, run.tests = {walk.numbers()};
     KvLoopOp loop = createLoop(runs);
     if (!loop)
       return;
+    loop.setOneBody(config.getParts() && runs.size() > 1);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&loop.getBody().front());
     Index k0 = math.named(math.mul(Index(loop.getTile()), keysOfTile), "k0");
     Value left = math.value(math.mul(math.sub(scope.lenK, k0), kvHeads));
     auto fetch = [&](Value place, StringRef tensor, Value base, int64_t dim) {
-      Value stride = args[(tensor + "_row").str()], from = AdvanceOp::create(b, loc, base, mul(wide(k0), stride));
-      return bring(place, from, pairs(kvHeads, stride, args[(tensor + "_head").str()]), left, dim);
+      Value from = AdvanceOp::create(b, loc, base, mul(wide(k0), args[(tensor + "_row").str()]));
+      return bring(place, from, strideOfKeys(tensor), left, dim);
     };
     Value copied = fetch(K, "k", keys, problem.getDimQk());
     if (copied)
@@ -204,7 +327,8 @@ private:
     drop(s, origin, column0, draws, /*scaled=*/false);
     if (copied)
       WaitOp::create(b, loc, fetch(V, "v", values, problem.getDimV()));
-    WaitOp::create(b, loc, MmaPvOp::create(b, loc, acc, s, V, /*guarded=*/true, Value()).getToken());
+    Value read = config.hasStrips() ? V : columnsOf(V, part);
+    WaitOp::create(b, loc, MmaPvOp::create(b, loc, acc, s, read, /*guarded=*/true, Value()).getToken());
     YieldOp::create(b, loc, ValueRange());
     buildTests(walk, keep.getBody());
   }

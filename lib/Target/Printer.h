@@ -58,6 +58,8 @@ private:
   void print(tile::FindSequenceOp op);
   void print(tile::CopyAsyncOp op);
   void print(tile::WaitOp op);
+  void print(tile::WaitFiniteOp op);
+  void print(tile::PartOp op);
   void print(tile::ModifyOp op);
   void print(tile::KeepOp op);
   void print(tile::SoftmaxStepOp op);

@@ -53,7 +53,7 @@ void Printer::printScalar(Operation *op) {
 void Printer::printOp(Operation *op) {
   auto name = [&](Value v) { return names.of(v); };
   llvm::TypeSwitch<Operation *>(op)
-      .Case<FetchOp, PadRowsOp, LoadStatisticsOp, PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
+      .Case<FetchOp, PadRowsOp, LoadStatisticsOp, PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, WaitFiniteOp, PartOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
             MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, MergeOp, AddSinkOp, RepairOp, RolesOp, PersistOp,
             SendOp, RecallOp, FillOp, TakeOp,
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, DropOp, DrawOp, DropDrawnOp, DropGradsOp, ShareOp, MmaTnOp, AddSumOp,
@@ -114,6 +114,8 @@ void Printer::printOp(Operation *op) {
       .Case([&](NormalizeOp o) {
         line() << "attn::normalize(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n";
       })
+      .Case([&](CompleteOp o) { line() << "attn::complete(" << name(o.getRow()) << ");\n"; })
+      .Case([&](DivideOp o) { line() << "attn::divide(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n"; })
       .Case<YieldOp, scf::YieldOp>([](auto) {})
       .Default([&](Operation *) {
         if (op->getNumResults() == 1)
@@ -205,7 +207,7 @@ void Printer::print(CopyAsyncOp op) {
   line();
   if (op.getWhen())
     os << "if (" << expr(op.getWhen()) << ") ";
-  os << "attn::copy_async<" << op.getDim() << ">(" << names.of(op.getDst()) << ", " << expr(op.getSrc()) << ", "
+  os << "attn::copy_" << (op.getOnce() ? "once" : "async") << "<" << op.getDim() << ">(" << names.of(op.getDst()) << ", " << expr(op.getSrc()) << ", "
      << expr(op.getStride()) << ", " << expr(op.getRows()) << ");\n";
 }
 
@@ -233,6 +235,19 @@ void Printer::print(WaitOp op) {
     line() << "attn::wait();\n";
   else if (hopper)
     printProductWait(op);
+}
+
+void Printer::print(WaitFiniteOp op) {
+  names.define(op.getFinite(), "finite");
+  line() << "const bool " << names.of(op.getFinite()) << " = attn::wait_finite(" << names.of(op.getPlace()) << ");\n";
+}
+
+void Printer::print(PartOp op) {
+  std::string whole = names.of(op.getTile()).str(), column = op.getColumn() ? ", " + expr(op.getColumn()) : "";
+  SharedType part = op.getPart().getType();
+  names.define(op.getPart(), wholeOf(op.getTile()).getDefiningOp<PlaceOp>().getName().str() + "_part");
+  line() << "auto " << names.of(op.getPart()) << " = attn::part<" << part.getRows() << ", " << part.getCols() << ">(" << whole << column
+         << ");\n";
 }
 
 void Printer::print(MmaQkOp op) {

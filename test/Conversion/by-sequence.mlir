@@ -9,10 +9,10 @@
 // RUN: attn-opt %t/grads.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/grads.mlir
 // RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir
 // RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/chosen.mlir --check-prefix=CPU
-// RUN: attn-opt %t/errors.mlir -convert-attn-to-tile -verify-diagnostics
+// RUN: attn-opt %t/errors.mlir -split-input-file -convert-attn-to-tile -verify-diagnostics
 
 // Bounds are hints: longer sequences are as right, and so are empty ones.
-// RUN: attn-run %t/forward.mlir --target=cpu --check --lengths-q=16,0,7,30,5 --lengths-kv=16,30,0,100,1 | FileCheck %s --check-prefix=SAME
+// RUN: attn-run %t/forward.mlir --target=cpu --check --lengths-q=17,0,7,40,5 --lengths-kv=17,30,0,100,1 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/padded.mlir --target=cpu --check --lengths-q=3,0,7,30 --lengths-kv=5,30,0,100 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/in_turn.mlir --target=cpu --check --lengths-q=3,0,7,50,5,1 --lengths-kv=5,30,0,100,3,1 --problem=p | FileCheck %s --check-prefix=SAME
 // SAME-COUNT-2: : ok
@@ -23,36 +23,58 @@
 // RUN: attn-run %t/negative.mlir --target=cpu --check --batch=5 --seqlen-q=9 --seqlen-kv=13 | FileCheck %s --check-prefix=GRADS
 // RUN: attn-run %t/in_turn.mlir --target=cpu --check --lengths-q=3,0,7,50,5,1 --lengths-kv=5,30,0,100,3,1 | FileCheck %s --check-prefix=GRADS
 // RUN: attn-opt %t/in_turn.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/in_turn.mlir
+// RUN: attn-run %t/wide_grads.mlir --target=cpu --check --lengths-q=70,3,0,96 --lengths-kv=81,24,5,60 | FileCheck %s --check-prefix=GRADS
+// RUN: attn-opt %t/wide_grads.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/wide_grads.mlir
 // GRADS: dq: {{.*}}: ok
 // GRADS: dk: {{.*}}: ok
 // GRADS: dv: {{.*}}: ok
 
 //--- forward.mlir
 // The number of a block says whose it is.
-// CHECK: target("sm_80") grid(packed heads 3 tiles 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, by_sequence = true>)
-// CHECK: %Q = tile.place "Q" : !tile.shared<16x128xbf16, 136>
+// CHECK: target("sm_80") grid(packed heads 3 tiles 1) config(<q_tile = 17, kv_tile = 24, warps = 2, blocks = 12, by_sequence = true, parts = 2>)
+// CHECK: %Q = tile.place "Q" : !tile.shared<17x128xbf16, 136>
 // CHECK: %block = tile.block_index
 // CHECK-NOT: tile.find_sequence
-// CHECK: scf.for %{{.*}} = %c0_i32 to %len_q step %c16_i32
-// CHECK: tile.copy_async %Q
-// CHECK: tile.negate %Q
-// CHECK: tile.kv_loop
-// CHECK: tile.pad_rows
+// CHECK: scf.for %{{.*}} = %c0_i32 to %len_q step %c17_i32
 // Q, K and V are under way together.
-// TOGETHER: tile.copy_async %Q
-// TOGETHER-NOT: tile.wait
-// TOGETHER: tile.copy_async %K
-// TOGETHER-NOT: tile.wait
-// TOGETHER: tile.copy_async %V
-// TOGETHER: tile.wait
-// TOGETHER: tile.negate %Q
+// CHECK: %[[Q:.*]] = tile.copy_async once %Q
+// CHECK: %[[K:.*]] = tile.copy_async once %K
+// CHECK: %[[V:.*]] = tile.copy_async once %V
+// CHECK: tile.wait_finite %V after %[[Q]], %[[K]], %[[V]]
+// CHECK: tile.negate %Q
+// If all keys are there and finite: one look at them, and results a half at a time.
+// CHECK: scf.if
+// CHECK: tile.mma_qk %s, %Q, %K
+// CHECK: tile.keep %s
+// CHECK: tile.softmax %s, %row
+// CHECK: tile.complete %row
+// CHECK: tile.round %P, %s
+// CHECK: %[[LEFT:.*]] = tile.part %V from(%c0_i32)
+// CHECK: tile.mma_pv %acc, %P, %[[LEFT]] :
+// CHECK: tile.divide %acc, %row
+// CHECK: tile.store %{{.*}} dim 64
+// CHECK: tile.part %V from(%c64_i32)
+// CHECK: tile.store %{{.*}} dim 64
+// Else in steps of sixteen keys.
+// CHECK: } else {
+// CHECK: %[[FEW:.*]] = tile.part %K : {{.*}} to !tile.shared<16x128xbf16, 136>
+// CHECK: scf.for %column = %c0_i32 to %c128_i32 step %c64_i32
+// CHECK: tile.kv_loop
+// CHECK: tile.copy_async %[[FEW]]
+// CHECK: tile.normalize %acc, %row
+// CHECK: tile.store_lse
+// CHECK: tile.barrier
+// CHECK: tile.pad_rows
+// TOGETHER: } else {
+// TOGETHER: tile.copy_async %{{.*}} when
+// TOGETHER: tile.copy_async %{{.*}} when
 // TOGETHER: scf.for
+// TOGETHER: tile.wait
 // TOGETHER: tile.mma_qk
 // TOGETHER: tile.mma_pv
 // TOGETHER: tile.barrier
-// TOGETHER: tile.copy_async %K
-// TOGETHER: tile.copy_async %V
-attn.problem @p mask(#attn.full) layout(thd) heads(3) dims(128) dtype(bf16) scale(-0.5) bounds(16, 16)
+// TOGETHER: tile.copy_async %{{.*}} when
+attn.problem @p mask(#attn.full) layout(thd) heads(3) dims(128) dtype(bf16) scale(-0.5) bounds(17, 17)
 
 //--- in_turn.mlir
 // Five warps; a block has every second of five heads, and the same lengths for all of them.
@@ -72,20 +94,23 @@ attn.backward @g of(@p) config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1
 
 //--- padded.mlir
 // Heads of a group share a tile; rows of padding see nothing.
-// CHECK: grid(packed heads 2 tiles 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, pack_heads = 3, by_sequence = true>)
-// CHECK: scf.for %{{.*}} = %c0_i32 to %extent step %c5_i32
-// CHECK: scf.if
-// CHECK: tile.copy_async %Q, %q_rows stride(%{{.*}} heads 3)
+// CHECK: grid(packed heads 2 tiles 1) config(<q_tile = 12, kv_tile = 16, warps = 1, blocks = 16, pack_heads = 3, by_sequence = true, parts = 1>)
+// CHECK: scf.for %{{.*}} = %c0_i32 to %extent step %c4_i32
+// CHECK: tile.copy_async once %Q, %q_rows stride(%{{.*}} heads 3)
+// CHECK: %[[SOME:.*]] = arith.cmpi sgt, %rows, %c0_i32
+// CHECK: } else {
+// CHECK: scf.if %[[SOME]]
+// CHECK: tile.kv_loop
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(6, 2) dims(64, 48) dtype(f16)
   score([#attn.softcap<10.0>]) bounds(4, 16)
 
 //--- grads.mlir
-// CHECK: grid(packed heads 3 tiles 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, pack_heads = 2, by_sequence = true>)
+// CHECK: grid(packed heads 3 tiles 1) config(<q_tile = 8, kv_tile = 16, warps = 1, blocks = 12, pack_heads = 2, by_sequence = true>)
 // CHECK: scf.if
-// CHECK: tile.copy_async %Q, %{{.*}} stride(%{{.*}} heads 2)
-// CHECK: tile.copy_async %K
-// CHECK: tile.copy_async %dO
-// CHECK: tile.copy_async %V
+// CHECK: tile.copy_async once %Q, %{{.*}} stride(%{{.*}} heads 2)
+// CHECK: tile.copy_async once %K
+// CHECK: tile.copy_async once %dO
+// CHECK: tile.copy_async once %V
 // CHECK: tile.load_statistics %stats, %{{.*}} stride(%{{.*}} heads 2) dlse(%{{.*}}, %{{.*}} heads 2)
 // CHECK: tile.keep %s at(%{{.*}} heads 2, %c0_i32)
 // CHECK: tile.probabilities %s, %stats at(%{{.*}} heads 2, %c0_i32) weighted(%weighted
@@ -110,25 +135,53 @@ attn.problem @p mask(#attn.band<left = 3, right = 1>) layout(bshd) heads(3) dims
 attn.backward @grads of(@p)
 
 //--- chosen.mlir
-// A warp for sixteen rows; tiles that hold all keys, up to 64 or 96.
-// CHECK: tile.kernel @s17({{.*}}) grid(dense heads 4 tiles 1) config(<q_tile = 32, kv_tile = 32, warps = 2, blocks = 8, by_sequence = true>)
-// CPU: tile.kernel @s17({{.*}}) config(<q_tile = 32, kv_tile = 32, warps = 1, blocks = 8, by_sequence = true>)
+// A warp for sixteen rows; tiles that hold all keys, up to 64 or 96, and no more. As many blocks as have room.
+// CHECK: tile.kernel @s17({{.*}}) grid(dense heads 4 tiles 1) config(<q_tile = 17, kv_tile = 24, warps = 2, blocks = 12, by_sequence = true, parts = 2>)
+// CPU: tile.kernel @s17({{.*}}) config(<q_tile = 17, kv_tile = 24, warps = 1, blocks = 12, by_sequence = true, parts = 2>)
 attn.problem @s17 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(17)
-// CHECK: tile.kernel @s64({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 4, by_sequence = true>)
+// CHECK: tile.kernel @s64({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 4, by_sequence = true, parts = 1>)
 attn.problem @s64 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(64)
-// CHECK: tile.kernel @s65({{.*}}) config(<q_tile = 80, kv_tile = 80, warps = 5, blocks = 3, by_sequence = true>)
+// CHECK: tile.kernel @s65({{.*}}) config(<q_tile = 65, kv_tile = 72, warps = 5, blocks = 4, by_sequence = true, parts = 2>)
 attn.problem @s65 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(65)
-// CHECK: tile.kernel @s96({{.*}}) config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 2, pack_heads = 4, by_sequence = true>)
+// CHECK: tile.kernel @s96({{.*}}) config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 2, pack_heads = 4, by_sequence = true, parts = 4>)
 attn.problem @s96 mask(#attn.full) layout(bshd) heads(4, 1) dims(128) dtype(bf16) bounds(24, 90)
 // CHECK: tile.kernel @s97({{.*}}) config(<q_tile = 128, kv_tile = 128, warps = 8
 attn.problem @s97 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(97)
 // Not of head dims beyond 256, and tests of a tile are of one head.
 // CHECK: tile.kernel @d264({{.*}}) config(<q_tile = 2, kv_tile = 4, warps = 4, blocks = 4, lanes = 32>)
 attn.problem @d264 mask(#attn.full) layout(bshd) heads(4) dims(264) dtype(bf16) bounds(16)
-// CHECK: tile.kernel @of_heads({{.*}}) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, by_sequence = true>)
+// CHECK: tile.kernel @of_heads({{.*}}) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, by_sequence = true, parts = 1>)
 attn.problem @of_heads mask(#attn.heads<#attn.full, #attn.causal>) layout(bshd) heads(4, 2) dims(64) dtype(bf16) bounds(16)
+
+//--- wide_grads.mlir
+// Up to 88 rows and keys; beyond 64, sums are made half of their columns at a time.
+// CHECK: config(<q_tile = 72, kv_tile = 88, warps = 5, blocks = 2, by_sequence = true, parts = 2>)
+// CHECK: tile.mma_tn %dV, %P
+// CHECK: tile.store %{{.*}}, %dV {{.*}} dim 64
+// CHECK: tile.part %dO from(%c64_i32) : !tile.shared<72x128xbf16, 136> to !tile.shared<72x64xbf16, 136>
+// CHECK: tile.store %{{.*}}, %dQ {{.*}} dim 32
+attn.problem @p mask(#attn.causal) layout(thd padded) heads(4) dims(64, 128) dtype(bf16) bounds(70, 81)
+attn.backward @g of(@p)
 
 //--- errors.mlir
 // expected-error @below {{expected a config without lanes and by_sequence with tiles, got: #tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true>}}
 attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(64) dtype(bf16) tiles(16)
   config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true>)
+
+// -----
+
+// expected-error @below {{expected parts of v's columns in multiples of 16, got: dim 72 with #tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true, parts = 2>}}
+attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(72) dtype(bf16)
+  config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true, parts = 2>)
+
+// -----
+
+// expected-error @below {{expected a q_tile and a kv_tile in multiples of 16 with dropout, got: #tile.config<q_tile = 17, kv_tile = 24, warps = 2, blocks = 1, by_sequence = true, parts = 1>}}
+attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(64) dtype(bf16) dropout(0.5, "seed")
+  config(#tile.config<q_tile = 17, kv_tile = 24, warps = 2, blocks = 1, by_sequence = true, parts = 1>)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(64, 80) dtype(bf16) bounds(16)
+// expected-error @below {{expected parts of columns in multiples of 16, got: dims 64, 80 with #tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true, parts = 2>}}
+attn.backward @g of(@p) config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true, parts = 2>)

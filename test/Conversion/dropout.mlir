@@ -17,7 +17,7 @@ attn.problem @forward mask(#attn.causal) layout(bshd) heads(8) dims(128) dtype(b
 
 // PAIRS-LABEL: ATTN_KERNEL(shared_tile,
 // PAIRS: const auto draws = attn::draws(seed, b);
-// PAIRS: attn::drop(s, at, k0, draws, 16384);
+// PAIRS: attn::drop(s, at, k0_2, draws, 16384);
 attn.problem @shared_tile mask(#attn.full) layout(bshd) heads(8, 2) dims(64) dtype(bf16) dropout(0.5, "seed") typical(1, 32768)
 
 // Nothing is dropped: nothing of it is left.
@@ -30,7 +30,9 @@ attn.problem @nothing mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16
 
 // CHECK-LABEL: tile.kernel @streamed
 // CHECK: tile.draws %seed of(%b)
-// CHECK: tile.drop %s at(%at heads 4, %k0) draws(%{{.*}}) below 16384 : !tile.frag<16x48, 1>
+// CHECK: tile.drop %s at(%at heads 4, %c0_i32) draws(%{{.*}}) below 16384 : !tile.frag<16x48, 1>
+// CHECK: } else {
+// CHECK: tile.drop %s_{{.*}} at(%at heads 4, %k0) draws(%{{.*}}) below 16384 : !tile.frag<16x16, 1>
 attn.problem @streamed mask(#attn.full) layout(thd) heads(8, 2) dims(64) dtype(bf16) dropout(0.5, "seed") bounds(1, 40)
 
 // CHECK-LABEL: tile.kernel @strips

@@ -198,6 +198,9 @@ def small_cases():
     yield Case("d128 b2048 h16 sq2 skv4", 16, 128, 2 * ones[:2048], 4 * ones[:2048])
     for s in (2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17):
         yield Case(f"d128 b16384 h16 self {s}", 16, 128, s * ones[:16384], s * ones[:16384])
+    for s in (24, 32, 33, 48, 64, 65, 80, 96):
+        n = (1 << 18) // s
+        yield Case(f"d128 b{n} h16 self {s}", 16, 128, [s] * n, [s] * n)
     yield Case("d128 b16384 h16 self random 2..16", 16, 128, random[:16384], random[:16384])
     yield Case("d128 b16384 h16 self 90% of 2", 16, 128, mostly2[:16384], mostly2[:16384])
     yield Case("d128 b16384 h16 self 16 causal", 16, 128, 16 * ones[:16384], 16 * ones[:16384], mask="#attn.causal")
@@ -234,7 +237,7 @@ def crossover_cases():
             b = min(30720, (1 << 19) // (s_q + s_kv))
             ones = torch.ones(b, dtype=torch.int64)
             yield Case(f"d128 b{b} h16 sq{s_q} skv{s_kv}", 16, 128, s_q * ones, s_kv * ones)
-    for s in (4, 8, 12, 16, 17, 20, 24, 32, 33, 40, 48, 64, 65, 96, 128, 192, 256):
+    for s in (4, 8, 9, 12, 16, 17, 20, 24, 32, 33, 40, 48, 49, 56, 64, 65, 72, 80, 81, 88, 90, 91, 96, 97, 104, 112, 120, 128, 129, 160, 192, 256):
         b = (1 << 18) // s
         ones = torch.ones(b, dtype=torch.int64)
         yield Case(f"d128 b{b} h16 self {s}", 16, 128, s * ones, s * ones)

@@ -72,6 +72,8 @@ STREAMED = {  # short sequences: a bound on queries and one on keys
     "few_rows_grads": ("bottom_right", "4, 16"),
     "sides_grads": ("full", "1, 4"),  # kv heads side by side in a tile
     "three_warps_grads": ("causal", "9, 40"),
+    "odd_rows_grads": ("causal", "5, 24"),
+    "five_warps_grads": ("full", "18, 72"),
     "modified_grads": ("softcap_alibi", "2, 16"),
 }
 

@@ -110,9 +110,9 @@ std::string bench::textOf(ConfigAttr config) {
 std::string bench::fullTextOf(ConfigAttr config) {
   return fmt::format("q_tile = {}, kv_tile = {}, warps = {}, blocks = {}, hold_q = {}, one_body = {}, stages = {}, "
                      "q_stages = {}, turns = {}, narrow = {}, splits = {}, pack_heads = {}, lanes = {}, by_sequence = {}, "
-                     "heads_in_turn = {}",
+                     "heads_in_turn = {}, parts = {}",
                      config.getQTile(), config.getKvTile(), config.getWarps(), config.getBlocks(), config.getHoldQ(),
                      config.getOneBody(), config.getStages(), config.getQStages(), config.getTurns(),
                      config.getNarrow(), config.getSplits(), config.getPackHeads(), config.getLanes(),
-                     config.getBySequence(), config.getHeadsInTurn());
+                     config.getBySequence(), config.getHeadsInTurn(), config.getParts());
 }

@@ -20,7 +20,8 @@ ATTN_INLINE void transpose_quad(unsigned (&x)[4]) {
       }
 }
 
-// Rounded rows [0, rows), zero rows [rows, write_rows), 16 bytes a store.
+// Rounded rows [0, rows), zero rows [rows, write_rows), 16 bytes a store. A row's address is opaque: else the compiler, short of registers, works it out anew for
+// each store.
 template <int Dim, class T, class Stride, int R, int C, int W>
 ATTN_INLINE void store(T *dst, Stride stride, const Frag<R, C, W> &acc, int rows, int write_rows) {
   const int t = lane_index() % 4;
@@ -28,6 +29,7 @@ ATTN_INLINE void store(T *dst, Stride stride, const Frag<R, C, W> &acc, int rows
   for (int i = 0; i < 2 * acc.Blocks; ++i) {
     const int r = acc.row(i);
     T *to = dst + offset_of(stride, r) + t * 8;
+    asm volatile("" : "+l"(to));
 #pragma unroll
     for (int n = 0; n < Dim / 8; n += 4) {
       unsigned x[4];

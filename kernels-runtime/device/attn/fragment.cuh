@@ -21,7 +21,7 @@ extern __shared__ __align__(1024) unsigned char shared_memory[];
 template <class Element, int RowCount, int ColCount, int PitchElements> struct Smem {
   using T = Element;
   static constexpr int Rows = RowCount, Cols = ColCount, Pitch = PitchElements;
-  static_assert(Cols % 16 == 0 && Rows % 16 == 0 && Pitch % 8 == 0 && Pitch >= Cols);
+  static_assert(Cols % 16 == 0 && Pitch % 8 == 0 && Pitch >= Cols);
   unsigned address;  // in the shared window: 32 bits
 
   ATTN_INLINE explicit Smem(int offset) : address(unsigned(__cvta_generic_to_shared(shared_memory)) + offset) {}
@@ -50,7 +50,7 @@ template <int RowCount, int ColCount, int WarpCount> struct Frag : RowShape<RowC
 template <class Element, int RowCount, int ColCount, int WarpCount> struct Held : RowShape<RowCount, WarpCount> {
   using T = Element;
   static constexpr int Cols = ColCount;
-  unsigned v[RowCount / WarpCount / 16][ColCount / 16][4];
+  unsigned v[RowCount / WarpCount / 16][(ColCount + 15) / 16][4];
 };
 
 // Per query row: the reference exponent of the probabilities (base 2, scale included) and their sum so far. The sum is the lane's own share until
@@ -70,10 +70,12 @@ template <int R, int C, int W> ATTN_INLINE void clear(Frag<R, C, W> &f) {
       for (int i = 0; i < 4; ++i) f.v[m][n][i] = 0;
 }
 
-// The left operand of one depth step, 16 columns of P: two 8 column pieces of an accumulator are it as they stand. P never leaves the registers.
+// The left operand of one depth step, 16 columns of P: two 8 column pieces of an accumulator are it as they stand. P never leaves the registers. Of the
+// last step's there may be one piece.
 template <class T, int R, int N, int W> ATTN_INLINE void pack_depth(unsigned (&a)[4], const Frag<R, N, W> &s, int m, int k) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i) a[i] = pack<T>(s.v[m][k / 8 + i / 2][i % 2 * 2], s.v[m][k / 8 + i / 2][i % 2 * 2 + 1]);
+  for (int i = 0; i < 4; ++i)
+    a[i] = k / 8 + i / 2 < s.Pieces ? pack<T>(s.v[m][k / 8 + i / 2][i % 2 * 2], s.v[m][k / 8 + i / 2][i % 2 * 2 + 1]) : 0;
 }
 
 // NOTE: the maximum starts at the least finite number, not at -inf: exp2(-inf - max) is then 0 for a masked score without a test, and every

@@ -22,7 +22,7 @@ template <class T, int N, int C, int P> ATTN_INLINE bool row_is_bad(const Smem<T
 // Adds p * v for the bad rows of V to the rows of acc with p > 0, key by key, and clears those rows of V. One key at a time keeps the code small; its
 // column of P comes from a product with the k-th unit vector, since registers have no run-time index.
 template <class T, int R, int N, int C, int P, int W>
-ATTN_INLINE void move_bad_rows(Frag<R, C, W> &acc, const unsigned (&p)[N / 16][R / W / 16][4], const Smem<T, N, C, P> &V) {
+ATTN_INLINE void move_bad_rows(Frag<R, C, W> &acc, const unsigned (&p)[(N + 15) / 16][R / W / 16][4], const Smem<T, N, C, P> &V) {
 #pragma unroll 1
   for (int k = 0; k < N; ++k) {
     if (!row_is_bad(V, k)) continue;
@@ -56,7 +56,7 @@ ATTN_INLINE void move_bad_rows(Frag<R, C, W> &acc, const unsigned (&p)[N / 16][R
 template <class T, int R, int N, int C, int P, int W>
 ATTN_INLINE void mma_pv_guarded(Frag<R, C, W> &acc, const Frag<R, N, W> &s, const Smem<T, N, C, P> &V, bool when = true) {
   // P is rounded first: half the registers while V is looked at.
-  unsigned p[N / 16][R / W / 16][4];
+  unsigned p[(N + 15) / 16][R / W / 16][4];
 #pragma unroll
   for (int k = 0; k < N; k += 16)
 #pragma unroll

@@ -19,12 +19,25 @@ ATTN_INLINE void load_matrices_transposed(unsigned (&d)[4], unsigned address) {
                : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(address));
 }
 
-// d += a b, for 16 rows, 8 columns and a depth of 16.
+// Two, of which lanes 0 to 15 name the rows.
+ATTN_INLINE void load_matrices(unsigned (&d)[2], unsigned address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(d[0]), "=r"(d[1]) : "r"(address));
+}
+ATTN_INLINE void load_matrices_transposed(unsigned (&d)[2], unsigned address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(d[0]), "=r"(d[1]) : "r"(address));
+}
+
+// d += a b, for 16 rows, 8 columns and a depth of 16, or of 8.
 template <class T> ATTN_INLINE void mma(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1);
+template <class T> ATTN_INLINE void mma(float (&d)[4], const unsigned (&a)[4], unsigned b0);
 #define ATTN_MMA(T, name)                                                                                                              \
   template <> ATTN_INLINE void mma<T>(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {                              \
     asm("mma.sync.aligned.m16n8k16.row.col.f32." name "." name ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));             \
+  }                                                                                                                                    \
+  template <> ATTN_INLINE void mma<T>(float (&d)[4], const unsigned (&a)[4], unsigned b0) {                                           \
+    asm("mma.sync.aligned.m16n8k8.row.col.f32." name "." name ".f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"               \
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(b0));                                            \
   }
 ATTN_MMA(bf16, "bf16")
 ATTN_MMA(fp16, "f16")
@@ -40,11 +53,13 @@ template <class T, int R, int C, int P, int W> ATTN_INLINE void hold(Held<T, R, 
     for (int k = 0; k < C / 16; ++k) load_matrices(q.v[m][k], from + (m * 16 * P + k * 16) * 2);
 }
 
-// s = Q K^T. K's rows are keys, which is the "column major" right operand as it stands.
-template <class T, int R, int N, int C, int PQ, int PK, int W>
-ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Smem<T, R, C, PQ> &Q, const Smem<T, N, C, PK> &K) {
-  const int lane = lane_index();
-  const unsigned q_from = Q.at(warp_index() * s.Blocks * 16 + lane % 16, lane / 16 * 8);
+// s = Q K^T. K's rows are keys, which is the "column major" right operand as it stands. Of Q's rows, some of the last warps' may not be there: any
+// others stand in for them.
+template <class T, int R, int N, int RQ, int C, int PQ, int PK, int W>
+ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Smem<T, RQ, C, PQ> &Q, const Smem<T, N, C, PK> &K) {
+  static_assert(RQ == R || (RQ < R && R == 16 * W));
+  const int lane = lane_index(), q_row = warp_index() * s.Blocks * 16 + lane % 16;
+  const unsigned q_from = Q.at(RQ == R ? q_row : min(q_row, RQ - 1), lane / 16 * 8);
   const unsigned k_from = K.at(lane / 16 * 8 + lane % 8, lane / 8 % 2 * 8);
   clear(s);
 #pragma unroll
@@ -53,7 +68,7 @@ ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Smem<T, R, C, PQ> &Q, const Smem
 #pragma unroll
     for (int m = 0; m < s.Blocks; ++m) load_matrices(a[m], q_from + (m * 16 * PQ + k) * 2);
 #pragma unroll
-    for (int n = 0; n < N; n += 16) {
+    for (int n = 0; n + 8 < N; n += 16) {
       unsigned b[4];
       load_matrices(b, k_from + (n * PK + k) * 2);
 #pragma unroll
@@ -61,6 +76,12 @@ ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Smem<T, R, C, PQ> &Q, const Smem
         mma<T>(s.v[m][n / 8], a[m], b[0], b[1]);
         mma<T>(s.v[m][n / 8 + 1], a[m], b[2], b[3]);
       }
+    }
+    if constexpr (N % 16 != 0) {
+      unsigned b[2];
+      load_matrices(b, k_from + ((N - 8) * PK + k) * 2);
+#pragma unroll
+      for (int m = 0; m < s.Blocks; ++m) mma<T>(s.v[m][s.Pieces - 1], a[m], b[0], b[1]);
     }
   }
 }
@@ -83,9 +104,23 @@ ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Held<T, R, C, W> &q, const Smem<
     }
 }
 
-// acc += P V for one depth step, keys k to k + 15.
+// acc += P V for one depth step, keys k to k + 15, or the last eight.
 template <class T, int R, int N, int C, int P, int W>
 ATTN_INLINE void mma_depth(Frag<R, C, W> &acc, const unsigned (&p)[R / W / 16][4], const Smem<T, N, C, P> &V, int k) {
+  if (N % 16 != 0 && k + 16 > N) {
+    const unsigned v_from = V.at(lane_index() % 8, lane_index() / 8 % 2 * 8);
+#pragma unroll
+    for (int n = 0; n < C; n += 16) {
+      unsigned b[2];
+      load_matrices_transposed(b, v_from + (k * P + n) * 2);
+#pragma unroll
+      for (int m = 0; m < acc.Blocks; ++m) {
+        mma<T>(acc.v[m][n / 8], p[m], b[0]);
+        mma<T>(acc.v[m][n / 8 + 1], p[m], b[1]);
+      }
+    }
+    return;
+  }
   const unsigned v_from = V.at(lane_index() % 16, lane_index() / 16 * 8);
 #pragma unroll
   for (int n = 0; n < C; n += 16) {

@@ -41,13 +41,13 @@ template <int R, int N, int W> ATTN_INLINE void row_grads(Frag<R, N, W> &x, cons
   row_grads(x, p, stats, p);
 }
 
-// Rounded, for whoever reads it transposed. Ends with a barrier.
-template <class T, int R, int N, int P, int W> ATTN_INLINE void round(const Smem<T, R, N, P> &to, const Frag<R, N, W> &x) {
+// Rounded, for whoever reads it transposed: the rows that are there. Ends with a barrier.
+template <class T, int RT, int NT, int P, int R, int N, int W> ATTN_INLINE void round(const Smem<T, RT, NT, P> &to, const Frag<R, N, W> &x) {
 #pragma unroll
   for (int i = 0; i < 2 * x.Blocks; ++i)
 #pragma unroll
     for (int n = 0; n < x.Pieces; ++n)
-      word_at(to.at(x.row(i), x.col(n))) = pack<T>(x.v[i / 2][n][i % 2 * 2], x.v[i / 2][n][i % 2 * 2 + 1]);
+      if (RT == R || x.row(i) < RT) word_at(to.at(x.row(i), x.col(n))) = pack<T>(x.v[i / 2][n][i % 2 * 2], x.v[i / 2][n][i % 2 * 2 + 1]);
   __syncthreads();
 }
 
@@ -59,9 +59,13 @@ ATTN_INLINE void mma_tn(Frag<R, C, W> &acc, const Smem<T, K, R, PA> &A, const Sm
   clear(acc);
 #pragma unroll
   for (int k = 0; k < K; k += 16) {
-    unsigned a[R / W / 16][4];
+    unsigned a[R / W / 16][4] = {};
 #pragma unroll
-    for (int m = 0; m < acc.Blocks; ++m) load_matrices_transposed(a[m], from + (k * PA + m * 16) * 2);
+    for (int m = 0; m < acc.Blocks; ++m) {
+      const unsigned at = from + (k * PA + m * 16) * 2;
+      if (k + 16 <= K) load_matrices_transposed(a[m], at);
+      else load_matrices_transposed((unsigned(&)[2])a[m], at);
+    }
     mma_depth(acc, a, B, k);
   }
 }

@@ -3,5 +3,6 @@
 // The verbs of a kernel whose blocks have short sequences: those of tiles, and those of strips for what does not fit one.
 #pragma once
 #include "attn/tile.h"
+#include "attn/whole.cuh"
 #include "attn/row_grads.cuh"
 #include "attn/learned.cuh"

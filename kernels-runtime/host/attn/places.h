@@ -43,12 +43,12 @@ template <int H> ATTN_HELPER long long offset_of(PairStride<H> stride, int r) {
 // since Q stays.
 template <class T, int Rows_, int Cols_, int Pitch = Cols_> struct Smem {
   static constexpr int Rows = Rows_, Cols = Cols_;
-  static_assert(Rows % 16 == 0 && Cols % 16 == 0,
-                "tiles come in multiples of 16");
+  static constexpr int Lanes = (Rows + 15) / 16 * 16; // of a turned row
+  static_assert(Cols % 16 == 0, "columns come in multiples of 16");
   explicit Smem(int = 0) {}
 
   alignas(64) float rows[Rows * Cols];
-  alignas(64) mutable float turned[Cols * Rows];
+  alignas(64) mutable float turned[Cols * Lanes];
   mutable bool isTurned = false;
   int live = 0; // valid rows
   int dim = 0;  // columns that are not padding

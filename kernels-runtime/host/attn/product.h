@@ -32,10 +32,11 @@ ATTN_HELPER void scoreTile(float *scores, int scorePitch, const float *turnedQ,
           at(scores + i * scorePitch + j * lanes) = sum[i][j];
 }
 
-// Scores = Q K^T.
-template <int M, int N, int D, int W, class T, int PQ, int PK>
-ATTN_VERB void mma_qk(Frag<M, N, W> &scores, const Smem<T, M, D, PQ> &Q,
+// Scores = Q K^T. Scores have rows in whole vectors, Q those that are there.
+template <int M, int N, int There, int D, int W, class T, int PQ, int PK>
+ATTN_VERB void mma_qk(Frag<M, N, W> &scores, const Smem<T, There, D, PQ> &Q,
                       const Smem<T, N, D, PK> &K) {
+  static_assert(M == Smem<T, There, D, PQ>::Lanes);
   scores.live = Q.live;
   // With few rows most lanes would be idle: then the head dim goes into the
   // lanes, and the sum across them is cheaper than the waste.
@@ -55,7 +56,7 @@ ATTN_VERB void mma_qk(Frag<M, N, W> &scores, const Smem<T, M, D, PQ> &Q,
   if (!Q.isTurned) {
     for (int d = 0; d < Q.dim; ++d)
       for (int r = 0; r < M; ++r)
-        Q.turned[d * M + r] = Q.rows[r * D + d];
+        Q.turned[d * M + r] = r < There ? Q.rows[r * D + d] : 0.f;
     Q.isTurned = true;
   }
   constexpr int wide = 2, keys = accumulators / wide;

@@ -43,12 +43,12 @@ ATTN_VERB void row_grads(Frag<M, N, W> &grad, const Frag<M, N, W> &p,
 }
 
 // Row by row, for whoever reads it transposed.
-template <class T, int M, int N, int P, int W>
-ATTN_VERB void round(Smem<T, M, N, P> &to, const Frag<M, N, W> &x) {
+template <class T, int There, int Cols, int P, int M, int N, int W>
+ATTN_VERB void round(Smem<T, There, Cols, P> &to, const Frag<M, N, W> &x) {
   to.live = x.live;
-  for (int r = 0; r < M; ++r)
-    for (int n = 0; n < N; ++n)
-      to.rows[r * N + n] = r < x.live ? x.data[n * M + r] : 0.f;
+  for (int r = 0; r < There; ++r)
+    for (int n = 0; n < Cols; ++n)
+      to.rows[r * Cols + n] = n < N && r < x.live ? x.data[n * M + r] : 0.f;
 }
 
 // acc = A^T B

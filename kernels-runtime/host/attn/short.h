@@ -7,3 +7,4 @@
 #include "attn/learned.h"
 #include "attn/row_grads.h"
 #include "attn/tile.h"
+#include "attn/whole.h"

@@ -40,8 +40,20 @@ tile.kernel @grads(%lse: !tile.ptr<f32>, %n: i32, %stride: i64) target("sm_80")
 
 //--- errors.mlir
 // #tile.config C9
-// expected-error @below {{expected 1 to 6 or 8 warps, a q_tile in multiples of 16 * warps, and nothing else but kv_tile, blocks, pack_heads and heads_in_turn with by_sequence, got: q_tile = 16, warps = 2}}
-module attributes {tile.config = #tile.config<q_tile = 16, kv_tile = 32, warps = 2, blocks = 1, by_sequence = true>} {}
+// expected-error @below {{expected 1 to 8 warps, a q_tile from 1 to 256, a kv_tile in multiples of 8 from 8 to 256, and nothing else but blocks, pack_heads, heads_in_turn and parts with by_sequence, got: q_tile = 17, kv_tile = 20, warps = 2}}
+module attributes {tile.config = #tile.config<q_tile = 17, kv_tile = 20, warps = 2, blocks = 1, by_sequence = true>} {}
+
+// -----
+
+// C3
+// expected-error @below {{expected blocks from 1 to 32, got: 33}}
+module attributes {tile.config = #tile.config<q_tile = 17, kv_tile = 24, warps = 2, blocks = 33, by_sequence = true>} {}
+
+// -----
+
+// C10
+// expected-error @below {{expected parts not to be negative, and 0 without by_sequence, got: 2}}
+module attributes {tile.config = #tile.config<q_tile = 32, kv_tile = 32, warps = 2, blocks = 1, parts = 2>} {}
 
 // -----
 
@@ -50,7 +62,7 @@ module attributes {tile.config = #tile.config<q_tile = 32, kv_tile = 32, warps =
 
 // -----
 
-// expected-error @below {{with by_sequence, got: q_tile = 32, warps = 2}}
+// expected-error @below {{with by_sequence, got: q_tile = 32, kv_tile = 32, warps = 2}}
 module attributes {tile.config = #tile.config<q_tile = 32, kv_tile = 32, warps = 2, blocks = 1, turns = true, by_sequence = true>} {}
 
 // -----
@@ -104,9 +116,9 @@ tile.kernel @k(%n: i32) target("sm_80") grid(packed heads 8 tiles 2)
 tile.kernel @k() target("sm_80") grid(packed heads 8 tiles 2)
     config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, by_sequence = true>) {
   %s = tile.place "s" : !tile.frag<16x16, 1>
-  %P = tile.place "P" : !tile.shared<16x32xbf16, 40>
-  // expected-error @below {{expected the same rows and columns in a tile that is not swizzled, got: '!tile.shared<16x32xbf16, 40>' and '!tile.frag<16x16, 1>'}}
-  tile.round %P, %s : !tile.shared<16x32xbf16, 40>, !tile.frag<16x16, 1>
+  %P = tile.place "P" : !tile.shared<17x32xbf16, 40>
+  // expected-error @below {{expected as many rows, and columns, in a tile that is not swizzled, got: '!tile.shared<17x32xbf16, 40>' and '!tile.frag<16x16, 1>'}}
+  tile.round %P, %s : !tile.shared<17x32xbf16, 40>, !tile.frag<16x16, 1>
 }
 
 // -----

@@ -4,9 +4,9 @@
 //
 // RUN: attn-opt %s -split-input-file -verify-diagnostics
 
-// !tile.shared C1: rows and cols are positive multiples of 16, pitch >= cols.
-// expected-error @below {{expected rows and columns of a shared tile in multiples of 16 and pitch >= columns, got: 8x64, pitch 72}}
-module attributes {tile.type = !tile.shared<8x64xbf16, 72>} {}
+// !tile.shared C1: rows and cols are positive, cols and, if swizzled, rows multiples of 16, pitch >= cols.
+// expected-error @below {{expected columns of a shared tile and, if swizzled, rows in multiples of 16, and pitch >= columns, got: 17x64, pitch 0}}
+module attributes {tile.type = !tile.shared<17x64xbf16, swizzled>} {}
 
 // -----
 
@@ -40,14 +40,14 @@ module attributes {tile.type = !tile.shared<2x64x64xbf16, 72>} {}
 
 // -----
 
-// !tile.frag C1: rows is a positive multiple of 16 * warps, cols of 16.
-// expected-error @below {{expected rows of a fragment in multiples of 16 * warps and columns of 16, got: 32x64 over 4 warps}}
+// !tile.frag C1: rows is a positive multiple of 16 * warps, cols of 8.
+// expected-error @below {{expected rows of a fragment in multiples of 16 * warps and columns of 8, got: 32x64 over 4 warps}}
 module attributes {tile.type = !tile.frag<32x64, 4>} {}
 
 // -----
 
-// expected-error @below {{got: 64x8 over 4 warps}}
-module attributes {tile.type = !tile.frag<64x8, 4>} {}
+// expected-error @below {{got: 64x4 over 4 warps}}
+module attributes {tile.type = !tile.frag<64x4, 4>} {}
 
 // -----
 
@@ -66,14 +66,14 @@ module attributes {tile.type = !tile.frag<64, 4>} {}
 
 // -----
 
-// !tile.held C1: rows is a positive multiple of 16 * warps, cols of 16.
-// expected-error @below {{expected rows of a held tile in multiples of 16 * warps and columns of 16, got: 32x64 over 4 warps}}
+// !tile.held C1: rows is a positive multiple of 16 * warps, cols of 8.
+// expected-error @below {{expected rows of a held tile in multiples of 16 * warps and columns of 8, got: 32x64 over 4 warps}}
 module attributes {tile.type = !tile.held<32x64xbf16, 4>} {}
 
 // -----
 
-// expected-error @below {{got: 64x24 over 4 warps}}
-module attributes {tile.type = !tile.held<64x24xbf16, 4>} {}
+// expected-error @below {{got: 64x20 over 4 warps}}
+module attributes {tile.type = !tile.held<64x20xbf16, 4>} {}
 
 // -----
 

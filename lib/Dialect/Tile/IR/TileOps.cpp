@@ -379,13 +379,18 @@ void ProbabilitiesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueName
   nameModifierArguments(region, setName, getTurned());
 }
 
+/// Does a warp's share of the fragment end where so many rows do, rounded up to 16 of each warp?
+static bool haveRowsOf(FragType frag, int64_t rows) {
+  return frag.getRows() == int64_t(llvm::alignTo(rows, 16 * frag.getWarps()));
+}
+
 LogicalResult RoundOp::verify() { // C1
   FragType s = getS().getType();
   auto shared = dyn_cast<SharedType>(getP().getType());
   if (!shared)
     return verifyHolds(*this, cast<HeldType>(getP().getType()), s);
-  if (shared.isSwizzled() || shared.getRows() != s.getRows() || shared.getCols() != s.getCols())
-    return emitOpError("expected the same rows and columns in a tile that is not swizzled, got: ") << shared << " and " << s;
+  if (shared.isSwizzled() || !haveRowsOf(s, shared.getRows()) || shared.getCols() < s.getCols())
+    return emitOpError("expected as many rows, and columns, in a tile that is not swizzled, got: ") << shared << " and " << s;
   return success();
 }
 
@@ -407,6 +412,27 @@ LogicalResult WaitOp::verify() {
   if (getTokens().empty() || !llvm::all_equal(getTokens().getTypes())) // C1
     return emitOpError("expected tokens of one kind, got: ") << getTokens().getTypes();
   return success();
+}
+
+LogicalResult WaitFiniteOp::verify() {
+  for (Value token : getTokens()) // C1
+    if (auto copy = token.getDefiningOp<CopyAsyncOp>(); copy && copy.getDst() == getPlace())
+      return success();
+  return emitOpError("expected a copy of the tile among those it waits for");
+}
+
+LogicalResult PartOp::verify() {
+  SharedType tile = getTile().getType(), part = getPart().getType();
+  if (tile.isSwizzled() || part.getPitch() != tile.getPitch() || part.getElement() != tile.getElement() ||
+      part.getRows() > tile.getRows() || part.getCols() > tile.getCols()) // C1
+    return emitOpError("expected rows and columns of a tile that is not swizzled, at its pitch, got: ") << part << " of " << tile;
+  return success();
+}
+
+Value attn::tile::wholeOf(Value tile) {
+  while (auto part = tile.getDefiningOp<PartOp>())
+    tile = part.getTile();
+  return tile;
 }
 
 LogicalResult CopyAsyncOp::verify() {
@@ -515,7 +541,9 @@ LogicalResult MmaQkOp::verify() {
   TileShape s = shapeOf(getS().getType()), q = shapeOf(getQ().getType()), k = shapeOf(getK().getType());
   bool strips = isa<StripType>(getQ().getType());
   Type element = strips ? Float32Type::get(getContext()) : k.element; // of Q
-  if (s.rows != q.rows || s.cols != k.rows || q.cols != k.cols || q.element != element) // C1
+  auto frag = dyn_cast<FragType>(getS().getType());
+  bool rows = frag && isa<SharedType>(getQ().getType()) ? haveRowsOf(frag, q.rows) : s.rows == q.rows;
+  if (!rows || s.cols != k.rows || q.cols != k.cols || q.element != element) // C1
     return emitOpError("expected s to be Q's rows by K's rows over equal columns, got: ")
            << getS().getType() << " = " << getQ().getType() << " x " << getK().getType();
   return verifyLanesOf(*this, getOperands()); // C2

@@ -50,8 +50,8 @@ void SharedType::print(AsmPrinter &printer) const {
 
 LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols, Type,
                                  int64_t pitch) {
-  if (rows <= 0 || rows % 16 || cols <= 0 || cols % 16 || (pitch < cols && pitch != swizzled)) // C1
-    return emitError() << "expected rows and columns of a shared tile in multiples of 16 and pitch >= columns, got: "
+  if (rows <= 0 || (pitch == swizzled && rows % 16) || cols <= 0 || cols % 16 || (pitch < cols && pitch != swizzled)) // C1
+    return emitError() << "expected columns of a shared tile and, if swizzled, rows in multiples of 16, and pitch >= columns, got: "
                        << rows << "x" << cols << ", pitch " << pitch;
   return success();
 }
@@ -148,9 +148,9 @@ LogicalResult FeedType::verify(function_ref<InFlightDiagnostic()> emitError, int
 /// Held tiles and fragments alike (C1).
 static LogicalResult verifySplit(function_ref<InFlightDiagnostic()> emitError, const char *what, int64_t rows,
                                  int64_t cols, int64_t warps) {
-  if (warps <= 0 || rows <= 0 || rows % (16 * warps) || cols <= 0 || cols % 16)
+  if (warps <= 0 || rows <= 0 || rows % (16 * warps) || cols <= 0 || cols % 8)
     return emitError() << "expected rows of a " << what
-                       << " in multiples of 16 * warps and columns of 16, got: " << rows << "x" << cols << " over "
+                       << " in multiples of 16 * warps and columns of 8, got: " << rows << "x" << cols << " over "
                        << warps << " warps";
   return success();
 }
@@ -296,25 +296,27 @@ static LogicalResult verifyStrips(function_ref<InFlightDiagnostic()> emitError, 
 LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
                                  int64_t warps, int64_t blocks, bool holdQ, bool oneBody, int64_t stages,
                                  int64_t qStages, bool turns, bool narrow, int64_t splits, int64_t packHeads,
-                                 int64_t lanes, bool bySequence, int64_t headsInTurn) {
-  if (blocks < 1 || blocks > 16) // C3
-    return emitError() << "expected blocks from 1 to 16, got: " << blocks;
+                                 int64_t lanes, bool bySequence, int64_t headsInTurn, int64_t parts) {
+  if (int64_t most = bySequence ? 32 : 16; blocks < 1 || blocks > most) // C3
+    return emitError() << "expected blocks from 1 to " << most << ", got: " << blocks;
   if (headsInTurn < 1 || (headsInTurn != 1 && !bySequence)) // C10
     return emitError() << "expected a positive heads_in_turn, and 1 without by_sequence, got: " << headsInTurn;
+  if (parts < 0 || (parts && !bySequence)) // C10
+    return emitError() << "expected parts not to be negative, and 0 without by_sequence, got: " << parts;
   bool others = holdQ || oneBody || stages != 2 || qStages != 1 || turns || narrow || splits != 1;
   if (lanes) // C8
     return verifyStrips(emitError, qTile, kvTile, warps, packHeads, lanes, others || bySequence);
-  if (bySequence && (others || !llvm::is_contained({1, 2, 3, 4, 5, 6, 8}, warps) || qTile % (16 * warps))) // C9
-    return emitError() << "expected 1 to 6 or 8 warps, a q_tile in multiples of 16 * warps, and nothing else but kv_tile, "
-                          "blocks, pack_heads and heads_in_turn with by_sequence, got: q_tile = "
-                       << qTile << ", warps = " << warps;
+  if (bySequence && (others || warps < 1 || warps > 8 || qTile < 1 || qTile > 256 || kvTile < 8 || kvTile > 256 || kvTile % 8)) // C9
+    return emitError() << "expected 1 to 8 warps, a q_tile from 1 to 256, a kv_tile in multiples of 8 from 8 to 256, and nothing else but "
+                          "blocks, pack_heads, heads_in_turn and parts with by_sequence, got: q_tile = "
+                       << qTile << ", kv_tile = " << kvTile << ", warps = " << warps;
   bool rows = warps > 12 ? qTile % 16 == 0
                          : qTile == warps || qTile % (16 * warps) == 0 || (qTile % 16 == 0 && kvTile % (16 * warps) == 0);
-  if (!(bySequence || llvm::is_contained({1, 2, 4, 8, 12, 16}, warps)) || qTile <= 0 || qTile > 256 || !rows) // C1
+  if (!bySequence && (!llvm::is_contained({1, 2, 4, 8, 12, 16}, warps) || qTile <= 0 || qTile > 256 || !rows)) // C1
     return emitError() << "expected 1, 2, 4, 8 or 12 warps and a q_tile of as many rows, or in multiples of 16 * warps "
                           "up to 256, got: q_tile = "
                        << qTile << ", warps = " << warps;
-  if (kvTile < 16 || kvTile > 256 || kvTile % 16) // C2
+  if (!bySequence && (kvTile < 16 || kvTile > 256 || kvTile % 16)) // C2
     return emitError() << "expected a kv_tile in multiples of 16 from 16 to 256, got: " << kvTile;
   if (stages < 1 || stages > 8 || qStages < 1 || qStages > 2) // C4
     return emitError() << "expected stages from 1 to 8 and q_stages 1 or 2, got: stages = " << stages
@@ -340,16 +342,16 @@ struct Fields {
   bool turns, narrow;
   int64_t splits, packHeads, lanes;
   bool bySequence;
-  int64_t headsInTurn;
+  int64_t headsInTurn, parts;
 
   explicit Fields(ConfigAttr c)
       : context(c.getContext()), qTile(c.getQTile()), kvTile(c.getKvTile()), warps(c.getWarps()), blocks(c.getBlocks()),
         holdQ(c.getHoldQ()), oneBody(c.getOneBody()), stages(c.getStages()), qStages(c.getQStages()),
         turns(c.getTurns()), narrow(c.getNarrow()), splits(c.getSplits()), packHeads(c.getPackHeads()),
-        lanes(c.getLanes()), bySequence(c.getBySequence()), headsInTurn(c.getHeadsInTurn()) {}
+        lanes(c.getLanes()), bySequence(c.getBySequence()), headsInTurn(c.getHeadsInTurn()), parts(c.getParts()) {}
   operator ConfigAttr() const {
     return ConfigAttr::get(context, qTile, kvTile, warps, blocks, holdQ, oneBody, stages, qStages, turns, narrow,
-                           splits, packHeads, lanes, bySequence, headsInTurn);
+                           splits, packHeads, lanes, bySequence, headsInTurn, parts);
   }
 };
 } // namespace
@@ -357,6 +359,12 @@ struct Fields {
 ConfigAttr ConfigAttr::withKvTile(int64_t keys) const {
   Fields fields(*this);
   fields.kvTile = keys;
+  return fields;
+}
+
+ConfigAttr ConfigAttr::withQTile(int64_t rows) const {
+  Fields fields(*this);
+  fields.qTile = rows;
   return fields;
 }
 
@@ -420,9 +428,21 @@ ConfigAttr ConfigAttr::withHeadsInTurn(int64_t heads) const {
   return fields;
 }
 
+ConfigAttr ConfigAttr::withParts(int64_t parts) const {
+  Fields fields(*this);
+  fields.parts = parts;
+  return fields;
+}
+
+ConfigAttr ConfigAttr::withBlocks(int64_t blocks) const {
+  Fields fields(*this);
+  fields.blocks = blocks;
+  return fields;
+}
+
 ConfigAttr ConfigAttr::ofStrips(MLIRContext *context, int64_t rows, int64_t keys, int64_t packHeads, int64_t lanes,
                                 int64_t warps, int64_t blocks) {
   return ConfigAttr::get(context, rows, keys, warps, blocks, /*hold_q=*/false, /*one_body=*/false, /*stages=*/2,
                          /*q_stages=*/1, /*turns=*/false, /*narrow=*/false, /*splits=*/1, packHeads, lanes,
-                         /*by_sequence=*/false, /*heads_in_turn=*/1);
+                         /*by_sequence=*/false, /*heads_in_turn=*/1, /*parts=*/0);
 }

@@ -33,9 +33,9 @@ static std::optional<Body> match(KvLoopOp loop) {
   if (!b.qk || !pv || loop.getNumResults())
     return std::nullopt;
   for (auto copy : loop.getBody().getOps<CopyAsyncOp>()) {
-    if (copy.getDst() == b.qk.getK())
+    if (wholeOf(copy.getDst()) == wholeOf(b.qk.getK()))
       b.copyK = copy;
-    if (copy.getDst() == pv.getV())
+    if (wholeOf(copy.getDst()) == wholeOf(pv.getV()))
       b.copyV = copy;
   }
   if (!b.copyK || !b.copyV)

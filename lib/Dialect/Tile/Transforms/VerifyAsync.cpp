@@ -90,6 +90,7 @@ private:
 
   /// Is everybody done with the place, and with what else lies in its bytes?
   LogicalResult overwrite(Operation *op, Value place, State &state) {
+    place = wholeOf(place);
     for (auto &[other, reader] : state.readers)
       if (other == place || overlap(other, place))
         return complain(op, other, "overwrites", reader,
@@ -101,6 +102,7 @@ private:
   }
 
   LogicalResult touch(Operation *op, Value place, State &state, bool write) {
+    place = wholeOf(place);
     if (state.gone.contains(place))
       return op->emitOpError("reads a tile of a ring that it has released");
     if (auto it = state.into.find(place); it != state.into.end())
@@ -118,23 +120,27 @@ private:
         return failure();
     if (failed(touch(op, dst, state, /*write=*/true)))
       return failure();
-    for (Value read : reads)
+    Flight flight = {op, {}};
+    for (Value read : reads) {
+      flight.reads.push_back(wholeOf(read));
       if (isa<SharedType>(read.getType()))
-        state.readers[read] = op;
-    state.into[dst] = {op, SmallVector<Value, 2>(reads)};
+        state.readers[wholeOf(read)] = op;
+    }
+    dst = wholeOf(dst);
+    state.into[dst] = flight;
     state.place[token] = dst;
     return success();
   }
 
-  LogicalResult wait(WaitOp op, State &state) {
-    for (Value token : op.getTokens()) {
+  LogicalResult wait(Operation *op, ValueRange tokens, State &state) {
+    for (Value token : tokens) {
       auto it = state.place.find(token);
       if (it == state.place.end())
-        return op.emitOpError("waits for a token that is not in flight");
+        return op->emitOpError("waits for a token that is not in flight");
       state.into.erase(it->second);
       state.place.erase(it);
     }
-    if (cast<TokenType>(op.getTokens().front().getType()).getKind() == TokenKind::copy)
+    if (cast<TokenType>(tokens.front().getType()).getKind() == TokenKind::copy)
       state.readers.clear();
     return success();
   }
@@ -234,7 +240,10 @@ private:
         .Case<AddSumOp, LoadSumOp>([&](auto o) {
           return touch(op, o.getAcc(), state, /*write=*/isa<LoadSumOp>(op));
         })
-        .Case([&](WaitOp w) { return wait(w, state); })
+        .Case([&](WaitOp w) { return wait(op, w.getTokens(), state); })
+        .Case([&](WaitFiniteOp w) {
+          return failure(failed(wait(op, w.getTokens(), state)) || failed(touch(op, w.getPlace(), state, /*write=*/false)));
+        })
         .Case([&](BarrierOp) {
           state.readers.clear();
           return success();
@@ -320,7 +329,7 @@ private:
           }
           return success();
         })
-        .Case<ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, RescaleOp, AddSinkOp, AccumulateOp, DropOp, DrawOp, DropDrawnOp, NormalizeOp, ClearOp, ScaleOp,
+        .Case<ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, RescaleOp, AddSinkOp, AccumulateOp, DropOp, DrawOp, DropDrawnOp, NormalizeOp, CompleteOp, DivideOp, ClearOp, ScaleOp,
               RowGradsOp, SumGradsOp, TakeDeltaOp, MmaTurnedOp, HoldWeightsOp, HeldGradsOp>(
             [&](Operation *) -> LogicalResult {
               for (Value operand : op->getOperands())

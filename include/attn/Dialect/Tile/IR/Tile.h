@@ -36,6 +36,8 @@ bool isLaneCount(int64_t lanes);
 mlir::LogicalResult verifyLanesOf(mlir::Operation *op, mlir::ValueRange places);
 /// A region that yields the score of a sink, of rows that begin at `q0`.
 mlir::LogicalResult verifySink(mlir::Operation *op, mlir::Region &body, mlir::Value q0);
+/// The place that a tile is a part of, or itself.
+mlir::Value wholeOf(mlir::Value tile);
 /// What random bits are compared with.
 mlir::LogicalResult verifyDropped(mlir::Operation *op, int64_t below);
 } // namespace attn::tile

@@ -46,6 +46,9 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     short one (docs/Schedules/streaming.md). `pack_heads` may then be several groups: columns of scores are pairs of a key
     and a kv head, and heads side by side fill a tile that the rows of one would leave empty. With `heads_in_turn` a block has so
     many tiles of heads of its sequence, one after the other: what it costs to begin, and to find lengths, is then theirs together.
+    Tiles have as many rows and keys as are there as a rule: warps have 16 rows each in registers, of which the last ones' may be nobody's.
+    With `parts`, `kv_tile` is expected to hold all keys: then nothing is carried from key tile to key tile, and a block makes its
+    results so many parts of their columns at a time; what does not fit is walked 16 keys at a time.
 
     Constraints:
     - C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256 (or as many rows as
@@ -53,16 +56,16 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
       in a grid of key tiles); or warps is 16, in
       kernels that compute no tiles, and q_tile a multiple of 16 from 16 to 256.
     - C2: kv_tile is a multiple of 16 from 16 to 256.
-    - C3: blocks is from 1 to 16.
+    - C3: blocks is from 1 to 16, with by_sequence to 32.
     - C4: stages is from 1 to 8, q_stages 1 or 2. (A problem takes 2 at least: it needs the next keys before it is done with these.)
     - C5: not both turns and narrow: warpgroups have to take as many turns as each other.
     - C6: splits is from 0 to 256, and 1 with narrow: what is shared out are the tiles of the whole block.
     - C7: pack_heads is from 1 to q_tile, and 1 with narrow, which counts a warpgroup's rows as queries.
     - C8: lanes is 0, or 1, 2, 4, 8, 16 or 32; then, in place of C1 and C2, warps is 1, 2, 4 or 8, q_tile and
       kv_tile are from 1 to 16, q_tile is a multiple of pack_heads, and nothing else but blocks is given.
-    - C9: with by_sequence, warps is 1 to 6 or 8, q_tile a multiple of 16 * warps, and nothing else but kv_tile,
-      blocks, pack_heads and heads_in_turn is given.
-    - C10: heads_in_turn is positive, and 1 without by_sequence.
+    - C9: with by_sequence, in place of C1 and C2, warps is 1 to 8, q_tile from 1 to 256, kv_tile a multiple of 8 from 8 to 256, and
+      nothing else but blocks, pack_heads, heads_in_turn and parts is given.
+    - C10: heads_in_turn is positive, and 1 without by_sequence; parts is not negative, and 0 without it.
 
     ```mlir
     #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>
@@ -79,11 +82,12 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
                         DefaultValuedParameter<"int64_t", "1">:$pack_heads,
                         DefaultValuedParameter<"int64_t", "0">:$lanes,
                         DefaultValuedParameter<"bool", "false">:$by_sequence,
-                        DefaultValuedParameter<"int64_t", "1">:$heads_in_turn);
+                        DefaultValuedParameter<"int64_t", "1">:$heads_in_turn,
+                        DefaultValuedParameter<"int64_t", "0">:$parts);
   let builders = [AttrBuilder<(ins "int64_t":$q_tile, "int64_t":$kv_tile, "int64_t":$warps, "int64_t":$blocks), [{
     return $_get($_ctxt, q_tile, kv_tile, warps, blocks, /*hold_q=*/false, /*one_body=*/false, /*stages=*/2,
                  /*q_stages=*/1, /*turns=*/false, /*narrow=*/false, /*splits=*/1, /*pack_heads=*/1, /*lanes=*/0, /*by_sequence=*/false,
-                 /*heads_in_turn=*/1);
+                 /*heads_in_turn=*/1, /*parts=*/0);
   }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
@@ -96,6 +100,7 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     bool hasStrips() const { return getLanes() != 0; }
     /// The same but for what they say.
     ConfigAttr withKvTile(int64_t keys) const;
+    ConfigAttr withQTile(int64_t rows) const;
     ConfigAttr withHoldQ(bool holds) const;
     ConfigAttr withOneBody(bool one) const;
     ConfigAttr withStages(int64_t stages, int64_t qStages) const;
@@ -107,6 +112,10 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     ConfigAttr withWarps(int64_t warps) const;
     ConfigAttr withBySequence(bool owns) const;
     ConfigAttr withHeadsInTurn(int64_t heads) const;
+    ConfigAttr withParts(int64_t parts) const;
+    ConfigAttr withBlocks(int64_t blocks) const;
+    /// Rows of fragments of a query tile, of which a warp has 16 or a multiple.
+    int64_t getFragmentRows() const { return (getQTile() + 16 * getWarps() - 1) / (16 * getWarps()) * (16 * getWarps()); }
     /// Of a kernel on strips.
     static ConfigAttr ofStrips(::mlir::MLIRContext *context, int64_t rows, int64_t keys, int64_t packHeads, int64_t lanes,
                                int64_t warps, int64_t blocks);

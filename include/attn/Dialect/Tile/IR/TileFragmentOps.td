@@ -113,7 +113,7 @@ def Tile_SoftmaxOp : Tile_Op<"softmax"> {
   let summary = "the first half of `tile.softmax_step`: everything but the accumulator";
   let description = [{
     So that a product into the accumulator may be under way meanwhile. By how much
-    the accumulator is to shrink stays with the row states, for `tile.rescale`.
+    the accumulator is to shrink stays with the row states, for `tile.rescale`. Where one tile has all keys, none does.
 
     Constraints:
     - C1: scale is positive.
@@ -145,7 +145,8 @@ def Tile_RoundOp : Tile_Op<"round"> {
     ends with a barrier.
 
     Constraints:
-    - C1: both have the same rows, columns and warps; what is shared is not swizzled.
+    - C1: both have the same rows, columns and warps; what is shared is not swizzled, and has the rows that are there
+      and at least as many columns.
 
     ```mlir
     tile.round %p, %s : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>
@@ -299,6 +300,30 @@ def Tile_NormalizeOp : Tile_Op<"normalize"> {
   }];
   let hasVerifier = 1;
   let arguments = (ins Tile_AnySum:$acc, Tile_AnyRows:$row);
+  let assemblyFormat = "$acc `,` $row attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
+}
+
+def Tile_CompleteOp : Tile_Op<"complete"> {
+  let summary = "completes the rows' sums: the first half of `tile.normalize`";
+  let description = [{
+    Once, where parts of the columns are divided one after the other.
+
+    ```mlir
+    tile.complete %row : !tile.rows<32, 2>
+    ```
+  }];
+  let arguments = (ins Tile_Rows:$row);
+  let assemblyFormat = "$row attr-dict `:` qualified(type($row))";
+}
+
+def Tile_DivideOp : Tile_Op<"divide"> {
+  let summary = "divides by the rows' sums: the second half of `tile.normalize`";
+  let description = [{
+    ```mlir
+    tile.divide %acc, %row : !tile.frag<32x64, 2>, !tile.rows<32, 2>
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$acc, Tile_Rows:$row);
   let assemblyFormat = "$acc `,` $row attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
 }
 

@@ -285,7 +285,8 @@ def Tile_CopyAsyncOp : Tile_Op<"copy_async"> {
     Copies `rows` rows (at most the place's) of `dim` elements, which lie
     `stride` elements apart; everything else in the place becomes 0, so that
     what lies behind a sequence is never read. With `when`, nothing happens
-    unless the condition holds; the token counts as landed then.
+    unless the condition holds; the token counts as landed then. `once`: not from a loop over
+    tiles; a thread then steps a pointer of its own, which costs registers and saves instructions.
 
     Constraints:
     - C1: dim is a multiple of 8 and at most the place's columns; element types agree.
@@ -295,10 +296,10 @@ def Tile_CopyAsyncOp : Tile_Op<"copy_async"> {
       : !tile.shared<64x128xbf16, 136>, !tile.ptr<bf16>
     ```
   }];
-  let arguments = (ins Tile_Shared:$dst, Tile_Ptr:$src, Tile_Stride:$stride, I32:$rows, I64Attr:$dim, Optional<I1>:$when);
+  let arguments = (ins Tile_Shared:$dst, Tile_Ptr:$src, Tile_Stride:$stride, I32:$rows, I64Attr:$dim, Optional<I1>:$when, UnitAttr:$once);
   let results = (outs Tile_CopyToken:$token);
   let assemblyFormat = [{
-    $dst `,` $src `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $rows `)` `dim` $dim (`when` `(` $when^ `)`)? attr-dict
+    (`once` $once^)? $dst `,` $src `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $rows `)` `dim` $dim (`when` `(` $when^ `)`)? attr-dict
     `:` qualified(type($dst)) `,` qualified(type($src))
   }];
   let hasVerifier = 1;
@@ -347,6 +348,44 @@ def Tile_WaitOp : Tile_Op<"wait"> {
   let hasVerifier = 1;
 }
 
+def Tile_WaitFiniteOp : Tile_Op<"wait_finite"> {
+  let summary = "waits for copies, and tells whether a tile is finite";
+  let description = [{
+    As `tile.wait`; the same answer in the whole block. A product with a tile that has a NaN or
+    Inf has to be `guarded` where some rows may not see some keys; one with a finite tile has not.
+
+    Constraints:
+    - C1: the tile was brought by one of the copies.
+
+    ```mlir
+    %t = tile.copy_async once %V, %src stride(%v_row) rows(%n) dim 128 : !tile.shared<24x128xbf16, 136>, !tile.ptr<bf16>
+    %finite = tile.wait_finite %V after %t : !tile.shared<24x128xbf16, 136>
+    ```
+  }];
+  let arguments = (ins Tile_Shared:$place, Variadic<Tile_CopyToken>:$tokens);
+  let results = (outs I1:$finite);
+  let assemblyFormat = "$place `after` $tokens attr-dict `:` qualified(type($place))";
+  let hasVerifier = 1;
+}
+
+def Tile_PartOp : Tile_Op<"part", [Pure]> {
+  let summary = "some rows and columns of a tile";
+  let description = [{
+    From the first row on, and from `column` on. It may be filled, and is then no longer the tile's.
+
+    Constraints:
+    - C1: neither is swizzled; both have the same pitch and elements, the part at most the tile's rows and columns.
+
+    ```mlir
+    %right = tile.part %V from(%c) : !tile.shared<24x128xbf16, 136> to !tile.shared<24x64xbf16, 136>
+    ```
+  }];
+  let arguments = (ins Tile_Shared:$tile, Optional<I32>:$column);
+  let results = (outs Tile_Shared:$part);
+  let assemblyFormat = "$tile (`from` `(` $column^ `)`)? attr-dict `:` qualified(type($tile)) `to` qualified(type($part))";
+  let hasVerifier = 1;
+}
+
 def Tile_BarrierOp : Tile_Op<"barrier"> {
   let summary = "waits for all warps of the block";
   let description = [{
@@ -364,8 +403,8 @@ def Tile_MmaQkOp : Tile_Op<"mma_qk"> {
   let summary = "starts s = Q K^T";
   let description = [{
     Constraints:
-    - C1: s has Q's rows and as many columns as K has rows; Q (in shared memory, or held in registers) and K
-      have equal columns and element types.
+    - C1: s has Q's rows, rounded up to 16 of each warp, and as many columns as K has rows; Q (in shared memory, or held
+      in registers) and K have equal columns and element types.
     - C2: of strips, all have as many lanes, and q has elements of f32.
 
     `negated`: -Q K^T, where a scale is negative and Q cannot be rewritten. `late`: where Q's

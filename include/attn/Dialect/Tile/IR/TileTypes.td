@@ -43,7 +43,7 @@ def Tile_Shared : Tile_Type<"Shared", "shared"> {
     exchanged by the row's number. (PTX ISA, "Swizzling modes", 128B.)
 
     Constraints:
-    - C1: rows and cols are positive multiples of 16, pitch >= cols unless swizzled.
+    - C1: rows and cols are positive, cols and, if swizzled, rows multiples of 16, pitch >= cols unless swizzled.
 
     Example: `!tile.shared<64x128xbf16, 136>`, `!tile.shared<128x128xbf16, swizzled>`.
   }];
@@ -195,7 +195,7 @@ def Tile_Frag : Tile_Type<"Frag", "frag"> {
     rows x cols float32 values, rows split over `warps`.
 
     Constraints:
-    - C1: rows is a positive multiple of 16 * warps, cols of 16.
+    - C1: rows is a positive multiple of 16 * warps, cols of 8.
 
     Example: `!tile.frag<128x64, 4>`.
   }];
@@ -211,7 +211,7 @@ def Tile_Held : Tile_Type<"Held", "held"> {
     from shared memory once and not for every key tile.
 
     Constraints:
-    - C1: rows is a positive multiple of 16 * warps, cols of 16.
+    - C1: rows is a positive multiple of 16 * warps, cols of 8.
 
     Example: `!tile.held<128x64xbf16, 4>`.
   }];

@@ -1,0 +1,5 @@
+// Rows enough for matrix units, and keys that are one tile: the other schedule of
+// docs/Schedules/streaming.md.
+attn.problem @short_rows
+  mask(#attn.full)
+  layout(thd) heads(16) dims(128) dtype(bf16) bounds(17)
