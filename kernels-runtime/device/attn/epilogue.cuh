@@ -29,7 +29,7 @@ ATTN_INLINE void store(T *dst, Stride stride, const Frag<R, C, W> &acc, int rows
   for (int i = 0; i < 2 * acc.Blocks; ++i) {
     const int r = acc.row(i);
     T *to = dst + offset_of(stride, r) + t * 8;
-    asm volatile("" : "+l"(to));
+    if constexpr (Block<Dim * 0>::threads == 32 * W) asm volatile("" : "+l"(to));  // with roles, registers are for something else
 #pragma unroll
     for (int n = 0; n < Dim / 8; n += 4) {
       unsigned x[4];
