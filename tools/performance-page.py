@@ -155,6 +155,7 @@ def masks_page():
         return []
     lines = read(path)
     env, file = lines[0], os.path.basename(path)
+    commits = " and ".join(f"`{line['commit']}`" for line in lines if line["peer"] == "env")  # a run may have been cut in two
     rates = {(line["peer"], line["case"]): line for line in lines if "fwd_tf" in line}
     rows = []
     for (peer, case), ours in rates.items():
@@ -164,14 +165,14 @@ def masks_page():
         rows.append([case, f'{ours["fwd_tf"]:.0f}', f'{flex["fwd_tf"]:.0f}', f'{ours["fwd_tf"] / flex["fwd_tf"]:.2f}',
                      f'{ours["fwd_ms"]:.3f}', f'{flex["fwd_ms"]:.3f}', f'{flex["block_mask_ms"]:.1f}'])
     metadata = max(path, newest("h200-metadata") or path, key=os.path.basename)  # a run of its own, if that is newer
-    made = read(metadata)[0]
+    made = [line for line in read(metadata) if line["peer"] == "env"][-1]
     ahead = [[line["case"].removeprefix("metadata, "),
               *(f'{next((us for name, us in line["kernels_us"].items() if name.endswith(end)), 0):.1f}'
-                for end in ("_blocks", "_ranges", "_visits")), f'{line["ahead_us"]:.1f}', f'{line["visited_tiles"] / line["query_tiles"]:.0f}',
+                for end in ("_blocks", "_tree", "_ranges", "_visits")), f'{line["ahead_us"]:.1f}', f'{line["visited_tiles"] / line["query_tiles"]:.0f}',
               f'{line["workspace_bytes"] / 1e6:.2f}', f'{(64 * line["query_tiles"] + 8 * line["visited_tiles"]) / 1e6:.2f}']
              for line in read(metadata) if "kernels_us" in line]
     return ["## Masks and score modifiers, beside FlexAttention", "",
-            f"{env['gpu']}, torch {env['torch']}, {env['date']}, commit `{env['commit']}`; raw lines: "
+            f"{env['gpu']}, torch {env['torch']}, {env['date']}, commit {commits}; raw lines: "
             f"[{file}](results/{file}); `test/Device/bench_masks.py`. The `sm_90a` target, bf16, d 128, 16 heads, 16384 tokens "
             "(documents 32768; the tree's rows are 4096 drafts), forward, TFLOP/s on visible pairs; the two take turns. A launch "
             "of attnc has its kernels that look at ids, bounds and trees in it; FlexAttention's block mask, made before, stands "
@@ -181,7 +182,7 @@ def masks_page():
             f"The kernels ahead of attention at a million tokens ({made['date']}, commit `{made['commit']}`; raw lines: "
             f"[{os.path.basename(metadata)}](results/{os.path.basename(metadata)})), causal too, d 64, one head: microseconds (goal: 50 together), visited tiles of a query "
             "tile, and the workspace, MB (goal: 64 bytes for each query tile and 8 for each visited tile):", "",
-            *table(["", "block map", "ranges of key tiles", "lists", "together", "tiles", "workspace", "goal"], ahead), ""]
+            *table(["", "block map", "numbers of a tree", "ranges of key tiles", "lists", "together", "tiles", "workspace", "goal"], ahead), ""]
 
 
 def short_page():
