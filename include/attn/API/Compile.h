@@ -15,6 +15,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <future>
+#include <thread>
 
 namespace attn {
 
@@ -86,34 +87,51 @@ template <typename Built> struct BuiltProgram {
 /// the tile sizes of the heuristic, or, where the compiler reports spills, its
 /// fallbacks. (Some kernels need all 255 registers, and whether ptxas finds an
 /// allocation then differs from mask to mask.) `program` and `build` are called as
-/// `program(fallback)` and `build(artifact)`, this for all kernels at once, each on a thread of
-/// its own; results of `build` have a `report`.
+/// `program(fallback)` and `build(artifact)`; results of `build` have a `report`. Kernels are built at once, each
+/// on a thread of its own, and so are fallbacks where there are processors for it.
 template <typename MakeProgram, typename Build> auto buildFitting(MakeProgram program, Build build) {
-  using Built = std::remove_reference_t<decltype(*build(std::declval<const rt::Artifact &>()))>;
+  using BuildResult = decltype(build(std::declval<const rt::Artifact &>()));
+  using Built = std::remove_reference_t<decltype(*std::declval<BuildResult &>())>;
   using Result = rt::Result<BuiltProgram<Built>>;
-  for (int fallback = 0;; ++fallback) {
-    rt::Result<Program> made = program(fallback);
-    if (!made)
-      return Result(made.error());
-    std::vector<std::future<decltype(build(made->artifact()))>> others; // of all but the main one
-    for (auto [i, artifact] : llvm::enumerate(made->kernels))
-      if (i != made->main)
-        others.push_back(std::async(std::launch::async, build, std::cref(artifact)));
-    auto main = build(made->artifact());
-    if (!main)
-      return Result(main.error());
-    if (!reportOf(*main).fits() && made->hasFallback)
-      continue;
-    BuiltProgram<Built> all{{}, {}};
-    for (auto &future : others) {
-      auto other = future.get();
-      if (!other)
-        return Result(other.error());
-      all.kernels.push_back(std::move(*other));
+  auto begin = [&](const rt::Artifact &artifact) { return std::async(std::launch::async, build, std::cref(artifact)); };
+  auto beginOthers = [&](const Program &made) { // all but the main kernel
+    std::vector<std::future<BuildResult>> others;
+    for (auto [i, artifact] : llvm::enumerate(made.kernels))
+      if (i != made.main)
+        others.push_back(begin(artifact));
+    return others;
+  };
+  for (int fallback = 0, atOnce = 1;;) {
+    std::vector<Program> made; // what follows leads into it
+    while (int(made.size()) < atOnce && (made.empty() || made.back().hasFallback)) {
+      rt::Result<Program> next = program(fallback++);
+      if (!next)
+        return Result(next.error());
+      made.push_back(std::move(*next));
     }
-    all.kernels.insert(all.kernels.begin() + made->main, std::move(*main));
-    all.program = std::move(*made);
-    return Result(std::move(all));
+    std::vector<std::future<BuildResult>> mains, others = beginOthers(made.front());
+    for (const Program &candidate : made)
+      mains.push_back(begin(candidate.artifact()));
+    for (auto [candidate, future] : llvm::zip_equal(made, mains)) {
+      BuildResult main = future.get();
+      if (!main)
+        return Result(main.error());
+      if (!reportOf(*main).fits() && candidate.hasFallback)
+        continue;
+      if (&candidate != &made.front())
+        others = beginOthers(candidate);
+      BuiltProgram<Built> all{{}, {}};
+      for (auto &other : others) {
+        BuildResult built = other.get();
+        if (!built)
+          return Result(built.error());
+        all.kernels.push_back(std::move(*built));
+      }
+      all.kernels.insert(all.kernels.begin() + candidate.main, std::move(*main));
+      all.program = std::move(candidate);
+      return Result(std::move(all));
+    }
+    atOnce = std::thread::hardware_concurrency() >= 8 ? 4 : 1;
   }
 }
 
