@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Ops of roles, of the rings and messages between them, and of those who write whole rows.
+//
+#include "attn/Dialect/Tile/IR/Tile.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+void TakeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  if (auto place = getRing().getDefiningOp<PlaceOp>())
+    setName(getTile(), (place.getName() + "_tile").str());
+}
+
+void PersistOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  for (BlockArgument arg : region.getArguments())
+    setName(arg, nameOf(arg));
+}
+
+StringRef PersistOp::nameOf(BlockArgument word) {
+  auto named = dyn_cast<NameLoc>(word.getLoc());
+  return word.getArgNumber() == 0 ? "block" : named ? named.getName().getValue() : "word";
+}
+
+LogicalResult PersistOp::verify() {
+  if (getBody().getNumArguments() < 1 ||
+      !llvm::all_of(getBody().getArgumentTypes(), [](Type type) { return type.isInteger(32); }))
+    return emitOpError("expected a region over (block i32, further words i32), got: ") << getBody().getArgumentTypes();
+  return success();
+}
+
+LogicalResult SendOp::verify() {
+  if (int64_t(getWords().size()) != getFeed().getType().getWords()) // C1
+    return emitOpError("expected ") << getFeed().getType().getWords() << " words, got: " << getWords().size();
+  return success();
+}
+
+LogicalResult ReleaseEarlyOp::verify() {
+  auto loop = (*this)->getParentOfType<KvLoopOp>();
+  if (loop && getMore() != loop.getMore()) // C1
+    return emitOpError("expected the `more` of its loop, got another condition");
+  return success();
+}
+
+LogicalResult RecallOp::verify() {
+  if (int64_t(getWord()) >= getFeed().getType().getWords()) // C1
+    return emitOpError("expected a word below ") << getFeed().getType().getWords() << ", got: " << getWord();
+  return success();
+}
+
+/// Does a box of the map fill the tile?
+static LogicalResult verifyBox(Operation *op, Type place, MapType map) {
+  auto tile = dyn_cast<SharedType>(place);
+  if (!tile) // C1
+    return op->emitOpError("expected a tile, got: ") << place;
+  int64_t rows = map.getRows() * map.getHeads();
+  bool fills = rows <= tile.getRows() && tile.getRows() - rows < map.getHeads();
+  if (!tile.isSwizzled() || !fills || tile.getElement() != map.getElement()) // C1
+    return op->emitOpError("expected a swizzled tile of the map's rows and element type, got: ")
+           << tile << " and " << map;
+  return success();
+}
+
+LogicalResult CopyBoxOp::verify() { return verifyBox(*this, getDst().getType(), getMap().getType()); }
+
+LogicalResult FillOp::verify() { return verifyBox(*this, getRing().getType().getTile(), getMap().getType()); }
+
+static LogicalResult verifyRows(Operation *op, int64_t dim, Type element, StringRef what) {
+  if (dim < 8 || dim > 256 || dim % 8 || !(element.isBF16() || element.isF16())) // C1
+    return op->emitOpError("expected dim in multiples of 8 from 8 to 256 and ")
+           << what << " of bf16 or f16, got: dim " << dim << ", " << element;
+  return success();
+}
+
+LogicalResult MergeOp::verify() { return verifyRows(*this, getDim(), getO().getType().getElement(), "results"); }
+
+LogicalResult PrepareOp::verify() { return verifyRows(*this, getDim(), getO().getType().getElement(), "o"); }
+
+LogicalResult FillStatisticsOp::verify() {
+  if (!isa<StatisticsType>(getRing().getType().getTile())) // C1
+    return emitOpError("expected a ring of statistics, got: ") << getRing().getType();
+  return success();
+}
+
+void ShareOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  if (auto place = getRing().getDefiningOp<PlaceOp>())
+    setName(getTile(), (place.getName() + "_tile").str());
+}
+
+LogicalResult ShareOp::verify() {
+  auto tile = dyn_cast<SharedType>(getRing().getType().getTile());
+  HeldType held = getHeld().getType();
+  if (getRing().getType().getStages() != 2 || !tile || tile.getRows() != held.getRows() ||
+      tile.getCols() != held.getCols() || tile.getElement() != held.getElement()) // C1
+    return emitOpError("expected a ring of two tiles like ") << held << ", got: " << getRing().getType();
+  return success();
+}
