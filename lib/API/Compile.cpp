@@ -166,6 +166,12 @@ rt::Result<Computation> attn::findComputation(ModuleOp module, StringRef name) {
 }
 
 rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
+  SmallVector<ProblemOp> problems;
+  for (Operation *op : programsOf(module))
+    if (auto problem = dyn_cast<ProblemOp>(op))
+      problems.push_back(problem);
+  if (name.empty() && problems.size() == 1) // whatever else is there
+    return ProblemOp(problems.front());
   rt::Result<Computation> found = findComputation(module, name);
   if (!found)
     return found.error();

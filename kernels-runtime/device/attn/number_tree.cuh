@@ -134,7 +134,7 @@ template <int N = 0> ATTN_INLINE void number_tree(int *node, int *first, int *en
   const int *const number = sum_above(count, up, other, taken, jump);
 
   const int ahead = len_kv - len_q;  // of a row's own key
-#pragma unroll 8
+#pragma unroll 4
   for (int k = threadIdx.x; k < len_kv; k += threads) {
     const int s = runs.of(k), begin = number[s], own = begin + k - start[s];
     first[k] = own, end[k] = begin + size[s];

@@ -305,10 +305,19 @@ static LogicalResult verifyNames(ProblemOp problem) {
     if (array.lists)
       for (const std::string &size : {bitsOf(array) + "_rows", bitsOf(array) + "_words", array.name + "_entries", array.lists->columns + "_entries"})
         taken.insert(size);
+  auto clash = [&](const MaskOperand &array) {
+    return problem.emitOpError("expected a name for the mask's array that nothing else of the problem has, got: \"")
+           << array.name << "\"";
+  };
+  SmallVector<MaskOperand> arrays = problem.getMask().operands(); // of one name and shape, one is distinct
+  for (const MaskOperand &array : arrays)
+    if (array.madeOf.empty() && llvm::any_of(arrays, [&](const MaskOperand &made) {
+          return !made.madeOf.empty() && made.name == array.name;
+        }))
+      return clash(array);
   for (const MaskOperand &array : distinctOperands(problem.getMask()))
     if (array.madeOf.empty() && !taken.insert(array.name).second)
-      return problem.emitOpError("expected a name for the mask's array that nothing else of the problem has, got: \"")
-             << array.name << "\"";
+      return clash(array);
   for (const ScoreOperand &array : scoreOperands(problem))
     if (!taken.insert(array.name).second)
       return problem.emitOpError(

@@ -44,6 +44,7 @@ Attribute BlockMapMaskAttr::parse(AsmParser &parser, Type) {
   std::optional<int64_t> sizes[2];
   bool perSequence = false;
   OperandHeads heads = OperandHeads::shared;
+  bool saysHeads = false;
   int place = 0;
   auto parseItem = [&]() -> ParseResult {
     if (place < 2)
@@ -66,6 +67,8 @@ Attribute BlockMapMaskAttr::parse(AsmParser &parser, Type) {
     if (!parsed)
       return parser.emitError(loc, "expected `q`, `kv`, `per_sequence`, `shared`, `per_kv_head` or `per_head`, got: ")
              << keyword;
+    if (std::exchange(saysHeads, true))
+      return parser.emitError(loc, "expected one of `shared`, `per_kv_head` and `per_head`, got: `") << keyword << "` too";
     heads = *parsed;
     return success();
   };

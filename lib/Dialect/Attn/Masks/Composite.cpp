@@ -8,6 +8,7 @@
 //
 #include "Composite.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;
 using namespace attn;
@@ -134,6 +135,13 @@ LogicalResult attn::verifyMasks(function_ref<InFlightDiagnostic()> emitError, St
 }
 
 ParseResult attn::parseMasks(AsmParser &parser, StringRef name, SmallVectorImpl<MaskInterface> &masks) {
+  // The parser calls itself for each level; verifiers, that refuse far fewer, come when it is back.
+  constexpr int deepest = 1000;
+  static thread_local int depth = 0;
+  if (depth == deepest)
+    return parser.emitError(parser.getCurrentLocation(), "expected masks nested at most 32 deep, got: more than ") << deepest;
+  ++depth;
+  auto leave = llvm::make_scope_exit([] { --depth; });
   auto parseMask = [&]() -> ParseResult {
     SMLoc loc = parser.getCurrentLocation();
     Attribute parsed;

@@ -63,6 +63,7 @@ template <typename Mask> static Attribute parseInterval(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   std::string names[2];
   OperandHeads heads = OperandHeads::shared;
+  bool saysHeads = false;
   auto parseItem = [&]() -> ParseResult {
     SMLoc loc = parser.getCurrentLocation();
     StringRef keyword;
@@ -80,6 +81,8 @@ template <typename Mask> static Attribute parseInterval(AsmParser &parser) {
     std::optional<OperandHeads> parsed = symbolizeOperandHeads(keyword);
     if (!parsed)
       return parser.emitError(loc, "expected `begin`, `end`, `shared`, `per_kv_head` or `per_head`, got: ") << keyword;
+    if (std::exchange(saysHeads, true))
+      return parser.emitError(loc, "expected one of `shared`, `per_kv_head` and `per_head`, got: `") << keyword << "` too";
     heads = *parsed;
     return success();
   };

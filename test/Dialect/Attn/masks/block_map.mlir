@@ -74,3 +74,8 @@ attn.problem @p mask(#attn.block_map<"a", "a_bits", q = 2, kv = 2>) layout(bshd)
 
 // expected-error @below {{expected a name for the mask's array that nothing else of the problem has, got: "b_entries"}}
 attn.problem @p mask(#attn.or<#attn.prefix<"b_entries">, #attn.block_map<"a", "b", q = 2, kv = 2>>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// expected-error @below {{expected one of `shared`, `per_kv_head` and `per_head`, got: `per_kv_head` too}}
+attn.problem @p mask(#attn.block_map<"offsets", "columns", q = 64, kv = 64, per_head, per_kv_head>) layout(bshd) heads(8, 2) dims(64) dtype(bf16)

@@ -62,3 +62,8 @@ attn.problem @p mask(#attn.row_interval<left = "a">) layout(bshd) heads(8) dims(
 // expected-error @below {{expected '<'}}
 // expected-error @below {{expected `#attn.row_interval` with `begin`, `end` or both}}
 attn.problem @p mask(#attn.row_interval) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// expected-error @below {{expected one of `shared`, `per_kv_head` and `per_head`, got: `shared` too}}
+attn.problem @p mask(#attn.row_interval<begin = "a", per_head, shared>) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
