@@ -199,7 +199,10 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
   int64_t rows = own == 1 && queries.value_or(1) > 1 ? 2 : 1;
   bool lean = group == 1 && problem.getModifiers().empty() && !problem.getQLayout().getPadded() && !problem.getKLayout().getPadded() &&
               isa<FullMaskAttr>(problem.getMask()); // what more there is takes registers
-  int64_t step = rows, blocks = rows == 2 || own == 2 ? 4 : lean ? 8 : 6;
+  // Lanes hold two numbers of each key; strides of dense layouts take registers, too.
+  int64_t held = 2 * llvm::divideCeil(keys.value_or(1), lanes), each = llvm::alignTo((problem.getQLayout().isPacked() ? 60 : 72) + held, 8);
+  int64_t step = rows, blocksAtMost = rows == 2 || own == 2 ? 4 : lean ? 8 : 6;
+  int64_t blocks = std::clamp<int64_t>(65536 / 128 / each, 1, blocksAtMost);
   if (target == "cpu")
     return tile::ConfigAttr::ofStrips(problem.getContext(), rows, 4, 1, /*lanes=*/32, /*warps=*/1, /*blocks=*/1);
   return tile::ConfigAttr::ofStrips(problem.getContext(), rows, step, /*packHeads=*/1, lanes, /*warps=*/4, blocks);
