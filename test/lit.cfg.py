@@ -33,7 +33,7 @@ def alias_of(folder):
 source, build = alias_of(config.attn_source), alias_of(config.attn_build)
 config.test_format = attn_format.Test(source, build)
 if lit_config.maxIndividualTestTimeIsSupported[0]:
-    lit_config.maxIndividualTestTime = 900  # seconds; something hangs
+    lit_config.maxIndividualTestTime = 1800  # seconds; something hangs
 
 # Where things are. RUN lines call tools by name.
 config.environment["PATH"] = os.pathsep.join(
