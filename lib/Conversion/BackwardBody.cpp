@@ -33,7 +33,7 @@ Value BackwardBody::statisticsPointer(Value tiledRows, Value firstRow, Index hea
 Index BackwardBody::findFirstQuery() {
   if (!problem.getQLayout().isPacked())
     return 0;
-  return load(args[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"], batch);
+  return load(startsOf(/*keys=*/false), batch);
 }
 
 BackwardBody::Slot BackwardBody::denseSlot(Index extent, int64_t tileRows, int64_t heads, Order order) {

@@ -98,7 +98,7 @@ private:
     slot = dealt.tile;
     if (listed)
       slot = listedSlot(slot);
-    Value offsets = args[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"];
+    Value offsets = startsOf(/*keys=*/false);
     auto find = FindSequenceOp::create(b, loc, math.value(slot), args["cu_seqlens_q"], offsets, args["batch"],
                                        args["total_q"], config.getQueries());
     batch = find.getB();

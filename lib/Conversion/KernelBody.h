@@ -78,6 +78,10 @@ protected:
 
   /// Of queries, or of keys.
   LayoutAttr layoutOf(bool keys) { return keys ? problem.getKLayout() : problem.getQLayout(); }
+  /// Of a packed side, the array that says where sequences begin.
+  mlir::Value startsOf(bool keys) {
+    return args[std::string(layoutOf(keys).getPadded() ? "padded_offsets_" : "cu_seqlens_") + (keys ? "kv" : "q")];
+  }
   /// Tokens of all sequences of a packed side, positions of each of a dense one.
   Index extentOf(bool keys) {
     if (layoutOf(keys).isPacked())

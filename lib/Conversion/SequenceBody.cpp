@@ -68,7 +68,7 @@ void SequenceBody::findLengths() {
   if (problem.getQLayout().isPacked())
     lenQ = math.named(lengthIn("cu_seqlens_q"), "len_q");
   if (problem.getKLayout().isPacked()) {
-    firstKey = load(args[problem.getKLayout().getPadded() ? "padded_offsets_kv" : "cu_seqlens_kv"], batch);
+    firstKey = load(startsOf(/*keys=*/true), batch);
     firstKey = math.named(firstKey, "first_key");
     scope.lenK = math.named(lengthIn("cu_seqlens_kv"), "len_kv");
   } else {
@@ -86,7 +86,7 @@ void SequenceBody::findSequence() {
   kvHead = math.floorDiv(h, int64_t(problem.getHeads()) / int64_t(problem.getKvHeads()));
   findLengths();
   if (problem.getQLayout().isPacked())
-    firstQuery = load(args[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"], batch);
+    firstQuery = load(startsOf(/*keys=*/false), batch);
 }
 
 void SequenceBody::findArrays() {

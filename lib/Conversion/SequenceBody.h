@@ -23,6 +23,19 @@ protected:
     return tile::PairsOp::create(b, named, tile::PairsType::get(b.getContext(), heads, query.getType()), query, head);
   }
 
+  /// The copy of a tile that no loop asks for again.
+  mlir::Value copyOnce(mlir::Value place, mlir::Value from, mlir::Value stride, mlir::Value rows, int64_t dim) {
+    auto copy = tile::CopyAsyncOp::create(b, loc, place, from, stride, rows, dim, mlir::Value());
+    copy.setOnce(true);
+    return copy.getToken();
+  }
+  /// Of a tile, so many rows and columns, from the column `first` on; null: from the first.
+  mlir::Value partOf(mlir::Value tile, int64_t rows, int64_t cols, mlir::Value first) {
+    auto type = mlir::cast<tile::SharedType>(tile.getType());
+    auto part = tile::SharedType::get(b.getContext(), rows, cols, type.getElement(), type.getPitch());
+    return tile::PartOp::create(b, loc, part, tile, first);
+  }
+
   mlir::Value place(const char *name, mlir::Type type) { return tile::PlaceOp::create(b, loc, type, name); }
   /// A tile of operands. Its rows are one 16-byte unit longer than their columns: an odd number of
   /// units, so eight consecutive rows start in eight different groups of banks. Boxes are swizzled

@@ -275,9 +275,7 @@ private:
     Value live = math.value(math.mul(lenQ, heads)), there = math.value(math.mul(scope.lenK, kvHeads));
     SmallVector<Value> copied;
     auto copy = [&](Value place, Value from, Value stride, Value rows, int64_t dim) {
-      auto op = CopyAsyncOp::create(b, loc, place, from, stride, rows, dim, Value());
-      op.setOnce(true);
-      copied.push_back(op.getToken());
+      copied.push_back(copyOnce(place, from, stride, rows, dim));
     };
     copy(p.Q, rowPointer("q", firstQuery, batch, h), strideOf("q", heads), live, problem.getDimQk());
     copy(p.K, k, strideOf("k", kvHeads), there, problem.getDimQk());
@@ -315,10 +313,9 @@ private:
     auto inParts = [&](Value tile, Value to, int64_t cols, int64_t dim, llvm::function_ref<void(Value, Value, int64_t)> make) {
       if (parts == 1)
         return make(tile, to, dim);
-      SharedType type = cast<SharedType>(tile.getType());
-      SharedType part = SharedType::get(context, type.getRows(), cols / parts, type.getElement(), type.getPitch());
+      int64_t rows = cast<SharedType>(tile.getType()).getRows();
       for (int64_t column = 0; column < cols; column += cols / parts)
-        make(PartOp::create(b, loc, part, tile, math.value(column)), AdvanceOp::create(b, loc, to, wide(column)), dim / parts);
+        make(partOf(tile, rows, cols / parts, math.value(column)), AdvanceOp::create(b, loc, to, wide(column)), dim / parts);
     };
     auto ofKeys = [&](const char *name, Value weights, Value rows, int64_t cols, FloatAttr by, StringRef tensor,
                       Value to, int64_t dim) {

@@ -126,7 +126,7 @@ private:
     LayoutAttr layout = problem.getQLayout();
     if (!layout.isPacked())
       return;
-    first = math.named(load(args[layout.getPadded() ? "padded_offsets_q" : "cu_seqlens_q"], batch), "first");
+    first = math.named(load(startsOf(/*keys=*/false), batch), "first");
     firstQuery = first;
     if (layout.getPadded())
       extent = math.named(math.sub(load(args["padded_offsets_q"], math.min(math.add(batch, 1), arg("batch"))), first),
@@ -169,15 +169,10 @@ private:
   /// Q, K and V are under way together. If all keys are there and finite, nothing but P is between two products: no state
   /// is carried, nothing guarded. Else they are walked, a few at a time.
   void attendInParts(Index row0, Index rows, Index writeRows) {
-    auto once = [&](Value place, Value from, Value stride, Value rows, int64_t dim) {
-      auto copy = CopyAsyncOp::create(b, loc, place, from, stride, rows, dim, Value());
-      copy.setOnce(true);
-      return copy.getToken();
-    };
     Value keysThere = math.value(math.mul(scope.lenK, kvHeads));
-    Value tokens[] = {once(Q, rowPointer("q", row0, batch, h), strideOf("q"), rowsToDo(rows), problem.getDimQk()),
-                      once(K, keys, strideOfKeys("k"), keysThere, problem.getDimQk()),
-                      once(V, values, strideOfKeys("v"), keysThere, problem.getDimV())};
+    Value tokens[] = {copyOnce(Q, rowPointer("q", row0, batch, h), strideOf("q"), rowsToDo(rows), problem.getDimQk()),
+                      copyOnce(K, keys, strideOfKeys("k"), keysThere, problem.getDimQk()),
+                      copyOnce(V, values, strideOfKeys("v"), keysThere, problem.getDimV())};
     Cond finite = Cond::of(WaitFiniteOp::create(b, loc, V, tokens).getFinite());
     if (problem.scaleOrDefault() < 0)
       NegateOp::create(b, loc, Q);
@@ -226,14 +221,10 @@ private:
   }
 
   void attendInSteps(Index row0, Index rows, Index writeRows) {
-    SharedType k = cast<SharedType>(K.getType()), v = cast<SharedType>(V.getType());
     int64_t step = std::min<int64_t>(16, config.getKvTile());
-    auto few = [&](Value place, SharedType type) {
-      return Value(PartOp::create(b, loc, SharedType::get(b.getContext(), step, type.getCols(), type.getElement(), type.getPitch()),
-                                  place, Value()));
-    };
+    auto few = [&](Value tile) { return partOf(tile, step, cast<SharedType>(tile.getType()).getCols(), Value()); };
     auto all = std::tuple(K, V, s);
-    K = few(K, k), V = few(V, v);
+    K = few(K), V = few(V);
     FragType scores = cast<FragType>(s.getType());
     s = place("s", FragType::get(b.getContext(), scores.getRows(), step, scores.getWarps()));
     auto make = [&](Index column) {
@@ -255,8 +246,7 @@ private:
     int64_t width = cast<FragType>(acc.getType()).getCols();
     if (width == type.getCols())
       return tile;
-    SharedType part = SharedType::get(b.getContext(), type.getRows(), width, type.getElement(), type.getPitch());
-    return PartOp::create(b, loc, part, tile, math.value(first));
+    return partOf(tile, type.getRows(), width, math.value(first));
   }
   void storePart(Index row0, Index rows, Index writeRows, Index column) {
     scaleKept(acc);

@@ -42,18 +42,22 @@ std::vector<int64_t> reference::lengthsOf(const Tensors &tensors, llvm::StringRe
   return lengths;
 }
 
-std::vector<int64_t> reference::positionsOf(const Tensors &tensors, llvm::StringRef side, int64_t rows) {
-  std::vector<int64_t> positions(rows);
-  std::iota(positions.begin(), positions.end(), 0);
+/// Calls `visit(row, position)` for the rows of all sequences of a packed side, of `rows` there are.
+static void eachRow(const Tensors &tensors, llvm::StringRef side, int64_t rows, llvm::function_ref<void(int64_t, int64_t)> visit) {
   auto starts = tensors.find(("padded_offsets_" + side).str());
   if (starts == tensors.end())
     starts = tensors.find(("cu_seqlens_" + side).str());
-  if (starts == tensors.end())
-    return positions;
   for (auto [b, length] : llvm::enumerate(lengthsOf(tensors, side)))
     for (int64_t i = 0, start = int64_t(starts->second.load(b)); i < length; ++i)
       if (start + i >= 0 && start + i < rows)
-        positions[start + i] = i;
+        visit(start + i, i);
+}
+
+std::vector<int64_t> reference::positionsOf(const Tensors &tensors, llvm::StringRef side, int64_t rows) {
+  std::vector<int64_t> positions(rows);
+  std::iota(positions.begin(), positions.end(), 0);
+  if (tensors.count(("cu_seqlens_" + side).str())) // packed
+    eachRow(tensors, side, rows, [&](int64_t row, int64_t position) { positions[row] = position; });
   return positions;
 }
 
@@ -104,14 +108,9 @@ static llvm::Error checkGiven(const PackedSide &side, const Tensors &tensors, bo
                     : attn::checkOffsets(side.side, cu, contents("padded_offsets_"), maxElements, writesKv);
 }
 
-/// NaN in the rows of a packed tensor that belong to no sequence.
-static void poisonPadding(Tensor &tensor, const Tensors &tensors, llvm::StringRef side, bool padded, int rowAxis) {
+void reference::poisonPadding(Tensor &tensor, const Tensors &tensors, llvm::StringRef side, int rowAxis) {
   std::vector<bool> used(tensor.shape()[rowAxis], false);
-  const Tensor &offsets = tensors.find(((padded ? "padded_offsets_" : "cu_seqlens_") + side).str())->second;
-  for (auto [b, length] : llvm::enumerate(lengthsOf(tensors, side)))
-    for (int64_t i = 0; i < length; ++i)
-      if (int64_t row = int64_t(offsets.load(b)) + i; row >= 0 && row < int64_t(used.size()))
-        used[row] = true;
+  eachRow(tensors, side, used.size(), [&](int64_t row, int64_t) { used[row] = true; });
   tensor.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
     if (!used[index[rowAxis]])
       tensor.store(tensor.offset(index), std::nan(""));
@@ -223,7 +222,7 @@ static llvm::Error addForwardResults(ProblemOp problem, Tensors &tensors) {
       continue;
     Tensor rounded = values->to(dtype);
     if (problem.getQLayout().isPacked())
-      poisonPadding(rounded, tensors, "q", problem.getQLayout().getPadded(), /*rowAxis=*/dtype == Dtype::F32);
+      poisonPadding(rounded, tensors, "q", /*rowAxis=*/dtype == Dtype::F32);
     tensors[name] = std::move(rounded);
   }
   return llvm::Error::success();
@@ -316,7 +315,7 @@ llvm::Error reference::addMissingInputs(Computation computation, InputSizes size
     if (problem.getSegments())
       poisonWithoutId(tensor, tensors[ofKeys ? "ids_kv" : "ids_q"]);
     else if (layout.isPacked())
-      poisonPadding(tensor, tensors, ofKeys ? "kv" : "q", layout.getPadded(), spec.rowAxis);
+      poisonPadding(tensor, tensors, ofKeys ? "kv" : "q", spec.rowAxis);
     tensors[spec.name] = std::move(tensor);
   }
   if (computation.backward)

@@ -263,18 +263,6 @@ static void injectSpecials(Random &random, Tensor &tensor, const ProblemTensor &
       tensor.store(tensor.offset(index), value);
 }
 
-/// NaN in the rows of a packed tensor that belong to no sequence.
-static void poisonPadding(Tensor &tensor, const Tensors &arrays, llvm::StringRef side, bool padded, int rowAxis) {
-  std::vector<bool> used(tensor.shape()[rowAxis], false);
-  const Tensor &starts = arrays.find(((padded ? "padded_offsets_" : "cu_seqlens_") + side).str())->second;
-  for (auto [b, length] : llvm::enumerate(lengthsOf(arrays, side)))
-    std::fill_n(used.begin() + int64_t(starts.load(b)), length, true);
-  tensor.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
-    if (!used[index[rowAxis]])
-      tensor.store(tensor.offset(index), std::nan(""));
-  });
-}
-
 /// What the reference makes of the exact inputs, or of the rounded ones, in memory like `like`.
 static void fillForward(ProblemOp problem, const Tensors &inputs, const Tensors &arrays, llvm::StringRef name,
                         Tensor &like) {
@@ -285,8 +273,8 @@ static void fillForward(ProblemOp problem, const Tensors &inputs, const Tensors 
   Outputs outputs = llvm::cantFail(interpret(problem, operands));
   const Tensor &values = name == "o" ? outputs.o : outputs.lse;
   values.forEachIndex([&](llvm::ArrayRef<int64_t> index) { like.store(like.offset(index), values(index)); });
-  if (LayoutAttr layout = problem.getQLayout(); layout.isPacked())
-    poisonPadding(like, arrays, "q", layout.getPadded(), /*rowAxis=*/name == "o" ? 0 : 1);
+  if (problem.getQLayout().isPacked())
+    poisonPadding(like, arrays, "q", /*rowAxis=*/name == "o" ? 0 : 1);
 }
 
 Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, uint64_t number) {
@@ -356,7 +344,7 @@ Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, ui
     bool ofKeys = spec.name == "k" || spec.name == "v";
     LayoutAttr layout = ofKeys ? problem.getKLayout() : problem.getQLayout();
     if (layout.isPacked())
-      poisonPadding(exact, made.exact, ofKeys ? "kv" : "q", layout.getPadded(), spec.rowAxis);
+      poisonPadding(exact, made.exact, ofKeys ? "kv" : "q", spec.rowAxis);
     exact.forEachOffset([&](int64_t at) { rounded.store(at, exact.load(at)); });
     made.exact[spec.name] = std::move(exact);
     made.inputs[spec.name] = std::move(rounded);

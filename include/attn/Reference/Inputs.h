@@ -45,6 +45,9 @@ std::vector<int64_t> lengthsOf(const Tensors &tensors, llvm::StringRef side);
 /// Of each of the `rows` rows of a side's tensors, its position in its sequence.
 std::vector<int64_t> positionsOf(const Tensors &tensors, llvm::StringRef side, int64_t rows);
 
+/// NaN in the rows of a packed side's tensor that belong to no sequence.
+void poisonPadding(Tensor &tensor, const Tensors &tensors, llvm::StringRef side, int rowAxis);
+
 } // namespace attn::reference
 
 #endif // ATTN_REFERENCE_INPUTS_H

@@ -13,9 +13,22 @@ ATTN_INLINE BlockList list_of(const int *offsets, int rows, int entries, int row
   return {min(max(offsets[row], 0), entries), min(offsets[row + 1], entries)};
 }
 
+// f(column) for the columns of a list, which the block's threads share; some loads are under way together.
+template <class F> ATTN_INLINE void each_column(const BlockList &list, const int *columns, F f) {
+  constexpr int Own = 8;
+  const int threads = blockDim.x;
+  for (int i = list.begin + threadIdx.x; i < list.end; i += Own * threads) {
+    unsigned own[Own];
+#pragma unroll
+    for (int n = 0; n < Own; ++n) own[n] = i + n * threads < list.end ? columns[i + n * threads] : ~0u;
+#pragma unroll
+    for (int n = 0; n < Own; ++n) f(own[n]);
+  }
+}
+
 // A block has rows `first`, `first + step`, ... and makes so many words of each at a time, in shared memory.
 ATTN_INLINE void mark_blocks(int *bits, int rows, int words, const int *offsets, const int *columns, int entries, int lines, int first, int step) {
-  constexpr int Words = 1024, Own = 8;
+  constexpr int Words = 1024;
   const int threads = blockDim.x;
   __shared__ unsigned marks[Words];
   for (long long row = first; row < (long long)lines * rows; row += step) {
@@ -24,14 +37,9 @@ ATTN_INLINE void mark_blocks(int *bits, int rows, int words, const int *offsets,
       const int count = min(words - from, Words);
       for (int i = threadIdx.x; i < count; i += threads) marks[i] = 0;
       __syncthreads();
-      for (int i = list.begin + threadIdx.x; i < list.end; i += Own * threads) {
-        unsigned own[Own];  // loads under way together
-#pragma unroll
-        for (int n = 0; n < Own; ++n) own[n] = i + n * threads < list.end ? columns[i + n * threads] : ~0u;
-#pragma unroll
-        for (int n = 0; n < Own; ++n)
-          if (own[n] / 32 - from < (unsigned)count) atomicOr(marks + own[n] / 32 - from, 1u << own[n] % 32);
-      }
+      each_column(list, columns, [&](unsigned column) {
+        if (column / 32 - from < (unsigned)count) atomicOr(marks + column / 32 - from, 1u << column % 32);
+      });
       __syncthreads();
       for (int i = threadIdx.x; i < count; i += threads) bits[row * words + from + i] = marks[i];
     }
@@ -160,28 +168,22 @@ ATTN_INLINE void gather_blocks(const int *bits, int rows, int words, int begin, 
 // Where blocks are whole tiles, of row `row` of the lists themselves: a tile is in a block that is listed or in one that is not, and then all of it is.
 template <int Number, int Tile, int Size>
 ATTN_INLINE void gather_listed(const int *offsets, int rows, const int *columns, int entries, int row, int from, int to) {
-  constexpr int Tiles = Size / Tile, Own = 8;
+  constexpr int Tiles = Size / Tile;
   GatheredBlocks &blocks = gathered_blocks<Number>();
   const int first = from / 32, words = (to - 1) / 32 + 1 - first, threads = blockDim.x;
   const BlockList list = list_of(offsets, rows, entries, row);
   if (threadIdx.x == 0) blocks.first = first;
   for (int i = threadIdx.x; i < words; i += threads) blocks.some[i] = 0;
   __syncthreads();
-  for (int i = list.begin + threadIdx.x; i < list.end; i += Own * threads) {
-    unsigned own[Own];  // loads under way together
-#pragma unroll
-    for (int n = 0; n < Own; ++n) own[n] = i + n * threads < list.end ? columns[i + n * threads] : ~0u;
-#pragma unroll
-    for (int n = 0; n < Own; ++n) {
-      if (own[n] > unsigned(to - 1) / Tiles) continue;
-      const int tile = own[n] * Tiles - first * 32;
-      if constexpr (32 % Tiles == 0) {
-        if (tile + Tiles > 0) atomicOr(blocks.some + tile / 32, (~0u >> (32 - Tiles)) << tile % 32);
-      } else {
-        for (int w = max(tile, 0) / 32; w < words && w * 32 < tile + Tiles; ++w) atomicOr(blocks.some + w, bits_between(tile - w * 32, tile + Tiles - w * 32));
-      }
+  each_column(list, columns, [&](unsigned column) {
+    if (column > unsigned(to - 1) / Tiles) return;
+    const int tile = column * Tiles - first * 32;
+    if constexpr (32 % Tiles == 0) {
+      if (tile + Tiles > 0) atomicOr(blocks.some + tile / 32, (~0u >> (32 - Tiles)) << tile % 32);
+    } else {
+      for (int w = max(tile, 0) / 32; w < words && w * 32 < tile + Tiles; ++w) atomicOr(blocks.some + w, bits_between(tile - w * 32, tile + Tiles - w * 32));
     }
-  }
+  });
   __syncthreads();
   for (int i = threadIdx.x; i < words; i += threads) blocks.all[i] = blocks.some[i];
 }

@@ -15,6 +15,8 @@ struct Runs {
   ATTN_INLINE int of(int key) const { return before[key / 32] + __popc(begins[key / 32] & ~0u >> (31 - key % 32)) - 1; }
 };
 
+ATTN_INLINE void swap(int *&a, int *&b) { int *const c = a; a = b, b = c; }
+
 // The sum over the runs of each tree: what `own` says of a run comes to all runs above it. `spare` and `jumps` are for work; `up` stays.
 ATTN_INLINE int *sum_below(int count, const int *up, int *own, int *spare, int *jump, int *next_jump) {
   for (int s = threadIdx.x; s < count; s += blockDim.x) jump[s] = up[s];
@@ -32,7 +34,6 @@ ATTN_INLINE int *sum_below(int count, const int *up, int *own, int *spare, int *
       next_jump[s] = to >= 0 ? jump[to] : -1;
     }
     more = __syncthreads_or(jumps);
-    const auto swap = [](int *&a, int *&b) { int *const c = a; a = b, b = c; };
     swap(own, spare), swap(jump, next_jump);
   }
   return own;
@@ -52,7 +53,6 @@ ATTN_INLINE int *sum_above(int count, int *up, int *own, int *spare, int *next_u
       next_up[s] = to >= 0 ? up[to] : -1;
     }
     more = __syncthreads_or(jumps);
-    const auto swap = [](int *&a, int *&b) { int *const c = a; a = b, b = c; };
     swap(own, spare), swap(up, next_up);
   }
   return own;

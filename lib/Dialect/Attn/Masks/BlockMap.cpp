@@ -43,8 +43,7 @@ Attribute BlockMapMaskAttr::parse(AsmParser &parser, Type) {
   std::string names[2];
   std::optional<int64_t> sizes[2];
   bool perSequence = false;
-  OperandHeads heads = OperandHeads::shared;
-  bool saysHeads = false;
+  std::optional<OperandHeads> heads;
   int place = 0;
   auto parseItem = [&]() -> ParseResult {
     if (place < 2)
@@ -67,9 +66,9 @@ Attribute BlockMapMaskAttr::parse(AsmParser &parser, Type) {
     if (!parsed)
       return parser.emitError(loc, "expected `q`, `kv`, `per_sequence`, `shared`, `per_kv_head` or `per_head`, got: ")
              << keyword;
-    if (std::exchange(saysHeads, true))
+    if (heads)
       return parser.emitError(loc, "expected one of `shared`, `per_kv_head` and `per_head`, got: `") << keyword << "` too";
-    heads = *parsed;
+    heads = parsed;
     return success();
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseItem))
@@ -80,7 +79,8 @@ Attribute BlockMapMaskAttr::parse(AsmParser &parser, Type) {
     return {};
   }
   return parser.getChecked<BlockMapMaskAttr>(loc, parser.getContext(), StringRef(names[0]), StringRef(names[1]),
-                                             *sizes[0], *sizes[1], perSequence, heads);
+                                             *sizes[0], *sizes[1], perSequence,
+                                             heads.value_or(OperandHeads::shared));
 }
 
 void BlockMapMaskAttr::print(AsmPrinter &printer) const {

@@ -62,8 +62,7 @@ static LogicalResult verifyInterval(function_ref<InFlightDiagnostic()> emitError
 template <typename Mask> static Attribute parseInterval(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   std::string names[2];
-  OperandHeads heads = OperandHeads::shared;
-  bool saysHeads = false;
+  std::optional<OperandHeads> heads;
   auto parseItem = [&]() -> ParseResult {
     SMLoc loc = parser.getCurrentLocation();
     StringRef keyword;
@@ -81,14 +80,15 @@ template <typename Mask> static Attribute parseInterval(AsmParser &parser) {
     std::optional<OperandHeads> parsed = symbolizeOperandHeads(keyword);
     if (!parsed)
       return parser.emitError(loc, "expected `begin`, `end`, `shared`, `per_kv_head` or `per_head`, got: ") << keyword;
-    if (std::exchange(saysHeads, true))
+    if (heads)
       return parser.emitError(loc, "expected one of `shared`, `per_kv_head` and `per_head`, got: `") << keyword << "` too";
-    heads = *parsed;
+    heads = parsed;
     return success();
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseItem))
     return {};
-  return parser.getChecked<Mask>(loc, parser.getContext(), StringRef(names[0]), StringRef(names[1]), heads);
+  return parser.getChecked<Mask>(loc, parser.getContext(), StringRef(names[0]), StringRef(names[1]),
+                                 heads.value_or(OperandHeads::shared));
 }
 
 template <typename Mask> static void printInterval(AsmPrinter &printer, Mask mask) {

@@ -356,29 +356,16 @@ struct Fields {
 };
 } // namespace
 
-ConfigAttr ConfigAttr::withKvTile(int64_t keys) const {
-  Fields fields(*this);
-  fields.kvTile = keys;
+template <typename T> static ConfigAttr with(ConfigAttr config, T Fields::*field, T value) {
+  Fields fields(config);
+  fields.*field = value;
   return fields;
 }
 
-ConfigAttr ConfigAttr::withQTile(int64_t rows) const {
-  Fields fields(*this);
-  fields.qTile = rows;
-  return fields;
-}
-
-ConfigAttr ConfigAttr::withHoldQ(bool holds) const {
-  Fields fields(*this);
-  fields.holdQ = holds;
-  return fields;
-}
-
-ConfigAttr ConfigAttr::withOneBody(bool one) const {
-  Fields fields(*this);
-  fields.oneBody = one;
-  return fields;
-}
+ConfigAttr ConfigAttr::withKvTile(int64_t keys) const { return with(*this, &Fields::kvTile, keys); }
+ConfigAttr ConfigAttr::withQTile(int64_t rows) const { return with(*this, &Fields::qTile, rows); }
+ConfigAttr ConfigAttr::withHoldQ(bool holds) const { return with(*this, &Fields::holdQ, holds); }
+ConfigAttr ConfigAttr::withOneBody(bool one) const { return with(*this, &Fields::oneBody, one); }
 
 ConfigAttr ConfigAttr::withStages(int64_t stages, int64_t qStages) const {
   Fields fields(*this);
@@ -386,17 +373,8 @@ ConfigAttr ConfigAttr::withStages(int64_t stages, int64_t qStages) const {
   return fields;
 }
 
-ConfigAttr ConfigAttr::withTurns(bool turns) const {
-  Fields fields(*this);
-  fields.turns = turns;
-  return fields;
-}
-
-ConfigAttr ConfigAttr::withNarrow(bool narrow) const {
-  Fields fields(*this);
-  fields.narrow = narrow;
-  return fields;
-}
+ConfigAttr ConfigAttr::withTurns(bool turns) const { return with(*this, &Fields::turns, turns); }
+ConfigAttr ConfigAttr::withNarrow(bool narrow) const { return with(*this, &Fields::narrow, narrow); }
 
 ConfigAttr ConfigAttr::withSplits(int64_t splits) const {
   Fields fields(*this);
@@ -410,35 +388,11 @@ ConfigAttr ConfigAttr::withPackHeads(int64_t heads) const {
   return fields;
 }
 
-ConfigAttr ConfigAttr::withWarps(int64_t warps) const {
-  Fields fields(*this);
-  fields.warps = warps;
-  return fields;
-}
-
-ConfigAttr ConfigAttr::withBySequence(bool owns) const {
-  Fields fields(*this);
-  fields.bySequence = owns;
-  return fields;
-}
-
-ConfigAttr ConfigAttr::withHeadsInTurn(int64_t heads) const {
-  Fields fields(*this);
-  fields.headsInTurn = heads;
-  return fields;
-}
-
-ConfigAttr ConfigAttr::withParts(int64_t parts) const {
-  Fields fields(*this);
-  fields.parts = parts;
-  return fields;
-}
-
-ConfigAttr ConfigAttr::withBlocks(int64_t blocks) const {
-  Fields fields(*this);
-  fields.blocks = blocks;
-  return fields;
-}
+ConfigAttr ConfigAttr::withWarps(int64_t warps) const { return with(*this, &Fields::warps, warps); }
+ConfigAttr ConfigAttr::withBySequence(bool owns) const { return with(*this, &Fields::bySequence, owns); }
+ConfigAttr ConfigAttr::withHeadsInTurn(int64_t heads) const { return with(*this, &Fields::headsInTurn, heads); }
+ConfigAttr ConfigAttr::withParts(int64_t parts) const { return with(*this, &Fields::parts, parts); }
+ConfigAttr ConfigAttr::withBlocks(int64_t blocks) const { return with(*this, &Fields::blocks, blocks); }
 
 ConfigAttr ConfigAttr::ofStrips(MLIRContext *context, int64_t rows, int64_t keys, int64_t packHeads, int64_t lanes,
                                 int64_t warps, int64_t blocks) {
