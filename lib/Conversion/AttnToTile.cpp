@@ -23,9 +23,6 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-/// Is the config one of a kernel that streams sequences?
-static bool streams(ConfigAttr config) { return config.hasStrips() || config.getBySequence(); }
-
 namespace {
 struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTilePass> {
   using Base::Base;
@@ -60,16 +57,20 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     Attribute given = backward.getConfigAttr();
     if (given && !isa<ConfigAttr>(given))
       return backward.emitOpError("expected a #tile.config as its config, got: ") << given;
-    ConfigAttr streamed = given ? cast<ConfigAttr>(given) : chooseStreamedBackward(backward, target);
+    ConfigAttr streamed = given ? cast<ConfigAttr>(given) : chooseStreamedBackward(backward, target, arch);
+    int64_t left = fallback;
+    for (ConfigAttr next; left > 0 && streamed && !given; --left, streamed = next)
+      if (next = attn::fallbackOf(streamed); !next && !streamed.getBySequence())
+        break;
     if (streamed && backward.getLearned()) { // which needs what tiles' kernels leave
-      if (given && streams(streamed))
+      if (given && streamed.streams())
         return backward.emitOpError("expected no config of lanes or by_sequence with learned arrays, got: ") << given;
       if (!given)
         streamed = {};
     }
     ProblemOp problem = backward.getProblemOp();
-    bool classes = !given && streamed && hasSizeClasses(problem);
-    if (streamed && streams(streamed) && !classes) {
+    bool classes = attn::hasSizeClasses(backward, streamed);
+    if (streamed && streamed.streams() && !classes) {
       writeMade(problem, backward);
       if (failed(stream(backward, streamed)))
         return failure();
@@ -80,7 +81,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return backward.emitOpError(backward.getLearned() ? "expected head dims up to 256 with learned arrays, got: dim "
                                                         : "expected no config but one with lanes for head dims beyond 256, got: dim ")
              << dim;
-    BackwardConfigs configs = chooseBackwardConfigs(backward, target, arch, fallback);
+    BackwardConfigs configs = chooseBackwardConfigs(backward, target, arch, left);
     ConfigAttr keys = configs.keys;
     bool roles = target == "sm_90a";
     if (keys.getKvTile() % (16 * keys.getWarps()) || statisticsTile % keys.getQTile() ||
@@ -165,14 +166,14 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return failure();
     if (problem.getSegments())
       expandSegments(problem);
-    bool lists = !streams(config) && listsVisits(problem, config);
-    bool classes = !streams(config) && !problem.getConfigAttr() && hasSizeClasses(problem);
+    bool lists = !config.streams() && listsVisits(problem, config);
+    bool classes = !config.streams() && !problem.getConfigAttr() && hasSizeClasses(problem);
     SmallVector<MaskOperand> whole;
     if (lists && !classes) // short sequences have no lists
       whole = wholeMaps(problem, config);
     writeMade(problem, problem, whole);
     OpBuilder b(problem);
-    if (streams(config)) {
+    if (config.streams()) {
       writeStreamed(problem, problem.getSymName(), config, std::nullopt);
       problem.erase();
       return success();
@@ -238,7 +239,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
 
   /// What a target makes of a config that was given by hand.
   LogicalResult checkConfig(ProblemOp problem, ConfigAttr config) {
-    if (problem.getTiles() && streams(config))
+    if (problem.getTiles() && config.streams())
       return problem.emitOpError("expected a config without lanes and by_sequence with tiles, got: ") << config;
     if (std::optional<int64_t> listed = problem.getTiles(); listed && *listed != config.getQueries())
       return problem.emitOpError("expected tiles(")
