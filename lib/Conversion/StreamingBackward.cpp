@@ -71,7 +71,8 @@ private:
     } else {
       int64_t keys = tile ? config.getKvTile() / kvHeads : heldKeys();
       Cond fits = math.logicalAnd(math.le(lenQ, config.getQueries()), math.le(scope.lenK, keys));
-      if (tile) // tests ask arrays about pairs behind the last ones, and find the last ones' entries if there are some
+      // Tests ask arrays about pairs behind the last ones, and find the last ones' entries if there are some.
+      if (tile || !problem.getMask().operands().empty())
         fits = math.logicalAnd(fits, math.logicalAnd(math.lt(0, lenQ), math.lt(0, scope.lenK)));
       auto once = scf::IfOp::create(b, loc, math.value(fits), /*withElseRegion=*/true);
       {

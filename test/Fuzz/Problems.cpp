@@ -21,6 +21,8 @@ static int64_t edge(Random &random) {
   return random.pick<int64_t>({1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 191, 192, 193, 255, 257});
 }
 
+static constexpr int64_t farKeys = 13; // a class for lists that have many tiles
+
 /// Lengths of all sequences, queries and keys.
 static std::pair<Lengths, Lengths> lengths(Random &random, int64_t sizeClass) {
   auto many = [&](int64_t count, auto q, auto kv) {
@@ -65,6 +67,8 @@ static std::pair<Lengths, Lengths> lengths(Random &random, int64_t sizeClass) {
   case 11: // many tiles
     return many(
         1, [&] { return random.between(300, 700); }, [&](int64_t) { return random.between(300, 900); });
+  case farKeys:
+    return many(1, upTo(300), [&](int64_t) { return random.between(2000, 5000); });
   default:
     return many(random.between(1, 4), upTo(150), upTo(150));
   }
@@ -75,6 +79,8 @@ static std::pair<Lengths, Lengths> shortLengths(Random &random, bool few) {
   int64_t count = random.pick<int64_t>({1, 3, 7, 9, random.between(2, 60), 257}), most = random.between(1, 20);
   if (few)
     count = random.between(1, 12);
+  if (random.oneIn(5))
+    count = random.between(1, 6), most = 130;
   bool single = random.oneIn(2); // one query each, as in cross attention
   std::pair<Lengths, Lengths> both;
   for (int64_t i = 0; i < count; ++i) {
@@ -285,7 +291,9 @@ Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, ui
   // Of many problems of a kernel, the later ones are all what it is for, and small.
   bool late = number >= (computation.backward ? 4 : 13);
   bool isShort = problem.getBoundQ() && ((number + kernelSeed) % 2 || late);
-  auto [lengthsQ, lengthsKv] = isShort ? shortLengths(random, late) : lengths(random, (number + kernelSeed) % 13);
+  bool hasLists = llvm::any_of(problem.getMask().operands(), [](const MaskOperand &array) { return array.lists; });
+  int64_t sizeClass = hasLists && !computation.backward && random.oneIn(3) ? farKeys : (number + kernelSeed) % 13;
+  auto [lengthsQ, lengthsKv] = isShort ? shortLengths(random, late) : lengths(random, sizeClass);
   int64_t batch = lengthsQ.size();
   made.sizes = {batch, addSide(random, "q", problem.getQLayout(), lengthsQ, made.exact),
                 addSide(random, "kv", problem.getKLayout(), lengthsKv, made.exact)};

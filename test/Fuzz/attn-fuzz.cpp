@@ -107,7 +107,7 @@ static tile::ConfigAttr anyBySequence(ProblemOp problem, Random &random, bool ba
 static std::string forShortSequences(mlir::ModuleOp module, const Target &target, uint64_t kernelSeed) {
   ProblemOp problem = *module.getOps<ProblemOp>().begin();
   Random random(kernelSeed, 3);
-  auto bound = [&] { return uint64_t(random.pick<int64_t>({1, 1, 2, 3, 5, 8, 16, 17, 40})); };
+  auto bound = [&] { return uint64_t(random.pick<int64_t>({1, 1, 2, 3, 5, 8, 16, 17, 40, 65, 90, 128})); };
   problem.setBoundQ(bound());
   problem.setBoundKv(bound());
   if (random.oneIn(4))
