@@ -23,16 +23,13 @@ rt::Result<Target> Target::parse(StringRef text) {
       fmt::format("expected target `cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>` with chip 80, 86, 87, 89, 90, "
                   "100 or 120, got: {}",
                   text.str())};
-  if (family == "cpu" && chip.empty())
-    return target;
-  if (family == "sm_90a" && !text.contains(':'))
-    return Target{"sm_90a", 90};
-  if (family != "sm_80" || (chip.empty() && text.contains(':')))
+  bool given = text.contains(':');
+  if (given && (family != "sm_80" || chip.getAsInteger(10, target.arch) || !target.arch))
     return error;
-  if (chip.empty())
-    chip = "80";
-  if (chip.getAsInteger(10, target.arch) || !llvm::is_contained({80, 86, 87, 89, 90, 100, 120}, target.arch))
+  std::optional<int64_t> arch = archOf(family, target.arch);
+  if (!arch)
     return error;
+  target.arch = *arch;
   return target;
 }
 

@@ -35,10 +35,14 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       getOperation().emitError("expected target `cpu`, `sm_80` or `sm_90a`, got: ") << target.getValue();
       return signalPassFailure();
     }
-    if (target == "sm_80" && !llvm::is_contained({80, 86, 87, 89, 90, 100, 120}, arch.getValue())) {
-      getOperation().emitError("expected arch 80, 86, 87, 89, 90, 100 or 120, got: ") << arch.getValue();
+    std::optional<int64_t> chip = archOf(target, arch);
+    if (!chip) {
+      getOperation().emitError("expected arch ")
+          << (target == "sm_80" ? "80, 86, 87, 89, 90, 100 or 120" : target == "cpu" ? "0" : "90") << " for target `"
+          << target << "` (or 0, its own), got: " << arch.getValue();
       return signalPassFailure();
     }
+    arch = *chip;
     if (fallback < 0) {
       getOperation().emitError("expected fallback not to be negative, got: ") << fallback.getValue();
       return signalPassFailure();
@@ -152,9 +156,12 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
 
   LogicalResult convert(ProblemOp problem) {
     ConfigAttr config = chooseConfig(problem, target, arch);
-    for (int64_t i = 0; i < fallback; ++i)
-      if (ConfigAttr next = attn::fallbackOf(config))
-        config = next;
+    for (int64_t i = 0; i < fallback; ++i) {
+      ConfigAttr next = attn::fallbackOf(config);
+      if (!next)
+        break;
+      config = next;
+    }
     if (Attribute given = problem.getConfigAttr()) {
       config = dyn_cast<ConfigAttr>(given);
       if (!config)

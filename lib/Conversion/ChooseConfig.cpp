@@ -7,6 +7,19 @@ using namespace attn;
 
 int64_t attn::clusterOf(llvm::StringRef target) { return target == "sm_90a" ? 16 : 1; }
 
+std::optional<int64_t> attn::archOf(llvm::StringRef target, int64_t asked) {
+  llvm::SmallVector<int64_t> chips;
+  if (target == "sm_80")
+    chips = {80, 86, 87, 89, 90, 100, 120};
+  else if (target == "sm_90a")
+    chips = {90};
+  else if (target == "cpu")
+    chips = {0};
+  if (chips.empty() || (asked && !llvm::is_contained(chips, asked)))
+    return std::nullopt;
+  return asked ? asked : chips.front();
+}
+
 int64_t attn::sharedMemoryLimit(llvm::StringRef target, int64_t arch) {
   if (target == "cpu")
     return int64_t(1) << 30; // a CPU's places are arrays

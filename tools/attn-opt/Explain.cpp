@@ -4,6 +4,7 @@
 // much of that is visible, and what it costs at rates that one gives.
 //
 #include "../common/InputOptions.h"
+#include "../common/OptionChecks.h"
 #include "Draw.h"
 #include "Questions.h"
 #include "attn/API/Compile.h"
@@ -85,6 +86,9 @@ int attn::explain(int argc, char **argv) {
   cl::ParseCommandLineOptions(argc, argv, "shows which tiles the kernel of a problem visits\n");
   if (llvm::Error error = options.inputs.check())
     return fail(llvm::toString(std::move(error)));
+  for (const cl::opt<double> *rate : {&options.tflops, &options.gbps})
+    if (llvm::Error error = checkPositive(rate->ArgStr, *rate))
+      return fail(llvm::toString(std::move(error)));
   rt::Result<Target> target = Target::parse(options.target);
   if (!target)
     return fail(target.error().str());
@@ -114,8 +118,9 @@ int attn::explain(int argc, char **argv) {
   int64_t qTile = config.getQueries(), kvTile = config.getKvTile();
   if (!options.tile.empty()) {
     auto [rows, keys] = llvm::StringRef(options.tile).split('x');
-    if (rows.getAsInteger(10, qTile) || keys.getAsInteger(10, kvTile) || qTile < 1 || kvTile < 1)
-      return fail("expected --tile=ROWSxKEYS, got: " + options.tile);
+    if (rows.getAsInteger(10, qTile) || keys.getAsInteger(10, kvTile) || std::min(qTile, kvTile) < 1 ||
+        std::max(qTile, kvTile) > 1 << 24)
+      return fail("expected --tile=ROWSxKEYS, from 1 to 2^24 each, got: " + options.tile);
   }
   int64_t heads = problem.getHeads();
   if (options.sequence < 0 || options.sequence >= sizes.batch || options.head < 0 || options.head >= heads)
@@ -146,7 +151,7 @@ int attn::explain(int argc, char **argv) {
        {&counts.tiles, &counts.visited, &counts.untested, &counts.empty, &counts.pairs, &counts.visible})
     *count *= differ ? 1 : heads;
   report(os, problem, sizes, counts, qTile, kvTile, options);
-  if (options.svg.empty())
+  if (!options.svg.getNumOccurrences())
     return 0;
   std::error_code error;
   llvm::raw_fd_ostream svg(options.svg, error);

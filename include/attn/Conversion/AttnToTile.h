@@ -11,6 +11,10 @@ namespace attn {
 #define GEN_PASS_REGISTRATION
 #include "attn/Conversion/Passes.h.inc"
 
+/// The compute capability times ten that a target's kernels are for: as asked for, or, of 0, its own. A CPU's is 0. Nothing if
+/// there is no such target, or no such chip for it.
+std::optional<int64_t> archOf(llvm::StringRef target, int64_t asked);
+
 /// Tile sizes for a problem: a measured table, see ChooseConfig.cpp. `target` is
 /// the schedule (`cpu`, `sm_80`, `sm_90a`), `arch` the chip's compute capability
 /// times ten. The problem's own config, if it has one, is not looked at.
