@@ -4,18 +4,18 @@
 //
 // RUN: attn-opt %s -split-input-file -verify-diagnostics
 
-// expected-error @below {{expected a clause of `attn.problem`, got: `lyout`, which is near `layout`; clauses are mask(...) layout(...) heads(...) dims(...) dtype(...) [scale(...)]}}
+// expected-error @below {{custom op 'attn.problem' expected a clause, got: `lyout`, which is near `layout`; clauses are mask(...) layout(...) heads(...) dims(...) dtype(...) [scale(...)]}}
 attn.problem @p mask(#attn.full) lyout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
 
-// expected-error @below {{expected a clause of `attn.problem`, got: `window`; clauses are mask(...)}}
+// expected-error @below {{custom op 'attn.problem' expected a clause, got: `window`; clauses are mask(...)}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) window(127)
 
 // -----
 
 // Of another op.
-// expected-error @below {{expected a clause of `attn.problem`, got: `deterministic`; clauses are mask(...)}}
+// expected-error @below {{custom op 'attn.problem' expected a clause, got: `deterministic`; clauses are mask(...)}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) deterministic
 
 // -----
@@ -30,13 +30,13 @@ attn.problem @p mask(#attn.full) layout(bshd) typical(5) heads(8) dims(64) dtype
 
 // -----
 
-// expected-error @below {{expected a clause `dtype(...)` of `attn.problem`, got: none; clauses are mask(...)}}
+// expected-error @below {{expected a clause `dtype(...)`, got: none; clauses are mask(...)}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64)
 
 // -----
 
 // Ahead of another op.
-// expected-error @below {{expected a clause `layout(...)` of `attn.problem`, got: none; clauses are mask(...)}}
+// expected-error @below {{expected a clause `layout(...)`, got: none; clauses are mask(...)}}
 attn.problem @p mask(#attn.full) heads(8) dims(64) dtype(bf16)
 attn.problem @q mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
 
@@ -48,7 +48,7 @@ attn.problem @p mask layout(bshd) heads(8) dims(64) dtype(bf16)
 // -----
 
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
-// expected-error @below {{expected a clause of `attn.backward`, got: `determinstic`, which is near `deterministic`; clauses are of(...) [deterministic] [dlse] [learned(...)] [config(...)]}}
+// expected-error @below {{custom op 'attn.backward' expected a clause, got: `determinstic`, which is near `deterministic`; clauses are of(...) [deterministic] [dlse] [learned(...)] [config(...)]}}
 attn.backward @g of(@p) determinstic
 
 // -----
@@ -59,10 +59,10 @@ attn.backward @g of(@p) dlse dlse
 
 // -----
 
-// expected-error @below {{expected a clause `of(...)` of `attn.backward`, got: none; clauses are of(...)}}
+// expected-error @below {{expected a clause `of(...)`, got: none; clauses are of(...)}}
 attn.backward @g dlse
 
 // -----
 
-// expected-error @below {{expected a clause of `attn.segments`, got: `map`, which is near `maps`; clauses are mask(...) segments(...) [maps] [tiles(...)]}}
+// expected-error @below {{custom op 'attn.segments' expected a clause, got: `map`, which is near `maps`; clauses are mask(...) segments(...) [maps] [tiles(...)]}}
 attn.segments @s mask(#attn.full) segments(4) map

@@ -27,7 +27,7 @@ static bool isElsewhere(StringRef word) {
   return word.contains('.') || word == "loc" || word == "module" || word == "unrealized_conversion_cast";
 }
 
-ParseResult attn::parseClauses(OpAsmParser &parser, StringRef op, ArrayRef<ClauseName> clauses,
+ParseResult attn::parseClauses(OpAsmParser &parser, ArrayRef<ClauseName> clauses,
                                llvm::function_ref<ParseResult(size_t)> parse) {
   SmallVector<StringRef, 24> keywords;
   for (const ClauseName &clause : clauses)
@@ -46,14 +46,14 @@ ParseResult attn::parseClauses(OpAsmParser &parser, StringRef op, ArrayRef<Claus
     StringRef near = *llvm::min_element(keywords, [&](StringRef a, StringRef b) {
       return word.edit_distance(a) < word.edit_distance(b);
     });
-    InFlightDiagnostic error = parser.emitError(loc, "expected a clause of `") << op << "`, got: `" << word << "`";
+    InFlightDiagnostic error = parser.emitError(loc, "expected a clause, got: `") << word << "`";
     if (word.edit_distance(near) <= 2)
       error << ", which is near `" << near << "`";
     return error << "; clauses are " << orderOf(clauses);
   }
   for (auto [clause, there] : llvm::zip_equal(clauses, seen))
     if (clause.kind == ClauseKind::Required && !there)
-      return parser.emitError(parser.getNameLoc(), "expected a clause `") << clause.keyword << "(...)` of `" << op
-                                                          << "`, got: none; clauses are " << orderOf(clauses);
+      return parser.emitError(parser.getNameLoc(), "expected a clause `")
+             << clause.keyword << "(...)`, got: none; clauses are " << orderOf(clauses);
   return success();
 }

@@ -26,7 +26,7 @@ template <typename Properties> struct Clause : ClauseName {
 };
 
 /// Reads clauses until there are none left, each by `parse`, which is told its number.
-mlir::ParseResult parseClauses(mlir::OpAsmParser &parser, llvm::StringRef op, llvm::ArrayRef<ClauseName> clauses,
+mlir::ParseResult parseClauses(mlir::OpAsmParser &parser, llvm::ArrayRef<ClauseName> clauses,
                                llvm::function_ref<mlir::ParseResult(size_t)> parse);
 
 /// `@name`, clauses, and a dictionary of other attributes.
@@ -42,7 +42,7 @@ mlir::ParseResult parseOpOf(llvm::ArrayRef<Clause<typename Op::Properties>> clau
     return mlir::failure(parser.parseLParen() || clauses[i].parse(parser, properties) || parser.parseRParen());
   };
   llvm::SmallVector<ClauseName, 24> names(clauses.begin(), clauses.end());
-  if (parseClauses(parser, Op::getOperationName(), names, parseOne))
+  if (parseClauses(parser, names, parseOne))
     return mlir::failure();
   llvm::SMLoc loc = parser.getCurrentLocation();
   if (parser.parseOptionalAttrDict(result.attributes))
