@@ -2,7 +2,7 @@
 #include "attn/API/Compile.h"
 #include "attn-rt/Driver.h"
 #include "attn/API/Pipeline.h"
-#include "attn/Conversion/AttnToTile.h"
+#include "attn/Conversion/Schedule.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Target/Source.h"
 #include "mlir/Parser/Parser.h"
@@ -199,6 +199,12 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   for (Operation *other : programsOf(**module))
     if (other != *found)
       other->erase();
+  if (ProblemOp computed = backward ? backward.getProblemOp() : problem) { // before there are kernels in its place
+    computed.setMaskAttr(canonicalMask(computed.getMask()));
+    Schedule schedule = problem ? scheduleOf(problem, target.family, target.arch, fallback)
+                                : scheduleOf(backward, target.family, target.arch, fallback);
+    program.schedule = std::move(schedule.name), program.why = std::move(schedule.why);
+  }
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)
     return lowered.error();
   llvm::StringSet<> arguments;

@@ -13,6 +13,7 @@
 #include "StreamingKernel.h"
 #include "TreeKernels.h"
 #include "VisitKernels.h"
+#include "attn/Conversion/Schedule.h"
 
 namespace attn {
 #define GEN_PASS_DEF_CONVERTATTNTOTILE
@@ -22,9 +23,6 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
-
-/// Is the config one of a kernel that streams sequences?
-static bool streams(ConfigAttr config) { return config.hasStrips() || config.getBySequence(); }
 
 namespace {
 struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTilePass> {
@@ -64,18 +62,13 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     Attribute given = backward.getConfigAttr();
     if (given && !isa<ConfigAttr>(given))
       return backward.emitOpError("expected a #tile.config as its config, got: ") << given;
-    ConfigAttr streamed = given ? cast<ConfigAttr>(given) : chooseStreamedBackward(backward, target);
-    if (streamed && backward.getLearned()) { // which needs what tiles' kernels leave
-      if (given && streams(streamed))
-        return backward.emitOpError("expected no config of lanes or by_sequence with learned arrays, got: ") << given;
-      if (!given)
-        streamed = {};
-    }
+    if (given && backward.getLearned() && cast<ConfigAttr>(given).streams()) // which needs what tiles' kernels leave
+      return backward.emitOpError("expected no config of lanes or by_sequence with learned arrays, got: ") << given;
+    Schedule schedule = scheduleOf(backward, target, arch, fallback);
     ProblemOp problem = backward.getProblemOp();
-    bool classes = !given && streamed && hasSizeClasses(problem);
-    if (streamed && streams(streamed) && !classes) {
+    if (!schedule.tiles) {
       writeMade(problem, backward);
-      if (failed(stream(backward, streamed)))
+      if (failed(stream(backward, schedule.streamed)))
         return failure();
       backward.erase();
       return success();
@@ -95,11 +88,12 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << target << "`, got: " << keys;
     writeMade(problem, backward);
     std::optional<ShortLimit> limit;
+    bool classes = bool(schedule.streamed);
     if (classes && configs.values.getKvTile() != keys.getKvTile()) // which have one list
       configs.values = keys;
     if (classes) {
-      limit = shortLimit(backward, streamed);
-      if (failed(stream(backward, streamed, limit)))
+      limit = shortLimit(backward, schedule.streamed);
+      if (failed(stream(backward, schedule.streamed, limit)))
         return failure();
     }
     writeBackward(backward, target, configs, limit);
@@ -155,31 +149,22 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
   }
 
   LogicalResult convert(ProblemOp problem) {
-    ConfigAttr config = chooseConfig(problem, target, arch);
-    for (int64_t i = 0; i < fallback; ++i) {
-      ConfigAttr next = attn::fallbackOf(config);
-      if (!next)
-        break;
-      config = next;
-    }
-    if (Attribute given = problem.getConfigAttr()) {
-      config = dyn_cast<ConfigAttr>(given);
-      if (!config)
-        return problem.emitOpError("expected a #tile.config as its config, got: ") << given;
-    }
-    config = onTarget(config);
+    if (Attribute given = problem.getConfigAttr(); given && !isa<ConfigAttr>(given))
+      return problem.emitOpError("expected a #tile.config as its config, got: ") << given;
+    Schedule schedule = scheduleOf(problem, target, arch, fallback);
+    ConfigAttr config = onTarget(schedule.tiles ? schedule.tiles : schedule.streamed);
     if (failed(checkConfig(problem, config)))
       return failure();
     if (problem.getSegments())
       expandSegments(problem);
-    bool lists = !streams(config) && listsVisits(problem, config);
-    bool classes = !streams(config) && !problem.getConfigAttr() && hasSizeClasses(problem);
+    bool lists = !config.streams() && listsVisits(problem, config);
+    bool classes = schedule.tiles && schedule.streamed;
     SmallVector<MaskOperand> whole;
     if (lists && !classes) // short sequences have no lists
       whole = wholeMaps(problem, config);
     writeMade(problem, problem, whole);
     OpBuilder b(problem);
-    if (streams(config)) {
+    if (config.streams()) {
       writeStreamed(problem, problem.getSymName(), config, std::nullopt);
       problem.erase();
       return success();
@@ -190,20 +175,18 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (lists)
       writeVisits(problem, generic(), config, /*ofKeys=*/false, whole);
     KernelGrid grid = {packed, int64_t(problem.getHeads()) / config.getPackHeads()};
-    ConfigAttr streamed;
     if (classes) {
-      streamed = chooseStreamed(problem);
-      ShortLimit limit = shortLimit(problem, streamed);
+      ShortLimit limit = shortLimit(problem, schedule.streamed);
       writeSlotLists(problem, generic(), limit, LongSlots{0, config.getQueries()});
       grid.longer = b.getDenseI64ArrayAttr({limit.queries, limit.keys});
     }
     writeForward(problem,
-                 KernelArguments::ofForward(problem, config, boxes, lists, /*slots=*/bool(streamed), whole)
+                 KernelArguments::ofForward(problem, config, boxes, lists, /*slots=*/classes, whole)
                      .makeKernel(b, loc, problem.getSymName(), target, grid, config),
                  config);
-    if (streamed)
-      writeStreamed(problem, freeSymbol(getOperation(), problem.getSymName() + "_short"), onTarget(streamed),
-                    shortLimit(problem, streamed));
+    if (classes)
+      writeStreamed(problem, freeSymbol(getOperation(), problem.getSymName() + "_short"), onTarget(schedule.streamed),
+                    shortLimit(problem, schedule.streamed));
     if (config.isSplit()) {
       std::string name = freeSymbol(getOperation(), problem.getSymName() + "_merge");
       writeMerge(problem, KernelArguments::ofMerge(problem).makeKernel(b, loc, name, generic(),
@@ -245,7 +228,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
 
   /// What a target makes of a config that was given by hand.
   LogicalResult checkConfig(ProblemOp problem, ConfigAttr config) {
-    if (problem.getTiles() && streams(config))
+    if (problem.getTiles() && config.streams())
       return problem.emitOpError("expected a config without lanes and by_sequence with tiles, got: ") << config;
     if (std::optional<int64_t> listed = problem.getTiles(); listed && *listed != config.getQueries())
       return problem.emitOpError("expected tiles(")

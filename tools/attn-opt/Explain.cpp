@@ -8,6 +8,7 @@
 #include "Draw.h"
 #include "Questions.h"
 #include "attn/API/Compile.h"
+#include "attn/Conversion/Schedule.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -112,9 +113,8 @@ int attn::explain(int argc, char **argv) {
     return fail(llvm::toString(given.takeError()));
   const Sizes &sizes = given->second;
 
-  tile::ConfigAttr config = chooseConfig(problem, target->family, target->arch);
-  if (auto own = mlir::dyn_cast_or_null<tile::ConfigAttr>(problem.getConfigAttr()))
-    config = own;
+  Schedule schedule = scheduleOf(problem, target->family, target->arch);
+  tile::ConfigAttr config = schedule.tiles ? schedule.tiles : schedule.streamed;
   int64_t qTile = config.getQueries(), kvTile = config.getKvTile();
   if (!options.tile.empty()) {
     auto [rows, keys] = llvm::StringRef(options.tile).split('x');
@@ -133,9 +133,15 @@ int attn::explain(int argc, char **argv) {
     os << "that is   " << form << "\n";
   os << "sizes     " << sizes.batch << " sequences; " << heads << " query heads, " << problem.getKvHeads()
      << " kv heads; head dims " << problem.getDimQk() << " and " << problem.getDimV() << "\n";
+  os << "forward   " << schedule.name << "; " << schedule.why << "\n";
+  for (BackwardOp backward : (*module)->getOps<BackwardOp>())
+    if (backward.getProblemOp() == problem) {
+      Schedule gradients = scheduleOf(backward, target->family, target->arch);
+      os << "backward  @" << backward.getSymName() << ": " << gradients.name << "; " << gradients.why << "\n";
+    }
   os << "kernel    tiles of " << qTile << " rows x " << kvTile << " keys\n";
   reference::Sequences sequences(problem, given->first, sizes);
-  bool lists = listsVisits(problem, config);
+  bool lists = schedule.tiles && listsVisits(problem, config);
   TileMap map(form, sequences, options.sequence, options.head, qTile, kvTile, lists);
   os << "map       of sequence " << options.sequence << " as head " << options.head << " sees it: " << map.lenQ
      << " queries down, " << map.lenK << " keys across;\n          ";

@@ -98,6 +98,8 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     bool isSplit() const { return getSplits() != 1; }
     /// Is a row dealt to a group of lanes?
     bool hasStrips() const { return getLanes() != 0; }
+    /// No tiles of a grid that many sequences have: a block or its warps know their sequence.
+    bool streams() const { return hasStrips() || getBySequence(); }
     /// The same but for what they say.
     ConfigAttr withKvTile(int64_t keys) const;
     ConfigAttr withQTile(int64_t rows) const;
