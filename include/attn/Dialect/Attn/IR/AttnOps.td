@@ -49,6 +49,9 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     logarithm, scale included; [batch, heads, seqlen_q], or [heads, tokens] when
     packed. Softmax and accumulation are float32. Padding rows of O are 0.
 
+    No sequence and no kv head reads what another one has: the batch may be sharded, and the heads by whole groups, by calls that know
+    nothing of each other; inside a sequence nothing is split (docs/Schedules/streaming.md, 8).
+
     The op is where a program starts. `convert-attn-to-tile` turns each problem
     into a `tile.kernel`; after it there are none.
 
