@@ -64,7 +64,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return backward.emitOpError("expected a #tile.config as its config, got: ") << given;
     if (given && backward.getLearned() && cast<ConfigAttr>(given).streams()) // which needs what tiles' kernels leave
       return backward.emitOpError("expected no config of lanes or by_sequence with learned arrays, got: ") << given;
-    Schedule schedule = scheduleOf(backward, target, arch, fallback);
+    BackwardSchedule schedule = scheduleOf(backward, target, arch, fallback);
     ProblemOp problem = backward.getProblemOp();
     if (!schedule.tiles) {
       writeMade(problem, backward);
@@ -77,7 +77,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return backward.emitOpError(backward.getLearned() ? "expected head dims up to 256 with learned arrays, got: dim "
                                                         : "expected no config but one with lanes for head dims beyond 256, got: dim ")
              << dim;
-    BackwardConfigs configs = chooseBackwardConfigs(backward, target, arch, fallback);
+    BackwardConfigs configs = schedule.configs;
     ConfigAttr keys = configs.keys;
     bool roles = target == "sm_90a";
     if (keys.getKvTile() % (16 * keys.getWarps()) || statisticsTile % keys.getQTile() ||

@@ -51,9 +51,9 @@ Schedule attn::scheduleOf(ProblemOp problem, llvm::StringRef target, int64_t arc
   return schedule;
 }
 
-Schedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback) {
+BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback) {
   ProblemOp problem = backward.getProblemOp();
-  Schedule schedule;
+  BackwardSchedule schedule;
   if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(backward.getConfigAttr())) {
     place(schedule, given);
     schedule.why = "its config is given";
@@ -66,7 +66,7 @@ Schedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, int64_t a
   }
   std::string dq;
   if (!schedule.streamed || hasSizeClasses(backward, schedule.streamed)) {
-    BackwardConfigs configs = chooseBackwardConfigs(backward, target, arch, fallback);
+    const BackwardConfigs &configs = schedule.configs = chooseBackwardConfigs(backward, target, arch, fallback);
     schedule.tiles = configs.keys;
     dq = configs.sums ? ", dQ added up in any order" : std::string(", dQ in a fixed order (") + configs.whyNoSums + ")";
     if (schedule.streamed)

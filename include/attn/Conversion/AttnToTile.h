@@ -32,9 +32,9 @@ tile::ConfigAttr chooseStreamed(ProblemOp problem, std::string *why = nullptr);
 struct BackwardConfigs {
   tile::ConfigAttr prepare, keys, queries; ///< of `tile.prepare`, and with key or query tiles at rest
   tile::ConfigAttr values;                 ///< of dV, where it has a kernel of its own
-  bool together;                           ///< are dK and dV added up by one kernel?
-  bool sums;                               ///< is dQ added up in global memory, by the kernel of dK?
-  const char *whyNoSums;                   ///< null if it is
+  bool together = true;                    ///< are dK and dV added up by one kernel?
+  bool sums = false;                       ///< is dQ added up in global memory, by the kernel of dK?
+  const char *whyNoSums = nullptr;         ///< a reader's reason, if it is not
 };
 BackwardConfigs chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback);
 

@@ -13,14 +13,18 @@ namespace attn {
 /// for long ones (`hasSizeClasses`). A config that is given decides; else the heuristic does.
 struct Schedule {
   tile::ConfigAttr streamed; ///< null: no sequence is streamed
-  tile::ConfigAttr tiles;    ///< null: all are; of a backward pass: that of key tiles at rest
+  tile::ConfigAttr tiles;    ///< null: all are
   std::string name;          ///< for a reader
   std::string why;           ///< likewise, from who decided
 };
 
+struct BackwardSchedule : Schedule { ///< `tiles` is that of key tiles at rest
+  BackwardConfigs configs;           ///< of all kernels on tiles, where there are some
+};
+
 /// The masks of problems are canonical. `fallback`: which of the heuristic's fallbacks, where there are fewer the last.
 Schedule scheduleOf(ProblemOp problem, llvm::StringRef target, int64_t arch, int64_t fallback = 0);
-Schedule scheduleOf(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback = 0);
+BackwardSchedule scheduleOf(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback = 0);
 
 } // namespace attn
 
