@@ -66,3 +66,15 @@ attn.backward @g dlse
 
 // expected-error @below {{custom op 'attn.segments' expected a clause, got: `map`, which is near `maps`; clauses are mask(...) segments(...) [maps] [tiles(...)]}}
 attn.segments @s mask(#attn.full) segments(4) map
+
+// -----
+
+// A clause, and once more what it says.
+// expected-error @below {{expected a clause in place of an attribute in braces, got: `mask`}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) {note = "why", mask = #attn.causal}
+
+// -----
+
+// Of another op, and not near any of this one.
+// expected-error @below {{custom op 'attn.problem' expected a clause, got: `maps`; clauses are mask(...)}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) maps

@@ -47,7 +47,7 @@ ParseResult attn::parseClauses(OpAsmParser &parser, ArrayRef<ClauseName> clauses
       return word.edit_distance(a) < word.edit_distance(b);
     });
     InFlightDiagnostic error = parser.emitError(loc, "expected a clause, got: `") << word << "`";
-    if (word.edit_distance(near) <= 2)
+    if (3 * word.edit_distance(near) <= std::max<size_t>(3, word.size()))
       error << ", which is near `" << near << "`";
     return error << "; clauses are " << orderOf(clauses);
   }
@@ -55,5 +55,16 @@ ParseResult attn::parseClauses(OpAsmParser &parser, ArrayRef<ClauseName> clauses
     if (clause.kind == ClauseKind::Required && !there)
       return parser.emitError(parser.getNameLoc(), "expected a clause `")
              << clause.keyword << "(...)`, got: none; clauses are " << orderOf(clauses);
+  return success();
+}
+
+ParseResult attn::parseOtherAttributes(OpAsmParser &parser, OperationState &result, ArrayRef<StringRef> own) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseOptionalAttrDict(result.attributes))
+    return failure();
+  for (NamedAttribute attribute : result.attributes)
+    if (llvm::is_contained(own, attribute.getName()))
+      return parser.emitError(loc, "expected a clause in place of an attribute in braces, got: `")
+             << attribute.getName().getValue() << "`";
   return success();
 }

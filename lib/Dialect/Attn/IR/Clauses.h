@@ -29,6 +29,10 @@ template <typename Properties> struct Clause : ClauseName {
 mlir::ParseResult parseClauses(mlir::OpAsmParser &parser, llvm::ArrayRef<ClauseName> clauses,
                                llvm::function_ref<mlir::ParseResult(size_t)> parse);
 
+/// A dictionary of attributes that are not the op's own. Those are said by clauses, and once.
+mlir::ParseResult parseOtherAttributes(mlir::OpAsmParser &parser, mlir::OperationState &result,
+                                       llvm::ArrayRef<llvm::StringRef> own);
+
 /// `@name`, clauses, and a dictionary of other attributes.
 template <typename Op>
 mlir::ParseResult parseOpOf(llvm::ArrayRef<Clause<typename Op::Properties>> clauses, mlir::OpAsmParser &parser,
@@ -44,12 +48,7 @@ mlir::ParseResult parseOpOf(llvm::ArrayRef<Clause<typename Op::Properties>> clau
   llvm::SmallVector<ClauseName, 24> names(clauses.begin(), clauses.end());
   if (parseClauses(parser, names, parseOne))
     return mlir::failure();
-  llvm::SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseOptionalAttrDict(result.attributes))
-    return mlir::failure();
-  return Op::verifyInherentAttrs(result.name, result.attributes, [&] {
-    return parser.emitError(loc) << "'" << result.name.getStringRef() << "' op ";
-  });
+  return parseOtherAttributes(parser, result, Op::getAttributeNames());
 }
 
 template <typename Op>
