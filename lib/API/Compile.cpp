@@ -193,7 +193,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
                       : backward ? Signature::of(backward)
                                  : Signature::of(cast<SegmentsOp>(*found));
   bool mayFall = !target.isHost() && problem && !problem.getConfigAttr();
-  bool mayDropSums = backward && !backward.getConfigAttr();
+  bool mayFallBackward = !target.isHost() && backward && !backward.getConfigAttr();
   if (backward) // its problem is described for it, and no program itself
     SymbolTable::setSymbolVisibility(backward.getProblemOp(), SymbolTable::Visibility::Private);
   for (Operation *other : programsOf(**module))
@@ -215,8 +215,11 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
     if (kernel.getSymName() == symbol) {
       program.main = program.kernels.size();
       program.qTile = kernel.getConfig().getQueries(), program.kvTile = kernel.getConfig().getKvTile();
-      program.hasFallback =
-          mayFall ? bool(attn::fallbackOf(kernel.getConfig())) : mayDropSums && kernel.getArg("dq_sum");
+      tile::ConfigAttr config = kernel.getConfig();
+      if (mayFall)
+        program.hasFallback = bool(attn::fallbackOf(config));
+      else if (mayFallBackward) // fewer blocks where it is streamed; narrower query tiles, no sums
+        program.hasFallback = kernel.getArg("dq_sum") || config.getBySequence() || (config.streams() && attn::fallbackOf(config));
     }
     for (const rt::Param &param : artifact->params)
       arguments.insert(param.name);

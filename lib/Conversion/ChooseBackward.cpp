@@ -56,7 +56,7 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
     // Four tiles in shared memory, two at rest and two that pass by: of these as many rows as
     // registers and shared memory have room for.
     int64_t passing = dim <= 64 ? 64 : (drops || learns) && dim > 192 ? 16 : 32, limit = sharedMemoryLimit(target, arch) - 1024;
-    while (passing > 16 && 2 * 2 * (64 + passing) * (llvm::alignTo(dim, 16) + 8) > limit)
+    while (passing > 16 && 2 * 2 * (64 + passing) * int64_t(llvm::alignTo(dim, 16) + 8) > limit)
       passing /= 2;
     configs.keys = config(passing, 64, 4);
     configs.queries = config(64, passing, 4);

@@ -75,7 +75,7 @@ static bool judged(ProblemOp problem, std::string *why, bool isShort) {
 
 constexpr char nothingSaid[] = "neither bounds nor typical lengths say that sequences are short";
 constexpr char noTiles[] = "head dims beyond 256 fit no tile", rowsToSpare[] = "too few rows share keys to fill half a tile",
-               rowsEnough[] = "rows that share keys fill tiles of their own";
+               rowsEnough[] = "long enough for tiles of their own";
 
 // Of the query heads of a group, how many to have in one tile of `rows`: what needs the
 // fewest tiles, since each of them reads all keys.
@@ -221,16 +221,20 @@ tile::ConfigAttr attn::chooseStreamed(ProblemOp problem, std::string *why) {
 // leaves registers for 32 warps, and these for what is under way. Where rows have to be read
 // again for each key, two of them and two keys; a pair of a row and a key then takes 0.13 ns,
 // and the kernels on tiles 60 ns a sequence and head.
-tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringRef target, std::string *why) {
+//
+// A tile is two fragments of sixteen rows and all keys a warp, and then sums: 168 registers have room for 96 keys, 255 for 128.
+tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringRef target, int64_t arch, std::string *why) {
   ProblemOp problem = backward.getProblemOp();
   std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), group = problem.getHeads() / problem.getKvHeads();
-  int64_t most = dim <= 128 && problem.getDimQk() % 32 == 0 && problem.getDimV() % 32 == 0 ? 88 : 64; // at 96, registers run out
+  bool inParts = dim <= 128 && problem.getDimQk() % 32 == 0 && problem.getDimV() % 32 == 0;
+  int64_t most = inParts ? 128 : 64;
   bool isShort = queries && *queries * group <= most && *keys <= most;
   if (dim <= 256 && (!isShort || dependsOnHead(problem.getMask()))) // strips have one mask for a kv head's rows
     return because(why, !queries ? nothingSaid : isShort ? "its mask differs between heads" : lengthsOf(problem) + ": too long to stream",
                    tile::ConfigAttr());
-  if (isShort && dim <= 256 && fillsTiles(problem, 2)) { // a warp for sixteen rows, and for so many keys that it has their sums
+  // A warp for sixteen rows, and for so many keys that it has their sums.
+  if (isShort && dim <= 256 && (*keys > 40 || fillsTiles(problem, 2))) {
     note(why, lengthsOf(problem) + ": short enough to stream, and " + rowsEnough);
     int64_t own = dim <= 128 ? 32 : 16, rows = *queries * group, sides = sidesOf(problem, rows, *keys);
     int64_t warps = std::max(llvm::divideCeil(rows, 16), llvm::divideCeil(*keys, own));
@@ -240,13 +244,20 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
     int64_t qTile = llvm::alignTo(rows * sides, together), kvTile = llvm::alignTo(*keys * sides, std::max(together, sides));
     bool lean = problem.getModifiers().empty() && together == 8 && isa<FullMaskAttr, CausalMaskAttr>(problem.getMask());
     int64_t bytes = 4 * (qTile + kvTile) * (llvm::alignTo(dim, 16) + 8) + 8 * 16 * warps + 256;
-    int64_t blocks = dim > 128 ? 4 / warps : lean && warps < 5 ? blocksOf(warps, 128, bytes) : 12 / warps;
+    if (bytes > sharedMemoryLimit(target, arch))
+      return because(why, lengthsOf(problem) + ": too long for shared memory", tile::ConfigAttr());
+    int64_t blocks = dim > 128              ? 4 / warps
+                     : kvTile > 96          ? 8 / warps
+                     : kvTile > 88          ? (warps > 4 ? 12 : 9) / warps
+                     : lean && kvTile <= 64 && warps < 5 ? blocksOf(warps, 128, bytes)
+                                            : 12 / warps;
+    bool whole = kvTile > 88 && warps > 5; // sums have registers where scores had more
     return tile::ConfigAttr::get(problem.getContext(), 16 * warps, 16, warps, std::max<int64_t>(1, blocks))
         .withPackHeads(group * sides)
         .withBySequence(true)
         .withKvTile(kvTile)
         .withQTile(qTile)
-        .withParts(warps > 4 ? 2 : 0)
+        .withParts(!whole && (warps > 4 || kvTile > 64) ? 2 : 0)
         .withHeadsInTurn(std::gcd(turns, tiles));
   }
   note(why, dim > 256 ? noTiles : lengthsOf(problem) + ": short enough to stream, and " + rowsToSpare);
@@ -300,8 +311,20 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
     return config(12, 96, false, /*narrow=*/true).withStages(2, /*qStages=*/walk.isLocal() ? 1 : 2);
   if (dim <= 64)
     return config(12, 128, /*turns=*/!peaked, false).withStages(2, /*qStages=*/packed && !walk.hidesKeys() ? 1 : 2);
+  auto twoBlocks = [&](int64_t kvTile, int64_t qStages) {
+    return tile::ConfigAttr::get(problem.getContext(), 64, kvTile, /*warps=*/4, /*blocks=*/2).withStages(2, qStages);
+  };
+  // Bounds say how many rows and keys there are at most: tiles that these fill (docs/Schedules/streaming.md).
+  int64_t most = std::max(problem.getBoundQ().value_or(4096), problem.getBoundKv().value_or(4096));
+  if (dim <= 128 && most <= 224 && walk.hidesKeys())
+    return twoBlocks(64, 2);
+  if (dim <= 128 && most <= 192 && !walk.hidesKeys() && !drops) {
+    if (most <= 128)
+      return config(8, most <= 112 ? 112 : 128, false, false).withStages(2, /*qStages=*/2);
+    return most <= 160 ? config(12, 80, false, false).withStages(2, /*qStages=*/1) : twoBlocks(96, 1);
+  }
   if (dim <= 128 && typical <= 384 && packed)
-    return tile::ConfigAttr::get(problem.getContext(), 64, 64, /*warps=*/4, /*blocks=*/2).withStages(2, /*qStages=*/2);
+    return twoBlocks(64, 2);
   int64_t qStages = dim <= 128 && !walk.hidesKeys() ? 2 : 1;
   if (dim <= 128 && typical >= 8192 && !packed && !walk.isLocal() && !peaked && !drops)
     return config(12, 80, /*turns=*/true, false).withStages(2, qStages);
@@ -358,7 +381,7 @@ tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config) {
       return {};
     return config.withKvTile(config.getKvTile() / 2);
   }
-  if (config.getParts()) // registers for more of each block
+  if (config.getBySequence()) // registers for more of each block
     return config.getBlocks() == 1 ? tile::ConfigAttr() : config.withBlocks(config.getBlocks() * 3 / 4);
   if (config.getOneBody() && config.getKvTile() <= 16)
     return {};

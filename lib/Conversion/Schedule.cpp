@@ -58,7 +58,14 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
     place(schedule, given);
     schedule.why = "its config is given";
   } else {
-    schedule.streamed = chooseStreamedBackward(backward, target, &schedule.why);
+    schedule.streamed = chooseStreamedBackward(backward, target, arch, &schedule.why);
+    for (; fallback > 0 && schedule.streamed; --fallback) {
+      ConfigAttr next = fallbackOf(schedule.streamed);
+      if (!next && !schedule.streamed.getBySequence())
+        break;
+      if (schedule.streamed = next; !next)
+        schedule.why += ", but registers run out there";
+    }
     if (schedule.streamed && backward.getLearned()) {
       schedule.streamed = {};
       schedule.why = "gradients of learned arrays need what kernels on tiles leave";

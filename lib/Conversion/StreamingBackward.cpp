@@ -49,7 +49,6 @@ public:
 private:
   void computeAll() {
     findArrays();
-    findKeys();
     {
       OpBuilder::InsertionGuard guard(b);
       if (isShort) { // others are other kernels'
@@ -67,6 +66,7 @@ private:
     // By what is expected, one tile or one strip has all rows.
     bool tile = config.getBySequence();
     if (!tile && !(group == 1 && problem.expectedQueries().value_or(1) <= config.getQTile())) {
+      findKeys();
       computeInTwo();
     } else {
       int64_t keys = tile ? config.getKvTile() / kvHeads : heldKeys();
@@ -278,9 +278,9 @@ private:
       copied.push_back(copyOnce(place, from, stride, rows, dim));
     };
     copy(p.Q, rowPointer("q", firstQuery, batch, h), strideOf("q", heads), live, problem.getDimQk());
-    copy(p.K, k, strideOf("k", kvHeads), there, problem.getDimQk());
+    copy(p.K, keyPointer("k"), strideOf("k", kvHeads), there, problem.getDimQk());
     copy(p.dO, rowPointer("do", firstQuery, batch, h), strideOf("do", heads), live, problem.getDimV());
-    copy(p.V, v, strideOf("v", kvHeads), there, problem.getDimV());
+    copy(p.V, keyPointer("v"), strideOf("v", kvHeads), there, problem.getDimV());
     auto statisticStride = [&](StringRef tensor) {
       return heads == 1 ? Value() : pairs(heads, wide(int64_t(1)), args[(tensor + "_head").str()]);
     };
@@ -300,14 +300,14 @@ private:
     buildTests(walk, keep.getBody());
     becomeProbabilities(p, p.row, q0, math.value(0));
     wait(MmaQkOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*late=*/false).getToken());
-    // What is rounded lies where V was, or what was rounded before. And without barriers the GPU's compiler would
-    // have all three sums in registers at once.
+    // Scores and gradients of them are done with here, so that the sums have registers.
     if (dropout) {
       draws = findDraws(heads > 1);
       drop(p.dp, q0, k0, draws, /*scaled=*/true);
-      RowGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
-      drop(p.s, q0, k0, draws, /*scaled=*/false);
     }
+    RowGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
+    if (dropout)
+      drop(p.s, q0, k0, draws, /*scaled=*/false);
     // Sums, a part of their columns at a time where registers are few.
     int64_t parts = std::max<int64_t>(config.getParts(), 1);
     auto inParts = [&](Value tile, Value to, int64_t cols, int64_t dim, llvm::function_ref<void(Value, Value, int64_t)> make) {
@@ -318,20 +318,20 @@ private:
         make(partOf(tile, rows, cols / parts, math.value(column)), AdvanceOp::create(b, loc, to, wide(column)), dim / parts);
     };
     auto ofKeys = [&](const char *name, Value weights, Value rows, int64_t cols, FloatAttr by, StringRef tensor,
-                      Value to, int64_t dim) {
+                      int64_t dim) {
       Value acc = frag(name, keysOfAll, cols / parts);
-      inParts(rows, to, cols, dim, [&](Value part, Value to, int64_t dim) {
+      inParts(rows, keyPointer(tensor), cols, dim, [&](Value part, Value to, int64_t dim) {
         wait(MmaTnOp::create(b, loc, acc, weights, part).getToken());
         if (by)
           ScaleOp::create(b, loc, acc, by);
         StoreOp::create(b, loc, to, strideOf(tensor, kvHeads), acc, there, there, dim);
       });
     };
+    // What is rounded lies where V was, or what was rounded before. And without barriers the GPU's compiler would
+    // have all three sums in registers at once.
     BarrierOp::create(b, loc);
     RoundOp::create(b, loc, P, p.s);
-    ofKeys("dV", P, p.dO, colsV, dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), "dv", dv, problem.getDimV());
-    if (!dropout)
-      RowGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
+    ofKeys("dV", P, p.dO, colsV, dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), "dv", problem.getDimV());
     BarrierOp::create(b, loc);
     RoundOp::create(b, loc, dS, p.dp);
     Value dQ = frag("dQ", rowsOfAll, colsQk / parts);
@@ -343,12 +343,13 @@ private:
     });
     BarrierOp::create(b, loc);
     // Q has the sign of the scale by now.
-    ofKeys("dK", dS, p.Q, colsQk, b.getF64FloatAttr(std::abs(scale)), "dk", dk, problem.getDimQk());
+    ofKeys("dK", dS, p.Q, colsQk, b.getF64FloatAttr(std::abs(scale)), "dk", problem.getDimQk());
   }
 
   void computeAtOnce(int64_t held) {
     Places p = declare();
     scope.head = h;
+    findKeys();
     Value dQ = strip("dQ", rows(), problem.getDimQk(), false), pK = strip("pK", rows(), problem.getDimQk(), false);
     Value weights = place("weights", WeightsType::get(b.getContext(), rows(), held, lanes));
     fetchRows(p, 0, /*withDelta=*/false);
@@ -387,8 +388,10 @@ private:
 
   /// The kv heads of the tile, one after the other.
   void eachKvHead(llvm::function_ref<void()> body) {
-    if (kvHeads == 1)
+    if (kvHeads == 1) {
+      findKeys();
       return body();
+    }
     Index first = kvHead, firstHead = h;
     loop("side", 0, kvHeads, 1, [&](Index side) {
       kvHead = math.named(math.add(first, side), "own_kv_head");

@@ -38,6 +38,20 @@ std::string Printer::typeOf(Type type) {
   return "<<UNSUPPORTED type>>";
 }
 
+/// Do the lanes of a warp work it out together?
+static bool exchanges(Operation *op) {
+  auto load = dyn_cast<LoadOp>(op);
+  return (load && load.getUniform()) || isa<OnListOp>(op);
+}
+
+bool Printer::isConditional(Operation *op) {
+  Value value = op->getResult(0);
+  Operation *user = *value.user_begin();
+  if (auto select = dyn_cast<arith::SelectOp>(user); select && value != select.getCondition())
+    return true;
+  return isInlined(user) && isConditional(user);
+}
+
 bool Printer::isInlined(Operation *op) {
   if (isa<arith::ConstantOp, arith::ExtSIOp>(op))
     return true; // a cast costs nothing and reads better where it matters
@@ -45,7 +59,11 @@ bool Printer::isInlined(Operation *op) {
     return false;
   Value value = op->getResult(0);
   // A value that a loop uses but does not define is worth a line before it.
-  return value.hasOneUse() && Names::wishOf(value).empty() && op->getBlock() == (*value.user_begin())->getBlock();
+  if (!value.hasOneUse() || !Names::wishOf(value).empty() || op->getBlock() != (*value.user_begin())->getBlock())
+    return false;
+  // That is no arm's of a conditional: ptxas 13.0 makes a predicate of the condition, and loses it between two exchanges (seen on an H200:
+  // a walk took the number of the tile before for the full tiles of its list).
+  return !exchanges(op) || !isConditional(op);
 }
 
 std::string Printer::expr(Value value, Precedence context) {

@@ -139,6 +139,8 @@ private:
   std::string expr(mlir::Value value, Precedence context = Precedence::Conditional);
   std::pair<std::string, Precedence> spell(mlir::Operation *op);
   static bool isInlined(mlir::Operation *op);
+  /// Is what is inlined evaluated by those lanes only that a condition sends there?
+  static bool isConditional(mlir::Operation *op);
 
   llvm::raw_ostream &os;
   Names names;

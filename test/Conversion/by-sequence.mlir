@@ -25,6 +25,12 @@
 // RUN: attn-opt %t/in_turn.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/in_turn.mlir
 // RUN: attn-run %t/wide_grads.mlir --target=cpu --check --lengths-q=70,3,0,96 --lengths-kv=81,24,5,60 | FileCheck %s --check-prefix=GRADS
 // RUN: attn-opt %t/wide_grads.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/wide_grads.mlir
+// RUN: attn-opt %t/chosen_grads.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen_grads.mlir
+// RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=1" | FileCheck %t/fallback.mlir --check-prefix=ONE
+// RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=2" | FileCheck %t/fallback.mlir --check-prefix=TWO
+// RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_80 arch=86" | FileCheck %t/fallback.mlir --check-prefix=SMALL
+// RUN: attn-run %t/chosen_grads.mlir --problem=g1 --target=cpu --check --lengths-q=1,0,1,3,1 --lengths-kv=128,30,0,5,97 | FileCheck %s --check-prefix=GRADS
+// RUN: attn-run %t/chosen_grads.mlir --problem=g128 --target=cpu --check --lengths-q=128,1,0,100,130 --lengths-kv=128,7,5,0,128 | FileCheck %s --check-prefix=GRADS
 // GRADS: dq: {{.*}}: ok
 // GRADS: dk: {{.*}}: ok
 // GRADS: dv: {{.*}}: ok
@@ -115,10 +121,10 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(6, 2) 
 // CHECK: tile.keep %s at(%{{.*}} heads 2, %c0_i32)
 // CHECK: tile.probabilities %s, %stats at(%{{.*}} heads 2, %c0_i32) weighted(%weighted
 // CHECK: tile.mma_qk %dp, %dO, %V
+// CHECK: tile.row_grads %dp, %s, %stats weighted(%weighted
 // CHECK: tile.barrier
 // CHECK: tile.round %P, %s
 // CHECK: tile.mma_tn %dV, %P, %dO
-// CHECK: tile.row_grads %dp, %s, %stats weighted(%weighted
 // CHECK: tile.barrier
 // CHECK: tile.round %dS, %dp
 // CHECK: tile.mma_pv %dQ, %dp, %K
@@ -145,8 +151,21 @@ attn.problem @s64 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) b
 attn.problem @s65 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(65)
 // CHECK: tile.kernel @s96({{.*}}) config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 2, pack_heads = 4, by_sequence = true, parts = 4>)
 attn.problem @s96 mask(#attn.full) layout(bshd) heads(4, 1) dims(128) dtype(bf16) bounds(24, 90)
-// CHECK: tile.kernel @s97({{.*}}) config(<q_tile = 128, kv_tile = 128, warps = 8
+// Beyond, Hopper's tiles are as large as bounds fill.
+// CHECK: tile.kernel @s97({{.*}}) config(<q_tile = 128, kv_tile = 112, warps = 8
 attn.problem @s97 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(97)
+// CHECK: tile.kernel @s113({{.*}}) config(<q_tile = 128, kv_tile = 128, warps = 8
+attn.problem @s113 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(113)
+// CHECK: tile.kernel @s129({{.*}}) config(<q_tile = 192, kv_tile = 80, warps = 12
+attn.problem @s129 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(129)
+// CHECK: tile.kernel @s161({{.*}}) config(<q_tile = 64, kv_tile = 96, warps = 4, blocks = 2>)
+attn.problem @s161 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(161)
+// CHECK: tile.kernel @s193({{.*}}) config(<q_tile = 128, kv_tile = 128, warps = 8
+attn.problem @s193 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(193)
+// CHECK: tile.kernel @s224({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2
+attn.problem @s224 mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(224)
+// CHECK: tile.kernel @s225({{.*}}) config(<q_tile = 128, kv_tile = 128, warps = 8
+attn.problem @s225 mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(225)
 // Not of head dims beyond 256, and tests of a tile are of one head.
 // CHECK: tile.kernel @d264({{.*}}) config(<q_tile = 2, kv_tile = 4, warps = 4, blocks = 4, lanes = 32>)
 attn.problem @d264 mask(#attn.full) layout(bshd) heads(4) dims(264) dtype(bf16) bounds(16)
@@ -154,13 +173,47 @@ attn.problem @d264 mask(#attn.full) layout(bshd) heads(4) dims(264) dtype(bf16) 
 attn.problem @of_heads mask(#attn.heads<#attn.full, #attn.causal>) layout(bshd) heads(4, 2) dims(64) dtype(bf16) bounds(16)
 
 //--- wide_grads.mlir
-// Up to 88 rows and keys; beyond 64, sums are made half of their columns at a time.
+// Beyond 64 keys, sums are made half of their columns at a time.
 // CHECK: config(<q_tile = 72, kv_tile = 88, warps = 5, blocks = 2, by_sequence = true, parts = 2>)
 // CHECK: tile.mma_tn %dV, %P
 // CHECK: tile.store %{{.*}}, %dV {{.*}} dim 64
 // CHECK: tile.part %dO from(%c64_i32) : !tile.shared<72x128xbf16, 136> to !tile.shared<72x64xbf16, 136>
 // CHECK: tile.store %{{.*}}, %dQ {{.*}} dim 32
 attn.problem @p mask(#attn.causal) layout(thd padded) heads(4) dims(64, 128) dtype(bf16) bounds(70, 81)
+attn.backward @g of(@p)
+
+//--- chosen_grads.mlir
+// Up to 128 rows and keys: as many blocks as registers allow, whole sums where scores have had more of them than sums need. Strips for one row and
+// up to 40 keys.
+attn.problem @p40 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(1, 40) {sym_visibility = "private"}
+// CHECK: tile.kernel @g40({{.*}} lanes = 16
+attn.backward @g40 of(@p40)
+attn.problem @p1 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(1, 128) {sym_visibility = "private"}
+// CHECK: tile.kernel @g1({{.*}} config(<q_tile = 8, kv_tile = 128, warps = 4, blocks = 2, by_sequence = true, parts = 2>)
+attn.backward @g1 of(@p1)
+attn.problem @p96 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(96) {sym_visibility = "private"}
+// CHECK: tile.kernel @g96({{.*}} config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 2, by_sequence = true>)
+attn.backward @g96 of(@p96)
+attn.problem @p128 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(128) {sym_visibility = "private"}
+// CHECK: tile.kernel @g128({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, by_sequence = true>)
+attn.backward @g128 of(@p128)
+// Head dims without whole parts, or beyond 128: up to 64. What is typical leaves longer ones to tiles.
+attn.problem @p72 mask(#attn.full) layout(thd) heads(4) dims(72) dtype(bf16) bounds(65) {sym_visibility = "private"}
+// CHECK: tile.kernel @g72({{.*}} config(<q_tile = 64, kv_tile = 128
+attn.backward @g72 of(@p72)
+attn.problem @p100 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) typical(100) {sym_visibility = "private"}
+// CHECK: tile.kernel @g100_short({{.*}} config(<q_tile = 104, kv_tile = 104, warps = 7, blocks = 1, by_sequence = true>)
+// CHECK: tile.kernel @g100({{.*}} config(<q_tile = {{[0-9]+}}, kv_tile = 128, warps = 8
+attn.backward @g100 of(@p100)
+
+//--- fallback.mlir
+// Where registers do not do: fewer blocks, then tiles. And those where shared memory does not do.
+// ONE: tile.kernel @g({{.*}} config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 1, by_sequence = true>)
+// TWO-NOT: by_sequence
+// TWO: tile.kernel @g({{.*}} config(<q_tile = 64, kv_tile = 128
+// SMALL-NOT: by_sequence
+// SMALL: tile.kernel @g(
+attn.problem @p mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(96) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 //--- errors.mlir

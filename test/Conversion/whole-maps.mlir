@@ -36,6 +36,8 @@
 // CHECK-NOT: _bits
 
 // TEXT: attn::gather_listed<0, 128, 384>(offsets, offsets_entries - 1, columns, columns_entries,
+// What lanes exchange is no arm's of a conditional (Printer::isInlined).
+// TEXT-NOT: {{[?:] }}attn::uniform
 // TEXT: attn::repair<128, 128>(acc, q0, rows, attn::along<128>(end, [=](int j) {
 // TEXT: attn::on_list(
 attn.problem @p mask(#attn.and<#attn.causal, #attn.block_map<"offsets", "columns", q = 128, kv = 384>>) layout(bshd) heads(4, 2) dims(128) dtype(bf16)

@@ -3,7 +3,9 @@
 Kernels go to a cache of the process's own, if $ATTN_CACHE_DIR names no other."""
 import argparse
 import json
+import math
 import os
+import sys
 import tempfile
 
 os.environ.setdefault("ATTN_CACHE_DIR", tempfile.mkdtemp(prefix="attnc-cache-"))
@@ -17,6 +19,7 @@ parser.add_argument("--out")
 parser.add_argument("--commit", default="unknown")
 parser.add_argument("--filter", default="", help="only cases whose name contains this")
 out = None
+wrong = 0
 
 
 def begin():
@@ -33,6 +36,19 @@ def emit(**line):
     print(text, flush=True)
     if out:
         print(text, file=out, flush=True)
+
+
+def judged(error, most=0.02):
+    """An error for a line of results. What is further off than `most` lets the run fail at its end: a wrong kernel has no speed."""
+    global wrong
+    if not error <= most:
+        wrong += 1
+        print(f"wrong: {error} is more than {most}", file=sys.stderr, flush=True)
+    return round(error, 5) if math.isfinite(error) else repr(error)
+
+
+def end():
+    sys.exit(f"{wrong} wrong results" if wrong else 0)
 
 
 def short(error):

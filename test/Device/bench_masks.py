@@ -183,7 +183,7 @@ def run_case(c, compiled):
         facts["flex"]["compile_ms"] = round((time.perf_counter() - start) * 1e3, 1)
         expected = result.transpose(1, 2).float()
         error = ((tensors["o"].float() - expected).norm() / expected.norm()).item()
-        facts["attnc"]["rel_err_vs_flex"] = round(error, 5) if math.isfinite(error) else repr(error)
+        facts["attnc"]["rel_err_vs_flex"] = bench.judged(error)
         calls["flex"] = lambda: flex(q, k, v, score_mod=c["score_mod"], block_mask=block_mask)
     counts, samples = {}, {}
     for peer, call in calls.items():
@@ -267,3 +267,4 @@ except Exception as e:
 print(f"{'case':32} {'attnc':>7} {'flex':>7}  ratio")
 for name, rates in table.items():
     print(f"{name:32} {rates['attnc']:7.1f} {rates.get('flex', math.nan):7.1f} {rates['attnc'] / rates.get('flex', math.nan):6.2f}")
+bench.end()

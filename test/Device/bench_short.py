@@ -141,7 +141,7 @@ def ours(case, tensors, copy, flush, peer="attnc", **choice):
         tensors["o"].fill_(math.nan)
     launch()
     torch.cuda.synchronize()
-    run(case, peer, launch, copy, flush, error_of_2=round(error_of(case, tensors), 3))
+    run(case, peer, launch, copy, flush, error_of_2=bench.judged(error_of(case, tensors), 2))
     if args.crossover or args.mixed:
         return None
     graph = torch.cuda.CUDAGraph()
@@ -293,3 +293,4 @@ def main():
 
 if __name__ == "__main__":
     main()
+    bench.end()

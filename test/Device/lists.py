@@ -78,12 +78,12 @@ def far_runs(ids_q, ids_kv):
     return change
 
 
-def check(name, mask, arrays, change, queries=S, keys=S, more="", poisoned=()):
+def check(name, mask, arrays, change, queries=S, keys=S, more="", poisoned=(), dim=DIM):
     """`poisoned`: keys whose V is NaN, which is nothing to rows that do not see them."""
     global failures
-    text = f"attn.problem @lists mask({mask}) layout(bshd) heads({HEADS}) dims({DIM}) dtype(bf16) outputs(o, lse){more}"
+    text = f"attn.problem @lists mask({mask}) layout(bshd) heads({HEADS}) dims({dim}) dtype(bf16) outputs(o, lse){more}"
     kernel = library.compile(text)
-    q, k, v = (torch.randn(1, rows, HEADS, DIM, device="cuda", dtype=torch.bfloat16) for rows in (queries, keys, keys))
+    q, k, v = (torch.randn(1, rows, HEADS, dim, device="cuda", dtype=torch.bfloat16) for rows in (queries, keys, keys))
     v[:, list(poisoned)] = math.nan
     clean = v.nan_to_num(0.0)
     o, lse = torch.empty_like(q), torch.empty(1, HEADS, queries, device="cuda")
@@ -103,7 +103,7 @@ def check(name, mask, arrays, change, queries=S, keys=S, more="", poisoned=()):
         graph.replay()
         torch.cuda.synchronize()
         for h in range(HEADS):
-            s = (q[0, :, h].float() @ k[0, :, h].float().T * DIM ** -0.5).masked_fill_(~visible, -math.inf)
+            s = (q[0, :, h].float() @ k[0, :, h].float().T * dim ** -0.5).masked_fill_(~visible, -math.inf)
             want_lse = torch.logsumexp(s, -1)
             p = torch.exp(s - want_lse[:, None]).nan_to_num_(0.0)
             want, spoilt = p @ clean[0, :, h].float(), visible[:, list(poisoned)].any(1)
@@ -138,6 +138,7 @@ for q, kv, rows, wrong in ((128, 128, S // 128, False), (100, 70, S // 100 - 3, 
     if (q, kv) == (256, 384):
         check(name + " visits(64)", mask, arrays, change, more=" visits(64)")
     if (q, kv) == (128, 128):
+        check(name + ", d 128", mask, arrays, change, dim=128)
         check(name + ", causal, NaN in V", f"#attn.and<{mask}, #attn.causal>", arrays, lambda turn: change(turn) & (k_at <= q_at),
               poisoned=(5, 4000, 4001, 20000))
 sys.exit(failures > 0)

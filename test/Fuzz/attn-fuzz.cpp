@@ -128,9 +128,9 @@ static std::string forShortSequences(mlir::ModuleOp module, const Target &target
     problem.setDimV(std::min<uint64_t>(problem.getDimV(), 256));
     return textOf(module);
   }
-  tile::ConfigAttr config = backwardPass ? chooseStreamedBackward(backward, target.family)
+  tile::ConfigAttr config = backwardPass ? chooseStreamedBackward(backward, target.family, target.arch)
                                          : chooseConfig(problem, target.family, target.arch);
-  if (config && (config.hasStrips() || config.getBySequence()) && random.oneIn(2))
+  if (config && config.streams() && random.oneIn(2))
     return textOf(module);
   if (std::max(problem.getDimQk(), problem.getDimV()) <= 256 && random.oneIn(2)) {
     config = anyBySequence(problem, random, backwardPass);

@@ -38,14 +38,16 @@ struct BackwardConfigs {
 };
 BackwardConfigs chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback);
 
-/// Of a backward pass that is streamed: without score modifiers, where the problem's sequences
+/// Of a backward pass that is streamed: where the problem's sequences
 /// are short, or head dims beyond those of tiles. Null for others.
-tile::ConfigAttr chooseStreamedBackward(BackwardOp backward, llvm::StringRef target, std::string *why = nullptr);
+tile::ConfigAttr chooseStreamedBackward(BackwardOp backward, llvm::StringRef target, int64_t arch,
+                                        std::string *why = nullptr);
 /// Has its program kernels for long sequences, too? `streamed` is what short ones are streamed with.
 bool hasSizeClasses(BackwardOp backward, tile::ConfigAttr streamed);
 
 /// What to try next for a kernel that does not fit its registers: one copy of the
-/// walk's body, then narrower key tiles. Null at the end.
+/// walk's body, then narrower key tiles. Null at the end; a backward pass whose tile has all keys of a sequence goes to
+/// kernels on tiles from there.
 tile::ConfigAttr fallbackOf(tile::ConfigAttr config);
 
 /// How many blocks share a row of tokens where there are clusters: as many as there

@@ -106,7 +106,7 @@ LogicalResult KernelOp::verify() {
   ConfigAttr config = getConfig();
   if (getKeys() && config.getWarps() != 16 && config.getKvTile() % (16 * config.getWarps())) // C4
     return emitOpError("expected a kv_tile in multiples of 16 * warps in a grid of key tiles, got: ") << config;
-  if (isStreaming() != (config.hasStrips() || config.getBySequence()) || int64_t(getTiles().value_or(1)) < 1) // C5
+  if (isStreaming() != config.streams() || int64_t(getTiles().value_or(1)) < 1) // C5
     return emitOpError("expected positive `tiles` with a config of lanes or by_sequence, and none without, got: ")
            << config << (isStreaming() ? " with tiles" : " without");
   if (auto longer = getLonger()) // C6
