@@ -204,7 +204,7 @@ ATTN_INLINE void select_tiles(int *visits, int *list, int *taken, long long row,
   constexpr int warps = Block<0 * sizeof(P)>::threads / 32;
   __shared__ ChunkBits bits;
   __shared__ TileSpan spans[warps][2];
-  __shared__ RowPlace places[2];  // of every other chunk
+  __shared__ RowPlace places[2];  // of every other chunk; alike where nothing is listed
   const int group_begin = (first + begin) / Group / GroupsAtOnce * GroupsAtOnce, group_end = begin < end ? (first + end - 1) / Group + 1 : group_begin;
   const bool one = group_end - group_begin <= ChunkGroups;
   TileSpan full = NoTiles, partial = NoTiles;
@@ -223,7 +223,7 @@ ATTN_INLINE void select_tiles(int *visits, int *list, int *taken, long long row,
     const unsigned long long at = own ? across + atomicAdd((unsigned long long *)taken, (unsigned long long)own) : 0;
     const bool fits = at + own < (unsigned)entries;  // one more is read ahead of its use
     if (!fits) taken[2] = 1;
-    places[0] = {own_full && fits ? (int)at : -1, own > own_full && fits ? (int)at + own_full : -1};
+    places[0] = places[1] = {own_full && fits ? (int)at : -1, own > own_full && fits ? (int)at + own_full : -1};
     const int hull = min(full.first, partial.first), count = full.count + partial.count;
     const int full_at = own_full ? (int)at : full.count ? full.first : 0;
     const int partial_at = own > own_full ? (int)at + own_full : partial.count ? partial.first : 0;
