@@ -100,6 +100,9 @@ ATTN_API int64_t attnCompileCount(void);
 /* The sources of all its kernels, and what the GPU compiler said of their resources; owned by the kernel. */
 ATTN_API const char *attnSource(const attnKernel *kernel);
 ATTN_API const char *attnResources(const attnKernel *kernel);
+/* Which schedule it is and why, for a log: `strips; bounds(1, 16) and heads(4, 4): ...` (docs/Schedules/README.md). Empty of
+   segments alone. */
+ATTN_API const char *attnSchedule(const attnKernel *kernel);
 
 #ifdef __cplusplus
 }

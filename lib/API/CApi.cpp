@@ -7,7 +7,7 @@ using namespace attn;
 
 struct attnKernel {
   std::shared_ptr<Kernel> kernel;
-  std::string source, resources;
+  std::string source, resources, schedule;
 };
 
 static thread_local std::string lastError;
@@ -49,7 +49,7 @@ int attnCompile(const char *mlir, const char *name, const char *targetText, attn
   auto created = Kernel::create(mlir, name ? name : "", *target);
   if (!created)
     return fail(created.error());
-  *kernel = new attnKernel{*created, (*created)->getSource(), (*created)->getResources()};
+  *kernel = new attnKernel{*created, (*created)->getSource(), (*created)->getResources(), (*created)->getSchedule()};
   return 0;
 }
 
@@ -108,3 +108,5 @@ int64_t attnCompileCount(void) { return processCache().stats().compiles; }
 const char *attnSource(const attnKernel *kernel) { return kernel ? kernel->source.c_str() : ""; }
 
 const char *attnResources(const attnKernel *kernel) { return kernel ? kernel->resources.c_str() : ""; }
+
+const char *attnSchedule(const attnKernel *kernel) { return kernel ? kernel->schedule.c_str() : ""; }

@@ -2,7 +2,7 @@
 #include "attn/API/Compile.h"
 #include "attn-rt/Driver.h"
 #include "attn/API/Pipeline.h"
-#include "attn/Conversion/AttnToTile.h"
+#include "attn/Conversion/Schedule.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Target/Source.h"
 #include "mlir/Parser/Parser.h"
@@ -23,16 +23,13 @@ rt::Result<Target> Target::parse(StringRef text) {
       fmt::format("expected target `cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>` with chip 80, 86, 87, 89, 90, "
                   "100 or 120, got: {}",
                   text.str())};
-  if (family == "cpu" && chip.empty())
-    return target;
-  if (family == "sm_90a" && !text.contains(':'))
-    return Target{"sm_90a", 90};
-  if (family != "sm_80" || (chip.empty() && text.contains(':')))
+  bool given = text.contains(':');
+  if (given && (family != "sm_80" || chip.getAsInteger(10, target.arch) || !target.arch))
     return error;
-  if (chip.empty())
-    chip = "80";
-  if (chip.getAsInteger(10, target.arch) || !llvm::is_contained({80, 86, 87, 89, 90, 100, 120}, target.arch))
+  std::optional<int64_t> arch = archOf(family, target.arch);
+  if (!arch)
     return error;
+  target.arch = *arch;
   return target;
 }
 
@@ -202,6 +199,12 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   for (Operation *other : programsOf(**module))
     if (other != *found)
       other->erase();
+  if (ProblemOp computed = backward ? backward.getProblemOp() : problem) { // before there are kernels in its place
+    computed.setMaskAttr(canonicalMask(computed.getMask()));
+    Schedule schedule = problem ? scheduleOf(problem, target.family, target.arch, fallback)
+                                : scheduleOf(backward, target.family, target.arch, fallback);
+    program.schedule = std::move(schedule.name), program.why = std::move(schedule.why);
+  }
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)
     return lowered.error();
   llvm::StringSet<> arguments;

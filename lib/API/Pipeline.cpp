@@ -37,6 +37,7 @@ void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   kernel.addPass(tile::createFuseModify());
   kernel.addPass(createCanonicalizerPass());
   kernel.addPass(createCSEPass());
-  kernel.addPass(tile::createAllocateShared({sharedMemoryLimit(options.target, options.arch)}));
+  int64_t arch = archOf(options.target, options.arch).value_or(0); // others convert-attn-to-tile refuses
+  kernel.addPass(tile::createAllocateShared({sharedMemoryLimit(options.target, arch)}));
   kernel.addPass(tile::createVerifyAsync());
 }

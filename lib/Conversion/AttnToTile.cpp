@@ -13,6 +13,7 @@
 #include "StreamingKernel.h"
 #include "TreeKernels.h"
 #include "VisitKernels.h"
+#include "attn/Conversion/Schedule.h"
 
 namespace attn {
 #define GEN_PASS_DEF_CONVERTATTNTOTILE
@@ -32,10 +33,14 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       getOperation().emitError("expected target `cpu`, `sm_80` or `sm_90a`, got: ") << target.getValue();
       return signalPassFailure();
     }
-    if (target == "sm_80" && !llvm::is_contained({80, 86, 87, 89, 90, 100, 120}, arch.getValue())) {
-      getOperation().emitError("expected arch 80, 86, 87, 89, 90, 100 or 120, got: ") << arch.getValue();
+    std::optional<int64_t> chip = archOf(target, arch);
+    if (!chip) {
+      getOperation().emitError("expected arch ")
+          << (target == "sm_80" ? "80, 86, 87, 89, 90, 100 or 120" : target == "cpu" ? "0" : "90") << " for target `"
+          << target << "` (or 0, its own), got: " << arch.getValue();
       return signalPassFailure();
     }
+    arch = *chip;
     if (fallback < 0) {
       getOperation().emitError("expected fallback not to be negative, got: ") << fallback.getValue();
       return signalPassFailure();
@@ -57,22 +62,13 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     Attribute given = backward.getConfigAttr();
     if (given && !isa<ConfigAttr>(given))
       return backward.emitOpError("expected a #tile.config as its config, got: ") << given;
-    ConfigAttr streamed = given ? cast<ConfigAttr>(given) : chooseStreamedBackward(backward, target, arch);
-    int64_t left = fallback;
-    for (ConfigAttr next; left > 0 && streamed && !given; --left, streamed = next)
-      if (next = attn::fallbackOf(streamed); !next && !streamed.getBySequence())
-        break;
-    if (streamed && backward.getLearned()) { // which needs what tiles' kernels leave
-      if (given && streamed.streams())
-        return backward.emitOpError("expected no config of lanes or by_sequence with learned arrays, got: ") << given;
-      if (!given)
-        streamed = {};
-    }
+    if (given && backward.getLearned() && cast<ConfigAttr>(given).streams()) // which needs what tiles' kernels leave
+      return backward.emitOpError("expected no config of lanes or by_sequence with learned arrays, got: ") << given;
+    BackwardSchedule schedule = scheduleOf(backward, target, arch, fallback);
     ProblemOp problem = backward.getProblemOp();
-    bool classes = attn::hasSizeClasses(backward, streamed);
-    if (streamed && streamed.streams() && !classes) {
+    if (!schedule.tiles) {
       writeMade(problem, backward);
-      if (failed(stream(backward, streamed)))
+      if (failed(stream(backward, schedule.streamed)))
         return failure();
       backward.erase();
       return success();
@@ -81,7 +77,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return backward.emitOpError(backward.getLearned() ? "expected head dims up to 256 with learned arrays, got: dim "
                                                         : "expected no config but one with lanes for head dims beyond 256, got: dim ")
              << dim;
-    BackwardConfigs configs = chooseBackwardConfigs(backward, target, arch, left);
+    BackwardConfigs configs = schedule.configs;
     ConfigAttr keys = configs.keys;
     bool roles = target == "sm_90a";
     if (keys.getKvTile() % (16 * keys.getWarps()) || statisticsTile % keys.getQTile() ||
@@ -92,11 +88,12 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << target << "`, got: " << keys;
     writeMade(problem, backward);
     std::optional<ShortLimit> limit;
+    bool classes = bool(schedule.streamed);
     if (classes && configs.values.getKvTile() != keys.getKvTile()) // which have one list
       configs.values = keys;
     if (classes) {
-      limit = shortLimit(backward, streamed);
-      if (failed(stream(backward, streamed, limit)))
+      limit = shortLimit(backward, schedule.streamed);
+      if (failed(stream(backward, schedule.streamed, limit)))
         return failure();
     }
     writeBackward(backward, target, configs, limit);
@@ -152,22 +149,16 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
   }
 
   LogicalResult convert(ProblemOp problem) {
-    ConfigAttr config = chooseConfig(problem, target, arch);
-    for (int64_t i = 0; i < fallback; ++i)
-      if (ConfigAttr next = attn::fallbackOf(config))
-        config = next;
-    if (Attribute given = problem.getConfigAttr()) {
-      config = dyn_cast<ConfigAttr>(given);
-      if (!config)
-        return problem.emitOpError("expected a #tile.config as its config, got: ") << given;
-    }
-    config = onTarget(config);
+    if (Attribute given = problem.getConfigAttr(); given && !isa<ConfigAttr>(given))
+      return problem.emitOpError("expected a #tile.config as its config, got: ") << given;
+    Schedule schedule = scheduleOf(problem, target, arch, fallback);
+    ConfigAttr config = onTarget(schedule.tiles ? schedule.tiles : schedule.streamed);
     if (failed(checkConfig(problem, config)))
       return failure();
     if (problem.getSegments())
       expandSegments(problem);
     bool lists = !config.streams() && listsVisits(problem, config);
-    bool classes = !config.streams() && !problem.getConfigAttr() && hasSizeClasses(problem);
+    bool classes = schedule.tiles && schedule.streamed;
     SmallVector<MaskOperand> whole;
     if (lists && !classes) // short sequences have no lists
       whole = wholeMaps(problem, config);
@@ -184,20 +175,18 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (lists)
       writeVisits(problem, generic(), config, /*ofKeys=*/false, whole);
     KernelGrid grid = {packed, int64_t(problem.getHeads()) / config.getPackHeads()};
-    ConfigAttr streamed;
     if (classes) {
-      streamed = chooseStreamed(problem);
-      ShortLimit limit = shortLimit(problem, streamed);
+      ShortLimit limit = shortLimit(problem, schedule.streamed);
       writeSlotLists(problem, generic(), limit, LongSlots{0, config.getQueries()});
       grid.longer = b.getDenseI64ArrayAttr({limit.queries, limit.keys});
     }
     writeForward(problem,
-                 KernelArguments::ofForward(problem, config, boxes, lists, /*slots=*/bool(streamed), whole)
+                 KernelArguments::ofForward(problem, config, boxes, lists, /*slots=*/classes, whole)
                      .makeKernel(b, loc, problem.getSymName(), target, grid, config),
                  config);
-    if (streamed)
-      writeStreamed(problem, freeSymbol(getOperation(), problem.getSymName() + "_short"), onTarget(streamed),
-                    shortLimit(problem, streamed));
+    if (classes)
+      writeStreamed(problem, freeSymbol(getOperation(), problem.getSymName() + "_short"), onTarget(schedule.streamed),
+                    shortLimit(problem, schedule.streamed));
     if (config.isSplit()) {
       std::string name = freeSymbol(getOperation(), problem.getSymName() + "_merge");
       writeMerge(problem, KernelArguments::ofMerge(problem).makeKernel(b, loc, name, generic(),

@@ -34,8 +34,12 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   configs.together = target == "cpu" || dim <= 128;
   configs.prepare = ConfigAttr::get(context, /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
   // A warpgroup's part of dQ has 64 columns or a multiple of that, or all there are.
-  configs.sums = target == "sm_90a" && !backward.getDeterministic() && fallback < (dim <= 64 ? 2 : 1) &&
-                 (dim <= 128 || sumColumns(problem.getDimQk()) != 192);
+  configs.whyNoSums = target != "sm_90a"                                  ? "this target has no other"
+                      : backward.getDeterministic()                       ? "deterministic is asked for"
+                      : fallback >= (dim <= 64 ? 2 : 1)                   ? "registers have no room for another"
+                      : dim > 128 && sumColumns(problem.getDimQk()) == 192 ? "warpgroups cannot share out its columns"
+                                                                          : nullptr;
+  configs.sums = !configs.whyNoSums;
   if (target == "cpu") {
     configs.keys = configs.queries = config(64, 64, 1);
   } else if (target == "sm_90a") {

@@ -1,11 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Conversion/KeyWalk.h"
 #include "attn/Conversion/AttnToTile.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <numeric>
 
 using namespace attn;
 
 int64_t attn::clusterOf(llvm::StringRef target) { return target == "sm_90a" ? 16 : 1; }
+
+std::optional<int64_t> attn::archOf(llvm::StringRef target, int64_t asked) {
+  llvm::SmallVector<int64_t> chips;
+  if (target == "sm_80")
+    chips = {80, 86, 87, 89, 90, 100, 120};
+  else if (target == "sm_90a")
+    chips = {90};
+  else if (target == "cpu")
+    chips = {0};
+  if (chips.empty() || (asked && !llvm::is_contained(chips, asked)))
+    return std::nullopt;
+  return asked ? asked : chips.front();
+}
 
 int64_t attn::sharedMemoryLimit(llvm::StringRef target, int64_t arch) {
   if (target == "cpu")
@@ -36,6 +50,33 @@ static bool hasFewQueries(ProblemOp problem) {
          *problem.getTypicalKv() >= 4 * *problem.getTypicalQ();
 }
 
+/// What says how long sequences are, and how many rows share keys: `bounds(1, 16) and heads(16, 4)`.
+static std::string lengthsOf(ProblemOp problem) {
+  return llvm::formatv("{0}({1}, {2}) and heads({3}, {4})", problem.getBoundQ() ? "bounds" : "typical",
+                       *problem.expectedQueries(), *problem.expectedKeys(), problem.getHeads(), problem.getKvHeads());
+}
+
+/// Says why, if somebody asks.
+static void note(std::string *why, const llvm::Twine &text) {
+  if (why)
+    *why = text.str();
+}
+
+/// The same, and hands on what was decided.
+template <typename Decision> static Decision because(std::string *why, const llvm::Twine &text, Decision decision) {
+  note(why, text);
+  return decision;
+}
+
+/// That lengths are short enough for their sequences to be streamed, or not.
+static bool judged(ProblemOp problem, std::string *why, bool isShort) {
+  return because(why, lengthsOf(problem) + (isShort ? ": short enough to stream" : ": too long to stream"), isShort);
+}
+
+constexpr char nothingSaid[] = "neither bounds nor typical lengths say that sequences are short";
+constexpr char noTiles[] = "head dims beyond 256 fit no tile", rowsToSpare[] = "too few rows share keys to fill half a tile",
+               rowsEnough[] = "long enough for tiles of their own";
+
 // Of the query heads of a group, how many to have in one tile of `rows`: what needs the
 // fewest tiles, since each of them reads all keys.
 static int64_t headsToPack(ProblemOp problem, int64_t rows) {
@@ -55,18 +96,18 @@ static int64_t headsToPack(ProblemOp problem, int64_t rows) {
 // it is not, however few of its rows are there; neither is less than reading takes. Behind
 // the first tile that is what tiles come close to as well, unless rows are so few that one
 // strip has them all. Head dims beyond 256 are streamed in any case.
-static bool isStreamed(ProblemOp problem) {
-  if (problem.getTiles()) // whose order is asked for
-    return false;
+static bool isStreamed(ProblemOp problem, std::string *why = nullptr) {
+  if (problem.getTiles())
+    return because(why, "the order of tiles is given", false);
   if (std::max(problem.getDimQk(), problem.getDimV()) > 256)
-    return true;
+    return because(why, noTiles, true);
   std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
   if (!queries)
-    return false;
+    return because(why, nothingSaid, false);
   int64_t rows = *queries * (problem.getHeads() / problem.getKvHeads()); // that read the same keys
   if (rows > 64) // five or six warps, whose tile has all keys
-    return rows <= 96 && *keys <= 96 && std::max(problem.getDimQk(), problem.getDimV()) <= 128;
-  return *keys <= 128 ? rows <= 64 : *keys < 1024 && rows <= 4;
+    return judged(problem, why, rows <= 96 && *keys <= 96 && std::max(problem.getDimQk(), problem.getDimV()) <= 128);
+  return judged(problem, why, *keys <= 128 ? rows <= 64 : *keys < 1024 && rows <= 4);
 }
 
 static bool takesSizeClasses(ProblemOp problem) {
@@ -166,9 +207,14 @@ static tile::ConfigAttr chooseStrips(ProblemOp problem) {
   return tile::ConfigAttr::ofStrips(problem.getContext(), rows, keys, pack, lanes, /*warps=*/4, blocks);
 }
 
-tile::ConfigAttr attn::chooseStreamed(ProblemOp problem) {
-  bool wide = std::max(problem.getDimQk(), problem.getDimV()) > 256, isLong = problem.expectedKeys().value_or(1) > 128;
-  return wide || isLong || !fillsTiles(problem, 3) ? chooseStrips(problem) : chooseBySequence(problem);
+tile::ConfigAttr attn::chooseStreamed(ProblemOp problem, std::string *why) {
+  if (std::max(problem.getDimQk(), problem.getDimV()) > 256)
+    return because(why, "", chooseStrips(problem)); // which is why they are streamed
+  if (problem.expectedKeys().value_or(1) > 128)
+    return because(why, "keys are too many for a tile of a sequence's own", chooseStrips(problem));
+  if (!fillsTiles(problem, 3))
+    return because(why, rowsToSpare, chooseStrips(problem));
+  return because(why, rowsEnough, chooseBySequence(problem));
 }
 
 // Measured on an H200 (docs/Schedules/streaming.md). With one row a group of lanes, a key at a time
@@ -177,7 +223,7 @@ tile::ConfigAttr attn::chooseStreamed(ProblemOp problem) {
 // and the kernels on tiles 60 ns a sequence and head.
 //
 // A tile is two fragments of sixteen rows and all keys a warp, and then sums: 168 registers have room for 96 keys, 255 for 128.
-tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringRef target, int64_t arch) {
+tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringRef target, int64_t arch, std::string *why) {
   ProblemOp problem = backward.getProblemOp();
   std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), group = problem.getHeads() / problem.getKvHeads();
@@ -185,9 +231,11 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
   int64_t most = inParts ? 128 : 64;
   bool isShort = queries && *queries * group <= most && *keys <= most;
   if (dim <= 256 && (!isShort || dependsOnHead(problem.getMask()))) // strips have one mask for a kv head's rows
-    return {};
+    return because(why, !queries ? nothingSaid : isShort ? "its mask differs between heads" : lengthsOf(problem) + ": too long to stream",
+                   tile::ConfigAttr());
   // A warp for sixteen rows, and for so many keys that it has their sums.
   if (isShort && dim <= 256 && (*keys > 40 || fillsTiles(problem, 2))) {
+    note(why, lengthsOf(problem) + ": short enough to stream, and " + rowsEnough);
     int64_t own = dim <= 128 ? 32 : 16, rows = *queries * group, sides = sidesOf(problem, rows, *keys);
     int64_t warps = std::max(llvm::divideCeil(rows, 16), llvm::divideCeil(*keys, own));
     // Heads in turn pay where a tile has rows to spare, or a block few others beside it.
@@ -197,7 +245,7 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
     bool lean = problem.getModifiers().empty() && together == 8 && isa<FullMaskAttr, CausalMaskAttr>(problem.getMask());
     int64_t bytes = 4 * (qTile + kvTile) * (llvm::alignTo(dim, 16) + 8) + 8 * 16 * warps + 256;
     if (bytes > sharedMemoryLimit(target, arch))
-      return {};
+      return because(why, lengthsOf(problem) + ": too long for shared memory", tile::ConfigAttr());
     int64_t blocks = dim > 128              ? 4 / warps
                      : kvTile > 96          ? 8 / warps
                      : kvTile > 88          ? (warps > 4 ? 12 : 9) / warps
@@ -212,6 +260,7 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
         .withParts(!whole && (warps > 4 || kvTile > 64) ? 2 : 0)
         .withHeadsInTurn(std::gcd(turns, tiles));
   }
+  note(why, dim > 256 ? noTiles : lengthsOf(problem) + ": short enough to stream, and " + rowsToSpare);
   int64_t lanes = std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32), own = llvm::divideCeil(dim / 8, lanes);
   int64_t rows = own == 1 && queries.value_or(1) > 1 ? 2 : 1;
   bool lean = group == 1 && problem.getModifiers().empty() && !problem.getQLayout().getPadded() && !problem.getKLayout().getPadded() &&
@@ -296,9 +345,16 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
 // A loop per segment is the faster code where it fits: 5 % over one loop that asks,
 // for most. Not at wide heads with three segments, whose bodies take 1.5 s to
 // compile, nor around 128 under a full mask, where ptxas runs out of registers.
-tile::ConfigAttr attn::chooseConfig(ProblemOp problem, llvm::StringRef target, int64_t arch) {
-  if (isStreamed(problem) && !hasSizeClasses(problem))
-    return chooseStreamed(problem);
+tile::ConfigAttr attn::chooseConfig(ProblemOp problem, llvm::StringRef target, int64_t arch, std::string *why) {
+  if (isStreamed(problem, why) && !hasSizeClasses(problem)) {
+    std::string how;
+    tile::ConfigAttr config = chooseStreamed(problem, &how);
+    if (why && !how.empty())
+      *why += ", and " + how;
+    return config;
+  }
+  if (hasFewQueries(problem))
+    note(why, lengthsOf(problem) + ": few queries and many keys, of which query tiles alone leave most of a chip idle");
   if (target == "sm_90a")
     return chooseHopper(problem);
   auto config = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool holdQ, bool oneBody) {

@@ -7,6 +7,9 @@
 // TARGET: error: expected target `cpu`, `sm_80` or `sm_90a`, got: sm_90
 
 // Too much shared memory for one chip, not for another.
+// RUN: not attn-opt %S/Inputs/large.mlir --attn-pipeline="target=sm_90a arch=86" 2>&1 | FileCheck %s --check-prefix=CHIP -DHAS=90 -DTARGET=sm_90a -DGOT=86
+// RUN: not attn-opt %S/Inputs/large.mlir --attn-pipeline="target=cpu arch=80" 2>&1 | FileCheck %s --check-prefix=CHIP -DHAS=0 -DTARGET=cpu -DGOT=80
+// CHIP: error: expected arch [[HAS]] for target `[[TARGET]]` (or 0, its own), got: [[GOT]]
 // RUN: not attn-opt %S/Inputs/large.mlir --attn-pipeline="arch=86" 2>&1 | FileCheck %s --check-prefix=LIMIT
 // RUN: attn-opt %S/Inputs/large.mlir --attn-pipeline="arch=80" | FileCheck %s --check-prefix=FITS
 // RUN: attn-opt %S/Inputs/large.mlir --attn-pipeline="target=cpu" | FileCheck %s --check-prefix=FITS

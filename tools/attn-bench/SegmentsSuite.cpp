@@ -176,14 +176,11 @@ rt::Result<Json> runCase(const SegmentsCase &c, const Target &target) {
 
 } // namespace
 
-bool bench::runSegments(const Target &target, llvm::StringRef filter, llvm::function_ref<void(const Json &)> report) {
-  bool good = true;
+void bench::runSegments(const Target &target, llvm::StringRef filter, llvm::function_ref<void(const Json &)> report) {
   for (const SegmentsCase &c : allSegmentsCases()) {
     if (!llvm::StringRef(c.name).contains(filter))
       continue;
     rt::Result<Json> line = runCase(c, target);
-    good &= bool(line);
     report(line ? *line : Json{{"peer", "attnc"}, {"case", c.name}, {"error", line.error().str()}});
   }
-  return good;
 }

@@ -13,7 +13,7 @@ namespace attn::bench {
 /// attention with twice the keys, steps of a striped ring; and rows with positions in
 /// common. A line for each case whose name contains `filter`. On a GPU: microseconds of a
 /// launch in a graph of 20, and of a call until it is done.
-bool runSegments(const Target &target, llvm::StringRef filter,
+void runSegments(const Target &target, llvm::StringRef filter,
                  llvm::function_ref<void(const nlohmann::ordered_json &)> report);
 
 } // namespace attn::bench

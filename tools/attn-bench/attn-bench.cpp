@@ -5,15 +5,18 @@
 // timings. TFLOP/s count visible pairs. With --tune: all configurations of one
 // problem.
 //
+#include "../common/OptionChecks.h"
 #include "Cases.h"
 #include "NaiveLoop.h"
 #include "SegmentsSuite.h"
 #include "Timing.h"
 #include "Tune.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <nlohmann/json.hpp>
+#include <set>
 
 using namespace attn;
 namespace cl = llvm::cl;
@@ -42,9 +45,9 @@ static cl::opt<std::string>
           cl::desc("only configurations in which this regular expression is found, e.g. `warps = 12.*stages = 2`"));
 static cl::opt<bool> json("json", cl::cat(tuning), cl::desc("JSON lines in place of a table"));
 static cl::opt<int64_t> batch("batch", cl::cat(tuning),
-                              cl::desc("of a file's dense problem; default: for 16384 tokens"));
+                              cl::desc("of a file's dense problem (or rows of ids); default: for 16384 tokens"));
 static cl::opt<int64_t> seqlen("seqlen", cl::cat(tuning),
-                               cl::desc("of a file's dense problem; default: its typical length, or 4096"));
+                               cl::desc("of its sequences; default: its typical length, or 4096"));
 static cl::list<int64_t>
     lengthsAsked("lengths", cl::CommaSeparated, cl::cat(tuning),
                  cl::desc("of a file's packed sequences; default: 16384 tokens of the typical length"));
@@ -73,6 +76,7 @@ static rt::Result<Json> runCase(const Case &c, const Target &target) {
   bool cold = compiled.origin == rt::CompiledKernel::Origin::Compiled;
   Json line = {{"peer", "attnc"},
                {"case", c.name},
+               {"schedule", (*kernel)->getScheduleName().str()},
                {"fwd_ms", bench::rounded(timing->medianMs)},
                {"fwd_tf", bench::rounded(flops / timing->medianMs / 1e9, target.isHost() ? 1e4 : 10)},
                {"gb_s", bench::rounded(timing->bytes / timing->medianMs / 1e6, 10)},
@@ -107,6 +111,31 @@ static rt::Result<Case> findCase(llvm::StringRef name) {
                    (found.empty() ? "; there are:" : "; it is in:") + names};
 }
 
+static rt::Status statusOf(llvm::Error error) {
+  return error ? rt::Status(rt::Error{llvm::toString(std::move(error))}) : rt::Status();
+}
+
+/// That sizes are sane, and those of something that the problem has.
+static rt::Status checkSizesFor(ProblemOp problem) {
+  for (const cl::opt<int64_t> *size : {&batch, &seqlen})
+    if (size->getNumOccurrences())
+      if (rt::Status sane = statusOf(checkSizes(size->ArgStr, size->getValue(), 1)); !sane)
+        return sane;
+  if (rt::Status sane = statusOf(checkSizes(lengthsAsked.ArgStr, *&lengthsAsked)); !sane)
+    return sane;
+  bool packed[] = {problem.getQLayout().isPacked(), problem.getKLayout().isPacked()};
+  if (problem.getSegments())
+    packed[0] = packed[1] = false; // ids are rows of tokens
+  bool given[] = {batch.getNumOccurrences() > 0, seqlen.getNumOccurrences() > 0, !lengthsAsked.empty()};
+  if (given[2] && !packed[0] && !packed[1])
+    return rt::Error{"expected --batch and --seqlen for sequences that are not packed, got: --lengths"};
+  if (given[0] && (packed[0] || packed[1]))
+    return rt::Error{"expected --lengths for packed sequences, got: --batch"};
+  if (given[1] && packed[0] && packed[1])
+    return rt::Error{"expected --lengths for packed sequences, got: --seqlen"};
+  return {};
+}
+
 static rt::Result<bench::TuneRequest> requestFromFile() {
   auto file = llvm::MemoryBuffer::getFileOrSTDIN(inputFile);
   if (!file)
@@ -119,9 +148,8 @@ static rt::Result<bench::TuneRequest> requestFromFile() {
   auto problem = findProblem(**module, problemName);
   if (!problem)
     return problem.error();
-  for (int64_t size : llvm::concat<const int64_t>(std::vector{batch.getValue(), seqlen.getValue()}, lengthsAsked))
-    if (size < 0 || size > 1 << 24)
-      return rt::Error{"expected sizes from 0 to 2^24, got: " + std::to_string(size)};
+  if (rt::Status sane = checkSizesFor(*problem); !sane)
+    return sane.error();
   int64_t queries = seqlen ? seqlen.getValue() : int64_t(problem->getTypicalQ().value_or(4096));
   int64_t keys = seqlen ? seqlen.getValue() : int64_t(problem->getTypicalKv().value_or(4096));
   reference::InputSizes &sizes = request.sizes;
@@ -133,6 +161,39 @@ static rt::Result<bench::TuneRequest> requestFromFile() {
   sizes.batch = batch ? batch.getValue() : count;
   sizes.padding = 0;
   return request;
+}
+
+/// Options that nobody would look at.
+static rt::Status checkApply(const std::vector<std::string> &wanted) {
+  auto refuse = [](std::initializer_list<const cl::Option *> options, const std::string &expected) -> rt::Status {
+    for (const cl::Option *option : options)
+      if (option->getNumOccurrences())
+        return rt::Error{"expected " + expected + ", got: --" + option->ArgStr.str()};
+    return {};
+  };
+  rt::Status good;
+  if (!tune) {
+    good = refuse({&problemName, &caseName, &match, &json, &batch, &seqlen, std::addressof(lengthsAsked)}, "--tune beside what is about it");
+    if (good && wanted == std::vector<std::string>{"segments"})
+      good = refuse({&config, &budgetMs}, "a suite of attention, which has configs and a budget, beside `segments`");
+    return good;
+  }
+  good = refuse({std::addressof(suites), &filter, &config, &budgetMs}, "with --tune no option of suites");
+  if (good && !json)
+    good = refuse({&commit}, "--json beside --commit, which goes to its first line");
+  if (good && !caseName.empty())
+    good = refuse({&problemName, &batch, &seqlen, std::addressof(lengthsAsked)}, "with --case no option of files");
+  return good;
+}
+
+static rt::Status checkSuites(const std::vector<std::string> &wanted) {
+  std::set<std::string> known = {"segments"};
+  for (const Case &c : allCases())
+    known.insert(c.suite);
+  for (const std::string &suite : wanted)
+    if (!known.count(suite))
+      return rt::Error{"expected --suite of " + llvm::join(known, ", ") + ", got: " + suite};
+  return {};
 }
 
 static rt::Status runTune(const Target &target) {
@@ -166,40 +227,46 @@ int main(int argc, char **argv) {
   if (!parsed)
     return fail(parsed.error());
   const Target &target = *parsed;
+  std::vector<std::string> wanted(suites.begin(), suites.end());
+  if (wanted.empty())
+    wanted = target.isHost() ? std::vector<std::string>{"cpu"} : std::vector<std::string>{"dense", "masks", "packed"};
+  if (rt::Status good = checkApply(wanted); !good)
+    return fail(good.error());
   if (tune) {
     rt::Status status = runTune(target);
     return status ? 0 : fail(status.error());
   }
-  if (!inputFile.empty() || !caseName.empty())
-    return fail({"expected --tune beside a file or --case"});
-  std::vector<std::string> wanted(suites.begin(), suites.end());
-  if (wanted.empty())
-    wanted = target.isHost() ? std::vector<std::string>{"cpu"} : std::vector<std::string>{"dense", "masks", "packed"};
+  if (!inputFile.empty())
+    return fail({"expected --tune beside a file"});
+  if (rt::Status good = checkSuites(wanted); !good)
+    return fail(good.error());
+  if (rt::Status sane = statusOf(checkPositive(budgetMs.ArgStr, budgetMs)); !sane)
+    return fail(sane.error());
 
   Json machine = bench::describeMachine(target);
   machine["commit"] = commit.getValue();
   llvm::outs() << machine.dump() << "\n";
   int status = 0;
+  bool any = false;
+  auto report = [&](const Json &line) {
+    any = true;
+    status |= line.contains("error");
+    llvm::outs() << line.dump() << "\n";
+    llvm::outs().flush();
+  };
   if (llvm::is_contained(wanted, "segments"))
-    status = !bench::runSegments(target, filter, [](const Json &line) {
-      llvm::outs() << line.dump() << "\n";
-      llvm::outs().flush();
-    });
+    bench::runSegments(target, filter, report);
   for (const Case &c : allCases()) {
     if (!llvm::is_contained(wanted, c.suite) || c.name.find(filter) == std::string::npos)
       continue;
     rt::Result<Json> line = runCase(c, target);
-    if (!line) {
-      line = Json{{"peer", "attnc"}, {"case", c.name}, {"error", line.error().str()}};
-      status = 1;
-    }
-    llvm::outs() << line->dump() << "\n";
-    llvm::outs().flush();
+    report(line ? *line : Json{{"peer", "attnc"}, {"case", c.name}, {"error", line.error().str()}});
     if (c.suite != "cpu" || !target.isHost())
       continue;
     double ms = bench::timeNaiveLoop(c.batch * c.heads, c.seqlen, c.dim, c.mask == "#attn.causal");
-    llvm::outs() << Json{{"peer", "plain -O2 loop, all CPUs"}, {"case", c.name}, {"fwd_ms", bench::rounded(ms)}}.dump()
-                 << "\n";
+    report({{"peer", "plain -O2 loop, all CPUs"}, {"case", c.name}, {"fwd_ms", bench::rounded(ms)}});
   }
+  if (!any)
+    return fail({"expected --filter to be in the name of a case of " + llvm::join(wanted, ", ") + ", got: " + filter});
   return status;
 }

@@ -176,7 +176,7 @@ int main(int argc, char **argv) {
       argc, argv,
       "attn-cache: looks after attnc's cache of compiled kernels\n");
   CacheOptions options = CacheOptions::fromEnvironment();
-  if (!directory.empty())
+  if (directory.getNumOccurrences())
     options.root = directory;
   if (options.root.empty()) {
     fmt::print(stderr, "attn-cache: error: no cache directory; set "
@@ -186,7 +186,7 @@ int main(int argc, char **argv) {
   if (options.maxBytes == 0) // off for kernels, still there to be looked at
     options.maxBytes = 1;
   uint64_t keep = options.maxBytes;
-  if (!maxSize.empty()) {
+  if (maxSize.getNumOccurrences()) {
     std::optional<uint64_t> size = parseSize(maxSize);
     if (!size) {
       fmt::print(stderr,

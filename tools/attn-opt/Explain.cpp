@@ -4,9 +4,11 @@
 // much of that is visible, and what it costs at rates that one gives.
 //
 #include "../common/InputOptions.h"
+#include "../common/OptionChecks.h"
 #include "Draw.h"
 #include "Questions.h"
 #include "attn/API/Compile.h"
+#include "attn/Conversion/Schedule.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -85,6 +87,9 @@ int attn::explain(int argc, char **argv) {
   cl::ParseCommandLineOptions(argc, argv, "shows which tiles the kernel of a problem visits\n");
   if (llvm::Error error = options.inputs.check())
     return fail(llvm::toString(std::move(error)));
+  for (const cl::opt<double> *rate : {&options.tflops, &options.gbps})
+    if (llvm::Error error = checkPositive(rate->ArgStr, *rate))
+      return fail(llvm::toString(std::move(error)));
   rt::Result<Target> target = Target::parse(options.target);
   if (!target)
     return fail(target.error().str());
@@ -108,14 +113,14 @@ int attn::explain(int argc, char **argv) {
     return fail(llvm::toString(given.takeError()));
   const Sizes &sizes = given->second;
 
-  tile::ConfigAttr config = chooseConfig(problem, target->family, target->arch);
-  if (auto own = mlir::dyn_cast_or_null<tile::ConfigAttr>(problem.getConfigAttr()))
-    config = own;
+  Schedule schedule = scheduleOf(problem, target->family, target->arch);
+  tile::ConfigAttr config = schedule.tiles ? schedule.tiles : schedule.streamed;
   int64_t qTile = config.getQueries(), kvTile = config.getKvTile();
   if (!options.tile.empty()) {
     auto [rows, keys] = llvm::StringRef(options.tile).split('x');
-    if (rows.getAsInteger(10, qTile) || keys.getAsInteger(10, kvTile) || qTile < 1 || kvTile < 1)
-      return fail("expected --tile=ROWSxKEYS, got: " + options.tile);
+    if (rows.getAsInteger(10, qTile) || keys.getAsInteger(10, kvTile) || std::min(qTile, kvTile) < 1 ||
+        std::max(qTile, kvTile) > 1 << 24)
+      return fail("expected --tile=ROWSxKEYS, from 1 to 2^24 each, got: " + options.tile);
   }
   int64_t heads = problem.getHeads();
   if (options.sequence < 0 || options.sequence >= sizes.batch || options.head < 0 || options.head >= heads)
@@ -128,9 +133,15 @@ int attn::explain(int argc, char **argv) {
     os << "that is   " << form << "\n";
   os << "sizes     " << sizes.batch << " sequences; " << heads << " query heads, " << problem.getKvHeads()
      << " kv heads; head dims " << problem.getDimQk() << " and " << problem.getDimV() << "\n";
+  os << "forward   " << schedule.name << "; " << schedule.why << "\n";
+  for (BackwardOp backward : (*module)->getOps<BackwardOp>())
+    if (backward.getProblemOp() == problem) {
+      Schedule gradients = scheduleOf(backward, target->family, target->arch);
+      os << "backward  @" << backward.getSymName() << ": " << gradients.name << "; " << gradients.why << "\n";
+    }
   os << "kernel    tiles of " << qTile << " rows x " << kvTile << " keys\n";
   reference::Sequences sequences(problem, given->first, sizes);
-  bool lists = listsVisits(problem, config);
+  bool lists = schedule.tiles && listsVisits(problem, config);
   TileMap map(form, sequences, options.sequence, options.head, qTile, kvTile, lists);
   os << "map       of sequence " << options.sequence << " as head " << options.head << " sees it: " << map.lenQ
      << " queries down, " << map.lenK << " keys across;\n          ";
@@ -146,7 +157,7 @@ int attn::explain(int argc, char **argv) {
        {&counts.tiles, &counts.visited, &counts.untested, &counts.empty, &counts.pairs, &counts.visible})
     *count *= differ ? 1 : heads;
   report(os, problem, sizes, counts, qTile, kvTile, options);
-  if (options.svg.empty())
+  if (!options.svg.getNumOccurrences())
     return 0;
   std::error_code error;
   llvm::raw_fd_ostream svg(options.svg, error);

@@ -2,13 +2,15 @@
 //
 // Support is asked of the verifiers and passes themselves: a problem is supported for a
 // target if it can be lowered and printed for it. What is near to one that is not is found by
-// trying changes, one and then two of them, until the same code says yes.
+// trying changes, one and then two of them, until the same code says yes. A backward pass is asked
+// for with the problem that it names, and what is changed may be either.
 //
 #include "Questions.h"
 #include "attn/API/Compile.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
@@ -19,72 +21,160 @@ namespace cl = llvm::cl;
 
 namespace {
 
-/// Attributes to set, or, null, to leave out.
-using Edit = SmallVector<std::pair<StringRef, Attribute>, 2>;
+/// Attributes to set, or, null, to leave out: of a program, or of the problem that it names.
+struct Edit {
+  SmallVector<std::pair<StringRef, Attribute>, 2> attributes;
+  bool ofProblem = false;
+};
+
+Edit renamed(Operation *op) {
+  std::string name;
+  for (char c : SymbolTable::getSymbolName(op).getValue())
+    name += llvm::isAlnum(c) ? c : '_';
+  return {{{"sym_name", StringAttr::get(op->getContext(), isIdentifier(name) ? name : "p" + name)}}};
+}
 
 /// What one may change in a problem, towards what is usual.
 std::vector<Edit> editsOf(ProblemOp problem) {
   Builder b(problem.getContext());
   auto i64 = [&](int64_t n) { return b.getI64IntegerAttr(n); };
-  auto dim = [&](int64_t n) { return i64(std::clamp<int64_t>(n > 0 ? llvm::alignTo(n, 8) : 8, 8, 256)); };
   int64_t heads = problem.getHeads(), kvHeads = problem.getKvHeads();
-  std::vector<Edit> edits = {{{"dim_qk", dim(problem.getDimQk())}, {"dim_v", dim(problem.getDimV())}}};
+  std::vector<Edit> edits;
+  auto edit = [&](std::initializer_list<std::pair<StringRef, Attribute>> attributes) { edits.push_back({attributes}); };
+  for (int64_t most : {512, 256}) {
+    auto dim = [&](int64_t n) { return i64(std::clamp<int64_t>(n > 0 ? llvm::alignTo(n, 8) : 8, 8, most)); };
+    edit({{"dim_qk", dim(problem.getDimQk())}, {"dim_v", dim(problem.getDimV())}});
+  }
   if (kvHeads > 0 && heads > 0)
-    edits.push_back({{"heads", i64(std::min<int64_t>(llvm::alignTo(heads, kvHeads), 65536))}});
-  edits.push_back({{"kv_heads", i64(heads)}});
-  edits.push_back({{"dtype", TypeAttr::get(b.getBF16Type())}});
-  edits.push_back({{"o_layout", problem.getQLayout()}});
-  edits.push_back({{"q_layout", problem.getOLayout()}});
-  edits.push_back({{"v_layout", problem.getKLayout()}});
-  edits.push_back({{"k_layout", problem.getVLayout()}});
-  edits.push_back({{"config", {}}});
-  edits.push_back({{"typical_q", {}}, {"typical_kv", {}}});
-  edits.push_back({{"scale", {}}});
+    edit({{"heads", i64(std::min<int64_t>(llvm::alignTo(heads, kvHeads), 65536))}});
+  edit({{"kv_heads", i64(heads)}});
+  edit({{"dtype", TypeAttr::get(b.getBF16Type())}});
+  edit({{"o_layout", problem.getQLayout()}});
+  edit({{"q_layout", problem.getOLayout()}});
+  edit({{"v_layout", problem.getKLayout()}});
+  edit({{"k_layout", problem.getVLayout()}});
+  edit({{"config", {}}});
+  edit({{"no_lse", {}}});
+  edit({{"typical_q", {}}, {"typical_kv", {}}});
+  edit({{"bound_q", {}}, {"bound_kv", {}}});
+  for (const char *clause : {"visits", "segments", "tiles", "scale", "sink"})
+    edit({{clause, {}}});
+  edit({{"dropout", {}}, {"seed", {}}});
   if (std::optional<ArrayAttr> score = problem.getScore())
     for (size_t i = score->size(); i-- > 0;) {
       SmallVector<Attribute> fewer(score->getValue());
       fewer.erase(fewer.begin() + i);
-      edits.push_back({{"score", b.getArrayAttr(fewer)}});
+      edit({{"score", b.getArrayAttr(fewer)}});
     }
-  edits.push_back({{"mask", canonicalMask(problem.getMask())}});
+  edit({{"mask", canonicalMask(problem.getMask())}});
   for (MaskInterface part : problem.getMask().conjuncts())
-    edits.push_back({{"mask", part}});
-  std::string name;
-  for (char c : problem.getSymName())
-    name += llvm::isAlnum(c) ? c : '_';
-  edits.push_back({{"sym_name", b.getStringAttr(isIdentifier(name) ? name : "p" + name)}});
+    edit({{"mask", part}});
+  edits.push_back(renamed(problem));
+  return edits;
+}
+
+/// Of a backward pass: its own clauses, and then what its problem may change.
+std::vector<Edit> editsOf(BackwardOp backward, ModuleOp file) {
+  std::vector<Edit> edits = {{{{"config", {}}}}};
+  if (std::optional<ArrayAttr> learned = backward.getLearned())
+    for (size_t i = 0; learned->size() > 1 && i < learned->size(); ++i) {
+      SmallVector<Attribute> fewer(learned->getValue());
+      fewer.erase(fewer.begin() + i);
+      edits.push_back({{{"learned", ArrayAttr::get(backward.getContext(), fewer)}}});
+    }
+  if (auto problem = file.lookupSymbol<ProblemOp>(backward.getProblem())) {
+    for (Edit &edit : editsOf(problem))
+      edits.push_back({std::move(edit.attributes), /*ofProblem=*/true});
+  } else {
+    for (auto other : file.getOps<ProblemOp>())
+      edits.push_back({{{"problem", FlatSymbolRefAttr::get(other.getSymNameAttr())}}});
+  }
+  edits.push_back({{{"learned", {}}}});
+  edits.push_back(renamed(backward));
   return edits;
 }
 
 std::vector<Edit> editsOf(SegmentsOp segments) {
   Builder b(segments.getContext());
-  std::vector<Edit> edits = {{{"segments", b.getI64IntegerAttr(std::clamp<int64_t>(segments.getSegments(), 1, 2048))}},
-                             {{"mask", canonicalMask(segments.getMask())}},
-                             {{"mask", CausalMaskAttr::get(segments.getContext(), Diagonal::top_left)}}};
+  std::vector<Edit> edits = {{{{"segments", b.getI64IntegerAttr(std::clamp<int64_t>(segments.getSegments(), 1, 2048))}}},
+                             {{{"mask", canonicalMask(segments.getMask())}}},
+                             {{{"mask", CausalMaskAttr::get(segments.getContext(), Diagonal::top_left)}}}};
   if (std::optional<int64_t> tiles = segments.getTiles())
-    edits.push_back({{"tiles", b.getI64IntegerAttr(
-                                   std::clamp<int64_t>(llvm::alignTo(std::max<int64_t>(*tiles, 16), 16), 16, 256))}});
+    edits.push_back({{{"tiles", b.getI64IntegerAttr(std::clamp<int64_t>(
+                                    llvm::alignTo(std::max<int64_t>(*tiles, 16), 16), 16, 256))}}});
+  edits.push_back(renamed(segments));
   return edits;
 }
 
+/// A program and the problem that it names, if it does: a module of their own.
+struct Question {
+  OwningOpRef<ModuleOp> module;
+  Operation *program = nullptr;
+  ProblemOp described; ///< of a backward pass; null if there is none of the name
+
+  Question(ModuleOp file, Operation *asked, ArrayRef<Edit> edits = {})
+      : module(ModuleOp::create(UnknownLoc::get(file.getContext()))), program(asked->clone()) {
+    for (const Edit &edit : edits)
+      if (!edit.ofProblem)
+        apply(edit, program);
+    if (auto backward = dyn_cast<BackwardOp>(program))
+      if (auto problem = file.lookupSymbol<ProblemOp>(backward.getProblem())) {
+        module->push_back(described = problem.clone());
+        for (const Edit &edit : edits)
+          if (edit.ofProblem)
+            apply(edit, described);
+        backward.setProblem(described.getSymName());
+      }
+    module->push_back(program);
+  }
+
+  bool changes = true; ///< does each edit?
+
+private:
+  void apply(const Edit &edit, Operation *op) {
+    bool some = false;
+    for (auto [name, value] : edit.attributes) {
+      some |= op->getAttr(name) != value;
+      value ? op->setAttr(name, value) : (void)op->removeAttr(name);
+    }
+    changes &= some;
+  }
+};
+
 class Supporter {
 public:
-  Supporter(MLIRContext &context, Operation *program) : context(context), program(program) {}
+  Supporter(ModuleOp file, Operation *program) : file(file), program(program) {}
 
   /// Why not; nothing if it is.
-  std::optional<std::string> reason(Operation *op, const Target &target) {
+  std::optional<std::string> reason(const Target &target) { return reason(Question(file, program), target); }
+
+  /// The nearest program that the target has: what has changed of it and of the problem that it names, a line each.
+  std::string nearest(const Target &target) {
+    std::vector<Edit> edits = llvm::TypeSwitch<Operation *, std::vector<Edit>>(program)
+                                  .Case([&](BackwardOp backward) { return editsOf(backward, file); })
+                                  .Case<ProblemOp, SegmentsOp>([](auto op) { return editsOf(op); });
+    for (size_t i = 0; i < edits.size(); ++i)
+      if (std::string found = tried({edits[i]}, target); !found.empty())
+        return found;
+    for (size_t i = 0; i < edits.size(); ++i)
+      for (size_t j = i + 1; j < edits.size(); ++j)
+        if (std::string found = tried({edits[i], edits[j]}, target); !found.empty())
+          return found;
+    return "no single change, nor two, of what is given";
+  }
+
+private:
+  std::optional<std::string> reason(const Question &question, const Target &target) {
     std::string why;
-    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    ScopedDiagnosticHandler handler(file.getContext(), [&](Diagnostic &diagnostic) {
       if (why.empty())
         why = withoutName(diagnostic.str());
       return success();
     });
-    OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
-    module->push_back(op->clone());
-    if (failed(verify(*module)))
+    if (failed(verify(*question.module)))
       return why;
     std::string text;
-    llvm::raw_string_ostream(text) << *module;
+    llvm::raw_string_ostream(text) << *question.module;
     if (auto compiled = compilation.compile(text, "", target); !compiled) {
       StringRef log = compiled.error().log;
       return log.empty() ? compiled.error().message
@@ -93,44 +183,27 @@ public:
     return std::nullopt;
   }
 
-  /// The nearest problem that the target has.
-  OwningOpRef<Operation *> nearest(const Target &target) {
-    auto problem = dyn_cast<ProblemOp>(program);
-    std::vector<Edit> edits = problem ? editsOf(problem) : editsOf(cast<SegmentsOp>(program));
-    for (size_t i = 0; i < edits.size(); ++i)
-      if (auto found = tried({edits[i]}, target))
-        return found;
-    for (size_t i = 0; i < edits.size(); ++i)
-      for (size_t j = i + 1; j < edits.size(); ++j)
-        if (auto found = tried({edits[i], edits[j]}, target))
-          return found;
-    return {};
-  }
-
-private:
   /// A diagnostic that begins with the op's name, without it.
   static std::string withoutName(StringRef message) {
     auto [name, rest] = message.split("' op ");
     return (rest.empty() ? name : rest).str();
   }
 
-  OwningOpRef<Operation *> tried(ArrayRef<Edit> edits, const Target &target) {
-    OwningOpRef<Operation *> changed = program->clone();
-    for (const Edit &edit : edits) {
-      bool changes = false;
-      for (auto [name, value] : edit) {
-        changes |= (*changed)->getAttr(name) != value;
-        value ? (*changed)->setAttr(name, value) : (void)(*changed)->removeAttr(name);
-      }
-      if (!changes)
-        return {};
-    }
-    if (reason(*changed, target))
-      return {};
-    return changed;
+  /// Empty if it is none.
+  std::string tried(ArrayRef<Edit> edits, const Target &target) {
+    Question question(file, program, edits);
+    if (!question.changes || reason(question, target))
+      return "";
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    if (llvm::any_of(edits, [](const Edit &edit) { return edit.ofProblem; }))
+      os << *question.described << "\n";
+    if (llvm::any_of(edits, [](const Edit &edit) { return !edit.ofProblem; }) || isa<BackwardOp>(program))
+      os << *question.program << "\n";
+    return StringRef(text).rtrim().str();
   }
 
-  MLIRContext &context;
+  ModuleOp file;
   Operation *program;
   Compilation compilation;
 };
@@ -139,7 +212,22 @@ private:
 
 int attn::supported(int argc, char **argv) {
   cl::opt<std::string> file{cl::Positional, cl::desc("<problems.mlir>"), cl::init("-")};
+  cl::list<std::string> targetTexts{"target", cl::CommaSeparated,
+                                    cl::desc("which to ask for; default: cpu,sm_80,sm_90a")};
   cl::ParseCommandLineOptions(argc, argv, "which targets have kernels for problems, and why others have none\n");
+  SmallVector<Target> targets;
+  for (StringRef text : {"cpu", "sm_80", "sm_90a"})
+    targets.push_back(*Target::parse(text));
+  if (!targetTexts.empty())
+    targets.clear();
+  for (const std::string &text : targetTexts) {
+    rt::Result<Target> target = Target::parse(text);
+    if (!target) {
+      llvm::errs() << "error: " << target.error().str() << "\n";
+      return 2;
+    }
+    targets.push_back(*target);
+  }
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(file);
   if (!buffer) {
     llvm::errs() << "error: cannot read `" << file << "`: " << buffer.getError().message() << "\n";
@@ -157,26 +245,29 @@ int attn::supported(int argc, char **argv) {
   if (!module)
     return 1;
   bool all = true;
-  for (Operation &op : *module->getBody()) {
-    if (!isa<ProblemOp, SegmentsOp>(op))
-      continue;
-    Supporter supporter(context, &op);
-    llvm::outs() << "@" << SymbolTable::getSymbolName(&op).getValue() << "\n";
+  SmallVector<Operation *> programs = programsOf(*module);
+  if (programs.empty()) {
+    llvm::errs() << "error: expected an `attn.problem`, `attn.backward` or `attn.segments` in the module, got: none\n";
+    return 2;
+  }
+  for (Operation *op : programs) {
+    Supporter supporter(*module, op);
+    llvm::outs() << "@" << SymbolTable::getSymbolName(op).getValue() << "\n";
     std::string before;
-    for (const char *name : {"cpu", "sm_80", "sm_90a"}) {
-      Target target = *Target::parse(name);
-      std::optional<std::string> why = supporter.reason(&op, target);
-      llvm::outs() << "  " << llvm::left_justify(name, 8) << (why ? "no: " + *why : "yes") << "\n";
+    for (const Target &target : targets) {
+      std::optional<std::string> why = supporter.reason(target);
+      llvm::outs() << "  " << llvm::left_justify(target.str() + " ", 8) << (why ? "no: " + *why : "yes") << "\n";
       if (!why)
         continue;
       all = false;
-      OwningOpRef<Operation *> near = supporter.nearest(target);
-      std::string text = near ? "" : "no single change, nor two, of what is given";
-      if (near)
-        llvm::raw_string_ostream(text) << **near;
-      if (text != before)
-        llvm::outs() << "          nearest: " << text << "\n";
-      before = text;
+      std::string near = supporter.nearest(target);
+      StringRef indent = "          nearest: ";
+      for (StringRef line : llvm::split(near, '\n')) {
+        if (near != before)
+          llvm::outs() << indent << line << "\n";
+        indent = "                   ";
+      }
+      before = near;
     }
   }
   return !all;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // mlir-opt for attnc: our dialects and passes, `--attn-pipeline` for all of them
-// in order. As its first option, `--explain`, `--supported` or `--equiv` asks it something else.
+// in order. `--explain`, `--supported` or `--equiv` asks it something else.
 //
 #include "Questions.h"
 #include "attn/API/Pipeline.h"
@@ -16,9 +16,9 @@ int main(int argc, char **argv) {
   const std::pair<llvm::StringRef, int (*)(int, char **)> questions[] = {
       {"--explain", attn::explain}, {"--supported", attn::supported}, {"--equiv", attn::equiv}};
   for (auto [option, answer] : questions)
-    if (argc > 1 && option == argv[1]) {
-      argv[1] = argv[0];
-      return answer(argc - 1, argv + 1);
+    if (char **asked = std::find(argv + 1, argv + argc, option); asked != argv + argc) {
+      std::copy(asked + 1, argv + argc, asked);
+      return answer(argc - 1, argv);
     }
   mlir::DialectRegistry registry;
   attn::registerDialects(registry);

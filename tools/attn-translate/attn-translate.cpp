@@ -67,6 +67,8 @@ static rt::Result<std::vector<rt::Artifact>> translate(Compilation &compilation,
     }
     artifacts.push_back(std::move(*artifact));
   }
+  if (artifacts.empty())
+    return rt::Error{"expected an `attn.problem`, `attn.backward`, `attn.segments` or `tile.kernel` in the module, got: none"};
   return artifacts;
 }
 

@@ -1,18 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "InputOptions.h"
+#include "OptionChecks.h"
 #include "attn/Reference/Npy.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace attn;
 
+static std::string textOf(llvm::ArrayRef<int64_t> numbers) {
+  return llvm::join(llvm::map_range(numbers, [](int64_t n) { return std::to_string(n); }), ",");
+}
+
+/// `&` of a list is of its numbers.
+static llvm::ArrayRef<int64_t> numbersOf(const llvm::cl::list<int64_t> &option) { return *&option; }
+
+static llvm::Error error(const llvm::Twine &what) { return llvm::createStringError(what); }
+
 llvm::Error InputOptions::check() const {
-  std::vector<int64_t> given = {batch, seqlenQ, padding};
-  if (seqlenKv.getNumOccurrences())
-    given.push_back(seqlenKv);
-  given.insert(given.end(), lengthsQ.begin(), lengthsQ.end());
-  given.insert(given.end(), lengthsKv.begin(), lengthsKv.end());
-  for (int64_t size : given)
-    if (size < 0 || size > 1 << 24)
-      return llvm::createStringError("expected sizes from 0 to 2^24, got: " + std::to_string(size));
+  for (const Opt<int64_t> *option : {&batch, &seqlenQ, &seqlenKv, &padding})
+    if (option->getNumOccurrences())
+      if (llvm::Error bad = checkSizes(option->ArgStr, option->getValue()))
+        return bad;
+  for (const llvm::cl::list<int64_t> *option : {std::addressof(lengthsQ), std::addressof(lengthsKv)})
+    if (llvm::Error bad = checkSizes(option->ArgStr, numbersOf(*option)))
+      return bad;
+  return llvm::Error::success();
+}
+
+// Of each option: is it about something that the problem has, and if not, what is.
+llvm::Error InputOptions::checkApply(ProblemOp problem) const {
+  bool segments = problem.getSegments().has_value();
+  LayoutAttr q = problem.getQLayout(), kv = problem.getKLayout();
+  auto refuse = [&](const llvm::cl::Option &option, const llvm::Twine &expected, LayoutAttr layout) {
+    std::string with;
+    llvm::raw_string_ostream os(with);
+    segments ? os << "segments(" << *problem.getSegments() << ")" : os << layout;
+    return error("expected " + expected + " in place of --" + option.ArgStr + ", got: --" + option.ArgStr + " with " + with);
+  };
+  for (auto [seqlen, lengths, layout] : {std::tuple(&seqlenQ, std::addressof(lengthsQ), q), {&seqlenKv, std::addressof(lengthsKv), kv}}) {
+    if (seqlen->getNumOccurrences() && layout.isPacked() && !segments)
+      return refuse(*seqlen, "--" + lengths->ArgStr, layout);
+    if (!lengths->empty() && (segments || !layout.isPacked()))
+      return refuse(*lengths, "--batch and --" + seqlen->ArgStr, layout);
+  }
+  if (padding.getNumOccurrences() && !q.getPadded() && !kv.getPadded())
+    return refuse(padding, "a padded layout", q);
+  if (!lengthsQ.empty() && !lengthsKv.empty() && lengthsQ.size() != lengthsKv.size())
+    return error("expected as many --lengths-kv as --lengths-q, got: " + llvm::Twine(lengthsKv.size()) + " and " +
+                 llvm::Twine(lengthsQ.size()));
+  return llvm::Error::success();
+}
+
+// Files win, so an option that says otherwise would go unheard.
+llvm::Error InputOptions::checkAgree(ProblemOp problem, const Sizes &sizes, const reference::Tensors &tensors) const {
+  auto differ = [&](const llvm::cl::Option &option, llvm::ArrayRef<int64_t> has, llvm::ArrayRef<int64_t> given) -> llvm::Error {
+    if (!option.getNumOccurrences() || has == given)
+      return llvm::Error::success();
+    return error("expected --" + option.ArgStr + "=" + textOf(has) + ", which follows from other options and files, got: --" +
+                 option.ArgStr + "=" + textOf(given));
+  };
+  bool segments = problem.getSegments().has_value();
+  if (llvm::Error bad = differ(batch, segments ? sizes.idRows : sizes.batch, batch.getValue()))
+    return bad;
+  for (auto [seqlen, has] : {std::pair(&seqlenQ, segments ? sizes.tokensQ : sizes.rowsQ),
+                             {&seqlenKv, segments ? sizes.tokensKv : sizes.rowsKv}})
+    if (llvm::Error bad = differ(*seqlen, has, seqlen->getValue()))
+      return bad;
+  for (auto [lengths, side] : {std::pair(std::addressof(lengthsQ), "q"), {std::addressof(lengthsKv), "kv"}})
+    if (!lengths->empty())
+      if (llvm::Error bad = differ(*lengths, reference::lengthsOf(tensors, side), numbersOf(*lengths)))
+        return bad;
   return llvm::Error::success();
 }
 
@@ -22,9 +78,14 @@ reference::InputSizes InputOptions::sizes() const {
   sizes.seqlenQ = seqlenQ;
   sizes.seqlenKv = seqlenKv < 0 ? seqlenQ : seqlenKv;
   sizes.lengthsQ.assign(lengthsQ.begin(), lengthsQ.end());
-  if (sizes.lengthsQ.empty())
-    sizes.lengthsQ = {100, 0, 37, 219}; // an empty one, too
   sizes.lengthsKv.assign(lengthsKv.begin(), lengthsKv.end());
+  if (sizes.lengthsQ.empty() && sizes.lengthsKv.empty()) {
+    constexpr int64_t usual[] = {100, 0, 37, 219}; // an empty one, too
+    for (int64_t i = 0, count = batch.getNumOccurrences() ? batch.getValue() : 4; i < count; ++i)
+      sizes.lengthsQ.push_back(usual[i % 4]);
+  }
+  if (sizes.lengthsQ.empty())
+    sizes.lengthsQ = sizes.lengthsKv;
   if (sizes.lengthsKv.empty())
     sizes.lengthsKv = sizes.lengthsQ;
   sizes.padding = padding;
@@ -38,8 +99,9 @@ llvm::Error InputOptions::loadFiles(Computation computation, reference::Tensors 
     auto tensor =
         llvm::find_if(list, [&, name = name](auto &t) { return t.name == name && t.role != ProblemTensor::Result; });
     if (tensor == list.end() || file.empty())
-      return llvm::createStringError("expected --arg=NAME=FILE with an input of @" + computation.getName() +
-                                     ", got: " + text);
+      return error("expected --arg=NAME=FILE with an input of @" + computation.getName() + ", got: " + text);
+    if (tensors.count(name))
+      return error("expected each input once, got: --arg=" + text + " as well");
     bool array = tensor->role == ProblemTensor::Array;
     bool integers = tensor->element == ProblemTensor::Int32;
     auto values = reference::readNpy(file, integers ? reference::Dtype::I32 : reference::Dtype::F32);
@@ -53,19 +115,37 @@ llvm::Error InputOptions::loadFiles(Computation computation, reference::Tensors 
 
 llvm::Expected<reference::Tensors> InputOptions::inputsOf(Computation computation) const {
   reference::Tensors tensors;
-  if (computation.problem.getSegments() && (!lengthsQ.empty() || !lengthsKv.empty()))
-    return llvm::createStringError("expected no lengths with segments(S), which come from `ids_q` and `ids_kv`");
-  if (llvm::Error error = loadFiles(computation, tensors))
-    return error;
-  if (llvm::Error error = reference::addMissingInputs(computation, sizes(), seed, tensors))
-    return error;
+  if (llvm::Error bad = checkApply(computation.problem))
+    return bad;
+  if (llvm::Error bad = loadFiles(computation, tensors))
+    return bad;
+  bool complete = llvm::all_of(tensorsOf(computation), [&](const ProblemTensor &tensor) {
+    return tensor.role == ProblemTensor::Result || tensors.count(tensor.name);
+  });
+  for (const llvm::cl::Option *option : {(const llvm::cl::Option *)&seed, (const llvm::cl::Option *)&padding})
+    if (complete && option->getNumOccurrences())
+      return error("expected inputs to make up with --" + option->ArgStr + ", got: files for all of them");
+  if (llvm::Error bad = reference::addMissingInputs(computation, sizes(), seed, tensors))
+    return bad;
+  llvm::Expected<Sizes> sizes = reference::checkTensors(computation, tensors);
+  if (!sizes)
+    return sizes.takeError();
+  if (llvm::Error bad = checkAgree(computation.problem, *sizes, tensors))
+    return bad;
   return tensors;
 }
 
 llvm::Expected<std::pair<reference::Tensors, Sizes>> InputOptions::arraysOf(ProblemOp problem) const {
   reference::Tensors tensors;
-  if (llvm::Error error = loadFiles(problem, tensors))
-    return error;
+  if (llvm::Error bad = checkApply(problem))
+    return bad;
+  if (llvm::Error bad = loadFiles(problem, tensors))
+    return bad;
+  bool complete = llvm::all_of(tensorsOf(problem), [&](const ProblemTensor &tensor) {
+    return tensor.role != ProblemTensor::Array || tensors.count(tensor.name);
+  });
+  if (complete && seed.getNumOccurrences())
+    return error("expected arrays to make up with --seed, got: none");
   llvm::Expected<Sizes> made = reference::addMissingArrays(problem, sizes(), seed, tensors);
   if (!made)
     return made.takeError();
@@ -84,7 +164,9 @@ llvm::Expected<std::pair<reference::Tensors, Sizes>> InputOptions::arraysOf(Prob
     const reference::Tensor &tensor = tensors.find(name)->second;
     return llvm::ArrayRef(tensor.data<int32_t>(), tensor.numElements());
   };
-  if (llvm::Error error = reference::checkArrays(problem, *sizes, array))
-    return error;
+  if (llvm::Error bad = reference::checkArrays(problem, *sizes, array))
+    return bad;
+  if (llvm::Error bad = checkAgree(problem, *sizes, tensors))
+    return bad;
   return std::pair(std::move(tensors), *sizes);
 }

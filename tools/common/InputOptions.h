@@ -18,23 +18,28 @@ inline std::pair<llvm::StringRef, llvm::StringRef> nameAndFile(const std::string
 
 class InputOptions {
 public:
-  /// That sizes are sane.
+  /// That sizes are sane, whatever the problem.
   llvm::Error check() const;
-  /// All inputs of a problem or its backward pass, from files or made up; checked.
+  /// All inputs of a problem or its backward pass, from files or made up; checked. An option that is not about what this
+  /// problem has, or that says otherwise than the files, is an error.
   llvm::Expected<reference::Tensors> inputsOf(Computation computation) const;
   /// The arrays alone, and what sizes the others would have.
   llvm::Expected<std::pair<reference::Tensors, Sizes>> arraysOf(ProblemOp problem) const;
 
 private:
   llvm::Error loadFiles(Computation computation, reference::Tensors &tensors) const;
+  llvm::Error checkApply(ProblemOp problem) const;
+  llvm::Error checkAgree(ProblemOp problem, const Sizes &sizes, const reference::Tensors &tensors) const;
   reference::InputSizes sizes() const;
 
   template <typename T> using Opt = llvm::cl::opt<T>;
   llvm::cl::list<std::string> argFiles{"arg", llvm::cl::desc("an input: NAME=FILE.npy, float32 or int32")};
   Opt<uint64_t> seed{"seed", llvm::cl::desc("of inputs that no file gives"), llvm::cl::init(1)};
-  Opt<int64_t> batch{"batch", llvm::cl::desc("sequences (dense layouts)"), llvm::cl::init(2)};
-  Opt<int64_t> seqlenQ{"seqlen-q", llvm::cl::desc("query rows of a sequence (dense layouts)"), llvm::cl::init(256)};
-  Opt<int64_t> seqlenKv{"seqlen-kv", llvm::cl::desc("keys of a sequence (dense layouts); default: --seqlen-q"),
+  Opt<int64_t> batch{"batch", llvm::cl::desc("sequences, or with segments rows of ids; default: 2, packed 4"),
+                     llvm::cl::init(2)};
+  Opt<int64_t> seqlenQ{"seqlen-q", llvm::cl::desc("query rows of a sequence (dense layouts, segments)"),
+                       llvm::cl::init(256)};
+  Opt<int64_t> seqlenKv{"seqlen-kv", llvm::cl::desc("keys of a sequence (likewise); default: --seqlen-q"),
                         llvm::cl::init(-1)};
   llvm::cl::list<int64_t> lengthsQ{"lengths-q", llvm::cl::CommaSeparated,
                                    llvm::cl::desc("lengths of packed sequences")};

@@ -40,6 +40,7 @@ struct Program {
   Signature signature;
   int64_t qTile = 0, kvTile = 0; ///< rows and keys of a tile of the main kernel
   bool hasFallback = false;      ///< there are less demanding sizes to try
+  std::string schedule, why;     ///< of attention, for a reader: which kernels, and why these (`scheduleOf`)
 
   const rt::Artifact &artifact() const { return kernels[main]; }
 };

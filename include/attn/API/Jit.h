@@ -29,6 +29,9 @@ public:
   const rt::Artifact &getArtifact() const { return program.artifact(); }
   int64_t getQTile() const { return program.qTile; }
   int64_t getKvTile() const { return program.kvTile; }
+  /// Which kernels there are, and `; ` why these; for a reader. Empty of segments alone.
+  std::string getSchedule() const { return program.why.empty() ? "" : program.schedule + "; " + program.why; }
+  llvm::StringRef getScheduleName() const { return program.schedule; }
   const rt::CompiledKernel &getCompiled() const { return *compiled[program.main]; }
   /// Of all kernels: their sources, and what the compiler says of their resources.
   std::string getSource() const;

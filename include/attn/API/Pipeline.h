@@ -17,9 +17,9 @@ void registerPasses();
 
 struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
   Option<std::string> target{*this, "target", llvm::cl::desc("`cpu`, `sm_80` or `sm_90a`"), llvm::cl::init("sm_80")};
-  Option<int64_t> arch{*this, "arch", llvm::cl::desc("compute capability times ten"), llvm::cl::init(80)};
+  Option<int64_t> arch{*this, "arch", llvm::cl::desc("compute capability times ten; 0: the target's own"), llvm::cl::init(0)};
   Option<int64_t> fallback{
-      *this, "fallback", llvm::cl::desc("which fallback of the heuristic's sizes to take, 0: none"), llvm::cl::init(0)};
+      *this, "fallback", llvm::cl::desc("which fallback of the heuristic's sizes to take, 0: none; where there are fewer, the last"), llvm::cl::init(0)};
 };
 
 /// attn-canonicalize-masks, convert-attn-to-tile; for sm_80 tile-pipeline-kv (a CPU's copies are plain

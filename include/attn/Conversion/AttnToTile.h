@@ -11,30 +11,37 @@ namespace attn {
 #define GEN_PASS_REGISTRATION
 #include "attn/Conversion/Passes.h.inc"
 
+/// The compute capability times ten that a target's kernels are for: as asked for, or, of 0, its own. A CPU's is 0. Nothing if
+/// there is no such target, or no such chip for it.
+std::optional<int64_t> archOf(llvm::StringRef target, int64_t asked);
+
 /// Tile sizes for a problem: a measured table, see ChooseConfig.cpp. `target` is
 /// the schedule (`cpu`, `sm_80`, `sm_90a`), `arch` the chip's compute capability
-/// times ten. The problem's own config, if it has one, is not looked at.
-tile::ConfigAttr chooseConfig(ProblemOp problem, llvm::StringRef target, int64_t arch);
+/// times ten. The problem's own config, if it has one, is not looked at. `why`, here and below: set to what decided
+/// between streaming and tiles, half a sentence for a reader.
+tile::ConfigAttr chooseConfig(ProblemOp problem, llvm::StringRef target, int64_t arch, std::string *why = nullptr);
 
 /// Has a program a kernel for short sequences and others for long ones? Where packed sequences are short as is typical,
 /// and no bounds say that all are. `chooseConfig` is then about the long ones.
 bool hasSizeClasses(ProblemOp problem);
 /// What short sequences are streamed with.
-tile::ConfigAttr chooseStreamed(ProblemOp problem);
+tile::ConfigAttr chooseStreamed(ProblemOp problem, std::string *why = nullptr);
 
 /// The same for a backward pass. `fallback` 1 and more: what to try where a kernel does not fit its registers,
 /// narrower query tiles where these are wide, then no sums.
 struct BackwardConfigs {
   tile::ConfigAttr prepare, keys, queries; ///< of `tile.prepare`, and with key or query tiles at rest
   tile::ConfigAttr values;                 ///< of dV, where it has a kernel of its own
-  bool together;                           ///< are dK and dV added up by one kernel?
-  bool sums;                               ///< is dQ added up in global memory, by the kernel of dK?
+  bool together = true;                    ///< are dK and dV added up by one kernel?
+  bool sums = false;                       ///< is dQ added up in global memory, by the kernel of dK?
+  const char *whyNoSums = nullptr;         ///< a reader's reason, if it is not
 };
 BackwardConfigs chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback);
 
 /// Of a backward pass that is streamed: where the problem's sequences
 /// are short, or head dims beyond those of tiles. Null for others.
-tile::ConfigAttr chooseStreamedBackward(BackwardOp backward, llvm::StringRef target, int64_t arch);
+tile::ConfigAttr chooseStreamedBackward(BackwardOp backward, llvm::StringRef target, int64_t arch,
+                                        std::string *why = nullptr);
 /// Has its program kernels for long sequences, too? `streamed` is what short ones are streamed with.
 bool hasSizeClasses(BackwardOp backward, tile::ConfigAttr streamed);
 

@@ -156,7 +156,7 @@ attn.problem @p mask(42) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
 
-// expected-error @below {{expected 'mask'}}
+// expected-error @below {{expected a clause `mask(...)`, got: none; clauses are mask(...) layout(...) heads(...) dims(...) dtype(...) [scale(...)] [score(...)] [sink(...)] [dropout(...)] [outputs(...)] [typical(...)] [bounds(...)] [visits(...)] [segments(...)] [tiles(...)] [config(...)]}}
 attn.problem @p layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----

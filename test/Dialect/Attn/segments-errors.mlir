@@ -108,5 +108,5 @@ attn.segments @s mask(#attn.causal) segments(4)
 
 // -----
 
-// expected-error @below {{expected 'segments'}}
+// expected-error @below {{expected a clause `segments(...)`, got: none; clauses are mask(...) segments(...) [maps] [tiles(...)]}}
 attn.segments @s mask(#attn.full) maps

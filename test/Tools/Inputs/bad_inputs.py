@@ -122,9 +122,51 @@ def flags():
         expect(forms + target, target=target)
     thd = PACKED.format(layout="thd")
     for size in ("--batch=-1", "--seqlen-q=-1", "--seqlen-kv=-2", "--seqlen-kv=99999999999", "--padding=-3"):
-        expect("error: expected sizes from 0 to 2^24, got: " + size.split("=")[1], inputs={}, flags=[size])
+        option, number = size.split("=")
+        expect(f"error: expected sizes from 0 to 2^24 in {option}, got: {number}", inputs={}, flags=[size])
     for size in ("--lengths-q=3,-5", "--lengths-kv=3,99999999999"):
-        expect("error: expected sizes from 0 to 2^24, got: " + size.split(",")[1], thd, {}, flags=[size])
+        option, numbers = size.split("=")
+        expect(f"error: expected sizes from 0 to 2^24 in {option}, got: " + numbers.split(",")[1], thd, {}, flags=[size])
+    layouts()
+    contradictions()
+
+
+def layouts():
+    """Sizes of what the problem has not."""
+    thd, padded = PACKED.format(layout="thd"), PACKED.format(layout="thd padded")
+    ids = padded.replace("dtype(f16)", "dtype(f16) segments(4)")
+    mixed = PACKED.format(layout="thd, bshd, bshd, thd")
+    for problem, flag, instead in (
+            (thd, "--seqlen-q=3", "--lengths-q"), (thd, "--seqlen-kv=3", "--lengths-kv"),
+            (mixed, "--seqlen-q=3", "--lengths-q"), (mixed, "--lengths-kv=3,4", "--batch and --seqlen-kv"),
+            (dense(), "--lengths-q=3,4", "--batch and --seqlen-q"), (dense(), "--lengths-kv=3", "--batch and --seqlen-kv"),
+            (ids, "--lengths-q=3,4", "--batch and --seqlen-q"), (ids, "--lengths-kv=3,4", "--batch and --seqlen-kv"),
+            (thd, "--padding=3", "a padded layout"), (dense(), "--padding=3", "a padded layout")):
+        option = flag.split("=")[0]
+        expect(f"error: expected {instead} in place of {option}, got: {option} with ", problem, {}, flags=[flag])
+    expect("error: expected as many --lengths-kv as --lengths-q, got: 3 and 2", thd, {},
+           flags=["--lengths-q=3,4", "--lengths-kv=3,4,5"])
+
+
+def contradictions():
+    """Options that say otherwise than files or other options, or of which nothing is made."""
+    thd = PACKED.format(layout="thd")
+    lengths = dict(cu_seqlens_q=i32(0, 4, 9), cu_seqlens_kv=i32(0, 4, 9))
+
+    def otherwise(problem, inputs, flag, follows):
+        expect(f"error: expected {follows}, which follows from other options and files, got: {flag}", problem, inputs,
+               flags=flag.split())
+
+    otherwise(dense(), {"q": QKV["q"]}, "--batch=3", "--batch=2")
+    otherwise(dense(), {"q": QKV["q"]}, "--seqlen-q=6", "--seqlen-q=5")
+    otherwise(dense(), {"k": QKV["k"]}, "--seqlen-kv=6", "--seqlen-kv=7")
+    otherwise(thd, lengths, "--lengths-q=4,4", "--lengths-q=4,5")
+    otherwise(thd, {"cu_seqlens_q": lengths["cu_seqlens_q"]}, "--lengths-kv=4,4", "--lengths-kv=4,5")
+    expect("error: expected --batch=2, which follows from other options and files, got: --batch=3", thd, {},
+           flags=["--lengths-q=4,4", "--batch=3"])
+    expect("error: expected inputs to make up with --seed, got: files for all of them", flags=["--seed=3"])
+    write("x.npy", QKV["q"])
+    expect("error: expected each input once, got: --arg=q=q.npy as well", flags=["--arg=q=x.npy"])
 
 
 for suite in (problems, files, results, packed, flags):

@@ -49,6 +49,9 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     logarithm, scale included; [batch, heads, seqlen_q], or [heads, tokens] when
     packed. Softmax and accumulation are float32. Padding rows of O are 0.
 
+    No sequence and no kv head reads what another one has: the batch may be sharded, and the heads by whole groups, by calls that know
+    nothing of each other; inside a sequence nothing is split (docs/Schedules/streaming.md, 8).
+
     The op is where a program starts. `convert-attn-to-tile` turns each problem
     into a `tile.kernel`; after it there are none.
 
@@ -65,6 +68,10 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     (docs/Schedules/streaming.md). `visits(N)` says how many keys the tiles have that a row visits, on average, where
     the mask reads arrays: room for so many is in the workspace (docs/Masks.md). It changes no result either: what finds
     no room visits more.
+
+    These clauses may stand in any order, each at most once. They are printed in this one: `mask`, `layout`, `heads`, `dims`
+    and `dtype`, which every problem has, and of the others those that are not as by default: `scale`, `score`, `sink`, `dropout`,
+    `outputs`, `typical`, `bounds`, `visits`, `segments`, `tiles`, `config`.
 
     `segments(S)` has sequences found on the device: instead of cu_seqlens and offsets the
     call takes ids and positions of tokens, finds by `attn.segments` (S: up to how many segments
@@ -123,25 +130,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     OptionalAttr<I64Attr>:$typical_kv, OptionalAttr<I64Attr>:$bound_q, OptionalAttr<I64Attr>:$bound_kv,
     OptionalAttr<I64Attr>:$visits, OptionalAttr<I64Attr>:$segments, OptionalAttr<I64Attr>:$tiles,
     OptionalAttr<AnyAttr>:$config);
-  let assemblyFormat = [{
-    $sym_name `mask` `(` $mask `)`
-    `layout` `(` custom<Layouts>($q_layout, $k_layout, $v_layout, $o_layout) `)`
-    `heads` `(` custom<Pair>($heads, $kv_heads) `)`
-    `dims` `(` custom<Pair>($dim_qk, $dim_v) `)`
-    `dtype` `(` $dtype `)`
-    (`scale` `(` $scale^ `)`)?
-    (`score` `(` $score^ `)`)?
-    (`sink` `(` custom<Sink>($sink)^ `)`)?
-    (`dropout` `(` $dropout^ `,` $seed `)`)?
-    `` custom<Outputs>($no_lse)
-    `` custom<Typical>($typical_q, $typical_kv)
-    `` custom<Bounds>($bound_q, $bound_kv)
-    (`visits` `(` $visits^ `)`)?
-    (`segments` `(` $segments^ `)`)?
-    (`tiles` `(` $tiles^ `)`)?
-    (`config` `(` $config^ `)`)?
-    attr-dict
-  }];
+  let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The scale in force: as given, or 1/sqrt(dim_qk).
@@ -206,6 +195,8 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     rows need to know (`tile.prepare`), then dK and dV, then dQ. The library compiles it
     where no name is given, or its own: the name of the problem stands for the forward pass.
 
+    Clauses may stand in any order; they are printed in this one: `of`, `deterministic`, `dlse`, `learned`, `config`.
+
     Constraints:
     - C1: it names an `attn.problem` of the same module.
     - C2: lse is among the problem's outputs.
@@ -226,10 +217,7 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$problem, UnitAttr:$deterministic,
     UnitAttr:$dlse, OptionalAttr<StrArrayAttr>:$learned, OptionalAttr<AnyAttr>:$config);
-  let assemblyFormat = [{
-    $sym_name `of` `(` $problem `)` (`deterministic` $deterministic^)? (`dlse` $dlse^)? (`learned` `(` $learned^ `)`)? (`config` `(` $config^ `)`)?
-    attr-dict
-  }];
+  let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
     ::attn::ProblemOp getProblemOp();
     /// The arrays of which gradients are asked for, in the order in which problems have them.
@@ -282,6 +270,8 @@ def Attn_SegmentsOp : Attn_Op<"segments", [Symbol]> {
     each of the others. Positions of padding may be anything. A full mask without a window
     has no positions.
 
+    Clauses may stand in any order; they are printed in this one: `mask`, `segments`, `maps`, `tiles`.
+
     Constraints:
     - C1: the mask is one of those above; windows are not negative and below 2^29.
     - C2: segments is from 1 to 2048.
@@ -295,9 +285,7 @@ def Attn_SegmentsOp : Attn_Op<"segments", [Symbol]> {
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Attn_MaskInterface:$mask, I64Attr:$segments, UnitAttr:$maps,
     OptionalAttr<I64Attr>:$tiles);
-  let assemblyFormat = [{
-    $sym_name `mask` `(` $mask `)` `segments` `(` $segments `)` (`maps` $maps^)? (`tiles` `(` $tiles^ `)`)? attr-dict
-  }];
+  let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Of the mask; it has one.

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which kernels compute a problem or its backward pass, and why these: asked by the lowering, and by tools that say it.
+//
+#ifndef ATTN_CONVERSION_SCHEDULE_H
+#define ATTN_CONVERSION_SCHEDULE_H
+
+#include "attn/Conversion/AttnToTile.h"
+
+namespace attn {
+
+/// Kernels that stream sequences, kernels on tiles, or both, by size classes: the first for short sequences, the others
+/// for long ones (`hasSizeClasses`). A config that is given decides; else the heuristic does.
+struct Schedule {
+  tile::ConfigAttr streamed; ///< null: no sequence is streamed
+  tile::ConfigAttr tiles;    ///< null: all are
+  std::string name;          ///< for a reader
+  std::string why;           ///< likewise, from who decided
+};
+
+struct BackwardSchedule : Schedule { ///< `tiles` is that of key tiles at rest
+  BackwardConfigs configs;           ///< of all kernels on tiles, where there are some
+};
+
+/// The masks of problems are canonical. `fallback`: which of the heuristic's fallbacks, where there are fewer the last.
+Schedule scheduleOf(ProblemOp problem, llvm::StringRef target, int64_t arch, int64_t fallback = 0);
+BackwardSchedule scheduleOf(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback = 0);
+
+} // namespace attn
+
+#endif // ATTN_CONVERSION_SCHEDULE_H

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Conversion/Schedule.h"
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
+
+using namespace attn;
+using tile::ConfigAttr;
+
+static void place(Schedule &schedule, ConfigAttr config) {
+  (config.streams() ? schedule.streamed : schedule.tiles) = config;
+}
+
+static std::string nameOf(const Schedule &schedule, ProblemOp problem, llvm::StringRef target) {
+  std::string streamed, tiles;
+  if (schedule.streamed)
+    streamed = schedule.streamed.hasStrips() ? "strips" : "tiles that sequences own";
+  if (ConfigAttr config = schedule.tiles) {
+    tiles = "tiles";
+    if (problem.getQLayout().isPacked() || problem.getKLayout().isPacked())
+      tiles += " by slots";
+    if (target == "sm_90a")
+      tiles += " with warp roles";
+    if (config.isSplit())
+      tiles += ", keys shared out";
+    if (config.getPackHeads() > 1)
+      tiles += ", " + std::to_string(config.getPackHeads()) + " query heads in each";
+  }
+  return tiles.empty() ? streamed : streamed.empty() ? tiles : streamed + " for short sequences, " + tiles + " for long ones";
+}
+
+Schedule attn::scheduleOf(ProblemOp problem, llvm::StringRef target, int64_t arch, int64_t fallback) {
+  Schedule schedule;
+  if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(problem.getConfigAttr())) {
+    place(schedule, given);
+    schedule.why = "its config is given";
+  } else {
+    ConfigAttr config = chooseConfig(problem, target, arch, &schedule.why);
+    for (int64_t i = 0; i < fallback; ++i) {
+      ConfigAttr next = fallbackOf(config);
+      if (!next)
+        break;
+      config = next;
+    }
+    place(schedule, config);
+    if (hasSizeClasses(problem)) {
+      std::string how;
+      schedule.streamed = chooseStreamed(problem, &how);
+      schedule.why += ", and " + how + "; no bounds say that all are so short";
+    }
+  }
+  schedule.name = nameOf(schedule, problem, target);
+  return schedule;
+}
+
+BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback) {
+  ProblemOp problem = backward.getProblemOp();
+  BackwardSchedule schedule;
+  if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(backward.getConfigAttr())) {
+    place(schedule, given);
+    schedule.why = "its config is given";
+  } else {
+    schedule.streamed = chooseStreamedBackward(backward, target, arch, &schedule.why);
+    for (; fallback > 0 && schedule.streamed; --fallback) {
+      ConfigAttr next = fallbackOf(schedule.streamed);
+      if (!next && !schedule.streamed.getBySequence())
+        break;
+      if (schedule.streamed = next; !next)
+        schedule.why += ", but registers run out there";
+    }
+    if (schedule.streamed && backward.getLearned()) {
+      schedule.streamed = {};
+      schedule.why = "gradients of learned arrays need what kernels on tiles leave";
+    }
+  }
+  std::string dq;
+  if (!schedule.streamed || hasSizeClasses(backward, schedule.streamed)) {
+    const BackwardConfigs &configs = schedule.configs = chooseBackwardConfigs(backward, target, arch, fallback);
+    schedule.tiles = configs.keys;
+    dq = configs.sums ? ", dQ added up in any order" : std::string(", dQ in a fixed order (") + configs.whyNoSums + ")";
+    if (schedule.streamed)
+      schedule.why += "; no bounds say that all are so short";
+  }
+  schedule.name = nameOf(schedule, problem, target) + dq;
+  return schedule;
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The text of attn's ops: a table of clauses for each.
+//
+#include "Clauses.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+
+//===--------------------------------------------------------------------===//
+// Clauses of one attribute, of two numbers, or of none
+//===--------------------------------------------------------------------===//
+
+ParseResult parseOne(OpAsmParser &parser, MaskInterface &mask) {
+  return parser.parseCustomAttributeWithFallback(mask, Type{});
+}
+ParseResult parseOne(OpAsmParser &parser, Attribute &attribute) { return parser.parseAttribute(attribute); }
+template <typename Attr> ParseResult parseOne(OpAsmParser &parser, Attr &attribute) {
+  Builder &b = parser.getBuilder();
+  Type type = std::is_same_v<Attr, IntegerAttr> ? Type(b.getI64Type())
+              : std::is_same_v<Attr, FloatAttr> ? Type(b.getF64Type())
+                                                : Type(b.getNoneType());
+  return parser.parseCustomAttributeWithFallback(attribute, type);
+}
+
+void printOne(OpAsmPrinter &printer, Attribute attribute) { printer.printAttribute(attribute); }
+void printOne(OpAsmPrinter &printer, MaskInterface mask) { printer.printStrippedAttrOrType(mask); }
+template <typename Attr> void printOne(OpAsmPrinter &printer, Attr attribute) {
+  printer.printAttributeWithoutType(attribute);
+}
+
+/// `N`, for both, or `M, N`.
+ParseResult parsePair(OpAsmParser &parser, IntegerAttr &first, IntegerAttr &second) {
+  int64_t a = 0, b = 0;
+  if (parser.parseInteger(a))
+    return failure();
+  b = a;
+  if (succeeded(parser.parseOptionalComma()) && parser.parseInteger(b))
+    return failure();
+  first = parser.getBuilder().getI64IntegerAttr(a);
+  second = parser.getBuilder().getI64IntegerAttr(b);
+  return success();
+}
+
+void printPair(OpAsmPrinter &printer, IntegerAttr first, IntegerAttr second) {
+  printer << first.getInt();
+  if (first != second)
+    printer << ", " << second.getInt();
+}
+
+template <typename P, auto member> Clause<P> one(StringRef keyword, ClauseKind kind = ClauseKind::Optional) {
+  return {{keyword, kind},
+          [](const P &of) { return bool(of.*member); },
+          [](OpAsmParser &parser, P &of) { return parseOne(parser, of.*member); },
+          [](OpAsmPrinter &printer, const P &of) { printOne(printer, of.*member); }};
+}
+
+template <typename P, auto first, auto second> Clause<P> pair(StringRef keyword, ClauseKind kind = ClauseKind::Optional) {
+  return {{keyword, kind},
+          [](const P &of) { return of.*first && of.*second; },
+          [](OpAsmParser &parser, P &of) { return parsePair(parser, of.*first, of.*second); },
+          [](OpAsmPrinter &printer, const P &of) { printPair(printer, of.*first, of.*second); }};
+}
+
+template <typename P, auto member> Clause<P> flag(StringRef keyword) {
+  return {{keyword, ClauseKind::Flag},
+          [](const P &of) { return bool(of.*member); },
+          [](OpAsmParser &parser, P &of) -> ParseResult {
+            of.*member = parser.getBuilder().getUnitAttr();
+            return success();
+          },
+          nullptr};
+}
+
+//===--------------------------------------------------------------------===//
+// Those of a problem that are of their own kind
+//===--------------------------------------------------------------------===//
+
+using P = ProblemOp::Properties;
+using B = BackwardOp::Properties;
+using S = SegmentsOp::Properties;
+
+// `layout(thd padded)` stands for all four tensors, `layout(a, b, c, d)` for q, k, v, o.
+ParseResult parseLayouts(OpAsmParser &parser, P &of) {
+  SmallVector<LayoutAttr, 4> layouts;
+  SMLoc loc = parser.getCurrentLocation();
+  auto parseLayout = [&]() -> ParseResult {
+    SMLoc loc = parser.getCurrentLocation();
+    StringRef keyword;
+    if (parser.parseKeyword(&keyword))
+      return failure();
+    std::optional<LayoutKind> kind = symbolizeLayoutKind(keyword);
+    if (!kind)
+      return parser.emitError(loc, "expected layout `bshd`, `sbhd`, `bhsd` or `thd`, got: ") << keyword;
+    bool padded = succeeded(parser.parseOptionalKeyword("padded"));
+    auto layout = LayoutAttr::getChecked([&] { return parser.emitError(loc); }, parser.getContext(), *kind, padded);
+    if (!layout)
+      return failure();
+    layouts.push_back(layout);
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(parseLayout))
+    return failure();
+  if (layouts.size() != 1 && layouts.size() != 4)
+    return parser.emitError(loc, "expected one layout, or four for q, k, v and o, got: ") << layouts.size();
+  layouts.resize(4, layouts.front());
+  of.q_layout = layouts[0], of.k_layout = layouts[1], of.v_layout = layouts[2], of.o_layout = layouts[3];
+  return success();
+}
+
+void printLayouts(OpAsmPrinter &printer, const P &of) {
+  SmallVector<LayoutAttr, 4> layouts = {of.q_layout, of.k_layout, of.v_layout, of.o_layout};
+  if (llvm::all_equal(layouts))
+    layouts.resize(1);
+  llvm::interleaveComma(layouts, printer.getStream(), [&](LayoutAttr layout) {
+    printer << stringifyLayoutKind(layout.getKind()) << (layout.getPadded() ? " padded" : "");
+  });
+}
+
+ParseResult parseSink(OpAsmParser &parser, P &of) {
+  std::string name;
+  double number = 0;
+  if (succeeded(parser.parseOptionalString(&name))) {
+    of.sink = parser.getBuilder().getStringAttr(name);
+    return success();
+  }
+  if (parser.parseFloat(number))
+    return failure();
+  of.sink = parser.getBuilder().getF64FloatAttr(number);
+  return success();
+}
+
+void printSink(OpAsmPrinter &printer, const P &of) {
+  if (auto number = dyn_cast<FloatAttr>(of.sink))
+    printer.printFloat(number.getValue());
+  else
+    printer << of.sink;
+}
+
+ParseResult parseDropout(OpAsmParser &parser, P &of) {
+  return failure(parseOne(parser, of.dropout) || parser.parseComma() || parseOne(parser, of.seed));
+}
+
+void printDropout(OpAsmPrinter &printer, const P &of) {
+  printOne(printer, of.dropout);
+  printer << ", ";
+  printOne(printer, of.seed);
+}
+
+ParseResult parseOutputs(OpAsmParser &parser, P &of) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<StringRef, 2> names;
+  if (parser.parseCommaSeparatedList([&] { return parser.parseKeyword(&names.emplace_back()); }))
+    return failure();
+  if (names == ArrayRef<StringRef>{"o"})
+    of.no_lse = parser.getBuilder().getUnitAttr();
+  else if (names != ArrayRef<StringRef>{"o", "lse"}) // C6
+    return parser.emitError(loc, "expected outputs `o` or `o, lse`, got: ") << llvm::join(names, ", ");
+  return success();
+}
+
+//===--------------------------------------------------------------------===//
+// The tables
+//===--------------------------------------------------------------------===//
+
+const Clause<P> problemClauses[] = {
+    one<P, &P::mask>("mask", ClauseKind::Required),
+    {{"layout", ClauseKind::Required}, [](const P &) { return true; }, parseLayouts, printLayouts},
+    pair<P, &P::heads, &P::kv_heads>("heads", ClauseKind::Required),
+    pair<P, &P::dim_qk, &P::dim_v>("dims", ClauseKind::Required),
+    one<P, &P::dtype>("dtype", ClauseKind::Required),
+    one<P, &P::scale>("scale"),
+    one<P, &P::score>("score"),
+    {{"sink", ClauseKind::Optional}, [](const P &of) { return bool(of.sink); }, parseSink, printSink},
+    {{"dropout", ClauseKind::Optional}, [](const P &of) { return bool(of.dropout); }, parseDropout, printDropout},
+    {{"outputs", ClauseKind::Optional},
+     [](const P &of) { return bool(of.no_lse); },
+     parseOutputs,
+     [](OpAsmPrinter &printer, const P &) { printer << "o"; }},
+    pair<P, &P::typical_q, &P::typical_kv>("typical"),
+    pair<P, &P::bound_q, &P::bound_kv>("bounds"),
+    one<P, &P::visits>("visits"),
+    one<P, &P::segments>("segments"),
+    one<P, &P::tiles>("tiles"),
+    one<P, &P::config>("config"),
+};
+
+const Clause<B> backwardClauses[] = {
+    one<B, &B::problem>("of", ClauseKind::Required),
+    flag<B, &B::deterministic>("deterministic"),
+    flag<B, &B::dlse>("dlse"),
+    one<B, &B::learned>("learned"),
+    one<B, &B::config>("config"),
+};
+
+const Clause<S> segmentsClauses[] = {
+    one<S, &S::mask>("mask", ClauseKind::Required),
+    one<S, &S::segments>("segments", ClauseKind::Required),
+    flag<S, &S::maps>("maps"),
+    one<S, &S::tiles>("tiles"),
+};
+
+} // namespace
+
+ParseResult ProblemOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parseOpOf<ProblemOp>(problemClauses, parser, result);
+}
+void ProblemOp::print(OpAsmPrinter &printer) { printOpOf<ProblemOp>(problemClauses, printer, *this); }
+
+ParseResult BackwardOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parseOpOf<BackwardOp>(backwardClauses, parser, result);
+}
+void BackwardOp::print(OpAsmPrinter &printer) { printOpOf<BackwardOp>(backwardClauses, printer, *this); }
+
+ParseResult SegmentsOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parseOpOf<SegmentsOp>(segmentsClauses, parser, result);
+}
+void SegmentsOp::print(OpAsmPrinter &printer) { printOpOf<SegmentsOp>(segmentsClauses, printer, *this); }

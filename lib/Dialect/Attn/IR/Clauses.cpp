@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Clauses.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// `mask(...) layout(...) ... [scale(...)]`
+static std::string orderOf(ArrayRef<ClauseName> clauses) {
+  auto text = [](const ClauseName &clause) {
+    std::string own = clause.keyword.str() + (clause.kind == ClauseKind::Flag ? "" : "(...)");
+    return clause.kind == ClauseKind::Required ? own : "[" + own + "]";
+  };
+  return llvm::join(llvm::map_range(clauses, text), " ");
+}
+
+// A parser of an op cannot look at a word without taking it, and those of other ops are not for it.
+static StringRef wordAt(SMLoc loc) {
+  const char *begin = loc.getPointer(), *end = begin;
+  while (llvm::isAlnum(*end) || *end == '_' || *end == '$' || *end == '.')
+    ++end;
+  return llvm::isDigit(*begin) ? StringRef() : StringRef(begin, end - begin);
+}
+
+/// Of what may stand behind an op, the words without a dot: a location, and the ops of MLIR's builtin dialect.
+static bool isElsewhere(StringRef word) {
+  return word.contains('.') || word == "loc" || word == "module" || word == "unrealized_conversion_cast";
+}
+
+ParseResult attn::parseClauses(OpAsmParser &parser, ArrayRef<ClauseName> clauses,
+                               llvm::function_ref<ParseResult(size_t)> parse) {
+  SmallVector<StringRef, 24> keywords;
+  for (const ClauseName &clause : clauses)
+    keywords.push_back(clause.keyword);
+  SmallVector<bool, 24> seen(clauses.size());
+  SMLoc loc = parser.getCurrentLocation();
+  for (StringRef keyword; succeeded(parser.parseOptionalKeyword(&keyword, keywords)); loc = parser.getCurrentLocation()) {
+    size_t i = llvm::find(keywords, keyword) - keywords.begin();
+    if (seen[i])
+      return parser.emitError(loc, "expected each clause once, got: `") << keyword << "` again";
+    seen[i] = true;
+    if (parse(i))
+      return failure();
+  }
+  if (StringRef word = wordAt(loc); !word.empty() && !isElsewhere(word)) {
+    StringRef near = *llvm::min_element(keywords, [&](StringRef a, StringRef b) {
+      return word.edit_distance(a) < word.edit_distance(b);
+    });
+    InFlightDiagnostic error = parser.emitError(loc, "expected a clause, got: `") << word << "`";
+    if (3 * word.edit_distance(near) <= std::max<size_t>(3, word.size()))
+      error << ", which is near `" << near << "`";
+    return error << "; clauses are " << orderOf(clauses);
+  }
+  for (auto [clause, there] : llvm::zip_equal(clauses, seen))
+    if (clause.kind == ClauseKind::Required && !there)
+      return parser.emitError(parser.getNameLoc(), "expected a clause `")
+             << clause.keyword << "(...)`, got: none; clauses are " << orderOf(clauses);
+  return success();
+}
+
+ParseResult attn::parseOtherAttributes(OpAsmParser &parser, OperationState &result, ArrayRef<StringRef> own) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseOptionalAttrDict(result.attributes))
+    return failure();
+  for (NamedAttribute attribute : result.attributes)
+    if (llvm::is_contained(own, attribute.getName()))
+      return parser.emitError(loc, "expected a clause in place of an attribute in braces, got: `")
+             << attribute.getName().getValue() << "`";
+  return success();
+}
