@@ -59,16 +59,17 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
     schedule.why = "its config is given";
   } else {
     schedule.streamed = chooseStreamedBackward(backward, target, arch, &schedule.why);
-    for (; fallback > 0 && schedule.streamed; --fallback) {
+    if (schedule.streamed && backward.getLearned()) {
+      schedule.streamed = {};
+      schedule.why = "gradients of learned arrays need what kernels on tiles leave";
+    }
+    // Of a program for both, the kernels on tiles are what fallbacks are for.
+    for (; fallback > 0 && schedule.streamed && !hasSizeClasses(backward, schedule.streamed); --fallback) {
       ConfigAttr next = fallbackOf(schedule.streamed);
       if (!next && !schedule.streamed.getBySequence())
         break;
       if (schedule.streamed = next; !next)
         schedule.why += ", but registers run out there";
-    }
-    if (schedule.streamed && backward.getLearned()) {
-      schedule.streamed = {};
-      schedule.why = "gradients of learned arrays need what kernels on tiles leave";
     }
   }
   std::string dq;

@@ -26,6 +26,7 @@
 // RUN: attn-run %t/wide_grads.mlir --target=cpu --check --lengths-q=70,3,0,96 --lengths-kv=81,24,5,60 | FileCheck %s --check-prefix=GRADS
 // RUN: attn-opt %t/wide_grads.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/wide_grads.mlir
 // RUN: attn-opt %t/chosen_grads.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen_grads.mlir
+// RUN: attn-opt %t/chosen_grads.mlir -convert-attn-to-tile="target=sm_90a fallback=2" | FileCheck %t/chosen_grads.mlir --check-prefix=BOTH
 // RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=1" | FileCheck %t/fallback.mlir --check-prefix=ONE
 // RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=2" | FileCheck %t/fallback.mlir --check-prefix=TWO
 // RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_80 arch=86" | FileCheck %t/fallback.mlir --check-prefix=SMALL
@@ -202,6 +203,7 @@ attn.problem @p72 mask(#attn.full) layout(thd) heads(4) dims(72) dtype(bf16) bou
 // CHECK: tile.kernel @g72({{.*}} config(<q_tile = 64, kv_tile = 128
 attn.backward @g72 of(@p72)
 attn.problem @p100 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) typical(100) {sym_visibility = "private"}
+// BOTH: tile.kernel @g100_short({{.*}} config(<q_tile = 104, kv_tile = 104, warps = 7, blocks = 1, by_sequence = true>)
 // CHECK: tile.kernel @g100_short({{.*}} config(<q_tile = 104, kv_tile = 104, warps = 7, blocks = 1, by_sequence = true>)
 // CHECK: tile.kernel @g100({{.*}} config(<q_tile = {{[0-9]+}}, kv_tile = 128, warps = 8
 attn.backward @g100 of(@p100)

@@ -36,6 +36,7 @@ static cl::opt<unsigned> threadCount("threads", cl::desc("kernels compiled and r
 static cl::opt<bool> fewQueries("few-queries", cl::desc("share out keys among blocks and pack heads into tiles"));
 static cl::opt<bool> shortSequences("short", cl::desc("stream short sequences, whose bounds may be wrong"));
 static cl::opt<bool> backwardPass("backward", cl::desc("the problems' backward passes"));
+static cl::opt<double> mostSeconds("seconds", cl::desc("begin no other kernel after so many; default: all kernels"), cl::init(0));
 static cl::opt<std::string> jsonFile("json", cl::desc("append the summary to this file"));
 static cl::opt<bool> verbose("verbose", cl::desc("a line for each problem"));
 
@@ -180,9 +181,7 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
     return summary.fail(kernelCase, kernelSeed, 0, "", kernel.error().str());
   }
   Computation problem = *findComputation(**module, "");
-  for (uint64_t number = 0; number < problemCount; ++number) {
-    if (onlyProblem >= 0 && number != uint64_t(onlyProblem))
-      continue;
+  for (uint64_t number = onlyProblem >= 0 ? onlyProblem : 0, end = onlyProblem >= 0 ? onlyProblem + 1 : problemCount; number < end; ++number) {
     Problem made = makeProblem(problem, kernelSeed, number);
     Verdict verdict;
     if (rt::Status ran = runTensors(**kernel, made.inputs, made.results); !ran)
@@ -231,6 +230,10 @@ static nlohmann::ordered_json toJson(const Summary &summary, const Target &targe
   return line;
 }
 
+static double since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "random kernels and problems against the reference\n");
@@ -247,7 +250,7 @@ int main(int argc, char **argv) {
   uint64_t end = onlyKernel >= 0 ? first + 1 : first + kernelCount;
   std::atomic<uint64_t> next = first;
   auto work = [&] {
-    for (uint64_t kernel = next++; kernel < end; kernel = next++)
+    for (uint64_t kernel = next++; kernel < end && (mostSeconds <= 0 || since(start) < mostSeconds); kernel = next++)
       fuzzKernel(target, kernel, summary);
   };
   unsigned count = threadCount ? unsigned(threadCount) : std::max(1u, std::thread::hardware_concurrency());
@@ -258,7 +261,7 @@ int main(int argc, char **argv) {
   for (std::thread &thread : threads)
     thread.join();
 
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  double seconds = since(start);
   nlohmann::ordered_json line = toJson(summary, target, seconds);
   llvm::outs() << line.dump() << "\n"
                << summary.problems << " problems of " << summary.digests.size() << " kernels, " << summary.failures

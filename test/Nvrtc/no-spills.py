@@ -77,6 +77,17 @@ STREAMED = {  # short sequences: a bound on queries and one on keys
     "five_warps_grads": ("full", "18, 72"),
     "modified_grads": ("softcap_alibi", "2, 16"),
 }
+LARGE = {  # tiles of up to 128 rows and keys, and Hopper's that bounds fill
+    "one_query_grads": ("full", "1, 128"),
+    "six_warps_grads": ("causal", "24, 90"),
+    "eight_warps_grads": ("causal", "32, 128"),
+    "large_softcap_grads": ("softcap", "24, 120"),
+    "bound_100": ("full", "100"),
+    "bound_150": ("full", "150"),
+    "bound_180": ("full", "180"),
+    "bound_200": ("causal", "200"),
+}
+BOUNDED = STREAMED | LARGE
 
 
 SPLIT = {  # few queries, whose keys are shared out; the kernel that merges counts too
@@ -125,6 +136,8 @@ def cases():
     for i, mask in enumerate(STREAMED):
         for j, d in enumerate((8, 64, 80, 128, 256, 320, 512)):
             chosen.add((CHIPS[(i + j) % 4], mask, "thd padded", d, d, ("bf16", "f16")[i % 2]))
+    for i, mask in enumerate(LARGE):
+        chosen |= {("sm_90a", mask, layout, d, d, "bf16") for layout, d in (("thd padded", (64, 128)[i % 2]), ("bshd", 128))}
     # Known, left out: where a lane holds numbers of several keys, the compiler has them in memory, a stack frame of 16 to 128 bytes.
     chosen = {case for case in chosen if case[1] != "alone_grads" or case[3] in (8, 128, 512)}
     chosen.add(("sm_90a", "alone_grads", "bshd", 128, 128, "bf16"))
@@ -174,7 +187,7 @@ def compile_one(folder, case):
     if layout == "segments":
         text = "attn.segments @{} mask({}) {}\n".format(name_of(case), *SEGMENTS[mask])
     else:
-        hint = " typical(16, 32768)" if mask in SPLIT else f" bounds({STREAMED[mask][1]})" if mask in STREAMED else ""
+        hint = " typical(16, 32768)" if mask in SPLIT else f" bounds({BOUNDED[mask][1]})" if mask in BOUNDED else ""
         if mask in DROPPED:
             mask, hint = DROPPED[mask]
             hint = ' dropout(0.1, "seed")' + hint
@@ -185,7 +198,7 @@ def compile_one(folder, case):
             hint, order = ' sink("sinks")', order + ' learned(["pairs", "table", "gate", "sinks"])'
         if layout == "thd by class":
             layout, hint = "thd", " typical(4)"
-        mask = STREAMED[mask][0] if mask in STREAMED else SPLIT.get(mask, mask)
+        mask = BOUNDED[mask][0] if mask in BOUNDED else SPLIT.get(mask, mask)
         mask, modifiers = MODIFIED.get(mask, (mask, ""))
         heads = 16 if case[1].startswith("alone") else 4
         text = (f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED)[mask]}) layout({layout}) heads(16, {heads}) "

@@ -17,7 +17,7 @@ static int64_t tilesOfBlock(int64_t size, int64_t tile) {
 /// Each tile may list all of the other side. Nobody has room for that where sequences are long: there it is as much as the problem asks
 /// for, or listed blocks may take, or a few entries a tile. What finds no room is visited without a list.
 int64_t attn::entriesOfLists(const ProblemTensor &tensor, const FixedSizes &fixed, const Sizes &sizes) {
-  constexpr int64_t each = 7, least = 1 << 15;
+  constexpr int64_t each = 10, least = 1 << 15;
   const FixedSizes::ListedTiles &tiles = fixed.listed[tensor.listsOfKeys];
   int64_t across = tensor.listsOfKeys ? llvm::divideCeil(sizes.rowsQ, tiles.queries) : llvm::divideCeil(sizes.rowsKv, tiles.keys);
   ++across; // as packed tiles need
