@@ -235,7 +235,7 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
                    tile::ConfigAttr());
   // A warp for sixteen rows, and for so many keys that it has their sums.
   if (isShort && dim <= 256 && (*keys > 40 || fillsTiles(problem, 2))) {
-    note(why, lengthsOf(problem) + ": short enough to stream, and " + rowsEnough);
+    note(why, lengthsOf(problem) + ": short enough to stream, and " + (fillsTiles(problem, 2) ? rowsEnough : "more keys than strips are faster with"));
     int64_t own = dim <= 128 ? 32 : 16, rows = *queries * group, sides = sidesOf(problem, rows, *keys);
     int64_t warps = std::max(llvm::divideCeil(rows, 16), llvm::divideCeil(*keys, own));
     // Heads in turn pay where a tile has rows to spare, or a block few others beside it.

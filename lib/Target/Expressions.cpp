@@ -41,15 +41,17 @@ std::string Printer::typeOf(Type type) {
 /// Do the lanes of a warp work it out together?
 static bool exchanges(Operation *op) {
   auto load = dyn_cast<LoadOp>(op);
-  return (load && load.getUniform()) || isa<OnListOp>(op);
+  return (load && load.getUniform()) || isa<OnListOp, WarpgroupOp>(op);
 }
 
-bool Printer::isConditional(Operation *op) {
-  Value value = op->getResult(0);
+bool Printer::isSpelledOnce(Value value, Block *block) {
+  if (!value.hasOneUse())
+    return false;
   Operation *user = *value.user_begin();
-  if (auto select = dyn_cast<arith::SelectOp>(user); select && value != select.getCondition())
-    return true;
-  return isInlined(user) && isConditional(user);
+  auto select = dyn_cast<arith::SelectOp>(user);
+  if (user->getBlock() != block || (select && value != select.getCondition()))
+    return false;
+  return user->getNumResults() != 1 || !isInlined(user) || isSpelledOnce(user->getResult(0), block);
 }
 
 bool Printer::isInlined(Operation *op) {
@@ -61,9 +63,9 @@ bool Printer::isInlined(Operation *op) {
   // A value that a loop uses but does not define is worth a line before it.
   if (!value.hasOneUse() || !Names::wishOf(value).empty() || op->getBlock() != (*value.user_begin())->getBlock())
     return false;
-  // That is no arm's of a conditional: ptxas 13.0 makes a predicate of the condition, and loses it between two exchanges (seen on an H200:
-  // a walk took the number of the tile before for the full tiles of its list).
-  return !exchanges(op) || !isConditional(op);
+  // What lanes exchange is no arm's of a conditional: ptxas 13.0 makes a predicate of the condition, and loses it between
+  // two exchanges (seen on an H200: a walk took the number of the tile before for the full tiles of its list).
+  return !exchanges(op) || isSpelledOnce(value, op->getBlock());
 }
 
 std::string Printer::expr(Value value, Precedence context) {

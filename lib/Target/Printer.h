@@ -139,8 +139,8 @@ private:
   std::string expr(mlir::Value value, Precedence context = Precedence::Conditional);
   std::pair<std::string, Precedence> spell(mlir::Operation *op);
   static bool isInlined(mlir::Operation *op);
-  /// Is what is inlined evaluated by those lanes only that a condition sends there?
-  static bool isConditional(mlir::Operation *op);
+  /// Is an inlined value's text in one place, in this block, where all lanes come by?
+  static bool isSpelledOnce(mlir::Value value, mlir::Block *block);
 
   llvm::raw_ostream &os;
   Names names;

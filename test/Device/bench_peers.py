@@ -310,3 +310,4 @@ for case, by_peer in rows.items():
     best = max((tf for peer, tf in by_peer.items() if peer != "attnc"), default=math.nan)
     print(f"{case:44} " + " ".join(f"{by_peer.get(peer, math.nan):7.1f}" for peer in PEERS) +
           f" {by_peer.get('attnc', math.nan) / best:6.2f}")
+bench.end()

@@ -242,6 +242,10 @@ int main(int argc, char **argv) {
     llvm::errs() << "error: " << parsed.error().str() << "\n";
     return 1;
   }
+  if (mostSeconds.getNumOccurrences() && !(mostSeconds > 0)) {
+    llvm::errs() << "error: expected --seconds above 0, got: " << mostSeconds << "\n";
+    return 1;
+  }
   const Target &target = *parsed;
   auto start = std::chrono::steady_clock::now();
   Summary summary;
@@ -250,7 +254,7 @@ int main(int argc, char **argv) {
   uint64_t end = onlyKernel >= 0 ? first + 1 : first + kernelCount;
   std::atomic<uint64_t> next = first;
   auto work = [&] {
-    for (uint64_t kernel = next++; kernel < end && (mostSeconds <= 0 || since(start) < mostSeconds); kernel = next++)
+    for (uint64_t kernel = next++; kernel < end && (!mostSeconds.getNumOccurrences() || since(start) < mostSeconds); kernel = next++)
       fuzzKernel(target, kernel, summary);
   };
   unsigned count = threadCount ? unsigned(threadCount) : std::max(1u, std::thread::hardware_concurrency());

@@ -147,6 +147,8 @@ def cases():
         chosen |= {(chip, "causal", "thd listed", d, d, "bf16") for d in tiles}
     for backward in ("", " backward"):
         chosen |= {("sm_90a", "causal", "thd by class" + backward, d, d, "bf16") for d in (64, 128)}
+    # Gradients of the short ones up to 100, which have nothing to fall back to.
+    chosen |= {("sm_90a", mask, "thd by class of 100 backward", d, d, "bf16") for mask in ("full", "window", "softcap") for d in (64, 128)}
     chosen.add(("sm_80", "full", "thd by class backward", 64, 64, "f16"))
     for chip in (*CHIPS, SMALL_CHIP):
         chosen.add((chip, "causal", "bshd", 192, 128, "bf16"))
@@ -198,6 +200,8 @@ def compile_one(folder, case):
             hint, order = ' sink("sinks")', order + ' learned(["pairs", "table", "gate", "sinks"])'
         if layout == "thd by class":
             layout, hint = "thd", " typical(4)"
+        if layout == "thd by class of 100":
+            layout, hint = "thd", " typical(25, 100)"
         mask = BOUNDED[mask][0] if mask in BOUNDED else SPLIT.get(mask, mask)
         mask, modifiers = MODIFIED.get(mask, (mask, ""))
         heads = 16 if case[1].startswith("alone") else 4

@@ -90,6 +90,8 @@ int attn::explain(int argc, char **argv) {
   for (const cl::opt<double> *rate : {&options.tflops, &options.gbps})
     if (llvm::Error error = checkPositive(rate->ArgStr, *rate))
       return fail(llvm::toString(std::move(error)));
+  if (options.target.empty())
+    return fail("expected a target with --target, got none");
   rt::Result<Target> target = Target::parse(options.target);
   if (!target)
     return fail(target.error().str());
@@ -101,9 +103,16 @@ int attn::explain(int argc, char **argv) {
   if (!module)
     return fail(module.error().str());
   auto found = findProblem(**module, options.problem);
+  if (auto pass = findComputation(**module, options.problem); !found && pass) // whose problem may be private
+    found = ProblemOp(pass->problem);
   if (!found)
     return fail(found.error().str());
   ProblemOp problem = *found;
+  if (mlir::Attribute config = problem.getConfigAttr(); config && !llvm::isa<tile::ConfigAttr>(config)) {
+    std::string text;
+    llvm::raw_string_ostream(text) << config;
+    return fail("expected a #tile.config as its config, got: " + text);
+  }
   if (problem.getSegments())
     return fail("expected a problem whose sequences are given, got: one with segments");
   MaskInterface mask = problem.getMask(), form = canonicalMask(mask);

@@ -221,6 +221,10 @@ int attn::supported(int argc, char **argv) {
   if (!targetTexts.empty())
     targets.clear();
   for (const std::string &text : targetTexts) {
+    if (text.empty()) {
+      llvm::errs() << "error: expected targets with --target, got none\n";
+      return 2;
+    }
     rt::Result<Target> target = Target::parse(text);
     if (!target) {
       llvm::errs() << "error: " << target.error().str() << "\n";

@@ -71,10 +71,15 @@ attn.segments @s mask(#attn.full) segments(4) map
 
 // A clause, and once more what it says.
 // expected-error @below {{expected a clause in place of an attribute in braces, got: `mask`}}
-attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) {note = "why", mask = #attn.causal}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) {attn.note = "why", mask = #attn.causal}
 
 // -----
 
 // Of another op, and not near any of this one.
 // expected-error @below {{custom op 'attn.problem' expected a clause, got: `maps`; clauses are mask(...)}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) maps
+
+// -----
+
+// expected-error @below {{expected sym_visibility, or names with a dialect's prefix, in braces, got: `scael`}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) {scael = 0.5}

@@ -48,8 +48,8 @@ attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(1) dims(64) dty
 attn.problem @room mask(#attn.document) layout(thd) heads(1) dims(64) dtype(bf16) visits(4096)
 // CHECK: attn.problem @listed mask(#attn.causal) layout(thd) heads(1) dims(64) dtype(bf16) tiles(128)
 attn.problem @listed mask(#attn.causal) layout(thd) heads(1) dims(64) dtype(bf16) tiles(128)
-// CHECK: dtype(bf16) {note = "why"}
-attn.problem @with_note mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) {note = "why"}
+// CHECK: dtype(bf16) {attn.note = "why"}
+attn.problem @with_note mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) {attn.note = "why"}
 
 // GENERIC: "attn.problem"()
 // GENERIC-SAME: dim_qk = 64 : i64, dim_v = 64 : i64, dtype = bf16

@@ -16,8 +16,8 @@ attn.segments @causal mask(#attn.causal) segments(1) maps
 // CHECK: attn.segments @aligned mask(#attn.causal<bottom_right>) segments(2048) tiles(16){{$}}
 // GENERIC: tiles = 16 : i64
 attn.segments @aligned mask(#attn.causal<bottom_right>) segments(2048) tiles(16)
-// CHECK: attn.segments @all mask(#attn.band<left = 1023, right = 0, bottom_right>) segments(256) maps tiles(256) {note = "why"}
-attn.segments @all mask(#attn.band<left = 1023, right = 0, bottom_right>) segments(256) maps tiles(256) {note = "why"}
+// CHECK: attn.segments @all mask(#attn.band<left = 1023, right = 0, bottom_right>) segments(256) maps tiles(256) {attn.note = "why"}
+attn.segments @all mask(#attn.band<left = 1023, right = 0, bottom_right>) segments(256) maps tiles(256) {attn.note = "why"}
 
 // Windows: none of their bounds, one, both; the ends of what is allowed.
 // CHECK: mask(#attn.band<left = 0, right = 0>)

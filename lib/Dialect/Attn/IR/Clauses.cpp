@@ -66,5 +66,9 @@ ParseResult attn::parseOtherAttributes(OpAsmParser &parser, OperationState &resu
     if (llvm::is_contained(own, attribute.getName()))
       return parser.emitError(loc, "expected a clause in place of an attribute in braces, got: `")
              << attribute.getName().getValue() << "`";
+  for (NamedAttribute attribute : result.attributes) // what is misspelled, or no clause's name, must not go unheard
+    if (attribute.getName() != SymbolTable::getVisibilityAttrName() && !attribute.getNameDialect())
+      return parser.emitError(loc, "expected sym_visibility, or names with a dialect's prefix, in braces, got: `")
+             << attribute.getName().getValue() << "`";
   return success();
 }
