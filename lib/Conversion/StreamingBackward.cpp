@@ -7,8 +7,8 @@
 // them (`by_sequence`), everything is: dV and dK are products with what rows made of keys,
 // transposed. Elsewhere rows and then keys stay while the others pass by.
 //
-#include "SequenceBody.h"
 #include "StreamingKernel.h"
+#include "StreamingUnit.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -17,27 +17,16 @@ using namespace attn::tile;
 
 namespace {
 
-class StreamingBackward : SequenceBody {
+class StreamingBackward : StreamingUnit {
 public:
   StreamingBackward(BackwardOp backward, KernelOp kernel, std::optional<ShortLimit> limit)
-      : SequenceBody(backward.getProblemOp(), kernel), limit(limit), config(kernel.getConfig()), groups(kernel.getHeads()),
-        kvHeads(kvHeadsOf(problem, config)), group(problem.getHeads() / problem.getKvHeads()),
-        lanes(config.getBySequence() ? 32 : config.getLanes()) {}
+      : StreamingUnit(backward.getProblemOp(), kernel, limit) {}
 
   void build() {
     findUnit();
-    auto exists = scf::IfOp::create(b, loc, math.value(math.lt(batch, sequences)));
-    b.setInsertionPoint(exists.thenBlock(), exists.thenBlock()->begin());
-    lenQ = args.contains("seqlen_q") ? arg("seqlen_q") : Index(0);
-    findLengths();
-    leaveNoRowsWithoutSequences();
-    if (problem.getQLayout().isPacked())
-      firstQuery = math.named(load(offsetsOf("q", problem.getQLayout()), batch), "first");
-    if (limit)
-      isShort = limit->holds(math, lenQ, scope.lenK);
     if (config.getHeadsInTurn() == 1)
       return computeAll();
-    endsQ = findEnds("q", problem.getQLayout()), endsKv = findEnds("kv", problem.getKLayout());
+    endsQ = findEnds(/*keys=*/false), endsKv = findEnds(/*keys=*/true);
     // Blocks that run at the same time have heads that lie side by side.
     kvHead = enterLoop("kv_head", kvHead, int64_t(problem.getKvHeads()), groups * kvHeads);
     h = group == 1 ? kvHead : math.named(math.mul(kvHead, group), "h");
@@ -57,9 +46,8 @@ private:
       }
       compute();
     }
-    storePadding("q", problem.getQLayout(), firstQuery, lenQ, {{"dq", problem.getDimQk()}}, h, group * kvHeads);
-    storePadding("kv", problem.getKLayout(), firstKey, scope.lenK,
-                 {{"dk", problem.getDimQk()}, {"dv", problem.getDimV()}}, kvHead, kvHeads);
+    storePadding(/*keys=*/false, {{"dq", problem.getDimQk()}});
+    storePadding(/*keys=*/true, {{"dk", problem.getDimQk()}, {"dv", problem.getDimV()}});
   }
 
   void compute() {
@@ -83,39 +71,6 @@ private:
         eachKvHead([&] { computeInTwo(); });
       }
     }
-  }
-
-  //===------------------------------------------------------------------===//
-  // Who am I
-  //===------------------------------------------------------------------===//
-
-  void findUnit() {
-    Index unit = config.getBySequence() ? Index(Value(BlockIndexOp::create(b, loc, Value())))
-                                        : Index(Value(UnitIndexOp::create(b, loc)));
-    Index head = groups == 1 ? Index(0) : math.rem(unit, groups);
-    batch = math.named(math.floorDiv(unit, groups), "b");
-    int64_t slots = 32 / lanes, heads = problem.getKvHeads();
-    if (slots > 1) {
-      head = math.add(math.mul(head, slots), Value(SlotIndexOp::create(b, loc, lanes)));
-      if (heads % slots) // slots without a head compute the last one's, and write the same
-        head = math.min(head, heads - 1);
-    }
-    kvHead = math.named(math.mul(head, kvHeads), "kv_head");
-    h = group == 1 ? kvHead : math.named(math.mul(kvHead, group), "h");
-    bool packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
-    sequences = packed ? math.named(math.max(arg("batch"), 1), "sequences") : arg("batch");
-  }
-
-  void findKeys() { k = keyPointer("k"), v = keyPointer("v"), dk = keyPointer("dk"), dv = keyPointer("dv"); }
-
-  /// Of a batch of 0 a packed side may have padding to write; a dense one has a length, and no rows.
-  void leaveNoRowsWithoutSequences() {
-    LayoutAttr q = problem.getQLayout(), kv = problem.getKLayout();
-    auto orNone = [&](Index length) { return math.select(math.lt(0, arg("batch")), length, 0); };
-    if (kv.isPacked() && !q.isPacked())
-      scope.lenQ = lenQ = math.named(orNone(lenQ), "len_q");
-    if (q.isPacked() && !kv.isPacked())
-      scope.lenK = math.named(orNone(scope.lenK), "len_kv");
   }
 
   /// As many keys as rows hold weights of: all that are expected, in whole turns of the lanes.
@@ -159,7 +114,6 @@ private:
   // Pieces of a walk
   //===------------------------------------------------------------------===//
 
-  Value stride(StringRef tensor) { return args[(tensor + "_row").str()]; }
   Value at(StringRef tensor, Value base, Index row) {
     return AdvanceOp::create(b, loc, base, mul(wide(row), stride(tensor)));
   }
@@ -440,72 +394,7 @@ private:
     });
   }
 
-  //===------------------------------------------------------------------===//
-  // Padding
-  //===------------------------------------------------------------------===//
-
-  Value offsetsOf(StringRef side, LayoutAttr layout) {
-    return args[((layout.getPadded() ? "padded_offsets_" : "cu_seqlens_") + side).str()];
-  }
-
-  /// Of a packed side: where the next sequence begins, the first one, and where the last one's rows end.
-  struct Ends {
-    Index behind = 0, beginAll = 0, endAll = 0;
-  };
-  std::optional<Ends> findEnds(StringRef side, LayoutAttr layout) {
-    if (!layout.isPacked())
-      return std::nullopt;
-    Value offsets = offsetsOf(side, layout);
-    Ends ends;
-    if (layout.getPadded()) {
-      ends.behind = load(offsets, math.min(math.add(batch, 1), arg("batch")));
-      ends.beginAll = math.named(load(offsets, 0), "begin_all");
-    }
-    ends.endAll = load(offsets, arg("batch"));
-    return ends;
-  }
-
-  /// Rows of a packed side that belong to no sequence: behind this one, and, shared out among
-  /// all warps of these heads, before the first and behind the last.
-  void storePadding(StringRef side, LayoutAttr layout, Index first, Index length,
-                    ArrayRef<std::pair<const char *, int64_t>> tensors, Index firstHead, int64_t heads) {
-    if (!layout.isPacked())
-      return;
-    Index head = firstHead;
-    auto pad = [&](Index begin, Index end, Index step) {
-      for (auto [tensor, dim] : tensors)
-        PadRowsOp::create(b, loc, rowPointer(tensor, 0, batch, head), stride(tensor),
-                          math.value(begin), math.value(end), math.value(step), dim, lanes);
-    };
-    std::optional<Ends> known = side == "q" ? endsQ : endsKv;
-    auto all = [&] {
-      Ends ends = known ? *known : *findEnds(side, layout);
-      if (layout.getPadded()) {
-        Index own = math.add(first, length);
-        pad(own, isShort ? math.select(*isShort, ends.behind, own) : ends.behind, 1);
-        pad(batch, ends.beginAll, sequences);
-      }
-      pad(math.add(ends.endAll, batch), arg(("total_" + side).str()), sequences);
-    };
-    if (heads == 1)
-      return all();
-    loop("member", 0, heads, 1, [&](Index member) {
-      head = math.named(math.add(firstHead, member), "head");
-      all();
-    });
-  }
-
-  std::optional<ShortLimit> limit; ///< none: of all sequences
-  std::optional<Cond> isShort;     ///< the sequence; none: all are this kernel's
-  ConfigAttr config;
-  int64_t groups; ///< of kv heads, one a warp or block
-  int64_t kvHeads; ///< side by side in a tile
-  int64_t group;  ///< query heads of a kv head
-  int64_t lanes;  ///< of a strip
-  Index sequences = 0;
-  std::optional<Ends> endsQ, endsKv; ///< once they are known to all heads of the block
-  Value k, v, dk, dv; ///< the sequence's first
-  Value draws;        ///< what pairs are dropped by, if any are
+  Value draws; ///< what pairs are dropped by, if any are
 };
 
 } // namespace
