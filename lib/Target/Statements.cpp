@@ -5,7 +5,6 @@
 // where they are issued; only Hopper's products (Roles.cpp) run on.
 //
 #include "Printer.h"
-#include "attn/Target/Source.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Format.h"
@@ -417,100 +416,4 @@ void Printer::print(scf::IfOp op) {
     printBlock(op.getElseRegion().front());
   }
   line() << "}\n";
-}
-
-/// Do kernels of learned arrays write to where the pointer, or one that is worked out from it, leads?
-static bool isSummedInto(Value pointer) {
-  return llvm::any_of(pointer.getUsers(), [&](Operation *user) {
-    if (isa<AdvanceOp>(user))
-      return isSummedInto(user->getResult(0));
-    return isa<StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp, ClearEntryOp>(user) && user->getOperand(0) == pointer;
-  });
-}
-
-/// Is the argument written to? Results are what `tile.store...` write to, and all that rows do not only read.
-static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
-  if (kernel.hasRows())
-    return !llvm::all_of(arg.getUsers(), [](Operation *user) { return isa<TokensOp>(user); });
-  auto writes = [](OpOperand &use) {
-    Operation *user = use.getOwner();
-    unsigned written = isa<NumberTreeOp>(user) ? 4 : isa<SelectTilesOp>(user) ? 3 : isa<BeginListsOp>(user) ? 2 : isa<SetOp, MarkBlocksOp>(user);
-    return use.getOperandNumber() < written;
-  };
-  if (llvm::any_of(arg.getUses(), writes) || isSummedInto(arg))
-    return true;
-  bool backward = kernel.getArg("statistics") || kernel.getArg("dq_sum"); // reads what a forward pass left
-  if (backward && name == "statistics") // of several kernels only the first writes it; one that streams leaves delta there
-    return kernel.isStreaming() ||
-           kernel.walk([](PrepareOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  if (backward && name == "dq_sum")
-    return kernel.getArg("statistics") != nullptr; // the last one reads it
-  return backward ? llvm::is_contained({"dq", "dk", "dv"}, name)
-                  : llvm::is_contained({"o", "lse", "partial_o", "partial_lse"}, name);
-}
-
-std::string attn::entryOf(KernelOp kernel) {
-  std::string name = kernel.getSymName().str();
-  return isReserved(name) ? name + "_kernel" : name;
-}
-
-void Printer::printSignature(KernelOp kernel) {
-  int64_t cluster = kernel.getCluster().value_or(1);
-  os << (cluster > 1 ? "ATTN_CLUSTER_KERNEL(" : "ATTN_KERNEL(") << entryOf(kernel) << ", /*threads=*/"
-     << kernel.getThreads() << ", /*blocks per multiprocessor=*/" << kernel.getConfig().getBlocks();
-  if (cluster > 1)
-    os << ", /*blocks per cluster=*/" << cluster;
-  os << ")\n(";
-  unsigned column = 1;
-  for (auto [arg, name] :
-       llvm::zip(kernel.getBody().getArguments(), kernel.getArgNames().getAsValueRange<StringAttr>())) {
-    names.define(arg, name);
-    bool pointer = isa<PtrType>(arg.getType());
-    std::string text = (pointer && !isResult(kernel, arg, name) ? "const " : "") + typeOf(arg.getType()) +
-                       (pointer || isa<QueueType>(arg.getType()) ? "" : " ") + names.of(arg).str();
-    if (arg.getArgNumber())
-      os << ",";
-    if (column + text.size() > 110) {
-      os << "\n ";
-      column = 1;
-    } else if (arg.getArgNumber()) {
-      os << " ";
-    }
-    os << text;
-    column += text.size() + 2;
-  }
-  os << ") {\n";
-}
-
-void Printer::printHostEntry(KernelOp kernel) {
-  os << "\n// Arguments as a launch passes them: addresses of values, in order.\n"
-     << "extern \"C\" void " << entryOf(kernel) << "_block(void *const *args, int block) {\n"
-     << "  attn::set_block_index(block);\n  " << entryOf(kernel) << "(";
-  for (BlockArgument arg : kernel.getBody().getArguments())
-    os << (arg.getArgNumber() ? ",\n      " : "") << "*(" << typeOf(arg.getType()) << " const *)args["
-       << arg.getArgNumber() << "]";
-  os << ");\n}\n";
-}
-
-void Printer::print(KernelOp kernel) {
-  hopper = kernel.isPersistent();
-  rolled = hopper || (kernel.isStreaming() && kernel.getTarget() != "cpu");
-  os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << ", " << kernel.getConfig() << "\n#include \""
-     << (kernel.hasRows()       ? "attn/rows.h"
-         : kernel.getConfig().hasStrips() ? "attn/strip.h"
-         : kernel.isStreaming() ? "attn/short.h"
-         : hopper               ? "attn/hopper.h"
-                                : "attn/tile.h")
-     << "\"\n\n";
-  printSignature(kernel);
-  printBlock(kernel.getBody().front());
-  os << "}\n";
-  if (kernel.getTarget() == "cpu")
-    printHostEntry(kernel);
-}
-
-bool attn::printSource(KernelOp kernel, raw_ostream &os) {
-  Printer printer(os);
-  printer.print(kernel);
-  return !printer.failed();
 }
