@@ -20,9 +20,8 @@ rt::Result<Target> Target::parse(StringRef text) {
   auto [family, chip] = text.split(':');
   Target target{family.str(), 0};
   rt::Error error{
-      fmt::format("expected target `cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>` with chip 80, 86, 87, 89, 90, "
-                  "100 or 120, got: {}",
-                  text.str())};
+      fmt::format("expected target `cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>` with chip {}, got: {}",
+                  textOfChips("sm_80"), text.str())};
   bool given = text.contains(':');
   if (given && (family != "sm_80" || chip.getAsInteger(10, target.arch) || !target.arch))
     return error;

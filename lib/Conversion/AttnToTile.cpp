@@ -29,15 +29,14 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
   using Base::Base;
 
   void runOnOperation() final {
-    if (!llvm::is_contained({"cpu", "sm_80", "sm_90a"}, target.getValue())) {
+    if (chipsOf(target).empty()) {
       getOperation().emitError("expected target `cpu`, `sm_80` or `sm_90a`, got: ") << target.getValue();
       return signalPassFailure();
     }
     std::optional<int64_t> chip = archOf(target, arch);
     if (!chip) {
       getOperation().emitError("expected arch ")
-          << (target == "sm_80" ? "80, 86, 87, 89, 90, 100 or 120" : target == "cpu" ? "0" : "90") << " for target `"
-          << target << "` (or 0, its own), got: " << arch.getValue();
+          << textOfChips(target) << " for target `" << target << "` (or 0, its own), got: " << arch.getValue();
       return signalPassFailure();
     }
     arch = *chip;

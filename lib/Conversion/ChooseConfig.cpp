@@ -8,14 +8,23 @@ using namespace attn;
 
 int64_t attn::clusterOf(llvm::StringRef target) { return target == "sm_90a" ? 16 : 1; }
 
-std::optional<int64_t> attn::archOf(llvm::StringRef target, int64_t asked) {
-  llvm::SmallVector<int64_t> chips;
+llvm::ArrayRef<int64_t> attn::chipsOf(llvm::StringRef target) {
+  static constexpr int64_t ampere[] = {80, 86, 87, 89, 90, 100, 120}, hopper[] = {90}, host[] = {0};
   if (target == "sm_80")
-    chips = {80, 86, 87, 89, 90, 100, 120};
-  else if (target == "sm_90a")
-    chips = {90};
-  else if (target == "cpu")
-    chips = {0};
+    return ampere;
+  return target == "sm_90a" ? llvm::ArrayRef(hopper) : target == "cpu" ? llvm::ArrayRef(host) : llvm::ArrayRef<int64_t>();
+}
+
+std::string attn::textOfChips(llvm::StringRef target) {
+  llvm::ArrayRef<int64_t> chips = chipsOf(target);
+  std::string text;
+  for (int64_t chip : chips)
+    text += (text.empty() ? "" : chip == chips.back() ? " or " : ", ") + std::to_string(chip);
+  return text;
+}
+
+std::optional<int64_t> attn::archOf(llvm::StringRef target, int64_t asked) {
+  llvm::ArrayRef<int64_t> chips = chipsOf(target);
   if (chips.empty() || (asked && !llvm::is_contained(chips, asked)))
     return std::nullopt;
   return asked ? asked : chips.front();

@@ -11,6 +11,11 @@ namespace attn {
 #define GEN_PASS_REGISTRATION
 #include "attn/Conversion/Passes.h.inc"
 
+/// The compute capabilities, times ten, of the chips that a target's kernels are for, its own first; none: no target. And
+/// as a message lists them.
+llvm::ArrayRef<int64_t> chipsOf(llvm::StringRef target);
+std::string textOfChips(llvm::StringRef target);
+
 /// The compute capability times ten that a target's kernels are for: as asked for, or, of 0, its own. A CPU's is 0. Nothing if
 /// there is no such target, or no such chip for it.
 std::optional<int64_t> archOf(llvm::StringRef target, int64_t asked);
