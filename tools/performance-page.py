@@ -9,11 +9,12 @@ import os
 import sys
 
 tools = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, tools)
+sys.path[:0] = [tools, os.path.join(os.path.dirname(tools), "test", "Device")]
 sys.dont_write_bytecode = True
 import hopper_figures  # noqa: E402
 import segments_figures  # noqa: E402
 import short_figures  # noqa: E402
+from limits import WRONG_BEYOND  # noqa: E402
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--check", action="store_true")
@@ -21,9 +22,6 @@ parser.add_argument("--root", default=os.path.dirname(tools))
 args = parser.parse_args()
 root = args.root
 BEGIN, END = "<!-- hopper table -->", "<!-- end of hopper table -->"
-
-
-WRONG_BEYOND = {"rel_err_vs_flex": 0.02, "rel_err_vs_peer": 0.02, "error_of_2": 2}
 
 
 def read(path):

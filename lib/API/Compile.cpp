@@ -192,7 +192,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
                       : backward ? Signature::of(backward)
                                  : Signature::of(cast<SegmentsOp>(*found));
   bool mayFall = !target.isHost() && problem && !problem.getConfigAttr();
-  bool mayFallBackward = !target.isHost() && backward && !backward.getConfigAttr();
+  bool mayChooseBackward = !target.isHost() && backward && !backward.getConfigAttr();
   if (backward) // its problem is described for it, and no program itself
     SymbolTable::setSymbolVisibility(backward.getProblemOp(), SymbolTable::Visibility::Private);
   for (Operation *other : programsOf(**module))
@@ -217,8 +217,8 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
       tile::ConfigAttr config = kernel.getConfig();
       if (mayFall)
         program.hasFallback = bool(attn::fallbackOf(config));
-      else if (mayFallBackward) // fewer blocks where it is streamed; narrower query tiles, no sums
-        program.hasFallback = kernel.getArg("dq_sum") || config.getBySequence() || (config.streams() && attn::fallbackOf(config));
+      else if (mayChooseBackward) // or narrower query tiles, no sums
+        program.hasFallback = config.streams() ? mayFallBackward(config) : kernel.getArg("dq_sum") != nullptr;
     }
     for (const rt::Param &param : artifact->params)
       arguments.insert(param.name);

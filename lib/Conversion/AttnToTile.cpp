@@ -59,8 +59,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
 
   LogicalResult convert(BackwardOp backward) {
     Attribute given = backward.getConfigAttr();
-    if (given && !isa<ConfigAttr>(given))
-      return backward.emitOpError("expected a #tile.config as its config, got: ") << given;
+    if (std::optional<std::string> fault = faultOfConfig(given))
+      return backward.emitOpError(*fault);
     if (given && backward.getLearned() && cast<ConfigAttr>(given).streams()) // which needs what tiles' kernels leave
       return backward.emitOpError("expected no config of lanes or by_sequence with learned arrays, got: ") << given;
     BackwardSchedule schedule = scheduleOf(backward, target, arch, fallback);
@@ -148,8 +148,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
   }
 
   LogicalResult convert(ProblemOp problem) {
-    if (Attribute given = problem.getConfigAttr(); given && !isa<ConfigAttr>(given))
-      return problem.emitOpError("expected a #tile.config as its config, got: ") << given;
+    if (std::optional<std::string> fault = faultOfConfig(problem.getConfigAttr()))
+      return problem.emitOpError(*fault);
     Schedule schedule = scheduleOf(problem, target, arch, fallback);
     ConfigAttr config = onTarget(schedule.tiles ? schedule.tiles : schedule.streamed);
     if (failed(checkConfig(problem, config)))

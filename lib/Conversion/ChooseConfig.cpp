@@ -226,48 +226,53 @@ tile::ConfigAttr attn::chooseStreamed(ProblemOp problem, std::string *why) {
   return because(why, rowsEnough, chooseBySequence(problem));
 }
 
+// A warp for sixteen rows, and for so many keys that it has their sums. It has two fragments of sixteen rows and all keys, and then
+// sums: 168 registers have room for 96 keys, 255 for 128. Null where shared memory has none for the tile.
+static tile::ConfigAttr chooseTileBackward(ProblemOp problem, llvm::StringRef target, int64_t arch) {
+  int64_t queries = *problem.expectedQueries(), keys = *problem.expectedKeys();
+  int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), group = problem.getHeads() / problem.getKvHeads();
+  int64_t own = dim <= 128 ? 32 : 16, rows = queries * group, sides = sidesOf(problem, rows, keys);
+  int64_t warps = std::max(llvm::divideCeil(rows, 16), llvm::divideCeil(keys, own));
+  // Heads in turn pay where a tile has rows to spare, or a block few others beside it.
+  int64_t tiles = problem.getKvHeads() / sides, turns = warps == 2 || (warps == 1 && rows * sides < 16) ? 2 : 1;
+  int64_t together = problem.dropoutInForce() ? 16 : 8;
+  int64_t qTile = llvm::alignTo(rows * sides, together), kvTile = llvm::alignTo(keys * sides, std::max(together, sides));
+  bool lean = problem.getModifiers().empty() && together == 8 && isa<FullMaskAttr, CausalMaskAttr>(problem.getMask());
+  int64_t bytes = 4 * (qTile + kvTile) * (llvm::alignTo(dim, 16) + 8) + 8 * 16 * warps + 256;
+  if (bytes > sharedMemoryLimit(target, arch))
+    return {};
+  int64_t blocks = dim > 128                           ? 4 / warps
+                   : kvTile > 96                       ? 8 / warps
+                   : kvTile > 88                       ? (warps > 4 ? 12 : 9) / warps
+                   : lean && kvTile <= 64 && warps < 5 ? blocksOf(warps, 128, bytes)
+                                                       : 12 / warps;
+  bool whole = kvTile > 88 && warps > 5; // sums have registers where scores had more
+  return tile::ConfigAttr::get(problem.getContext(), 16 * warps, 16, warps, std::max<int64_t>(1, blocks))
+      .withPackHeads(group * sides)
+      .withBySequence(true)
+      .withKvTile(kvTile)
+      .withQTile(qTile)
+      .withParts(!whole && (warps > 4 || kvTile > 64) ? 2 : 0)
+      .withHeadsInTurn(std::gcd(turns, tiles));
+}
+
 // Measured on an H200 (docs/Schedules/streaming.md). With one row a group of lanes, a key at a time
 // leaves registers for 32 warps, and these for what is under way. Where rows have to be read
 // again for each key, two of them and two keys; a pair of a row and a key then takes 0.13 ns,
 // and the kernels on tiles 60 ns a sequence and head.
-//
-// A tile is two fragments of sixteen rows and all keys a warp, and then sums: 168 registers have room for 96 keys, 255 for 128.
 tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringRef target, int64_t arch, std::string *why) {
   ProblemOp problem = backward.getProblemOp();
   std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), group = problem.getHeads() / problem.getKvHeads();
-  bool inParts = dim <= 128 && problem.getDimQk() % 32 == 0 && problem.getDimV() % 32 == 0;
-  int64_t most = inParts ? 128 : 64;
+  int64_t most = dim <= 128 && problem.getDimQk() % 32 == 0 && problem.getDimV() % 32 == 0 ? 128 : 64; // in parts, or whole
   bool isShort = queries && *queries * group <= most && *keys <= most;
   if (dim <= 256 && (!isShort || dependsOnHead(problem.getMask()))) // strips have one mask for a kv head's rows
     return because(why, !queries ? nothingSaid : isShort ? "its mask differs between heads" : lengthsOf(problem) + ": too long to stream",
                    tile::ConfigAttr());
-  // A warp for sixteen rows, and for so many keys that it has their sums.
   if (isShort && dim <= 256 && (*keys > 40 || fillsTiles(problem, 2))) {
     note(why, lengthsOf(problem) + ": short enough to stream, and " + (fillsTiles(problem, 2) ? rowsEnough : "more keys than strips are faster with"));
-    int64_t own = dim <= 128 ? 32 : 16, rows = *queries * group, sides = sidesOf(problem, rows, *keys);
-    int64_t warps = std::max(llvm::divideCeil(rows, 16), llvm::divideCeil(*keys, own));
-    // Heads in turn pay where a tile has rows to spare, or a block few others beside it.
-    int64_t tiles = problem.getKvHeads() / sides, turns = warps == 2 || (warps == 1 && rows * sides < 16) ? 2 : 1;
-    int64_t together = problem.dropoutInForce() ? 16 : 8;
-    int64_t qTile = llvm::alignTo(rows * sides, together), kvTile = llvm::alignTo(*keys * sides, std::max(together, sides));
-    bool lean = problem.getModifiers().empty() && together == 8 && isa<FullMaskAttr, CausalMaskAttr>(problem.getMask());
-    int64_t bytes = 4 * (qTile + kvTile) * (llvm::alignTo(dim, 16) + 8) + 8 * 16 * warps + 256;
-    if (bytes > sharedMemoryLimit(target, arch))
-      return because(why, lengthsOf(problem) + ": too long for shared memory", tile::ConfigAttr());
-    int64_t blocks = dim > 128              ? 4 / warps
-                     : kvTile > 96          ? 8 / warps
-                     : kvTile > 88          ? (warps > 4 ? 12 : 9) / warps
-                     : lean && kvTile <= 64 && warps < 5 ? blocksOf(warps, 128, bytes)
-                                            : 12 / warps;
-    bool whole = kvTile > 88 && warps > 5; // sums have registers where scores had more
-    return tile::ConfigAttr::get(problem.getContext(), 16 * warps, 16, warps, std::max<int64_t>(1, blocks))
-        .withPackHeads(group * sides)
-        .withBySequence(true)
-        .withKvTile(kvTile)
-        .withQTile(qTile)
-        .withParts(!whole && (warps > 4 || kvTile > 64) ? 2 : 0)
-        .withHeadsInTurn(std::gcd(turns, tiles));
+    tile::ConfigAttr config = chooseTileBackward(problem, target, arch);
+    return config ? config : because(why, lengthsOf(problem) + ": too long for shared memory", config);
   }
   note(why, dim > 256 ? noTiles : lengthsOf(problem) + ": short enough to stream, and " + rowsToSpare);
   int64_t lanes = std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32), own = llvm::divideCeil(dim / 8, lanes);
@@ -397,3 +402,5 @@ tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config) {
   int64_t less = !config.getOneBody() ? 0 : config.getKvTile() >= 64 ? 32 : 16;
   return config.withKvTile(config.getKvTile() - less).withOneBody(true);
 }
+
+bool attn::mayFallBackward(tile::ConfigAttr streamed) { return streamed.getBySequence() || fallbackOf(streamed); }

@@ -27,6 +27,14 @@ static std::string nameOf(const Schedule &schedule, ProblemOp problem, llvm::Str
   return tiles.empty() ? streamed : streamed.empty() ? tiles : streamed + " for short sequences, " + tiles + " for long ones";
 }
 
+std::optional<std::string> attn::faultOfConfig(mlir::Attribute given) {
+  if (!given || llvm::isa<ConfigAttr>(given))
+    return std::nullopt;
+  std::string text = "expected a #tile.config as its config, got: ";
+  llvm::raw_string_ostream(text) << given;
+  return text;
+}
+
 Schedule attn::scheduleOf(ProblemOp problem, llvm::StringRef target, int64_t arch, int64_t fallback) {
   Schedule schedule;
   if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(problem.getConfigAttr())) {
@@ -64,13 +72,11 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
       schedule.why = "gradients of learned arrays need what kernels on tiles leave";
     }
     // Of a program for both, the kernels on tiles are what fallbacks are for.
-    for (; fallback > 0 && schedule.streamed && !hasSizeClasses(backward, schedule.streamed); --fallback) {
-      ConfigAttr next = fallbackOf(schedule.streamed);
-      if (!next && !schedule.streamed.getBySequence())
-        break;
-      if (schedule.streamed = next; !next)
+    for (; fallback > 0 && schedule.streamed && !hasSizeClasses(backward, schedule.streamed) &&
+           mayFallBackward(schedule.streamed);
+         --fallback)
+      if (schedule.streamed = fallbackOf(schedule.streamed); !schedule.streamed)
         schedule.why += ", but registers run out there";
-    }
   }
   std::string dq;
   if (!schedule.streamed || hasSizeClasses(backward, schedule.streamed)) {

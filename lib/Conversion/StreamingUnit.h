@@ -16,6 +16,7 @@ protected:
 
   /// The sequence and its heads, by the unit's number. What is built next is of units that have one.
   void findUnit();
+  /// In the branch that uses them: ahead of others, they would take registers there.
   void findKeys() { k = keyPointer("k"), v = keyPointer("v"), dk = keyPointer("dk"), dv = keyPointer("dv"); }
   mlir::Value stride(llvm::StringRef tensor) { return args[(tensor + "_row").str()]; }
 

@@ -12,6 +12,7 @@ os.environ.setdefault("ATTN_CACHE_DIR", tempfile.mkdtemp(prefix="attnc-cache-"))
 import torch  # noqa: E402
 
 import attnc  # noqa: E402
+from limits import WRONG_BEYOND  # noqa: E402
 
 parser = argparse.ArgumentParser()
 parser.add_argument("build")
@@ -38,13 +39,13 @@ def emit(**line):
         print(text, file=out, flush=True)
 
 
-def judged(error, most=0.02):
-    """An error for a line of results. What is further off than `most` lets the run fail at its end: a wrong kernel has no speed."""
+def judged(name, error):
+    """An error for a line of results, by its name there. What is too far off lets the run fail at its end: a wrong kernel has no speed."""
     global wrong
-    if not error <= most:
+    if not error <= WRONG_BEYOND[name]:
         wrong += 1
-        print(f"wrong: {error} is more than {most}", file=sys.stderr, flush=True)
-    return round(error, 5) if math.isfinite(error) else repr(error)
+        print(f"wrong: {name} of {error} is more than {WRONG_BEYOND[name]}", file=sys.stderr, flush=True)
+    return {name: round(error, 5) if math.isfinite(error) else repr(error)}
 
 
 def end():

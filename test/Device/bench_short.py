@@ -141,7 +141,7 @@ def ours(case, tensors, copy, flush, peer="attnc", **choice):
         tensors["o"].fill_(math.nan)
     launch()
     torch.cuda.synchronize()
-    run(case, peer, launch, copy, flush, error_of_2=bench.judged(error_of(case, tensors), 2))
+    run(case, peer, launch, copy, flush, **bench.judged("error_of_2", error_of(case, tensors)))
     if args.crossover or args.mixed:
         return None
     graph = torch.cuda.CUDAGraph()

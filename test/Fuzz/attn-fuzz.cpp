@@ -14,6 +14,7 @@
 #include "llvm/Support/InitLLVM.h"
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <map>
 #include <mutex>
@@ -36,7 +37,7 @@ static cl::opt<unsigned> threadCount("threads", cl::desc("kernels compiled and r
 static cl::opt<bool> fewQueries("few-queries", cl::desc("share out keys among blocks and pack heads into tiles"));
 static cl::opt<bool> shortSequences("short", cl::desc("stream short sequences, whose bounds may be wrong"));
 static cl::opt<bool> backwardPass("backward", cl::desc("the problems' backward passes"));
-static cl::opt<double> mostSeconds("seconds", cl::desc("begin no other kernel after so many; default: all kernels"), cl::init(0));
+static cl::opt<double> mostSeconds("seconds", cl::desc("begin no other kernel after so many; default: all kernels"), cl::init(HUGE_VAL));
 static cl::opt<std::string> jsonFile("json", cl::desc("append the summary to this file"));
 static cl::opt<bool> verbose("verbose", cl::desc("a line for each problem"));
 
@@ -181,7 +182,8 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
     return summary.fail(kernelCase, kernelSeed, 0, "", kernel.error().str());
   }
   Computation problem = *findComputation(**module, "");
-  for (uint64_t number = onlyProblem >= 0 ? onlyProblem : 0, end = onlyProblem >= 0 ? onlyProblem + 1 : problemCount; number < end; ++number) {
+  uint64_t begin = onlyProblem >= 0 ? onlyProblem : 0, end = onlyProblem >= 0 ? begin + 1 : uint64_t(problemCount);
+  for (uint64_t number = begin; number < end; ++number) {
     Problem made = makeProblem(problem, kernelSeed, number);
     Verdict verdict;
     if (rt::Status ran = runTensors(**kernel, made.inputs, made.results); !ran)
@@ -242,7 +244,7 @@ int main(int argc, char **argv) {
     llvm::errs() << "error: " << parsed.error().str() << "\n";
     return 1;
   }
-  if (mostSeconds.getNumOccurrences() && !(mostSeconds > 0)) {
+  if (!(mostSeconds > 0)) {
     llvm::errs() << "error: expected --seconds above 0, got: " << mostSeconds << "\n";
     return 1;
   }
@@ -254,7 +256,7 @@ int main(int argc, char **argv) {
   uint64_t end = onlyKernel >= 0 ? first + 1 : first + kernelCount;
   std::atomic<uint64_t> next = first;
   auto work = [&] {
-    for (uint64_t kernel = next++; kernel < end && (!mostSeconds.getNumOccurrences() || since(start) < mostSeconds); kernel = next++)
+    for (uint64_t kernel = next++; kernel < end && since(start) < mostSeconds; kernel = next++)
       fuzzKernel(target, kernel, summary);
   };
   unsigned count = threadCount ? unsigned(threadCount) : std::max(1u, std::thread::hardware_concurrency());

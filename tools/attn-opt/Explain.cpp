@@ -103,16 +103,14 @@ int attn::explain(int argc, char **argv) {
   if (!module)
     return fail(module.error().str());
   auto found = findProblem(**module, options.problem);
-  if (auto pass = findComputation(**module, options.problem); !found && pass) // whose problem may be private
-    found = ProblemOp(pass->problem);
+  if (!found)
+    if (auto pass = findComputation(**module, options.problem)) // whose problem may be private
+      found = ProblemOp(pass->problem);
   if (!found)
     return fail(found.error().str());
   ProblemOp problem = *found;
-  if (mlir::Attribute config = problem.getConfigAttr(); config && !llvm::isa<tile::ConfigAttr>(config)) {
-    std::string text;
-    llvm::raw_string_ostream(text) << config;
-    return fail("expected a #tile.config as its config, got: " + text);
-  }
+  if (std::optional<std::string> fault = faultOfConfig(problem.getConfigAttr()))
+    return fail(*fault);
   if (problem.getSegments())
     return fail("expected a problem whose sequences are given, got: one with segments");
   MaskInterface mask = problem.getMask(), form = canonicalMask(mask);

@@ -215,12 +215,11 @@ int attn::supported(int argc, char **argv) {
   cl::list<std::string> targetTexts{"target", cl::CommaSeparated,
                                     cl::desc("which to ask for; default: cpu,sm_80,sm_90a")};
   cl::ParseCommandLineOptions(argc, argv, "which targets have kernels for problems, and why others have none\n");
+  std::vector<std::string> asked(targetTexts.begin(), targetTexts.end());
+  if (asked.empty())
+    asked = {"cpu", "sm_80", "sm_90a"};
   SmallVector<Target> targets;
-  for (StringRef text : {"cpu", "sm_80", "sm_90a"})
-    targets.push_back(*Target::parse(text));
-  if (!targetTexts.empty())
-    targets.clear();
-  for (const std::string &text : targetTexts) {
+  for (const std::string &text : asked) {
     if (text.empty()) {
       llvm::errs() << "error: expected targets with --target, got none\n";
       return 2;

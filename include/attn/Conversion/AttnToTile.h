@@ -51,9 +51,11 @@ tile::ConfigAttr chooseStreamedBackward(BackwardOp backward, llvm::StringRef tar
 bool hasSizeClasses(BackwardOp backward, tile::ConfigAttr streamed);
 
 /// What to try next for a kernel that does not fit its registers: one copy of the
-/// walk's body, then narrower key tiles. Null at the end; a backward pass whose tile has all keys of a sequence goes to
-/// kernels on tiles from there.
+/// walk's body, then narrower key tiles. Null at the end.
 tile::ConfigAttr fallbackOf(tile::ConfigAttr config);
+/// Is there more to try for a backward pass that is streamed with this? At the end of fallbacks, one whose tile has all
+/// keys of a sequence goes to kernels on tiles.
+bool mayFallBackward(tile::ConfigAttr streamed);
 
 /// How many blocks share a row of tokens where there are clusters: as many as there
 /// can be, since one block reads memory at a small part of its bandwidth.

@@ -22,7 +22,10 @@ struct BackwardSchedule : Schedule { ///< `tiles` is that of key tiles at rest
   BackwardConfigs configs;           ///< of all kernels on tiles, where there are some
 };
 
-/// The masks of problems are canonical. `fallback`: which of the heuristic's fallbacks, where there are fewer the last.
+/// What is wrong with the config that an op was given, to schedule it by; nothing if it has none.
+std::optional<std::string> faultOfConfig(mlir::Attribute given);
+
+/// The masks of problems are canonical, and a config that is given is one. `fallback`: which of the heuristic's fallbacks, where there are fewer the last.
 Schedule scheduleOf(ProblemOp problem, llvm::StringRef target, int64_t arch, int64_t fallback = 0);
 BackwardSchedule scheduleOf(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback = 0);
 
