@@ -202,6 +202,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
     computed.setMaskAttr(canonicalMask(computed.getMask()));
     Schedule schedule = problem ? scheduleOf(problem, target.family, target.arch, fallback)
                                 : scheduleOf(backward, target.family, target.arch, fallback);
+    program.isDoubtful = mayFall && target.family == "sm_90a" && isCostly(problem);
     program.schedule = std::move(schedule.name), program.why = std::move(schedule.why);
   }
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)

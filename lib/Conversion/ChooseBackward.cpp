@@ -4,6 +4,7 @@
 // them out), for accumulators as wide as a head dim and for two tiles of scores.
 //
 #include "attn/Conversion/AttnToTile.h"
+#include "attn/Conversion/KeyWalk.h"
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -33,9 +34,13 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   BackwardConfigs configs;
   configs.together = target == "cpu" || dim <= 128;
   configs.prepare = ConfigAttr::get(context, /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
+  // Of one or two key tiles, to clear, add up and round sums in memory takes longer than two more products.
+  int64_t most = std::max(problem.getBoundQ().value_or(4096), problem.getBoundKv().value_or(4096));
+  bool fewTiles = dim <= 128 && most <= (KeyWalk(problem.getMask(), MaskScope()).hidesKeys() ? 256 : 192);
   // A warpgroup's part of dQ has 64 columns or a multiple of that, or all there are.
   configs.whyNoSums = target != "sm_90a"                                  ? "this target has no other"
                       : backward.getDeterministic()                       ? "deterministic is asked for"
+                      : fewTiles                                          ? "bounds say that two key tiles at most add to it"
                       : fallback >= (dim <= 64 ? 2 : 1)                   ? "registers have no room for another"
                       : dim > 128 && sumColumns(problem.getDimQk()) == 192 ? "warpgroups cannot share out its columns"
                                                                           : nullptr;

@@ -288,6 +288,14 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
   return tile::ConfigAttr::ofStrips(problem.getContext(), rows, step, /*packHeads=*/1, lanes, /*warps=*/4, blocks);
 }
 
+bool attn::isCostly(ProblemOp problem) {
+  bool reads = llvm::any_of(scoreOperands(problem), [](const ScoreOperand &array) {
+    return array.has(ScoreOperand::Key) || array.has(ScoreOperand::Table);
+  });
+  bool wide = std::max(problem.getDimQk(), problem.getDimV()) > 128;
+  return reads || (problem.getModifiers().size() > 1 && (wide || !MaskInterface(problem.getMask()).operands().empty()));
+}
+
 // Measured on an H200 (docs/Schedules/hopper-forward.md). Three warpgroups of 64 rows
 // hide each other's exponents, which at 64 columns take as long as the products, and
 // more so if they take turns; at 128 they have registers for 80 keys only, which pays
@@ -299,10 +307,12 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
 static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   KeyWalk walk(problem.getMask(), MaskScope());
   int64_t typical = hasSizeClasses(problem) ? 4096 : problem.getTypicalKv().value_or(4096);
+  bool costly = isCostly(problem);
   auto config = [&](int64_t warps, int64_t kvTile, bool turns, bool narrow) {
     return tile::ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, /*blocks=*/1)
         .withTurns(turns)
-        .withNarrow(narrow);
+        .withNarrow(narrow)
+        .withOneBody(costly);
   };
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
   if (hasFewQueries(problem)) {
@@ -342,9 +352,11 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   int64_t qStages = dim <= 128 && !walk.hidesKeys() ? 2 : 1;
   if (dim <= 128 && typical >= 8192 && !packed && !walk.isLocal() && !peaked && !drops)
     return config(12, 80, /*turns=*/true, false).withStages(2, qStages);
+  // Of wide heads, three bodies take twice as long to compile and are 1 to 2 % faster.
+  bool three = walk.hasLowerTest() && problem.getModifiers().empty();
   return config(8, dim <= 128 ? 128 : dim <= 192 ? 96 : 80, false, false)
       .withStages(2, qStages)
-      .withOneBody(drops && dim > 128);
+      .withOneBody(costly || (dim > 128 && (drops || three)));
 }
 
 // Measured on an H200 (docs/results). A thread has 255 registers, and the output

@@ -18,6 +18,7 @@ public:
     for (const ProblemTensor &tensor : tensorsOf(backward))
       if (tensor.role == ProblemTensor::Result)
         gradients[tensor.name] = Tensor(Dtype::F64, tensor.shape(backward.getProblemOp(), sizes));
+    dq = &gradients["dq"], dk = &gradients["dk"], dv = &gradients["dv"];
   }
 
   Tensors run() {
@@ -30,22 +31,29 @@ public:
     };
     forEach(sizes.batch * kvHeads, [&](size_t i) {
       int64_t sequence = i / kvHeads, kvHead = i % kvHeads, group = heads / kvHeads;
+      Keys keys{kvHead, {*this, "k", sequence, kvHead}, {*this, "v", sequence, kvHead}};
       for (int64_t head = kvHead * group; head < (kvHead + 1) * group; ++head)
         for (int64_t row = 0; row < sequences.queriesOf(sequence).length; ++row)
-          evaluate({sequence, head, row}, kvHead);
+          evaluate({sequence, head, row}, keys);
     });
     return std::move(gradients);
   }
 
 private:
-  void evaluate(const Row &row, int64_t kvHead);
+  /// A sequence's, of one kv head.
+  struct Keys {
+    int64_t kvHead;
+    KeyVectors k, v;
+  };
+  void evaluate(const Row &row, Keys &keys);
   void addToEntry(const ScoreOperand &array, const Row &row, int64_t k, int64_t at, double amount);
 
-  /// The tensor's row += weight * vector.
-  void add(llvm::StringRef name, LayoutAttr layout, int64_t sequence, int64_t head, int64_t row, double weight,
-           llvm::ArrayRef<double> vector) {
-    Tensor &tensor = gradients.find(name)->second;
-    double *to = tensor.data<double>() + offsetOf(tensor, layout, sequence, head, row);
+  /// Where a row of the gradient begins.
+  double *rowOf(Tensor &gradient, LayoutAttr layout, int64_t sequence, int64_t head, int64_t row) {
+    return gradient.data<double>() + offsetOf(gradient, layout, sequence, head, row);
+  }
+  /// Adds weight * vector.
+  static void add(double *to, double weight, llvm::ArrayRef<double> vector) {
     for (size_t i = 0; i < vector.size(); ++i)
       to[i] += weight * vector[i];
   }
@@ -53,6 +61,7 @@ private:
   bool hasDlse;
   llvm::SmallVector<ScoreOperand> learned;
   Tensors gradients;
+  Tensor *dq, *dk, *dv; ///< among them
 };
 } // namespace
 
@@ -72,13 +81,14 @@ void Backward::addToEntry(const ScoreOperand &array, const Row &row, int64_t k, 
   gradient.store(offset, gradient.load(offset) + amount);
 }
 
-void Backward::evaluate(const Row &row, int64_t kvHead) {
+void Backward::evaluate(const Row &row, Keys &keys) {
   double lse = statistic("lse", row);
   if (lse == -std::numeric_limits<double>::infinity())
     return; // sees nothing
   std::vector<double> query = queryVector("q", row), dOut = queryVector("do", row);
   double delta = dot(dOut, queryVector("o", row)) - (hasDlse ? statistic("dlse", row) : 0);
   int64_t token = sequences.queriesOf(row.sequence).start + row.row;
+  double *dQuery = rowOf(*dq, qLayout, row.sequence, row.head, token);
   ScorePoint point = pointOf(row);
   if (std::optional<double> sink = sinkOf(row.head))
     for (const ScoreOperand &array : learned)
@@ -87,7 +97,7 @@ void Backward::evaluate(const Row &row, int64_t kvHead) {
   for (point.k = 0; point.k < point.lenK; ++point.k) {
     if (!mask.keeps(point))
       continue;
-    std::vector<double> key = keyVector("k", row.sequence, kvHead, point.k);
+    const std::vector<double> &key = keys.k[point.k];
     double score = scale * dot(query, key), derivative = 1;
     std::vector<double> byEntry(learned.size(), 0);
     for (ScoreModifierInterface modifier : modifiers) {
@@ -102,17 +112,17 @@ void Backward::evaluate(const Row &row, int64_t kvHead) {
       score = modifier.modify(point, score);
     }
     double p = std::exp(score - lse), kept = drops.factor(row, point.k);
-    double dWeight = kept == 0 ? 0 : kept * dot(dOut, keyVector("v", row.sequence, kvHead, point.k));
+    double dWeight = kept == 0 ? 0 : kept * dot(dOut, keys.v[point.k]);
     double dModified = p * (dWeight - delta);
     double dScore = dModified * derivative;
     for (size_t i = 0; i < learned.size(); ++i)
       if (byEntry[i] != 0)
         addToEntry(learned[i], row, point.k, distanceOf(learned[i], point), dModified * byEntry[i]);
     int64_t keyToken = sequences.keysOf(row.sequence).start + point.k;
-    add("dq", qLayout, row.sequence, row.head, token, scale * dScore, key);
-    add("dk", kLayout, row.sequence, kvHead, keyToken, scale * dScore, query);
+    add(dQuery, scale * dScore, key);
+    add(rowOf(*dk, kLayout, row.sequence, keys.kvHead, keyToken), scale * dScore, query);
     if (kept != 0)
-      add("dv", vLayout, row.sequence, kvHead, keyToken, kept * p, dOut);
+      add(rowOf(*dv, vLayout, row.sequence, keys.kvHead, keyToken), kept * p, dOut);
   }
 }
 

@@ -21,7 +21,10 @@ public:
   Outputs run(llvm::function_ref<bool(const Row &)> wanted);
 
 private:
-  void evaluate(const Row &row, Outputs &outputs) const;
+  int64_t kvHeadOf(const Row &row) const { return row.head / (heads / kvHeads); }
+  /// Rows of one sequence whose heads share keys.
+  void evaluate(llvm::ArrayRef<Row> rows, Outputs &outputs) const;
+  void evaluate(const Row &row, KeyVectors &keys, KeyVectors &values, Outputs &outputs) const;
 
   Shape oShape, lseShape;
 };
@@ -35,9 +38,14 @@ Interpreter::Interpreter(ProblemOp problem, const Tensors &inputs, const Sizes &
   lseShape = qLayout.isPacked() ? Shape{heads, sizes.rowsQ} : Shape{sizes.batch, heads, sizes.rowsQ};
 }
 
-void Interpreter::evaluate(const Row &row, Outputs &outputs) const {
-  int64_t kvHead = row.head / (heads / kvHeads);
+void Interpreter::evaluate(llvm::ArrayRef<Row> rows, Outputs &outputs) const {
+  int64_t sequence = rows.front().sequence, kvHead = kvHeadOf(rows.front());
+  KeyVectors keys(*this, "k", sequence, kvHead), values(*this, "v", sequence, kvHead);
+  for (const Row &row : rows)
+    evaluate(row, keys, values, outputs);
+}
 
+void Interpreter::evaluate(const Row &row, KeyVectors &keys, KeyVectors &values, Outputs &outputs) const {
   // s[k] = modifiers(scale * dot(Q, K[k])) of the visible keys.
   std::vector<double> query = queryVector("q", row);
   std::vector<int64_t> visible;
@@ -47,7 +55,7 @@ void Interpreter::evaluate(const Row &row, Outputs &outputs) const {
     if (!mask.keeps(point))
       continue;
     visible.push_back(point.k);
-    double score = scale * dot(query, keyVector("k", row.sequence, kvHead, point.k));
+    double score = scale * dot(query, keys[point.k]);
     for (ScoreModifierInterface modifier : modifiers)
       score = modifier.modify(point, score);
     scores.push_back(score);
@@ -73,7 +81,7 @@ void Interpreter::evaluate(const Row &row, Outputs &outputs) const {
     if (kept == 0)
       continue;
     double weight = kept * std::exp(scores[i] - lse);
-    std::vector<double> value = keyVector("v", row.sequence, kvHead, visible[i]);
+    const std::vector<double> &value = values[visible[i]];
     for (int64_t d = 0; d < dimV; ++d)
       result[d] += weight * value[d];
   }
@@ -111,7 +119,12 @@ Outputs Interpreter::run(llvm::function_ref<bool(const Row &)> wanted) {
       }
 
   // Rows write to places of their own, so threads need nothing but a counter.
-  inParallel(rows.size(), /*each=*/64, [&](size_t i) { evaluate(rows[i], outputs); });
+  std::vector<llvm::ArrayRef<Row>> parts;
+  for (llvm::ArrayRef<Row> left = rows; !left.empty(); left = left.drop_front(parts.back().size()))
+    parts.push_back(left.take_front(64).take_while([&](const Row &row) {
+      return row.sequence == left.front().sequence && kvHeadOf(row) == kvHeadOf(left.front());
+    }));
+  inParallel(parts.size(), /*each=*/1, [&](size_t i) { evaluate(parts[i], outputs); });
   return outputs;
 }
 

@@ -25,10 +25,15 @@ int64_t reference::lseOffsetOf(const Tensor &lse, LayoutAttr qLayout, int64_t se
 }
 
 double reference::dot(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
-  double sum = 0;
-  for (auto [x, y] : llvm::zip_equal(a, b))
-    sum += x * y;
-  return sum;
+  assert(a.size() == b.size());
+  double sums[4] = {0, 0, 0, 0}; // a sum alone would have each addition wait for the one before
+  size_t i = 0;
+  for (; i + 4 <= a.size(); i += 4)
+    for (size_t j = 0; j < 4; ++j)
+      sums[j] += a[i + j] * b[i + j];
+  for (; i < a.size(); ++i)
+    sums[0] += a[i] * b[i];
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 void reference::inParallel(size_t count, size_t each, llvm::function_ref<void(size_t)> work) {
@@ -68,10 +73,15 @@ std::vector<double> Vectors::queryVector(llvm::StringRef name, const Row &row) c
   return loadVector(tensor, offsetOf(tensor, layout, row.sequence, row.head, sequences.queriesOf(row.sequence).start + row.row));
 }
 
-std::vector<double> Vectors::keyVector(llvm::StringRef name, int64_t sequence, int64_t kvHead, int64_t key) const {
-  const Tensor &tensor = input(name);
-  LayoutAttr layout = name == "k" ? kLayout : vLayout;
-  return loadVector(tensor, offsetOf(tensor, layout, sequence, kvHead, sequences.keysOf(sequence).start + key));
+Vectors::KeyVectors::KeyVectors(const Vectors &of, llvm::StringRef name, int64_t sequence, int64_t kvHead)
+    : of(of), tensor(of.input(name)), layout(name == "k" ? of.kLayout : of.vLayout), sequence(sequence), kvHead(kvHead),
+      read(of.sequences.keysOf(sequence).length) {}
+
+const std::vector<double> &Vectors::KeyVectors::operator[](int64_t key) {
+  std::vector<double> &vector = read[key];
+  if (vector.empty())
+    vector = loadVector(tensor, offsetOf(tensor, layout, sequence, kvHead, of.sequences.keysOf(sequence).start + key));
+  return vector;
 }
 
 double Vectors::statistic(llvm::StringRef name, const Row &row) const {

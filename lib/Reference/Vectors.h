@@ -26,6 +26,20 @@ void inParallel(size_t count, size_t each, llvm::function_ref<void(size_t)> work
 
 class Vectors {
 protected:
+  /// Rows of `k` or `v` of a sequence and kv head, each read when it is first asked for.
+  class KeyVectors {
+  public:
+    KeyVectors(const Vectors &of, llvm::StringRef name, int64_t sequence, int64_t kvHead);
+    const std::vector<double> &operator[](int64_t key);
+
+  private:
+    const Vectors &of;
+    const Tensor &tensor;
+    LayoutAttr layout;
+    int64_t sequence, kvHead;
+    std::vector<std::vector<double>> read;
+  };
+
   Vectors(ProblemOp problem, const Tensors &inputs, const Sizes &sizes);
 
   const Tensor &input(llvm::StringRef name) const { return inputs.find(name)->second; }
@@ -34,8 +48,6 @@ protected:
   std::optional<double> sinkOf(int64_t head) const;
   /// A row of `q`, `o` or `do`.
   std::vector<double> queryVector(llvm::StringRef name, const Row &row) const;
-  /// A row of `k` or `v`.
-  std::vector<double> keyVector(llvm::StringRef name, int64_t sequence, int64_t kvHead, int64_t key) const;
   /// An entry of `lse` or `dlse`.
   double statistic(llvm::StringRef name, const Row &row) const;
 

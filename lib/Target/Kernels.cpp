@@ -5,6 +5,8 @@
 #include "Printer.h"
 #include "attn/Target/Source.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
@@ -82,6 +84,17 @@ void Printer::printHostEntry(KernelOp kernel) {
   os << ");\n}\n";
 }
 
+void Printer::printProductWidths(KernelOp kernel) {
+  llvm::SetVector<std::pair<Type, int64_t>> widths;
+  kernel.walk([&](Operation *op) {
+    if (isa<MmaQkOp, MmaPvOp, MmaTnOp>(op))
+      widths.insert({cast<SharedType>(op->getOperand(2).getType()).getElement(),
+                     cast<FragType>(op->getOperand(0).getType()).getCols()});
+  });
+  for (auto [element, columns] : widths) // PTX has MLIR's names of elements
+    os << "ATTN_PRODUCTS(" << typeOf(element) << ", \"" << element << "\", " << columns << ")\n";
+}
+
 void Printer::print(KernelOp kernel) {
   hopper = kernel.isPersistent();
   rolled = hopper || (kernel.isStreaming() && kernel.getTarget() != "cpu");
@@ -91,7 +104,10 @@ void Printer::print(KernelOp kernel) {
          : kernel.isStreaming() ? "attn/short.h"
          : hopper               ? "attn/hopper.h"
                                 : "attn/tile.h")
-     << "\"\n\n";
+     << "\"\n";
+  if (hopper)
+    printProductWidths(kernel);
+  os << "\n";
   printSignature(kernel);
   printBlock(kernel.getBody().front());
   os << "}\n";

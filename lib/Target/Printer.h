@@ -131,6 +131,8 @@ private:
   static std::string literal(double value);
   static std::string base2(double scale);
   void printSignature(tile::KernelOp kernel);
+  /// Asks the header for the widths (columns of results) that the kernel's products have.
+  void printProductWidths(tile::KernelOp kernel);
   void printHostEntry(tile::KernelOp kernel);
   llvm::raw_ostream &line();
   void complain(mlir::Operation *op);

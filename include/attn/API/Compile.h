@@ -40,6 +40,7 @@ struct Program {
   Signature signature;
   int64_t qTile = 0, kvTile = 0; ///< rows and keys of a tile of the main kernel
   bool hasFallback = false;      ///< there are less demanding sizes to try
+  bool isDoubtful = false;       ///< and they may well be needed
   std::string schedule, why;     ///< of attention, for a reader: which kernels, and why these (`scheduleOf`)
 
   const rt::Artifact &artifact() const { return kernels[main]; }
@@ -89,7 +90,8 @@ template <typename Built> struct BuiltProgram {
 /// fallbacks. (Some kernels need all 255 registers, and whether ptxas finds an
 /// allocation then differs from mask to mask.) `program` and `build` are called as
 /// `program(fallback)` and `build(artifact)`; results of `build` have a `report`. Kernels are built at once, each
-/// on a thread of its own, and so are fallbacks where there are processors for it.
+/// on a thread of its own, and so are fallbacks where there are processors for it: behind the first program that does not
+/// fit, or beside one that is doubtful.
 template <typename MakeProgram, typename Build> auto buildFitting(MakeProgram program, Build build) {
   using BuildResult = decltype(build(std::declval<const rt::Artifact &>()));
   using Built = std::remove_reference_t<decltype(*std::declval<BuildResult &>())>;
@@ -102,13 +104,17 @@ template <typename MakeProgram, typename Build> auto buildFitting(MakeProgram pr
         others.push_back(begin(artifact));
     return others;
   };
-  for (int fallback = 0, atOnce = 1;;) {
+  const size_t many = std::thread::hardware_concurrency() >= 8 ? 4 : 1;
+  size_t atOnce = 1;
+  for (int fallback = 0;;) {
     std::vector<Program> made; // what follows leads into it
-    while (int(made.size()) < atOnce && (made.empty() || made.back().hasFallback)) {
+    while (made.size() < atOnce && (made.empty() || made.back().hasFallback)) {
       rt::Result<Program> next = program(fallback++);
       if (!next)
         return Result(next.error());
       made.push_back(std::move(*next));
+      if (made.back().isDoubtful)
+        atOnce = many;
     }
     std::vector<std::future<BuildResult>> mains, others = beginOthers(made.front());
     for (const Program &candidate : made)
@@ -132,7 +138,7 @@ template <typename MakeProgram, typename Build> auto buildFitting(MakeProgram pr
       all.program = std::move(candidate);
       return Result(std::move(all));
     }
-    atOnce = std::thread::hardware_concurrency() >= 8 ? 4 : 1;
+    atOnce = many;
   }
 }
 

@@ -43,8 +43,10 @@ template <class T, int R, int C, int W, int Kernel = 0> ATTN_INLINE Swizzled<T, 
 
 template <int Step, class T, int K, int N, int Pieces>
 ATTN_INLINE void tn_steps(float (&acc)[Pieces][4], unsigned long long a, unsigned long long b) {
-  Wgmma<T, N>::template tn<Step * 128>(acc, a, b, Step != 0);
-  if constexpr (Step + 1 < K / 16) tn_steps<Step + 1, T, K, N>(acc, a, b);
+  constexpr int steps = Step + 4 <= K / 16 ? 4 : 1;
+  if constexpr (steps == 4) Wgmma<T, N>::template four_tn<Step * 128>(acc, a, b, Step != 0);
+  else Wgmma<T, N>::template tn<Step * 128>(acc, a, b, Step != 0);
+  if constexpr (Step + steps < K / 16) tn_steps<Step + steps, T, K, N>(acc, a, b);
 }
 // acc = A^T B, a block of 64 rows for each warpgroup: first those of A's columns, then those of B's.
 template <class T, int R, int C, int W, int K, int M, int N> ATTN_INLINE void mma_tn(Frag<R, C, W> &acc, const Swizzled<T, K, M> &A, const Swizzled<T, K, N> &B) {

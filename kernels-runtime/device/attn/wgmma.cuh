@@ -7,41 +7,80 @@
 
 namespace attn {
 
-// One instruction for each width: d (64 x N) = or += a b over a depth of 16. Operands are spelled out because inline assembly has no arrays; the lists of
-// a width are those of the width before and four (eight columns) more.
+// One instruction for each width: d (64 x N) = or += a b over a depth of 16, or four of them at once. Operands are spelled out because inline assembly has
+// no arrays: ATTN_Ck are the names of the four from 4 k on, ATTN_Rk the first 4 k (k pieces of eight columns).
 
-#define ATTN_R1 "%0, %1, %2, %3"
-#define ATTN_R2 ATTN_R1 ", %4, %5, %6, %7"
-#define ATTN_R3 ATTN_R2 ", %8, %9, %10, %11"
-#define ATTN_R4 ATTN_R3 ", %12, %13, %14, %15"
-#define ATTN_R5 ATTN_R4 ", %16, %17, %18, %19"
-#define ATTN_R6 ATTN_R5 ", %20, %21, %22, %23"
-#define ATTN_R7 ATTN_R6 ", %24, %25, %26, %27"
-#define ATTN_R8 ATTN_R7 ", %28, %29, %30, %31"
-#define ATTN_R9 ATTN_R8 ", %32, %33, %34, %35"
-#define ATTN_R10 ATTN_R9 ", %36, %37, %38, %39"
-#define ATTN_R11 ATTN_R10 ", %40, %41, %42, %43"
-#define ATTN_R12 ATTN_R11 ", %44, %45, %46, %47"
-#define ATTN_R13 ATTN_R12 ", %48, %49, %50, %51"
-#define ATTN_R14 ATTN_R13 ", %52, %53, %54, %55"
-#define ATTN_R15 ATTN_R14 ", %56, %57, %58, %59"
-#define ATTN_R16 ATTN_R15 ", %60, %61, %62, %63"
-#define ATTN_R17 ATTN_R16 ", %64, %65, %66, %67"
-#define ATTN_R18 ATTN_R17 ", %68, %69, %70, %71"
-#define ATTN_R19 ATTN_R18 ", %72, %73, %74, %75"
-#define ATTN_R20 ATTN_R19 ", %76, %77, %78, %79"
-#define ATTN_R21 ATTN_R20 ", %80, %81, %82, %83"
-#define ATTN_R22 ATTN_R21 ", %84, %85, %86, %87"
-#define ATTN_R23 ATTN_R22 ", %88, %89, %90, %91"
-#define ATTN_R24 ATTN_R23 ", %92, %93, %94, %95"
-#define ATTN_R25 ATTN_R24 ", %96, %97, %98, %99"
-#define ATTN_R26 ATTN_R25 ", %100, %101, %102, %103"
-#define ATTN_R27 ATTN_R26 ", %104, %105, %106, %107"
-#define ATTN_R28 ATTN_R27 ", %108, %109, %110, %111"
-#define ATTN_R29 ATTN_R28 ", %112, %113, %114, %115"
-#define ATTN_R30 ATTN_R29 ", %116, %117, %118, %119"
-#define ATTN_R31 ATTN_R30 ", %120, %121, %122, %123"
-#define ATTN_R32 ATTN_R31 ", %124, %125, %126, %127"
+#define ATTN_C0 "%0", "%1", "%2", "%3"
+#define ATTN_C1 "%4", "%5", "%6", "%7"
+#define ATTN_C2 "%8", "%9", "%10", "%11"
+#define ATTN_C3 "%12", "%13", "%14", "%15"
+#define ATTN_C4 "%16", "%17", "%18", "%19"
+#define ATTN_C5 "%20", "%21", "%22", "%23"
+#define ATTN_C6 "%24", "%25", "%26", "%27"
+#define ATTN_C7 "%28", "%29", "%30", "%31"
+#define ATTN_C8 "%32", "%33", "%34", "%35"
+#define ATTN_C9 "%36", "%37", "%38", "%39"
+#define ATTN_C10 "%40", "%41", "%42", "%43"
+#define ATTN_C11 "%44", "%45", "%46", "%47"
+#define ATTN_C12 "%48", "%49", "%50", "%51"
+#define ATTN_C13 "%52", "%53", "%54", "%55"
+#define ATTN_C14 "%56", "%57", "%58", "%59"
+#define ATTN_C15 "%60", "%61", "%62", "%63"
+#define ATTN_C16 "%64", "%65", "%66", "%67"
+#define ATTN_C17 "%68", "%69", "%70", "%71"
+#define ATTN_C18 "%72", "%73", "%74", "%75"
+#define ATTN_C19 "%76", "%77", "%78", "%79"
+#define ATTN_C20 "%80", "%81", "%82", "%83"
+#define ATTN_C21 "%84", "%85", "%86", "%87"
+#define ATTN_C22 "%88", "%89", "%90", "%91"
+#define ATTN_C23 "%92", "%93", "%94", "%95"
+#define ATTN_C24 "%96", "%97", "%98", "%99"
+#define ATTN_C25 "%100", "%101", "%102", "%103"
+#define ATTN_C26 "%104", "%105", "%106", "%107"
+#define ATTN_C27 "%108", "%109", "%110", "%111"
+#define ATTN_C28 "%112", "%113", "%114", "%115"
+#define ATTN_C29 "%116", "%117", "%118", "%119"
+#define ATTN_C30 "%120", "%121", "%122", "%123"
+#define ATTN_C31 "%124", "%125", "%126", "%127"
+#define ATTN_C32 "%128", "%129", "%130", "%131"
+#define ATTN_C33 "%132", "%133", "%134", "%135"
+#define ATTN_C34 "%136", "%137", "%138", "%139"
+#define ATTN_C35 "%140", "%141", "%142", "%143"
+#define ATTN_C36 "%144", "%145", "%146", "%147"
+#define ATTN_JOIN(...) ATTN_JOINED(__VA_ARGS__)
+#define ATTN_JOINED(a, b, c, d) a ", " b ", " c ", " d
+#define ATTN_R1 ATTN_JOIN(ATTN_C0)
+#define ATTN_R2 ATTN_R1 ", " ATTN_JOIN(ATTN_C1)
+#define ATTN_R3 ATTN_R2 ", " ATTN_JOIN(ATTN_C2)
+#define ATTN_R4 ATTN_R3 ", " ATTN_JOIN(ATTN_C3)
+#define ATTN_R5 ATTN_R4 ", " ATTN_JOIN(ATTN_C4)
+#define ATTN_R6 ATTN_R5 ", " ATTN_JOIN(ATTN_C5)
+#define ATTN_R7 ATTN_R6 ", " ATTN_JOIN(ATTN_C6)
+#define ATTN_R8 ATTN_R7 ", " ATTN_JOIN(ATTN_C7)
+#define ATTN_R9 ATTN_R8 ", " ATTN_JOIN(ATTN_C8)
+#define ATTN_R10 ATTN_R9 ", " ATTN_JOIN(ATTN_C9)
+#define ATTN_R11 ATTN_R10 ", " ATTN_JOIN(ATTN_C10)
+#define ATTN_R12 ATTN_R11 ", " ATTN_JOIN(ATTN_C11)
+#define ATTN_R13 ATTN_R12 ", " ATTN_JOIN(ATTN_C12)
+#define ATTN_R14 ATTN_R13 ", " ATTN_JOIN(ATTN_C13)
+#define ATTN_R15 ATTN_R14 ", " ATTN_JOIN(ATTN_C14)
+#define ATTN_R16 ATTN_R15 ", " ATTN_JOIN(ATTN_C15)
+#define ATTN_R17 ATTN_R16 ", " ATTN_JOIN(ATTN_C16)
+#define ATTN_R18 ATTN_R17 ", " ATTN_JOIN(ATTN_C17)
+#define ATTN_R19 ATTN_R18 ", " ATTN_JOIN(ATTN_C18)
+#define ATTN_R20 ATTN_R19 ", " ATTN_JOIN(ATTN_C19)
+#define ATTN_R21 ATTN_R20 ", " ATTN_JOIN(ATTN_C20)
+#define ATTN_R22 ATTN_R21 ", " ATTN_JOIN(ATTN_C21)
+#define ATTN_R23 ATTN_R22 ", " ATTN_JOIN(ATTN_C22)
+#define ATTN_R24 ATTN_R23 ", " ATTN_JOIN(ATTN_C23)
+#define ATTN_R25 ATTN_R24 ", " ATTN_JOIN(ATTN_C24)
+#define ATTN_R26 ATTN_R25 ", " ATTN_JOIN(ATTN_C25)
+#define ATTN_R27 ATTN_R26 ", " ATTN_JOIN(ATTN_C26)
+#define ATTN_R28 ATTN_R27 ", " ATTN_JOIN(ATTN_C27)
+#define ATTN_R29 ATTN_R28 ", " ATTN_JOIN(ATTN_C28)
+#define ATTN_R30 ATTN_R29 ", " ATTN_JOIN(ATTN_C29)
+#define ATTN_R31 ATTN_R30 ", " ATTN_JOIN(ATTN_C30)
+#define ATTN_R32 ATTN_R31 ", " ATTN_JOIN(ATTN_C31)
 #define ATTN_PIECE(d, n) "+f"(d[n][0]), "+f"(d[n][1]), "+f"(d[n][2]), "+f"(d[n][3])
 #define ATTN_D1(d) ATTN_PIECE(d, 0)
 #define ATTN_D2(d) ATTN_D1(d), ATTN_PIECE(d, 1)
@@ -78,45 +117,75 @@ namespace attn {
 
 template <class T, int N> struct Wgmma;
 // qk: a and b in shared memory, both with their depth contiguous. Negate turns the sign of a, which lies OffsetA 16 byte units behind where its descriptor
-// says. tn: both in shared memory with their columns contiguous. pv: a in registers, b with its columns contiguous.
-#define ATTN_WGMMA(T, name, n, pieces, r0, r1, r2, r3, r4)                                                                                         \
+// says. tn: both in shared memory with their columns contiguous. pv: a in registers, b with its columns contiguous. The compiler spends most of its time on the
+// many operands of a statement, so there are statements with four steps: of qk, of descriptors a and b, which are two units apart, of tn and pv 128.
+#define ATTN_STEP(name, n, pieces) "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." name "." name " {" ATTN_R##pieces "}, "
+#define ATTN_WGMMA(...) ATTN_WGMMA_OF(__VA_ARGS__)
+#define ATTN_WGMMA_OF(T, name, n, pieces, r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16, r17, r18, r19)                \
   template <> struct Wgmma<T, n> {                                                                                                                 \
-    template <int Negate, int OffsetA>                                                                                                             \
-    static ATTN_INLINE void qk(float (&d)[pieces][4], unsigned long long a, unsigned long long b, int accumulate) {                                \
+    using Place = unsigned long long;                                                                                                              \
+    template <int Negate, int OffsetA> static ATTN_INLINE void qk(float (&d)[pieces][4], Place a, Place b, int accumulate) {                       \
       asm volatile("{\n.reg .pred p;\n.reg .b64 a;\nadd.s64 a, " r0 ", " r4 ";\nsetp.ne.b32 p, " r2 ", 0;\n"                                       \
-                   "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." name "." name " {" ATTN_R##pieces "}, a, " r1 ", p, " r3 ", 1, 0, 0;\n}"      \
+                   ATTN_STEP(name, n, pieces) "a, " r1 ", p, " r3 ", 1, 0, 0;\n}"                                                                  \
                    : ATTN_D##pieces(d) : "l"(a), "l"(b), "r"(accumulate), "n"(Negate ? -1 : 1), "n"(OffsetA));                                     \
     }                                                                                                                                              \
-    template <int Offset> static ATTN_INLINE void tn(float (&d)[pieces][4], unsigned long long a, unsigned long long b, int accumulate) {          \
-      asm volatile("{\n.reg .pred p;\n.reg .b64 a, b;\nadd.s64 a, " r0 ", " r3 ";\nadd.s64 b, " r1 ", " r3 ";\nsetp.ne.b32 p, " r2 ", 0;\n"         \
-                   "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." name "." name " {" ATTN_R##pieces "}, a, b, p, 1, 1, 1, 1;\n}"                \
+    template <int Negate, int OffsetA, int Own> static ATTN_INLINE void four_qk(float (&d)[pieces][4], Place a, Place b, int accumulate) {         \
+      asm volatile("{\n.reg .pred p, t;\n.reg .b64 a;\nsetp.ne.b32 p, " r8 ", 0;\nsetp.eq.b32 t, 0, 0;\n"                                          \
+                   "add.s64 a, " r0 ", " r10 ";\n" ATTN_STEP(name, n, pieces) "a, " r4 ", p, " r9 ", 1, 0, 0;\n"                                   \
+                   "add.s64 a, " r1 ", " r11 ";\n" ATTN_STEP(name, n, pieces) "a, " r5 ", t, " r9 ", 1, 0, 0;\n"                                   \
+                   "add.s64 a, " r2 ", " r12 ";\n" ATTN_STEP(name, n, pieces) "a, " r6 ", t, " r9 ", 1, 0, 0;\n"                                   \
+                   "add.s64 a, " r3 ", " r13 ";\n" ATTN_STEP(name, n, pieces) "a, " r7 ", t, " r9 ", 1, 0, 0;\n}"                                  \
+                   : ATTN_D##pieces(d) : "l"(a), "l"(a + Own), "l"(a + 2 * Own), "l"(a + 3 * Own), "l"(b), "l"(b + 2), "l"(b + 4), "l"(b + 6),     \
+                     "r"(accumulate), "n"(Negate ? -1 : 1), "n"(OffsetA), "n"(OffsetA + 2 - Own), "n"(OffsetA + 4 - 2 * Own),                      \
+                     "n"(OffsetA + 6 - 3 * Own));                                                                                                  \
+    }                                                                                                                                              \
+    template <int Offset> static ATTN_INLINE void tn(float (&d)[pieces][4], Place a, Place b, int accumulate) {                                    \
+      asm volatile("{\n.reg .pred p;\n.reg .b64 a, b;\nadd.s64 a, " r0 ", " r3 ";\nadd.s64 b, " r1 ", " r3 ";\nsetp.ne.b32 p, " r2 ", 0;\n"        \
+                   ATTN_STEP(name, n, pieces) "a, b, p, 1, 1, 1, 1;\n}"                                                                            \
                    : ATTN_D##pieces(d) : "l"(a), "l"(b), "r"(accumulate), "n"(Offset));                                                            \
     }                                                                                                                                              \
-    static ATTN_INLINE void pv(float (&d)[pieces][4], const unsigned (&a)[4], unsigned long long b) {                                              \
-      asm volatile("{\n.reg .pred p;\nsetp.eq.b32 p, 0, 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16.f32." name "." name                         \
-                   " {" ATTN_R##pieces "}, {" r0 ", " r1 ", " r2 ", " r3 "}, " r4 ", p, 1, 1, 1;\n}"                                               \
-                   : ATTN_D##pieces(d) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                                                      \
+    template <int Offset> static ATTN_INLINE void four_tn(float (&d)[pieces][4], Place a, Place b, int accumulate) {                               \
+      asm volatile("{\n.reg .pred p, t;\n.reg .b64 a, b;\nsetp.ne.b32 p, " r2 ", 0;\nsetp.eq.b32 t, 0, 0;\n"                                       \
+                   "add.s64 a, " r0 ", " r3 ";\nadd.s64 b, " r1 ", " r3 ";\n" ATTN_STEP(name, n, pieces) "a, b, p, 1, 1, 1, 1;\n"                  \
+                   "add.s64 a, " r0 ", " r4 ";\nadd.s64 b, " r1 ", " r4 ";\n" ATTN_STEP(name, n, pieces) "a, b, t, 1, 1, 1, 1;\n"                  \
+                   "add.s64 a, " r0 ", " r5 ";\nadd.s64 b, " r1 ", " r5 ";\n" ATTN_STEP(name, n, pieces) "a, b, t, 1, 1, 1, 1;\n"                  \
+                   "add.s64 a, " r0 ", " r6 ";\nadd.s64 b, " r1 ", " r6 ";\n" ATTN_STEP(name, n, pieces) "a, b, t, 1, 1, 1, 1;\n}"                 \
+                   : ATTN_D##pieces(d) : "l"(a), "l"(b), "r"(accumulate), "n"(Offset), "n"(Offset + 128), "n"(Offset + 256), "n"(Offset + 384));   \
+    }                                                                                                                                              \
+    static ATTN_INLINE void pv(float (&d)[pieces][4], const unsigned (&a)[4], Place b) {                                                           \
+      asm volatile("{\n.reg .pred p;\nsetp.eq.b32 p, 0, 0;\n" ATTN_STEP(name, n, pieces) "{" ATTN_JOIN(r0, r1, r2, r3) "}, " r4 ", p, 1, 1, 1;\n}" \
+                   : ATTN_D##pieces(d) : ATTN_A(a), "l"(b));                                                                                       \
+    }                                                                                                                                              \
+    static ATTN_INLINE void four_pv(float (&d)[pieces][4], const unsigned (*a)[4], Place b) {                                                      \
+      asm volatile("{\n.reg .pred p;\nsetp.eq.b32 p, 0, 0;\n"                                                                                      \
+                   ATTN_STEP(name, n, pieces) "{" ATTN_JOIN(r0, r1, r2, r3) "}, " r16 ", p, 1, 1, 1;\n"                                            \
+                   ATTN_STEP(name, n, pieces) "{" ATTN_JOIN(r4, r5, r6, r7) "}, " r17 ", p, 1, 1, 1;\n"                                            \
+                   ATTN_STEP(name, n, pieces) "{" ATTN_JOIN(r8, r9, r10, r11) "}, " r18 ", p, 1, 1, 1;\n"                                          \
+                   ATTN_STEP(name, n, pieces) "{" ATTN_JOIN(r12, r13, r14, r15) "}, " r19 ", p, 1, 1, 1;\n}"                                       \
+                   : ATTN_D##pieces(d) : ATTN_A(a[0]), ATTN_A(a[1]), ATTN_A(a[2]), ATTN_A(a[3]), "l"(b), "l"(b + 128), "l"(b + 256), "l"(b + 384)); \
     }                                                                                                                                              \
   };
-#define ATTN_WGMMAS(n, pieces, ...) ATTN_WGMMA(bf16, "bf16", n, pieces, __VA_ARGS__) ATTN_WGMMA(fp16, "f16", n, pieces, __VA_ARGS__)
-ATTN_WGMMAS(16, 2, "%8", "%9", "%10", "%11", "%12")
-ATTN_WGMMAS(32, 4, "%16", "%17", "%18", "%19", "%20")
-ATTN_WGMMAS(48, 6, "%24", "%25", "%26", "%27", "%28")
-ATTN_WGMMAS(64, 8, "%32", "%33", "%34", "%35", "%36")
-ATTN_WGMMAS(80, 10, "%40", "%41", "%42", "%43", "%44")
-ATTN_WGMMAS(96, 12, "%48", "%49", "%50", "%51", "%52")
-ATTN_WGMMAS(112, 14, "%56", "%57", "%58", "%59", "%60")
-ATTN_WGMMAS(128, 16, "%64", "%65", "%66", "%67", "%68")
-ATTN_WGMMAS(144, 18, "%72", "%73", "%74", "%75", "%76")
-ATTN_WGMMAS(160, 20, "%80", "%81", "%82", "%83", "%84")
-ATTN_WGMMAS(176, 22, "%88", "%89", "%90", "%91", "%92")
-ATTN_WGMMAS(192, 24, "%96", "%97", "%98", "%99", "%100")
-ATTN_WGMMAS(208, 26, "%104", "%105", "%106", "%107", "%108")
-ATTN_WGMMAS(224, 28, "%112", "%113", "%114", "%115", "%116")
-ATTN_WGMMAS(240, 30, "%120", "%121", "%122", "%123", "%124")
-ATTN_WGMMAS(256, 32, "%128", "%129", "%130", "%131", "%132")
-#undef ATTN_WGMMAS
-#undef ATTN_WGMMA
+#define ATTN_A(a) "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3])
+
+// Of each width its pieces, and the names of the operands behind them.
+#define ATTN_WIDTH_16 2, ATTN_C2, ATTN_C3, ATTN_C4, ATTN_C5, ATTN_C6
+#define ATTN_WIDTH_32 4, ATTN_C4, ATTN_C5, ATTN_C6, ATTN_C7, ATTN_C8
+#define ATTN_WIDTH_48 6, ATTN_C6, ATTN_C7, ATTN_C8, ATTN_C9, ATTN_C10
+#define ATTN_WIDTH_64 8, ATTN_C8, ATTN_C9, ATTN_C10, ATTN_C11, ATTN_C12
+#define ATTN_WIDTH_80 10, ATTN_C10, ATTN_C11, ATTN_C12, ATTN_C13, ATTN_C14
+#define ATTN_WIDTH_96 12, ATTN_C12, ATTN_C13, ATTN_C14, ATTN_C15, ATTN_C16
+#define ATTN_WIDTH_112 14, ATTN_C14, ATTN_C15, ATTN_C16, ATTN_C17, ATTN_C18
+#define ATTN_WIDTH_128 16, ATTN_C16, ATTN_C17, ATTN_C18, ATTN_C19, ATTN_C20
+#define ATTN_WIDTH_144 18, ATTN_C18, ATTN_C19, ATTN_C20, ATTN_C21, ATTN_C22
+#define ATTN_WIDTH_160 20, ATTN_C20, ATTN_C21, ATTN_C22, ATTN_C23, ATTN_C24
+#define ATTN_WIDTH_176 22, ATTN_C22, ATTN_C23, ATTN_C24, ATTN_C25, ATTN_C26
+#define ATTN_WIDTH_192 24, ATTN_C24, ATTN_C25, ATTN_C26, ATTN_C27, ATTN_C28
+#define ATTN_WIDTH_208 26, ATTN_C26, ATTN_C27, ATTN_C28, ATTN_C29, ATTN_C30
+#define ATTN_WIDTH_224 28, ATTN_C28, ATTN_C29, ATTN_C30, ATTN_C31, ATTN_C32
+#define ATTN_WIDTH_240 30, ATTN_C30, ATTN_C31, ATTN_C32, ATTN_C33, ATTN_C34
+#define ATTN_WIDTH_256 32, ATTN_C32, ATTN_C33, ATTN_C34, ATTN_C35, ATTN_C36
+// A kernel asks for the widths of its products, with PTX's name of the element: to spell out all of them takes longer than all else that is included.
+#define ATTN_PRODUCTS(T, name, n) namespace attn { ATTN_WGMMA(T, name, n, ATTN_WIDTH_##n) }
 
 // Where an operand lies (PTX ISA, "Matrix Descriptor"): address, two distances in 16 byte units, 128 byte swizzle. For a tile whose columns are the
 // depth, blocks of eight rows are 1024 bytes apart; for one whose rows are, so are blocks of eight of these, and `chunk` is the distance of 64 columns.
@@ -141,13 +210,17 @@ ATTN_INLINE void end_products() { asm volatile("wgmma.commit_group.sync.aligned;
 template <bool Negate, bool Late, int Step, class T, int R, int N, int C, int Pieces>
 ATTN_INLINE void qk_steps(float (&s)[Pieces][4], unsigned long long q, unsigned long long k) {
   constexpr int chunk = Step / 4, within = Step % 4 * 2, at = chunk * Swizzled<T, R, C>::ChunkBytes / 16 + within, late = Late || C > 128 ? at : 0;
-  Wgmma<T, N>::template qk<Negate, late>(s, q + (at - late), k + (chunk * Swizzled<T, N, C>::ChunkBytes / 16 + within), Step != 0);
-  if constexpr (Step + 1 < C / 16) qk_steps<Negate, Late, Step + 1, T, R, N, C>(s, q, k);
+  constexpr int own = Late || C > 128 ? 0 : 2, steps = Step + 4 <= C / 16 ? 4 : 1, k_at = chunk * Swizzled<T, N, C>::ChunkBytes / 16 + within;
+  if constexpr (steps == 4) Wgmma<T, N>::template four_qk<Negate, late, own>(s, q + (at - late), k + k_at, Step != 0);
+  else Wgmma<T, N>::template qk<Negate, late>(s, q + (at - late), k + k_at, Step != 0);
+  if constexpr (Step + steps < C / 16) qk_steps<Negate, Late, Step + steps, T, R, N, C>(s, q, k);
 }
 template <int Step, class T, int N, int C, int Pieces>
 ATTN_INLINE void pv_steps(float (&acc)[Pieces][4], const unsigned (&p)[N / 16][4], unsigned long long v) {
-  Wgmma<T, C>::pv(acc, p[Step], v + Step * 128);
-  if constexpr (Step + 1 < N / 16) pv_steps<Step + 1, T, N, C>(acc, p, v);
+  constexpr int steps = Step + 4 <= N / 16 ? 4 : 1;
+  if constexpr (steps == 4) Wgmma<T, C>::four_pv(acc, p + Step, v + Step * 128);
+  else Wgmma<T, C>::pv(acc, p[Step], v + Step * 128);
+  if constexpr (Step + steps < N / 16) pv_steps<Step + steps, T, N, C>(acc, p, v);
 }
 
 // s = Q K^T, or -Q K^T: for each warpgroup its 64 rows.

@@ -91,7 +91,7 @@ SmallVector<unsigned> attn::firstArrays(ArrayRef<MaskInterface> masks) {
 }
 
 MaskPoint attn::pointOf(const MaskPoint &point, unsigned first) {
-  MaskPoint child = point;
+  MaskPoint child{point.q, point.k, point.lenQ, point.lenK, point.batch, point.head, point.heads, {}, {}};
   child.load = [&point, first](unsigned operand, int64_t position) { return point.load(first + operand, position); };
   child.listed = [&point, first](unsigned operand, int64_t row, int64_t column) {
     return point.listed(first + operand, row, column);
@@ -108,7 +108,8 @@ template <typename Composite> static bool anyKeeps(Composite composite, const Ma
   ArrayRef<unsigned> first = composite.getFirstArray();
   for (auto [i, mask] : llvm::enumerate(composite.getMasks())) {
     bool ownArrays = first[i] > 0 && first[i + 1] > first[i];
-    if (mask.keeps(ownArrays ? pointOf(point, first[i]) : point) == wanted)
+    bool kept = ownArrays ? mask.keeps(pointOf(point, first[i])) : mask.keeps(point); // not copied: that is slow
+    if (kept == wanted)
       return true;
   }
   return false;

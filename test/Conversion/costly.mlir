@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Where much is done for each pair, the walk has one body from the start; and a few key tiles need no sums of dQ.
+//
+// RUN: attn-opt %s -split-input-file -convert-attn-to-tile=target=sm_90a | FileCheck %s
+
+// An entry for each pair is read.
+// CHECK: tile.kernel @bias({{.*}} config(<{{[^>]*}}one_body = true
+attn.problem @bias mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) score([#attn.bias<"bias", hqk>])
+// -----
+// CHECK: tile.kernel @table({{.*}} config(<{{[^>]*}}one_body = true
+attn.problem @table mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) score([#attn.relative_bias<"table", 64>])
+// -----
+// One for each head is not.
+// CHECK: tile.kernel @scales({{.*}} config(<
+// CHECK-NOT: one_body
+// CHECK-SAME: {
+attn.problem @scales mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) score([#attn.head_scale<"t">])
+// -----
+// Several modifiers, of wide heads or beside tests that read.
+// CHECK: tile.kernel @wide({{.*}} config(<{{[^>]*}}one_body = true
+attn.problem @wide mask(#attn.causal) layout(bshd) heads(4) dims(192) dtype(bf16) score([#attn.softcap<50.0>, #attn.alibi])
+// -----
+// CHECK: tile.kernel @documents({{.*}} config(<{{[^>]*}}one_body = true
+attn.problem @documents mask(#attn.document<"a", "b">) layout(bshd) heads(4) dims(128) dtype(bf16) score([#attn.softcap<50.0>, #attn.alibi])
+// -----
+// CHECK: tile.kernel @two({{.*}} config(<
+// CHECK-NOT: one_body
+// CHECK-SAME: {
+attn.problem @two mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) score([#attn.softcap<50.0>, #attn.alibi])
+// -----
+// Three bodies of wide heads.
+// CHECK: tile.kernel @window({{.*}} config(<{{[^>]*}}one_body = true
+attn.problem @window mask(#attn.band<left = 1023, right = 0>) layout(bshd) heads(4) dims(256) dtype(bf16)
+// -----
+// CHECK: tile.kernel @capped_window({{.*}} config(<
+// CHECK-NOT: one_body
+// CHECK-SAME: {
+attn.problem @capped_window mask(#attn.band<left = 1023, right = 0>) layout(bshd) heads(4) dims(256) dtype(bf16) score([#attn.softcap<50.0>])
+// -----
+// Gradients: bounds of which two key tiles have all keys.
+// CHECK: tile.kernel @short_grads({{.*}}config(<q_tile = 32
+// CHECK-NOT: dq_sum
+// CHECK: tile.kernel @short_grads_dq(
+attn.problem @short mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(256) {sym_visibility = "private"}
+attn.backward @short_grads of(@short)
+// -----
+// CHECK: tile.kernel @full_grads({{.*}}dq_sum
+attn.problem @full mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(256) {sym_visibility = "private"}
+attn.backward @full_grads of(@full)
+// -----
+// CHECK: tile.kernel @longer_grads({{.*}}dq_sum
+attn.problem @longer mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(257) {sym_visibility = "private"}
+attn.backward @longer_grads of(@longer)
