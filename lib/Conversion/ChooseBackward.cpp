@@ -36,7 +36,7 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   configs.prepare = ConfigAttr::get(context, /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
   // Of one or two key tiles, to clear, add up and round sums in memory takes longer than two more products.
   int64_t most = std::max(problem.getBoundQ().value_or(4096), problem.getBoundKv().value_or(4096));
-  bool fewTiles = dim <= 128 && most <= (KeyWalk(problem.getMask(), MaskScope()).hidesKeys() ? 256 : 192);
+  bool fewTiles = dim <= 128 && most <= (dim > 64 && KeyWalk(problem.getMask(), MaskScope()).hidesKeys() ? 256 : 192);
   // A warpgroup's part of dQ has 64 columns or a multiple of that, or all there are.
   configs.whyNoSums = target != "sm_90a"                                  ? "this target has no other"
                       : backward.getDeterministic()                       ? "deterministic is asked for"

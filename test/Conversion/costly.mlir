@@ -8,8 +8,11 @@
 // CHECK: tile.kernel @bias({{.*}} config(<{{[^>]*}}one_body = true
 attn.problem @bias mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) score([#attn.bias<"bias", hqk>])
 // -----
-// CHECK: tile.kernel @table({{.*}} config(<{{[^>]*}}one_body = true
+// CHECK: tile.kernel @table({{.*}} config(<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, one_body = true, q_stages = 2>)
 attn.problem @table mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) score([#attn.relative_bias<"table", 64>])
+// -----
+// CHECK: tile.kernel @narrow({{.*}} config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1, one_body = true, q_stages = 2>)
+attn.problem @narrow mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) score([#attn.bias<"bias", hqk>])
 // -----
 // One for each head is not.
 // CHECK: tile.kernel @scales({{.*}} config(<
@@ -17,16 +20,8 @@ attn.problem @table mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16
 // CHECK-SAME: {
 attn.problem @scales mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) score([#attn.head_scale<"t">])
 // -----
-// Several modifiers, of wide heads or beside tests that read.
-// CHECK: tile.kernel @wide({{.*}} config(<{{[^>]*}}one_body = true
-attn.problem @wide mask(#attn.causal) layout(bshd) heads(4) dims(192) dtype(bf16) score([#attn.softcap<50.0>, #attn.alibi])
-// -----
-// CHECK: tile.kernel @documents({{.*}} config(<{{[^>]*}}one_body = true
-attn.problem @documents mask(#attn.document<"a", "b">) layout(bshd) heads(4) dims(128) dtype(bf16) score([#attn.softcap<50.0>, #attn.alibi])
-// -----
-// CHECK: tile.kernel @two({{.*}} config(<
-// CHECK-NOT: one_body
-// CHECK-SAME: {
+// Several modifiers.
+// CHECK: tile.kernel @two({{.*}} config(<{{[^>]*}}one_body = true
 attn.problem @two mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) score([#attn.softcap<50.0>, #attn.alibi])
 // -----
 // Three bodies of wide heads.

@@ -50,8 +50,8 @@ tile::ConfigAttr chooseStreamedBackward(BackwardOp backward, llvm::StringRef tar
 /// Has its program kernels for long sequences, too? `streamed` is what short ones are streamed with.
 bool hasSizeClasses(BackwardOp backward, tile::ConfigAttr streamed);
 
-/// Is so much done for each pair that copies of the walk's body take seconds to compile, or do not fit their registers? Modifiers that
-/// read an entry for each pair are, and several at wide heads or beside tests that read.
+/// Is so much done for each pair that copies of the walk's body take seconds to compile, or do not fit their registers? Several modifiers
+/// are, and one that reads an entry for each pair.
 bool isCostly(ProblemOp problem);
 
 /// What to try next for a kernel that does not fit its registers: one copy of the
