@@ -85,6 +85,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << statisticsTile << " and a kv_tile "
              << (roles ? "of 16 rows for each of 4, 8 or 12 warps" : "in multiples of 16 * warps") << " for target `"
              << target << "`, got: " << keys;
+    if (keys.getPackHeads() != 1)
+      return backward.emitOpError("expected pack_heads = 1 with gradients on tiles, got: ") << keys;
     writeMade(problem, backward);
     std::optional<ShortLimit> limit;
     bool classes = bool(schedule.streamed);
@@ -215,7 +217,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
   /// Whether kv heads may lie side by side in a tile.
   LogicalResult checkSides(Operation *op, ProblemOp problem, ConfigAttr config) {
     int64_t group = problem.getHeads() / problem.getKvHeads(), sides = config.getPackHeads() / group;
-    if (sides <= 1)
+    if (group % config.getPackHeads() == 0)
       return success();
     if (config.getPackHeads() % group || problem.getKvHeads() % sides || config.getKvTile() % sides ||
         !problem.getModifiers().empty())

@@ -24,6 +24,7 @@ static Difference compare(const Tensor &expected, const Tensor &actual,
     double want = expected(index), apart = distance(want, actual(index));
     squares += apart * apart;
     ++result.compared;
+    result.notFinite += !std::isfinite(want);
     if (std::isfinite(want))
       result.maxExpected = std::max(result.maxExpected, std::fabs(want));
     if (apart > result.maxAbs) {

@@ -7,6 +7,7 @@
 #include "Printer.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
 
@@ -321,7 +322,11 @@ void Printer::printLambda(Block &body, StringRef end, bool turned) {
 
 std::string Printer::literal(double value) {
   std::string text;
-  llvm::raw_string_ostream(text) << llvm::format("%.9ef", value);
+  llvm::raw_string_ostream os(text);
+  if (float narrow = value; std::isfinite(narrow))
+    os << llvm::format("%.9ef", value);
+  else // no literal says it
+    os << llvm::format("attn::float_of(0x%08xu)", llvm::bit_cast<uint32_t>(narrow));
   return text;
 }
 

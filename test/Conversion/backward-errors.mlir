@@ -10,3 +10,9 @@ attn.backward @grads of(@p) config(3)
 attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
 // expected-error @below {{expected a q_tile that divides 128 and a kv_tile of 16 rows for each of 4, 8 or 12 warps for target `sm_90a`, got: #tile.config<q_tile = 96, kv_tile = 128, warps = 2, blocks = 1>}}
 attn.backward @grads of(@p) config(#tile.config<q_tile = 96, kv_tile = 128, warps = 2, blocks = 1>)
+
+// -----
+
+attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
+// expected-error @below {{expected pack_heads = 1 with gradients on tiles, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, pack_heads = 4>}}
+attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, pack_heads = 4>)

@@ -219,6 +219,12 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bou
 attn.backward @g of(@p)
 
 //--- errors.mlir
+// expected-error @below {{expected pack_heads to be 2, the query heads of a kv head, or, without score modifiers, a multiple of it}}
+attn.problem @p mask(#attn.full) layout(thd) heads(8, 4) dims(64) dtype(f16)
+  config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, pack_heads = 3, by_sequence = true>)
+
+// -----
+
 // expected-error @below {{expected a config without lanes and by_sequence with tiles, got: #tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true>}}
 attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(64) dtype(bf16) tiles(16)
   config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true>)

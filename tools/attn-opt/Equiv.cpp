@@ -2,12 +2,25 @@
 #include "Questions.h"
 #include "attn/API/Compile.h"
 #include "mlir/AsmParser/AsmParser.h"
+#include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/CommandLine.h"
 
 using namespace attn;
 namespace cl = llvm::cl;
 
 static MaskInterface parseMask(mlir::MLIRContext &context, const std::string &text) {
+  // The whole text would be the name of its place.
+  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
+    auto place = mlir::dyn_cast<mlir::FileLineColLoc>(diagnostic.getLocation());
+    llvm::errs() << "error: " << diagnostic.str();
+    if (place)
+      llvm::errs() << ", at character " << place.getColumn();
+    llvm::errs() << "\n";
+  });
+  if (llvm::StringRef(text).trim().empty()) {
+    llvm::errs() << "error: expected a mask, got: nothing\n";
+    return {};
+  }
   mlir::Attribute parsed = mlir::parseAttribute(text, &context);
   auto mask = mlir::dyn_cast_or_null<MaskInterface>(parsed);
   if (parsed && !mask)

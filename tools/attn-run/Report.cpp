@@ -4,6 +4,7 @@
 #include "attn/Reference/Segments.h"
 #include "attn/Reference/Sequences.h"
 #include "llvm/Support/Format.h"
+#include <cmath>
 
 using namespace attn;
 using namespace attn::reference;
@@ -60,7 +61,7 @@ void attn::reportProblem(llvm::raw_ostream &os, Computation computation, const T
   ClassCounts counts = countClasses(problem, kernel, inputs, sizes);
   for (auto &[key, value] : kernel.getArtifact().notes)
     os << "kernel   " << value << "\n";
-  os << "tiles    of one head: " << counts.full << " full, " << counts.partial << " partial, " << counts.empty
+  os << "tiles    of " << (dependsOnHead(problem.getMask()) ? "all heads: " : "one head: ") << counts.full << " full, " << counts.partial << " partial, " << counts.empty
      << " empty (not visited)\n";
 }
 
@@ -68,9 +69,38 @@ static bool reportOne(llvm::raw_ostream &os, const char *name, const Difference 
   bool good = difference.maxAbs <= tolerance;
   os << "error    " << name << ": max " << llvm::format("%.3g", difference.maxAbs) << ", rms "
      << llvm::format("%.3g", difference.rms) << " over " << difference.compared << " values up to "
-     << llvm::format("%.3g", difference.maxExpected) << "; tolerance " << llvm::format("%.3g", tolerance)
+     << llvm::format("%.3g", difference.maxExpected)
+     << (difference.notFinite ? ", " + std::to_string(difference.notFinite) + " of them infinite or NaN" : "") << "; tolerance " << llvm::format("%.3g", tolerance)
      << (good ? "" : ", at " + shapeText(difference.worst)) << (good ? ": ok\n" : ": FAILED\n");
   return good;
+}
+
+/// Largest size of a row.
+static double longestRow(const Tensor &tensor) {
+  double squares = 0, most = 0;
+  int64_t column = 0, columns = tensor.shape().back();
+  tensor.forEachOffset([&](int64_t at) {
+    squares = column++ % columns == 0 ? 0 : squares;
+    squares += tensor.load(at) * tensor.load(at);
+    if (std::isfinite(squares)) // padding may hold anything
+      most = std::max(most, squares);
+  });
+  return std::sqrt(most);
+}
+
+/// What rounding o moves an element of dq or dk by: delta, which is taken from o or found anew, by so much a column at random. Where
+/// a gradient is a difference of equals, that is all there is.
+static double movedByO(ProblemOp problem, const Tensors &inputs, const std::string &gradient) {
+  if (gradient != "dq" && gradient != "dk")
+    return 0;
+  const Tensor &other = inputs.find(gradient == "dq" ? "k" : "q")->second;
+  double largest = 0;
+  other.forEachOffset([&](int64_t at) {
+    if (double size = std::fabs(other.load(at)); std::isfinite(size))
+      largest = std::max(largest, size);
+  });
+  return std::fabs(problem.scaleOrDefault()) * largest * longestRow(inputs.find("do")->second) * longestRow(inputs.find("o")->second) /
+         std::sqrt(double(problem.getDimV()));
 }
 
 static bool reportGradients(llvm::raw_ostream &os, BackwardOp backward, const Tensors &inputs, const Tensors &results) {
@@ -86,7 +116,8 @@ static bool reportGradients(llvm::raw_ostream &os, BackwardOp backward, const Te
     names.push_back(gradientOf(array));
   for (const std::string &name : names) {
     Difference found = difference(expected->lookup(name), results.find(name)->second);
-    good &= reportOne(os, name.c_str(), found, 3 * unit * std::max(found.maxExpected, 1e-30));
+    double size = 3 * found.maxExpected + movedByO(backward.getProblemOp(), inputs, name);
+    good &= reportOne(os, name.c_str(), found, unit * std::max(size, 1e-30));
   }
   return good;
 }

@@ -16,6 +16,7 @@ struct Difference {
   double rms = 0;         ///< root of the mean square of |actual - expected|
   double maxExpected = 0; ///< largest finite |expected|
   int64_t compared = 0;   ///< elements
+  int64_t notFinite = 0;  ///< of which so many should be infinite or NaN
   Shape worst;            ///< index of the first element that is `maxAbs` off; empty if all agree
 };
 

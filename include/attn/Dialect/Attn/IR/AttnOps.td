@@ -166,6 +166,10 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
         dK[k, g] = scale * sum over q and the heads h of g of dS[q, k] * Q[q, h]
         dV[k, g] = sum over q and the heads h of g of P[q, k] * dO[q, h]
 
+    Of o and lse that are the problem's results, dot(dO, O) is the sum over k of P * dot(dO, V), and kernels that stream short sequences
+    (`bounds`, `typical`) find it so and do not read o. Of a part of the keys, with o and lse merged from all parts (a step of a ring), it is
+    not: there the problem is to have neither hint.
+
     With dropout, dot(dO[q, h], V[k, g]) is 0 of a dropped pair and divided by 1 - p of others, and so are, in dV, P[q, k] * dO[q, h].
     The words are those that the forward pass had.
 
