@@ -42,7 +42,7 @@ private:
   Opt<int64_t> seqlenKv{"seqlen-kv", llvm::cl::desc("keys of a sequence (likewise); default: --seqlen-q"),
                         llvm::cl::init(-1)};
   llvm::cl::list<int64_t> lengthsQ{"lengths-q", llvm::cl::CommaSeparated,
-                                   llvm::cl::desc("lengths of packed sequences")};
+                                   llvm::cl::desc("lengths of packed sequences; default: --lengths-kv")};
   llvm::cl::list<int64_t> lengthsKv{"lengths-kv", llvm::cl::CommaSeparated,
                                     llvm::cl::desc("likewise, keys; default: --lengths-q")};
   Opt<int64_t> padding{"padding", llvm::cl::desc("padded layouts: rows of padding around sequences"),

@@ -404,6 +404,7 @@ def Attn_AndMask : Attn_Composite<"AndMask", "and"> {
     Constraints:
     - C1: at least two masks.
     - C2: nested at most 32 deep.
+    - C3: made of at most 64 masks.
 
     ```mlir
     #attn.and<#attn.band<left = 127>, #attn.causal>
@@ -417,6 +418,7 @@ def Attn_OrMask : Attn_Composite<"OrMask", "or"> {
     Constraints:
     - C1: at least two masks.
     - C2: nested at most 32 deep.
+    - C3: made of at most 64 masks.
 
     ```mlir
     #attn.or<#attn.prefix<4>, #attn.band<left = 127, right = 0>>
@@ -433,6 +435,7 @@ def Attn_NotMask : Attn_Composite<"NotMask", "not"> {
     Constraints:
     - C1: exactly one mask.
     - C2: nested at most 32 deep.
+    - C3: made of at most 64 masks.
 
     ```mlir
     #attn.not<#attn.band<left = 15, right = 15>>
@@ -449,6 +452,7 @@ def Attn_HeadsMask : Attn_Composite<"HeadsMask", "heads"> {
     Constraints:
     - C1: at least two masks.
     - C2: nested at most 32 deep.
+    - C3: each made of at most 64 masks.
     - C3: the number of masks divides the number of query heads of the problem.
 
     ```mlir
@@ -468,6 +472,7 @@ def Attn_DiffMask : AttrDef<Attn_Dialect, "DiffMask"> {
     Constraints:
     - C1: exactly two masks.
     - C2: nested at most 32 deep, as `and` of `not`.
+    - C3: made of at most 64 masks.
 
     ```mlir
     #attn.diff<#attn.causal, #attn.band<left = 127>>
