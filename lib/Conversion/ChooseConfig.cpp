@@ -288,10 +288,12 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
   return tile::ConfigAttr::ofStrips(problem.getContext(), rows, step, /*packHeads=*/1, lanes, /*warps=*/4, blocks);
 }
 
+static bool readsBy(ProblemOp problem, ScoreOperand::Axis axis) {
+  return llvm::any_of(scoreOperands(problem), [=](const ScoreOperand &array) { return array.has(axis); });
+}
+
 bool attn::isCostly(ProblemOp problem) {
-  return problem.getModifiers().size() > 1 || llvm::any_of(scoreOperands(problem), [](const ScoreOperand &array) {
-    return array.has(ScoreOperand::Key) || array.has(ScoreOperand::Table);
-  });
+  return problem.getModifiers().size() > 1 || readsBy(problem, ScoreOperand::Key) || readsBy(problem, ScoreOperand::Table);
 }
 
 // Measured on an H200 (docs/Schedules/hopper-forward.md). Three warpgroups of 64 rows
@@ -330,7 +332,7 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   if (dim <= 64 && drops)
     return config(8, 128, false, false).withStages(2, /*qStages=*/packed && !walk.hidesKeys() ? 1 : 2);
   // Beside what is read for each pair, three have registers for 64.
-  if (dim <= 64 && llvm::any_of(scoreOperands(problem), [](const ScoreOperand &array) { return array.has(ScoreOperand::Key); }))
+  if (dim <= 64 && readsBy(problem, ScoreOperand::Key))
     return config(12, 64, false, false).withStages(2, /*qStages=*/2);
   if (dim <= 64 && walk.hidesKeys() && (typical <= 1024 || walk.isLocal()))
     return config(12, 96, false, /*narrow=*/true).withStages(2, /*qStages=*/walk.isLocal() ? 1 : 2);

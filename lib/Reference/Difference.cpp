@@ -36,6 +36,21 @@ static Difference compare(const Tensor &expected, const Tensor &actual,
   return result;
 }
 
+Extent::Extent(const Tensor &tensor) {
+  int64_t dim = tensor.shape().back(), column = 0;
+  double squares = 0;
+  tensor.forEachOffset([&](int64_t at) {
+    double value = tensor.load(at);
+    if (column++ % dim == 0)
+      squares = 0;
+    squares += value * value;
+    if (std::isfinite(value))
+      element = std::max(element, std::fabs(value));
+    if (column % dim == 0 && std::isfinite(squares))
+      row = std::max(row, std::sqrt(squares));
+  });
+}
+
 Difference attn::reference::difference(const Tensor &expected, const Tensor &actual) {
   return compare(expected, actual, [](llvm::ArrayRef<int64_t>) { return true; });
 }

@@ -124,7 +124,8 @@ Outputs Interpreter::run(llvm::function_ref<bool(const Row &)> wanted) {
     parts.push_back(left.take_front(64).take_while([&](const Row &row) {
       return row.sequence == left.front().sequence && kvHeadOf(row) == kvHeadOf(left.front());
     }));
-  inParallel(parts.size(), /*each=*/1, [&](size_t i) { evaluate(parts[i], outputs); });
+  size_t each = parts.empty() ? 1 : llvm::divideCeil(64 * parts.size(), rows.size()); // a thread is worth 64 rows
+  inParallel(parts.size(), each, [&](size_t i) { evaluate(parts[i], outputs); });
   return outputs;
 }
 

@@ -75,13 +75,13 @@ std::vector<double> Vectors::queryVector(llvm::StringRef name, const Row &row) c
 
 Vectors::KeyVectors::KeyVectors(const Vectors &of, llvm::StringRef name, int64_t sequence, int64_t kvHead)
     : of(of), tensor(of.input(name)), layout(name == "k" ? of.kLayout : of.vLayout), sequence(sequence), kvHead(kvHead),
-      read(of.sequences.keysOf(sequence).length) {}
+      kept(std::min<int64_t>(of.sequences.keysOf(sequence).length, 4096)) {}
 
 const std::vector<double> &Vectors::KeyVectors::operator[](int64_t key) {
-  std::vector<double> &vector = read[key];
-  if (vector.empty())
-    vector = loadVector(tensor, offsetOf(tensor, layout, sequence, kvHead, of.sequences.keysOf(sequence).start + key));
-  return vector;
+  Kept &place = kept[key % kept.size()];
+  if (place.key != key)
+    place = {key, loadVector(tensor, offsetOf(tensor, layout, sequence, kvHead, of.sequences.keysOf(sequence).start + key))};
+  return place.vector;
 }
 
 double Vectors::statistic(llvm::StringRef name, const Row &row) const {

@@ -26,7 +26,8 @@ void inParallel(size_t count, size_t each, llvm::function_ref<void(size_t)> work
 
 class Vectors {
 protected:
-  /// Rows of `k` or `v` of a sequence and kv head, each read when it is first asked for.
+  /// Rows of `k` or `v` of a sequence and kv head, each read when it is asked for. Some thousands are kept for the next query; a
+  /// reference holds until another key is asked for.
   class KeyVectors {
   public:
     KeyVectors(const Vectors &of, llvm::StringRef name, int64_t sequence, int64_t kvHead);
@@ -37,7 +38,11 @@ protected:
     const Tensor &tensor;
     LayoutAttr layout;
     int64_t sequence, kvHead;
-    std::vector<std::vector<double>> read;
+    struct Kept {
+      int64_t key = -1;
+      std::vector<double> vector;
+    };
+    std::vector<Kept> kept; ///< key k in place k modulo their number
   };
 
   Vectors(ProblemOp problem, const Tensors &inputs, const Sizes &sizes);

@@ -3,36 +3,13 @@
 // Gradients against the reference, B on the rounded inputs and A on the exact ones.
 //
 #include "Compare.h"
-#include "attn/Reference/Interpreter.h"
+#include "attn/Reference/Difference.h"
 #include <cmath>
 #include <fmt/format.h>
 
 using namespace attn;
 using namespace attn::fuzz;
 using namespace attn::reference;
-
-namespace {
-/// Largest sizes of elements and of rows among what is finite: padding is not.
-struct Extent {
-  double element = 0, row = 0;
-
-  explicit Extent(const Tensor &tensor) {
-    int64_t dim = tensor.shape().back();
-    double squares = 0;
-    int64_t column = 0;
-    tensor.forEachOffset([&](int64_t at) {
-      double value = tensor.load(at);
-      if (column++ % dim == 0)
-        squares = 0;
-      squares += value * value;
-      if (std::isfinite(value))
-        element = std::max(element, std::fabs(value));
-      if (column % dim == 0 && std::isfinite(squares))
-        row = std::max(row, std::sqrt(squares));
-    });
-  }
-};
-} // namespace
 
 static bool hasInfinity(const Tensor &tensor) {
   bool found = false;

@@ -61,8 +61,8 @@ void attn::reportProblem(llvm::raw_ostream &os, Computation computation, const T
   ClassCounts counts = countClasses(problem, kernel, inputs, sizes);
   for (auto &[key, value] : kernel.getArtifact().notes)
     os << "kernel   " << value << "\n";
-  os << "tiles    of " << (dependsOnHead(problem.getMask()) ? "all heads: " : "one head: ") << counts.full << " full, " << counts.partial << " partial, " << counts.empty
-     << " empty (not visited)\n";
+  os << "tiles    of " << (dependsOnHead(problem.getMask()) ? "all heads: " : "one head: ") << counts.full << " full, "
+     << counts.partial << " partial, " << counts.empty << " empty (not visited)\n";
 }
 
 static bool reportOne(llvm::raw_ostream &os, const char *name, const Difference &difference, double tolerance) {
@@ -70,22 +70,10 @@ static bool reportOne(llvm::raw_ostream &os, const char *name, const Difference 
   os << "error    " << name << ": max " << llvm::format("%.3g", difference.maxAbs) << ", rms "
      << llvm::format("%.3g", difference.rms) << " over " << difference.compared << " values up to "
      << llvm::format("%.3g", difference.maxExpected)
-     << (difference.notFinite ? ", " + std::to_string(difference.notFinite) + " of them infinite or NaN" : "") << "; tolerance " << llvm::format("%.3g", tolerance)
+     << (difference.notFinite ? ", " + std::to_string(difference.notFinite) + " of them infinite or NaN" : "")
+     << "; tolerance " << llvm::format("%.3g", tolerance)
      << (good ? "" : ", at " + shapeText(difference.worst)) << (good ? ": ok\n" : ": FAILED\n");
   return good;
-}
-
-/// Largest size of a row.
-static double longestRow(const Tensor &tensor) {
-  double squares = 0, most = 0;
-  int64_t column = 0, columns = tensor.shape().back();
-  tensor.forEachOffset([&](int64_t at) {
-    squares = column++ % columns == 0 ? 0 : squares;
-    squares += tensor.load(at) * tensor.load(at);
-    if (std::isfinite(squares)) // padding may hold anything
-      most = std::max(most, squares);
-  });
-  return std::sqrt(most);
 }
 
 /// What rounding o moves an element of dq or dk by: delta, which is taken from o or found anew, by so much a column at random. Where
@@ -93,13 +81,8 @@ static double longestRow(const Tensor &tensor) {
 static double movedByO(ProblemOp problem, const Tensors &inputs, const std::string &gradient) {
   if (gradient != "dq" && gradient != "dk")
     return 0;
-  const Tensor &other = inputs.find(gradient == "dq" ? "k" : "q")->second;
-  double largest = 0;
-  other.forEachOffset([&](int64_t at) {
-    if (double size = std::fabs(other.load(at)); std::isfinite(size))
-      largest = std::max(largest, size);
-  });
-  return std::fabs(problem.scaleOrDefault()) * largest * longestRow(inputs.find("do")->second) * longestRow(inputs.find("o")->second) /
+  auto extentOf = [&](const char *name) { return Extent(inputs.find(name)->second); };
+  return std::fabs(problem.scaleOrDefault()) * extentOf(gradient == "dq" ? "k" : "q").element * extentOf("do").row * extentOf("o").row /
          std::sqrt(double(problem.getDimV()));
 }
 

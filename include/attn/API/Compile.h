@@ -14,6 +14,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include <chrono>
 #include <future>
 #include <thread>
 
@@ -108,17 +109,20 @@ template <typename MakeProgram, typename Build> auto buildFitting(MakeProgram pr
   size_t atOnce = 1;
   for (int fallback = 0;;) {
     std::vector<Program> made; // what follows leads into it
+    made.reserve(many);
+    std::vector<std::future<BuildResult>> mains, others;
     while (made.size() < atOnce && (made.empty() || made.back().hasFallback)) {
       rt::Result<Program> next = program(fallback++);
       if (!next)
         return Result(next.error());
       made.push_back(std::move(*next));
-      if (made.back().isDoubtful)
+      mains.push_back(begin(made.back().artifact()));
+      if (made.size() == 1)
+        others = beginOthers(made.front());
+      // What a cache has is back by then, and needs nothing beside it.
+      if (atOnce < many && made.back().isDoubtful && mains.front().wait_for(std::chrono::milliseconds(30)) != std::future_status::ready)
         atOnce = many;
     }
-    std::vector<std::future<BuildResult>> mains, others = beginOthers(made.front());
-    for (const Program &candidate : made)
-      mains.push_back(begin(candidate.artifact()));
     for (auto [candidate, future] : llvm::zip_equal(made, mains)) {
       BuildResult main = future.get();
       if (!main)

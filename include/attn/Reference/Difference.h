@@ -20,6 +20,12 @@ struct Difference {
   Shape worst;            ///< index of the first element that is `maxAbs` off; empty if all agree
 };
 
+/// Largest sizes of elements and of rows among what is finite: padding is not.
+struct Extent {
+  double element = 0, row = 0;
+  explicit Extent(const Tensor &tensor);
+};
+
 /// The actual tensors have the shapes of the problem's results, and any type and
 /// strides.
 Difference difference(const Tensor &expected, const Tensor &actual);

@@ -47,6 +47,7 @@ ATTN_INLINE long long offset_of(long long stride, int r) { return r * stride; }
 template <int H> ATTN_INLINE long long offset_of(PairStride<H> stride, int r) { return r / H * stride.query + r % H * stride.head; }
 
 constexpr float kLargest = 3.402823466e38f;
+// Printed for constants that no literal says.
 ATTN_INLINE float float_of(unsigned bits) { return __uint_as_float(bits); }
 ATTN_INLINE float infinity() { return __int_as_float(0x7f800000); }
 

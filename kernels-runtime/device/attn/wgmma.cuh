@@ -119,7 +119,7 @@ template <class T, int N> struct Wgmma;
 // qk: a and b in shared memory, both with their depth contiguous. Negate turns the sign of a, which lies OffsetA 16 byte units behind where its descriptor
 // says. tn: both in shared memory with their columns contiguous. pv: a in registers, b with its columns contiguous. The compiler spends most of its time on the
 // many operands of a statement, so there are statements with four steps: of qk, descriptors are two units apart, of tn and pv 128. Where sums of descriptors are
-// worked out decides which instructions ptxas makes: these make those of single steps. (pv's ahead of the statement cost packed full masks a seventh.)
+// worked out decides which instructions ptxas makes: these make those of single steps. Own units of the two are operands, the rest is added like OffsetA. (pv's ahead of the statement cost packed full masks a seventh.)
 #define ATTN_STEP(name, n, pieces) "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." name "." name " {" ATTN_R##pieces "}, "
 #define ATTN_WGMMA(...) ATTN_WGMMA_OF(__VA_ARGS__)
 #define ATTN_WGMMA_OF(T, name, n, pieces, r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16, r17, r18, r19)                \
@@ -211,8 +211,8 @@ ATTN_INLINE void end_products() { asm volatile("wgmma.commit_group.sync.aligned;
 template <bool Negate, bool Late, int Step, class T, int R, int N, int C, int Pieces>
 ATTN_INLINE void qk_steps(float (&s)[Pieces][4], unsigned long long q, unsigned long long k) {
   constexpr int chunk = Step / 4, within = Step % 4 * 2, at = chunk * Swizzled<T, R, C>::ChunkBytes / 16 + within, late = Late || C > 128 ? at : 0;
-  constexpr int own = Late || C > 128 ? 0 : 2, steps = C <= 128 && Step + 4 <= C / 16 ? 4 : 1, k_at = chunk * Swizzled<T, N, C>::ChunkBytes / 16 + within;
-  if constexpr (steps == 4) Wgmma<T, N>::template four_qk<Negate, late, own>(s, q + (at - late), k + k_at, Step != 0);
+  constexpr int steps = C <= 128 && Step + 4 <= C / 16 ? 4 : 1, k_at = chunk * Swizzled<T, N, C>::ChunkBytes / 16 + within;
+  if constexpr (steps == 4) Wgmma<T, N>::template four_qk<Negate, late, Late ? 0 : 2>(s, q + (at - late), k + k_at, Step != 0);
   else Wgmma<T, N>::template qk<Negate, late>(s, q + (at - late), k + k_at, Step != 0);
   if constexpr (Step + steps < C / 16) qk_steps<Negate, Late, Step + steps, T, R, N, C>(s, q, k);
 }

@@ -19,7 +19,8 @@ struct fp16 {
   unsigned short bits;
 };
 
-ATTN_HELPER float asFloat(unsigned u) {
+// Printed for constants that no literal says.
+ATTN_HELPER float float_of(unsigned u) {
   float f;
   __builtin_memcpy(&f, &u, 4);
   return f;
@@ -30,15 +31,15 @@ ATTN_HELPER unsigned asBits(float f) {
   return u;
 }
 
-ATTN_HELPER float toFloat(bf16 x) { return asFloat(unsigned(x.bits) << 16); }
+ATTN_HELPER float toFloat(bf16 x) { return float_of(unsigned(x.bits) << 16); }
 
 // The exponent is moved by a multiplication, which also normalises subnormals;
 // Inf and NaN are the one case that it gets wrong.
 ATTN_HELPER float toFloat(fp16 x) {
   const unsigned magnitude = x.bits & 0x7fffu;
-  const unsigned scaled = asBits(asFloat(magnitude << 13) * 0x1p112f);
+  const unsigned scaled = asBits(float_of(magnitude << 13) * 0x1p112f);
   const unsigned special = magnitude >= 0x7c00u ? 0x7f800000u : 0u;
-  return asFloat(scaled | special | (unsigned(x.bits) & 0x8000u) << 16);
+  return float_of(scaled | special | (unsigned(x.bits) & 0x8000u) << 16);
 }
 
 // Round to nearest, ties to even; overflow gives Inf as IEEE does. A NaN keeps
@@ -56,7 +57,7 @@ ATTN_HELPER void fromFloat(bf16 &to, float x) {
 ATTN_HELPER void fromFloat(fp16 &to, float x) {
   const unsigned u = asBits(x) & 0x7fffffffu;
   const unsigned normal = (u + 0xfffu + (u >> 13 & 1u) - (112u << 23)) >> 13;
-  const unsigned small = asBits(asFloat(u) + 0.5f) - 0x3f000000u;
+  const unsigned small = asBits(float_of(u) + 0.5f) - 0x3f000000u;
   unsigned r = u < 0x38800000u ? small : normal;
   r = u >= 0x477ff000u ? 0x7c00u : r; // 65520 and more: Inf
   r = u > 0x7f800000u ? 0x7e00u : r;
@@ -103,7 +104,7 @@ ATTN_HELPER double naturalLog(float x) {
   const int offset =
       int(asBits(x) - 0x3f3504f3u) >> 23; // mantissa in [sqrt(1/2), sqrt(2))
   exponent += offset;
-  const double m = asFloat(asBits(x) - (unsigned(offset) << 23));
+  const double m = float_of(asBits(x) - (unsigned(offset) << 23));
   const double t = (m - 1) / (m + 1), t2 = t * t;
   double sum = 0;
   for (int i = 17; i >= 1; i -= 2)

@@ -96,7 +96,6 @@ ATTN_HELPER constexpr int roundUp(int x, int to) {
 }
 
 constexpr float infinity = __builtin_inff();
-inline float float_of(unsigned bits) { float x; __builtin_memcpy(&x, &bits, sizeof x); return x; }
 
 // The device reads blockIdx.x; here the trampoline says which block a call is.
 // Thread local, so that any pool of threads may share one loaded kernel.

@@ -122,12 +122,14 @@ static unsigned depthOf(MaskInterface mask) {
   return depth + 1;
 }
 
-/// Masks without parts that a pair is tested for: of those for heads it has one.
-static unsigned leavesOf(MaskInterface mask) {
+/// Masks without parts that a pair is tested for; `oneEach`: of these masks it has one, which its head says.
+static unsigned leavesOf(ArrayRef<MaskInterface> masks, bool oneEach) {
   unsigned leaves = 0;
-  for (MaskInterface child : mask.children())
-    leaves = isa<HeadsMaskAttr>(mask) ? std::max(leaves, leavesOf(child)) : leaves + leavesOf(child);
-  return std::max(leaves, 1u);
+  for (MaskInterface mask : masks) {
+    unsigned own = mask.children().empty() ? 1 : leavesOf(mask.children(), isa<HeadsMaskAttr>(mask));
+    leaves = oneEach ? std::max(leaves, own) : leaves + own;
+  }
+  return leaves;
 }
 
 LogicalResult attn::verifyMasks(function_ref<InFlightDiagnostic()> emitError, StringRef name,
@@ -140,11 +142,9 @@ LogicalResult attn::verifyMasks(function_ref<InFlightDiagnostic()> emitError, St
   for (MaskInterface mask : masks)
     if (depthOf(mask) >= 32) // C2
       return emitError() << "expected masks nested at most 32 deep, got: " << depthOf(mask) + 1;
-  unsigned leaves = 0;
-  for (MaskInterface mask : masks)
-    leaves = name == "heads" ? std::max(leaves, leavesOf(mask)) : leaves + leavesOf(mask);
-  if (leaves > 64) // C3
-    return emitError() << "expected at most 64 masks to make one of, got: " << leaves << "; intervals of rows or columns say the same with arrays";
+  if (unsigned leaves = leavesOf(masks, name == "heads"); leaves > 64) // C3, of heads C4
+    return emitError() << "expected at most 64 masks to make one of, got: " << leaves
+                       << "; intervals of rows or columns say the same with arrays";
   return success();
 }
 

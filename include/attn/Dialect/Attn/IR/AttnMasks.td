@@ -452,8 +452,8 @@ def Attn_HeadsMask : Attn_Composite<"HeadsMask", "heads"> {
     Constraints:
     - C1: at least two masks.
     - C2: nested at most 32 deep.
-    - C3: each made of at most 64 masks.
     - C3: the number of masks divides the number of query heads of the problem.
+    - C4: each made of at most 64 masks.
 
     ```mlir
     #attn.heads<#attn.causal, #attn.band<left = 127, right = 0>>
