@@ -153,7 +153,7 @@ static llvm::SmallVector<int64_t, 4> stridesOf(const TensorView &view) {
 
 /// Value of the argument `<tensor>_<axis>`: a stride of that tensor.
 static int64_t strideOf(const TensorSpec &spec, const TensorView &view, llvm::StringRef axis) {
-  int position = axis == "batch" ? spec.batchAxis : axis == "row" ? spec.rowAxis : spec.headAxis;
+  int position = axis == "kind" ? 0 : axis == "batch" ? spec.batchAxis : axis == "row" ? spec.rowAxis : spec.headAxis;
   return stridesOf(view)[position];
 }
 

@@ -6,6 +6,8 @@ using namespace attn;
 using namespace attn::tile;
 
 Value BackwardBody::tiledRows(bool keys) {
+  if (Value rows = args.lookup("statistics_head"); rows && !keys)
+    return rows;
   Value rows = mul(wide(tilesOf(keys, statisticsTile)), wide(statisticsTile));
   return layoutOf(keys).isPacked() ? rows : mul(rows, wide(arg("batch")));
 }
@@ -22,6 +24,17 @@ Value BackwardBody::sumPointer(Value tiledRows, Value firstRow, Index head, Inde
   Value row = add(mul(wide(head), tiledRows), add(firstRow, wide(q)));
   Location named = NameLoc::get(b.getStringAttr("sum"), loc);
   return AdvanceOp::create(b, named, args["dq_sum"], mul(row, wide(sumColumns(problem.getDimQk()))));
+}
+
+Value BackwardBody::turnPointer(Value tiledRows, Value firstRow, Index head, Index q) {
+  Value row = add(mul(wide(head), tiledRows), add(firstRow, wide(q)));
+  Location named = NameLoc::get(b.getStringAttr("turns"), loc);
+  return AdvanceOp::create(b, named, args["dq_turns"], arith::DivUIOp::create(b, loc, row, wide(rowsOfTurn)));
+}
+
+Value BackwardBody::turnPointer(Value first, Index tile, int64_t rows) {
+  Location named = NameLoc::get(b.getStringAttr("turn"), loc);
+  return AdvanceOp::create(b, named, first, mul(wide(tile), wide(rows / rowsOfTurn)));
 }
 
 Value BackwardBody::statisticsPointer(Value tiledRows, Value firstRow, Index head, Index q) {

@@ -17,7 +17,9 @@ protected:
 
   /// Rows of queries, or of keys, of all sequences in whole tiles, of one head.
   mlir::Value tiledRows(bool keys = false);
-  /// From the numbers of one kind to those of the other.
+  /// From statistics of one kind to those of the other.
+  mlir::Value statisticsPitch() { return args["statistics_kind"]; }
+  /// The same of other arrays with so many rows of a head.
   mlir::Value pitchOf(mlir::Value tiledRows) { return mul(tiledRows, wide(int64_t(problem.getHeads()))); }
   /// The first one of the block's sequence, behind `firstQuery`.
   mlir::Value firstTiledRow() { return firstTiledRow(/*keys=*/false, firstQuery); }
@@ -25,6 +27,10 @@ protected:
   mlir::Value firstTiledRow(bool keys, Index first);
   /// The tile's part of the sum of dQ.
   mlir::Value sumPointer(mlir::Value tiledRows, mlir::Value firstRow, Index head, Index q);
+  /// The counter of those who added to it, one for `rowsOfTurn` rows.
+  mlir::Value turnPointer(mlir::Value tiledRows, mlir::Value firstRow, Index head, Index q);
+  /// Of a query tile, from that of the head's first.
+  mlir::Value turnPointer(mlir::Value first, Index tile, int64_t rows);
   mlir::Value statisticsPointer(mlir::Value tiledRows, mlir::Value firstRow, Index head, Index q);
   /// The first query of the sequence, among all tokens where they are packed.
   Index findFirstQuery();

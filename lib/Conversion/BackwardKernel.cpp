@@ -20,7 +20,8 @@ namespace {
 /// Which results a kernel writes.
 struct Results {
   bool dq = false, dk = false, dv = false;
-  bool sums = false; ///< dQ is added to `dq_sum`, by key tiles
+  bool sums = false; ///< dQ is added to `dq_sum`, by key tiles,
+  bool inTurns = false; ///< in the order of their numbers
 };
 
 /// Columns of a warpgroup's part of dQ: all of them, or so many that each has a part.
@@ -38,7 +39,7 @@ public:
   void build() {
     declarePlaces();
     bool grows = growsWithRows();
-    slot = ofKeys ? keySlot(config.getKvTile(), grows ? Order::FirstIsLongest : Order::Alike)
+    slot = ofKeys ? keySlot(config.getKvTile(), results.inTurns ? Order::InTurns : grows ? Order::FirstIsLongest : Order::Alike)
                   : querySlot(config.getQTile(), grows ? Order::LastIsLongest : Order::Alike);
     slot.first = math.named(slot.first, ofKeys ? "k0" : "q0");
     int64_t group = problem.getHeads() / problem.getKvHeads();
@@ -101,7 +102,7 @@ private:
       int64_t columns = sumFragmentColumns(problem, config);
       part = place("dQ", FragType::get(b.getContext(), 16 * config.getWarps(), columns, config.getWarps()));
       if (results.dv) // for two blocks; else wide tiles leave no room
-        staging = place("staging", StagingType::get(b.getContext(), 2 * passing * sumColumns(problem.getDimQk()) * 4));
+        staging = place("staging", StagingType::get(b.getContext(), 2, passing * sumColumns(problem.getDimQk()) * 4));
     }
   }
 
@@ -162,8 +163,6 @@ private:
       passBy(*walk, runs);
     }
 
-    if (staging)
-      EndSumsOp::create(b, loc);
     for (Value acc : {dK, dQ})
       if (acc)
         ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
@@ -185,10 +184,18 @@ private:
     if (lists) {
       int64_t rows = ofKeys ? config.getKvTile() : config.getQTile();
       listed = listedWalk(*walk, ofKeys, kernelIsPacked() ? slot.number : math.floorDiv(slot.first, rows), rows);
+      tileAt = listed->tileAt;
     }
     SmallVector<KeyRun> runs =
         lists    ? listed->runs
         : ofKeys ? walk->queryRuns(math, own, config.getQTile()) : walk->runs(math, own, config.getKvTile());
+    // Last queries first: where later keys have later queries, each tile then comes to its first one while the tile before is
+    // two or more further.
+    if (results.inTurns) {
+      Index tiles = math.named(math.ceilDiv(lenQ, config.getQTile()), "query_tiles");
+      runs = mirrored(math, runs, tiles);
+      tileAt = [=, this](Index j) { return math.sub(math.sub(tiles, 1), j); };
+    }
     if (results.sums) // keys behind the last one would join dQ
       testAll(runs, math.lt(slot.rows, config.getKvTile()));
     return runs;
@@ -215,6 +222,7 @@ private:
   /// The walk over the tiles of the other side.
   void passBy(KeyWalk &walk, ArrayRef<KeyRun> runs) {
     Value headSum = results.sums ? sumPointer(allRows, firstRow, h, 0) : Value();
+    Value headTurns = results.inTurns ? turnPointer(allRows, firstRow, h, 0) : Value();
     Value draws = findDraws();
     KvLoopOp loop = createLoop(runs);
     if (!loop)
@@ -223,7 +231,7 @@ private:
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&body);
     int64_t step = ofKeys ? config.getQTile() : config.getKvTile();
-    Index tile = lists ? listed->tileAt(Index(body.getArgument(0))) : Index(body.getArgument(0));
+    Index tile = tileAt ? tileAt(Index(body.getArgument(0))) : Index(body.getArgument(0));
     Index other = math.named(math.mul(tile, step), ofKeys ? "q0" : "k0");
     Index left = math.sub(ofKeys ? lenQ : scope.lenK, other);
     Index row = math.add(ofKeys ? firstQuery : firstKey, other);
@@ -293,7 +301,14 @@ private:
       wait(sum);
       Value offset = mul(wide(other), wide(sumColumns(problem.getDimQk())));
       Location named = NameLoc::get(b.getStringAttr("tile_sum"), loc);
-      AddSumOp::create(b, loc, AdvanceOp::create(b, named, headSum, offset), part, staging);
+      Value turn, number;
+      if (results.inTurns) {
+        turn = turnPointer(headTurns, tile, config.getQTile());
+        number = math.value(math.named(math.floorDiv(slot.first, config.getKvTile()), "key_tile"));
+      }
+      auto add = AddSumOp::create(b, loc, AdvanceOp::create(b, named, headSum, offset), part, staging, turn, number);
+      if (results.inTurns)
+        buildAdds(add, walk, tile);
     }
     if (products[1])
       wait(products[1]);
@@ -301,6 +316,19 @@ private:
       BarrierOp::create(b, loc);
     YieldOp::create(b, loc, ValueRange());
     buildTests(walk, keep.getBody(), /*turned=*/ofKeys);
+  }
+
+  /// The region that says whether another key tile adds to the sum of this query tile.
+  void buildAdds(AddSumOp add, KeyWalk &walk, Index tile) {
+    OpBuilder::InsertionGuard guard(b);
+    Block &block = add.getAdds().emplaceBlock();
+    Index other = Value(block.addArgument(b.getI32Type(), loc));
+    b.setInsertionPointToStart(&block);
+    Index first = math.mul(other, config.getKvTile());
+    Cond adds = Cond::of(false);
+    for (const KeyRun &run : walk.queryRuns(math, {first, math.min(math.add(first, config.getKvTile()), scope.lenK)}, config.getQTile()))
+      adds = math.logicalOr(adds, math.logicalAnd(math.le(run.bounds.front(), tile), math.lt(tile, run.bounds.back())));
+    YieldOp::create(b, loc, math.value(adds));
   }
 
   /// Of what makes dV and, once `grads` is over, of gradients. Those of scores are made here if there is both: then numbers are drawn once.
@@ -343,7 +371,7 @@ private:
 
   Value copyStatistics(Index q, Index head) {
     Value from = statisticsPointer(allRows, firstRow, head, q);
-    return CopyStatisticsOp::create(b, loc, stats, from, pitchOf(allRows));
+    return CopyStatisticsOp::create(b, loc, stats, from, statisticsPitch());
   }
 
   SmallVector<Value> accumulators() {
@@ -377,6 +405,7 @@ private:
   bool boxes;
   bool lists; ///< of the tiles that pass by are there
   std::optional<ListedWalk> listed;
+  std::function<Index(Index j)> tileAt; ///< which one the walk's number j is; none: j
   Slot slot;
   Value allRows, firstRow;   ///< of the statistics
   Value Q, K, V, dO, stats, s, dp, p, ds, weighted, dQ, dK, dV;
@@ -421,17 +450,17 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
       grid.longer = b.getDenseI64ArrayAttr({limit->queries, limit->keys});
     return arguments.makeKernel(b, loc, nameOf(suffix), boxes ? target : generic, grid, config);
   };
-  SmallVector<StringRef> read = {"o", "lse", "do", "statistics"};
+  SmallVector<StringRef> read = {"o", "lse", "do", "statistics", "statistics_head", "statistics_kind"};
   if (backward.getDlse())
     read.push_back("dlse");
   if (configs.sums)
-    read.push_back("dq_sum");
+    read.push_back(configs.inTurns ? "dq_turns" : "dq_sum");
   writePrepare(problem, make("_prepare", read, false, false, configs.prepare));
   auto gradients = [&](StringRef suffix, Results results, ConfigAttr config) {
-    SmallVector<StringRef> tensors = {"q", "k", "do", "statistics"};
+    SmallVector<StringRef> tensors = {"q", "k", "do", "statistics", "statistics_head", "statistics_kind"};
     for (auto [wanted, tensor] : {std::pair(results.dk || results.dq, "v"), std::pair(results.dq, "dq"),
                                   std::pair(results.dk, "dk"), std::pair(results.dv, "dv"),
-                                  std::pair(results.sums, "dq_sum")})
+                                  std::pair(results.sums, "dq_sum"), std::pair(results.inTurns, "dq_turns")})
       if (wanted)
         tensors.push_back(tensor);
     bool ofKeys = !results.dq; // whose lists are of tiles of one size
@@ -440,14 +469,17 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
     GradientsKernel(problem, make(suffix, tensors, /*keys=*/!results.dq, roles, config), results).build();
   };
   if (configs.together) {
-    gradients("", {.dk = true, .dv = true, .sums = configs.sums}, configs.keys);
+    gradients("", {.dk = true, .dv = true, .sums = configs.sums, .inTurns = configs.inTurns}, configs.keys);
   } else {
     gradients("_dv", {.dv = true}, configs.values);
     gradients("", {.dk = true, .sums = configs.sums}, configs.keys);
   }
   if (configs.sums) {
     auto config = ConfigAttr::get(b.getContext(), dqRows, 16, dqRows / 16, /*blocks=*/4);
-    writeRoundSums(problem, make("_dq", {"dq", "dq_sum"}, false, false, config),
+    SmallVector<StringRef> tensors = {"dq", "dq_sum"};
+    if (configs.inTurns)
+      tensors.push_back("dq_turns");
+    writeRoundSums(problem, make("_dq", tensors, false, false, config),
                    sumFragmentColumns(problem, configs.keys));
   } else {
     gradients("_dq", {.dq = true}, configs.queries);

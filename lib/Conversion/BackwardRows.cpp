@@ -28,9 +28,10 @@ public:
     if (args.contains("dlse"))
       gradLse = statisticPointer("dlse", slot.row, batch, h);
     Value sum = args.contains("dq_sum") ? sumPointer(rows, firstRow, h, 0) : Value();
-    PrepareOp::create(b, loc, statistics, pitchOf(rows), o, args["o_row"], grad, args["do_row"], lse, gradLse,
+    Value turns = args.contains("dq_turns") ? turnPointer(rows, firstRow, h, 0) : Value();
+    PrepareOp::create(b, loc, statistics, statisticsPitch(), o, args["o_row"], grad, args["do_row"], lse, gradLse,
                       math.value(slot.rows), problem.getDimV(), sum,
-                      sum ? b.getI64IntegerAttr(sumColumns(problem.getDimQk())) : IntegerAttr());
+                      sum ? b.getI64IntegerAttr(sumColumns(problem.getDimQk())) : IntegerAttr(), turns);
   }
 };
 
@@ -49,7 +50,8 @@ public:
     auto store = [&] {
       firstQuery = findFirstQuery();
       Value rows = tiledRows(), dst = rowPointer("dq", slot.row, batch, h);
-      LoadSumOp::create(b, loc, acc, sumPointer(rows, firstTiledRow(), h, slot.first), columns);
+      Value turn = args.contains("dq_turns") ? turnPointer(rows, firstTiledRow(), h, slot.first) : Value();
+      LoadSumOp::create(b, loc, acc, sumPointer(rows, firstTiledRow(), h, slot.first), columns, turn);
       ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
       StoreOp::create(b, loc, dst, args["dq_row"], acc, math.value(slot.rows), math.value(slot.written),
                       problem.getDimQk());

@@ -22,7 +22,7 @@ static ConfigAttr wideKeys(ProblemOp problem) {
 }
 
 BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch,
-                                            int64_t fallback) {
+                                            int64_t fallback, bool listsSlots) {
   ProblemOp problem = backward.getProblemOp();
   mlir::MLIRContext *context = backward.getContext();
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
@@ -36,15 +36,25 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   configs.prepare = ConfigAttr::get(context, /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
   // Of one or two key tiles, to clear, add up and round sums in memory takes longer than two more products.
   int64_t most = std::max(problem.getBoundQ().value_or(4096), problem.getBoundKv().value_or(4096));
-  bool fewTiles = dim <= 128 && most <= (dim > 64 && KeyWalk(problem.getMask(), MaskScope()).hidesKeys() ? 256 : 192);
+  KeyWalk walk(problem.getMask(), MaskScope());
+  bool fewTiles = dim <= 128 && most <= (dim > 64 && walk.hidesKeys() ? 256 : 192);
+  // In turns: where the tiles that add before a tile are known without lists, and come soon.
+  bool reads = listsSlots || !distinctOperands(problem.getMask()).empty();
+  const char *whyNoTurns = dim > 128            ? "deterministic, and wide columns leave no room for turns"
+                           : reads              ? "deterministic, and lists or arrays say which tiles add to it"
+                           : !walk.hasOneRun() ? "deterministic, and the first key tiles would have others wait"
+                                                : nullptr;
   // A warpgroup's part of dQ has 64 columns or a multiple of that, or all there are.
-  configs.whyNoSums = target != "sm_90a"                                  ? "this target has no other"
-                      : backward.getDeterministic()                       ? "deterministic is asked for"
-                      : fewTiles                                          ? "bounds say that two key tiles at most add to it"
-                      : fallback >= (dim <= 64 ? 2 : 1)                   ? "registers have no room for another"
+  configs.whyNoSums = target != "sm_90a"                                   ? "this target has no other"
+                      : backward.getDeterministic() && whyNoTurns          ? whyNoTurns
+                      : fewTiles                                           ? "bounds say that two key tiles at most add to it"
+                      : fallback >= (dim <= 64 ? 2 : 1)                    ? "registers have no room for another"
                       : dim > 128 && sumColumns(problem.getDimQk()) == 192 ? "warpgroups cannot share out its columns"
-                                                                          : nullptr;
+                                                                           : nullptr;
   configs.sums = !configs.whyNoSums;
+  // Nothing is cleared ahead of turns, which is more than they cost where there are few tiles to a sum.
+  bool few = problem.getQLayout().isPacked() || walk.isLocal() || problem.expectedKeys().value_or(4096) <= 2048;
+  configs.inTurns = configs.sums && !whyNoTurns && (backward.getDeterministic() || few);
   if (target == "cpu") {
     configs.keys = configs.queries = config(64, 64, 1);
   } else if (target == "sm_90a") {

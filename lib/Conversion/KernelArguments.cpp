@@ -85,9 +85,10 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<String
   }
   arguments.addPointers(problem, plain);
   arguments.addMade(problem);
+  // Lists are added below, with what goes with them.
   for (const ProblemTensor &scratch : scratchOf(backward))
-    if (scratch.element == ProblemTensor::Float32 && llvm::is_contained(names, scratch.name))
-      arguments.add(scratch.name, tile::PtrType::get(b.getContext(), b.getF32Type()));
+    if (llvm::is_contained(names, scratch.name) && (scratch.element == ProblemTensor::Float32 || scratch.name == "dq_turns"))
+      arguments.add(scratch.name, tile::PtrType::get(b.getContext(), scratch.element == ProblemTensor::Float32 ? Type(b.getF32Type()) : b.getI32Type()));
   for (SlotList list : slotLists(true))
     if (llvm::is_contained(names, StringRef(list.name)))
       arguments.addVisits(problem, {list.name, list.count});
@@ -96,6 +97,9 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<String
       arguments.addLists(problem, ofKeys);
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
   arguments.addStrides(problem, plain);
+  for (StringRef stride : {"statistics_head", "statistics_kind"}) // a producer has no registers to work them out
+    if (llvm::is_contained(names, stride))
+      arguments.add(stride, b.getI64Type());
   for (StringRef name : boxed)
     arguments.add(name + "_map", tile::MapType::get(b.getContext(), rows(name), 1, problem.getDtype()));
   if (boxes) {

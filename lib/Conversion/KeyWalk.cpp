@@ -43,6 +43,14 @@ int64_t KeyWalk::keysOf(int64_t q) {
   return countKeys(mask, probe, q);
 }
 
+bool KeyWalk::hasOneRun() {
+  MaskScope probe;
+  probe.lenQ = probe.lenK = Index::runtime(probeLength);
+  probe.load = [](unsigned, Index) { return Index::runtime(1); };
+  IndexMath math;
+  return mask.queryRanges(math, probe, {Index::runtime(probeLength / 2), Index::runtime(probeLength / 2 + 128)}).some.size() == 1;
+}
+
 bool KeyWalk::growsWithRows() { return keysOf(probeLength - 1) > keysOf(probeLength / 2) * 5 / 4; }
 
 bool KeyWalk::isLocal() { return keysOf(probeLength - 1) < probeLength / 8; }
@@ -149,6 +157,17 @@ void attn::cutTiles(IndexMath &math, llvm::MutableArrayRef<KeyRun> runs, Index f
     run.bounds.back() = behind;
     before = math.add(before, count);
   }
+}
+
+llvm::SmallVector<KeyRun> attn::mirrored(IndexMath &math, llvm::ArrayRef<KeyRun> runs, Index tiles) {
+  llvm::SmallVector<KeyRun> reversed;
+  for (const KeyRun &run : llvm::reverse(runs)) {
+    KeyRun &other = reversed.emplace_back();
+    for (Index bound : llvm::reverse(run.bounds))
+      other.bounds.push_back(math.sub(tiles, bound));
+    other.tests.assign(run.tests.rbegin(), run.tests.rend());
+  }
+  return reversed;
 }
 
 Interval attn::hullOf(IndexMath &math, llvm::ArrayRef<KeyRun> runs) {

@@ -190,7 +190,7 @@ private:
                         copy(dO, "do", row, h, left, problem.getDimV()),
                         copy(K, "k", key, kvHead, leftKeys, problem.getDimQk()),
                         copy(V, "v", key, kvHead, leftKeys, problem.getDimV()),
-                        CopyStatisticsOp::create(b, loc, stats, statistics, pitchOf(tiledRows()))};
+                        CopyStatisticsOp::create(b, loc, stats, statistics, statisticsPitch())};
       WaitOp::create(b, loc, ValueRange(copied));
       if (problem.scaleOrDefault() < 0)
         NegateOp::create(b, loc, Q);
@@ -266,7 +266,7 @@ private:
     if (problem.isSinkArray(array)) {
       Value rows = tiledRows();
       Value sink = LoadOp::create(b, loc, b.getF32Type(), args[array.name], math.value(h), /*uniform=*/false);
-      AddSinkTotalOp::create(b, loc, to, statisticsPointer(rows, firstTiledRow(), h, 0), pitchOf(rows), math.value(lenQ),
+      AddSinkTotalOp::create(b, loc, to, statisticsPointer(rows, firstTiledRow(), h, 0), statisticsPitch(), math.value(lenQ),
                              sink);
     } else if (has(ScoreOperand::Table)) {
       addDistances(to, places[ScoreOperand::Table]);
@@ -333,11 +333,11 @@ void attn::writeLearned(BackwardOp backward, StringRef target, int64_t arch) {
     bool whole = array.has(ScoreOperand::Query) && array.has(ScoreOperand::Key);
     if (!sinks)
       LearnedKernel(problem,
-                    make(whole ? "" : "_parts", {"q", "k", "v", "do", "statistics", whole ? gradient : partial}, workers,
+                    make(whole ? "" : "_parts", {"q", "k", "v", "do", "statistics", "statistics_head", "statistics_kind", whole ? gradient : partial}, workers,
                          config(tile, tile / 16)),
                     array)
           .build();
     if (!whole)
-      TotalsKernel(problem, make("", {"statistics", gradient, partial}, 1, config(16, 1)), array, tile).build();
+      TotalsKernel(problem, make("", {"statistics", "statistics_head", "statistics_kind", gradient, partial}, 1, config(16, 1)), array, tile).build();
   }
 }

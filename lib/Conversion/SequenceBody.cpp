@@ -14,7 +14,16 @@ bool SequenceBody::growsWithRows() {
 
 SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, bool packed, Order order) {
   Deal dealt;
-  if (order == Order::Alike) {
+  if (order == Order::InTurns && !packed) {
+    // As many heads as share the L2 cache, eight at least: then tiles that add to the same sums lie so far apart that none waits.
+    int64_t cached = (1 << 15) / llvm::alignTo(problem.getDimQk(), 64);
+    Index together = math.named(math.clamp(div(cached, tiles), 8, 64), "together");
+    Index group = div(block, times(together, tiles)), first = math.named(times(group, together), "first_head");
+    Index inGroup = math.sub(block, times(first, tiles));
+    together = math.min(together, math.sub(math.mul(arg("batch"), heads), first));
+    dealt.tile = math.named(div(inGroup, together), "tile");
+    dealt.head = math.add(first, math.sub(inGroup, times(dealt.tile, together)));
+  } else if (order == Order::Alike) {
     dealt.head = div(block, tiles), dealt.tile = rem(block, tiles);
   } else if (packed) {
     dealt.head = rem(block, heads), dealt.tile = div(block, heads);

@@ -52,7 +52,8 @@ protected:
   /// Where all tiles cost the same, those of a head follow each other. Else the longest come first,
   /// or the last blocks would run alone: those of a group of heads (as many as share the L2 cache),
   /// then the next; of slots, which are of several sequences, those of all heads.
-  enum class Order { Alike, FirstIsLongest, LastIsLongest };
+  /// Where tiles of a head wait for each other, those of several heads take turns in any case.
+  enum class Order { Alike, FirstIsLongest, LastIsLongest, InTurns };
   /// A tile and a head; heads count on from sequence to sequence where these are not packed.
   struct Deal {
     Index tile = 0, head = 0;

@@ -19,6 +19,8 @@ void Printer::print(PrepareOp op) {
   if (op.getSum())
     line() << "attn::clear_sum<" << config.getQTile() * *op.getSumCols() << ", " << config.getWarps() * 32 << ">("
            << expr(op.getSum()) << ", " << expr(op.getRows()) << ");\n";
+  if (op.getTurns())
+    line() << "attn::clear_turns<" << config.getQTile() / 64 << ">(" << expr(op.getTurns()) << ", " << expr(op.getRows()) << ");\n";
 }
 
 void Printer::print(ShareOp op) {
@@ -33,13 +35,28 @@ void Printer::print(MmaTnOp op) {
 }
 
 void Printer::print(AddSumOp op) {
-  line() << "attn::add_sum(" << expr(op.getSum()) << ", " << names.of(op.getAcc());
-  os << (op.getStaging() ? ", " + names.of(op.getStaging()).str() : "") << ");\n";
+  if (op.getStaging()) // not yet split into roles
+    return complain(op);
+  line() << "attn::add_sum(" << expr(op.getSum()) << ", " << names.of(op.getAcc()) << ");\n";
+}
+
+void Printer::print(StageOp op) {
+  line() << "attn::stage(" << names.of(op.getStaging()) << ", " << names.of(op.getAcc()) << ");\n";
+}
+
+void Printer::print(AddStagedOp op) {
+  line() << "attn::add_staged(" << expr(op.getSum()) << ", " << names.of(op.getStaging());
+  if (!op.getTurn()) {
+    os << ");\n";
+    return;
+  }
+  os << ", " << expr(op.getTurn()) << ", " << expr(op.getTile());
+  printNumbers(op.getAdds().front(), {"other"}, "", "", ");\n");
 }
 
 void Printer::print(LoadSumOp op) {
   line() << "attn::load_sum<" << op.getColumns() << ">(" << names.of(op.getAcc()) << ", " << expr(op.getSum())
-         << ");\n";
+         << (op.getTurn() ? ", " + expr(op.getTurn()) : "") << ");\n";
 }
 
 void Printer::print(CopyStatisticsOp op) {

@@ -35,8 +35,8 @@ static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
   if (backward && name == "statistics") // of several kernels only the first writes it; one that streams leaves delta there
     return kernel.isStreaming() ||
            kernel.walk([](PrepareOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  if (backward && name == "dq_sum")
-    return kernel.getArg("statistics") != nullptr; // the last one reads it
+  if (backward && (name == "dq_sum" || name == "dq_turns"))
+    return kernel.getArg("statistics") != nullptr; // the last one reads them
   return backward ? llvm::is_contained({"dq", "dk", "dv"}, name)
                   : llvm::is_contained({"o", "lse", "partial_o", "partial_lse"}, name);
 }

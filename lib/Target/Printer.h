@@ -87,11 +87,14 @@ private:
   void print(tile::ShareOp op);
   void print(tile::MmaTnOp op);
   void print(tile::AddSumOp op);
+  void print(tile::StageOp op);
+  void print(tile::AddStagedOp op);
   void print(tile::LoadSumOp op);
   void print(tile::RolesOp op);
   void print(tile::PersistOp op);
   void print(tile::SendOp op);
   void print(tile::RecallOp op);
+  void print(tile::HereOp op);
   void print(tile::FillOp op);
   void print(tile::TakeOp op);
   void print(tile::FetchOp op);

@@ -11,9 +11,10 @@ using namespace attn::tile;
 void Printer::print(RolesOp op) {
   std::string shared;
   for (auto place : op->getParentOfType<KernelOp>().getBody().getOps<PlaceOp>())
-    if (isa<RingType, FeedType>(place.getType()))
+    if (isa<RingType, FeedType, StagingType>(place.getType()))
       shared += (shared.empty() ? "" : ", ") + names.of(place.getResult()).str();
-  line() << "attn::begin_roles(" << shared << ");\n";
+  bool adds = !op.getAdder().empty();
+  line() << "attn::begin_roles" << (adds ? "<1>" : "") << "(" << shared << ");\n";
   line() << "if (attn::is_consumer()) {\n";
   indent += 2;
   line() << "attn::take_registers<" << op.getConsumerRegisters() << ">();\n";
@@ -24,6 +25,12 @@ void Printer::print(RolesOp op) {
   line() << "} else {\n";
   indent += 2;
   line() << "attn::keep_registers<" << op.getProducerRegisters() << ">();\n";
+  if (adds) {
+    line() << "if (attn::is_adder()) {\n";
+    printBlock(op.getAdder().front());
+    line() << "  return;\n";
+    line() << "}\n";
+  }
   line() << "if (attn::is_idle()) return;  // one warp of the four is enough\n";
   indent -= 2;
   printBlock(op.getProducer().front());
@@ -67,6 +74,11 @@ void Printer::print(SendOp op) {
   for (Value word : op.getWords())
     os << ", " << expr(word);
   os << ");\n";
+}
+
+void Printer::print(HereOp op) {
+  names.define(op.getResult(), names.of(op.getNumber()));
+  line() << "const int " << names.of(op.getResult()) << " = attn::here(" << names.of(op.getNumber()) << ");\n";
 }
 
 void Printer::print(RecallOp op) {

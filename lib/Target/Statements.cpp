@@ -57,7 +57,7 @@ void Printer::printOp(Operation *op) {
             MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, MergeOp, AddSinkOp, RepairOp, RolesOp, PersistOp,
             SendOp, RecallOp, FillOp, TakeOp,
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, DropOp, DrawOp, DropDrawnOp, DropGradsOp, ShareOp, MmaTnOp, AddSumOp,
-            LoadSumOp,
+            LoadSumOp, StageOp, AddStagedOp, HereOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
             PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, RangesOp, SelectTilesOp, GatherBlocksOp, GatherListedOp, GatheredOp, GatheredBitsOp, scf::ForOp, scf::IfOp>(
             [&](auto o) { print(o); })
@@ -91,7 +91,6 @@ void Printer::printOp(Operation *op) {
                << ");\n";
       })
       .Case([&](ForgetOp o) { line() << "attn::forget(" << name(o.getFeed()) << ");\n"; })
-      .Case([&](EndSumsOp) { line() << "attn::end_sums();\n"; })
       .Case<SetOp, BeginListsOp, MarkBlocksOp, NumberTreeOp, AccumulateOp, StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp, ClearEntryOp, AddTotalOp, AddSinkTotalOp>(
           [&](Operation *o) { printCall(o->getName().stripDialect(), o->getOperands(), ");\n"); })
       .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
@@ -139,7 +138,7 @@ void Printer::print(PlaceOp op) {
              << op.getOffset().value_or(0) << ")";
       })
       .Case([&](StagingType t) {
-        text << "attn::Staging<" << t.getBytes() << "> " << names.of(op.getResult()) << "("
+        text << "attn::Staging<" << t.getSlots() << ", " << t.getBytes() << "> " << names.of(op.getResult()) << "("
              << op.getOffset().value_or(0) << ")";
       })
       .Case([&](RingType t) {
@@ -386,7 +385,7 @@ void Printer::print(StorePaddingOp op) {
            << (pairs ? expr(op.getStride()) + ", " : "") << expr(op.getWriteRows()) << ");\n";
     return;
   }
-  line() << "attn::store_zero<" << op.getDim() << ", " << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
+  line() << (kernel.getKeys() && kernel.isPersistent() ? "attn::store_zero_here<" : "attn::store_zero<") << op.getDim() << ", " << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
          << expr(op.getStride()) << ", " << expr(op.getWriteRows()) << ");\n";
 }
 

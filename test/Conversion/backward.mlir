@@ -48,11 +48,13 @@ attn.backward @grads of(@p) dlse
 // HOPPER: tile.share %dS, %ds
 // HOPPER: tile.mma_tn %dQ, %dS_tile, %K
 // HOPPER: tile.mma_pv %dK, %ds, %Q
-// HOPPER: tile.add_sum %tile_sum, %dQ through(%staging)
+// Tiles of packed sequences in turns: the last queries first, in the order of key tiles.
+// HOPPER: tile.add_sum %tile_sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %key_tile)
+// HOPPER-NEXT: (%[[OTHER:.*]]: i32):
+// HOPPER: tile.yield %{{.*}} : i1
 // HOPPER-NOT: tile.barrier
-// HOPPER: tile.end_sums
 // HOPPER: tile.kernel @grads_dq({{.*}}) target("sm_80")
-// HOPPER: tile.load_sum %dQ, %sum columns 64
+// HOPPER: tile.load_sum %dQ, %sum columns 64 turn(%turns)
 // HOPPER: tile.store %dq_rows
 
 // Heads that share keys but no mask: each walks its own tiles. A mask's arrays are of that head, too.
@@ -83,8 +85,23 @@ attn.backward @grads of(@p) dlse
 // LISTED: tile.kernel @grads_dv({{.*}}kv_tile = 64
 // LISTED: tile.kernel @grads({{.*}}kv_tile = 64
 
-// If asked for, and on all other targets, query tiles are at rest for dQ and sums have a fixed order.
-// RUN: sed 's/dlse/deterministic dlse/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ORDERED
+// If asked for, dense ones in turns, too, and heads of a group take turns. What is in no order begins with sums of 0.
+// RUN: sed 's/thd/bshd/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=DENSE
+// DENSE: tile.prepare {{.*}}clears(%sum) columns 64
+// DENSE: tile.add_sum %tile_sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag
+// RUN: sed 's/thd/bshd/; s/dlse/deterministic dlse/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=TURNS
+// TURNS: tile.kernel @grads_prepare({{.*}}dq_turns
+// TURNS: tile.prepare {{.*}}turns(%turns)
+// TURNS: tile.kernel @grads({{.*}}dq_turns
+// TURNS: %together = arith.minsi
+// TURNS: %query_tiles =
+// TURNS: tile.add_sum {{.*}} turns(%turn of %key_tile)
+
+// Not where tiles that add before are not known, or would be waited for long, or of wide heads: there
+// query tiles are at rest for dQ, as on all other targets.
+// RUN: sed 's/dlse/deterministic dlse/; s/attn.causal/attn.document/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ORDERED
+// RUN: sed 's/dlse/deterministic dlse/; s/attn.causal/attn.or<#attn.prefix<4>, #attn.band<left = 99, right = 0>>/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ORDERED
+// RUN: sed 's/dlse/deterministic dlse/; s/dims(64)/dims(256)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ORDERED
 // ORDERED-NOT: tile.add_sum
 // ORDERED: tile.kernel @grads_dq({{.*}}) target("sm_90a")
 // ORDERED: tile.mma_pv %dQ, %ds, %K

@@ -39,9 +39,11 @@ struct BackwardConfigs {
   tile::ConfigAttr values;                 ///< of dV, where it has a kernel of its own
   bool together = true;                    ///< are dK and dV added up by one kernel?
   bool sums = false;                       ///< is dQ added up in global memory, by the kernel of dK?
+  bool inTurns = false;                    ///< in an order that does not change?
   const char *whyNoSums = nullptr;         ///< a reader's reason, if it is not
 };
-BackwardConfigs chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback);
+/// `listsSlots`: kernels get lists of the slots they are for, in no order.
+BackwardConfigs chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback, bool listsSlots = false);
 
 /// Of a backward pass that is streamed: where the problem's sequences
 /// are short, or head dims beyond those of tiles. Null for others.

@@ -26,6 +26,9 @@ Index countTiles(IndexMath &math, llvm::ArrayRef<KeyRun> runs);
 /// Leaves the tiles `from` to `to` of the runs, counted through all of them.
 void cutTiles(IndexMath &math, llvm::MutableArrayRef<KeyRun> runs, Index from, Index to);
 
+/// The same tiles from the last to the first: number j of them is tile `tiles` - 1 - j.
+llvm::SmallVector<KeyRun> mirrored(IndexMath &math, llvm::ArrayRef<KeyRun> runs, Index tiles);
+
 /// From the first tile of the runs to behind the last one; empty if there is none.
 Interval hullOf(IndexMath &math, llvm::ArrayRef<KeyRun> runs);
 
@@ -56,6 +59,9 @@ public:
   /// Do rows see a small part of a long sequence, as under a window? Then a query
   /// tile has few key tiles, and starting and ending it counts.
   bool isLocal();
+
+  /// Are the query tiles of a key tile one run, as they are not where some keys are seen from afar?
+  bool hasOneRun();
 
   /// Do later rows see more keys than earlier ones, as under a causal mask? Then
   /// a grid is better walked from its end.

@@ -68,6 +68,11 @@ template <int Count, int Threads> ATTN_INLINE void clear_sum(float *sum, int row
   for (int i = threadIdx.x; i < Count / 4; i += Threads) ((float4 *)sum)[i] = {0, 0, 0, 0};
 }
 
+// Of sums that are added to in order: nobody has yet.
+template <int Count> ATTN_INLINE void clear_turns(int *turns, int rows) {
+  if (rows > 0 && threadIdx.x < Count) turns[threadIdx.x] = 0;
+}
+
 // A sum as fragments of Columns columns were added to it (add_sum): blocks of 64 rows, those of the next columns behind those of all rows, in each of them four
 // numbers of a piece for each thread of a warpgroup.
 template <int Columns, int R, int C, int W> ATTN_INLINE void load_sum(Frag<R, C, W> &acc, const float *sum) {
@@ -77,6 +82,12 @@ template <int Columns, int R, int C, int W> ATTN_INLINE void load_sum(Frag<R, C,
     const float4 x = ((const float4 *)(sum + block * 64 * Columns))[n % (Columns / 8) * 128 + threadIdx.x % 128];
     acc.v[0][n][0] = x.x, acc.v[0][n][1] = x.y, acc.v[0][n][2] = x.z, acc.v[0][n][3] = x.w;
   }
+}
+
+// The same, of zeros if nobody added to it.
+template <int Columns, int R, int C, int W> ATTN_INLINE void load_sum(Frag<R, C, W> &acc, const float *sum, const int *turn) {
+  if (*turn) load_sum<Columns>(acc, sum);
+  else clear(acc);
 }
 
 template <int N> ATTN_INLINE void copy_statistics(const Statistics<N> &to, const float *from, long long pitch) {
@@ -123,19 +134,19 @@ ATTN_INLINE Changed changed_at(const Frag<R, N, W> &s, float score, int m, int n
   return apply(f, score, row0, s.row(2 * m + i / 2), base + n * 8 + i % 2, base, float(n * 8 + i % 2));
 }
 // The same of modified scores; `weighted` gets probability times derivative.
-template <bool Turned, int R, int N, int W, int K, class First, class F>
+template <bool Turned, bool Shown = false, int R, int N, int W, int K, class First, class F>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, Frag<R, N, W> &weighted, const Statistics<K> &stats, float scale, First row0, int column0, F f) {
   with_statistics<Turned>(
       s, [&](int i) { return stats.lse(i); },
       [&](int m, int n, int i, float lse) {
         const float score = s.v[m][n][i];
         const Changed changed = changed_at(s, score, m, n, i, row0, column0, f);
-        s.v[m][n][i] = score == -infinity() ? 0 : exp2(fmaf(changed.score, scale, -lse));
-        weighted.v[m][n][i] = s.v[m][n][i] == 0 ? 0 : s.v[m][n][i] * changed.slope; // which need not be a number there
+        s.v[m][n][i] = !Shown && score == -infinity() ? 0 : exp2(fmaf(changed.score, scale, -lse));
+        weighted.v[m][n][i] = s.v[m][n][i] == 0 ? 0 : s.v[m][n][i] * changed.slope;  // which need not be a number there
       });
 }
-// The same with `weighted` as products hold it: there are no registers for more.
-template <bool Turned, class T, int R, int N, int W, int K, class First, class F>
+// The same with `weighted` as products hold it: there are no registers for more. Shown: no pair is hidden.
+template <bool Turned, bool Shown = false, class T, int R, int N, int W, int K, class First, class F>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, Held<T, R, N, W> &weighted, const Statistics<K> &stats, float scale, First row0, int column0, F f) {
   float slope = 0;
   with_statistics<Turned>(
@@ -143,7 +154,7 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, Held<T, R, N, W> &weighted, con
       [&](int m, int n, int i, float lse) {
         const float score = s.v[m][n][i];
         const Changed changed = changed_at(s, score, m, n, i, row0, column0, f);
-        const float p = exp2(score == -infinity() ? score : fmaf(changed.score, scale, -lse)), now = p == 0 ? 0 : p * changed.slope;
+        const float p = exp2(!Shown && score == -infinity() ? score : fmaf(changed.score, scale, -lse)), now = p == 0 ? 0 : p * changed.slope;
         s.v[m][n][i] = p;
         if (i % 2) weighted.v[m][n / 2][n % 2 * 2 + i / 2] = pack<T>(slope, now);
         slope = now;
@@ -153,7 +164,7 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, Held<T, R, N, W> &weighted, con
 template <bool Turned, class Weighted, int R, int N, int W, int K, class First, class Small, class F>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, Weighted &weighted, const Statistics<K> &stats, float scale, First row0, int column0, float within, Small small, F f) {
   if (__any_sync(~0u, largest_of(s) >= within)) probabilities<Turned>(s, weighted, stats, scale, row0, column0, f);
-  else probabilities<Turned>(s, weighted, stats, scale, row0, column0, small);
+  else probabilities<Turned, true>(s, weighted, stats, scale, row0, column0, small);
 }
 template <bool Turned, int R, int N, int W, int K, class First, class F>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, const Statistics<K> &stats, float scale, First row0, int column0, F f) {

@@ -46,6 +46,18 @@ template <int H> ATTN_INLINE int query_of(Pairs<H> first, int r) { return first.
 ATTN_INLINE long long offset_of(long long stride, int r) { return r * stride; }
 template <int H> ATTN_INLINE long long offset_of(PairStride<H> stride, int r) { return r / H * stride.query + r % H * stride.head; }
 
+// The same number, which a compiler does not know to be that: it works nothing out ahead of a loop.
+ATTN_INLINE int here(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+// threadIdx.x, read where it is wanted: what follows from it is not kept in registers all along a persistent kernel.
+ATTN_INLINE int thread_here() {
+  int x;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));
+  return x;
+}
+
 constexpr float kLargest = 3.402823466e38f;
 // Printed for constants that no literal says.
 ATTN_INLINE float float_of(unsigned bits) { return __uint_as_float(bits); }

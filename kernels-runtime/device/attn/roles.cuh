@@ -63,14 +63,18 @@ template <int N> ATTN_INLINE int recall(const Feed<N> &feed, int word) {
 }
 
 // Before roles part: barriers get their counts, and everybody sees them, the TMA unit too.
-template <class... Place> ATTN_INLINE void begin_roles(const Place &...places) {
+// Messages have `Others` readers beside the warps that compute.
+template <int N> ATTN_INLINE void init(const Feed<N> &feed, int consumers, int others) { feed.init(consumers + others); }
+template <class Place> ATTN_INLINE void init(const Place &place, int consumers, int) { place.init(consumers); }
+template <int Others = 0, class... Place> ATTN_INLINE void begin_roles(const Place &...places) {
   if (threadIdx.x == 0) {
-    (places.init(consumer_warps()), ...);
+    (init(places, consumer_warps(), Others), ...);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   __syncthreads();
 }
 
+template <int Kernel = 0> ATTN_INLINE bool is_adder() { return warp_index() == consumer_warps<Kernel>() + 1; }
 template <int Kernel = 0> ATTN_INLINE bool is_idle() { return warp_index() > consumer_warps<Kernel>(); }
 
 // Registers from warps that only copy to those that compute.

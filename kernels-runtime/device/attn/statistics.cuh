@@ -59,33 +59,86 @@ template <class T, int R, int C, int W, int K, int M, int N> ATTN_INLINE void mm
   end_products();
 }
 
-template <int ByteCount> struct Staging {
-  static constexpr int Bytes = ByteCount;
-  unsigned address;
-  unsigned turn = 0;  // of its halves, in bytes
-  ATTN_INLINE explicit Staging(int offset) : address(unsigned(__cvta_generic_to_shared(shared_memory)) + offset) {}
+// Fragments on their way to global memory: the reverse of a ring, filled by those who compute and emptied by one warp.
+template <int SlotCount, int ByteCount> struct Staging {
+  static constexpr int Slots = SlotCount, Bytes = ByteCount;
+  unsigned slots;  // and behind them full[Slots], empty[Slots]
+  int slot = 0;
+  unsigned parity = 0;
+  ATTN_INLINE explicit Staging(int offset) : slots(unsigned(__cvta_generic_to_shared(shared_memory)) + offset) {}
+  ATTN_INLINE unsigned at() const { return slots + slot * Bytes; }
+  ATTN_INLINE unsigned full() const { return slots + Slots * Bytes + slot * 8; }
+  ATTN_INLINE unsigned empty() const { return full() + Slots * 8; }
+  ATTN_INLINE void step() {
+    if (++slot == Slots) slot = 0, parity ^= 1;
+  }
+  ATTN_INLINE void init(int consumers) const {
+    for (int i = 0; i < Slots; ++i) barrier_init(slots + Slots * Bytes + i * 8, consumers), barrier_init(slots + Slots * (Bytes + 8) + i * 8, 1);
+  }
 };
 
-// Each warpgroup for itself: when the copy before has read the staging place, its block is written there and added from there. Where there is room for two
-// blocks, the copy before that.
-template <int R, int C, int W, int B> ATTN_INLINE void add_sum(float *sum, const Frag<R, C, W> &acc, Staging<B> &staging) {
-  constexpr int bytes = 64 * C * 4, both = R * C * 4 * 2 <= B;
-  const int group = warp_index() / 4, thread = threadIdx.x % 128;
-  const unsigned at = staging.address + staging.turn + group * bytes;
-  if (both) staging.turn ^= B / 2;
-  if (thread == 0) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(both) : "memory");
-  asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory");
+// Each warp for itself: sixteen bytes a thread, a warpgroup's block behind the other's.
+template <int S, int B, int R, int C, int W> ATTN_INLINE void stage(Staging<S, B> &staging, const Frag<R, C, W> &acc) {
+  static_assert(R * C * 4 == B);
+  barrier_wait(staging.empty(), staging.parity ^ 1);
+  const int thread = thread_here();
+  const unsigned at = staging.at() + thread / 128 * 64 * C * 4 + thread % 128 * 16;
 #pragma unroll
   for (int n = 0; n < acc.Pieces; ++n)
-    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at + (n * 128 + thread) * 16), "f"(acc.v[0][n][0]), "f"(acc.v[0][n][1]), "f"(acc.v[0][n][2]),
-                 "f"(acc.v[0][n][3])
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at + n * 2048), "f"(acc.v[0][n][0]), "f"(acc.v[0][n][1]), "f"(acc.v[0][n][2]), "f"(acc.v[0][n][3])
                  : "memory");
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-  asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory");
-  if (thread == 0)
-    asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;\ncp.async.bulk.commit_group;" ::"l"(sum + group * 64 * C), "r"(at),
-                 "n"(bytes)
-                 : "memory");
+  __syncwarp();
+  if (thread % 32 == 0) barrier_arrive(staging.full());
+  staging.step();
+}
+
+// Adder. What a slot holds has left it when it is given back.
+template <int S, int B> ATTN_INLINE void end_slot(const Staging<S, B> &staging) {
+  asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory");
+  barrier_arrive(staging.empty());
+}
+template <int S, int B> ATTN_INLINE void add_slot(float *sum, const Staging<S, B> &staging) {
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(sum), "r"(staging.at()), "n"(B) : "memory");
+}
+template <int S, int B> ATTN_INLINE void add_staged(float *sum, Staging<S, B> &staging) {
+  if (lane_index() == 0) {
+    barrier_wait(staging.full(), staging.parity);
+    add_slot(sum, staging);
+    end_slot(staging);
+  }
+  staging.step();
+}
+
+// The last number below `tile` that adds to the same sum, or -1.
+template <class F> ATTN_INLINE int number_before(int tile, F adds) {
+  for (int next = tile - 1; next >= 0; next -= 32) {
+    const int other = next - lane_index();
+    if (const unsigned found = __ballot_sync(~0u, other >= 0 && adds(other))) return next - (__ffs(found) - 1);
+  }
+  return -1;
+}
+// In order of numbers. A counter says more than what it counts: bulk copies are the async proxy's, so a fence of that lies on either side of it.
+template <int S, int B, class F> ATTN_INLINE void add_staged(float *sum, Staging<S, B> &staging, int *turn, int tile, F adds) {
+  const int before = number_before(tile, adds);
+  if (lane_index() == 0) {
+    barrier_wait(staging.full(), staging.parity);
+    if (before < 0) {
+      asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(sum), "r"(staging.at()), "n"(B) : "memory");
+    } else {
+      for (int last;;) {
+        asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(last) : "l"(turn) : "memory");
+        if (last == before + 1) break;
+        __nanosleep(40);
+      }
+      asm volatile("fence.proxy.async.global;" ::: "memory");
+      add_slot(sum, staging);
+    }
+    end_slot(staging);
+    asm volatile("cp.async.bulk.wait_group 0;\nfence.proxy.async.global;" ::: "memory");
+    asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(turn), "r"(tile + 1) : "memory");
+  }
+  staging.step();
 }
 // The same from registers, 16 bytes each.
 template <int R, int C, int W> ATTN_INLINE void add_sum(float *sum, const Frag<R, C, W> &acc) {
@@ -95,10 +148,6 @@ template <int R, int C, int W> ATTN_INLINE void add_sum(float *sum, const Frag<R
     asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(at + n * 512), "f"(acc.v[0][n][0]), "f"(acc.v[0][n][1]), "f"(acc.v[0][n][2]),
                  "f"(acc.v[0][n][3])
                  : "memory");
-}
-// What is on its way has left shared memory; the kernel's end waits for the rest.
-ATTN_INLINE void end_sums() {
-  if (threadIdx.x % 128 == 0) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
 }  // namespace attn

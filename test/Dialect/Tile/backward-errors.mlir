@@ -156,10 +156,59 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
 tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
-  %staging = tile.place "staging" : !tile.staging<16384>
+  %staging = tile.place "staging" : !tile.staging<2, 16384>
   // tile.add_sum C1
-  // expected-error @below {{expected room for '!tile.frag<128x64, 8>', got: '!tile.staging<16384>'}}
-  tile.add_sum %sum, %dQ through(%staging) : !tile.frag<128x64, 8>, !tile.staging<16384>
+  // expected-error @below {{expected slots of the size of '!tile.frag<128x64, 8>', got: '!tile.staging<2, 16384>'}}
+  tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 16384>) : !tile.frag<128x64, 8>
+}
+
+// -----
+
+tile.kernel @k(%turn: !tile.ptr<i32>) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
+  %staging = tile.place "staging" : !tile.staging<2, 65536>
+  // tile.stage C1
+  // expected-error @below {{expected slots of the size of '!tile.frag<128x64, 8>', got: '!tile.staging<2, 65536>'}}
+  tile.stage %staging, %dQ : !tile.staging<2, 65536>, !tile.frag<128x64, 8>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
+  // tile.add_sum C2
+  // expected-error @below {{expected a staging place, got turns without one}}
+  tile.add_sum %sum, %dQ turns(%turn of %tile) : !tile.frag<128x64, 8> {
+  ^bb0(%other: i32):
+    %adds = arith.cmpi slt, %other, %tile : i32
+    tile.yield %adds : i1
+  }
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
+  %staging = tile.place "staging" : !tile.staging<2, 32768>
+  // tile.add_sum C2
+  // expected-error @below {{expected turns and a region over (i32) that yields an i1, or neither}}
+  tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %staging = tile.place "staging" : !tile.staging<2, 32768>
+  // tile.add_staged C1
+  // expected-error @below {{expected turns and a region over (i32) that yields an i1, or neither}}
+  tile.add_staged %sum, %staging turns(%turn of %tile) : !tile.staging<2, 32768> {
+  ^bb0(%other: i32):
+    tile.yield %other : i32
+  }
 }
 
 // -----
@@ -188,6 +237,6 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
 
 tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
-  // expected-error @below {{expected a positive multiple of 128 bytes, got: 100}}
-  %staging = tile.place "staging" : !tile.staging<100>
+  // expected-error @below {{expected 1 to 8 slots of a positive multiple of 128 bytes, got: 2 of 100}}
+  %staging = tile.place "staging" : !tile.staging<2, 100>
 }

@@ -67,8 +67,8 @@ tile.kernel @sums(%sum: !tile.ptr<f32>, %statistics: !tile.ptr<f32>, %q: !tile.p
   %dp = tile.place "dp" : !tile.frag<128x64, 8>
   %stats = tile.place "stats" : !tile.statistics<64>
   %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
-  // CHECK: %staging = tile.place "staging" : !tile.staging<32768>
-  %staging = tile.place "staging" : !tile.staging<32768>
+  // CHECK: %staging = tile.place "staging" : !tile.staging<2, 32768>
+  %staging = tile.place "staging" : !tile.staging<2, 32768>
   // CHECK: tile.prepare {{.*}} dim 64 clears(%sum) columns 128 : !tile.ptr<bf16>
   tile.prepare %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%n) dim 64
       clears(%sum) columns 128 : !tile.ptr<bf16>
@@ -79,12 +79,40 @@ tile.kernel @sums(%sum: !tile.ptr<f32>, %statistics: !tile.ptr<f32>, %q: !tile.p
   // CHECK: tile.mma_tn %dQ, %dS_tile, %K : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
   %t = tile.mma_tn %dQ, %0, %K : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
   tile.wait %t : !tile.token<product>
-  // CHECK: tile.add_sum %sum, %dQ through(%staging) : !tile.frag<128x64, 8>, !tile.staging<32768>
-  tile.add_sum %sum, %dQ through(%staging) : !tile.frag<128x64, 8>, !tile.staging<32768>
+  // CHECK: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
+  // CHECK-NOT: {
+  tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
   // CHECK: tile.add_sum %sum, %dQ : !tile.frag<128x64, 8>
   tile.add_sum %sum, %dQ : !tile.frag<128x64, 8>
-  // CHECK: tile.end_sums
-  tile.end_sums
+  // CHECK: tile.stage %staging, %dQ : !tile.staging<2, 32768>, !tile.frag<128x64, 8>
+  tile.stage %staging, %dQ : !tile.staging<2, 32768>, !tile.frag<128x64, 8>
+  // CHECK: tile.add_staged %sum, %staging : !tile.staging<2, 32768>
+  tile.add_staged %sum, %staging : !tile.staging<2, 32768>
   // CHECK: tile.load_sum %dQ, %sum columns 64 : !tile.frag<128x64, 8>
   tile.load_sum %dQ, %sum columns 64 : !tile.frag<128x64, 8>
+}
+
+// The same in turns: the region says which other key tiles add to a query tile's sum.
+tile.kernel @turns(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %statistics: !tile.ptr<f32>, %q: !tile.ptr<bf16>, %pitch: i64, %tile: i32)
+    target("sm_90a") grid(dense heads 2 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
+  %staging = tile.place "staging" : !tile.staging<2, 32768>
+  // CHECK: tile.prepare {{.*}} dim 64 turns(%turn) : !tile.ptr<bf16>
+  tile.prepare %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%tile) dim 64
+      turns(%turn) : !tile.ptr<bf16>
+  // CHECK: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
+  // CHECK-NEXT: ^bb0(%{{.*}}: i32):
+  tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
+  ^bb0(%other: i32):
+    %adds = arith.cmpi slt, %other, %tile : i32
+    tile.yield %adds : i1
+  }
+  // CHECK: tile.add_staged %sum, %staging turns(%turn of %tile) : !tile.staging<2, 32768> {
+  tile.add_staged %sum, %staging turns(%turn of %tile) : !tile.staging<2, 32768> {
+  ^bb0(%other: i32):
+    %adds = arith.cmpi slt, %other, %tile : i32
+    tile.yield %adds : i1
+  }
+  // CHECK: tile.load_sum %dQ, %sum columns 64 turn(%turn) : !tile.frag<128x64, 8>
+  tile.load_sum %dQ, %sum columns 64 turn(%turn) : !tile.frag<128x64, 8>
 }

@@ -150,6 +150,7 @@ static LogicalResult verifyNames(ProblemOp problem) {
                              "do_map",
                              "statistics",
                              "dq_sum",
+                             "dq_turns",
                              "total_kv",
                              "total_q",
                              "cu_seqlens_q",

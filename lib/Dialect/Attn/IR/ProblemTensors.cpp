@@ -81,6 +81,8 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
     return tilesOf(/*packed=*/true, sizes.batch, sizes.rowsKv, 16);
   case Axis::TiledRowsQ:
     return tilesOf(fixed.packedQ, sizes.batch, sizes.rowsQ, fixed.qTile) * fixed.qTile;
+  case Axis::TurnsQ:
+    return extentOf(Axis::TiledRowsQ, fixed, sizes) / rowsOfTurn;
   case Axis::TiledRowsKv:
     return tilesOf(fixed.packedKv, sizes.batch, sizes.rowsKv, fixed.qTile) * fixed.qTile;
   case Axis::Diagonals:
@@ -357,6 +359,7 @@ std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
       addLists(problem, ofKeys, list);
     list.emplace_back("statistics", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Two, T::Heads, T::TiledRowsQ});
     list.emplace_back("dq_sum", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Heads, T::TiledRowsQ, T::DimSum});
+    list.emplace_back("dq_turns", T::Result, T::Int32, llvm::ArrayRef<Axis>{T::Heads, T::TurnsQ});
     addPartialGradients(computation.backward, list);
     return list;
   }

@@ -77,7 +77,7 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
       if (auto type = dyn_cast<StatisticsType>(place.getType()))
         allocate(place, type.getBytes(), 128);
       if (auto type = dyn_cast<StagingType>(place.getType()))
-        allocate(place, type.getBytes(), 128);
+        allocate(place, type.getAllBytes(), 128);
       if (auto type = dyn_cast<FeedType>(place.getType()))
         allocate(place, type.getBytes(), 16);
       if (auto type = dyn_cast<TableType>(place.getType()))

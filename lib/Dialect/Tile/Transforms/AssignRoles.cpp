@@ -3,6 +3,8 @@
 // The program is written twice. The producer's copy keeps the scalars, the loops
 // and the copies; the consumer's keeps everything else. Where one copied into a
 // place and waited, the producer now fills a ring and the consumer takes from it.
+// Where something is added up in memory through a staging place, the program is written a
+// third time: the consumer writes it there, and the adder keeps scalars, loops and what is added.
 //
 #include "TileWalk.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -72,31 +74,79 @@ static void mergeSegments(KvLoopOp loop) {
   loop.setRunsAttr(b.getArrayAttr(runs));
 }
 
-static void produce(PersistOp persist, const DenseMap<Value, Value> &rings) {
+/// Leaves scalars and loops, and what `keep` makes of an operation before that goes.
+static void strip(PersistOp persist, llvm::function_ref<void(Operation *)> keep) {
   SmallVector<Operation *> gone;
   persist.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa<ModifyOp, KeepOp, AddSinkOp, RepairOp, ProbabilitiesOp>(op)) {
+    bool hasRegion = isa<ModifyOp, KeepOp, AddSinkOp, RepairOp, ProbabilitiesOp, AddSumOp>(op);
+    if (hasRegion || isa<CopyBoxOp, WaitOp, ClearOp, HoldOp, MmaQkOp, MmaPvOp, SoftmaxStepOp, NormalizeOp, StoreOp,
+                         StoreLseOp, StorePaddingOp, ZeroRowsOp, CopyStatisticsOp, GradScoresOp, DropOp, DropGradsOp,
+                         RoundOp, ScaleOp, ShareOp, MmaTnOp>(op)) {
+      keep(op);
       gone.push_back(op);
-      return WalkResult::skip();
     }
-    if (isa<CopyBoxOp, WaitOp, ClearOp, HoldOp, MmaQkOp, MmaPvOp, SoftmaxStepOp, NormalizeOp, StoreOp, StoreLseOp,
-            StorePaddingOp, ZeroRowsOp, CopyStatisticsOp, GradScoresOp, DropOp, DropGradsOp, RoundOp, ScaleOp,
-            ShareOp, MmaTnOp, AddSumOp, EndSumsOp>(op))
-      gone.push_back(op);
-    if (auto copy = dyn_cast<CopyStatisticsOp>(op)) {
-      OpBuilder b(copy);
-      FillStatisticsOp::create(b, copy.getLoc(), rings.lookup(copy.getDst()), copy.getSrc(), copy.getPitch());
-    }
-    if (auto copy = dyn_cast<CopyBoxOp>(op)) {
-      OpBuilder b(copy);
-      FillOp::create(b, copy.getLoc(), rings.lookup(copy.getDst()), copy.getMap(), copy.getRow(), copy.getHead(),
-                     copy.getBatch());
-    }
-    return WalkResult::advance();
+    return hasRegion || isa<AddStagedOp>(op) ? WalkResult::skip() : WalkResult::advance();
   });
   for (Operation *op : llvm::reverse(gone))
     op->erase();
   persist.walk([](KvLoopOp loop) { mergeSegments(loop); });
+}
+
+static void produce(PersistOp persist, const DenseMap<Value, Value> &rings) {
+  strip(persist, [&](Operation *op) {
+    OpBuilder b(op);
+    if (auto copy = dyn_cast<CopyStatisticsOp>(op))
+      FillStatisticsOp::create(b, copy.getLoc(), rings.lookup(copy.getDst()), copy.getSrc(), copy.getPitch());
+    if (auto copy = dyn_cast<CopyBoxOp>(op))
+      FillOp::create(b, copy.getLoc(), rings.lookup(copy.getDst()), copy.getMap(), copy.getRow(), copy.getHead(),
+                     copy.getBatch());
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Adder
+//===----------------------------------------------------------------------===//
+
+static bool isStaged(Operation *op) {
+  auto sum = dyn_cast<AddSumOp>(op);
+  return sum && sum.getStaging();
+}
+
+static void add(PersistOp persist) {
+  strip(persist, [&](Operation *op) {
+    if (!isStaged(op))
+      return;
+    auto sum = cast<AddSumOp>(op);
+    OpBuilder b(op);
+    auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), sum.getStaging(), sum.getTurn(), sum.getTile());
+    staged.getAdds().takeBody(sum.getAdds());
+  });
+}
+
+/// Of a role with few registers: what follows from arguments is worked out for each tile.
+static void workOutHere(PersistOp persist) {
+  OpBuilder b = OpBuilder::atBlockBegin(&persist.getBody().front());
+  for (BlockArgument arg : persist->getParentOfType<KernelOp>().getBody().getArguments()) {
+    auto inside = [&](OpOperand &use) { return persist->isProperAncestor(use.getOwner()); };
+    if (!arg.getType().isInteger(32) || llvm::none_of(arg.getUses(), inside))
+      continue;
+    Operation *here = HereOp::create(b, arg.getLoc(), arg);
+    arg.replaceUsesWithIf(here->getResult(0), [&](OpOperand &use) { return use.getOwner() != here && inside(use); });
+  }
+}
+
+/// What is left of it for those who compute.
+static void stage(PersistOp persist) {
+  SmallVector<AddSumOp> sums;
+  persist.walk([&](AddSumOp sum) {
+    if (isStaged(sum))
+      sums.push_back(sum);
+  });
+  for (AddSumOp sum : sums) {
+    OpBuilder b(sum);
+    StageOp::create(b, sum.getLoc(), sum.getStaging(), sum.getAcc());
+    sum.erase();
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -192,6 +242,10 @@ static void sendScalars(PersistOp producer, PersistOp consumer, const IRMapping 
   consumer.getQueueMutable().clear();
 }
 
+static bool holds(Operation *program, llvm::function_ref<bool(Operation *)> wanted) {
+  return program->walk([&](Operation *op) { return wanted(op) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
+}
+
 /// Registers of a thread, of the roles that do not compute and of the one that
 /// does: what a multiprocessor has, shared out in eights.
 static std::pair<int64_t, int64_t> registersOf(KernelOp kernel) {
@@ -199,7 +253,12 @@ static std::pair<int64_t, int64_t> registersOf(KernelOp kernel) {
   constexpr int64_t multiprocessor = 64 * 1024, warpgroup = 128, most = 240;
   // What a block is launched with is all there is: who asks for more waits forever.
   int64_t atLaunch = multiprocessor / config.getBlocks() / kernel.getThreads() / 8 * 8 * kernel.getThreads();
-  int64_t few = config.getWarps() * config.getBlocks() >= 12 ? 32 : 40;
+  // Who brings and who adds need some more, if those who compute can do without: not with wide query tiles.
+  bool adds = holds(kernel, isStaged), spares = !holds(kernel, [](Operation *op) {
+    auto probabilities = dyn_cast<ProbabilitiesOp>(op);
+    return isa<DropGradsOp>(op) || (probabilities && !probabilities.getModify().empty());
+  });
+  int64_t few = config.getWarps() * config.getBlocks() >= 12 ? 32 : adds && spares && config.getQTile() <= 64 ? 48 : 40;
   int64_t many = (atLaunch / warpgroup - few) / (config.getWarps() / 4);
   return {few, std::min(many / 8 * 8, most)};
 }
@@ -242,6 +301,14 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
 
     sendScalars(producer, consumer, inProducer);
     produce(producer, rings);
+    if (holds(consumer, isStaged)) {
+      b.setInsertionPointToEnd(&roles.getAdder().emplaceBlock());
+      auto adder = cast<PersistOp>(b.clone(*consumer));
+      add(adder);
+      stage(consumer);
+      workOutHere(producer);
+      workOutHere(adder);
+    }
     SmallVector<Operation *> taken;
     consumer.walk([&](Operation *op) {
       if (destinationOf(op))

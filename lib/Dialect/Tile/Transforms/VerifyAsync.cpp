@@ -237,7 +237,7 @@ private:
           return start(op, mma.getToken(), mma.getAcc(), {mma.getA(), mma.getB()}, state);
         })
         .Case([&](ShareOp o) { return touch(op, o.getHeld(), state, /*write=*/false); })
-        .Case<AddSumOp, LoadSumOp>([&](auto o) {
+        .Case<AddSumOp, StageOp, LoadSumOp>([&](auto o) {
           return touch(op, o.getAcc(), state, /*write=*/isa<LoadSumOp>(op));
         })
         .Case([&](WaitOp w) { return wait(op, w.getTokens(), state); })
@@ -255,6 +255,8 @@ private:
         .Case([&](RolesOp roles) -> LogicalResult {
           for (Region &role : roles->getRegions()) {
             State own;
+            if (role.empty())
+              continue;
             if (failed(check(role.front(), own)) || failed(checkDone(own)))
               return failure();
           }

@@ -269,3 +269,47 @@ tile.kernel @many(%lse: !tile.ptr<f32>, %n: i32, %blocks: i32, %queue: !tile.que
     tile.store_lse %lse, %row rows(%32, %33) : !tile.ptr<f32>, !tile.rows<64, 4>
   }
 }
+
+// What is added up through a staging place: the consumer writes it there, another role adds, with the scalars and the loop it needs and
+// nothing else. Who brings and who adds work out anew what follows from arguments, and have more registers.
+// CHECK-LABEL: tile.kernel @adds
+// CHECK: tile.roles registers(48, 224) producer {
+// CHECK: tile.here %n
+// CHECK: tile.send
+// CHECK: tile.fill %K
+// CHECK-NOT: tile.add_staged
+// CHECK: } consumer {
+// CHECK: tile.take %K
+// CHECK: tile.stage %staging, %dQ
+// CHECK-NOT: tile.here
+// CHECK: } adder {
+// CHECK: tile.persist {{.*}}feed(%feed
+// CHECK: %[[N:.*]] = tile.here %n
+// CHECK: tile.kv_loop
+// CHECK-NOT: tile.take
+// CHECK: tile.add_staged %sum, %staging turns(%turn of %{{.*}}) : !tile.staging<2, 32768> {
+// CHECK: arith.cmpi slt, %{{.*}}, %[[N]]
+tile.kernel @adds(%map: !tile.map<64xbf16>, %sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %n: i32, %blocks: i32, %queue: !tile.queue)
+    target("sm_90a") grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %K = tile.place "K" : !tile.shared<64x128xbf16, swizzled>
+  %S = tile.place "S" : !tile.shared<64x64xbf16, swizzled>
+  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
+  %staging = tile.place "staging" : !tile.staging<2, 32768>
+  tile.persist %blocks, %queue {
+  ^bb0(%block: i32):
+    %tile = arith.divui %block, %n : i32
+    tile.kv_loop [%n, %tile] tests [[]] carry() {
+    ^bb0(%j: i32, %next: i32, %more: i1):
+      %tk = tile.copy_box %K, %map at(%j, %n, %n) : !tile.shared<64x128xbf16, swizzled>, !tile.map<64xbf16>
+      tile.wait %tk : !tile.token<copy>
+      %t = tile.mma_tn %dQ, %S, %K : !tile.frag<128x64, 8>, !tile.shared<64x64xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
+      tile.wait %t : !tile.token<product>
+      tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
+      ^bb0(%other: i32):
+        %adds = arith.cmpi slt, %other, %n : i32
+        tile.yield %adds : i1
+      }
+      tile.yield
+    }
+  }
+}

@@ -40,6 +40,8 @@ mlir::LogicalResult verifyLearnedArrays(BackwardOp backward);
 /// Rows of the tiles in which a backward pass numbers what it keeps of query rows; query
 /// tiles of its kernels are these or halves of them.
 constexpr int64_t statisticsTile = 128;
+/// Rows of a sum of dQ that key tiles add to in turn: no query tile has fewer.
+constexpr int64_t rowsOfTurn = 64;
 
 /// The extents that one call decides; -1 while not known.
 struct Sizes {
@@ -103,6 +105,7 @@ struct ProblemTensor {
     Numbering,  ///< what `tile.number_tree` needs for all keys
     SlotsQ,     ///< of query tiles of any size
     SlotsKv,    ///< of key tiles of any size
+    TurnsQ,     ///< of TiledRowsQ, so many (`rowsOfTurn`) at a time
     TiledRowsQ, ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
     One,
     Two,

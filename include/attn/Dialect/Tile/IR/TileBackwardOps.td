@@ -21,7 +21,7 @@ def Tile_PrepareOp : Tile_Op<"prepare", [AllTypesMatch<["o", "grad_o"]>, AttrSiz
 
     the second `pitch` elements behind the first. Rows from `rows` on get +inf and 0 as well, so
     their probabilities are 0 and whole tiles may be read without a test. With `clears`,
-    q_tile rows of so many columns of a sum become 0, too.
+    q_tile rows of so many columns of a sum become 0, too; with `turns`, the counters of its tiles of 64 rows.
 
     Constraints:
     - C1: dim is a multiple of 8 from 8 to 256, o has elements of bf16 or f16.
@@ -33,10 +33,11 @@ def Tile_PrepareOp : Tile_Op<"prepare", [AllTypesMatch<["o", "grad_o"]>, AttrSiz
   }];
   let arguments = (ins Tile_FloatPtr:$statistics, I64:$pitch, Tile_Ptr:$o, I64:$o_row, Tile_Ptr:$grad_o,
                        I64:$grad_o_row, Tile_FloatPtr:$lse, Optional<Tile_FloatPtr>:$grad_lse, I32:$rows, I64Attr:$dim,
-                       Optional<Tile_FloatPtr>:$sum, OptionalAttr<I64Attr>:$sum_cols);
+                       Optional<Tile_FloatPtr>:$sum, OptionalAttr<I64Attr>:$sum_cols, Optional<Tile_IntPtr>:$turns);
   let assemblyFormat = [{
     $statistics `pitch` `(` $pitch `)` `from` `(` $o `,` $o_row `,` $grad_o `,` $grad_o_row `)` `lse` `(` $lse `)`
-    (`dlse` `(` $grad_lse^ `)`)? `rows` `(` $rows `)` `dim` $dim (`clears` `(` $sum^ `)` `columns` $sum_cols)? attr-dict `:` qualified(type($o))
+    (`dlse` `(` $grad_lse^ `)`)? `rows` `(` $rows `)` `dim` $dim (`clears` `(` $sum^ `)` `columns` $sum_cols)?
+    (`turns` `(` $turns^ `)`)? attr-dict `:` qualified(type($o))
   }];
   let hasVerifier = 1;
 }
@@ -211,44 +212,80 @@ def Tile_MmaTnOp : Tile_Op<"mma_tn"> {
   let hasVerifier = 1;
 }
 
-def Tile_AddSumOp : Tile_Op<"add_sum"> {
+def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
   let summary = "adds a fragment to a sum in global memory";
   let description = [{
-    Element by element and in no order among blocks: through shared memory, by a bulk copy that adds, or,
-    where there is no room for that, from registers. A staging place with room for two fragments has them in turn, so that
-    the copy before may still be under way. Elements lie as the fragment's threads have
-    them; `tile.load_sum` knows how. Copies under way have read the
-    staging place by the next `tile.end_sums`, and are over when the kernel is.
+    Element by element: through shared memory, by a bulk copy that adds, or,
+    where there is no room for that, from registers. Elements lie as the fragment's threads have
+    them; `tile.load_sum` knows how. All is over when the kernel is.
+
+    Without `turns` blocks add in no order, to what was 0. With them, in the order of the numbers that blocks have
+    (`of`): the region is given another number and says whether that block adds to the same sum. Before a block adds, it waits
+    until the last one of them below its own has; the first writes what others add to. `turns` points at the sum's counter, 0
+    before the launch, which is left at 1 + the number of who added last. So that no block waits for one that has not begun, numbers
+    that share sums are begun in ascending order.
 
     Constraints:
-    - C1: the staging place has room for the fragment.
+    - C1: each slot of the staging place has room for the fragment and no more.
+    - C2: turns go with a staging place and with a region over (i32) -> (i1).
 
     ```mlir
-    tile.add_sum %sum, %dQ through(%staging) : !tile.frag<128x64, 8>, !tile.staging<32768>
+    tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
     tile.add_sum %sum, %wide_dQ : !tile.frag<128x128, 8>
+    tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
+    ^bb0(%other: i32):
+      %adds = arith.cmpi slt, %other, %tile : i32
+      tile.yield %adds : i1
+    }
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, Optional<Tile_Staging>:$staging);
+  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, Optional<Tile_Staging>:$staging, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile);
+  let regions = (region AnyRegion:$adds);
   let assemblyFormat = [{
-    $sum `,` $acc (`through` `(` $staging^ `)`)? attr-dict `:` qualified(type($acc)) (`,` qualified(type($staging))^)?
+    $sum `,` $acc (`through` `(` $staging^ `:` qualified(type($staging)) `)`)? (`turns` `(` $turn^ `of` $tile `)`)? attr-dict `:` qualified(type($acc)) ($adds^)?
   }];
   let hasVerifier = 1;
 }
 
-def Tile_EndSumsOp : Tile_Op<"end_sums"> {
-  let summary = "waits until all that was added has left the staging place";
+def Tile_StageOp : Tile_Op<"stage"> {
+  let summary = "writes a fragment to the next slot of a staging place";
   let description = [{
+    `tile.add_sum` of those that compute: waits for the slot to be empty and tells `tile.add_staged` when it is full.
+
+    Constraints:
+    - C1: each slot has room for the fragment and no more.
+
     ```mlir
-    tile.end_sums
+    tile.stage %staging, %dQ : !tile.staging<2, 32768>, !tile.frag<128x64, 8>
     ```
   }];
-  let assemblyFormat = "attr-dict";
+  let arguments = (ins Tile_Staging:$staging, Tile_Frag:$acc);
+  let assemblyFormat = "$staging `,` $acc attr-dict `:` qualified(type($staging)) `,` qualified(type($acc))";
+  let hasVerifier = 1;
+}
+
+def Tile_AddStagedOp : Tile_Op<"add_staged", [AttrSizedOperandSegments]> {
+  let summary = "adds the next slot of a staging place to a sum in global memory";
+  let description = [{
+    `tile.add_sum` of the role that adds, where its order and its region are explained.
+
+    Constraints:
+    - C1: turns go with a region over (i32) -> (i1).
+
+    ```mlir
+    tile.add_staged %sum, %staging : !tile.staging<2, 32768>
+    ```
+  }];
+  let arguments = (ins Tile_FloatPtr:$sum, Tile_Staging:$staging, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile);
+  let regions = (region AnyRegion:$adds);
+  let assemblyFormat = "$sum `,` $staging (`turns` `(` $turn^ `of` $tile `)`)? attr-dict `:` qualified(type($staging)) ($adds^)?";
+  let hasVerifier = 1;
 }
 
 def Tile_LoadSumOp : Tile_Op<"load_sum"> {
   let summary = "reads a fragment from a sum, as `tile.add_sum` left it";
   let description = [{
-    `columns` are those of the fragments that were added.
+    `columns` are those of the fragments that were added. With `turn`, the counter of those who added in order: zeros if nobody did.
 
     Constraints:
     - C1: the fragment's columns are a multiple of `columns`, its rows of 64, 16 for each warp.
@@ -257,8 +294,8 @@ def Tile_LoadSumOp : Tile_Op<"load_sum"> {
     tile.load_sum %acc, %sum columns 64 : !tile.frag<64x128, 4>
     ```
   }];
-  let arguments = (ins Tile_Frag:$acc, Tile_FloatPtr:$sum, I64Attr:$columns);
-  let assemblyFormat = "$acc `,` $sum `columns` $columns attr-dict `:` qualified(type($acc))";
+  let arguments = (ins Tile_Frag:$acc, Tile_FloatPtr:$sum, I64Attr:$columns, Optional<Tile_IntPtr>:$turn);
+  let assemblyFormat = "$acc `,` $sum `columns` $columns (`turn` `(` $turn^ `)`)? attr-dict `:` qualified(type($acc))";
   let hasVerifier = 1;
 }
 

@@ -83,24 +83,44 @@ def Tile_ForgetOp : Tile_Op<"forget"> {
   let assemblyFormat = "$feed attr-dict `:` qualified(type($feed))";
 }
 
+def Tile_HereOp : Tile_Op<"here"> {
+  let summary = "the same number, from here on";
+  let description = [{
+    What follows from it is worked out where it stands, for each message, and not ahead of the loop over all of them: there it
+    would take registers that roles do not have which bring or add.
+
+    ```mlir
+    %rows = tile.here %seqlen_q
+    ```
+  }];
+  let arguments = (ins I32:$number);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$number attr-dict";
+}
+
 def Tile_RolesOp : Tile_Op<"roles", [SingleBlock, NoTerminator]> {
   let summary = "splits a block's warps: one part brings tiles, the rest computes";
   let description = [{
     The `producer` is one warp (of a warpgroup that gives most of its registers
     away); the `consumer` region is run by all warps of the config, each on its
-    16 rows. They meet in rings and in the feed only. `registers` are a thread's,
-    of either role.
+    16 rows; the `adder`, if there is something to add up in memory, is another warp of the producer's
+    warpgroup. They meet in rings, in staging places and in the feed only. `registers` are a thread's,
+    of either warpgroup's roles.
 
     ```mlir
     tile.roles registers(40, 232) producer {
     } consumer {
     }
+    tile.roles registers(40, 232) producer {
+    } consumer {
+    } adder {
+    }
     ```
   }];
   let arguments = (ins I64Attr:$producer_registers, I64Attr:$consumer_registers);
-  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer);
+  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer, MaxSizedRegion<1>:$adder);
   let assemblyFormat = [{
-    `registers` `(` $producer_registers `,` $consumer_registers `)` `producer` $producer `consumer` $consumer attr-dict
+    `registers` `(` $producer_registers `,` $consumer_registers `)` `producer` $producer `consumer` $consumer (`adder` $adder^)? attr-dict
   }];
 }
 

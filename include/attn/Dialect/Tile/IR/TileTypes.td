@@ -159,16 +159,22 @@ def Tile_Statistics : Tile_Type<"Statistics", "statistics"> {
 }
 
 def Tile_Staging : Tile_Type<"Staging", "staging"> {
-  let summary = "a place: bytes in shared memory on their way to global memory";
+  let summary = "a place: fragments in shared memory on their way to global memory";
   let description = [{
-    Constraints:
-    - C1: bytes is a positive multiple of 128.
+    Like a ring the other way around: `slots` of `bytes` with two barriers each, of which one completes when all warps that
+    compute have written their part, the other when the role that adds has read it.
 
-    Example: `!tile.staging<32768>`.
+    Constraints:
+    - C1: slots is from 1 to 8, bytes a positive multiple of 128.
+
+    Example: `!tile.staging<2, 32768>`.
   }];
-  let parameters = (ins "int64_t":$bytes);
-  let assemblyFormat = "`<` $bytes `>`";
+  let parameters = (ins "int64_t":$slots, "int64_t":$bytes);
+  let assemblyFormat = "`<` $slots `,` $bytes `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getAllBytes() const { return getSlots() * (getBytes() + 2 * 8); }
+  }];
 }
 
 def Tile_Feed : Tile_Type<"Feed", "feed"> {
