@@ -475,7 +475,8 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
     gradients("", {.dk = true, .sums = configs.sums}, configs.keys);
   }
   if (configs.sums) {
-    auto config = ConfigAttr::get(b.getContext(), dqRows, 16, dqRows / 16, /*blocks=*/4);
+    int64_t blocks = sumColumns(problem.getDimQk()) > 128 ? 3 : 4; // as many as have registers for a row's columns
+    auto config = ConfigAttr::get(b.getContext(), dqRows, 16, dqRows / 16, blocks);
     SmallVector<StringRef> tensors = {"dq", "dq_sum"};
     if (configs.inTurns)
       tensors.push_back("dq_turns");

@@ -82,7 +82,9 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
   if (!schedule.streamed || hasSizeClasses(backward, schedule.streamed)) {
     const BackwardConfigs &configs = schedule.configs = chooseBackwardConfigs(backward, target, arch, fallback, /*listsSlots=*/bool(schedule.streamed));
     schedule.tiles = configs.keys;
-    dq = configs.inTurns ? ", dQ added up in a fixed order" : configs.sums ? ", dQ added up in any order" : std::string(", dQ in a fixed order (") + configs.whyNoSums + ")";
+    dq = configs.inTurns ? ", dQ added up in a fixed order"
+         : configs.sums  ? ", dQ added up in any order"
+                         : std::string(", dQ in a fixed order (") + configs.whyNoSums + ")";
     if (schedule.streamed)
       schedule.why += "; no bounds say that all are so short";
   }
