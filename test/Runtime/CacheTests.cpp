@@ -325,6 +325,7 @@ static void explain(const std::string &root) {
 /// A half-written kernel of this process, killed by the script in a loop:
 /// `attn-rt-test torture <dir>`.
 static void torture(const std::string &root) {
+  ::alarm(600); // the script may be dead
   FakeCompiler compiler;
   for (int i = 0;; ++i)
     expectRight(root, compiler, someArtifact(fmt::format("{}", i % 40)));
