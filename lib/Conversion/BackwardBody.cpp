@@ -5,11 +5,9 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-Value BackwardBody::tiledRows(bool keys) {
-  if (Value rows = args.lookup("statistics_head"); rows && !keys)
-    return rows;
-  Value rows = mul(wide(tilesOf(keys, statisticsTile)), wide(statisticsTile));
-  return layoutOf(keys).isPacked() ? rows : mul(rows, wide(arg("batch")));
+Value BackwardBody::tiledKeys() {
+  Value rows = mul(wide(tilesOf(/*keys=*/true, statisticsTile)), wide(statisticsTile));
+  return problem.getKLayout().isPacked() ? rows : mul(rows, wide(arg("batch")));
 }
 
 Value BackwardBody::firstTiledRow(bool keys, Index first) {
@@ -20,27 +18,25 @@ Value BackwardBody::firstTiledRow(bool keys, Index first) {
   return mul(wide(firstSlot(first, batch, statisticsTile)), wide(statisticsTile));
 }
 
-Value BackwardBody::sumPointer(Value tiledRows, Value firstRow, Index head, Index q) {
-  Value row = add(mul(wide(head), tiledRows), add(firstRow, wide(q)));
+Value BackwardBody::tiledRow(Value firstRow, Index head, Index q) {
+  return add(mul(wide(head), tiledRows()), add(firstRow, wide(q)));
+}
+
+Value BackwardBody::sumPointer(Value firstRow, Index head, Index q) {
   Location named = NameLoc::get(b.getStringAttr("sum"), loc);
-  return AdvanceOp::create(b, named, args["dq_sum"], mul(row, wide(sumColumns(problem.getDimQk()))));
+  Value offset = mul(tiledRow(firstRow, head, q), wide(sumColumns(problem.getDimQk())));
+  return AdvanceOp::create(b, named, args["dq_sum"], offset);
 }
 
-Value BackwardBody::turnPointer(Value tiledRows, Value firstRow, Index head, Index q) {
-  Value row = add(mul(wide(head), tiledRows), add(firstRow, wide(q)));
+Value BackwardBody::turnPointer(Value firstRow, Index head, Index q) {
   Location named = NameLoc::get(b.getStringAttr("turns"), loc);
-  return AdvanceOp::create(b, named, args["dq_turns"], arith::DivUIOp::create(b, loc, row, wide(rowsOfTurn)));
+  Value offset = arith::DivUIOp::create(b, loc, tiledRow(firstRow, head, q), wide(rowsOfTurn));
+  return AdvanceOp::create(b, named, args["dq_turns"], offset);
 }
 
-Value BackwardBody::turnPointer(Value first, Index tile, int64_t rows) {
-  Location named = NameLoc::get(b.getStringAttr("turn"), loc);
-  return AdvanceOp::create(b, named, first, mul(wide(tile), wide(rows / rowsOfTurn)));
-}
-
-Value BackwardBody::statisticsPointer(Value tiledRows, Value firstRow, Index head, Index q) {
-  Value offset = add(mul(wide(head), tiledRows), add(firstRow, wide(q)));
+Value BackwardBody::statisticsPointer(Value firstRow, Index head, Index q) {
   Location named = NameLoc::get(b.getStringAttr("row_statistics"), loc);
-  return AdvanceOp::create(b, named, args["statistics"], offset);
+  return AdvanceOp::create(b, named, args["statistics"], tiledRow(firstRow, head, q));
 }
 
 Index BackwardBody::findFirstQuery() {

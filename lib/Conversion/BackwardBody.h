@@ -16,22 +16,19 @@ protected:
   using SequenceBody::SequenceBody;
 
   /// Rows of queries, or of keys, of all sequences in whole tiles, of one head.
-  mlir::Value tiledRows(bool keys = false);
+  mlir::Value tiledRows() { return args["statistics_head"]; }
+  mlir::Value tiledKeys();
   /// From statistics of one kind to those of the other.
   mlir::Value statisticsPitch() { return args["statistics_kind"]; }
-  /// The same of other arrays with so many rows of a head.
-  mlir::Value pitchOf(mlir::Value tiledRows) { return mul(tiledRows, wide(int64_t(problem.getHeads()))); }
   /// The first one of the block's sequence, behind `firstQuery`.
   mlir::Value firstTiledRow() { return firstTiledRow(/*keys=*/false, firstQuery); }
   /// The same of either side, by the sequence's first row among all tokens where they are packed.
   mlir::Value firstTiledRow(bool keys, Index first);
   /// The tile's part of the sum of dQ.
-  mlir::Value sumPointer(mlir::Value tiledRows, mlir::Value firstRow, Index head, Index q);
+  mlir::Value sumPointer(mlir::Value firstRow, Index head, Index q);
   /// The counter of those who added to it, one for `rowsOfTurn` rows.
-  mlir::Value turnPointer(mlir::Value tiledRows, mlir::Value firstRow, Index head, Index q);
-  /// Of a query tile, from that of the head's first.
-  mlir::Value turnPointer(mlir::Value first, Index tile, int64_t rows);
-  mlir::Value statisticsPointer(mlir::Value tiledRows, mlir::Value firstRow, Index head, Index q);
+  mlir::Value turnPointer(mlir::Value firstRow, Index head, Index q);
+  mlir::Value statisticsPointer(mlir::Value firstRow, Index head, Index q);
   /// The first query of the sequence, among all tokens where they are packed.
   Index findFirstQuery();
 
@@ -48,6 +45,8 @@ protected:
   Slot keySlot(int64_t tileRows, Order order);
 
 private:
+  /// Row q of a sequence, of all heads' in whole tiles.
+  mlir::Value tiledRow(mlir::Value firstRow, Index head, Index q);
   Slot denseSlot(Index extent, int64_t tileRows, int64_t heads, Order order);
   Slot packedSlot(llvm::StringRef side, bool padded, int64_t tileRows, int64_t heads, Order order);
 };

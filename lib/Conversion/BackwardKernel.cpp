@@ -39,7 +39,8 @@ public:
   void build() {
     declarePlaces();
     bool grows = growsWithRows();
-    slot = ofKeys ? keySlot(config.getKvTile(), results.inTurns ? Order::InTurns : grows ? Order::FirstIsLongest : Order::Alike)
+    Order ofTiles = results.inTurns ? Order::InTurns : grows ? Order::FirstIsLongest : Order::Alike;
+    slot = ofKeys ? keySlot(config.getKvTile(), ofTiles)
                   : querySlot(config.getQTile(), grows ? Order::LastIsLongest : Order::Alike);
     slot.first = math.named(slot.first, ofKeys ? "k0" : "q0");
     int64_t group = problem.getHeads() / problem.getKvHeads();
@@ -121,7 +122,7 @@ private:
       scope.head = h = kvHead;
     if (alike)
       findWalk();
-    allRows = tiledRows(), firstRow = firstTiledRow();
+    firstRow = firstTiledRow();
     Index rest = ofKeys ? math.add(firstKey, slot.first) : math.add(firstQuery, slot.first);
     SmallVector<Value> copied;
     if (ofKeys) {
@@ -181,14 +182,14 @@ private:
   }
   SmallVector<KeyRun> findRuns() {
     Interval own = {slot.first, math.add(slot.first, slot.rows)};
+    SmallVector<KeyRun> runs;
     if (lists) {
       int64_t rows = ofKeys ? config.getKvTile() : config.getQTile();
-      listed = listedWalk(*walk, ofKeys, kernelIsPacked() ? slot.number : math.floorDiv(slot.first, rows), rows);
-      tileAt = listed->tileAt;
+      ListedWalk listed = listedWalk(*walk, ofKeys, kernelIsPacked() ? slot.number : math.floorDiv(slot.first, rows), rows);
+      runs = listed.runs, tileAt = listed.tileAt;
+    } else {
+      runs = ofKeys ? walk->queryRuns(math, own, config.getQTile()) : walk->runs(math, own, config.getKvTile());
     }
-    SmallVector<KeyRun> runs =
-        lists    ? listed->runs
-        : ofKeys ? walk->queryRuns(math, own, config.getQTile()) : walk->runs(math, own, config.getKvTile());
     // Last queries first: where later keys have later queries, each tile then comes to its first one while the tile before is
     // two or more further.
     if (results.inTurns) {
@@ -221,8 +222,8 @@ private:
 
   /// The walk over the tiles of the other side.
   void passBy(KeyWalk &walk, ArrayRef<KeyRun> runs) {
-    Value headSum = results.sums ? sumPointer(allRows, firstRow, h, 0) : Value();
-    Value headTurns = results.inTurns ? turnPointer(allRows, firstRow, h, 0) : Value();
+    Value headSum = results.sums ? sumPointer(firstRow, h, 0) : Value();
+    Value headTurns = results.inTurns ? turnPointer(firstRow, h, 0) : Value();
     Value draws = findDraws();
     KvLoopOp loop = createLoop(runs);
     if (!loop)
@@ -303,7 +304,8 @@ private:
       Location named = NameLoc::get(b.getStringAttr("tile_sum"), loc);
       Value turn, number;
       if (results.inTurns) {
-        turn = turnPointer(headTurns, tile, config.getQTile());
+        Location named = NameLoc::get(b.getStringAttr("turn"), loc);
+        turn = AdvanceOp::create(b, named, headTurns, mul(wide(tile), wide(config.getQTile() / rowsOfTurn)));
         number = math.value(math.named(math.floorDiv(slot.first, config.getKvTile()), "key_tile"));
       }
       auto add = AddSumOp::create(b, loc, AdvanceOp::create(b, named, headSum, offset), part, staging, turn, number);
@@ -326,7 +328,8 @@ private:
     b.setInsertionPointToStart(&block);
     Index first = math.mul(other, config.getKvTile());
     Cond adds = Cond::of(false);
-    for (const KeyRun &run : walk.queryRuns(math, {first, math.min(math.add(first, config.getKvTile()), scope.lenK)}, config.getQTile()))
+    Interval keys = {first, math.min(math.add(first, config.getKvTile()), scope.lenK)};
+    for (const KeyRun &run : walk.queryRuns(math, keys, config.getQTile()))
       adds = math.logicalOr(adds, math.logicalAnd(math.le(run.bounds.front(), tile), math.lt(tile, run.bounds.back())));
     YieldOp::create(b, loc, math.value(adds));
   }
@@ -370,7 +373,7 @@ private:
   }
 
   Value copyStatistics(Index q, Index head) {
-    Value from = statisticsPointer(allRows, firstRow, head, q);
+    Value from = statisticsPointer(firstRow, head, q);
     return CopyStatisticsOp::create(b, loc, stats, from, statisticsPitch());
   }
 
@@ -404,10 +407,9 @@ private:
   bool ofKeys; ///< key tiles are at rest
   bool boxes;
   bool lists; ///< of the tiles that pass by are there
-  std::optional<ListedWalk> listed;
   std::function<Index(Index j)> tileAt; ///< which one the walk's number j is; none: j
   Slot slot;
-  Value allRows, firstRow;   ///< of the statistics
+  Value firstRow;            ///< of the statistics
   Value Q, K, V, dO, stats, s, dp, p, ds, weighted, dQ, dK, dV;
   Value dS, part, staging;   ///< where dQ is added up
   std::optional<KeyWalk> walk;
@@ -477,7 +479,7 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
   if (configs.sums) {
     int64_t blocks = sumColumns(problem.getDimQk()) > 128 ? 3 : 4; // as many as have registers for a row's columns
     auto config = ConfigAttr::get(b.getContext(), dqRows, 16, dqRows / 16, blocks);
-    SmallVector<StringRef> tensors = {"dq", "dq_sum"};
+    SmallVector<StringRef> tensors = {"dq", "dq_sum", "statistics_head"};
     if (configs.inTurns)
       tensors.push_back("dq_turns");
     writeRoundSums(problem, make("_dq", tensors, false, false, config),

@@ -10,6 +10,8 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
+static_assert(rowsOfTurn == 64, "as `tile.prepare` clears their counters");
+
 namespace {
 
 /// What rows need to know: one block for each tile of statistics.
@@ -21,14 +23,14 @@ public:
     Slot slot = querySlot(statisticsTile, Order::Alike);
     h = math.named(slot.head, "h");
     // NOTE: of a slot that stands for padding, `first` counts from another sequence's end.
-    Value rows = tiledRows(), firstRow = mul(wide(slot.number), wide(statisticsTile));
-    Value statistics = statisticsPointer(rows, firstRow, h, 0);
+    Value firstRow = mul(wide(slot.number), wide(statisticsTile));
+    Value statistics = statisticsPointer(firstRow, h, 0);
     Value o = rowPointer("o", slot.row, batch, h), grad = rowPointer("do", slot.row, batch, h);
     Value lse = statisticPointer("lse", slot.row, batch, h), gradLse;
     if (args.contains("dlse"))
       gradLse = statisticPointer("dlse", slot.row, batch, h);
-    Value sum = args.contains("dq_sum") ? sumPointer(rows, firstRow, h, 0) : Value();
-    Value turns = args.contains("dq_turns") ? turnPointer(rows, firstRow, h, 0) : Value();
+    Value sum = args.contains("dq_sum") ? sumPointer(firstRow, h, 0) : Value();
+    Value turns = args.contains("dq_turns") ? turnPointer(firstRow, h, 0) : Value();
     PrepareOp::create(b, loc, statistics, statisticsPitch(), o, args["o_row"], grad, args["do_row"], lse, gradLse,
                       math.value(slot.rows), problem.getDimV(), sum,
                       sum ? b.getI64IntegerAttr(sumColumns(problem.getDimQk())) : IntegerAttr(), turns);
@@ -49,9 +51,9 @@ public:
     h = math.named(slot.head, "h");
     auto store = [&] {
       firstQuery = findFirstQuery();
-      Value rows = tiledRows(), dst = rowPointer("dq", slot.row, batch, h);
-      Value turn = args.contains("dq_turns") ? turnPointer(rows, firstTiledRow(), h, slot.first) : Value();
-      LoadSumOp::create(b, loc, acc, sumPointer(rows, firstTiledRow(), h, slot.first), columns, turn);
+      Value dst = rowPointer("dq", slot.row, batch, h);
+      Value turn = args.contains("dq_turns") ? turnPointer(firstTiledRow(), h, slot.first) : Value();
+      LoadSumOp::create(b, loc, acc, sumPointer(firstTiledRow(), h, slot.first), columns, turn);
       ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
       StoreOp::create(b, loc, dst, args["dq_row"], acc, math.value(slot.rows), math.value(slot.written),
                       problem.getDimQk());

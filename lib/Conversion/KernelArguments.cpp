@@ -86,9 +86,12 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<String
   arguments.addPointers(problem, plain);
   arguments.addMade(problem);
   // Lists are added below, with what goes with them.
-  for (const ProblemTensor &scratch : scratchOf(backward))
-    if (llvm::is_contained(names, scratch.name) && (scratch.element == ProblemTensor::Float32 || scratch.name == "dq_turns"))
-      arguments.add(scratch.name, tile::PtrType::get(b.getContext(), scratch.element == ProblemTensor::Float32 ? Type(b.getF32Type()) : b.getI32Type()));
+  std::vector<ProblemTensor> scratch = scratchOf(backward);
+  llvm::erase_if(scratch, [&](const ProblemTensor &tensor) {
+    return !llvm::is_contained(names, tensor.name) ||
+           (tensor.element == ProblemTensor::Int32 && tensor.name != "dq_turns");
+  });
+  arguments.addPointers(problem, scratch);
   for (SlotList list : slotLists(true))
     if (llvm::is_contained(names, StringRef(list.name)))
       arguments.addVisits(problem, {list.name, list.count});

@@ -36,19 +36,20 @@ Interval KeyWalk::row(IndexMath &math, Index q) {
 
 static constexpr int64_t probeLength = 1 << 20; // long beside any window
 
-int64_t KeyWalk::keysOf(int64_t q) {
+/// A sequence to ask a mask about ahead of all lengths.
+static MaskScope probeScope() {
   MaskScope probe;
   probe.lenQ = probe.lenK = Index::runtime(probeLength);
   probe.load = [](unsigned, Index) { return Index::runtime(1); };
-  return countKeys(mask, probe, q);
+  return probe;
 }
 
+int64_t KeyWalk::keysOf(int64_t q) { return countKeys(mask, probeScope(), q); }
+
 bool KeyWalk::hasOneRun() {
-  MaskScope probe;
-  probe.lenQ = probe.lenK = Index::runtime(probeLength);
-  probe.load = [](unsigned, Index) { return Index::runtime(1); };
   IndexMath math;
-  return mask.queryRanges(math, probe, {Index::runtime(probeLength / 2), Index::runtime(probeLength / 2 + 128)}).some.size() == 1;
+  Interval keys = {Index::runtime(probeLength / 2), Index::runtime(probeLength / 2 + 128)};
+  return mask.queryRanges(math, probeScope(), keys).some.size() == 1;
 }
 
 bool KeyWalk::growsWithRows() { return keysOf(probeLength - 1) > keysOf(probeLength / 2) * 5 / 4; }

@@ -55,7 +55,6 @@ protected:
     loop("b", 0, arg("batch"), 1, heads);
   }
 
-  Value tiledKeys() { return tiledRows(/*keys=*/true); }
   Value firstTiledKey() { // padded offsets of keys may lie anywhere; their prefix sums do not
     return firstTiledRow(/*keys=*/true, problem.getKLayout().isPacked() ? Index(load(args["cu_seqlens_kv"], batch)) : Index(0));
   }
@@ -73,7 +72,7 @@ protected:
     Value all = add(tiledRows(), tiledKeys());
     return at(partial(), add(mul(wide(h), all), add(firstTiledRow(), firstTiledKey())));
   }
-  Value pitchOfDistances() { return pitchOf(add(tiledRows(), tiledKeys())); }
+  Value pitchOfDistances() { return mul(add(tiledRows(), tiledKeys()), wide(int64_t(problem.getHeads()))); }
 
   Index tilesOf(Index length) { return math.ceilDiv(length, tile); }
 
@@ -184,7 +183,7 @@ private:
         return CopyAsyncOp::create(b, loc, place, rowPointer(tensor, row, batch, head), args[(tensor + "_row").str()],
                                    math.value(rows), dim, Value());
       };
-      Value statistics = statisticsPointer(tiledRows(), firstTiledRow(), h, q0);
+      Value statistics = statisticsPointer(firstTiledRow(), h, q0);
       Index left = math.sub(lenQ, q0), leftKeys = math.sub(scope.lenK, k0);
       Value copied[] = {copy(Q, "q", row, h, left, problem.getDimQk()),
                         copy(dO, "do", row, h, left, problem.getDimV()),
@@ -264,10 +263,8 @@ private:
   /// What a sequence and head add to the entry.
   void addLine(Value to, ArrayRef<Index> places) {
     if (problem.isSinkArray(array)) {
-      Value rows = tiledRows();
       Value sink = LoadOp::create(b, loc, b.getF32Type(), args[array.name], math.value(h), /*uniform=*/false);
-      AddSinkTotalOp::create(b, loc, to, statisticsPointer(rows, firstTiledRow(), h, 0), statisticsPitch(), math.value(lenQ),
-                             sink);
+      AddSinkTotalOp::create(b, loc, to, statisticsPointer(firstTiledRow(), h, 0), statisticsPitch(), math.value(lenQ), sink);
     } else if (has(ScoreOperand::Table)) {
       addDistances(to, places[ScoreOperand::Table]);
     } else if (has(ScoreOperand::Query) || has(ScoreOperand::Key)) {
@@ -333,11 +330,15 @@ void attn::writeLearned(BackwardOp backward, StringRef target, int64_t arch) {
     bool whole = array.has(ScoreOperand::Query) && array.has(ScoreOperand::Key);
     if (!sinks)
       LearnedKernel(problem,
-                    make(whole ? "" : "_parts", {"q", "k", "v", "do", "statistics", "statistics_head", "statistics_kind", whole ? gradient : partial}, workers,
-                         config(tile, tile / 16)),
+                    make(whole ? "" : "_parts",
+                         {"q", "k", "v", "do", "statistics", "statistics_head", "statistics_kind", whole ? gradient : partial},
+                         workers, config(tile, tile / 16)),
                     array)
           .build();
     if (!whole)
-      TotalsKernel(problem, make("", {"statistics", "statistics_head", "statistics_kind", gradient, partial}, 1, config(16, 1)), array, tile).build();
+      TotalsKernel(problem,
+                   make("", {"statistics", "statistics_head", "statistics_kind", gradient, partial}, 1, config(16, 1)),
+                   array, tile)
+          .build();
   }
 }

@@ -80,7 +80,8 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
   }
   std::string dq;
   if (!schedule.streamed || hasSizeClasses(backward, schedule.streamed)) {
-    const BackwardConfigs &configs = schedule.configs = chooseBackwardConfigs(backward, target, arch, fallback, /*listsSlots=*/bool(schedule.streamed));
+    const BackwardConfigs &configs = schedule.configs =
+        chooseBackwardConfigs(backward, target, arch, fallback, /*listsSlots=*/bool(schedule.streamed));
     schedule.tiles = configs.keys;
     dq = configs.inTurns ? ", dQ added up in a fixed order"
          : configs.sums  ? ", dQ added up in any order"

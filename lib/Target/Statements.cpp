@@ -385,8 +385,10 @@ void Printer::print(StorePaddingOp op) {
            << (pairs ? expr(op.getStride()) + ", " : "") << expr(op.getWriteRows()) << ");\n";
     return;
   }
-  line() << (kernel.getKeys() && kernel.isPersistent() ? "attn::store_zero_here<" : "attn::store_zero<") << op.getDim() << ", " << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
-         << expr(op.getStride()) << ", " << expr(op.getWriteRows()) << ");\n";
+  // With keys at rest there is no register for what a loop over messages would know ahead of them.
+  bool scarce = kernel.getKeys() && kernel.isPersistent();
+  line() << "attn::store_zero<" << op.getDim() << ", " << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
+         << expr(op.getStride()) << ", " << expr(op.getWriteRows()) << (scarce ? ", attn::thread_here()" : "") << ");\n";
 }
 
 void Printer::print(MergeOp op) {

@@ -8,8 +8,8 @@ attn.backward @grads of(@p)
 
 // CHECK: // grads for sm_90a, #tile.config<q_tile = 64, kv_tile = 128
 // CHECK: attn::begin_roles<1>(
-// CHECK: attn::store_zero_here<128, 128, 256>(dk_rows, dk_row, write_rows);
-// CHECK: attn::store_zero_here<128, 128, 256>(dv_rows, dv_row, write_rows);
+// CHECK: attn::store_zero<128, 128, 256>(dk_rows, dk_row, write_rows, attn::thread_here());
+// CHECK: attn::store_zero<128, 128, 256>(dv_rows, dv_row, write_rows, attn::thread_here());
 // CHECK: attn::keep_turned(s, {{.*}}, [=](int key, int query) {
 // CHECK: const auto dS_tile = attn::share(dS, ds);
 // CHECK-NEXT: attn::mma_tn(dQ, dS_tile, K_tile);
@@ -30,7 +30,7 @@ attn.backward @grads of(@p)
 // CHECK: attn::load_sum<64>(dQ, sum, turns);
 
 // ORDERED: // grads for sm_90a, #tile.config<q_tile = 32, kv_tile = 128
-// ORDERED: attn::store_zero_here<128, 128, 256>(dk_rows, dk_row, write_rows);
+// ORDERED: attn::store_zero<128, 128, 256>(dk_rows, dk_row, write_rows, attn::thread_here());
 // ORDERED: // grads_dq for sm_90a, #tile.config<q_tile = 128, kv_tile = 64
 // ORDERED: attn::store_zero<128, 128, 256>(dq_rows, dq_row, write_rows);
 

@@ -43,7 +43,8 @@ struct BackwardConfigs {
   const char *whyNoSums = nullptr;         ///< a reader's reason, if it is not
 };
 /// `listsSlots`: kernels get lists of the slots they are for, in no order.
-BackwardConfigs chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback, bool listsSlots = false);
+BackwardConfigs chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback,
+                                      bool listsSlots);
 
 /// Of a backward pass that is streamed: where the problem's sequences
 /// are short, or head dims beyond those of tiles. Null for others.

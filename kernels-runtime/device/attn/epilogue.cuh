@@ -78,15 +78,9 @@ template <int R, int W> ATTN_INLINE void store_lse(float *dst, const Rows<R, W> 
 }
 
 // For tiles made of padding only.
-template <int Dim, int Rows, int Threads, class T, class Stride> ATTN_INLINE void store_zero(T *dst, Stride stride, int write_rows) {
+template <int Dim, int Rows, int Threads, class T, class Stride> ATTN_INLINE void store_zero(T *dst, Stride stride, int write_rows, int thread = threadIdx.x) {
   const int count = min(Rows, write_rows) * (Dim / 8);
-  for (int i = threadIdx.x; i < count; i += Threads) *(uint4 *)(dst + offset_of(stride, i / (Dim / 8)) + i % (Dim / 8) * 8) = {0, 0, 0, 0};
-}
-// The same where there are no registers for places that are known ahead.
-template <int Dim, int Rows, int Threads, class T, class Stride> ATTN_INLINE void store_zero_here(T *dst, Stride stride, int write_rows) {
-  const int count = min(Rows, write_rows) * (Dim / 8);
-#pragma unroll 1
-  for (int i = thread_here(); i < count; i += Threads) *(uint4 *)(dst + offset_of(stride, i / (Dim / 8)) + i % (Dim / 8) * 8) = {0, 0, 0, 0};
+  for (int i = thread; i < count; i += Threads) *(uint4 *)(dst + offset_of(stride, i / (Dim / 8)) + i % (Dim / 8) * 8) = {0, 0, 0, 0};
 }
 template <int Rows, int Threads, class Stride> ATTN_INLINE void store_minus_inf(float *dst, Stride stride, int write_rows) {
   for (int r = threadIdx.x; r < min(Rows, write_rows); r += Threads) dst[offset_of(stride, r)] = -infinity();

@@ -60,7 +60,7 @@ template <class TileType, int StageCount> struct Slots {
     if (Stages == 1) parity ^= 1;
     else if (++slot == Stages) slot = 0, parity ^= 1;
   }
-  ATTN_INLINE void init(int consumers) const {
+  ATTN_INLINE void init(int consumers, int /*others*/) const {
     for (int i = 0; i < Stages; ++i) barrier_init(barriers + i * 8, 1), barrier_init(barriers + (Stages + i) * 8, consumers);
   }
 };

@@ -20,8 +20,8 @@ template <int WordCount> struct Feed {
   ATTN_INLINE unsigned empty() const { return barriers + 16 + slot * 8; }
   ATTN_INLINE unsigned words() const { return barriers + 32 + slot * Words * 4; }
   ATTN_INLINE void step() { slot ^= 1, parity ^= slot == 0; }
-  ATTN_INLINE void init(int consumers) const {
-    for (int i = 0; i < 2; ++i) barrier_init(barriers + i * 8, 1), barrier_init(barriers + 16 + i * 8, consumers);
+  ATTN_INLINE void init(int consumers, int others) const {
+    for (int i = 0; i < 2; ++i) barrier_init(barriers + i * 8, 1), barrier_init(barriers + 16 + i * 8, consumers + others);
   }
 };
 
@@ -62,13 +62,10 @@ template <int N> ATTN_INLINE int recall(const Feed<N> &feed, int word) {
   return x;
 }
 
-// Before roles part: barriers get their counts, and everybody sees them, the TMA unit too.
-// Messages have `Others` readers beside the warps that compute.
-template <int N> ATTN_INLINE void init(const Feed<N> &feed, int consumers, int others) { feed.init(consumers + others); }
-template <class Place> ATTN_INLINE void init(const Place &place, int consumers, int) { place.init(consumers); }
+// Before roles part: barriers get their counts, and everybody sees them, the TMA unit too. Others: warps beside those that compute to whom messages go.
 template <int Others = 0, class... Place> ATTN_INLINE void begin_roles(const Place &...places) {
   if (threadIdx.x == 0) {
-    (init(places, consumer_warps(), Others), ...);
+    (places.init(consumer_warps(), Others), ...);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   __syncthreads();

@@ -72,7 +72,7 @@ template <int SlotCount, int ByteCount> struct Staging {
   ATTN_INLINE void step() {
     if (++slot == Slots) slot = 0, parity ^= 1;
   }
-  ATTN_INLINE void init(int consumers) const {
+  ATTN_INLINE void init(int consumers, int /*others*/) const {
     for (int i = 0; i < Slots; ++i) barrier_init(slots + Slots * Bytes + i * 8, consumers), barrier_init(slots + Slots * (Bytes + 8) + i * 8, 1);
   }
 };

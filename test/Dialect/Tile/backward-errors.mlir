@@ -200,6 +200,20 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("
 
 // -----
 
+tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %staging = tile.place "staging" : !tile.staging<2, 32768>
+  // Turns of nobody.
+  // expected-error @below {{expected turns and a region over (i32) that yields an i1, or neither}}
+  "tile.add_staged"(%sum, %staging, %turn) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  ^bb0(%other: i32):
+    %adds = arith.constant true
+    tile.yield %adds : i1
+  }) : (!tile.ptr<f32>, !tile.staging<2, 32768>, !tile.ptr<i32>) -> ()
+}
+
+// -----
+
 tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %staging = tile.place "staging" : !tile.staging<2, 32768>

@@ -243,47 +243,6 @@ LogicalResult MmaTnOp::verify() {
   return success();
 }
 
-/// Does a fragment fill a slot?
-static LogicalResult verifySlot(Operation *op, FragType acc, StagingType staging) {
-  if (acc.getRows() * acc.getCols() * 4 != staging.getBytes()) // C1
-    return op->emitOpError("expected slots of the size of ") << acc << ", got: " << staging;
-  return success();
-}
-
-static LogicalResult verifyTurns(Operation *op, Value turn, Region &adds) {
-  auto fits = [&] {
-    if (!adds.hasOneBlock() || adds.getNumArguments() != 1 || !adds.getArgument(0).getType().isInteger(32))
-      return false;
-    auto yield = dyn_cast<YieldOp>(adds.front().getTerminator());
-    return yield && yield.getValues().size() == 1 && yield.getValues()[0].getType().isInteger(1);
-  };
-  if (turn ? !fits() : !adds.empty())
-    return op->emitOpError("expected turns and a region over (i32) that yields an i1, or neither");
-  return success();
-}
-
-LogicalResult AddSumOp::verify() {
-  if (getStaging() && failed(verifySlot(*this, getAcc().getType(), getStaging().getType())))
-    return failure();
-  if (getTurn() && !getStaging()) // C2
-    return emitOpError("expected a staging place, got turns without one");
-  return verifyTurns(*this, getTurn(), getAdds());
-}
-
-LogicalResult StageOp::verify() { return verifySlot(*this, getAcc().getType(), getStaging().getType()); }
-
-LogicalResult AddStagedOp::verify() { return verifyTurns(*this, getTurn(), getAdds()); }
-
-LogicalResult LoadSumOp::verify() {
-  FragType acc = getAcc().getType();
-  int64_t columns = getColumns();
-  if (columns < 16 || columns % 16 || acc.getCols() % columns || acc.getRows() % 64 ||
-      acc.getRows() != 16 * acc.getWarps()) // C1
-    return emitOpError("expected a fragment of 16 rows a warp, in blocks of 64, and columns in multiples of ")
-           << columns << ", got: " << acc;
-  return success();
-}
-
 /// Is there a number for each query?
 static LogicalResult verifyStatistics(Operation *op, Type scores, Type statistics, bool turned) {
   auto frag = dyn_cast<FragType>(scores);

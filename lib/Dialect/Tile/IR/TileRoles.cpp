@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops of roles, of the rings and messages between them, and of those who write whole rows.
+// Ops of roles, of the rings, staging places and messages between them, and of those who write or add up whole rows.
 //
 #include "attn/Dialect/Tile/IR/Tile.h"
 
@@ -93,5 +93,47 @@ LogicalResult ShareOp::verify() {
   if (getRing().getType().getStages() != 2 || !tile || tile.getRows() != held.getRows() ||
       tile.getCols() != held.getCols() || tile.getElement() != held.getElement()) // C1
     return emitOpError("expected a ring of two tiles like ") << held << ", got: " << getRing().getType();
+  return success();
+}
+
+/// Does a fragment fill a slot?
+static LogicalResult verifySlot(Operation *op, FragType acc, StagingType staging) {
+  if (acc.getRows() * acc.getCols() * 4 != staging.getBytes()) // C1
+    return op->emitOpError("expected slots of the size of ") << acc << ", got: " << staging;
+  return success();
+}
+
+/// Are turns complete, or not there at all?
+static LogicalResult verifyTurns(Operation *op, Value turn, Value tile, Region &adds) {
+  auto fits = [&] {
+    if (!adds.hasOneBlock() || adds.getNumArguments() != 1 || !adds.getArgument(0).getType().isInteger(32))
+      return false;
+    auto yield = dyn_cast<YieldOp>(adds.front().getTerminator());
+    return yield && yield.getValues().size() == 1 && yield.getValues()[0].getType().isInteger(1);
+  };
+  if (bool(turn) != bool(tile) || (turn ? !fits() : !adds.empty()))
+    return op->emitOpError("expected turns and a region over (i32) that yields an i1, or neither");
+  return success();
+}
+
+LogicalResult AddSumOp::verify() {
+  if (getStaging() && failed(verifySlot(*this, getAcc().getType(), getStaging().getType())))
+    return failure();
+  if (getTurn() && !getStaging()) // C2
+    return emitOpError("expected a staging place, got turns without one");
+  return verifyTurns(*this, getTurn(), getTile(), getAdds());
+}
+
+LogicalResult StageOp::verify() { return verifySlot(*this, getAcc().getType(), getStaging().getType()); }
+
+LogicalResult AddStagedOp::verify() { return verifyTurns(*this, getTurn(), getTile(), getAdds()); }
+
+LogicalResult LoadSumOp::verify() {
+  FragType acc = getAcc().getType();
+  int64_t columns = getColumns();
+  if (columns < 16 || columns % 16 || acc.getCols() % columns || acc.getRows() % 64 ||
+      acc.getRows() != 16 * acc.getWarps()) // C1
+    return emitOpError("expected a fragment of 16 rows a warp, in blocks of 64, and columns in multiples of ")
+           << columns << ", got: " << acc;
   return success();
 }

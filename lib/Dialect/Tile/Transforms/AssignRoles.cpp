@@ -85,7 +85,7 @@ static void strip(PersistOp persist, llvm::function_ref<void(Operation *)> keep)
       keep(op);
       gone.push_back(op);
     }
-    return hasRegion || isa<AddStagedOp>(op) ? WalkResult::skip() : WalkResult::advance();
+    return hasRegion ? WalkResult::skip() : WalkResult::advance();
   });
   for (Operation *op : llvm::reverse(gone))
     op->erase();
@@ -247,14 +247,14 @@ static bool holds(Operation *program, llvm::function_ref<bool(Operation *)> want
 }
 
 /// Registers of a thread, of the roles that do not compute and of the one that
-/// does: what a multiprocessor has, shared out in eights.
-static std::pair<int64_t, int64_t> registersOf(KernelOp kernel) {
+/// does: what a multiprocessor has, shared out in eights. `adds`: there is an adder.
+static std::pair<int64_t, int64_t> registersOf(KernelOp kernel, bool adds) {
   ConfigAttr config = kernel.getConfig();
   constexpr int64_t multiprocessor = 64 * 1024, warpgroup = 128, most = 240;
   // What a block is launched with is all there is: who asks for more waits forever.
   int64_t atLaunch = multiprocessor / config.getBlocks() / kernel.getThreads() / 8 * 8 * kernel.getThreads();
   // Who brings and who adds need some more, if those who compute can do without: not with wide query tiles.
-  bool adds = holds(kernel, isStaged), spares = !holds(kernel, [](Operation *op) {
+  bool spares = !holds(kernel, [](Operation *op) {
     auto probabilities = dyn_cast<ProbabilitiesOp>(op);
     return isa<DropGradsOp>(op) || (probabilities && !probabilities.getModify().empty());
   });
@@ -291,7 +291,8 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
 
     DenseMap<Value, Value> rings = makeRings(consumer, kernel.getConfig());
     OpBuilder b(consumer);
-    auto [few, many] = registersOf(kernel);
+    bool adds = holds(consumer, isStaged);
+    auto [few, many] = registersOf(kernel, adds);
     auto roles = RolesOp::create(b, consumer.getLoc(), few, many);
     Block &producers = roles.getProducer().emplaceBlock(), &consumers = roles.getConsumer().emplaceBlock();
     IRMapping inProducer;
@@ -301,7 +302,7 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
 
     sendScalars(producer, consumer, inProducer);
     produce(producer, rings);
-    if (holds(consumer, isStaged)) {
+    if (adds) {
       b.setInsertionPointToEnd(&roles.getAdder().emplaceBlock());
       auto adder = cast<PersistOp>(b.clone(*consumer));
       add(adder);
