@@ -22,6 +22,10 @@ std::optional<int64_t> BandMaskAttr::reach(Diagonal diagonal) const {
   return diagonal == getDiagonal() ? getRight() : std::nullopt;
 }
 
+std::optional<Zones> BandMaskAttr::zones(IndexMath &, const MaskScope &) const {
+  return diagonalZones(*DiagonalBounds::of(*this));
+}
+
 bool BandMaskAttr::affine(AffineTerms &terms) const { return diagonalTerms(terms, *DiagonalBounds::of(*this)); }
 
 MaskInterface BandMaskAttr::simplified() const { return DiagonalBounds::of(*this)->mask(getContext()); }
@@ -105,6 +109,15 @@ bool attn::diagonalTerms(AffineTerms &terms, const DiagonalBounds &bounds) {
   if (bounds.right)
     terms.compare(term, *bounds.right + 1);
   return true;
+}
+
+Zones attn::diagonalZones(const DiagonalBounds &bounds) {
+  Zone zone;
+  if (bounds.left)
+    zone.band(bounds.diagonal).lo = -*bounds.left;
+  if (bounds.right)
+    zone.band(bounds.diagonal).hi = *bounds.right + 1;
+  return {zone};
 }
 
 LogicalResult BandMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, std::optional<int64_t> left,

@@ -19,6 +19,10 @@ std::optional<int64_t> CausalMaskAttr::reach(Diagonal diagonal) const {
   return diagonal == getDiagonal() ? std::optional<int64_t>(0) : std::nullopt;
 }
 
+std::optional<Zones> CausalMaskAttr::zones(IndexMath &, const MaskScope &) const {
+  return diagonalZones(*DiagonalBounds::of(*this));
+}
+
 bool CausalMaskAttr::affine(AffineTerms &terms) const { return diagonalTerms(terms, *DiagonalBounds::of(*this)); }
 
 MaskInterface CausalMaskAttr::intersected(MaskInterface other) const { return intersectBounds(*this, other); }

@@ -36,6 +36,12 @@ std::optional<IntervalList> ChunkMaskAttr::columnIntervals(IndexMath &math, cons
   return chunkAt(math, lo, getLength(), scope.lenQ, scope.cut, getDiagonal() == Diagonal::bottom_right);
 }
 
+std::optional<Zones> ChunkMaskAttr::zones(IndexMath &, const MaskScope &) const {
+  Zone zone;
+  zone.chunks.push_back({Zone::Chunk::Within, getLength(), getDiagonal()});
+  return Zones{zone};
+}
+
 bool ChunkMaskAttr::affine(AffineTerms &terms) const {
   bool ofRow = getDiagonal() == Diagonal::top_left;
   terms.quotient(ofRow ? AffineTerms::KeyLessRow : AffineTerms::KeyLessDiagonal, getLength());

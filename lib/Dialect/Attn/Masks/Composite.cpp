@@ -23,33 +23,22 @@ static void forEach(Composite composite, const MaskScope &scope, Visit visit) {
     visit(mask, scope.ofChild(first));
 }
 
-constexpr size_t maxIntervals = 4;
-
-TileRanges attn::shortened(IndexMath &math, TileRanges ranges, Index extent) {
+TileRanges attn::shortened(IndexMath &math, TileRanges ranges) {
   if (ranges.all.size() > maxIntervals)
     ranges.all.truncate(maxIntervals);
-  if (ranges.some.size() > maxIntervals) {
-    Interval hull = {extent, 0};
-    for (const Interval &i : ranges.some) {
-      Cond empty = math.le(i.hi, i.lo);
-      hull = {math.select(empty, hull.lo, math.min(hull.lo, i.lo)),
-              math.select(empty, hull.hi, math.max(hull.hi, i.hi))};
-    }
-    hull.lo = math.min(hull.lo, hull.hi); // nothing at all: empty
-    ranges.some = {hull};
-  }
+  ranges.some = shortened(math, ranges.some);
   return ranges;
 }
 
 /// Folds the ranges of all masks, `some` and `all` alike, with one operation.
 template <typename Composite, typename Ranges>
-static TileRanges foldRanges(Index extent, Composite composite, IndexMath &math, const MaskScope &scope,
+static TileRanges foldRanges(Composite composite, IndexMath &math, const MaskScope &scope,
                              Combine combine, Ranges ranges) {
   std::optional<TileRanges> result;
   forEach(composite, scope, [&](MaskInterface mask, const MaskScope &child) {
     TileRanges r = ranges(mask, child);
     result = result ? TileRanges{combine(math, result->some, r.some), combine(math, result->all, r.all)} : r;
-    result = shortened(math, std::move(*result), extent);
+    result = shortened(math, std::move(*result));
   });
   return *result;
 }
@@ -155,7 +144,7 @@ ParseResult attn::parseMasks(AsmParser &parser, StringRef name, SmallVectorImpl<
   if (depth == deepest)
     return parser.emitError(parser.getCurrentLocation(), "expected masks nested at most 32 deep, got: more than ") << deepest;
   ++depth;
-  auto leave = llvm::make_scope_exit([] { --depth; });
+  llvm::scope_exit leave([] { --depth; });
   auto parseMask = [&]() -> ParseResult {
     SMLoc loc = parser.getCurrentLocation();
     Attribute parsed;
@@ -229,14 +218,48 @@ Lists AndMaskAttr::columnIntervals(IndexMath &math, const MaskScope &scope, Inde
       [&](const IntervalList &a, const IntervalList &b) { return meetLines(math, a, b); });
 }
 
+std::optional<Zones> AndMaskAttr::zones(IndexMath &math, const MaskScope &scope) const {
+  std::optional<Zones> result = Zones{Zone()};
+  forEach(*this, scope, [&](MaskInterface mask, const MaskScope &child) {
+    std::optional<Zones> zones = result ? mask.zones(math, child) : std::nullopt;
+    result = zones ? intersect(math, *result, *zones) : std::nullopt;
+  });
+  return result;
+}
+
+/// What parts say of a tile's lines, intersected; where that is not exact of those that are unions of zones, what these say.
+template <typename RangesOf>
+static TileRanges rangesOfAll(AndMaskAttr mask, IndexMath &math, const MaskScope &scope, Lines lines, Interval which,
+                              RangesOf rangesOf) {
+  Zones known = {Zone()};
+  bool cross = false; // do some zones of two parts never meet?
+  SmallVector<std::pair<MaskInterface, MaskScope>> others;
+  forEach(mask, scope, [&](MaskInterface part, const MaskScope &child) {
+    std::optional<Zones> zones = part.zones(math, child), both;
+    if (zones && (both = intersect(math, known, *zones))) {
+      cross |= both->size() < known.size() * zones->size();
+      known = *both;
+    } else {
+      others.emplace_back(part, child);
+    }
+  });
+  TileRanges ranges = foldRanges(mask, math, scope, Combine(intersect), rangesOf);
+  if (!cross && linesAreEnough(known, lines))
+    return ranges;
+  ranges.some = seenBySome(math, scope, known, lines, which);
+  for (auto &[part, child] : others)
+    ranges.some = intersect(math, ranges.some, rangesOf(part, child).some);
+  return shortened(math, std::move(ranges));
+}
+
 TileRanges AndMaskAttr::keyRanges(IndexMath &math, const MaskScope &scope, Interval queries) const {
-  return foldRanges(scope.lenK, *this, math, scope, intersect,
-                    [&](MaskInterface m, const MaskScope &s) { return m.keyRanges(math, s, queries); });
+  return rangesOfAll(*this, math, scope, Lines::Rows, queries,
+                     [&](MaskInterface m, const MaskScope &s) { return m.keyRanges(math, s, queries); });
 }
 
 TileRanges AndMaskAttr::queryRanges(IndexMath &math, const MaskScope &scope, Interval keys) const {
-  return foldRanges(scope.lenQ, *this, math, scope, intersect,
-                    [&](MaskInterface m, const MaskScope &s) { return m.queryRanges(math, s, keys); });
+  return rangesOfAll(*this, math, scope, Lines::Columns, keys,
+                     [&](MaskInterface m, const MaskScope &s) { return m.queryRanges(math, s, keys); });
 }
 
 Cond AndMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index q, Index k) const {
@@ -303,14 +326,14 @@ Lists OrMaskAttr::columnIntervals(IndexMath &math, const MaskScope &scope, Index
 TileRanges OrMaskAttr::keyRanges(IndexMath &math, const MaskScope &scope, Interval queries) const {
   if (rowIntervals(math, scope, queries.lo))
     return keyRangesOfRows(*this, math, scope, queries);
-  return foldRanges(scope.lenK, *this, math, scope, unite,
+  return foldRanges(*this, math, scope, unite,
                     [&](MaskInterface m, const MaskScope &s) { return m.keyRanges(math, s, queries); });
 }
 
 TileRanges OrMaskAttr::queryRanges(IndexMath &math, const MaskScope &scope, Interval keys) const {
   if (columnIntervals(math, scope, keys.lo))
     return queryRangesOfColumns(*this, math, scope, keys);
-  return foldRanges(scope.lenQ, *this, math, scope, unite,
+  return foldRanges(*this, math, scope, unite,
                     [&](MaskInterface m, const MaskScope &s) { return m.queryRanges(math, s, keys); });
 }
 
@@ -325,6 +348,15 @@ SmallVector<MaskOperand> OrMaskAttr::operands() const { return allOperands(getMa
 std::vector<MaskInterface> OrMaskAttr::conjuncts() const { return {*this}; }
 
 ArrayRef<MaskInterface> OrMaskAttr::children() const { return getMasks(); }
+
+std::optional<Zones> OrMaskAttr::zones(IndexMath &math, const MaskScope &scope) const {
+  std::optional<Zones> result = Zones();
+  forEach(*this, scope, [&](MaskInterface mask, const MaskScope &child) {
+    std::optional<Zones> zones = result ? mask.zones(math, child) : std::nullopt;
+    result = zones ? unite(*result, *zones) : std::nullopt;
+  });
+  return result;
+}
 
 bool OrMaskAttr::affine(AffineTerms &terms) const { return allAffine(getMasks(), terms); }
 

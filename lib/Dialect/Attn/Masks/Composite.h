@@ -9,9 +9,8 @@
 
 namespace attn {
 
-/// Lists stay short: a list of many intervals is code for every one of them. Past
-/// four, `some` becomes its hull and `all` its first intervals, both safe.
-TileRanges shortened(IndexMath &math, TileRanges ranges, Index extent);
+/// Lists stay short. Past `maxIntervals`, `some` becomes its hull and `all` its first intervals, both safe.
+TileRanges shortened(IndexMath &math, TileRanges ranges);
 
 /// The point as the mask whose arrays start at `first` sees it.
 MaskPoint pointOf(const MaskPoint &point, unsigned first);

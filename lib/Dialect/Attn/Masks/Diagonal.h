@@ -61,6 +61,7 @@ MaskInterface intersectBounds(MaskInterface a, MaskInterface b);
 MaskInterface uniteBounds(MaskInterface a, MaskInterface b);
 MaskInterface complementBounds(MaskInterface mask);
 bool diagonalTerms(AffineTerms &terms, const DiagonalBounds &bounds);
+Zones diagonalZones(const DiagonalBounds &bounds);
 
 /// ` <kind>` printing and parsing: top_left is the default and not printed.
 mlir::ParseResult parseDiagonal(mlir::AsmParser &parser, Diagonal &diagonal);

@@ -15,6 +15,8 @@ std::optional<IntervalList> FullMaskAttr::columnIntervals(IndexMath &, const Mas
   return IntervalList{{0, scope.lenQ}};
 }
 
+std::optional<Zones> FullMaskAttr::zones(IndexMath &, const MaskScope &) const { return Zones{Zone()}; }
+
 bool FullMaskAttr::affine(AffineTerms &) const { return true; }
 
 // The parser of MLIR skips what a parameterless attribute leaves behind; we don't.

@@ -28,6 +28,12 @@ Cond GlobalRowsMaskAttr::emitKeep(IndexMath &math, const MaskScope &scope, Index
   return math.lt(q, countOf(getLength(), math, scope.uncut(), scope.lenQ));
 }
 
+std::optional<Zones> GlobalRowsMaskAttr::zones(IndexMath &math, const MaskScope &scope) const {
+  Zone zone;
+  zone.q.hi = countOf(getLength(), math, scope, scope.lenQ);
+  return Zones{zone};
+}
+
 bool GlobalRowsMaskAttr::affine(AffineTerms &terms) const {
   if (getLength())
     terms.compare(AffineTerms::Row, *getLength());

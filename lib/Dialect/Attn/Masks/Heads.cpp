@@ -108,6 +108,9 @@ TileTruth HeadsMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, Inte
 }
 
 // A head is no term.
+// Which of its masks' zones count is known at run time only.
+std::optional<Zones> HeadsMaskAttr::zones(IndexMath &, const MaskScope &) const { return std::nullopt; }
+
 bool HeadsMaskAttr::affine(AffineTerms &) const { return false; }
 
 bool HeadsMaskAttr::asksForHead() const { return true; }

@@ -26,14 +26,14 @@ static TileRanges complementOf(NotMaskAttr mask, IndexMath &math, const MaskScop
   std::vector<MaskInterface> parts = mask.conjuncts();
   if (parts.size() == 1) {
     TileRanges r = rangesOf(maskIn(mask), scope);
-    return shortened(math, {complement(math, r.all, extent), complement(math, r.some, extent)}, extent);
+    return shortened(math, {complement(math, r.all, extent), complement(math, r.some, extent)});
   }
   TileRanges result = {{{0, extent}}, {{0, extent}}};
   unsigned first = 0;
   for (MaskInterface part : parts) {
     TileRanges r = rangesOf(part, scope.ofChild(first));
     result = {intersect(math, result.some, r.some), intersect(math, result.all, r.all)};
-    result = shortened(math, std::move(result), extent);
+    result = shortened(math, std::move(result));
     first += part.operands().size();
   }
   return result;
@@ -92,6 +92,11 @@ std::vector<MaskInterface> NotMaskAttr::conjuncts() const {
 ArrayRef<MaskInterface> NotMaskAttr::children() const { return getMasks(); }
 
 bool NotMaskAttr::asksForHead() const { return false; }
+
+std::optional<Zones> NotMaskAttr::zones(IndexMath &math, const MaskScope &scope) const {
+  std::optional<Zones> zones = maskIn(*this).zones(math, scope);
+  return zones ? complement(math, *zones) : std::nullopt;
+}
 
 bool NotMaskAttr::affine(AffineTerms &terms) const { return maskIn(*this).affine(terms); }
 

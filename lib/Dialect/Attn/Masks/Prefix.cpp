@@ -21,6 +21,12 @@ TileRanges PrefixMaskAttr::queryRanges(IndexMath &math, const MaskScope &scope, 
   return {rowsIf(math.lt(keys.lo, prefix)), rowsIf(math.le(keys.hi, prefix))};
 }
 
+std::optional<Zones> PrefixMaskAttr::zones(IndexMath &math, const MaskScope &scope) const {
+  Zone zone;
+  zone.k.hi = countOf(getLength(), math, scope, scope.lenK);
+  return Zones{zone};
+}
+
 bool PrefixMaskAttr::affine(AffineTerms &terms) const {
   if (getLength())
     terms.compare(AffineTerms::Key, *getLength());

@@ -7,6 +7,7 @@
 
 #include "attn/Dialect/Attn/IR/AffineMask.h"
 #include "attn/Dialect/Attn/IR/ScoreScope.h"
+#include "attn/Dialect/Attn/IR/Zones.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Dialect.h"

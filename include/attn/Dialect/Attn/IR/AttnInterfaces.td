@@ -87,6 +87,11 @@ def Attn_MaskInterface : AttrInterface<"MaskInterface"> {
       by looking at a few pairs (`compareMasks`).}],
       "bool", "affine", (ins "::attn::AffineTerms &":$terms), "", [{ return false; }]>,
 
+    InterfaceMethod<[{The same set as a union of zones (bounds on q, on k and on their distance from a
+      diagonal). nullopt if it is none, or of many. Lists of intersections are exact with these.}],
+      "std::optional<::attn::Zones>", "zones",
+      (ins "::attn::IndexMath &":$math, "const ::attn::MaskScope &":$scope), "", [{ return std::nullopt; }]>,
+
     InterfaceMethod<"Does it ask which head a row is of (beyond arrays for each head, and its children)?",
       "bool", "asksForHead", (ins), "", [{ return false; }]>,
 

@@ -22,7 +22,7 @@ class Attn_Mask<string name, string mnem, list<string> methods> : AttrDef<Attn_D
   let mnemonic = mnem;
 }
 
-def Attn_FullMask : Attn_Mask<"FullMask", "full", ["rowIntervals", "columnIntervals", "affine"]> {
+def Attn_FullMask : Attn_Mask<"FullMask", "full", ["rowIntervals", "columnIntervals", "affine", "zones"]> {
   let summary = "every row sees every key";
   let description = [{
     The pair (q, k) is visible for every q and k of the sequence.
@@ -37,7 +37,7 @@ def Attn_FullMask : Attn_Mask<"FullMask", "full", ["rowIntervals", "columnInterv
 }
 
 def Attn_CausalMask : Attn_Mask<"CausalMask", "causal",
-    ["rowIntervals", "columnIntervals", "reach", "affine", "intersected", "united", "complemented"]> {
+    ["rowIntervals", "columnIntervals", "reach", "affine", "zones", "intersected", "united", "complemented"]> {
   let summary = "a row sees the keys up to its diagonal";
   let description = [{
     The pair (q, k) is visible iff k <= q (`top_left`, the default) or
@@ -56,7 +56,7 @@ def Attn_CausalMask : Attn_Mask<"CausalMask", "causal",
 }
 
 def Attn_BandMask : Attn_Mask<"BandMask", "band",
-    ["rowIntervals", "columnIntervals", "reach", "affine", "simplified", "intersected", "united", "complemented"]> {
+    ["rowIntervals", "columnIntervals", "reach", "affine", "zones", "simplified", "intersected", "united", "complemented"]> {
   let summary = "a row sees the keys near its diagonal (sliding window)";
   let description = [{
     With D = q (`top_left`, the default) or D = q + lenK - lenQ
@@ -83,7 +83,7 @@ def Attn_BandMask : Attn_Mask<"BandMask", "band",
 }
 
 def Attn_ChunkMask : Attn_Mask<"ChunkMask", "chunk",
-    ["rowIntervals", "columnIntervals", "affine", "simplified",
+    ["rowIntervals", "columnIntervals", "affine", "zones", "simplified",
      "intersected", "united"]> {
   let summary = "a row sees the keys of its own chunk";
   let description = [{
@@ -132,7 +132,7 @@ def Attn_StridedMask : Attn_Mask<"StridedMask", "strided",
 }
 
 def Attn_PrefixMask : Attn_Mask<"PrefixMask", "prefix",
-    ["rowIntervals", "queryRanges", "operands", "affine", "simplified", "intersected", "united"]> {
+    ["rowIntervals", "queryRanges", "operands", "affine", "zones", "simplified", "intersected", "united"]> {
   let summary = "every row sees the first keys";
   let description = [{
     The pair (q, k) is visible iff k < P. P is a constant, or one int32 per
@@ -156,7 +156,7 @@ def Attn_PrefixMask : Attn_Mask<"PrefixMask", "prefix",
 }
 
 def Attn_GlobalRowsMask : Attn_Mask<"GlobalRowsMask", "global_rows",
-    ["keyRanges", "columnIntervals", "emitKeep", "operands", "affine", "simplified", "intersected", "united"]> {
+    ["keyRanges", "columnIntervals", "emitKeep", "operands", "affine", "zones", "simplified", "intersected", "united"]> {
   let summary = "the first rows see every key";
   let description = [{
     The pair (q, k) is visible iff q < R. R is a constant, or one int32 per
@@ -386,7 +386,7 @@ def Attn_PredicateMask : Attn_Mask<"PredicateMask", "predicate",
 
 class Attn_Composite<string name, string mnem> : Attn_Mask<name, mnem,
     ["rowIntervals", "columnIntervals", "keyRanges", "queryRanges", "emitKeep", "operands",
-     "conjuncts", "children", "tileTruth", "affine", "asksForHead"]> {
+     "conjuncts", "children", "tileTruth", "affine", "zones", "asksForHead"]> {
   // Mask i reads arrays number [first_array[i], first_array[i + 1]): follows from
   // the masks, and is kept since definitions ask for it at every pair.
   let parameters = (ins ArrayRefParameter<"MaskInterface">:$masks, ArrayRefParameter<"unsigned", "follows from the masks">:$first_array);

@@ -77,6 +77,8 @@ struct Interval {
 
 /// Sorted by `lo` and disjoint, but for empty intervals, which stand anywhere.
 using IntervalList = llvm::SmallVector<Interval, 2>;
+/// As many as a list of what tiles see has at most: each is code of its own.
+inline constexpr size_t maxIntervals = 4;
 
 /// What a tile's rows (or columns) see, each a list over the other axis:
 /// `some` is never too small, `all` never too large.
@@ -134,6 +136,8 @@ IntervalList unite(IndexMath &math, llvm::ArrayRef<Interval> a, llvm::ArrayRef<I
 IntervalList intersect(IndexMath &math, llvm::ArrayRef<Interval> a, llvm::ArrayRef<Interval> b);
 /// What [0, extent) has beyond the list.
 IntervalList complement(IndexMath &math, llvm::ArrayRef<Interval> a, Index extent);
+/// The list, or its hull if there are too many.
+IntervalList shortened(IndexMath &math, llvm::ArrayRef<Interval> a);
 /// Is `x` in one of the intervals?
 Cond contains(IndexMath &math, llvm::ArrayRef<Interval> a, Index x);
 
