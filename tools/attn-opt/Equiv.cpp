@@ -8,7 +8,7 @@
 using namespace attn;
 namespace cl = llvm::cl;
 
-static MaskInterface parseMask(mlir::MLIRContext &context, const std::string &text) {
+static MaskInterface readMask(mlir::MLIRContext &context, const std::string &text) {
   // The whole text would be the name of its place.
   mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
     auto place = mlir::dyn_cast<mlir::FileLineColLoc>(diagnostic.getLocation());
@@ -36,7 +36,7 @@ int attn::equiv(int argc, char **argv) {
   registry.insert<AttnDialect>();
   mlir::MLIRContext context(registry);
   context.loadAllAvailableDialects();
-  MaskInterface masks[] = {parseMask(context, first), parseMask(context, second)};
+  MaskInterface masks[] = {readMask(context, first), readMask(context, second)};
   if (!masks[0] || !masks[1])
     return 3;
   llvm::raw_ostream &os = llvm::outs();

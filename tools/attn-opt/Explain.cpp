@@ -113,11 +113,11 @@ int attn::explain(int argc, char **argv) {
     return fail(*fault);
   if (problem.getSegments())
     return fail("expected a problem whose sequences are given, got: one with segments");
-  MaskInterface mask = problem.getMask(), form = canonicalMask(mask);
-  problem.setMaskAttr(form); // as the pipeline begins
-  auto given = options.inputs.arraysOf(problem);
+  auto given = options.inputs.arraysOf(problem); // of all arrays, also of those that the mask's form needs no more
   if (!given)
     return fail(llvm::toString(given.takeError()));
+  MaskInterface mask = problem.getMask(), form = canonicalMask(mask);
+  problem.setMaskAttr(form); // as the pipeline begins
   const Sizes &sizes = given->second;
 
   Schedule schedule = scheduleOf(problem, target->family, target->arch);

@@ -14,6 +14,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace attn;
@@ -34,6 +35,14 @@ Edit renamed(Operation *op) {
   return {{{"sym_name", StringAttr::get(op->getContext(), isIdentifier(name) ? name : "p" + name)}}};
 }
 
+/// How many heads, or a multiple, its masks of heads are for.
+int64_t masksOfHeads(MaskInterface mask) {
+  int64_t count = isa<HeadsMaskAttr>(mask) ? mask.children().size() : 1;
+  for (MaskInterface child : mask.children())
+    count = std::lcm(count, masksOfHeads(child));
+  return std::min<int64_t>(count, 65536);
+}
+
 /// What one may change in a problem, towards what is usual.
 std::vector<Edit> editsOf(ProblemOp problem) {
   Builder b(problem.getContext());
@@ -48,6 +57,12 @@ std::vector<Edit> editsOf(ProblemOp problem) {
   if (kvHeads > 0 && heads > 0)
     edit({{"heads", i64(std::min<int64_t>(llvm::alignTo(heads, kvHeads), 65536))}});
   edit({{"kv_heads", i64(heads)}});
+  if (int64_t masks = masksOfHeads(problem.getMask()); heads > 0 && kvHeads > 0 && masks > 1) {
+    int64_t more = llvm::alignTo(heads, masks), evenly = llvm::alignTo(heads, std::lcm(masks, kvHeads));
+    if (kvHeads == heads)
+      edit({{"heads", i64(more)}, {"kv_heads", i64(more)}});
+    edit({{"heads", i64(std::min<int64_t>(evenly, 65536))}});
+  }
   edit({{"dtype", TypeAttr::get(b.getBF16Type())}});
   edit({{"o_layout", problem.getQLayout()}});
   edit({{"q_layout", problem.getOLayout()}});

@@ -151,8 +151,19 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(99999999999999999999
 // -----
 
 // Something that is no mask.
-// expected-error @below {{custom op 'attn.problem' invalid kind of attribute specified}}
+// expected-error @below {{expected a mask such as #attn.causal, got: 42 : i64}}
 attn.problem @p mask(42) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// A modifier of scores, and a word without its dialect.
+// expected-error @below {{expected a mask such as #attn.causal, got: #attn.softcap<3.000000e+01>}}
+attn.problem @p mask(#attn.softcap<30.0>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// expected-error @below {{expected a mask such as #attn.causal, got: `causal`}}
+attn.problem @p mask(#attn.or<#attn.full, causal>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
 

@@ -14,9 +14,7 @@ namespace {
 // Clauses of one attribute, of two numbers, or of none
 //===--------------------------------------------------------------------===//
 
-ParseResult parseOne(OpAsmParser &parser, MaskInterface &mask) {
-  return parser.parseCustomAttributeWithFallback(mask, Type{});
-}
+ParseResult parseOne(OpAsmParser &parser, MaskInterface &mask) { return parseMask(parser, mask); }
 ParseResult parseOne(OpAsmParser &parser, Attribute &attribute) { return parser.parseAttribute(attribute); }
 template <typename Attr> ParseResult parseOne(OpAsmParser &parser, Attr &attribute) {
   Builder &b = parser.getBuilder();

@@ -137,7 +137,20 @@ LogicalResult attn::verifyMasks(function_ref<InFlightDiagnostic()> emitError, St
   return success();
 }
 
-ParseResult attn::parseMasks(AsmParser &parser, StringRef name, SmallVectorImpl<MaskInterface> &masks) {
+ParseResult attn::parseMask(AsmParser &parser, MaskInterface &mask) {
+  SMLoc loc = parser.getCurrentLocation();
+  const char *expected = "expected a mask such as #attn.causal, got: ";
+  if (StringRef word; succeeded(parser.parseOptionalKeyword(&word)))
+    return parser.emitError(loc, expected) << "`" << word << "`";
+  Attribute parsed;
+  if (parser.parseAttribute(parsed))
+    return failure();
+  if (!(mask = dyn_cast<MaskInterface>(parsed)))
+    return parser.emitError(loc, expected) << parsed;
+  return success();
+}
+
+ParseResult attn::parseMasks(AsmParser &parser, SmallVectorImpl<MaskInterface> &masks) {
   // The parser calls itself for each level; verifiers, that refuse far fewer, come when it is back.
   constexpr int deepest = 1000;
   static thread_local int depth = 0;
@@ -145,24 +158,14 @@ ParseResult attn::parseMasks(AsmParser &parser, StringRef name, SmallVectorImpl<
     return parser.emitError(parser.getCurrentLocation(), "expected masks nested at most 32 deep, got: more than ") << deepest;
   ++depth;
   llvm::scope_exit leave([] { --depth; });
-  auto parseMask = [&]() -> ParseResult {
-    SMLoc loc = parser.getCurrentLocation();
-    Attribute parsed;
-    if (parser.parseAttribute(parsed))
-      return failure();
-    auto mask = dyn_cast<MaskInterface>(parsed);
-    if (!mask)
-      return parser.emitError(loc, "expected a mask in `#attn.") << name << "`, got: " << parsed;
-    masks.push_back(mask);
-    return success();
-  };
-  return parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseMask);
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
+                                        [&] { return parseMask(parser, masks.emplace_back()); });
 }
 
 template <typename Composite> static Attribute parseComposite(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<MaskInterface> masks;
-  if (parseMasks(parser, Composite::getMnemonic(), masks))
+  if (parseMasks(parser, masks))
     return {};
   return parser.getChecked<Composite>(loc, parser.getContext(), ArrayRef<MaskInterface>(masks));
 }

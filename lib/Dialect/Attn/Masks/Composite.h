@@ -26,8 +26,7 @@ mlir::LogicalResult verifyMasks(llvm::function_ref<mlir::InFlightDiagnostic()> e
                                 llvm::ArrayRef<MaskInterface> masks, size_t least, size_t most);
 
 /// `<mask, ...>`
-mlir::ParseResult parseMasks(mlir::AsmParser &parser, llvm::StringRef name,
-                             llvm::SmallVectorImpl<MaskInterface> &masks);
+mlir::ParseResult parseMasks(mlir::AsmParser &parser, llvm::SmallVectorImpl<MaskInterface> &masks);
 void printMasks(mlir::AsmPrinter &printer, llvm::ArrayRef<MaskInterface> masks);
 
 } // namespace attn

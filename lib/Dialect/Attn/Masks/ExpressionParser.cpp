@@ -241,7 +241,8 @@ private:
     }
     rest = rest.ltrim();
     llvm::StringRef digits = rest.take_while(llvm::isDigit);
-    if (real && !digits.empty() && rest.drop_front(digits.size()).starts_with("."))
+    llvm::StringRef behind = rest.drop_front(digits.size());
+    if (real && !digits.empty() && (behind.starts_with(".") || behind.starts_with_insensitive("e")))
       return decimal();
     if (!digits.empty()) {
       int64_t number = 0;
@@ -269,12 +270,14 @@ private:
                 "`q`, `k`, `b`, `h`, `len_q`, `len_k`, a function or an array with its position");
   }
 
-  /// A number with a point, and maybe an exponent.
+  /// A number with a point, an exponent or both.
   MaybePart decimal() {
     llvm::StringRef number = rest.take_while([](char c) { return llvm::isDigit(c) || c == '.'; }), more = rest.drop_front(number.size());
     if (more.starts_with_insensitive("e")) {
       llvm::StringRef sign = more.drop_front().take_while([](char c) { return c == '+' || c == '-'; });
       llvm::StringRef exponent = more.drop_front(1 + sign.size()).take_while(llvm::isDigit);
+      if (sign.size() > 1 || exponent.empty())
+        return fail("expected a number, such as 1e-3");
       number = llvm::StringRef(number.data(), number.size() + 1 + sign.size() + exponent.size());
     }
     double value = 0;

@@ -123,7 +123,7 @@ LogicalResult HeadsMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError
 Attribute HeadsMaskAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<MaskInterface> masks;
-  if (parseMasks(parser, getMnemonic(), masks))
+  if (parseMasks(parser, masks))
     return {};
   return parser.getChecked<HeadsMaskAttr>(loc, parser.getContext(), ArrayRef<MaskInterface>(masks));
 }

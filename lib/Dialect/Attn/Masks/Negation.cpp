@@ -114,7 +114,7 @@ static Attribute getNegated(AsmParser &parser, SMLoc loc, ArrayRef<MaskInterface
 Attribute NotMaskAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<MaskInterface> masks;
-  if (parseMasks(parser, getMnemonic(), masks))
+  if (parseMasks(parser, masks))
     return {};
   return getNegated(parser, loc, masks);
 }
@@ -129,7 +129,7 @@ Attribute DiffMaskAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
   auto emitError = [&] { return parser.emitError(loc); };
   SmallVector<MaskInterface> masks;
-  if (parseMasks(parser, getMnemonic(), masks) || failed(verifyMasks(emitError, getMnemonic(), masks, 2, 2)))
+  if (parseMasks(parser, masks) || failed(verifyMasks(emitError, getMnemonic(), masks, 2, 2)))
     return {};
   Attribute without = getNegated(parser, loc, masks[1]);
   if (!without)

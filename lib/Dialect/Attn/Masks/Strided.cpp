@@ -6,6 +6,7 @@
 //
 #include "Diagonal.h"
 #include "mlir/IR/DialectImplementation.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace attn;
@@ -86,23 +87,56 @@ MaskInterface StridedMaskAttr::simplified() const {
   return getStride() == 1 ? MaskInterface(FullMaskAttr::get(getContext())) : *this;
 }
 
-/// Of strides of which one is a multiple of the other, and keys that the other has too.
-static MaskInterface oneOf(StridedMaskAttr a, MaskInterface other, bool denser) {
-  auto b = dyn_cast<StridedMaskAttr>(other);
-  if (!b || a.getDiagonal() != b.getDiagonal() || b.getStride() % a.getStride())
-    return {};
-  if (b.getOffset() % a.getStride() == a.getOffset())
-    return denser ? a : b;
-  return denser ? MaskInterface() : negated(FullMaskAttr::get(a.getContext()));
+constexpr int64_t longestStride = int64_t(1) << 29;
+
+/// The mask that `other` is, if it counts from the same diagonal.
+static StridedMaskAttr alike(StridedMaskAttr mask, MaskInterface other) {
+  auto strided = dyn_cast<StridedMaskAttr>(other);
+  return strided && strided.getDiagonal() == mask.getDiagonal() ? strided : StridedMaskAttr();
 }
 
-MaskInterface StridedMaskAttr::intersected(MaskInterface other) const { return oneOf(*this, other, false); }
+/// The number below `modulus` that makes 1 of a, modulo it; they have no common divisor.
+static int64_t inverseOf(int64_t a, int64_t modulus) {
+  int64_t before = 0, x = 1;
+  for (int64_t rest = modulus, next = a % modulus; next > 1;) {
+    int64_t quotient = rest / next;
+    std::tie(rest, next) = std::pair(next, rest % next);
+    std::tie(before, x) = std::pair(x, before - quotient * x);
+  }
+  return (x % modulus + modulus) % modulus;
+}
 
-MaskInterface StridedMaskAttr::united(MaskInterface other) const { return oneOf(*this, other, true); }
+// Keys that both strides have are as far apart as their least common multiple (the Chinese remainder theorem).
+MaskInterface StridedMaskAttr::intersected(MaskInterface mask) const {
+  StridedMaskAttr other = alike(*this, mask);
+  if (!other)
+    return {};
+  int64_t common = std::gcd(getStride(), other.getStride()), steps = other.getStride() / common;
+  int64_t distance = other.getOffset() - getOffset();
+  if (distance % common)
+    return negated(FullMaskAttr::get(getContext()));
+  if (getStride() > longestStride / steps) // no mask's
+    return {};
+  int64_t step = (distance / common % steps + steps) % steps * inverseOf(getStride() / common, steps) % steps;
+  return get(getContext(), getStride() * steps, getOffset() + getStride() * step, getDiagonal());
+}
+
+MaskInterface StridedMaskAttr::united(MaskInterface mask) const {
+  StridedMaskAttr other = alike(*this, mask);
+  if (!other)
+    return {};
+  if (other.getStride() % getStride() == 0 && other.getOffset() % getStride() == getOffset())
+    return *this;
+  return complemented() == other ? FullMaskAttr::get(getContext()) : MaskInterface();
+}
+
+MaskInterface StridedMaskAttr::complemented() const {
+  return getStride() == 2 ? get(getContext(), 2, 1 - getOffset(), getDiagonal()) : MaskInterface();
+}
 
 LogicalResult StridedMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stride, int64_t offset,
                                       Diagonal) {
-  if (stride < 1 || stride > int64_t(1) << 29) // C1
+  if (stride < 1 || stride > longestStride) // C1
     return emitError() << "expected `stride` within [1, 2^29], got: " << stride;
   if (offset < 0 || offset >= stride) // C2
     return emitError() << "expected `offset` within [0, stride), got: " << offset << " with stride = " << stride;

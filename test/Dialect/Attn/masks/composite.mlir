@@ -58,7 +58,7 @@ attn.problem @p mask(#attn.or<#attn.full, #attn.and<#attn.full, #attn.and<#attn.
 // -----
 
 // Something that is no mask.
-// expected-error @below {{expected a mask in `#attn.and`, got: #attn.layout<bshd>}}
+// expected-error @below {{expected a mask such as #attn.causal, got: #attn.layout<bshd>}}
 attn.problem @p mask(#attn.and<#attn.layout<bshd>, #attn.causal>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----

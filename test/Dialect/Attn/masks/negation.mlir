@@ -107,12 +107,12 @@ attn.problem @p mask(#attn.diff<#attn.causal, #attn.full, #attn.full>) layout(bs
 // -----
 
 // Something that is no mask.
-// expected-error @below {{expected a mask in `#attn.not`, got: #attn.layout<bshd>}}
+// expected-error @below {{expected a mask such as #attn.causal, got: #attn.layout<bshd>}}
 attn.problem @p mask(#attn.not<#attn.layout<bshd>>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
 
-// expected-error @below {{expected a mask in `#attn.diff`, got: #attn.layout<bshd>}}
+// expected-error @below {{expected a mask such as #attn.causal, got: #attn.layout<bshd>}}
 attn.problem @p mask(#attn.diff<#attn.layout<bshd>, #attn.causal>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----

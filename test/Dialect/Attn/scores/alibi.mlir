@@ -84,5 +84,5 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
 // -----
 
 // A score modifier is no mask.
-// expected-error @below {{'attn.problem' invalid kind of attribute specified}}
+// expected-error @below {{expected a mask such as #attn.causal, got: #attn.alibi}}
 attn.problem @p mask(#attn.alibi) layout(bshd) heads(8) dims(64) dtype(bf16)

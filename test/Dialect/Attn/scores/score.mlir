@@ -18,6 +18,8 @@ attn.problem @p2 mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16
 // CHECK: score([#attn.score<"q / 16 == k / 16 && 1.5 <= s ? sqrt(abs(s)) : min(s, exp(s * -1.0 / 2.0))">, #attn.softcap<{{.*}}>, #attn.score<"h % 2">])
 attn.problem @p3 mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
   score([#attn.score<"q / 16 == k / 16 && s >= 1.5 ? sqrt(abs(s)) : min(s, exp(-s / 2))">, #attn.softcap<3.0>, #attn.score<"h % 2">])
+// CHECK: score([#attn.score<"s * 1000.0 - 0.01">])
+attn.problem @exponents mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s * 1e3 - 1E-2">])
 // CHECK: score([#attn.score<"s * 1.25e-05 + 1.0e+20">])
 attn.problem @p4 mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s * 0.0000125 + 1.0e20">])
 
@@ -74,6 +76,11 @@ attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
 // C2: no integer leaves 32 bits.
 // expected-error @below {{expected integers within 32 bits in a score, got: from 0 to}}
 attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s + q * 16">])
+
+// -----
+
+// expected-error @below {{expected a number, such as 1e-3 at `1e + s` (character 4)}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s * 1e + s">])
 
 // -----
 

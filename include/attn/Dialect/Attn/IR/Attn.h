@@ -30,6 +30,9 @@ Cond keepOfRow(MaskInterface mask, IndexMath &, const MaskScope &, Index q, Inde
 /// What `keyRanges` says of a tile, whatever is known of entries.
 TileTruth truthOfRanges(MaskInterface mask, IndexMath &, const MaskScope &, Interval queries, Interval keys);
 
+/// An attribute that is a mask.
+mlir::ParseResult parseMask(mlir::AsmParser &parser, MaskInterface &mask);
+
 /// A tile's class; all numbers.
 TileClass classify(MaskInterface mask, const MaskScope &, Interval queries, Interval keys);
 

@@ -108,7 +108,7 @@ def Attn_ChunkMask : Attn_Mask<"ChunkMask", "chunk",
 
 def Attn_StridedMask : Attn_Mask<"StridedMask", "strided",
     ["rowIntervals", "keyRanges", "queryRanges", "emitKeep", "tileTruth", "affine", "simplified", "intersected",
-     "united"]> {
+     "united", "complemented"]> {
   let summary = "a row sees every n-th key, counted from its diagonal (dilated)";
   let description = [{
     With D = q (`top_left`, the default) or D = q + lenK - lenQ
@@ -308,7 +308,8 @@ def Attn_TreeMask : Attn_Mask<"TreeMask", "tree", ["emitKeep", "operands", "tile
     its last descendant. The three are int32 run-time arrays of the given names, `node` with
     an entry for each row, the others for each key: dense [batch, length], packed [tokens].
     Drafts of a speculative decoder are such rows; keys before them, which all of them see,
-    have first = 0 and end = 2^31 - 1. A key with an end of 0 is seen by nobody.
+    have first = 0 and end = 2^31 - 1. A key whose end is not above its first number (0, say) is seen by
+    nobody. Numbers that are no tree's are compared all the same: the inequality is the definition.
 
     Constraints:
     - C1: the three names are identifiers, all different.
