@@ -6,7 +6,6 @@
 // for with the problem that it names, and what is changed may be either.
 //
 #include "Questions.h"
-#include "attn/API/Compile.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
@@ -50,6 +49,8 @@ std::vector<Edit> editsOf(ProblemOp problem) {
   int64_t heads = problem.getHeads(), kvHeads = problem.getKvHeads();
   std::vector<Edit> edits;
   auto edit = [&](std::initializer_list<std::pair<StringRef, Attribute>> attributes) { edits.push_back({attributes}); };
+  if (std::max(problem.getDimQk(), problem.getDimV()) > 256 && !problem.getBoundQ()) // which cost no more than speed if wrong
+    edit({{"bound_q", i64(128)}, {"bound_kv", i64(128)}});
   for (int64_t most : {512, 256}) {
     auto dim = [&](int64_t n) { return i64(std::clamp<int64_t>(n > 0 ? llvm::alignTo(n, 8) : 8, 8, most)); };
     edit({{"dim_qk", dim(problem.getDimQk())}, {"dim_v", dim(problem.getDimV())}});
@@ -71,6 +72,9 @@ std::vector<Edit> editsOf(ProblemOp problem) {
   edit({{"config", {}}});
   edit({{"no_lse", {}}});
   edit({{"typical_q", {}}, {"typical_kv", {}}});
+  for (auto [q, kv] : {std::pair("typical_q", "typical_kv"), {"bound_q", "bound_kv"}})
+    if (auto m = problem->getAttrOfType<IntegerAttr>(q), n = problem->getAttrOfType<IntegerAttr>(kv); m && n)
+      edit({{q, i64(std::max<int64_t>(m.getInt(), 1))}, {kv, i64(std::max<int64_t>(n.getInt(), 1))}});
   edit({{"bound_q", {}}, {"bound_kv", {}}});
   for (const char *clause : {"visits", "segments", "tiles", "scale", "sink"})
     edit({{clause, {}}});
@@ -180,28 +184,7 @@ public:
 
 private:
   std::optional<std::string> reason(const Question &question, const Target &target) {
-    std::string why;
-    ScopedDiagnosticHandler handler(file.getContext(), [&](Diagnostic &diagnostic) {
-      if (why.empty())
-        why = withoutName(diagnostic.str());
-      return success();
-    });
-    if (failed(verify(*question.module)))
-      return why;
-    std::string text;
-    llvm::raw_string_ostream(text) << *question.module;
-    if (auto compiled = compilation.compile(text, "", target); !compiled) {
-      StringRef log = compiled.error().log;
-      return log.empty() ? compiled.error().message
-                         : withoutName(log.substr(log.find("error: ") + 7).split('\n').first);
-    }
-    return std::nullopt;
-  }
-
-  /// A diagnostic that begins with the op's name, without it.
-  static std::string withoutName(StringRef message) {
-    auto [name, rest] = message.split("' op ");
-    return (rest.empty() ? name : rest).str();
+    return refusalOf(compilation, *question.module, target);
   }
 
   /// Empty if it is none.
@@ -223,7 +206,34 @@ private:
   Compilation compilation;
 };
 
+/// A diagnostic that begins with the op's name, without it.
+std::string withoutName(StringRef message) {
+  auto [name, rest] = message.split("' op ");
+  return (rest.empty() ? name : rest).str();
+}
+
 } // namespace
+
+std::optional<std::string> attn::refusalOf(Compilation &compilation, ModuleOp module, const Target &target,
+                                           StringRef name) {
+  std::string why;
+  ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
+    if (why.empty())
+      why = withoutName(diagnostic.str());
+    return success();
+  });
+  if (failed(verify(module)))
+    return why;
+  std::string text;
+  llvm::raw_string_ostream(text) << module;
+  if (auto compiled = compilation.compile(text, name, target); !compiled) {
+    if (!why.empty()) // the compilation's context is the module's
+      return why;
+    StringRef log = compiled.error().log;
+    return log.empty() ? compiled.error().message : withoutName(log.substr(log.find("error: ") + 7).split('\n').first);
+  }
+  return std::nullopt;
+}
 
 int attn::supported(int argc, char **argv) {
   cl::opt<std::string> file{cl::Positional, cl::desc("<problems.mlir>"), cl::init("-")};

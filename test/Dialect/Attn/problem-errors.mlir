@@ -265,6 +265,11 @@ attn.problem @p mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) ti
 attn.problem @p mask(#attn.causal) layout(thd) heads(8) dims(64) dtype(bf16) tiles(24)
 
 // -----
+// C12
+// expected-error @below {{expected head dims up to 256 with tiles (beyond, a tile is a sequence's own), got: 512}}
+attn.problem @p mask(#attn.causal) layout(thd) heads(8) dims(64, 512) dtype(bf16) bounds(16) tiles(64)
+
+// -----
 // C8: nor what lies between the kernels of a problem.
 // expected-error @below {{expected a name for the modifier's array that nothing else of the problem has, got: "seqlens_q"}}
 attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(16) dtype(f16) score([#attn.alibi<"seqlens_q">]) segments(4)

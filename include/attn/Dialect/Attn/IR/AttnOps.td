@@ -99,8 +99,8 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     - C10: typical lengths are positive, and both are given or none; bounds likewise.
     - C11: `segments` is from 1 to 2048, with `layout(thd padded)`, a mask that `attn.segments` takes,
       and no `tiles`.
-    - C12: `tiles` is a multiple of 16 from 16 to 256, with packed q; it is how many queries the tiles
-      of the config in force have.
+    - C12: `tiles` is a multiple of 16 from 16 to 256, with packed q and head dims up to 256; it is how many
+      queries the tiles of the config in force have.
     - C13: layouts are dense where an array of a score modifier has an axis of their rows.
     - C14: a sink is a number from -2^60 to 2^60 or an identifier.
     - C15: a dropout's probability is from 0 to below 1 - 2^-16, its array's name an identifier.
