@@ -140,7 +140,8 @@ int attn::explain(int argc, char **argv) {
   os << "sizes     " << sizes.batch << " sequences; " << heads << " query heads, " << problem.getKvHeads()
      << " kv heads; head dims " << problem.getDimQk() << " and " << problem.getDimV() << "\n";
   if (std::optional<std::string> why = refusalOf(compilation, **module, *target, problem.getSymName()))
-    os << "refused   by " << target->str() << ": " << *why << "\n          (--supported names the nearest problem with a kernel); with one it would be\n";
+    os << "refused   by " << target->str() << ": " << *why
+       << "\n          (--supported names the nearest problem with a kernel); with one it would be\n";
   os << "forward   " << schedule.name << "; " << schedule.why << "\n";
   for (BackwardOp backward : (*module)->getOps<BackwardOp>())
     if (backward.getProblemOp() == problem) {

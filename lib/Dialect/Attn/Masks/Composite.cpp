@@ -230,7 +230,8 @@ std::optional<Zones> AndMaskAttr::zones(IndexMath &math, const MaskScope &scope)
   return result;
 }
 
-/// What parts say of a tile's lines, intersected; where that is not exact of those that are unions of zones, what these say.
+/// What parts say of a tile's lines, intersected; where that is not exact of those that are unions of zones, what
+/// these say.
 template <typename RangesOf>
 static TileRanges rangesOfAll(AndMaskAttr mask, IndexMath &math, const MaskScope &scope, Lines lines, Interval which,
                               RangesOf rangesOf) {

@@ -106,7 +106,8 @@ std::optional<Zones> attn::complement(IndexMath &math, llvm::ArrayRef<Zone> zone
 /// Do rows see what their diagonal meets, if anything? Then what they see of one chunk and of the next one touches.
 static bool hasDiagonal(const Zone &zone, const Zone::Chunk &chunk) {
   const Zone::Band &own = zone.bands[uint32_t(chunk.diagonal)], &other = zone.bands[!uint32_t(chunk.diagonal)];
-  return chunk.place == Zone::Chunk::Within && own.lo.value_or(0) <= 0 && own.hi.value_or(1) > 0 && !other.lo && !other.hi;
+  bool within = own.lo.value_or(0) <= 0 && own.hi.value_or(1) > 0 && !other.lo && !other.hi;
+  return chunk.place == Zone::Chunk::Within && within;
 }
 
 bool attn::linesAreEnough(llvm::ArrayRef<Zone> zones, Lines lines) {
@@ -139,7 +140,8 @@ static Cond leavesDistance(IndexMath &math, const MaskScope &scope, const Zone &
 }
 
 /// The zone's lines of the first chunk that is asked for, and all others; the places beside chunks are then bounds.
-static std::array<Zone, 2> partsByChunk(IndexMath &math, const MaskScope &scope, Zone zone, Lines lines, Interval which) {
+static std::array<Zone, 2> partsByChunk(IndexMath &math, const MaskScope &scope, Zone zone, Lines lines,
+                                        Interval which) {
   Zone::Chunk chunk = zone.chunks.pop_back_val();
   bool ofRows = lines == Lines::Rows;
   // Chunks are counted where keys are; q there is q + shift.
