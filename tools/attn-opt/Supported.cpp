@@ -34,14 +34,6 @@ Edit renamed(Operation *op) {
   return {{{"sym_name", StringAttr::get(op->getContext(), isIdentifier(name) ? name : "p" + name)}}};
 }
 
-/// How many heads, or a multiple, its masks of heads are for.
-int64_t masksOfHeads(MaskInterface mask) {
-  int64_t count = isa<HeadsMaskAttr>(mask) ? mask.children().size() : 1;
-  for (MaskInterface child : mask.children())
-    count = std::lcm(count, masksOfHeads(child));
-  return std::min<int64_t>(count, 65536);
-}
-
 /// What one may change in a problem, towards what is usual.
 std::vector<Edit> editsOf(ProblemOp problem) {
   Builder b(problem.getContext());
@@ -49,7 +41,8 @@ std::vector<Edit> editsOf(ProblemOp problem) {
   int64_t heads = problem.getHeads(), kvHeads = problem.getKvHeads();
   std::vector<Edit> edits;
   auto edit = [&](std::initializer_list<std::pair<StringRef, Attribute>> attributes) { edits.push_back({attributes}); };
-  if (std::max(problem.getDimQk(), problem.getDimV()) > 256 && !problem.getBoundQ()) // which cost no more than speed if wrong
+  // Bounds that are wrong cost no more than speed.
+  if (std::max(problem.getDimQk(), problem.getDimV()) > 256 && !problem.getBoundQ())
     edit({{"bound_q", i64(128)}, {"bound_kv", i64(128)}});
   for (int64_t most : {512, 256}) {
     auto dim = [&](int64_t n) { return i64(std::clamp<int64_t>(n > 0 ? llvm::alignTo(n, 8) : 8, 8, most)); };
@@ -58,7 +51,7 @@ std::vector<Edit> editsOf(ProblemOp problem) {
   if (kvHeads > 0 && heads > 0)
     edit({{"heads", i64(std::min<int64_t>(llvm::alignTo(heads, kvHeads), 65536))}});
   edit({{"kv_heads", i64(heads)}});
-  if (int64_t masks = masksOfHeads(problem.getMask()); heads > 0 && kvHeads > 0 && masks > 1) {
+  if (int64_t masks = headsOf(problem.getMask()); heads > 0 && kvHeads > 0 && masks > 1) {
     int64_t more = llvm::alignTo(heads, masks), evenly = llvm::alignTo(heads, std::lcm(masks, kvHeads));
     if (kvHeads == heads)
       edit({{"heads", i64(more)}, {"kv_heads", i64(more)}});

@@ -26,7 +26,7 @@ constexpr int64_t longest = int64_t(1) << 30;
 class Comparer {
 public:
   Comparer(MaskInterface first, MaskInterface second) : masks{first, second} {
-    heads = lcmOfHeads(first, lcmOfHeads(second, 1));
+    heads = std::min<int64_t>(std::lcm(headsOf(first), headsOf(second)), 1024);
   }
 
   MaskComparison compare(int64_t budget) {
@@ -42,14 +42,6 @@ public:
   }
 
 private:
-  static int64_t lcmOfHeads(MaskInterface mask, int64_t heads) {
-    if (isa<HeadsMaskAttr>(mask))
-      heads = std::lcm(heads, int64_t(mask.children().size()));
-    for (MaskInterface child : mask.children())
-      heads = std::min<int64_t>(lcmOfHeads(child, heads), 1024);
-    return heads;
-  }
-
   /// False once the masks differ.
   bool look(const MaskPoint &point) {
     bool shown = masks[0].keeps(point);

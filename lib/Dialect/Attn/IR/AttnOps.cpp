@@ -254,7 +254,8 @@ static LogicalResult verifySegments(ProblemOp problem) {
     if (!problem.getQLayout().isPacked())
       return problem.emitOpError("expected packed q with tiles, got: ") << problem.getQLayout();
     if (uint64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > 256)
-      return problem.emitOpError("expected head dims up to 256 with tiles (beyond, a tile is a sequence's own), got: ") << dim;
+      return problem.emitOpError("expected head dims up to 256 with tiles (beyond, a tile is a sequence's own), got: ")
+             << dim;
     return verifyListedTile(problem, *tile);
   }
   return success();

@@ -79,18 +79,6 @@ IntervalList attn::complement(IndexMath &math, llvm::ArrayRef<Interval> a, Index
   return result;
 }
 
-IntervalList attn::shortened(IndexMath &math, llvm::ArrayRef<Interval> a) {
-  if (a.size() <= maxIntervals)
-    return IntervalList(a);
-  Interval hull = {INT32_MAX, 0};
-  for (const Interval &i : a) {
-    Cond empty = isEmpty(math, i);
-    hull = {math.select(empty, hull.lo, math.min(hull.lo, i.lo)), math.select(empty, hull.hi, math.max(hull.hi, i.hi))};
-  }
-  hull.lo = math.min(hull.lo, hull.hi); // nothing at all: empty
-  return {hull};
-}
-
 Cond attn::contains(IndexMath &math, llvm::ArrayRef<Interval> a, Index x) {
   Cond result = Cond::of(false);
   for (const Interval &i : a) {

@@ -3,6 +3,7 @@
 // What follows for every mask from a few of its methods.
 //
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include <numeric>
 
 using namespace attn;
 
@@ -74,6 +75,13 @@ TileClass attn::classify(MaskInterface mask, const MaskScope &scope, Interval qu
   IndexMath math;
   TileTruth truth = mask.tileTruth(math, scope, queries, keys);
   return !truth.some.getNumber() ? TileClass::Empty : truth.all.getNumber() ? TileClass::Full : TileClass::Partial;
+}
+
+int64_t attn::headsOf(MaskInterface mask) {
+  int64_t heads = mlir::isa<HeadsMaskAttr>(mask) ? mask.children().size() : 1;
+  for (MaskInterface child : mask.children())
+    heads = std::min<int64_t>(std::lcm(heads, headsOf(child)), 65536);
+  return heads;
 }
 
 bool attn::readsPositions(MaskInterface mask) {

@@ -26,14 +26,23 @@ static void forEach(Composite composite, const MaskScope &scope, Visit visit) {
 TileRanges attn::shortened(IndexMath &math, TileRanges ranges) {
   if (ranges.all.size() > maxIntervals)
     ranges.all.truncate(maxIntervals);
-  ranges.some = shortened(math, ranges.some);
+  if (ranges.some.size() > maxIntervals) {
+    Interval hull = {INT32_MAX, 0};
+    for (const Interval &i : ranges.some) {
+      Cond empty = math.le(i.hi, i.lo);
+      hull = {math.select(empty, hull.lo, math.min(hull.lo, i.lo)),
+              math.select(empty, hull.hi, math.max(hull.hi, i.hi))};
+    }
+    hull.lo = math.min(hull.lo, hull.hi); // nothing at all: empty
+    ranges.some = {hull};
+  }
   return ranges;
 }
 
 /// Folds the ranges of all masks, `some` and `all` alike, with one operation.
 template <typename Composite, typename Ranges>
-static TileRanges foldRanges(Composite composite, IndexMath &math, const MaskScope &scope,
-                             Combine combine, Ranges ranges) {
+static TileRanges foldRanges(Composite composite, IndexMath &math, const MaskScope &scope, Combine combine,
+                             Ranges ranges) {
   std::optional<TileRanges> result;
   forEach(composite, scope, [&](MaskInterface mask, const MaskScope &child) {
     TileRanges r = ranges(mask, child);
@@ -237,22 +246,23 @@ static TileRanges rangesOfAll(AndMaskAttr mask, IndexMath &math, const MaskScope
                               RangesOf rangesOf) {
   Zones known = {Zone()};
   bool cross = false; // do some zones of two parts never meet?
-  SmallVector<std::pair<MaskInterface, MaskScope>> others;
-  forEach(mask, scope, [&](MaskInterface part, const MaskScope &child) {
+  SmallVector<IntervalList> others;
+  TileRanges ranges = foldRanges(mask, math, scope, Combine(intersect), [&](MaskInterface part, const MaskScope &child) {
+    TileRanges own = rangesOf(part, child);
     std::optional<Zones> zones = part.zones(math, child), both;
     if (zones && (both = intersect(math, known, *zones))) {
       cross |= both->size() < known.size() * zones->size();
       known = *both;
     } else {
-      others.emplace_back(part, child);
+      others.push_back(own.some);
     }
+    return own;
   });
-  TileRanges ranges = foldRanges(mask, math, scope, Combine(intersect), rangesOf);
   if (!cross && linesAreEnough(known, lines))
     return ranges;
   ranges.some = seenBySome(math, scope, known, lines, which);
-  for (auto &[part, child] : others)
-    ranges.some = intersect(math, ranges.some, rangesOf(part, child).some);
+  for (const IntervalList &other : others)
+    ranges.some = intersect(math, ranges.some, other);
   return shortened(math, std::move(ranges));
 }
 

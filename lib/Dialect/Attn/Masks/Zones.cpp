@@ -76,7 +76,7 @@ static Zones outside(const Zone &zone) {
       (result.emplace_back().*axis).lo = *range.hi;
   }
   for (Diagonal diagonal : diagonals) {
-    const Zone::Band &band = zone.bands[uint32_t(diagonal)];
+    const Zone::Band &band = zone.band(diagonal);
     if (band.lo)
       result.emplace_back().band(diagonal).hi = band.lo;
     if (band.hi)
@@ -105,7 +105,7 @@ std::optional<Zones> attn::complement(IndexMath &math, llvm::ArrayRef<Zone> zone
 
 /// Do rows see what their diagonal meets, if anything? Then what they see of one chunk and of the next one touches.
 static bool hasDiagonal(const Zone &zone, const Zone::Chunk &chunk) {
-  const Zone::Band &own = zone.bands[uint32_t(chunk.diagonal)], &other = zone.bands[!uint32_t(chunk.diagonal)];
+  const Zone::Band &own = zone.band(chunk.diagonal), &other = zone.bands[!uint32_t(chunk.diagonal)];
   bool within = own.lo.value_or(0) <= 0 && own.hi.value_or(1) > 0 && !other.lo && !other.hi;
   return chunk.place == Zone::Chunk::Within && within;
 }
@@ -128,7 +128,7 @@ bool attn::linesAreEnough(llvm::ArrayRef<Zone> zones, Lines lines) {
 /// Do bounds of the one diagonal and of the other leave a distance?
 static Cond leavesDistance(IndexMath &math, const MaskScope &scope, const Zone &zone) {
   const auto &[left, right] = zone.bands;
-  Index shift = math.sub(scope.lenK, scope.lenQ);
+  Index shift = diagonalShift(math, scope, Diagonal::bottom_right);
   // From above and below, no shift is as large as 2^31.
   auto bound = [](int64_t distance) { return Index(std::clamp<int64_t>(distance, -INT32_MAX, INT32_MAX)); };
   Cond leaves = Cond::of(true);
@@ -196,7 +196,7 @@ static Interval seenOfPart(IndexMath &math, const MaskScope &scope, const Zone &
     any = math.logicalAnd(any, math.lt(first, behind));
   Interval seen = {other.lo, other.hi ? math.min(*other.hi, extent) : extent};
   for (Diagonal diagonal : diagonals) {
-    const Zone::Band &band = zone.bands[uint32_t(diagonal)];
+    const Zone::Band &band = zone.band(diagonal);
     const Bound &ahead = ofRows ? band.lo : band.hi, &after = ofRows ? band.hi : band.lo;
     if (ahead)
       seen.lo = math.max(seen.lo, line(diagonal, band.lo, band.hi, first).lo);

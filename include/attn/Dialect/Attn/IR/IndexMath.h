@@ -136,8 +136,6 @@ IntervalList unite(IndexMath &math, llvm::ArrayRef<Interval> a, llvm::ArrayRef<I
 IntervalList intersect(IndexMath &math, llvm::ArrayRef<Interval> a, llvm::ArrayRef<Interval> b);
 /// What [0, extent) has beyond the list.
 IntervalList complement(IndexMath &math, llvm::ArrayRef<Interval> a, Index extent);
-/// The list, or its hull if there are too many.
-IntervalList shortened(IndexMath &math, llvm::ArrayRef<Interval> a);
 /// Is `x` in one of the intervals?
 Cond contains(IndexMath &math, llvm::ArrayRef<Interval> a, Index x);
 

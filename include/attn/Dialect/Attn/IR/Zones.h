@@ -35,6 +35,7 @@ struct Zone {
   llvm::SmallVector<Chunk, 0> chunks;
 
   Band &band(Diagonal diagonal) { return bands[uint32_t(diagonal)]; }
+  const Band &band(Diagonal diagonal) const { return bands[uint32_t(diagonal)]; }
 };
 /// Their union.
 using Zones = llvm::SmallVector<Zone, 2>;
