@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # attn_library(NAME sources... DEPENDS targets... LINK libraries...): one room of lib/.
-# All rooms share one precompiled header: MLIR's headers take most of a compile.
+# All rooms share one precompiled header: MLIR's and the dialects' take most of a compile. A file includes what it
+# names all the same.
 function(attn_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
@@ -21,4 +22,6 @@ target_precompile_headers(attn_precompiled PRIVATE
   <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h> <mlir/IR/BuiltinTypes.h>
   <mlir/IR/OpImplementation.h> <mlir/IR/DialectImplementation.h>
   <mlir/IR/PatternMatch.h> <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/SCF/IR/SCF.h>
-  <mlir/Pass/Pass.h> <llvm/ADT/TypeSwitch.h> <llvm/Support/raw_ostream.h>)
+  <mlir/Pass/Pass.h> <llvm/ADT/TypeSwitch.h> <llvm/Support/raw_ostream.h>
+  ${PROJECT_SOURCE_DIR}/include/attn/Dialect/Attn/IR/Attn.h ${PROJECT_SOURCE_DIR}/include/attn/Dialect/Tile/IR/Tile.h)
+add_dependencies(attn_precompiled AttnIncGen TileIncGen)

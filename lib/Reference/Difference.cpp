@@ -37,17 +37,18 @@ static Difference compare(const Tensor &expected, const Tensor &actual,
 }
 
 Extent::Extent(const Tensor &tensor) {
-  int64_t dim = tensor.shape().back(), column = 0;
+  int64_t left = tensor.shape().back(); // of the row
   double squares = 0;
   tensor.forEachOffset([&](int64_t at) {
     double value = tensor.load(at);
-    if (column++ % dim == 0)
-      squares = 0;
     squares += value * value;
     if (std::isfinite(value))
       element = std::max(element, std::fabs(value));
-    if (column % dim == 0 && std::isfinite(squares))
+    if (--left)
+      return;
+    if (std::isfinite(squares))
       row = std::max(row, std::sqrt(squares));
+    squares = 0, left = tensor.shape().back();
   });
 }
 

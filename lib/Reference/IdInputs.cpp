@@ -65,8 +65,8 @@ void reference::addMissingIds(ProblemOp problem, InputSizes &sizes, std::mt19937
 }
 
 void reference::poisonWithoutId(Tensor &tensor, const Tensor &ids) {
-  tensor.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
+  tensor.forEachElement([&](llvm::ArrayRef<int64_t> index, int64_t at) {
     if (index[0] < ids.numElements() && ids.data<int32_t>()[index[0]] == 0)
-      tensor.store(tensor.offset(index), std::nan(""));
+      tensor.store(at, std::nan(""));
   });
 }

@@ -111,9 +111,9 @@ static llvm::Error checkGiven(const PackedSide &side, const Tensors &tensors, bo
 void reference::poisonPadding(Tensor &tensor, const Tensors &tensors, llvm::StringRef side, int rowAxis) {
   std::vector<bool> used(tensor.shape()[rowAxis], false);
   eachRow(tensors, side, used.size(), [&](int64_t row, int64_t) { used[row] = true; });
-  tensor.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
+  tensor.forEachElement([&](llvm::ArrayRef<int64_t> index, int64_t at) {
     if (!used[index[rowAxis]])
-      tensor.store(tensor.offset(index), std::nan(""));
+      tensor.store(at, std::nan(""));
   });
 }
 

@@ -39,8 +39,6 @@ uint16_t attn::reference::toBF16(float value) {
   return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
 
-float attn::reference::fromBF16(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
-
 uint16_t attn::reference::toF16(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value), magnitude = bits & 0x7fffffff;
   uint16_t sign = bits >> 16 & 0x8000;
@@ -108,12 +106,6 @@ int64_t Tensor::offset(llvm::ArrayRef<int64_t> index) const {
   for (auto [i, step] : llvm::zip(index, steps))
     result += i * step;
   return result;
-}
-
-double Tensor::load(int64_t offset) const {
-  double value;
-  load(offset, 1, value);
-  return value;
 }
 
 void Tensor::load(int64_t offset, int64_t step, llvm::MutableArrayRef<double> values) const {

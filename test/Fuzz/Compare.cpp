@@ -53,8 +53,7 @@ static bool isPoison(const Tensor &tensor, int64_t at) {
 static std::string checkWrites(const Tensor &tensor, llvm::StringRef name) {
   std::vector<bool> owned(tensor.bytes().size() / sizeOf(tensor.dtype()), false);
   std::string failure;
-  tensor.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
-    int64_t at = tensor.offset(index);
+  tensor.forEachElement([&](llvm::ArrayRef<int64_t> index, int64_t at) {
     owned[at] = true;
     if (failure.empty() && isPoison(tensor, at))
       failure = fmt::format("{}{} is not written", name.str(), shapeText(index));

@@ -245,8 +245,7 @@ static void fillValues(Random &random, Tensor &tensor, const ProblemTensor &spec
   int64_t dominant =
       kind == 8 && tensor.shape()[spec.rowAxis] ? random.between(0, tensor.shape()[spec.rowAxis] - 1) : -1;
   os << spec.name << " * " << factor << " + " << offset << (dominant >= 0 ? ", one row * 40" : "") << "; ";
-  tensor.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
-    int64_t at = tensor.offset(index);
+  tensor.forEachElement([&](llvm::ArrayRef<int64_t> index, int64_t at) {
     if (tensor.strides()[spec.headAxis] == 0 && index[spec.headAxis] != 0)
       return; // the same element as that of head 0
     tensor.store(at, tensor.load(at) * factor * (index[spec.rowAxis] == dominant ? 40 : 1) + offset);
@@ -269,18 +268,20 @@ static void injectSpecials(Random &random, Tensor &tensor, const ProblemTensor &
       tensor.store(tensor.offset(index), value);
 }
 
-/// What the reference makes of the exact inputs, or of the rounded ones, in memory like `like`.
-static void fillForward(ProblemOp problem, const Tensors &inputs, const Tensors &arrays, llvm::StringRef name,
-                        Tensor &like) {
+/// Fills `o` and `lse` with what the reference makes of the exact inputs, or of the rounded ones.
+static void fillForward(ProblemOp problem, const Tensors &arrays, Tensors &inputs) {
   Tensors operands;
   for (const ProblemTensor &spec : tensorsOf(problem))
     if (spec.role != ProblemTensor::Result)
       operands[spec.name] = inputs.lookup(spec.name);
   Outputs outputs = llvm::cantFail(interpret(problem, operands));
-  const Tensor &values = name == "o" ? outputs.o : outputs.lse;
-  values.forEachIndex([&](llvm::ArrayRef<int64_t> index) { like.store(like.offset(index), values(index)); });
-  if (problem.getQLayout().isPacked())
-    poisonPadding(like, arrays, "q", /*rowAxis=*/name == "o" ? 0 : 1);
+  auto fill = [&](Tensor &tensor, const Tensor &values, int rowAxis) {
+    tensor.forEachElement([&](llvm::ArrayRef<int64_t> index, int64_t at) { tensor.store(at, values(index)); });
+    if (problem.getQLayout().isPacked())
+      poisonPadding(tensor, arrays, "q", rowAxis);
+  };
+  fill(inputs["o"], outputs.o, 0);
+  fill(inputs["lse"], outputs.lse, 1);
 }
 
 Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, uint64_t number) {
@@ -358,8 +359,7 @@ Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, ui
     made.inputs[spec.name] = std::move(rounded);
   }
   if (computation.backward)
-    for (const char *name : {"o", "lse"})
-      for (Tensors *inputs : {&made.exact, &made.inputs})
-        fillForward(problem, *inputs, made.exact, name, (*inputs)[name]);
+    for (Tensors *inputs : {&made.exact, &made.inputs})
+      fillForward(problem, made.exact, *inputs);
   return made;
 }

@@ -10,6 +10,8 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/ErrorHandling.h"
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -25,7 +27,7 @@ int64_t sizeOf(Dtype dtype);           ///< in bytes
 // become infinite, NaN stays NaN (quiet, sign kept), subnormals are kept.
 uint16_t toBF16(float value);
 uint16_t toF16(float value);
-float fromBF16(uint16_t bits);
+inline float fromBF16(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
 float fromF16(uint16_t bits);
 /// For narrowing a double in two steps without rounding twice: the float
 /// neighbour of an inexact value whose last bit is 1 ("round to odd").
@@ -66,23 +68,45 @@ public:
 
   /// Element offset of an index (one entry per axis; fewer: the rest is 0).
   int64_t offset(llvm::ArrayRef<int64_t> index) const;
-  double load(int64_t offset) const;
+  double load(int64_t offset) const {
+    switch (type) {
+    case Dtype::BF16:
+      return fromBF16(data<uint16_t>()[offset]);
+    case Dtype::F16:
+      return fromF16(data<uint16_t>()[offset]);
+    case Dtype::F32:
+      return data<float>()[offset];
+    case Dtype::F64:
+      return data<double>()[offset];
+    case Dtype::I32:
+      return data<int32_t>()[offset];
+    }
+    llvm_unreachable("no dtype");
+  }
   /// `values.size()` elements from `offset` on, `step` apart.
   void load(int64_t offset, int64_t step, llvm::MutableArrayRef<double> values) const;
   void store(int64_t offset, double value); ///< i32: the value is an integer within range
   double operator()(llvm::ArrayRef<int64_t> index) const { return load(offset(index)); }
 
-  /// Calls `visit(index)` for each element, in C order; `forEachOffset` likewise.
-  template <typename Visit> void forEachIndex(Visit visit) const {
+  /// Calls `visit(index, offset)` for each element, in C order; `forEachIndex`, `forEachOffset` likewise.
+  template <typename Visit> void forEachElement(Visit visit) const {
     llvm::SmallVector<int64_t, 4> index(extents.size(), 0);
+    int64_t at = 0;
     for (int64_t i = 0, n = numElements(); i < n; ++i) {
-      visit(llvm::ArrayRef<int64_t>(index));
-      for (size_t axis = index.size(); axis-- && ++index[axis] == extents[axis];)
-        index[axis] = 0;
+      visit(llvm::ArrayRef<int64_t>(index), at);
+      for (size_t axis = index.size(); axis--; index[axis] = 0) {
+        at += steps[axis];
+        if (++index[axis] < extents[axis])
+          break;
+        at -= extents[axis] * steps[axis];
+      }
     }
   }
+  template <typename Visit> void forEachIndex(Visit visit) const {
+    forEachElement([&](llvm::ArrayRef<int64_t> index, int64_t) { visit(index); });
+  }
   template <typename Visit> void forEachOffset(Visit visit) const {
-    forEachIndex([&](llvm::ArrayRef<int64_t> index) { visit(offset(index)); });
+    forEachElement([&](llvm::ArrayRef<int64_t>, int64_t at) { visit(at); });
   }
 
   /// The same values, rounded to another type, in C order.

@@ -7,24 +7,6 @@
 
 using namespace attn;
 
-MaskScope MaskScope::ofChild(unsigned first) const {
-  MaskScope child = *this;
-  child.load = [load = load, first](unsigned operand, Index position) { return load(first + operand, position); };
-  if (extremes)
-    child.extremes = [extremes = extremes, first](unsigned operand, Interval positions) {
-      return extremes(first + operand, positions);
-    };
-  if (listed)
-    child.listed = [listed = listed, first](unsigned operand, Index row, Index column) {
-      return listed(first + operand, row, column);
-    };
-  if (listedIn)
-    child.listedIn = [listedIn = listedIn, first](unsigned operand, Interval rows, Interval columns) {
-      return listedIn(first + operand, rows, columns);
-    };
-  return child;
-}
-
 /// Interval number i of a line between `first` and `last` (both given as lists)
 /// runs from i.lo to i.hi, and both ends never step back along the lines.
 static TileRanges rangesBetween(IndexMath &math, const IntervalList &first, const IntervalList &last) {

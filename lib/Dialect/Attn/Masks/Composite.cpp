@@ -88,15 +88,6 @@ SmallVector<unsigned> attn::firstArrays(ArrayRef<MaskInterface> masks) {
   return result;
 }
 
-MaskPoint attn::pointOf(const MaskPoint &point, unsigned first) {
-  MaskPoint child{point.q, point.k, point.lenQ, point.lenK, point.batch, point.head, point.heads, {}, {}};
-  child.load = [&point, first](unsigned operand, int64_t position) { return point.load(first + operand, position); };
-  child.listed = [&point, first](unsigned operand, int64_t row, int64_t column) {
-    return point.listed(first + operand, row, column);
-  };
-  return child;
-}
-
 bool attn::allAffine(ArrayRef<MaskInterface> masks, AffineTerms &terms) {
   return llvm::all_of(masks, [&](MaskInterface mask) { return mask.affine(terms); });
 }
@@ -106,7 +97,7 @@ template <typename Composite> static bool anyKeeps(Composite composite, const Ma
   ArrayRef<unsigned> first = composite.getFirstArray();
   for (auto [i, mask] : llvm::enumerate(composite.getMasks())) {
     bool ownArrays = first[i] > 0 && first[i + 1] > first[i];
-    bool kept = ownArrays ? mask.keeps(pointOf(point, first[i])) : mask.keeps(point); // not copied: that is slow
+    bool kept = ownArrays ? mask.keeps(point.ofChild(first[i])) : mask.keeps(point); // not copied: that is slow
     if (kept == wanted)
       return true;
   }

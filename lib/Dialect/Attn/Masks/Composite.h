@@ -12,9 +12,6 @@ namespace attn {
 /// Lists stay short. Past `maxIntervals`, `some` becomes its hull and `all` its first intervals, both safe.
 TileRanges shortened(IndexMath &math, TileRanges ranges);
 
-/// The point as the mask whose arrays start at `first` sees it.
-MaskPoint pointOf(const MaskPoint &point, unsigned first);
-
 /// The arrays of all masks, one after the other.
 llvm::SmallVector<MaskOperand> allOperands(llvm::ArrayRef<MaskInterface> masks);
 

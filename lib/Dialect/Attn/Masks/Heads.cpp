@@ -56,7 +56,7 @@ static std::optional<IntervalList> chooseLines(HeadsMaskAttr mask, IndexMath &ma
 
 bool HeadsMaskAttr::keeps(const MaskPoint &point) const {
   size_t i = maskOf(*this, point);
-  return getMasks()[i].keeps(pointOf(point, getFirstArray()[i]));
+  return getMasks()[i].keeps(point.ofChild(getFirstArray()[i]));
 }
 
 std::optional<IntervalList> HeadsMaskAttr::rowIntervals(IndexMath &math, const MaskScope &scope, Index q) const {

@@ -8,6 +8,7 @@
 
 #include "attn/Dialect/Attn/IR/IndexMath.h"
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace attn {
@@ -63,34 +64,66 @@ struct EntryRange {
   Cond whole;
 };
 
+/// Asks one of a mask's run-time arrays, by its number (as `MaskInterface::operands` counts them); a position or a
+/// row follows. Scopes are copied for each mask of an expression: their copies share one function.
+template <typename> class ArrayQuery;
+template <typename Answer, typename... Args> class ArrayQuery<Answer(Args...)> {
+public:
+  ArrayQuery(std::nullptr_t = nullptr) {}
+  template <typename Ask>
+    requires std::is_invocable_r_v<Answer, Ask, unsigned, Args...>
+  ArrayQuery(Ask ask) : ask(std::make_shared<const Function>(std::move(ask))) {}
+
+  Answer operator()(unsigned operand, Args... args) const { return (*ask)(first + operand, args...); }
+  explicit operator bool() const { return bool(ask); }
+  /// The same of a composite's child, whose arrays start at number `child`.
+  ArrayQuery from(unsigned child) const {
+    ArrayQuery query = *this;
+    query.first += child;
+    return query;
+  }
+
+private:
+  using Function = std::function<Answer(unsigned, Args...)>;
+  std::shared_ptr<const Function> ask;
+  unsigned first = 0;
+};
+
 /// One pair of one sequence and head, for the definition.
 struct MaskPoint {
   int64_t q = 0, k = 0;       ///< 0 <= q < lenQ, 0 <= k < lenK
   int64_t lenQ = 0, lenK = 0; ///< lengths of this sequence
   int64_t batch = 0, head = 0;
   int64_t heads = 1; ///< how many query heads there are
-  /// Entry `position` (ignored for PerSequence) of this sequence's part of the
-  /// mask's array number `operand`, as `MaskInterface::operands` counts.
-  std::function<int64_t(unsigned operand, int64_t position)> load;
-  /// Of array number `operand`, which is of `BlockRows`: does row `row` of blocks list `column`?
-  std::function<bool(unsigned operand, int64_t row, int64_t column)> listed;
+  /// Entry `position` (ignored for PerSequence) of this sequence's part of the array.
+  ArrayQuery<int64_t(int64_t position)> load;
+  /// Of an array of `BlockRows`: does row `row` of blocks list `column`?
+  ArrayQuery<bool(int64_t row, int64_t column)> listed;
+
+  /// The point of a composite's child whose arrays start at number `first`.
+  MaskPoint ofChild(unsigned first) const {
+    MaskPoint child = *this;
+    child.load = load.from(first);
+    child.listed = listed.from(first);
+    return child;
+  }
 };
 
 /// The same for an analysis: constants when it answers, SSA values when it emits.
 struct MaskScope {
   Index lenQ = 0, lenK = 0;
   Index batch = 0, head = 0;
-  std::function<Index(unsigned operand, Index position)> load;
+  ArrayQuery<Index(Index position)> load;
   /// False where a list only tests keys within the sequence: its ends may then lie
   /// outside, which saves cutting them off.
   bool cut = true;
   int64_t heads = 1; ///< how many query heads there are
   /// What is known of entries, where it is; positions are some tile's.
-  std::function<std::optional<EntryRange>(unsigned operand, Interval positions)> extremes;
+  ArrayQuery<std::optional<EntryRange>(Interval positions)> extremes;
   /// As a pair's (`MaskPoint`).
-  std::function<Cond(unsigned operand, Index row, Index column)> listed;
+  ArrayQuery<Cond(Index row, Index column)> listed;
   /// Of rows and columns of blocks, neither none: are some pairs of them listed, are all? Null where nobody can tell.
-  std::function<TileTruth(unsigned operand, Interval rows, Interval columns)> listedIn;
+  ArrayQuery<TileTruth(Interval rows, Interval columns)> listedIn;
 
   MaskScope uncut() const {
     MaskScope scope = *this;
@@ -98,7 +131,14 @@ struct MaskScope {
     return scope;
   }
   /// The scope of a composite's child whose arrays start at number `first`.
-  MaskScope ofChild(unsigned first) const;
+  MaskScope ofChild(unsigned first) const {
+    MaskScope child = *this;
+    child.load = load.from(first);
+    child.extremes = extremes.from(first);
+    child.listed = listed.from(first);
+    child.listedIn = listedIn.from(first);
+    return child;
+  }
 };
 
 } // namespace attn
