@@ -27,6 +27,7 @@ void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   if (options.target != "cpu") // some kernels for sm_90a are sm_80's
     kernel.addPass(tile::createPipelineKv());
   if (options.target == "sm_90a") {
+    kernel.addPass(createCSEPass()); // what a test loads and a walk's bounds too is one number, to be sent
     kernel.addPass(tile::createPersist());
     kernel.addPass(tile::createAssignRoles());
     kernel.addPass(tile::createRecallWords());

@@ -184,33 +184,35 @@ static void consume(Operation *copy, Value ring) {
 // What consumers need not find out again
 //===----------------------------------------------------------------------===//
 
-/// The scalars of a program that follow from its block number alone, and that
-/// something else uses. Not the bounds of walks: those a consumer may narrow.
+/// The numbers that follow from a program's block number, and that something else than such numbers is made of. Not the
+/// bounds of walks: those a consumer may narrow.
 static SmallVector<Value> scalarsToSend(PersistOp program) {
   Block &body = program.getBody().front();
-  SetVector<Value> scalars, bounds;
-  scalars.insert(body.getArgument(0));
+  SetVector<Operation *> known, bounds;
+  auto among = [](const SetVector<Operation *> &ops) {
+    return [&](Value value) { return value.getDefiningOp() && ops.contains(value.getDefiningOp()); };
+  };
   for (Operation &op : body) {
-    bool integers =
-        op.getNumResults() && llvm::all_of(op.getResultTypes(), [](Type type) { return type.isInteger(32); });
-    auto among = [&](const SetVector<Value> &values) {
-      return llvm::any_of(op.getOperands(), [&](Value v) { return values.contains(v); });
-    };
-    if (!integers || op.getNumRegions() || !isMemoryEffectFree(&op))
+    if (op.getNumRegions() || op.getNumResults() == 0 || !isMemoryEffectFree(&op))
       continue;
-    if (isa<QueryRowsOp>(op) || among(bounds))
-      bounds.insert(op.result_begin(), op.result_end());
-    else if (among(scalars))
-      scalars.insert(op.result_begin(), op.result_end());
+    if (isa<QueryRowsOp>(op) || llvm::any_of(op.getOperands(), among(bounds)))
+      bounds.insert(&op);
+    else if (llvm::is_contained(op.getOperands(), body.getArgument(0)) || llvm::any_of(op.getOperands(), among(known)))
+      known.insert(&op);
   }
+  // A pointer or a truth is no word: who uses one makes it again.
+  auto isWord = [](Value value) { return value.getType().isInteger(32); };
+  DenseSet<Operation *> again;
+  auto isUsed = [&](Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) { return !known.contains(user) || again.contains(user); });
+  };
+  for (Operation *op : llvm::reverse(known))
+    if (llvm::any_of(op->getResults(), [&](Value result) { return !isWord(result) && isUsed(result); }))
+      again.insert(op);
   SmallVector<Value> sent;
-  for (Value value : ArrayRef(scalars.getArrayRef()).drop_front())
-    if (llvm::any_of(value.getUsers(), [&](Operation *user) {
-          return user->getNumResults() == 0 || !scalars.contains(user->getResult(0));
-        }))
-      sent.push_back(value);
-  // A feed has 32 words, one of them the block's number. What does not fit (bounds of
-  // many runs) each role computes for itself.
+  for (Operation *op : known)
+    llvm::copy_if(op->getResults(), std::back_inserter(sent), [&](Value v) { return isWord(v) && isUsed(v); });
+  // A feed has 32 words, one of them the block's number. What does not fit each role computes for itself.
   sent.resize(std::min<size_t>(sent.size(), 31));
   return sent;
 }

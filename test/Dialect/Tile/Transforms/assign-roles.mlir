@@ -313,3 +313,34 @@ tile.kernel @adds(%map: !tile.map<64xbf16>, %sum: !tile.ptr<f32>, %turn: !tile.p
     }
   }
 }
+
+// Truths are no words. What is chosen by one is sent, and not what it was chosen from; one that a branch
+// asks for is found again, from what it follows from.
+// CHECK-LABEL: tile.kernel @truths
+// CHECK: %feed = tile.place "feed" : !tile.feed<3>
+// CHECK: %[[X:.*]] = arith.remui %[[BLOCK:.*]], %
+// CHECK-NEXT: %[[Y:.*]] = arith.divui %[[BLOCK]], %
+// CHECK-NEXT: %[[LESS:.*]] = arith.cmpi slt, %[[X]], %[[Y]]
+// CHECK-NEXT: %least = arith.select %[[LESS]], %[[X]], %[[Y]]
+// CHECK: tile.send %feed(%[[BLOCK]], %[[Y]], %least) : !tile.feed<3>
+// CHECK: consumer {
+// CHECK: ^bb0(%{{.*}}: i32, %[[Y:.*]]: i32, %least: i32):
+// CHECK-NEXT: %[[EIGHT:.*]] = arith.constant 8
+// CHECK-NEXT: %[[FEW:.*]] = arith.cmpi slt, %[[Y]], %[[EIGHT]]
+// CHECK-NEXT: scf.if %[[FEW]] {
+// CHECK-NEXT: tile.store_padding %o stride(%o_row) rows(%least)
+tile.kernel @truths(%o: !tile.ptr<bf16>, %o_row: i64, %blocks: i32, %queue: !tile.queue) target("sm_90a")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  tile.persist %blocks, %queue {
+  ^bb0(%block: i32):
+    %eight = arith.constant 8 : i32
+    %x = arith.remui %block, %eight : i32
+    %y = arith.divui %block, %eight : i32
+    %less = arith.cmpi slt, %x, %y : i32
+    %least = arith.select %less, %x, %y : i32 loc("least")
+    %few = arith.cmpi slt, %y, %eight : i32
+    scf.if %few {
+      tile.store_padding %o stride(%o_row) rows(%least) dim 64 : !tile.ptr<bf16>
+    }
+  }
+}

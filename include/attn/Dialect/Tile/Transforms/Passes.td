@@ -35,7 +35,8 @@ def AssignRoles : Pass<"tile-assign-roles", "::attn::tile::KernelOp"> {
     as there are stages. The consumer takes a tile where it used to wait for a
     copy, and releases it behind the last product that reads it. Scalars that
     follow from a block's number are worked out by the producer, which is ahead,
-    and sent: consumers wait for no memory and divide no integers.
+    and sent: consumers wait for no memory and divide no integers. Of masks of many parts, that
+    are the bounds of the walk, and none of the lists that these are made of.
     (`test/Dialect/Tile/Transforms/assign-roles.mlir`)
   }];
 }
