@@ -79,7 +79,7 @@ static std::pair<Lengths, Lengths> shortLengths(Random &random, bool few) {
   int64_t count = random.pick<int64_t>({1, 3, 7, 9, random.between(2, 60), 257}), most = random.between(1, 20);
   if (few)
     count = random.between(1, 12);
-  if (random.oneIn(5))
+  if (random.oneIn(few ? 15 : 5))
     count = random.between(1, 6), most = 130;
   bool single = random.oneIn(2); // one query each, as in cross attention
   std::pair<Lengths, Lengths> both;
@@ -104,8 +104,9 @@ static Tensor intTensor(llvm::ArrayRef<int64_t> shape, llvm::function_ref<int64_
 }
 
 /// Adds the arrays of one side and returns its rows. A dense side takes the
-/// first length for all.
-static int64_t addSide(Random &random, llvm::StringRef side, LayoutAttr layout, Lengths &lengths, Tensors &arrays) {
+/// first length for all. `few`: mostly without long stretches of padding, which would be most of a small problem.
+static int64_t addSide(Random &random, llvm::StringRef side, LayoutAttr layout, Lengths &lengths, bool few,
+                       Tensors &arrays) {
   if (!layout.isPacked()) {
     int64_t length = lengths.empty() ? random.pick<int64_t>({0, 1, 70}) : lengths.front();
     std::fill(lengths.begin(), lengths.end(), length);
@@ -114,10 +115,15 @@ static int64_t addSide(Random &random, llvm::StringRef side, LayoutAttr layout, 
   int64_t batch = lengths.size(), sum = 0;
   arrays[("cu_seqlens_" + side).str()] =
       intTensor({batch + 1}, [&](int64_t i) { return i ? sum += lengths[i - 1] : 0; });
-  int64_t behind = random.oneIn(2) ? 0 : random.pick<int64_t>({1, 7, 64, 130});
+  bool dense = few && !random.oneIn(8);
+  int64_t behind = random.oneIn(2) ? 0 : dense ? random.between(1, 7) : random.pick<int64_t>({1, 7, 64, 130});
   if (!layout.getPadded())
     return sum + behind;
-  auto gap = [&] { return random.oneIn(2) ? 0 : random.pick<int64_t>({1, 3, random.between(1, 20), 64, 70}); };
+  auto gap = [&] {
+    return random.oneIn(2) ? 0
+           : dense         ? random.between(1, 3)
+                           : random.pick<int64_t>({1, 3, random.between(1, 20), 64, 70});
+  };
   int64_t at = gap();
   arrays[("padded_offsets_" + side).str()] =
       intTensor({batch + 1}, [&](int64_t i) { return i ? at += lengths[i - 1] + gap() : at; });
@@ -296,8 +302,8 @@ Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, ui
   int64_t sizeClass = hasLists && !computation.backward && random.oneIn(3) ? farKeys : (number + kernelSeed) % 13;
   auto [lengthsQ, lengthsKv] = isShort ? shortLengths(random, late) : lengths(random, sizeClass);
   int64_t batch = lengthsQ.size();
-  made.sizes = {batch, addSide(random, "q", problem.getQLayout(), lengthsQ, made.exact),
-                addSide(random, "kv", problem.getKLayout(), lengthsKv, made.exact)};
+  made.sizes = {batch, addSide(random, "q", problem.getQLayout(), lengthsQ, late, made.exact),
+                addSide(random, "kv", problem.getKLayout(), lengthsKv, late, made.exact)};
   printLengths(os, "lengths q", lengthsQ);
   printLengths(os, "kv", lengthsKv);
   os << "rows q " << made.sizes.rowsQ << " kv " << made.sizes.rowsKv << "; ";
