@@ -302,7 +302,8 @@ static int64_t leavesOf(MaskInterface mask) {
 
 bool attn::isCostly(ProblemOp problem) {
   constexpr int64_t manyLeaves = 6;
-  return leavesOf(problem.getMask()) >= manyLeaves || problem.getModifiers().size() > 1 || readsBy(problem, ScoreOperand::Key) || readsBy(problem, ScoreOperand::Table);
+  return leavesOf(problem.getMask()) >= manyLeaves || problem.getModifiers().size() > 1 ||
+         readsBy(problem, ScoreOperand::Key) || readsBy(problem, ScoreOperand::Table);
 }
 
 // Measured on an H200 (docs/Schedules/hopper-forward.md). Three warpgroups of 64 rows
