@@ -129,6 +129,8 @@ int attn::explain(int argc, char **argv) {
       return fail("expected --tile=ROWSxKEYS, from 1 to 2^24 each, got: " + options.tile);
   }
   int64_t heads = problem.getHeads();
+  if (sizes.batch == 0)
+    return fail("a batch of 0 sequences has no tiles to explain; it runs, and writes nothing");
   if (options.sequence < 0 || options.sequence >= sizes.batch || options.head < 0 || options.head >= heads)
     return fail("expected one of " + llvm::Twine(sizes.batch) + " sequences and " + llvm::Twine(heads) +
                 " heads, got: sequence " + llvm::Twine(options.sequence) + ", head " + llvm::Twine(options.head));
