@@ -292,17 +292,9 @@ static bool readsBy(ProblemOp problem, ScoreOperand::Axis axis) {
   return llvm::any_of(scoreOperands(problem), [=](const ScoreOperand &array) { return array.has(axis); });
 }
 
-/// How many masks are asked about a pair.
-static int64_t leavesOf(MaskInterface mask) {
-  int64_t leaves = mask.children().empty();
-  for (MaskInterface part : mask.children())
-    leaves += leavesOf(part);
-  return leaves;
-}
-
 bool attn::isCostly(ProblemOp problem) {
-  constexpr int64_t manyLeaves = 6;
-  return leavesOf(problem.getMask()) >= manyLeaves || problem.getModifiers().size() > 1 ||
+  constexpr unsigned manyLeaves = 6;
+  return leavesOf(problem.getMask(), /*ofOneHead=*/false) >= manyLeaves || problem.getModifiers().size() > 1 ||
          readsBy(problem, ScoreOperand::Key) || readsBy(problem, ScoreOperand::Table);
 }
 

@@ -52,6 +52,8 @@ uint16_t attn::reference::toF16(float value) {
   return sign | (rounded - (uint32_t(127 - 15) << 23)) >> 13; // 65520 and above carry into infinity
 }
 
+float attn::reference::fromBF16(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
+
 float attn::reference::fromF16(uint16_t bits) {
   uint32_t magnitude = uint32_t(bits & 0x7fff) << 13, infinite = 0x7c00u << 13;
   uint32_t value = magnitude >= infinite ? 0x7f800000 | (magnitude - infinite)

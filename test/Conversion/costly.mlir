@@ -48,7 +48,7 @@ attn.backward @full_grads of(@full)
 attn.problem @longer mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(257) {sym_visibility = "private"}
 attn.backward @longer_grads of(@longer)
 // -----
-// Six masks that a pair is asked about.
+// Six masks in an expression.
 // CHECK: tile.kernel @six({{.*}} config(<{{[^>]*}}one_body = true
 attn.problem @six mask(#attn.or<#attn.and<#attn.prefix<"n">, #attn.causal>, #attn.and<#attn.prefix<"m">, #attn.chunk<700>>, #attn.and<#attn.global_rows<500>, #attn.band<left = 99>>>)
   layout(bshd) heads(4) dims(128) dtype(bf16)

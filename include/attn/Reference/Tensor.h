@@ -10,8 +10,6 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
-#include "llvm/Support/ErrorHandling.h"
-#include <bit>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,7 +25,7 @@ int64_t sizeOf(Dtype dtype);           ///< in bytes
 // become infinite, NaN stays NaN (quiet, sign kept), subnormals are kept.
 uint16_t toBF16(float value);
 uint16_t toF16(float value);
-inline float fromBF16(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
+float fromBF16(uint16_t bits);
 float fromF16(uint16_t bits);
 /// For narrowing a double in two steps without rounding twice: the float
 /// neighbour of an inexact value whose last bit is 1 ("round to odd").
@@ -69,19 +67,9 @@ public:
   /// Element offset of an index (one entry per axis; fewer: the rest is 0).
   int64_t offset(llvm::ArrayRef<int64_t> index) const;
   double load(int64_t offset) const {
-    switch (type) {
-    case Dtype::BF16:
-      return fromBF16(data<uint16_t>()[offset]);
-    case Dtype::F16:
-      return fromF16(data<uint16_t>()[offset]);
-    case Dtype::F32:
-      return data<float>()[offset];
-    case Dtype::F64:
-      return data<double>()[offset];
-    case Dtype::I32:
-      return data<int32_t>()[offset];
-    }
-    llvm_unreachable("no dtype");
+    double value;
+    load(offset, 1, value);
+    return value;
   }
   /// `values.size()` elements from `offset` on, `step` apart.
   void load(int64_t offset, int64_t step, llvm::MutableArrayRef<double> values) const;

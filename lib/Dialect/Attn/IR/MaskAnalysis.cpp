@@ -66,6 +66,15 @@ int64_t attn::headsOf(MaskInterface mask) {
   return heads;
 }
 
+unsigned attn::leavesOf(MaskInterface mask, bool ofOneHead) {
+  unsigned leaves = mask.children().empty();
+  for (MaskInterface child : mask.children()) {
+    unsigned own = leavesOf(child, ofOneHead);
+    leaves = ofOneHead && mlir::isa<HeadsMaskAttr>(mask) ? std::max(leaves, own) : leaves + own;
+  }
+  return leaves;
+}
+
 bool attn::readsPositions(MaskInterface mask) {
   return llvm::any_of(mask.operands(), [](const MaskOperand &o) { return o.shape != OperandShape::PerSequence; });
 }

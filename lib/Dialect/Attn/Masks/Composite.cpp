@@ -111,16 +111,6 @@ static unsigned depthOf(MaskInterface mask) {
   return depth + 1;
 }
 
-/// Masks without parts that a pair is tested for; `oneEach`: of these masks it has one, which its head says.
-static unsigned leavesOf(ArrayRef<MaskInterface> masks, bool oneEach) {
-  unsigned leaves = 0;
-  for (MaskInterface mask : masks) {
-    unsigned own = mask.children().empty() ? 1 : leavesOf(mask.children(), isa<HeadsMaskAttr>(mask));
-    leaves = oneEach ? std::max(leaves, own) : leaves + own;
-  }
-  return leaves;
-}
-
 LogicalResult attn::verifyMasks(function_ref<InFlightDiagnostic()> emitError, StringRef name,
                                 ArrayRef<MaskInterface> masks, size_t least, size_t most) {
   if (masks.size() < least || masks.size() > most) { // C1
@@ -131,7 +121,12 @@ LogicalResult attn::verifyMasks(function_ref<InFlightDiagnostic()> emitError, St
   for (MaskInterface mask : masks)
     if (depthOf(mask) >= 32) // C2
       return emitError() << "expected masks nested at most 32 deep, got: " << depthOf(mask) + 1;
-  if (unsigned leaves = leavesOf(masks, name == "heads"); leaves > 64) // C3, of heads C4
+  unsigned leaves = 0; // that a pair is tested for
+  for (MaskInterface mask : masks) {
+    unsigned own = leavesOf(mask, /*ofOneHead=*/true);
+    leaves = name == "heads" ? std::max(leaves, own) : leaves + own;
+  }
+  if (leaves > 64) // C3, of heads C4
     return emitError() << "expected at most 64 masks to make one of, got: " << leaves
                        << "; intervals of rows or columns say the same with arrays";
   return success();

@@ -190,7 +190,7 @@ static SmallVector<Value> scalarsToSend(PersistOp program) {
   Block &body = program.getBody().front();
   SetVector<Operation *> known, bounds;
   auto among = [](const SetVector<Operation *> &ops) {
-    return [&](Value value) { return value.getDefiningOp() && ops.contains(value.getDefiningOp()); };
+    return [&](Value value) { return ops.contains(value.getDefiningOp()); };
   };
   for (Operation &op : body) {
     if (op.getNumRegions() || op.getNumResults() == 0 || !isMemoryEffectFree(&op))
