@@ -42,8 +42,9 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   bool reads = listsSlots || !distinctOperands(problem.getMask()).empty();
   const char *whyNoTurns = dim > 128            ? "deterministic, and wide columns leave no room for turns"
                            : reads              ? "deterministic, and lists or arrays say which tiles add to it"
-                           : !walk.hasOneRun() ? "deterministic, and the first key tiles would have others wait"
-                                                : nullptr;
+                           : !walk.hasOneRun() ? "deterministic, and tiles that add to it are no single run"
+                           : walk.beginsWithLongest() ? "deterministic, and the first key tiles would have others wait"
+                                                      : nullptr;
   // A warpgroup's part of dQ has 64 columns or a multiple of that, or all there are.
   configs.whyNoSums = target != "sm_90a"                                   ? "this target has no other"
                       : backward.getDeterministic() && whyNoTurns          ? whyNoTurns

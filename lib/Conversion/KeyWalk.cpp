@@ -7,8 +7,8 @@ using namespace attn;
 KeyWalk::KeyWalk(MaskInterface mask, MaskScope scope) : mask(mask), scope(scope) {
   // Whether rows are intervals, and whether they have a lower end, does not
   // depend on the numbers one asks with.
-  Index any = Index::runtime(1);
-  MaskScope probe{any, any, any, any, [=](unsigned, Index) { return any; }};
+  Index any = Index::position(1);
+  MaskScope probe{any, any, any, any, [](unsigned, Index) { return Index::runtime(1); }};
   IndexMath math;
   unsigned first = 0;
   for (MaskInterface conjunct : mask.conjuncts()) {
@@ -39,17 +39,30 @@ static constexpr int64_t probeLength = 1 << 20; // long beside any window
 /// A sequence to ask a mask about ahead of all lengths.
 static MaskScope probeScope() {
   MaskScope probe;
-  probe.lenQ = probe.lenK = Index::runtime(probeLength);
+  probe.lenQ = probe.lenK = Index::position(probeLength);
   probe.load = [](unsigned, Index) { return Index::runtime(1); };
   return probe;
 }
 
 int64_t KeyWalk::keysOf(int64_t q) { return countKeys(mask, probeScope(), q); }
 
-bool KeyWalk::hasOneRun() {
+/// The queries of some keys' walk.
+static IntervalList queriesOf(MaskInterface mask, int64_t firstKey) {
   IndexMath math;
-  Interval keys = {Index::runtime(probeLength / 2), Index::runtime(probeLength / 2 + 128)};
-  return mask.queryRanges(math, probeScope(), keys).some.size() == 1;
+  Interval keys = {Index::position(firstKey), Index::position(firstKey + 128)};
+  return mask.queryRanges(math, probeScope(), keys).some;
+}
+
+bool KeyWalk::hasOneRun() { return queriesOf(mask, probeLength / 2).size() == 1; }
+
+bool KeyWalk::beginsWithLongest() {
+  auto count = [&](int64_t firstKey) {
+    int64_t queries = 0;
+    for (const Interval &i : queriesOf(mask, firstKey))
+      queries += std::max<int64_t>(0, i.hi.getNumber() - i.lo.getNumber());
+    return queries;
+  };
+  return count(0) > 4 * count(probeLength / 2);
 }
 
 bool KeyWalk::growsWithRows() { return keysOf(probeLength - 1) > keysOf(probeLength / 2) * 5 / 4; }
@@ -76,10 +89,12 @@ KeyWalk::Tests KeyWalk::numbers(bool withLower) {
 
 llvm::SmallVector<KeyRun> KeyWalk::runs(IndexMath &math, Interval queries, int64_t kvTile) {
   // Behind a full tile of a single run no key lies before any row's first one.
+  queries = {queries.lo.atLeast(0), queries.hi.atLeast(0)};
   return runsOf(math, mask.keyRanges(math, scope, queries), kvTile, numbers(/*withLower=*/false), std::nullopt);
 }
 
 llvm::SmallVector<KeyRun> KeyWalk::queryRuns(IndexMath &math, Interval keys, int64_t qTile) {
+  keys = {keys.lo.atLeast(0), keys.hi.atLeast(0)};
   return runsOf(math, mask.queryRanges(math, scope, keys), qTile, numbers(/*withLower=*/true), scope.lenQ);
 }
 

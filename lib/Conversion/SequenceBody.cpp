@@ -84,7 +84,8 @@ void SequenceBody::findLengths() {
     firstKey = 0;
     scope.lenK = arg("seqlen_kv");
   }
-  scope.lenQ = lenQ;
+  scope.lenQ = lenQ.atLeast(0);
+  scope.lenK = scope.lenK.atLeast(0);
   scope.batch = batch;
   scope.head = h;
   scope.heads = problem.getHeads();

@@ -115,8 +115,8 @@ MaskPoint Sequences::point(int64_t sequence, int64_t head) const {
 
 MaskScope Sequences::scope(int64_t sequence, int64_t head) const {
   MaskScope scope;
-  scope.lenQ = Index::runtime(queries[sequence].length);
-  scope.lenK = Index::runtime(keys[sequence].length);
+  scope.lenQ = Index::position(queries[sequence].length);
+  scope.lenK = Index::position(keys[sequence].length);
   scope.batch = Index::runtime(sequence);
   scope.head = Index::runtime(head);
   scope.heads = heads;

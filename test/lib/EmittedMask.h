@@ -90,7 +90,7 @@ public:
     block.addArguments(SmallVector<Type>(7, i32), SmallVector<Location>(7, loc));
     builder.setInsertionPointToEnd(&block);
   }
-  Index arg(unsigned i) { return Index(Value(block.getArgument(i))); }
+  Index arg(unsigned i) { return Index::position(Value(block.getArgument(i))); }
 
   MaskScope scope() {
     MaskScope scope;

@@ -39,14 +39,14 @@ public:
   }
 
   static MaskScope probe(Index any) {
-    MaskScope scope{any, any, any, any, [=](unsigned, Index) { return any; }};
+    MaskScope scope{any, any, any, any, [](unsigned, Index) { return Index::runtime(1); }};
     scope.heads = heads;
     return scope;
   }
 
   LogicalResult check() {
     // The walk over keys asks with numbers what it then builds.
-    Index any = Index::runtime(1);
+    Index any = Index::position(1);
     IndexMath math;
     auto asked = mask.rowIntervals(math, probe(any), any);
     if (rows.has_value() != asked.has_value() || (rows && rows->size() != asked->size()))
@@ -65,7 +65,7 @@ public:
 
   bool isOfZones() {
     IndexMath math;
-    return mask.zones(math, probe(Index::runtime(1))).has_value();
+    return mask.zones(math, probe(Index::position(1))).has_value();
   }
   /// Walks of unions of few zones visit no empty tile: tiles of up to 5, whose size is no divisor of a sequence's. Of long
   /// sequences, the first and the last tile of each interval of some lines.
@@ -259,9 +259,10 @@ private:
 
   LogicalResult checkClasses(const Arrays &arrays, llvm::function_ref<bool(int64_t, int64_t)> kept) {
     MaskScope scope;
-    auto number = [](int64_t n) { return Index::runtime(n); };
+    auto number = [](int64_t n) { return Index::position(n); };
+    auto entry = [](int64_t n) { return Index::runtime(n); };
     scope.lenQ = number(lenQ), scope.lenK = number(lenK), scope.head = number(head), scope.heads = heads;
-    scope.load = [&](unsigned operand, Index position) { return number(arrays.at(operand, position.getNumber())); };
+    scope.load = [&](unsigned operand, Index position) { return entry(arrays.at(operand, position.getNumber())); };
     MaskScope informed = scope;
     informed.listedIn = [&](unsigned operand, Interval rows, Interval columns) {
       int64_t at[] = {rows.lo.getNumber(), rows.hi.getNumber(), columns.lo.getNumber(), columns.hi.getNumber()};
@@ -269,7 +270,7 @@ private:
     };
     informed.extremes = [&](unsigned operand, Interval positions) -> std::optional<EntryRange> {
       auto range = arrays.rangeOf(operand, positions.lo.getNumber(), positions.hi.getNumber());
-      return EntryRange{number(range[0]), number(range[1]), Cond::runtime(range[2])};
+      return EntryRange{entry(range[0]), entry(range[1]), Cond::runtime(range[2])};
     };
     for (int64_t q0 = 0; q0 < lenQ; ++q0)
       for (int64_t q1 = q0 + 1; q1 <= lenQ; ++q1)

@@ -21,7 +21,7 @@ std::optional<double> bench::flopsOf(ProblemOp problem, const reference::InputSi
     int64_t lenQ = packedQ ? sizes.lengthsQ[b] : sizes.seqlenQ, lenKv = packedKv ? sizes.lengthsKv[b] : sizes.seqlenKv;
     if (lenQ == lastQ && lenKv == lastKv)
       continue;
-    MaskScope scope{Index::runtime(lenQ), Index::runtime(lenKv), 0, 0, {}};
+    MaskScope scope{Index::position(lenQ), Index::position(lenKv), 0, 0, {}};
     before = 0, lastQ = lenQ, lastKv = lenKv;
     for (int64_t q = 0; q < lenQ; ++q)
       before += countKeys(mask, scope, q);

@@ -24,7 +24,7 @@ bool TileMap::keeps(int64_t q, int64_t k) {
   return mask.keeps(point);
 }
 
-static Interval numbers(int64_t lo, int64_t hi) { return {Index::runtime(lo), Index::runtime(hi)}; }
+static Interval numbers(int64_t lo, int64_t hi) { return {Index::position(lo), Index::position(hi)}; }
 
 TileClass TileMap::classOf(Interval queries, Interval keys) {
   TileClass known = classify(mask, scope, queries, keys);
@@ -62,7 +62,7 @@ std::vector<KeyRun> TileMap::runsOf(int64_t q0) {
 int64_t TileMap::visibleIn(int64_t q) {
   IndexMath math;
   int64_t visible = 0;
-  if (auto row = mask.rowIntervals(math, scope, Index::runtime(q))) {
+  if (auto row = mask.rowIntervals(math, scope, Index::position(q))) {
     for (const Interval &i : *row)
       visible += std::max<int64_t>(0, i.hi.getNumber() - i.lo.getNumber());
     return visible;
@@ -99,7 +99,7 @@ TileCounts TileMap::count() {
       }
   // Rows of intervals cost as much as one pair.
   IndexMath math;
-  bool cheap = lenQ && mask.rowIntervals(math, scope, Index::runtime(0));
+  bool cheap = lenQ && mask.rowIntervals(math, scope, Index::position(0));
   int64_t step = std::max<int64_t>(1, int64_t((cheap ? double(lenQ) : counts.pairs) / mostPairs) + 1);
   int64_t looked = 0;
   for (int64_t q = step / 2; q < lenQ; q += step, ++looked)

@@ -25,7 +25,7 @@ static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const T
   Sequences sequences(problem, inputs, sizes);
   ClassCounts counts;
   auto tile = [](int64_t at, int64_t size, int64_t end) {
-    return Interval{Index::runtime(at), Index::runtime(std::min(at + size, end))};
+    return Interval{Index::position(at), Index::position(std::min(at + size, end))};
   };
   for (int64_t b = 0; b < sequences.size(); ++b)
     for (int64_t h = 0, heads = dependsOnHead(problem.getMask()) ? problem.getHeads() : 1; h < heads; ++h) {

@@ -63,6 +63,9 @@ public:
   /// Are the query tiles of a key tile one run, as they are not where some keys are seen from afar?
   bool hasOneRun();
 
+  /// Have the first keys of a long sequence a far longer walk over queries than others, as sinks have?
+  bool beginsWithLongest();
+
   /// Do later rows see more keys than earlier ones, as under a causal mask? Then
   /// a grid is better walked from its end.
   bool growsWithRows();

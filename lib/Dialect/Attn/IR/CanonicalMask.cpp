@@ -25,8 +25,8 @@ std::string textOf(MaskInterface mask) {
 /// Does what rows see begin with the first key, whatever the lengths are? Lists that do make less
 /// code of what is united with them, so they come first.
 bool beginsAtZero(MaskInterface mask) {
-  Index any = Index::runtime(1);
-  MaskScope probe{any, any, any, any, [=](unsigned, Index) { return any; }};
+  Index any = Index::position(1);
+  MaskScope probe{any, any, any, any, [](unsigned, Index) { return Index::runtime(1); }};
   IndexMath math;
   IntervalList some = mask.keyRanges(math, probe, {any, any}).some;
   return !some.empty() && some.front().lo.is(0);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Attn/IR/IndexMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include <cassert>
 
 using namespace mlir;
 using namespace attn;
@@ -37,18 +36,35 @@ template <typename Compute> static Cond decide(Index a, Index b, Compute f) {
   return a.isConstant() && b.isConstant() ? Cond::of(result) : Cond::runtime(result);
 }
 
+static bool isKnown(Index a) { return a.getLeast() != Index::unknown; }
+
+/// What follows of `result` from what is known of its operands.
+static Index atLeast(Index result, int64_t least) {
+  return result.isConstant() ? result : result.atLeast(std::max(least, Index::unknown));
+}
+
+/// Is the one known not to be below the other?
+static bool isBeyond(Index a, Index b) { return b.isConstant() && a.isAtLeast(b.getNumber()); }
+
+/// Is `a` what `Op` made of `b` and something else?
+template <typename Op> static bool isOf(Index a, Index b) {
+  auto op = a.isNumber() ? Op() : a.getValue().getDefiningOp<Op>();
+  return op && !b.isNumber() && llvm::is_contained(op->getOperands(), b.getValue());
+}
+
 Index IndexMath::add(Index a, Index b) {
   if (b.is(0))
     return a;
   if (a.is(0))
     return b;
+  int64_t least = isKnown(a) && isKnown(b) ? a.getLeast() + b.getLeast() : Index::unknown;
   if (a.isNumber() && b.isNumber())
-    return compute(a, b, [](int64_t x, int64_t y) { return x + y; });
+    return atLeast(compute(a, b, [](int64_t x, int64_t y) { return x + y; }), least);
   if (a.isConstant())
     std::swap(a, b);
   if (b.isConstant() && b.getNumber() < 0)
     return sub(a, -b.getNumber());
-  return Value(arith::AddIOp::create(*builder, *loc, value(a), value(b)));
+  return atLeast(Value(arith::AddIOp::create(*builder, *loc, value(a), value(b))), least);
 }
 
 Index IndexMath::sub(Index a, Index b) {
@@ -56,43 +72,52 @@ Index IndexMath::sub(Index a, Index b) {
     return 0;
   if (b.is(0))
     return a;
+  int64_t least = isKnown(a) && b.isConstant() ? a.getLeast() - b.getNumber() : Index::unknown;
   if (a.isNumber() && b.isNumber())
-    return compute(a, b, [](int64_t x, int64_t y) { return x - y; });
+    return atLeast(compute(a, b, [](int64_t x, int64_t y) { return x - y; }), least);
   if (b.isConstant() && b.getNumber() < 0)
     return add(a, -b.getNumber());
-  return Value(arith::SubIOp::create(*builder, *loc, value(a), value(b)));
+  return atLeast(Value(arith::SubIOp::create(*builder, *loc, value(a), value(b))), least);
 }
 
 Index IndexMath::mul(Index a, int64_t factor) {
   if (factor == 1)
     return a;
+  int64_t least = a.isAtLeast(0) && factor >= 0 ? a.getLeast() * factor : Index::unknown;
   if (a.isNumber())
-    return compute(a, factor, [](int64_t x, int64_t y) { return x * y; });
-  return Value(arith::MulIOp::create(*builder, *loc, value(a), value(Index(factor))));
+    return atLeast(compute(a, factor, [](int64_t x, int64_t y) { return x * y; }), least);
+  return atLeast(Value(arith::MulIOp::create(*builder, *loc, value(a), value(Index(factor)))), least);
 }
 
 Index IndexMath::min(Index a, Index b) {
-  if (a == b)
+  if (a == b || isBeyond(b, a) || isOf<arith::MinSIOp>(a, b))
     return a;
+  if (isBeyond(a, b) || isOf<arith::MinSIOp>(b, a))
+    return b;
+  int64_t least = std::min(a.getLeast(), b.getLeast());
   if (a.isNumber() && b.isNumber())
-    return compute(a, b, [](int64_t x, int64_t y) { return std::min(x, y); });
-  return Value(arith::MinSIOp::create(*builder, *loc, value(a), value(b)));
+    return atLeast(compute(a, b, [](int64_t x, int64_t y) { return std::min(x, y); }), least);
+  return atLeast(Value(arith::MinSIOp::create(*builder, *loc, value(a), value(b))), least);
 }
 
 Index IndexMath::max(Index a, Index b) {
-  if (a == b)
+  if (a == b || isBeyond(a, b) || isOf<arith::MaxSIOp>(a, b))
     return a;
+  if (isBeyond(b, a) || isOf<arith::MaxSIOp>(b, a))
+    return b;
+  int64_t least = std::max(a.getLeast(), b.getLeast());
   if (a.isNumber() && b.isNumber())
-    return compute(a, b, [](int64_t x, int64_t y) { return std::max(x, y); });
-  return Value(arith::MaxSIOp::create(*builder, *loc, value(a), value(b)));
+    return atLeast(compute(a, b, [](int64_t x, int64_t y) { return std::max(x, y); }), least);
+  return atLeast(Value(arith::MaxSIOp::create(*builder, *loc, value(a), value(b))), least);
 }
 
 Index IndexMath::floorDiv(Index a, int64_t divisor) {
   if (divisor == 1 || a.is(0))
     return a;
+  int64_t least = std::max<int64_t>(a.getLeast(), 0) / divisor;
   if (a.isNumber())
-    return compute(a, divisor, [](int64_t x, int64_t y) { return x / y; });
-  return Value(arith::DivUIOp::create(*builder, *loc, value(a), value(Index(divisor))));
+    return atLeast(compute(a, divisor, [](int64_t x, int64_t y) { return x / y; }), least);
+  return atLeast(Value(arith::DivUIOp::create(*builder, *loc, value(a), value(Index(divisor)))), least);
 }
 
 Index IndexMath::ceilDiv(Index a, int64_t divisor) {
@@ -103,10 +128,10 @@ Index IndexMath::rem(Index a, int64_t divisor) {
   if (divisor == 1)
     return 0;
   if (a.isNumber())
-    return compute(a, divisor, [](int64_t x, int64_t y) { return x % y; });
+    return atLeast(compute(a, divisor, [](int64_t x, int64_t y) { return x % y; }), 0);
   if (llvm::isPowerOf2_64(divisor)) // printed code has signed types, whose remainder costs more
-    return Value(arith::AndIOp::create(*builder, *loc, value(a), value(Index(divisor - 1))));
-  return Value(arith::RemUIOp::create(*builder, *loc, value(a), value(Index(divisor))));
+    return Index::position(Value(arith::AndIOp::create(*builder, *loc, value(a), value(Index(divisor - 1)))));
+  return Index::position(Value(arith::RemUIOp::create(*builder, *loc, value(a), value(Index(divisor)))));
 }
 
 Index IndexMath::select(Cond c, Index a, Index b) {
@@ -114,9 +139,10 @@ Index IndexMath::select(Cond c, Index a, Index b) {
     return c.getNumber() ? a : b;
   if (a == b)
     return a;
+  int64_t least = std::min(a.getLeast(), b.getLeast());
   if (c.isNumber())
-    return Index::runtime((c.getNumber() ? a : b).getNumber());
-  return Value(arith::SelectOp::create(*builder, *loc, c.getValue(), value(a), value(b)));
+    return atLeast(Index::runtime((c.getNumber() ? a : b).getNumber()), least);
+  return atLeast(Value(arith::SelectOp::create(*builder, *loc, c.getValue(), value(a), value(b))), least);
 }
 
 static Value compare(OpBuilder &b, Location loc, arith::CmpIPredicate predicate, Value x, Value y) {
@@ -124,16 +150,20 @@ static Value compare(OpBuilder &b, Location loc, arith::CmpIPredicate predicate,
 }
 
 Cond IndexMath::lt(Index a, Index b) {
-  if (a == b)
+  if (a == b || isBeyond(a, b))
     return Cond::of(false);
+  if (a.isConstant() && isBeyond(b, a.getNumber() + 1))
+    return Cond::of(true);
   if (a.isNumber() && b.isNumber())
     return decide(a, b, [](int64_t x, int64_t y) { return x < y; });
   return Cond::of(compare(*builder, *loc, arith::CmpIPredicate::slt, value(a), value(b)));
 }
 
 Cond IndexMath::le(Index a, Index b) {
-  if (a == b)
+  if (a == b || isBeyond(b, a))
     return Cond::of(true);
+  if (b.isConstant() && isBeyond(a, b.getNumber() + 1))
+    return Cond::of(false);
   if (a.isNumber() && b.isNumber())
     return decide(a, b, [](int64_t x, int64_t y) { return x <= y; });
   return Cond::of(compare(*builder, *loc, arith::CmpIPredicate::sle, value(a), value(b)));

@@ -11,7 +11,7 @@ using namespace attn;
 
 /// Is the interval empty whatever the run-time values are?
 static bool isKnownEmpty(const Interval &i) {
-  return i.lo == i.hi || (i.lo.isConstant() && i.hi.isConstant() && i.hi.getNumber() <= i.lo.getNumber());
+  return i.lo == i.hi || (i.hi.isConstant() && i.lo.isAtLeast(i.hi.getNumber()));
 }
 
 static void append(IntervalList &list, Interval interval) {
@@ -21,12 +21,16 @@ static void append(IntervalList &list, Interval interval) {
 
 static Cond isEmpty(IndexMath &math, const Interval &i) { return math.le(i.hi, i.lo); }
 
-/// Inserts `x`: walks up the list, carrying what has not found its place. Where
-/// the carried interval meets an entry (overlaps or touches it) the entry
+/// Inserts `x`: walks up the list, carrying what has not found its place. An entry with
+/// the same beginning or end joins it, empty or not. Where the carried interval meets an entry (overlaps or touches it) the entry
 /// becomes empty and their hull is carried on; where it lies before, they swap.
 static IntervalList insert(IndexMath &math, llvm::ArrayRef<Interval> list, Interval x) {
   IntervalList result;
   for (Interval entry : list) {
+    if (entry.lo == x.lo || entry.hi == x.hi) {
+      x = {math.min(entry.lo, x.lo), math.max(entry.hi, x.hi)};
+      continue;
+    }
     Cond live = math.logicalNot(math.logicalOr(isEmpty(math, entry), isEmpty(math, x)));
     Cond meets = math.logicalAnd(live, math.logicalAnd(math.le(entry.lo, x.hi), math.le(x.lo, entry.hi)));
     Cond before = math.logicalAnd(live, math.lt(x.hi, entry.lo));

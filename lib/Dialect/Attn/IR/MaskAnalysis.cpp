@@ -82,7 +82,7 @@ bool attn::readsPositions(MaskInterface mask) {
 int64_t attn::countKeys(MaskInterface mask, const MaskScope &scope, int64_t q) {
   IndexMath math;
   int64_t keys = 0;
-  for (const Interval &i : mask.keyRanges(math, scope, {Index::runtime(q), Index::runtime(q + 1)}).some)
+  for (const Interval &i : mask.keyRanges(math, scope, {Index::position(q), Index::position(q + 1)}).some)
     keys += std::max<int64_t>(0, i.hi.getNumber() - i.lo.getNumber());
   return keys;
 }

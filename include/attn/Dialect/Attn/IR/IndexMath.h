@@ -10,20 +10,32 @@
 #define ATTN_DIALECT_ATTN_IR_INDEXMATH_H
 
 #include "mlir/IR/Builders.h"
+#include <algorithm>
+#include <cassert>
 #include <optional>
 
 namespace attn {
 
 /// An integer: a constant of the mask, an SSA value of type i32, or a number that
 /// stands for such a value (`runtime`). Numbers compute but do not fold: an
-/// analysis takes the same way, and has as many intervals, for every length.
+/// analysis takes the same way, and has as many intervals, for every length. Of either
+/// it may be known what they are at least, and what follows from that folds.
 class Index {
 public:
-  Index(int64_t constant) : number(constant) {}
+  Index(int64_t constant) : number(constant), least(constant) {}
   Index(mlir::Value value) : value(value) {}
   static Index runtime(int64_t number) {
     Index i(number);
-    i.isRuntime = true;
+    i.isRuntime = true, i.least = unknown;
+    return i;
+  }
+  /// A length, or a position in one.
+  static Index position(mlir::Value value) { return Index(value).atLeast(0); }
+  static Index position(int64_t number) { return runtime(number).atLeast(0); }
+  Index atLeast(int64_t bound) const {
+    assert((value || number >= bound) && "what is known of a number has to hold");
+    Index i = *this;
+    i.least = std::max(least, bound);
     return i;
   }
   bool isConstant() const { return !value && !isRuntime; }
@@ -32,11 +44,14 @@ public:
   /// Of a constant or a number.
   int64_t getNumber() const { return number; }
   mlir::Value getValue() const { return value; }
+  static constexpr int64_t unknown = INT32_MIN;
+  int64_t getLeast() const { return least; }
+  bool isAtLeast(int64_t bound) const { return least >= bound; }
   /// Known to be the same.
   bool operator==(const Index &o) const { return value ? value == o.value : isConstant() && o.is(number); }
 
 private:
-  int64_t number = 0;
+  int64_t number = 0, least = unknown;
   mlir::Value value;
   bool isRuntime = false;
 };
