@@ -8,6 +8,8 @@
 //
 #include "TileWalk.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -217,6 +219,22 @@ static SmallVector<Value> scalarsToSend(PersistOp program) {
   return sent;
 }
 
+/// Do the bounds of walks take hundreds of numbers, as of masks of many parts?
+static bool worksOutMuch(Block &block) {
+  constexpr int64_t much = 100;
+  return llvm::count_if(block, [](Operation &op) { return isa<arith::ArithDialect>(op.getDialect()); }) > much;
+}
+
+/// Numbers of a branch that follow from others alone are made ahead of it, where they can be sent. A few are as soon made again.
+static void hoistNumbers(PersistOp program) {
+  for (auto branch : program.getBody().getOps<scf::IfOp>())
+    if (Block *block = branch.thenBlock(); worksOutMuch(*block))
+      for (Operation &op : llvm::make_early_inc_range(*block))
+        if (isa<arith::ArithDialect>(op.getDialect()) && op.getResult(0).getType().getIntOrFloatBitWidth() <= 32 &&
+            llvm::none_of(op.getOperands(), [&](Value v) { return v.getParentBlock() == block; }))
+          op.moveBefore(branch);
+}
+
 /// The producer sends these scalars once it knows them; the consumer gets them with
 /// the block's number, which so waits for no memory and divides no integers.
 static void sendScalars(PersistOp producer, PersistOp consumer, const IRMapping &inProducer) {
@@ -248,9 +266,21 @@ static bool holds(Operation *program, llvm::function_ref<bool(Operation *)> want
   return program->walk([&](Operation *op) { return wanted(op) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
 }
 
+/// 32-bit registers that a thread's share of the kernel's fragments takes, if all are live.
+static int64_t registersOfFragments(KernelOp kernel) {
+  int64_t bits = 0;
+  for (auto place : kernel.getBody().getOps<PlaceOp>()) {
+    if (auto frag = dyn_cast<FragType>(place.getType()))
+      bits += frag.getRows() * frag.getCols() * 32;
+    if (auto held = dyn_cast<HeldType>(place.getType()))
+      bits += held.getRows() * held.getCols() * held.getElement().getIntOrFloatBitWidth();
+  }
+  return bits / 32 / (32 * kernel.getConfig().getWarps());
+}
+
 /// Registers of a thread, of the roles that do not compute and of the one that
 /// does: what a multiprocessor has, shared out in eights. `adds`: there is an adder.
-static std::pair<int64_t, int64_t> registersOf(KernelOp kernel, bool adds) {
+static std::pair<int64_t, int64_t> registersOf(KernelOp kernel, PersistOp program, bool adds) {
   ConfigAttr config = kernel.getConfig();
   constexpr int64_t multiprocessor = 64 * 1024, warpgroup = 128, most = 240;
   // What a block is launched with is all there is: who asks for more waits forever.
@@ -261,8 +291,12 @@ static std::pair<int64_t, int64_t> registersOf(KernelOp kernel, bool adds) {
     return isa<DropGradsOp>(op) || (probabilities && !probabilities.getModify().empty());
   });
   int64_t few = config.getWarps() * config.getBlocks() >= 12 ? 32 : adds && spares && config.getQTile() <= 64 ? 48 : 40;
-  int64_t many = (atLaunch / warpgroup - few) / (config.getWarps() / 4);
-  return {few, std::min(many / 8 * 8, most)};
+  auto many = [&](int64_t few) { return std::min((atLaunch / warpgroup - few) / (config.getWarps() / 4) / 8 * 8, most); };
+  // Where fragments leave more than usual, who brings gets it, if there is much to work out.
+  constexpr int64_t more = 32, left = 96;
+  if (worksOutMuch(program.getBody().front()) && many(few + more) - registersOfFragments(kernel) >= left)
+    few += more;
+  return {few, many(few)};
 }
 
 namespace {
@@ -291,10 +325,11 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     if (tokens.wasInterrupted())
       return signalPassFailure();
 
+    hoistNumbers(consumer);
     DenseMap<Value, Value> rings = makeRings(consumer, kernel.getConfig());
     OpBuilder b(consumer);
     bool adds = holds(consumer, isStaged);
-    auto [few, many] = registersOf(kernel, adds);
+    auto [few, many] = registersOf(kernel, consumer, adds);
     auto roles = RolesOp::create(b, consumer.getLoc(), few, many);
     Block &producers = roles.getProducer().emplaceBlock(), &consumers = roles.getConsumer().emplaceBlock();
     IRMapping inProducer;
