@@ -213,7 +213,8 @@ def compile_one(folder, case):
         if "_grads_" in name_of(case):
             text += f"attn.backward @grads of(@{name_of(case)})\n"
         if backward:
-            text = text.replace("@" + name_of(case), "@p").rstrip() + f"\nattn.backward @{name_of(case)} of(@p){order}\n"
+            forward = text.replace("@" + name_of(case), "@p").rstrip()  # which is a case of its own
+            text = f"{forward} {{sym_visibility = \"private\"}}\nattn.backward @{name_of(case)} of(@p){order}\n"
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     run = subprocess.run(["attn-translate", "--compile", "--quiet", "--target", chip, path], capture_output=True,
