@@ -16,7 +16,7 @@ static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 namespace {
 class Interpreter : Vectors {
 public:
-  Interpreter(ProblemOp problem, const Tensors &inputs, const Sizes &sizes);
+  Interpreter(ProblemOp problem, const Tensors &inputs, const Sizes &sizes, Dtype weights);
 
   Outputs run(llvm::function_ref<bool(const Row &)> wanted);
 
@@ -27,11 +27,12 @@ private:
   void evaluate(const Row &row, KeyVectors &keys, KeyVectors &values, Outputs &outputs) const;
 
   Shape oShape, lseShape;
+  Dtype weights; ///< what they are rounded to
 };
 } // namespace
 
-Interpreter::Interpreter(ProblemOp problem, const Tensors &inputs, const Sizes &sizes)
-    : Vectors(problem, inputs, sizes) {
+Interpreter::Interpreter(ProblemOp problem, const Tensors &inputs, const Sizes &sizes, Dtype weights)
+    : Vectors(problem, inputs, sizes), weights(weights) {
   for (const ProblemTensor &tensor : tensorsOf(problem))
     if (tensor.name == "o")
       oShape = tensor.shape(problem, sizes);
@@ -70,8 +71,12 @@ void Interpreter::evaluate(const Row &row, KeyVectors &keys, KeyVectors &values,
     largest = std::isnan(score) || score > largest ? score : largest;
   bool seesNothing = largest == -infinity;
   double sum = sink && !seesNothing ? std::exp(*sink - largest) : 0;
-  for (double score : scores)
-    sum += std::exp(score - largest);
+  Tensor stored(weights, {int64_t(scores.size())});
+  for (size_t i = 0; i < scores.size(); ++i) {
+    double weight = std::exp(scores[i] - largest);
+    sum += weight;
+    stored.store(i, weight);
+  }
   double lse = seesNothing ? -infinity : largest + std::log(sum);
 
   // O = sum of exp(s[k] - LSE) * V[k], of what dropout keeps.
@@ -80,7 +85,7 @@ void Interpreter::evaluate(const Row &row, KeyVectors &keys, KeyVectors &values,
     double kept = drops.factor(row, visible[i]);
     if (kept == 0)
       continue;
-    double weight = kept * std::exp(scores[i] - lse);
+    double weight = kept * stored.load(i) / sum;
     const std::vector<double> &value = values[visible[i]];
     for (int64_t d = 0; d < dimV; ++d)
       result[d] += weight * value[d];
@@ -134,16 +139,16 @@ llvm::Expected<Outputs> attn::reference::interpret(ProblemOp problem, const Tens
 }
 
 llvm::Expected<Outputs> attn::reference::interpret(ProblemOp problem, const Tensors &inputs,
-                                                   std::function<bool(const Row &)> wanted) {
+                                                   std::function<bool(const Row &)> wanted, Dtype weights) {
   llvm::Expected<Sizes> sizes = checkTensors(problem, inputs);
   if (!sizes)
     return sizes.takeError();
   if (!problem.getSegments())
-    return Interpreter(problem, inputs, *sizes).run(wanted);
+    return Interpreter(problem, inputs, *sizes, weights).run(wanted);
   llvm::Expected<Expanded> expanded = expand(problem, inputs);
   if (!expanded)
     return expanded.takeError();
-  llvm::Expected<Outputs> outputs = interpret(expanded->problem, expanded->inputs, wanted);
+  llvm::Expected<Outputs> outputs = interpret(expanded->problem, expanded->inputs, wanted, weights);
   if (outputs)
     outputs->status = std::move(expanded->status);
   return outputs;

@@ -197,9 +197,10 @@ private:
         "lse", ProblemTensor::Result, ProblemTensor::Float32,
         llvm::ArrayRef<ProblemTensor::Axis>{ProblemTensor::Batch, ProblemTensor::Heads, ProblemTensor::RowsQ}
             .drop_front(o.batchAxis < 0));
-    double squaresOurs = 0, squaresB = 0, squaresWeighted = 0, fourthPowers = 0;
-    int64_t terms = 0;
+    double squaresWeighted = 0, fourthPowers = 0;
+    std::vector<bool> counted; // in C order
     ours.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
+      counted.push_back(false);
       int64_t batch = o.batchAxis < 0 ? 0 : index[o.batchAxis];
       int64_t row = offsetOf(known, statistics, batch, index[o.headAxis], index[o.rowAxis]);
       if (!known.load(row))
@@ -225,21 +226,36 @@ private:
       verdict.elementRatio = std::max(verdict.elementRatio, ratio);
       if (!std::isfinite(exact))
         return;
-      Tensor one(ours.dtype(), {1});
-      one.store(0, want);
-      squaresOurs += (got - exact) * (got - exact);
-      squaresB += (one.load(0) - exact) * (one.load(0) - exact);
       squaresWeighted += weighted * weighted;
       fourthPowers += weighted * weighted * weighted * weighted;
-      ++terms;
+      counted.back() = true;
     });
-    // Norms say something where no few rows outweigh all others, and where
-    // rounding does something (it leaves a v of ones as it is).
+    // Norms say something where no few rows outweigh all others.
     double effective = squaresWeighted * squaresWeighted / fourthPowers;
-    if (!(effective >= 32 * double(problem.getDimV())) || squaresB < 1e-6 * unit * unit * squaresWeighted)
+    if (!(effective >= 32 * double(problem.getDimV())))
       return;
-    // Where values are subnormal, a bit of them is all that counts.
-    verdict.normRatio = std::sqrt(squaresOurs / (squaresB + terms * tiny * tiny));
+    auto squaresOf = [&](const Tensor &result) {
+      Tensor stored = result.to(ours.dtype());
+      // Where values are subnormal, a bit of them is all that counts.
+      double squares = llvm::count(counted, true) * tiny * tiny;
+      size_t at = 0;
+      a.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
+        if (counted[at++])
+          squares += (stored(index) - a(index)) * (stored(index) - a(index));
+      });
+      return squares;
+    };
+    double squaresOurs = squaresOf(ours), squaresB = squaresOf(b);
+    // A v of ones or of a large offset is rounded by nothing, or all alike: weights are what counts.
+    if (squaresOurs > 4 * squaresB) {
+      auto weighted = interpret(problem, made.inputs, wanted, ours.dtype());
+      if (!weighted)
+        return fail(llvm::toString(weighted.takeError()));
+      squaresB = std::max(squaresB, squaresOf(weighted->o));
+    }
+    if (squaresB < 1e-6 * unit * unit * squaresWeighted)
+      return;
+    verdict.normRatio = std::sqrt(squaresOurs / squaresB);
     if (!(verdict.normRatio <= 2))
       fail(fmt::format("o: error {:.3g} times that of rounding inputs and output", verdict.normRatio));
   }
