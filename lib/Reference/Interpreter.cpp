@@ -16,7 +16,7 @@ static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 namespace {
 class Interpreter : Vectors {
 public:
-  Interpreter(ProblemOp problem, const Tensors &inputs, const Sizes &sizes, Dtype weights);
+  Interpreter(ProblemOp problem, const Tensors &inputs, const Sizes &sizes);
 
   Outputs run(llvm::function_ref<bool(const Row &)> wanted);
 
@@ -27,12 +27,11 @@ private:
   void evaluate(const Row &row, KeyVectors &keys, KeyVectors &values, Outputs &outputs) const;
 
   Shape oShape, lseShape;
-  Dtype weights; ///< what they are rounded to
 };
 } // namespace
 
-Interpreter::Interpreter(ProblemOp problem, const Tensors &inputs, const Sizes &sizes, Dtype weights)
-    : Vectors(problem, inputs, sizes), weights(weights) {
+Interpreter::Interpreter(ProblemOp problem, const Tensors &inputs, const Sizes &sizes)
+    : Vectors(problem, inputs, sizes) {
   for (const ProblemTensor &tensor : tensorsOf(problem))
     if (tensor.name == "o")
       oShape = tensor.shape(problem, sizes);
@@ -71,12 +70,9 @@ void Interpreter::evaluate(const Row &row, KeyVectors &keys, KeyVectors &values,
     largest = std::isnan(score) || score > largest ? score : largest;
   bool seesNothing = largest == -infinity;
   double sum = sink && !seesNothing ? std::exp(*sink - largest) : 0;
-  Tensor stored(weights, {int64_t(scores.size())});
-  for (size_t i = 0; i < scores.size(); ++i) {
-    double weight = std::exp(scores[i] - largest);
-    sum += weight;
-    stored.store(i, weight);
-  }
+  std::vector<double> weights;
+  for (double score : scores)
+    sum += weights.emplace_back(std::exp(score - largest));
   double lse = seesNothing ? -infinity : largest + std::log(sum);
 
   // O = sum of exp(s[k] - LSE) * V[k], of what dropout keeps.
@@ -85,7 +81,7 @@ void Interpreter::evaluate(const Row &row, KeyVectors &keys, KeyVectors &values,
     double kept = drops.factor(row, visible[i]);
     if (kept == 0)
       continue;
-    double weight = kept * stored.load(i) / sum;
+    double weight = kept * weights[i] / sum;
     const std::vector<double> &value = values[visible[i]];
     for (int64_t d = 0; d < dimV; ++d)
       result[d] += weight * value[d];
@@ -139,16 +135,16 @@ llvm::Expected<Outputs> attn::reference::interpret(ProblemOp problem, const Tens
 }
 
 llvm::Expected<Outputs> attn::reference::interpret(ProblemOp problem, const Tensors &inputs,
-                                                   std::function<bool(const Row &)> wanted, Dtype weights) {
+                                                   std::function<bool(const Row &)> wanted) {
   llvm::Expected<Sizes> sizes = checkTensors(problem, inputs);
   if (!sizes)
     return sizes.takeError();
   if (!problem.getSegments())
-    return Interpreter(problem, inputs, *sizes, weights).run(wanted);
+    return Interpreter(problem, inputs, *sizes).run(wanted);
   llvm::Expected<Expanded> expanded = expand(problem, inputs);
   if (!expanded)
     return expanded.takeError();
-  llvm::Expected<Outputs> outputs = interpret(expanded->problem, expanded->inputs, wanted, weights);
+  llvm::Expected<Outputs> outputs = interpret(expanded->problem, expanded->inputs, wanted);
   if (outputs)
     outputs->status = std::move(expanded->status);
   return outputs;

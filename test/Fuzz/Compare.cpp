@@ -197,10 +197,9 @@ private:
         "lse", ProblemTensor::Result, ProblemTensor::Float32,
         llvm::ArrayRef<ProblemTensor::Axis>{ProblemTensor::Batch, ProblemTensor::Heads, ProblemTensor::RowsQ}
             .drop_front(o.batchAxis < 0));
-    double squaresWeighted = 0, fourthPowers = 0;
-    std::vector<bool> counted; // in C order
+    double squaresOurs = 0, squaresB = 0, squaresO = 0, squaresWeighted = 0, fourthPowers = 0;
+    int64_t terms = 0;
     ours.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
-      counted.push_back(false);
       int64_t batch = o.batchAxis < 0 ? 0 : index[o.batchAxis];
       int64_t row = offsetOf(known, statistics, batch, index[o.headAxis], index[o.rowAxis]);
       if (!known.load(row))
@@ -226,36 +225,24 @@ private:
       verdict.elementRatio = std::max(verdict.elementRatio, ratio);
       if (!std::isfinite(exact))
         return;
+      Tensor one(ours.dtype(), {1});
+      one.store(0, want);
+      squaresOurs += (got - exact) * (got - exact);
+      squaresB += (one.load(0) - exact) * (one.load(0) - exact);
+      squaresO += want * want;
       squaresWeighted += weighted * weighted;
       fourthPowers += weighted * weighted * weighted * weighted;
-      counted.back() = true;
+      ++terms;
     });
     // Norms say something where no few rows outweigh all others.
     double effective = squaresWeighted * squaresWeighted / fourthPowers;
     if (!(effective >= 32 * double(problem.getDimV())))
       return;
-    auto squaresOf = [&](const Tensor &result) {
-      Tensor stored = result.to(ours.dtype());
-      // Where values are subnormal, a bit of them is all that counts.
-      double squares = llvm::count(counted, true) * tiny * tiny;
-      size_t at = 0;
-      a.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
-        if (counted[at++])
-          squares += (stored(index) - a(index)) * (stored(index) - a(index));
-      });
-      return squares;
-    };
-    double squaresOurs = squaresOf(ours), squaresB = squaresOf(b);
-    // A v of ones or of a large offset is rounded by nothing, or all alike: weights are what counts.
-    if (squaresOurs > 4 * squaresB) {
-      auto weighted = interpret(problem, made.inputs, wanted, ours.dtype());
-      if (!weighted)
-        return fail(llvm::toString(weighted.takeError()));
-      squaresB = std::max(squaresB, squaresOf(weighted->o));
-    }
-    if (squaresB < 1e-6 * unit * unit * squaresWeighted)
-      return;
-    verdict.normRatio = std::sqrt(squaresOurs / squaresB);
+    // A v of ones or of a large offset, or a row of one key, is rounded by nothing; a weight that
+    // counts for most of o is, and moves it by `unit` in the mean. Elsewhere B is more than that.
+    squaresB = std::max(squaresB, unit * unit * squaresO);
+    // Where values are subnormal, a bit of them is all that counts.
+    verdict.normRatio = std::sqrt(squaresOurs / (squaresB + terms * tiny * tiny));
     if (!(verdict.normRatio <= 2))
       fail(fmt::format("o: error {:.3g} times that of rounding inputs and output", verdict.normRatio));
   }

@@ -31,7 +31,7 @@ private:
 
 /// Holds the results against the reference, A on the exact inputs and B on the
 /// rounded ones with its o rounded too:
-/// - the norm of the error against A is at most twice that of B, or of B with weights rounded too;
+/// - the norm of the error against A is at most twice that of B, or of what rounding P costs a row of few keys;
 /// - each element of o is within what rounding P, o and float32 scores can cost;
 /// - lse is within 1e-4 (absolute and relative) and what float32 scores cost;
 /// - what B says is NaN or infinite is not finite (but where its weight is 0 in

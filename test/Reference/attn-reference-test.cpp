@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Runs the reference interpreter on .npy files, without kernels and runtime:
-//   attn-reference-test FILE.mlir --arg NAME=FILE.npy... --result NAME=FILE.npy... [--one-row-in=N] [--weights=bf16|f16]
+//   attn-reference-test FILE.mlir --arg NAME=FILE.npy... --result NAME=FILE.npy... [--one-row-in=N]
 // `--self-test` checks tensors instead: rounding, random numbers, strides.
 //
 #include "attn/Reference/Difference.h"
@@ -20,8 +20,6 @@ static cl::opt<std::string> file(cl::Positional, cl::desc("FILE.mlir"));
 static cl::list<std::string> args("arg", cl::desc("NAME=FILE.npy of an operand or array"));
 static cl::list<std::string> results("result", cl::desc("NAME=FILE.npy of o, lse or known, or of a gradient where there is an `attn.backward`"));
 static cl::opt<int64_t> every("one-row-in", cl::init(1), cl::desc("evaluate one row in N"));
-static cl::opt<Dtype> weights("weights", cl::init(Dtype::F64), cl::desc("what weights are rounded to"),
-                              cl::values(clEnumValN(Dtype::BF16, "bf16", ""), clEnumValN(Dtype::F16, "f16", "")));
 static cl::opt<bool> selfTest("self-test", cl::desc("check tensors"));
 
 static int failures = 0;
@@ -134,7 +132,7 @@ static llvm::Error run() {
     }
     return llvm::Error::success();
   }
-  llvm::Expected<Outputs> outputs = interpret(problem, inputs, oneRowIn(every), weights);
+  llvm::Expected<Outputs> outputs = interpret(problem, inputs, oneRowIn(every));
   if (!outputs)
     return outputs.takeError();
   Difference self = differenceOfO(problem, *outputs, outputs->o);

@@ -34,11 +34,8 @@ struct Outputs {
 /// that may see them and no others. Works on all CPU cores.
 llvm::Expected<Outputs> interpret(ProblemOp problem, const Tensors &inputs);
 
-/// The same for some rows, where a problem is too big to evaluate all of them, and with
-/// exp(s - the row's largest) rounded to the type of `weights` before it meets v, as it is
-/// where products are of that type; the sum below, and in lse, is of what it was before.
-llvm::Expected<Outputs> interpret(ProblemOp problem, const Tensors &inputs, std::function<bool(const Row &)> wanted,
-                                  Dtype weights = Dtype::F64);
+/// The same for some rows, where a problem is too big to evaluate all of them.
+llvm::Expected<Outputs> interpret(ProblemOp problem, const Tensors &inputs, std::function<bool(const Row &)> wanted);
 
 /// The gradients `dq`, `dk` and `dv` of a backward pass (f64) from tensors by name, as
 /// above: of its operands the values count as they are, o and lse too.
