@@ -166,6 +166,7 @@ def cases():
     for mask in ("full", "causal"):
         for d in (64, 128):
             chosen.add(("sm_90a", mask, "thd padded backward", d, d, "f16"))
+        chosen.add(("sm_90a", mask, "thd padded backward deterministic", 256, 256, "bf16"))
     for chip, d in (("sm_90a", 64), ("sm_90a", 128), ("sm_80", 256), (SMALL_CHIP, 256)):
         chosen.add((chip, "learned", "bshd backward", d, d, "bf16"))
     for i, mask in enumerate(DROPPED):

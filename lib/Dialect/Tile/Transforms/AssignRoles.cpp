@@ -266,18 +266,6 @@ static bool holds(Operation *program, llvm::function_ref<bool(Operation *)> want
   return program->walk([&](Operation *op) { return wanted(op) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
 }
 
-/// 32-bit registers that a thread's share of the kernel's fragments takes, if all are live.
-static int64_t registersOfFragments(KernelOp kernel) {
-  int64_t bits = 0;
-  for (auto place : kernel.getBody().getOps<PlaceOp>()) {
-    if (auto frag = dyn_cast<FragType>(place.getType()))
-      bits += frag.getRows() * frag.getCols() * 32;
-    if (auto held = dyn_cast<HeldType>(place.getType()))
-      bits += held.getRows() * held.getCols() * held.getElement().getIntOrFloatBitWidth();
-  }
-  return bits / 32 / (32 * kernel.getConfig().getWarps());
-}
-
 /// Registers of a thread, of the roles that do not compute and of the one that
 /// does: what a multiprocessor has, shared out in eights. `adds`: there is an adder.
 static std::pair<int64_t, int64_t> registersOf(KernelOp kernel, PersistOp program, bool adds) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "TileWalk.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -77,9 +78,11 @@ void recallBehind(PersistOp consumer, Operation *loop) {
 struct RecallWordsPass : attn::tile::impl::RecallWordsBase<RecallWordsPass> {
   using Base::Base;
   void runOnOperation() final {
-    if (!getOperation().getKeys())
-      return;
-    getOperation().walk([](RolesOp roles) {
+    getOperation().walk([&](RolesOp roles) {
+      constexpr int64_t left = 40; // what a loop needs beside fragments
+      bool isFull = int64_t(roles.getConsumerRegisters()) - registersOfFragments(getOperation()) < left;
+      if (!getOperation().getKeys() && !isFull)
+        return;
       auto consumer = *roles.getConsumer().front().getOps<PersistOp>().begin();
       Operation *loop = nullptr;
       consumer.walk([&](KvLoopOp walk) { loop = walk; });

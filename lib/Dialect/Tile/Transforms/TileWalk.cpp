@@ -46,3 +46,14 @@ TileOfWalk attn::tile::lastTile(KvLoopOp loop, OpBuilder &b) {
   return select(loop.getLoc(), loop.getRunList(), b,
                 [&](Value, Value end) { return arith::SubIOp::create(b, loop.getLoc(), end, one).getResult(); });
 }
+
+int64_t attn::tile::registersOfFragments(KernelOp kernel) {
+  int64_t bits = 0;
+  kernel.walk([&](PlaceOp place) {
+    if (auto frag = dyn_cast<FragType>(place.getType()))
+      bits += frag.getRows() * frag.getCols() * 32;
+    if (auto held = dyn_cast<HeldType>(place.getType()))
+      bits += held.getRows() * held.getCols() * held.getElement().getIntOrFloatBitWidth();
+  });
+  return bits / 32 / (32 * kernel.getConfig().getWarps());
+}

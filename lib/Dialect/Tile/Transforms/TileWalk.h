@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What several passes ask of a `tile.kv_loop` and its body.
+// What several passes ask of a kernel, a `tile.kv_loop` and its body.
 //
 #ifndef ATTN_LIB_TILE_TRANSFORMS_TILEWALK_H
 #define ATTN_LIB_TILE_TRANSFORMS_TILEWALK_H
@@ -25,6 +25,9 @@ struct TileOfWalk {
 };
 TileOfWalk firstTile(KvLoopOp loop, mlir::OpBuilder &b);
 TileOfWalk lastTile(KvLoopOp loop, mlir::OpBuilder &b);
+
+/// 32-bit registers that a thread's share of the kernel's fragments takes, if all are live.
+int64_t registersOfFragments(KernelOp kernel);
 
 } // namespace attn::tile
 

@@ -39,7 +39,7 @@ tile.kernel @keys(%dk: !tile.ptr<bf16>, %dk_row: i64, %blocks: i32, %queue: !til
   }
 }
 
-// Where nothing is wanted behind the loop, and where query tiles are at rest, nothing is recalled.
+// Where nothing is wanted behind the loop, and where query tiles are at rest and leave room, nothing is recalled.
 // CHECK-LABEL: tile.kernel @queries
 // CHECK-NOT: tile.recall
 // CHECK-NOT: tile.forget
@@ -57,6 +57,33 @@ tile.kernel @queries(%o: !tile.ptr<bf16>, %o_row: i64, %blocks: i32, %queue: !ti
         tile.yield
       }
       tile.store %o stride(%o_row), %acc rows(%rows, %rows) dim 64 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
+    }
+  }
+}
+
+// Accumulators of 256 columns leave 32 of 240 registers.
+// CHECK-LABEL: tile.kernel @wide_queries
+// CHECK: tile.kv_loop
+// CHECK: tile.recall %feed[1]
+// CHECK: tile.store
+// CHECK-NEXT: tile.forget
+tile.kernel @wide_queries(%dq: !tile.ptr<bf16>, %dq_row: i64, %blocks: i32, %queue: !tile.queue) target("sm_90a")
+    grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %feed = tile.place "feed" : !tile.feed<3>
+  tile.roles registers(40, 240) producer {
+  } consumer {
+    %s = tile.place "s" : !tile.frag<64x64, 4>
+    %dp = tile.place "dp" : !tile.frag<64x64, 4>
+    %dQ = tile.place "dQ" : !tile.frag<64x256, 4>
+    %ds = tile.place "ds" : !tile.held<64x64xbf16, 4>
+    tile.persist %blocks feed(%feed : !tile.feed<3>) {
+    ^bb0(%block: i32, %rows: i32 loc("rows"), %end: i32 loc("end")):
+      %zero = arith.constant 0 : i32
+      tile.kv_loop [%zero, %end] tests [[]] carry() {
+      ^bb0(%j: i32, %before: i32, %first: i1):
+        tile.yield
+      }
+      tile.store %dq stride(%dq_row), %dQ rows(%rows, %rows) dim 256 : !tile.ptr<bf16>, !tile.frag<64x256, 4>
     }
   }
 }

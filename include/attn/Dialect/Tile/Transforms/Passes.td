@@ -47,7 +47,7 @@ def RecallWords : Pass<"tile-recall-words", "::attn::tile::KernelOp"> {
   let summary = "what consumers want behind their loop is read from the message again";
   let description = [{
     Where key tiles are at rest, the loop has no register to spare: accumulators of dK and dV take half of
-    them. Words of the message that are used behind the loop become `tile.recall` there, and
+    them. Nor has it where fragments leave less than 40, as those of dQ with 256 columns. Words of the message that are used behind the loop become `tile.recall` there, and
     what follows from them is worked out anew.
     (`test/Dialect/Tile/Transforms/recall-words.mlir`)
   }];
