@@ -56,6 +56,7 @@ struct Worst {
 struct Summary {
   std::mutex mutex;
   std::set<std::string> digests;
+  std::set<std::string> masks;            ///< distinct ones, in canonical form
   std::map<std::string, int64_t> classes; ///< problems by mask, layout, heads and score
   int64_t problems = 0, failures = 0, elements = 0;
   Worst norm, element, lse;
@@ -182,6 +183,8 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
     return summary.fail(kernelCase, kernelSeed, 0, "", kernel.error().str());
   }
   Computation problem = *findComputation(**module, "");
+  std::string mask;
+  llvm::raw_string_ostream(mask) << canonicalMask(problem.problem.getMask());
   uint64_t begin = onlyProblem >= 0 ? onlyProblem : 0, end = onlyProblem >= 0 ? begin + 1 : uint64_t(problemCount);
   for (uint64_t number = begin; number < end; ++number) {
     Problem made = makeProblem(problem, kernelSeed, number);
@@ -193,6 +196,7 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
     std::lock_guard<std::mutex> lock(summary.mutex);
     ++summary.problems;
     summary.digests.insert((*kernel)->getCompiled().digest);
+    summary.masks.insert(mask);
     for (const std::string &name : {kernelCase.mask, kernelCase.layout, kernelCase.heads, kernelCase.score})
       ++summary.classes[name];
     summary.elements += verdict.compared;
@@ -221,6 +225,7 @@ static nlohmann::ordered_json toJson(const Summary &summary, const Target &targe
       line["gpu"] = *name;
   line["seed"] = uint64_t(seed);
   line["kernels"] = summary.digests.size();
+  line["masks"] = summary.masks.size();
   line["problems"] = summary.problems;
   line["elements_of_o"] = summary.elements;
   line["failures"] = summary.failures;
@@ -270,7 +275,8 @@ int main(int argc, char **argv) {
   double seconds = since(start);
   nlohmann::ordered_json line = toJson(summary, target, seconds);
   llvm::outs() << line.dump() << "\n"
-               << summary.problems << " problems of " << summary.digests.size() << " kernels, " << summary.failures
+               << summary.problems << " problems of " << summary.digests.size() << " kernels and " << summary.masks.size()
+               << " masks, " << summary.failures
                << " failures\n";
   if (!jsonFile.empty()) {
     std::error_code error;
