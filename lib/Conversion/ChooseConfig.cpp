@@ -298,6 +298,44 @@ bool attn::isCostly(ProblemOp problem) {
          readsBy(problem, ScoreOperand::Key) || readsBy(problem, ScoreOperand::Table);
 }
 
+/// Of masks that read an entry for each key, the first tiles that have registers for that; null where the usual ones have. Tiles of
+/// which most is hidden cost as much as others, so block maps have tiles that blocks are whole numbers of (else the smallest),
+/// and so has what sees now this key and now that one. (docs/Schedules/hopper-forward.md)
+static tile::ConfigAttr chooseListed(ProblemOp problem, bool isLocal) {
+  int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
+  auto config = [&](int64_t warps, int64_t kvTile, int64_t blocks, int64_t qStages) {
+    return tile::ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, blocks)
+        .withStages(2, qStages)
+        .withOneBody(isCostly(problem) || dim > 192);
+  };
+  auto small = [&] { return config(4, 64, dim <= 128 ? 2 : 1, 1); };
+  if (auto maps = boundingLists(problem.getMask())) {
+    auto areWhole = [&](int64_t rows, int64_t keys) {
+      return llvm::all_of(*maps, [=](const MaskOperand &map) { return map.lists->q % rows == 0 && map.lists->kv % keys == 0; });
+    };
+    if (dim <= 64 && areWhole(192, 128))
+      return {};
+    if (areWhole(128, 128))
+      return dim <= 64 ? config(8, 128, 1, 2) : dim <= 128 ? tile::ConfigAttr() : config(8, 64, 1, 1);
+    return dim <= 128 || areWhole(64, 64) ? small() : config(8, 48, 1, 1);
+  }
+  int64_t keyArrays = llvm::count_if(distinctOperands(problem.getMask()),
+                                     [](const MaskOperand &array) { return array.shape == OperandShape::PerKey; });
+  if (!keyArrays)
+    return {};
+  bool scattered = false;
+  problem.getMask().walk([&](PredicateMaskAttr) { scattered = true; });
+  if (dim <= 128 && scattered)
+    return small();
+  if (dim <= 64)
+    return keyArrays >= 4 ? config(8, 96, 1, 2) : isLocal ? small() : config(4, 128, 2, 2);
+  if (dim <= 128)
+    return keyArrays >= 4 || isLocal ? small() : tile::ConfigAttr();
+  if (dim <= 192)
+    return keyArrays >= 4 || scattered ? config(8, 64, 1, 1) : tile::ConfigAttr();
+  return config(8, scattered ? 48 : 64, 1, 1);
+}
+
 // Measured on an H200 (docs/Schedules/hopper-forward.md). Three warpgroups of 64 rows
 // hide each other's exponents, which at 64 columns take as long as the products, and
 // more so if they take turns; at 128 they have registers for 80 keys only, which pays
@@ -324,18 +362,17 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
   }
   bool packed = problem.getKLayout().isPacked();
   bool peaked = llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface m) { return m.peak().has_value(); });
-  // Of blocks that are whole tiles nothing is tested, and registers for 128 keys are left.
-  if (auto maps = boundingLists(problem.getMask()); maps && dim <= 64 && llvm::all_of(*maps, [](const MaskOperand &map) {
-        return map.lists->q % 128 == 0 && map.lists->q % 192;
-      }))
-    return config(8, 128, false, false).withStages(2, /*qStages=*/2);
   // Two warpgroups have registers to draw random numbers while products run.
   bool drops = problem.dropoutInForce().has_value();
   if (dim <= 64 && drops)
     return config(8, 128, false, false).withStages(2, /*qStages=*/packed && !walk.hidesKeys() ? 1 : 2);
+  if (tile::ConfigAttr listed = drops || readsBy(problem, ScoreOperand::Key) ? tile::ConfigAttr() : chooseListed(problem, walk.isLocal()))
+    return listed;
   // Beside what is read for each pair, three have registers for 64.
   if (dim <= 64 && readsBy(problem, ScoreOperand::Key))
     return config(12, 64, false, false).withStages(2, /*qStages=*/2);
+  if (dim <= 64 && walk.isLocal() && typical > 1024 && !walk.isShort())
+    return config(12, 96, /*turns=*/!peaked && !costly, false).withStages(2, /*qStages=*/2);
   if (dim <= 64 && walk.hidesKeys() && (typical <= 1024 || walk.isLocal()))
     return config(12, 96, false, /*narrow=*/true).withStages(2, /*qStages=*/walk.isLocal() ? 1 : 2);
   if (dim <= 64)
@@ -359,7 +396,7 @@ static tile::ConfigAttr chooseHopper(ProblemOp problem) {
     return config(12, 80, /*turns=*/true, false).withStages(2, qStages);
   // Of wide heads, three bodies take twice as long to compile and are 1 to 2 % faster.
   bool three = walk.hasLowerTest() && problem.getModifiers().empty();
-  return config(8, dim <= 128 ? 128 : dim <= 192 ? 96 : 80, false, false)
+  return config(8, dim <= 128 ? 128 : dim <= 192 ? 96 : walk.isLocal() ? 64 : 80, false, false)
       .withStages(2, qStages)
       .withOneBody(costly || (dim > 128 && (drops || three)));
 }
@@ -416,7 +453,7 @@ tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config) {
     return config.getBlocks() == 1 ? tile::ConfigAttr() : config.withBlocks(config.getBlocks() * 3 / 4);
   if (config.getOneBody() && config.getKvTile() <= 16)
     return {};
-  int64_t less = !config.getOneBody() ? 0 : config.getKvTile() >= 64 ? 32 : 16;
+  int64_t less = !config.getOneBody() ? 0 : config.getKvTile() >= 64 && config.getKvTile() % 32 == 0 ? 32 : 16;
   return config.withKvTile(config.getKvTile() - less).withOneBody(true);
 }
 

@@ -67,6 +67,8 @@ bool KeyWalk::beginsWithLongest() {
 
 bool KeyWalk::growsWithRows() { return keysOf(probeLength - 1) > keysOf(probeLength / 2) * 5 / 4; }
 
+bool KeyWalk::isShort() { return hasOneRun() && !beginsWithLongest() && keysOf(probeLength - 1) <= 2048; }
+
 bool KeyWalk::isLocal() { return keysOf(probeLength - 1) < probeLength / 8; }
 
 llvm::SmallVector<Cond> KeyWalk::tests(IndexMath &math, Index q, Index k) {

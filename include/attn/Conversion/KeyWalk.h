@@ -60,6 +60,9 @@ public:
   /// tile has few key tiles, and starting and ending it counts.
   bool isLocal();
 
+  /// Is such a walk a single run of a few tiles? Then rows of one tile differ much in the tiles they need.
+  bool isShort();
+
   /// Are the query tiles of a key tile one run, as they are not where some keys are seen from afar?
   bool hasOneRun();
 
