@@ -98,7 +98,7 @@ attn.problem @p mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads
 // of padded offsets.
 // CHECK-LABEL: tile.kernel @p_ranges
 // CHECK-SAME: target("sm_80") grid(packed heads 1 keys)
-// CHECK: tile.find_sequence %{{.*}} in %cu_seqlens_kv, %cu_seqlens_kv, %batch, %total_kv tile 128
+// CHECK: tile.find_sequence %{{.*}} in %cu_seqlens_kv, %cu_seqlens_kv, %batch, %total_kv tile 96
 // CHECK: scf.if
 // CHECK: tile.entry_range
 // A slot that has no keys says so, lest its group be taken for what memory held.

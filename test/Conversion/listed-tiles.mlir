@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Hopper's tiles of masks that read arrays of keys, of block maps and of local ones: what has registers for their tests
+// and looks at few pairs in vain.
+//
+// RUN: attn-opt %s -split-input-file -convert-attn-to-tile=target=sm_90a | FileCheck %s
+
+// Blocks are whole tiles.
+// CHECK: tile.kernel @blocks_64({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2>)
+attn.problem @blocks_64 mask(#attn.block_map<"offsets", "columns", q = 64, kv = 64>) layout(bshd) heads(4) dims(128) dtype(bf16)
+// -----
+// CHECK: tile.kernel @blocks_128({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
+attn.problem @blocks_128 mask(#attn.and<#attn.causal, #attn.block_map<"offsets", "columns", q = 128, kv = 256>>) layout(bshd) heads(4) dims(64) dtype(bf16)
+// -----
+// CHECK: tile.kernel @blocks_384({{.*}} config(<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, q_stages = 2, turns = true>)
+attn.problem @blocks_384 mask(#attn.block_map<"offsets", "columns", q = 384, kv = 384>) layout(bshd) heads(4) dims(64) dtype(bf16)
+// -----
+// CHECK: tile.kernel @wide_blocks({{.*}} config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, one_body = true>)
+attn.problem @wide_blocks mask(#attn.block_map<"offsets", "columns", q = 128, kv = 128>) layout(bshd) heads(4) dims(256) dtype(bf16)
+// -----
+// CHECK: tile.kernel @odd_blocks({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2>)
+attn.problem @odd_blocks mask(#attn.block_map<"offsets", "columns", q = 100, kv = 70>) layout(bshd) heads(4) dims(64) dtype(bf16)
+// -----
+// CHECK: tile.kernel @wide_odd_blocks({{.*}} config(<q_tile = 128, kv_tile = 48, warps = 8, blocks = 1, one_body = true>)
+attn.problem @wide_odd_blocks mask(#attn.block_map<"offsets", "columns", q = 100, kv = 70>) layout(bshd) heads(4) dims(256) dtype(bf16)
+// -----
+// Documents by ids at once have one body, and no tile that spills is tried before.
+// CHECK: tile.kernel @documents({{.*}} config(<q_tile = 192, kv_tile = 96, warps = 12, blocks = 1, one_body = true, q_stages = 2, turns = true>)
+attn.problem @documents mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads(4) dims(64) dtype(bf16)
+// -----
+// CHECK: tile.kernel @wide_documents({{.*}} config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, one_body = true>)
+attn.problem @wide_documents mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads(4) dims(256) dtype(bf16)
+// -----
+// With a window, and where a predicate or four bounds see now this key, now that one.
+// CHECK: tile.kernel @local_documents({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2>)
+attn.problem @local_documents mask(#attn.and<#attn.document, #attn.band<left = 999, right = 0>>) layout(bshd) heads(4) dims(128) dtype(bf16)
+// -----
+// CHECK: tile.kernel @predicate({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2>)
+attn.problem @predicate mask(#attn.predicate<"q >= k || kind[k] == 1">) layout(bshd) heads(4) dims(96) dtype(bf16)
+// -----
+// CHECK: tile.kernel @four_bounds({{.*}} config(<q_tile = 128, kv_tile = 96, warps = 8, blocks = 1, q_stages = 2>)
+attn.problem @four_bounds mask(#attn.not<#attn.or<#attn.column_interval<begin = "a", end = "b">, #attn.column_interval<begin = "c", end = "d">>>)
+  layout(bshd) heads(4) dims(64) dtype(bf16)
+// -----
+// A predicate without arrays has no lists, and arrays of rows are read once a row.
+// CHECK: tile.kernel @stripes({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8
+attn.problem @stripes mask(#attn.predicate<"q >= k && (q - k) % 16 < 4">) layout(bshd) heads(4) dims(128) dtype(bf16)
+// -----
+// CHECK: tile.kernel @rows({{.*}} config(<q_tile = 192, kv_tile = 128, warps = 12
+attn.problem @rows mask(#attn.row_interval<end = "a">) layout(bshd) heads(4) dims(64) dtype(bf16)
+// -----
+// Rows of a window's tile differ in the tiles they need; sinks and long chunks have most in common.
+// CHECK: tile.kernel @window({{.*}} config(<q_tile = 192, kv_tile = 96, warps = 12, blocks = 1, narrow = true>)
+attn.problem @window mask(#attn.band<left = 1023, right = 0>) layout(bshd) heads(4) dims(64) dtype(bf16)
+// -----
+// CHECK: tile.kernel @sinks({{.*}} config(<q_tile = 192, kv_tile = 96, warps = 12, blocks = 1, q_stages = 2, turns = true>)
+attn.problem @sinks mask(#attn.and<#attn.causal, #attn.or<#attn.prefix<64>, #attn.band<left = 1023>>>) layout(bshd) heads(4) dims(64) dtype(bf16)
+// -----
+// CHECK: tile.kernel @chunks({{.*}} config(<q_tile = 192, kv_tile = 96, warps = 12, blocks = 1, q_stages = 2, turns = true>)
+attn.problem @chunks mask(#attn.and<#attn.chunk<8192>, #attn.causal>) layout(bshd) heads(4) dims(64) dtype(bf16)
+// -----
+// CHECK: tile.kernel @wide_window({{.*}} config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, one_body = true>)
+attn.problem @wide_window mask(#attn.band<left = 1023, right = 0>) layout(bshd) heads(4) dims(256) dtype(bf16)
