@@ -360,14 +360,16 @@ private:
 } // namespace
 
 /// Blocks of four warps that a multiprocessor has registers for, or half as many of sixteen, which do less: masks of several arrays,
-/// and blocks that are no multiples of tiles, need more.
+/// of many parts or with a predicate, and blocks that are no multiples of tiles, need more.
 static int64_t blocksFor(ProblemOp problem, ConfigAttr config, ArrayRef<MaskOperand> whole) {
   auto fits = [](int64_t block, int64_t tile) {
     int64_t larger = std::max(block, tile), smaller = std::min(block, tile);
     return larger % smaller == 0 && llvm::isPowerOf2_64(larger / smaller) && tile / block <= 8;
   };
   SmallVector<MaskOperand> operands = problem.getMask().operands();
-  bool simple = operands.size() <= 3 && llvm::all_of(operands, [&](const MaskOperand &operand) {
+  bool predicate = false;
+  problem.getMask().walk([&](PredicateMaskAttr) { predicate = true; });
+  bool simple = operands.size() <= 3 && !predicate && leavesOf(problem.getMask(), /*ofOneHead=*/true) < 5 && llvm::all_of(operands, [&](const MaskOperand &operand) {
                   return !operand.lists || llvm::is_contained(whole, operand) ||
                          (fits(operand.lists->q, config.getQueries()) && fits(operand.lists->kv, config.getKvTile()));
                 });
