@@ -32,11 +32,30 @@ bool beginsAtZero(MaskInterface mask) {
   return !some.empty() && some.front().lo.is(0);
 }
 
+/// Canonical forms of an expression's parts and of their complements, each found once: each level of a nested
+/// expression asks for the same of those below it.
+class CanonicalMasks {
+public:
+  MaskInterface of(MaskInterface mask) {
+    if (auto known = found.find(mask); known != found.end())
+      return known->second;
+    MaskInterface form = find(mask);
+    return found[mask] = form;
+  }
+
+private:
+  MaskInterface find(MaskInterface mask);
+  MaskInterface ofNot(NotMaskAttr mask);
+  MaskInterface ofHeads(HeadsMaskAttr mask);
+
+  DenseMap<Attribute, MaskInterface> found;
+};
+
 /// `and` and `or` are each other's mirror image: `all` is the mask that decides nothing in it,
 /// `none` the one that decides everything.
 class Connective {
 public:
-  Connective(MLIRContext *context, bool isAnd) : context(context), isAnd(isAnd) {
+  Connective(CanonicalMasks &forms, MLIRContext *context, bool isAnd) : forms(forms), context(context), isAnd(isAnd) {
     MaskInterface full = FullMaskAttr::get(context), empty = negated(full);
     neutral = isAnd ? full : empty;
     deciding = isAnd ? empty : full;
@@ -45,14 +64,14 @@ public:
   MaskInterface canonical(ArrayRef<MaskInterface> given) {
     Masks parts;
     for (MaskInterface mask : given)
-      addFlat(canonicalMask(mask), parts);
+      addFlat(forms.of(mask), parts);
     merge(parts);
     llvm::sort(parts, [](MaskInterface a, MaskInterface b) {
       return std::pair(!beginsAtZero(a), textOf(a)) < std::pair(!beginsAtZero(b), textOf(b));
     });
     parts.erase(llvm::unique(parts), parts.end());
     for (MaskInterface part : parts)
-      if (part == deciding || llvm::is_contained(parts, canonicalMask(negated(part))))
+      if (part == deciding || llvm::is_contained(parts, forms.of(negated(part))))
         return deciding;
     absorb(parts);
     dropImplied(parts);
@@ -128,6 +147,7 @@ private:
       parts = {deciding};
   }
 
+  CanonicalMasks &forms;
   MLIRContext *context;
   bool isAnd;
   MaskInterface neutral, deciding;
@@ -135,9 +155,9 @@ private:
 
 } // namespace
 
-static MaskInterface canonicalNot(NotMaskAttr mask) {
+MaskInterface CanonicalMasks::ofNot(NotMaskAttr mask) {
   MLIRContext *context = mask.getContext();
-  MaskInterface inner = canonicalMask(mask.getMasks().front());
+  MaskInterface inner = of(mask.getMasks().front());
   if (isa<FullMaskAttr>(inner))
     return negated(inner);
   if (isa<NotMaskAttr>(inner))
@@ -145,15 +165,15 @@ static MaskInterface canonicalNot(NotMaskAttr mask) {
   if (isa<AndMaskAttr, OrMaskAttr, HeadsMaskAttr>(inner)) {
     Masks parts = llvm::map_to_vector(inner.children(), negated);
     if (isa<HeadsMaskAttr>(inner))
-      return canonicalMask(HeadsMaskAttr::get(context, parts));
-    return Connective(context, /*isAnd=*/isa<OrMaskAttr>(inner)).canonical(parts);
+      return of(HeadsMaskAttr::get(context, parts));
+    return Connective(*this, context, /*isAnd=*/isa<OrMaskAttr>(inner)).canonical(parts);
   }
   MaskInterface complement = inner.complemented();
   return complement ? complement.simplified() : negated(inner);
 }
 
-static MaskInterface canonicalHeads(HeadsMaskAttr mask) {
-  Masks parts = llvm::map_to_vector(mask.getMasks(), canonicalMask);
+MaskInterface CanonicalMasks::ofHeads(HeadsMaskAttr mask) {
+  Masks parts = llvm::map_to_vector(mask.getMasks(), [&](MaskInterface part) { return of(part); });
   // Neighbours that are alike, all over, are one group.
   for (size_t group = parts.size(); group > 1; --group) {
     if (parts.size() % group)
@@ -172,16 +192,17 @@ static MaskInterface canonicalHeads(HeadsMaskAttr mask) {
   return parts.size() == 1 ? parts.front() : MaskInterface(HeadsMaskAttr::get(mask.getContext(), parts));
 }
 
-MaskInterface attn::canonicalMask(MaskInterface mask) {
-  MLIRContext *context = mask.getContext();
+MaskInterface CanonicalMasks::find(MaskInterface mask) {
   if (auto inverse = dyn_cast<NotMaskAttr>(mask))
-    return canonicalNot(inverse);
+    return ofNot(inverse);
   if (auto heads = dyn_cast<HeadsMaskAttr>(mask))
-    return canonicalHeads(heads);
+    return ofHeads(heads);
   if (isa<AndMaskAttr, OrMaskAttr>(mask))
-    return Connective(context, isa<AndMaskAttr>(mask)).canonical(mask.children());
+    return Connective(*this, mask.getContext(), isa<AndMaskAttr>(mask)).canonical(mask.children());
   return mask.simplified();
 }
+
+MaskInterface attn::canonicalMask(MaskInterface mask) { return CanonicalMasks().of(mask); }
 
 int64_t attn::longestSequence(MaskInterface mask) {
   int64_t longest = isa<PredicateMaskAttr>(mask) ? longestOfPredicates : int64_t(1) << 30;

@@ -100,7 +100,7 @@ private:
       Depth(int &depth) : depth(++depth) {}
       ~Depth() { --depth; }
     } guard(depth);
-    if (depth > deepest)
+    if (depth > 1 + deepest) // one is the whole
       return fail("expected at most " + Twine(deepest) + " levels of parentheses");
     MaybePart condition = either();
     if (!condition || !take("?"))

@@ -133,7 +133,7 @@ attn.problem @p mask(#attn.predicate<"q * 5 < k">) layout(bshd) heads(12) dims(6
 // -----
 
 // C3: nested at most 64 deep.
-// expected-error @below {{expected at most 64 levels of parentheses at `((q < 1)))))` (character 64)}}
+// expected-error @below {{expected at most 64 levels of parentheses at `(q < 1))))))` (character 65)}}
 attn.problem @p mask(#attn.predicate<"((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((q < 1))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))">) layout(bshd) heads(12) dims(64) dtype(bf16)
 
 // -----

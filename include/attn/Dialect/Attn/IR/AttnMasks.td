@@ -329,7 +329,8 @@ def Attn_AncestorsMask : Attn_Mask<"AncestorsMask", "ancestors",
   let summary = "a row sees its own key and those that it follows, key by key";
   let description = [{
     `parent[k]` is the position, in its sequence, of the key that key k follows. An entry outside [0, k)
-    says that it follows none, so nothing descends from itself. The last row's own key is the last one,
+    says that it follows none, so nothing descends from itself (other entries than -1 are an error on the CPU, and
+    on a GPU with `ATTN_CHECK_ARRAYS=1`). The last row's own key is the last one,
     that of row q is q + lenK - lenQ; a row without one sees nothing. The pair (q, k) is visible iff k is the row's own
     key, its parent, the parent of that, ...: of drafts of a speculative decoder, or of several continuations of one
     text, with parent[k] = k - 1 wherever a key follows the one before it. The array is int32, has the given name and an
