@@ -34,7 +34,8 @@ static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const T
       for (int64_t q = 0; q < lenQ; q += qTile)
         for (int64_t k = 0; k < lenK; k += kvTile) {
           TileClass c = classify(problem.getMask(), scope, tile(q, qTile, lenQ), tile(k, kvTile, lenK));
-          ++(c == TileClass::Empty ? counts.empty : c == TileClass::Full ? counts.full : counts.partial);
+          bool isWhole = c == TileClass::Full && k + kvTile <= lenK; // keys behind the last one are tested for
+          ++(c == TileClass::Empty ? counts.empty : isWhole ? counts.full : counts.partial);
         }
     }
   return counts;
