@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "ChooseConfig.h"
 #include "attn/Conversion/KeyWalk.h"
-#include "attn/Conversion/AttnToTile.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <numeric>
 
@@ -82,7 +81,6 @@ static bool judged(ProblemOp problem, std::string *why, bool isShort) {
 constexpr char nothingSaid[] = "neither bounds nor typical lengths say that sequences are short";
 constexpr char noTiles[] = "head dims beyond 256 fit no tile", rowsToSpare[] = "too few rows share keys to fill half a tile",
                rowsEnough[] = "long enough for tiles of their own";
-
 
 int64_t attn::headsToPack(ProblemOp problem, int64_t rows) {
   if (dependsOnHead(problem.getMask())) // tests of a tile are of one head

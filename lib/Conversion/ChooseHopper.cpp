@@ -42,18 +42,15 @@ static tile::ConfigAttr chooseListed(ProblemOp problem, bool isLocal, bool turns
                                      [](const MaskOperand &array) { return array.shape == OperandShape::PerKey; });
   if (!keyArrays)
     return {};
-  bool scattered = false;
-  problem.getMask().walk([&](PredicateMaskAttr) { scattered = true; });
-  if (dim <= 128 && scattered)
+  bool many = keyArrays >= 4, scattered = hasPredicate(problem.getMask());
+  if (dim <= 128 && (scattered || isLocal))
     return small();
-  if (dim <= 64 && (isLocal || keyArrays >= 4))
-    return isLocal ? small() : config(8, 96, 1, 2);
   if (dim <= 64) // 64x128 in two blocks is up to 9 % faster, and has three times the lists
-    return config(12, 96, 1, 2).withOneBody(true).withTurns(turns);
+    return many ? config(8, 96, 1, 2) : config(12, 96, 1, 2).withOneBody(true).withTurns(turns);
   if (dim <= 128)
-    return keyArrays >= 4 || isLocal ? small() : tile::ConfigAttr();
+    return many ? small() : tile::ConfigAttr();
   if (dim <= 192)
-    return keyArrays >= 4 || scattered ? config(8, 64, 1, 1) : tile::ConfigAttr();
+    return many || scattered ? config(8, 64, 1, 1) : tile::ConfigAttr();
   return config(8, scattered ? 48 : 64, 1, 1);
 }
 
@@ -83,22 +80,23 @@ tile::ConfigAttr attn::chooseHopper(ProblemOp problem) {
   }
   bool packed = problem.getKLayout().isPacked();
   bool peaked = llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface m) { return m.peak().has_value(); });
+  bool turns = !peaked && !costly;
   // Two warpgroups have registers to draw random numbers while products run.
   bool drops = problem.dropoutInForce().has_value();
   if (dim <= 64 && drops)
     return config(8, 128, false, false).withStages(2, /*qStages=*/packed && !walk.hidesKeys() ? 1 : 2);
   if (!drops && !readsBy(problem, ScoreOperand::Key))
-    if (tile::ConfigAttr listed = chooseListed(problem, walk.isLocal(), !peaked && !costly))
+    if (tile::ConfigAttr listed = chooseListed(problem, walk.isLocal(), turns))
       return listed;
   // Beside what is read for each pair, three have registers for 64.
   if (dim <= 64 && readsBy(problem, ScoreOperand::Key))
     return config(12, 64, false, false).withStages(2, /*qStages=*/2);
   if (dim <= 64 && walk.isLocal() && typical > 1024 && !walk.isShort())
-    return config(12, 96, /*turns=*/!peaked && !costly, false).withStages(2, /*qStages=*/2);
+    return config(12, 96, turns, false).withStages(2, /*qStages=*/2);
   if (dim <= 64 && walk.hidesKeys() && (typical <= 1024 || walk.isLocal()))
     return config(12, 96, false, /*narrow=*/true).withStages(2, /*qStages=*/walk.isLocal() ? 1 : 2);
   if (dim <= 64)
-    return config(12, 128, /*turns=*/!peaked && !costly, false).withStages(2, /*qStages=*/packed && !walk.hidesKeys() ? 1 : 2);
+    return config(12, 128, turns, false).withStages(2, /*qStages=*/packed && !walk.hidesKeys() ? 1 : 2);
   auto twoBlocks = [&](int64_t kvTile, int64_t qStages) {
     return tile::ConfigAttr::get(problem.getContext(), 64, kvTile, /*warps=*/4, /*blocks=*/2).withStages(2, qStages);
   };

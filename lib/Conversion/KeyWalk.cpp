@@ -56,13 +56,7 @@ static IntervalList queriesOf(MaskInterface mask, int64_t firstKey) {
 bool KeyWalk::hasOneRun() { return queriesOf(mask, probeLength / 2).size() == 1; }
 
 bool KeyWalk::beginsWithLongest() {
-  auto count = [&](int64_t firstKey) {
-    int64_t queries = 0;
-    for (const Interval &i : queriesOf(mask, firstKey))
-      queries += std::max<int64_t>(0, i.hi.getNumber() - i.lo.getNumber());
-    return queries;
-  };
-  return count(0) > 4 * count(probeLength / 2);
+  return countOf(queriesOf(mask, 0)) > 4 * countOf(queriesOf(mask, probeLength / 2));
 }
 
 bool KeyWalk::growsWithRows() { return keysOf(probeLength - 1) > keysOf(probeLength / 2) * 5 / 4; }

@@ -367,13 +367,12 @@ static int64_t blocksFor(ProblemOp problem, ConfigAttr config, ArrayRef<MaskOper
     return larger % smaller == 0 && llvm::isPowerOf2_64(larger / smaller) && tile / block <= 8;
   };
   SmallVector<MaskOperand> operands = problem.getMask().operands();
-  bool predicate = false;
-  problem.getMask().walk([&](PredicateMaskAttr) { predicate = true; });
-  bool simple = operands.size() <= 3 && !predicate && leavesOf(problem.getMask(), /*ofOneHead=*/true) < 5 && llvm::all_of(operands, [&](const MaskOperand &operand) {
-                  return !operand.lists || llvm::is_contained(whole, operand) ||
-                         (fits(operand.lists->q, config.getQueries()) && fits(operand.lists->kv, config.getKvTile()));
-                });
-  return simple ? 8 : 4;
+  bool isShort = operands.size() <= 3 && leavesOf(problem.getMask(), /*ofOneHead=*/true) < 5 && !hasPredicate(problem.getMask());
+  bool fit = llvm::all_of(operands, [&](const MaskOperand &operand) {
+    return !operand.lists || llvm::is_contained(whole, operand) ||
+           (fits(operand.lists->q, config.getQueries()) && fits(operand.lists->kv, config.getKvTile()));
+  });
+  return isShort && fit ? 8 : 4;
 }
 
 void attn::writeVisits(Computation computation, StringRef target, ConfigAttr config, bool ofKeys, ArrayRef<MaskOperand> whole) {

@@ -173,7 +173,7 @@ def cases():
     for i, mask in enumerate(DROPPED):
         for j, d in enumerate((64, 128, 256)):
             layout = ("bshd", "thd padded")[(i + j) % 2]
-            chosen |= {(chip, mask, layout, d, d, ("bf16", "f16")[j % 2]) for chip in ("sm_90a", "sm_80")[: 1 + (i + j) % 2]}
+            chosen |= {(chip, mask, layout, d, d, ("bf16", "f16")[j % 2]) for chip in ("sm_90a", "sm_80")[: 1 + (i // 2 + j) % 2]}
     for i, mask in enumerate(("dropped", "dropped_full", "dropped_softcap")):
         for j, d in enumerate((64, 128, 256)):
             layout = ("bshd backward", "thd padded backward", "bshd backward deterministic")[(i + j) % 3]

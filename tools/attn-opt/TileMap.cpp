@@ -61,12 +61,9 @@ std::vector<KeyRun> TileMap::runsOf(int64_t q0) {
 
 int64_t TileMap::visibleIn(int64_t q) {
   IndexMath math;
+  if (auto row = mask.rowIntervals(math, scope, Index::position(q)))
+    return countOf(*row);
   int64_t visible = 0;
-  if (auto row = mask.rowIntervals(math, scope, Index::position(q))) {
-    for (const Interval &i : *row)
-      visible += std::max<int64_t>(0, i.hi.getNumber() - i.lo.getNumber());
-    return visible;
-  }
   TileRanges ranges = mask.keyRanges(math, scope, numbers(q, q + 1));
   for (const Interval &i : ranges.some)
     for (int64_t k = i.lo.getNumber(), end = i.hi.getNumber(); k < end;) {

@@ -22,8 +22,9 @@ static void append(IntervalList &list, Interval interval) {
 static Cond isEmpty(IndexMath &math, const Interval &i) { return math.le(i.hi, i.lo); }
 
 /// Inserts `x`: walks up the list, carrying what has not found its place. An entry with
-/// the same beginning or end joins it, empty or not. Where the carried interval meets an entry (overlaps or touches it) the entry
-/// becomes empty and their hull is carried on; where it lies before, they swap.
+/// the same beginning or end joins it, empty or not. Where the carried interval meets an
+/// entry (overlaps or touches it) the entry becomes empty and their hull is carried on;
+/// where it lies before, they swap.
 static IntervalList insert(IndexMath &math, llvm::ArrayRef<Interval> list, Interval x) {
   IntervalList result;
   for (Interval entry : list) {
@@ -90,4 +91,11 @@ Cond attn::contains(IndexMath &math, llvm::ArrayRef<Interval> a, Index x) {
     result = math.logicalOr(result, math.logicalAnd(above, math.lt(x, i.hi)));
   }
   return result;
+}
+
+int64_t attn::countOf(llvm::ArrayRef<Interval> intervals) {
+  int64_t count = 0;
+  for (const Interval &i : intervals)
+    count += std::max<int64_t>(0, i.hi.getNumber() - i.lo.getNumber());
+  return count;
 }

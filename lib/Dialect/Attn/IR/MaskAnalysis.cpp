@@ -75,16 +75,17 @@ unsigned attn::leavesOf(MaskInterface mask, bool ofOneHead) {
   return leaves;
 }
 
+bool attn::hasPredicate(MaskInterface mask) {
+  return mlir::isa<PredicateMaskAttr>(mask) || llvm::any_of(mask.children(), hasPredicate);
+}
+
 bool attn::readsPositions(MaskInterface mask) {
   return llvm::any_of(mask.operands(), [](const MaskOperand &o) { return o.shape != OperandShape::PerSequence; });
 }
 
 int64_t attn::countKeys(MaskInterface mask, const MaskScope &scope, int64_t q) {
   IndexMath math;
-  int64_t keys = 0;
-  for (const Interval &i : mask.keyRanges(math, scope, {Index::position(q), Index::position(q + 1)}).some)
-    keys += std::max<int64_t>(0, i.hi.getNumber() - i.lo.getNumber());
-  return keys;
+  return countOf(mask.keyRanges(math, scope, {Index::position(q), Index::position(q + 1)}).some);
 }
 
 std::optional<int64_t> attn::reachOf(MaskInterface mask, Diagonal diagonal) {

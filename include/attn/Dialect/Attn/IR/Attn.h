@@ -109,6 +109,9 @@ constexpr int64_t longestOfPredicates = int64_t(1) << 29;
 /// contents.
 bool readsPositions(MaskInterface mask);
 
+/// Is a part of it a predicate?
+bool hasPredicate(MaskInterface mask);
+
 /// A number of query heads that masks for each head cut evenly: the least, up to 65536.
 int64_t headsOf(MaskInterface mask);
 

@@ -151,6 +151,8 @@ IntervalList unite(IndexMath &math, llvm::ArrayRef<Interval> a, llvm::ArrayRef<I
 IntervalList intersect(IndexMath &math, llvm::ArrayRef<Interval> a, llvm::ArrayRef<Interval> b);
 /// What [0, extent) has beyond the list.
 IntervalList complement(IndexMath &math, llvm::ArrayRef<Interval> a, Index extent);
+/// How many positions lie in intervals of numbers.
+int64_t countOf(llvm::ArrayRef<Interval> intervals);
 /// Is `x` in one of the intervals?
 Cond contains(IndexMath &math, llvm::ArrayRef<Interval> a, Index x);
 
