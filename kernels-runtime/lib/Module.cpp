@@ -203,7 +203,7 @@ Status attn::rt::launch(Module &module, void *const *args, int64_t blocks, Strea
     Result<DevicePtr> counter = counterFor(driver, *here.queue, stream);
     if (!counter)
       return counter.error();
-    if (!*counter && !artifact.grid.persistent)
+    if (!*counter && artifact.grid.rows)
       return Error{
           fmt::format("`{}` needs a counter for each stream and captured launch, and all are in use", artifact.name),
           {},

@@ -183,11 +183,14 @@ KernelArguments KernelArguments::ofBlockMap(ProblemOp problem, const MaskOperand
   return arguments;
 }
 
-KernelArguments KernelArguments::ofTree(ProblemOp problem, StringRef parents) {
+KernelArguments KernelArguments::ofTree(ProblemOp problem, StringRef parents, bool teams) {
   std::string numbering = numberingOf(parents);
   SmallVector<MaskOperand> maps = distinctOperands(problem.getMask()); // of which it needs no bits
   llvm::erase_if(maps, [](const MaskOperand &operand) { return !operand.lists; });
-  return ofVisits(problem, StringRef(numbering), maps);
+  KernelArguments arguments = ofVisits(problem, StringRef(numbering), maps);
+  if (teams)
+    arguments.add("queue", tile::QueueType::get(problem.getContext()));
+  return arguments;
 }
 
 void KernelArguments::addPartial(ProblemOp problem) {

@@ -49,8 +49,8 @@ struct KernelArguments {
   /// `<offsets>_bits_rows`, `<offsets>_bits_words`, `batch`, the number of `blocks`. Kernels that ask for blocks have the bits
   /// and their extents in place of the lists; or these (`wholeMaps`), with `<offsets>_entries` and `<columns>_entries`.
   static KernelArguments ofBlockMap(ProblemOp problem, const MaskOperand &lists);
-  /// Of the kernel that numbers a tree: all arrays, where it works, the sizes of both sides.
-  static KernelArguments ofTree(ProblemOp problem, llvm::StringRef parents);
+  /// Of the kernel that numbers a tree: all arrays, where it works, the sizes of both sides; `teams`: of its blocks, with the `queue`.
+  static KernelArguments ofTree(ProblemOp problem, llvm::StringRef parents, bool teams);
   /// Of a backward pass, a kernel that has these of its tensors, in the order of
   /// `tensorsOf` and `scratchOf`, with all arrays and the sizes of both sides. With `boxes`
   /// those that are only read are `<tensor>_map`s: of `rows(tensor)` rows.

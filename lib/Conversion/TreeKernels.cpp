@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A block has a sequence. If there are more than that, blocks take several turns.
+// A block has a sequence; if there are more than that, blocks take several turns. A sequence that would keep its block busy long after the others
+// is all blocks' together.
 //
 #include "TreeKernels.h"
 #include "KernelArguments.h"
@@ -12,36 +13,76 @@ using namespace attn::tile;
 
 namespace {
 
+constexpr int64_t threads = 512; // of a block: with more, kernels lack registers
+constexpr int64_t blocks = 120;  // that run at the same time
+constexpr int64_t runs = 3584;   // in shared memory, of which no GPU from sm_80 on has less than 99 KB for a block
+
 class TreeKernel : SequenceBody {
 public:
   TreeKernel(ProblemOp problem, KernelOp kernel) : SequenceBody(problem, kernel) {}
 
-  void build(StringRef parents) {
-    constexpr int64_t most = 128; // blocks that run at the same time
-    batch = enterLoop("b", Value(BlockIndexOp::create(b, loc, Value())), arg("batch"), most);
+  void build(StringRef parents, bool teams) {
+    if (teams)
+      forest = place("forest", ForestType::get(b.getContext(), runs));
+    Index longest = teams ? math.named(longestOfBlock(), "longest") : Index(0);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      batch = enterLoop("b", Value(BlockIndexOp::create(b, loc, Value())), arg("batch"), blocks);
+      findSequence();
+      if (teams)
+        onlyIf(math.le(scope.lenK, longest), [&] { number(parents, Value()); });
+      else
+        number(parents, Value());
+    }
+    if (!teams)
+      return;
+    Value lengths = problem.getKLayout().isPacked() ? args["cu_seqlens_kv"] : args["seqlen_kv"];
+    auto together = TogetherOp::create(b, loc, args["queue"], lengths, args["batch"], math.value(longest));
+    Block &body = together.getBody().emplaceBlock();
+    Value team = body.addArgument(TeamType::get(b.getContext()), loc);
+    batch = Value(body.addArgument(b.getI32Type(), loc));
+    b.setInsertionPointToStart(&body);
     findSequence();
+    number(parents, team);
+  }
+
+private:
+  /// Of how many keys a sequence may be that one block numbers. A block takes up to 30 ns a key; a team 80 us, and little more for ten times as
+  /// many keys, in which all of it is kept from other sequences (an H200).
+  Index longestOfBlock() {
+    if (!problem.getKLayout().isPacked()) // as long as a third, a 16th of all: there are so few
+      return math.select(math.lt(arg("batch"), 3), 4096, math.select(math.lt(arg("batch"), 16), 32768, INT32_MAX));
+    Index total = arg("total_kv");
+    return math.max(math.max(math.floorDiv(total, 16), math.min(math.floorDiv(total, 3), 32768)), 4096);
+  }
+
+  void number(StringRef parents, Value team) {
     llvm::SmallVector<MaskOperand> made = distinctOperands(problem.getMask());
     llvm::erase_if(made, [&](const MaskOperand &operand) { return operand.madeOf != parents; });
     const MaskOperand &node = made[0], &first = made[1], &end = made[2];
     NumberTreeOp::create(b, loc, args[node.name], args[first.name], args[end.name], args[numberingOf(parents)],
                          args[parents], startOf(node), math.value(scope.lenQ), startOf(first),
-                         math.value(scope.lenK));
+                         math.value(scope.lenK), forest, team);
   }
+
+  Value forest; ///< null on a CPU
 };
 
 } // namespace
 
 void attn::writeTrees(ProblemOp problem, Operation *program, StringRef target) {
   OpBuilder b(program);
+  bool teams = target != "cpu";
   KernelGrid grid;
-  grid.packed = problem.getQLayout().isPacked();
-  auto config = ConfigAttr::get(b.getContext(), 64, 64, /*warps=*/target == "cpu" ? 1 : 32, /*blocks=*/1);
+  grid.packed = problem.getKLayout().isPacked();
+  grid.keys = true;
+  auto config = ConfigAttr::get(b.getContext(), 64, 64, /*warps=*/teams ? threads / 32 : 1, /*blocks=*/1);
   for (const ProblemTensor &array : tensorsOf(problem)) {
     if (!array.hasParents)
       continue;
     std::string name = freeSymbol(program->getParentOp(), SymbolTable::getSymbolName(program).getValue() + "_tree");
-    KernelOp kernel =
-        KernelArguments::ofTree(problem, array.name).makeKernel(b, program->getLoc(), name, target, grid, config);
-    TreeKernel(problem, kernel).build(array.name);
+    KernelOp kernel = KernelArguments::ofTree(problem, array.name, teams)
+                          .makeKernel(b, program->getLoc(), name, target, grid, config);
+    TreeKernel(problem, kernel).build(array.name, teams);
   }
 }

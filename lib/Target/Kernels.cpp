@@ -98,8 +98,10 @@ void Printer::printProductWidths(KernelOp kernel) {
 void Printer::print(KernelOp kernel) {
   hopper = kernel.isPersistent();
   rolled = hopper || (kernel.isStreaming() && kernel.getTarget() != "cpu");
+  bool numbers = kernel.walk([](NumberTreeOp) { return WalkResult::interrupt(); }).wasInterrupted();
   os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << ", " << kernel.getConfig() << "\n#include \""
      << (kernel.hasRows()       ? "attn/rows.h"
+         : numbers              ? "attn/trees.h"
          : kernel.getConfig().hasStrips() ? "attn/strip.h"
          : kernel.isStreaming() ? "attn/short.h"
          : hopper               ? "attn/hopper.h"

@@ -104,6 +104,7 @@ private:
   void print(tile::EntryRangeOp op);
   void print(tile::RangesOp op);
   void print(tile::SelectTilesOp op);
+  void print(tile::TogetherOp op);
   void print(tile::GatherBlocksOp op);
   void print(tile::GatherListedOp op);
   void print(tile::GatheredOp op);

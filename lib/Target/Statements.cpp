@@ -59,7 +59,7 @@ void Printer::printOp(Operation *op) {
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, DropOp, DrawOp, DropDrawnOp, DropGradsOp, ShareOp, MmaTnOp, AddSumOp,
             LoadSumOp, StageOp, AddStagedOp, HereOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
-            PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, RangesOp, SelectTilesOp, GatherBlocksOp, GatherListedOp, GatheredOp, GatheredBitsOp, scf::ForOp, scf::IfOp>(
+            PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, RangesOp, SelectTilesOp, TogetherOp, GatherBlocksOp, GatherListedOp, GatheredOp, GatheredBitsOp, scf::ForOp, scf::IfOp>(
             [&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
       .Case([&](SyncWarpOp) { line() << "attn::sync_warp();\n"; })
@@ -160,6 +160,9 @@ void Printer::print(PlaceOp op) {
       .Case([&](TableType t) {
         text << "attn::Table<" << t.getSegments() << ", " << t.getCluster() << ", " << t.getBytes() << "> "
              << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
+      })
+      .Case([&](ForestType t) {
+        text << "attn::Forest<" << t.getRuns() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
       })
       .Case([&](HeldType t) {
         text << "attn::Held<" << typeOf(t.getElement()) << ", " << t.getRows() << ", " << t.getCols() << ", "

@@ -40,6 +40,17 @@ void Printer::print(SelectTilesOp op) {
   printNumbers(op.getChunk().front(), {"from", "to"}, "", "");
 }
 
+void Printer::print(TogetherOp op) {
+  size_t mark = names.mark();
+  printCall("together", op.getOperands(), "");
+  names.define(op.getBody().getArgument(0), "team");
+  names.define(op.getBody().getArgument(1), "b");
+  os << ", [&](const attn::Team &" << names.of(op.getBody().getArgument(0)) << ", int " << names.of(op.getBody().getArgument(1)) << ") {\n";
+  printBlock(op.getBody().front());
+  line() << "});\n";
+  names.close(mark);
+}
+
 void Printer::print(GatherBlocksOp op) {
   std::string verb = "gather_blocks<" + std::to_string(op.getNumber()) + ", " + std::to_string(op.getTile()) + ", " +
                      std::to_string(op.getSize()) + (op.getTurned() ? ", true>" : ", false>");

@@ -6,16 +6,26 @@
 // RUN: attn-opt %t/packed.mlir --convert-attn-to-tile="target=sm_90a" --canonicalize --cse | FileCheck %t/packed.mlir
 // RUN: attn-opt %t/dense.mlir --convert-attn-to-tile="target=sm_80" --canonicalize --cse | FileCheck %t/dense.mlir
 // RUN: attn-translate %t/dense.mlir --target=sm_80 | FileCheck %t/dense.mlir --check-prefix=TEXT
+// RUN: attn-translate %t/dense.mlir --target=cpu | FileCheck %t/dense.mlir --check-prefix=HOST
 // RUN: attn-opt %t/grads.mlir --convert-attn-to-tile="target=sm_90a" | FileCheck %t/grads.mlir
 
 //--- packed.mlir
 // CHECK-LABEL: tile.kernel @p_tree(
 // CHECK-SAME: %parent: !tile.ptr<i32>, %parent_node: !tile.ptr<i32>, %parent_first: !tile.ptr<i32>, %parent_end: !tile.ptr<i32>, %parent_numbering: !tile.ptr<i32>
-// CHECK-SAME: target("sm_80") grid(packed heads 1)
-// CHECK: scf.for %b = %block to %batch step %c128_i32
+// CHECK-SAME: %queue: !tile.queue
+// CHECK-SAME: target("sm_80") grid(packed heads 1 keys)
+// Each block has its sequences, but for those of more keys than a third of all, or of very many.
+// CHECK: %[[THIRD:.*]] = arith.divui %total_kv, %c3_i32
+// CHECK: %[[LONGEST:.*]] = arith.maxsi %{{.*}}, %c4096_i32
+// CHECK: scf.for %b = %block to %batch step %c120_i32
 // CHECK: %[[QUERY:.*]] = tile.load uniform %padded_offsets_q[%b]
+// CHECK: %[[SHORT:.*]] = arith.cmpi sle, %len_kv, %[[LONGEST]]
+// CHECK: scf.if %[[SHORT]]
 // CHECK: %[[QUERIES:.*]] = arith.extsi %[[QUERY]]
-// CHECK: tile.number_tree %parent_node, %parent_first, %parent_end, %parent_numbering of %parent queries(%[[QUERIES]], %len_q) keys(%{{.*}}, %len_kv)
+// CHECK: tile.number_tree %parent_node, %parent_first, %parent_end, %parent_numbering of %parent queries(%[[QUERIES]], %len_q) keys(%{{.*}}, %len_kv) in(%forest) : !tile.forest<3584>
+// CHECK: tile.together %queue of %cu_seqlens_kv(%batch) longer(%[[LONGEST]]) : !tile.ptr<i32> {
+// CHECK: ^bb0(%team: !tile.team, %b: i32):
+// CHECK: tile.number_tree %parent_node, {{.*}} keys(%{{.*}}, %{{.*}}) in(%forest) by %team : !tile.forest<3584>
 // CHECK-LABEL: tile.kernel @p_ranges
 // CHECK: tile.advance %parent_first
 // CHECK: tile.entry_range
@@ -26,11 +36,21 @@ attn.problem @p mask(#attn.ancestors<"parent">) layout(thd padded) heads(4, 2) d
 
 //--- dense.mlir
 // Two arrays, two kernels; of one that stands twice, one.
-// CHECK-COUNT-2: tile.number_tree
-// CHECK-NOT: tile.number_tree
+// CHECK-COUNT-2: tile.together
+// CHECK-NOT: tile.together
 // TEXT: // p_tree for sm_80
-// TEXT: for (int b = block; b < batch; b += 128) {
-// TEXT: attn::number_tree(drafts_node, drafts_first, drafts_end, drafts_numbering, drafts, (long long)b * (long long)seqlen_q, seqlen_q, (long long)b * (long long)seqlen_kv, seqlen_kv);
+// TEXT: attn::Forest<3584> forest(0);
+// TEXT-NEXT: const int longest = batch < 3 ? 4096 : batch < 16 ? 32768 : 2147483647;
+// TEXT: for (int b = block; b < batch; b += 120) {
+// TEXT-NEXT: if (seqlen_kv <= longest) {
+// TEXT-NEXT: attn::number_tree(drafts_node, drafts_first, drafts_end, drafts_numbering, drafts, (long long)b * (long long)seqlen_q, seqlen_q, (long long)b * (long long)seqlen_kv, seqlen_kv, forest);
+// TEXT: attn::together(queue, seqlen_kv, batch, longest, [&](const attn::Team &team, int b) {
+// TEXT-NEXT: attn::number_tree(drafts_node, {{.*}}, seqlen_kv, forest, team);
+// TEXT-NEXT: });
+// TEXT-NEXT: }
+// HOST: // p_tree for cpu
+// HOST-NOT: together
+// HOST: attn::number_tree(drafts_node{{.*}}, seqlen_kv);
 // TEXT: // p_tree_ for sm_80
 attn.problem @p mask(#attn.or<#attn.and<#attn.ancestors<"drafts">, #attn.prefix<9>>, #attn.diff<#attn.ancestors<"others">, #attn.ancestors<"drafts">>>) layout(bshd) heads(2) dims(64) dtype(bf16)
 

@@ -78,16 +78,34 @@ def far_runs(ids_q, ids_kv):
     return change
 
 
-def check(name, mask, arrays, change, queries=S, keys=S, more="", poisoned=(), dim=DIM):
+def trees(parents, cuts):
+    """Of each sequence: a text with continuations, keys that follow one of some before them, all the first one, any at all."""
+    def change(turn):
+        visible = torch.zeros(S, S, dtype=torch.bool, device="cuda")
+        for begin, end in zip(cuts, cuts[1:]):
+            at = torch.arange(end - begin, device="cuda")
+            own = (torch.where(at % 700 == 500, 499, at - 1), at - 1 - randint(0, 64, end - begin) % at.clamp(min=1),
+                   torch.where(at == 0, -1, 0), randint(-S, S, end - begin))[turn]
+            parents[..., begin:end] = own.int()
+            for k, parent in enumerate(own.tolist()):
+                if 0 <= parent < k:
+                    visible[begin + k] = visible[begin + parent]
+                visible[begin + k, begin + k] = True
+        return visible
+    return change
+
+
+def check(name, mask, arrays, change, queries=S, keys=S, more="", poisoned=(), dim=DIM, layout="bshd"):
     """`poisoned`: keys whose V is NaN, which is nothing to rows that do not see them."""
     global failures
-    text = f"attn.problem @lists mask({mask}) layout(bshd) heads({HEADS}) dims({dim}) dtype(bf16) outputs(o, lse){more}"
+    text = f"attn.problem @lists mask({mask}) layout({layout}) heads({HEADS}) dims({dim}) dtype(bf16) outputs(o, lse){more}"
     kernel = library.compile(text)
     q, k, v = (torch.randn(1, rows, HEADS, dim, device="cuda", dtype=torch.bfloat16) for rows in (queries, keys, keys))
     v[:, list(poisoned)] = math.nan
     clean = v.nan_to_num(0.0)
     o, lse = torch.empty_like(q), torch.empty(1, HEADS, queries, device="cuda")
-    bound = kernel.bind(q=q, k=k, v=v, o=o, lse=lse, **arrays)
+    tensors = dict(q=q, k=k, v=v, o=o, lse=lse)
+    bound = kernel.bind(**(tensors if layout == "bshd" else {name: t[0] for name, t in tensors.items()}), **arrays)
     change(0)
     kernel.launch(bound, torch.cuda.current_stream().cuda_stream)
     torch.cuda.synchronize()
@@ -141,4 +159,11 @@ for q, kv, rows, wrong in ((128, 128, S // 128, False), (100, 70, S // 100 - 3, 
         check(name + ", d 128", mask, arrays, change, dim=128)
         check(name + ", causal, NaN in V", f"#attn.and<{mask}, #attn.causal>", arrays, lambda turn: change(turn) & (k_at <= q_at),
               poisoned=(5, 4000, 4001, 20000))
+# Few long sequences, which all blocks number together, among others.
+for layout, cuts in (("bshd", [0, S]), ("thd", [0, 480, 480, 8000, S - 4000, S])):
+    parents = randint(0, 1, *((1, S) if layout == "bshd" else (S,)))
+    arrays = dict(parents=parents)
+    if layout == "thd":
+        arrays |= {f"cu_seqlens_{side}": torch.tensor(cuts, dtype=torch.int32, device="cuda") for side in ("q", "kv")}
+    check(f"trees by parents, {layout}", '#attn.ancestors<"parents">', arrays, trees(parents, cuts), layout=layout, more=" visits(60000)")
 sys.exit(failures > 0)

@@ -176,6 +176,18 @@ static void fakeDriver() {
     }
   }
 
+  // Others do with none.
+  kernel.artifact.clusters = 1;
+  kernel.artifact.grid = {false, 64, 1};
+  kernel.artifact.grid.most = 120;
+  auto teams = *Module::load(std::make_shared<CompiledKernel>(kernel));
+  for (uint64_t stream = 0; stream < 9; ++stream) {
+    uint64_t batch = 5, place = ~uint64_t(0);
+    void *args[] = {&batch, &place};
+    EXPECT(launch(*teams, args, 5, reinterpret_cast<Stream>(0x200 + stream)).ok());
+    EXPECT(said->blocks == 5 && said->second == (stream < 8 ? 0x10000 + 4 * stream : 0));
+  }
+
   TensorMapSpec spec{0x4000, {64, 100, 4, 3}, {256, 64, 25600}, 128, 64, true};
   std::thread([&] { // which has no context
     Result<TensorMap> map = encodeTensorMap(spec);

@@ -13,8 +13,6 @@
 
 namespace attn {
 
-extern __shared__ __align__(1024) unsigned char shared_memory[];
-
 // A tile in dynamic shared memory, at a byte offset. Pitch is the distance of two rows in elements; an odd multiple of 16 bytes lets eight rows' 16
 // byte pieces (what ldmatrix reads at a time) fall into different banks, and keeps every address "one register + constant", which a
 // swizzle would not: with 128 accumulators a thread, registers are what we are short of.

@@ -20,6 +20,9 @@ template <int> struct Block;
   template <> struct attn::Block<0> { static constexpr int threads = block_threads; };                                                 \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks_per_sm) name
 
+// What a launch gives a block of it; places have their offsets.
+extern __shared__ __align__(1024) unsigned char shared_memory[];
+
 ATTN_INLINE int block_index() { return blockIdx.x; }
 ATTN_INLINE int lane_index() { return threadIdx.x & 31; }
 ATTN_INLINE int warp_index() { return threadIdx.x >> 5; }

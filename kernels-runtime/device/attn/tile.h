@@ -10,7 +10,6 @@
 //   sequence.cuh   which rows of a packed batch a block has  modify.cuh     functions of scores
 //   merge.cuh      parts of the keys, back together          backward.cuh   probabilities anew, gradients of scores
 //   visit.cuh      which key tiles a query tile visits       blocks.cuh     block maps
-//   number_tree.cuh  trees by parents
 #pragma once
 #include "attn/prelude.cuh"
 #include "attn/fragment.cuh"
@@ -24,6 +23,5 @@
 #include "attn/merge.cuh"
 #include "attn/sequence.cuh"
 #include "attn/visit.cuh"
-#include "attn/number_tree.cuh"
 #include "attn/backward.cuh"
 #include "attn/drop_grads.cuh"

@@ -24,7 +24,6 @@
 #include "attn/epilogue.h"
 #include "attn/merge.h"
 #include "attn/modify.h"
-#include "attn/number_tree.h"
 #include "attn/numbers.h"
 #include "attn/places.h"
 #include "attn/prelude.h"

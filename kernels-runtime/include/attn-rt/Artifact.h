@@ -31,7 +31,8 @@ inline constexpr int kAbiVersion = 6;
 /// TensorMap: a CUtensorMap by value (`const __grid_constant__`), called
 /// `<tensor>_map`; what it shows is in TensorMap.h. Queue: a pointer to a counter
 /// that is 0 between launches, from which a persistent kernel draws its tiles, or by
-/// which a kernel of rows knows the last; the caller gives 8 bytes that `launch` (or
+/// which a kernel of rows knows the last, or by which blocks of a team (`tile.together`) find
+/// each other; the caller gives 8 bytes that `launch` (or
 /// `run`) fills in. An I32 called `blocks` is what
 /// `GridRule::blocks` gives, one called `splits` what `GridRule::splitsFor` does.
 struct Param {

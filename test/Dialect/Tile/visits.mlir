@@ -56,7 +56,7 @@ tile.kernel @k(%ids: !tile.ptr<i32>, %visits: !tile.ptr<i32>, %list: !tile.ptr<i
 
 // CHECK-LABEL: tile.kernel @map
 tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !tile.ptr<i32>, %visits: !tile.ptr<i32>,
-                 %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %rows: i32, %words: i32, %n: i32, %blocks: i32)
+                 %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %rows: i32, %words: i32, %n: i32, %blocks: i32, %queue: !tile.queue)
     target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
   %block = tile.block_index
   // CHECK: tile.mark_blocks %bits(%rows x %words) from %offsets, %columns(%n) lines(%n) block(%block of %blocks)
@@ -64,6 +64,19 @@ tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !til
   %row = arith.extsi %n : i32 to i64
   // CHECK: tile.number_tree %bits, %visits, %list, %taken of %offsets queries(%{{.*}}, %n) keys(%{{.*}}, %rows)
   tile.number_tree %bits, %visits, %list, %taken of %offsets queries(%row, %n) keys(%row, %rows)
+  // CHECK: %forest = tile.place "forest" : !tile.forest<256>
+  %forest = tile.place "forest" : !tile.forest<256>
+  // CHECK: tile.together %queue of %offsets(%n) longer(%rows) : !tile.ptr<i32> {
+  // CHECK-NEXT: ^bb0(%team: !tile.team, %b: i32):
+  tile.together %queue of %offsets(%n) longer(%rows) : !tile.ptr<i32> {
+  ^bb0(%team: !tile.team, %b: i32):
+    // CHECK: tile.number_tree %bits, %visits, %list, %taken of %offsets queries(%{{.*}}, %b) keys(%{{.*}}, %rows) in(%forest) by %team : !tile.forest<256>
+    tile.number_tree %bits, %visits, %list, %taken of %offsets queries(%row, %b) keys(%row, %rows) in(%forest) by %team : !tile.forest<256>
+  }
+  // CHECK: tile.together %queue of %words(%n) longer(%rows) : i32 {
+  tile.together %queue of %words(%n) longer(%rows) : i32 {
+  ^bb0(%team: !tile.team, %b: i32):
+  }
   tile.select_tiles %visits[%row] in %list(%n) across(%n) taken(%taken) from %n to %n {
   ^bb0(%j: i32):
     // CHECK: %some, %all = tile.gathered 0 at(%j)
@@ -101,6 +114,22 @@ tile.kernel @map(%offsets: !tile.ptr<i32>, %columns: !tile.ptr<i32>, %bits: !til
 }
 
 //--- errors.mlir
+// !tile.forest C1: a positive multiple of 128.
+// expected-error @below {{expected a positive multiple of 128 runs, got: 100}}
+module attributes {tile.type = !tile.forest<100>} {}
+
+// -----
+
+// tile.together C1: a team and a sequence.
+tile.kernel @k(%queue: !tile.queue, %n: i32) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {
+  // expected-error @below {{'tile.together' op expected a region over a team and a sequence of type i32, got: 'i32'}}
+  tile.together %queue of %n(%n) longer(%n) : i32 {
+  ^bb0(%b: i32):
+  }
+}
+
+// -----
+
 // tile.select_tiles C1: one argument, an i32,
 tile.kernel @k(%visits: !tile.ptr<i32>, %list: !tile.ptr<i32>, %taken: !tile.ptr<i32>, %n: i32, %row: i64, %x: i1)
     target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 16>) {

@@ -206,6 +206,12 @@ LogicalResult TableType::verify(function_ref<InFlightDiagnostic()> emitError, in
   return success();
 }
 
+LogicalResult ForestType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t runs) {
+  if (runs < 1 || runs % 128) // C1
+    return emitError() << "expected a positive multiple of 128 runs, got: " << runs;
+  return success();
+}
+
 int64_t TableType::getBytes() const {
   int64_t s = getSegments(), fields = 14, buckets = 256;
   int64_t tables = std::max(fields * s, 33 * buckets);

@@ -25,6 +25,19 @@ void GatheredBitsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getAll(), "all");
 }
 
+void TogetherOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  const char *const names[] = {"team", "b"};
+  for (auto [argument, name] : llvm::zip(region.getArguments(), names))
+    setName(argument, name);
+}
+
+LogicalResult TogetherOp::verify() { // C1
+  Type arguments[] = {TeamType::get(getContext()), IntegerType::get(getContext(), 32)};
+  if (getBody().getArgumentTypes() != TypeRange(arguments))
+    return emitOpError("expected a region over a team and a sequence of type i32, got: ") << getBody().getArgumentTypes();
+  return success();
+}
+
 void SelectTilesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   const char *const names[] = {&region == &getBody() || &region == &getInner() ? "j" : &region == &getGroups() ? "g" : "from", "to"};
   for (auto [argument, name] : llvm::zip(region.getArguments(), names))

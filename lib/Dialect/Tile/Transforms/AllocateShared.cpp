@@ -82,6 +82,8 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
         allocate(place, type.getBytes(), 16);
       if (auto type = dyn_cast<TableType>(place.getType()))
         allocate(place, type.getBytes(), 16);
+      if (auto type = dyn_cast<ForestType>(place.getType()))
+        allocate(place, type.getBytes(), 16);
     });
     if (rings.empty())
       bytes = llvm::alignTo(bytes, 128);

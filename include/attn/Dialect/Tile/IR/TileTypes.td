@@ -117,6 +117,15 @@ def Tile_Queue : Tile_Type<"Queue", "queue"> {
   }];
 }
 
+def Tile_Team : Tile_Type<"Team", "team"> {
+  let summary = "blocks of a launch that work together";
+  let description = [{
+    What `tile.together` gives its body.
+
+    Example: `!tile.team`.
+  }];
+}
+
 def Tile_Ring : Tile_Type<"Ring", "ring"> {
   let summary = "a place: tiles in shared memory that one role fills and another takes, in order";
   let description = [{
@@ -334,6 +343,25 @@ def Tile_Table : Tile_Type<"Table", "table"> {
   }];
 }
 
+def Tile_Forest : Tile_Type<"Forest", "forest"> {
+  let summary = "a place: what a block knows of the runs of a tree's keys";
+  let description = [{
+    In shared memory, six numbers for each of so many `runs`.
+
+    Constraints:
+    - C1: runs is a positive multiple of 128.
+
+    Example: `!tile.forest<3584>`.
+  }];
+  let parameters = (ins "int64_t":$runs);
+  let assemblyFormat = "`<` $runs `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Of shared memory.
+    int64_t getBytes() const { return getRuns() * 6 * 4; }
+  }];
+}
+
 def Tile_TokenKind : I32EnumAttr<"TokenKind", "what is in flight", [
     I32EnumAttrCase<"copy", 0>, I32EnumAttrCase<"product", 1>]> {
   let cppNamespace = "::attn::tile";
@@ -359,7 +387,7 @@ def Tile_ProductToken : Tile_TokenOf<"product">;
 def Tile_AnyScores : AnyTypeOf<[Tile_Frag, Tile_Scores]>;
 def Tile_AnySum : AnyTypeOf<[Tile_Frag, Tile_Strip]>;
 def Tile_AnyRows : AnyTypeOf<[Tile_Rows, Tile_StripRows]>;
-def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Statistics, Tile_Staging, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows, Tile_Table,
+def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Statistics, Tile_Staging, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows, Tile_Table, Tile_Forest,
                                Tile_Strip, Tile_Scores, Tile_StripRows, Tile_Weights]>;
 
 #endif // TILE_TYPES

@@ -159,23 +159,52 @@ def Tile_MarkBlocksOp : Tile_Op<"mark_blocks"> {
   }];
 }
 
-def Tile_NumberTreeOp : Tile_Op<"number_tree"> {
+def Tile_TogetherOp : Tile_Op<"together", [SingleBlock, NoTerminator,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "what all blocks of a launch do for each long sequence";
+  let description = [{
+    The body runs for each sequence of `batch` that is longer than `than`, one after the other, and all blocks run it for the same
+    one at the same time: those of the launch that have begun when the first of them begins to work. Others are not waited for and do nothing, so it
+    does not matter how many blocks fit the machine. `lengths` is that of each sequence, or cu_seqlens. It is the last thing that the
+    kernel does, whose grid has at most 127 blocks; without a `counter` one block is the team.
+
+    Constraints:
+    - C1: the body has two arguments, a team and an i32.
+
+    ```mlir
+    tile.together %queue of %cu_seqlens_kv(%batch) longer(%than) : !tile.ptr<i32> {
+    ^bb0(%team: !tile.team, %b: i32):
+    }
+    ```
+  }];
+  let arguments = (ins Tile_Queue:$counter, AnyTypeOf<[I32, Tile_IntPtr]>:$lengths, I32:$batch, I32:$than);
+  let regions = (region SizedRegion<1>:$body);
+  let hasVerifier = 1;
+  let assemblyFormat = [{
+    $counter `of` $lengths `(` $batch `)` `longer` `(` $than `)` `:` type($lengths) $body attr-dict
+  }];
+}
+
+def Tile_NumberTreeOp : Tile_Op<"number_tree", [AttrSizedOperandSegments]> {
   let summary = "numbers a tree that is given by parents";
   let description = [{
     parents[keys + k] is the key that key k of a sequence follows, of `len_kv`; one outside [0, k) says that it follows none. Keys are
     numbered so that those that descend from key k, and k itself, have the numbers from first[keys + k] up to
     end[keys + k]: each before those that follow it, these in the order of their positions. node[queries + q] is the number of the own
     key of row q of `len_q`, where the last row's is the last; -1 without one. work[5 * keys] and so on has room for
-    five numbers a key. The whole block does it; equal parents give equal numbers.
+    five numbers a key; what fits is in a place of the block. The whole block does it, or all blocks of a `team`; equal parents give equal numbers.
 
     ```mlir
     tile.number_tree %node, %first, %end, %work of %parents queries(%queries, %len_q) keys(%keys, %len_kv)
+    tile.number_tree %node, %first, %end, %work of %parents queries(%queries, %len_q) keys(%keys, %len_kv) in(%forest) by %team
+      : !tile.forest<3584>
     ```
   }];
   let arguments = (ins Tile_IntPtr:$node, Tile_IntPtr:$first, Tile_IntPtr:$end, Tile_IntPtr:$work, Tile_IntPtr:$parents,
-                       I64:$queries, I32:$len_q, I64:$keys, I32:$len_kv);
+                       I64:$queries, I32:$len_q, I64:$keys, I32:$len_kv, Optional<Tile_Forest>:$forest, Optional<Tile_Team>:$team);
   let assemblyFormat = [{
-    $node `,` $first `,` $end `,` $work `of` $parents `queries` `(` $queries `,` $len_q `)` `keys` `(` $keys `,` $len_kv `)` attr-dict
+    $node `,` $first `,` $end `,` $work `of` $parents `queries` `(` $queries `,` $len_q `)` `keys` `(` $keys `,` $len_kv `)` (`in` `(` $forest^ `)`)? (`by` $team^)?
+    attr-dict (`:` qualified(type($forest))^)?
   }];
 }
 
