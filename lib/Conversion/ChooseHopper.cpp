@@ -88,6 +88,13 @@ tile::ConfigAttr attn::chooseHopper(ProblemOp problem) {
   if (!drops && !readsBy(problem, ScoreOperand::Key))
     if (tile::ConfigAttr listed = chooseListed(problem, walk.isLocal(), turns))
       return listed;
+  auto twoBlocks = [&](int64_t kvTile, int64_t qStages) {
+    return tile::ConfigAttr::get(problem.getContext(), 64, kvTile, /*warps=*/4, /*blocks=*/2).withStages(2, qStages);
+  };
+  // Where rows of a tile see few keys, and not the same, most of a larger one is hidden.
+  int64_t few = dim <= 64 || dim > 96 ? 768 : 256;
+  if (dim <= 128 && !drops && !dependsOnHead(problem.getMask()) && walk.slides() && walk.isShort(few))
+    return twoBlocks(64, /*qStages=*/dim <= 64 ? 2 : 1);
   // Beside what is read for each pair, three have registers for 64.
   if (dim <= 64 && readsBy(problem, ScoreOperand::Key))
     return config(12, 64, false, false).withStages(2, /*qStages=*/2);
@@ -97,9 +104,6 @@ tile::ConfigAttr attn::chooseHopper(ProblemOp problem) {
     return config(12, 96, false, /*narrow=*/true).withStages(2, /*qStages=*/walk.isLocal() ? 1 : 2);
   if (dim <= 64)
     return config(12, 128, turns, false).withStages(2, /*qStages=*/packed && !walk.hidesKeys() ? 1 : 2);
-  auto twoBlocks = [&](int64_t kvTile, int64_t qStages) {
-    return tile::ConfigAttr::get(problem.getContext(), 64, kvTile, /*warps=*/4, /*blocks=*/2).withStages(2, qStages);
-  };
   // Bounds say how many rows and keys there are at most: tiles that these fill (docs/Schedules/streaming.md).
   int64_t most = std::max(problem.getBoundQ().value_or(4096), problem.getBoundKv().value_or(4096));
   if (dim <= 128 && most <= 224 && walk.hidesKeys())

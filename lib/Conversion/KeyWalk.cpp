@@ -61,7 +61,16 @@ bool KeyWalk::beginsWithLongest() {
 
 bool KeyWalk::growsWithRows() { return keysOf(probeLength - 1) > keysOf(probeLength / 2) * 5 / 4; }
 
-bool KeyWalk::isShort() { return hasOneRun() && !beginsWithLongest() && keysOf(probeLength - 1) <= 2048; }
+bool KeyWalk::isShort(int64_t most) { return hasOneRun() && !beginsWithLongest() && keysOf(probeLength - 1) <= most; }
+
+bool KeyWalk::slides() {
+  IndexMath math;
+  auto lastOf = [&](int64_t q) {
+    IntervalList keys = mask.keyRanges(math, probeScope(), {Index::position(q), Index::position(q + 1)}).some;
+    return keys.empty() ? 0 : keys.back().hi.getNumber();
+  };
+  return lastOf(probeLength / 2) != lastOf(probeLength / 2 + 1);
+}
 
 bool KeyWalk::isLocal() { return keysOf(probeLength - 1) < probeLength / 8; }
 

@@ -60,8 +60,11 @@ public:
   /// tile has few key tiles, and starting and ending it counts.
   bool isLocal();
 
-  /// Is such a walk a single run of a few tiles? Then rows of one tile differ much in the tiles they need.
-  bool isShort();
+  /// Is such a walk a single run of so many keys at most? Then rows of one tile differ much in the tiles they need.
+  bool isShort(int64_t most = 2048);
+
+  /// Has each row another last key than the one before it, as under a window, and not in a chunk?
+  bool slides();
 
   /// Are the query tiles of a key tile one run, as they are not where some keys are seen from afar?
   bool hasOneRun();
