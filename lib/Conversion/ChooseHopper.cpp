@@ -12,8 +12,9 @@ static bool readsBy(ProblemOp problem, ScoreOperand::Axis axis) {
 }
 
 bool attn::isCostly(ProblemOp problem) {
-  constexpr unsigned manyLeaves = 6;
-  return leavesOf(problem.getMask(), /*ofOneHead=*/false) >= manyLeaves || problem.getModifiers().size() > 1 ||
+  int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
+  unsigned many = dim > 64 && dim <= 128 ? 4 : 6; // these lose nothing by one body; others turns, or up to 8 %
+  return comparesOf(problem.getMask()) >= many || problem.getModifiers().size() > 1 ||
          readsBy(problem, ScoreOperand::Key) || readsBy(problem, ScoreOperand::Table);
 }
 

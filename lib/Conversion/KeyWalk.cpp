@@ -44,6 +44,19 @@ static MaskScope probeScope() {
   return probe;
 }
 
+unsigned attn::comparesOf(MaskInterface mask) {
+  unsigned compares = 0;
+  for (MaskInterface child : mask.children())
+    compares += comparesOf(child);
+  if (compares)
+    return compares;
+  IndexMath math;
+  MaskScope scope = probeScope();
+  for (const Interval &keys : mask.rowIntervals(math, scope, Index::position(probeLength / 2)).value_or(IntervalList()))
+    compares += (keys.lo.getNumber() > 0) + (keys.hi.getNumber() < probeLength);
+  return std::max(compares, 1u);
+}
+
 int64_t KeyWalk::keysOf(int64_t q) { return countKeys(mask, probeScope(), q); }
 
 /// The queries of some keys' walk.

@@ -48,13 +48,20 @@ attn.backward @full_grads of(@full)
 attn.problem @longer mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(257) {sym_visibility = "private"}
 attn.backward @longer_grads of(@longer)
 // -----
-// Six masks in an expression.
-// CHECK: tile.kernel @six({{.*}} config(<{{[^>]*}}one_body = true
-attn.problem @six mask(#attn.or<#attn.and<#attn.prefix<"n">, #attn.causal>, #attn.and<#attn.prefix<"m">, #attn.chunk<700>>, #attn.and<#attn.global_rows<500>, #attn.band<left = 99>>>)
-  layout(bshd) heads(4) dims(128) dtype(bf16)
+// Many compares in a test, of which a chunk and a band with two ends have two: four at d 65 to 128, else six.
+// CHECK: tile.kernel @four({{.*}} config(<{{[^>]*}}one_body = true
+attn.problem @four mask(#attn.or<#attn.global_rows<64>, #attn.prefix<64>, #attn.band<left = 511, right = 511>>) layout(bshd) heads(4) dims(128) dtype(bf16)
 // -----
-// CHECK: tile.kernel @five({{.*}} config(<
+// CHECK: tile.kernel @three({{.*}} config(<
 // CHECK-NOT: one_body
 // CHECK-SAME: {
-attn.problem @five mask(#attn.or<#attn.and<#attn.prefix<"n">, #attn.causal>, #attn.and<#attn.prefix<"m">, #attn.chunk<700>>, #attn.global_rows<500>>)
-  layout(bshd) heads(4) dims(128) dtype(bf16)
+attn.problem @three mask(#attn.or<#attn.prefix<64>, #attn.band<left = 511, right = 511>>) layout(bshd) heads(4) dims(128) dtype(bf16)
+// -----
+// CHECK: tile.kernel @narrow_four({{.*}} config(<
+// CHECK-NOT: one_body
+// CHECK-SAME: {
+attn.problem @narrow_four mask(#attn.or<#attn.global_rows<64>, #attn.prefix<64>, #attn.band<left = 511, right = 511>>) layout(bshd) heads(4) dims(64) dtype(bf16)
+// -----
+// CHECK: tile.kernel @six({{.*}} config(<{{[^>]*}}one_body = true
+attn.problem @six mask(#attn.or<#attn.and<#attn.prefix<"n">, #attn.causal>, #attn.and<#attn.chunk<700>, #attn.prefix<"m">>, #attn.global_rows<500>>)
+  layout(bshd) heads(4) dims(64) dtype(bf16)

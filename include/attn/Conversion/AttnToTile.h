@@ -54,7 +54,7 @@ tile::ConfigAttr chooseStreamedBackward(BackwardOp backward, llvm::StringRef tar
 bool hasSizeClasses(BackwardOp backward, tile::ConfigAttr streamed);
 
 /// Is so much done for each pair that copies of the walk's body take seconds to compile, or do not fit their registers? Several modifiers
-/// are, one that reads an entry for each pair, and an expression of six masks or more.
+/// are, one that reads an entry for each pair, and an expression whose test has several compares.
 bool isCostly(ProblemOp problem);
 
 /// What to try next for a kernel that does not fit its registers: one copy of the

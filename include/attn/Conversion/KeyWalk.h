@@ -20,6 +20,9 @@ struct KeyRun {
 /// masks read arrays of positions, unless there are few keys, or they are shared out.
 bool listsVisits(ProblemOp problem, tile::ConfigAttr config);
 
+/// How many compares the test of a mask's pairs has: of rows' intervals the ends within a sequence, of a leaf without such one.
+unsigned comparesOf(MaskInterface mask);
+
 /// How many tiles the runs have.
 Index countTiles(IndexMath &math, llvm::ArrayRef<KeyRun> runs);
 
