@@ -183,11 +183,32 @@ rt::Result<rt::TensorMapSpec> attn::mapOf(const rt::Param &param, const TensorSp
 }
 
 Workspace::Workspace(const Signature &signature, const Sizes &sizes) {
+  size_t passing = 0, longest = 0, room = 0; // in bytes; of the longest list, and where it is
   for (const TensorSpec &spec : signature.scratch) {
-    size_t offset = llvm::alignTo(size, 16);
-    pieces.push_back({spec.dtype, spec.shape(signature.fixed, sizes), offset});
-    size = offset + elementsOf(pieces.back().shape) * sizeOf(spec.dtype);
+    pieces.push_back({spec.dtype, spec.shape(signature.fixed, sizes), 0});
+    size_t bytes = elementsOf(pieces.back().shape) * sizeOf(spec.dtype);
+    if (spec.isPassing())
+      passing = std::max(passing, bytes);
+    else if (spec.isList())
+      longest = std::max(longest, bytes);
   }
+  for (auto [spec, piece] : llvm::zip(signature.scratch, pieces)) {
+    if (spec.isPassing())
+      continue;
+    piece.offset = llvm::alignTo(size, 16);
+    size_t bytes = elementsOf(piece.shape) * sizeOf(spec.dtype);
+    bool isRoom = passing && !room && spec.isList() && bytes == longest; // arrays that numbers are made for lie ahead
+    if (isRoom)
+      room = piece.offset;
+    size = piece.offset + (isRoom ? std::max(bytes, passing) : bytes);
+  }
+  if (passing && !longest) {
+    room = llvm::alignTo(size, 16);
+    size = room + passing;
+  }
+  for (auto [spec, piece] : llvm::zip(signature.scratch, pieces))
+    if (spec.isPassing())
+      piece.offset = room;
 }
 
 rt::Status Workspace::use(void *memory, llvm::SmallVectorImpl<TensorView> &tensors) const {

@@ -218,7 +218,49 @@ static void arguments() {
   }
 }
 
+/// Scratch tensors lie side by side, but for what two trees are numbered in: where the list of tiles comes to lie, the longer
+/// of both, or behind all if there is no list.
+static void workspaces() {
+  Compilation compilation;
+  for (const char *visits : {"", " visits(40000)", "none"}) {
+    bool hasList = llvm::StringRef(visits) != "none";
+    auto module = compilation.parse(fmt::format("attn.problem @p mask(#attn.or<#attn.ancestors<\"a\">, #attn.ancestors<\"b\">>) "
+                                                "layout(bshd) heads(1) dims(64) dtype(bf16){}",
+                                                hasList ? visits : ""),
+                                    "problem");
+    EXPECT(module.ok(), "{}", module.error().str());
+    Signature signature = Signature::of(*findProblem(**module, ""));
+    signature.fixed.listed[false] = {64, 64};
+    if (!hasList)
+      llvm::erase_if(signature.scratch, [](const TensorSpec &spec) { return spec.isList(); });
+    Workspace workspace(signature, {2, 40000, 40000});
+    llvm::SmallVector<TensorView> views;
+    EXPECT(workspace.use(reinterpret_cast<void *>(4096), views).ok());
+    uintptr_t room = 0;
+    size_t passing = 0, list = 0, others = 0;
+    for (auto [spec, view] : llvm::zip(signature.scratch, views)) {
+      uintptr_t begin = reinterpret_cast<uintptr_t>(view.data);
+      size_t bytes = elementsOf(view.shape) * sizeOf(view.dtype);
+      EXPECT(begin >= 4096 && begin % 16 == 0 && begin + bytes <= 4096 + workspace.bytes(), "{}", spec.name);
+      if (spec.isPassing() || spec.isList()) {
+        EXPECT(!room || room == begin, "{}", spec.name);
+        room = begin, (spec.isList() ? list : passing) = bytes;
+      } else {
+        others += llvm::alignTo(bytes, 16);
+      }
+    }
+    EXPECT(passing == 5 * 2 * 40000 * 4 && (list > passing) == (visits[0] == ' ') && (list > 0) == hasList);
+    EXPECT(llvm::alignTo(workspace.bytes(), 16) == others + llvm::alignTo(std::max(passing, list), 16), "{}", workspace.bytes());
+    size_t end = room - 4096 + std::max(passing, list);
+    for (auto [spec, view] : llvm::zip(signature.scratch, views)) {
+      size_t begin = reinterpret_cast<uintptr_t>(view.data) - 4096, bytes = elementsOf(view.shape) * sizeOf(view.dtype);
+      EXPECT(spec.isPassing() || spec.isList() || !bytes || begin + bytes <= room - 4096 || begin >= end, "{}", spec.name);
+    }
+  }
+}
+
 int main() {
+  workspaces();
   layouts();
   unused();
   refusals();

@@ -58,7 +58,8 @@ struct Signature {
   rt::Result<Sizes> check(llvm::ArrayRef<TensorView> views) const;
 };
 
-/// Where the scratch tensors of a launch lie: one behind another, contiguous, each aligned to 16.
+/// Where the scratch tensors of a launch lie: one behind another, contiguous, each aligned to 16. What trees are numbered in
+/// (`ProblemTensor::isPassing`) is where the longest list of tiles comes to lie, which is made behind that.
 class Workspace {
 public:
   Workspace(const Signature &signature, const Sizes &sizes);

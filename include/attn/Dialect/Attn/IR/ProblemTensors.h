@@ -135,6 +135,9 @@ struct ProblemTensor {
   /// Positions of batch, row and head among the axes, or -1; -1 for arrays.
   int batchAxis = -1, rowAxis = -1, headAxis = -1;
 
+  /// Has only one kernel use for it, ahead of those that make lists of tiles; and is it such a list?
+  bool isPassing() const { return !axes.empty() && axes.back() == Numbering; }
+  bool isList() const { return !axes.empty() && axes.back() == Lists; }
   /// Has it leading dimensions, first of its axes?
   bool isLed() const { return !axes.empty() && (axes[0] == Lead || axes[0] == LeadEnd); }
   /// Does the array say itself how long it is?
