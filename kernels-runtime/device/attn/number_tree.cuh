@@ -175,14 +175,15 @@ template <int N> ATTN_INLINE int *take_numbers(const Tree &f) {
   return own;
 }
 
-template <int N = 0, class Room> __device__ __noinline__ void number_tree(int *node, int *first, int *end, int *work, const int *parents, long long queries, int len_q,
-                                                          long long keys, int len_kv, Room held, Team team = Team()) {
+template <int N = 0, class Room>
+__device__ __noinline__ void number_tree(int *node, int *first, int *end, int *work, const int *parents, long long queries, int len_q, long long keys,
+                                         int len_kv, Room held, Team team = Team()) {
   const int words = (len_kv + 31) / 32, warps = blockDim.x / 32;
   parents += keys, first += keys, end += keys, node += queries, work += 5 * keys;
   unsigned *const begins = (unsigned *)work;
   int *const before = work + words;
   const auto parent_of = [&](int k) { return (unsigned)parents[k] < (unsigned)k ? parents[k] : -1; };
-  const auto room = [&](int i) { return work + 2 * words + i * len_kv; };
+  const auto room = [&](int i) { return work + 2 * words + (long long)i * len_kv; };
 
   const auto part = team.part(words);
 #pragma unroll 4

@@ -208,11 +208,12 @@ ATTN_INLINE void end_products() { asm volatile("wgmma.commit_group.sync.aligned;
 
 // Steps of a product from Step on, 16 of the depth each; constants all the way down, as offsets have to be. The compiler likes to keep the sums of Q's
 // descriptor and all offsets in registers from tile to tile, which is well where there is room: beyond a depth of 128, or if asked to be late, they are added where they are used.
+// Both, which gradients of wide heads ask for, has not been timed with four steps.
 template <bool Negate, bool Late, int Step, class T, int R, int N, int C, int Pieces>
 ATTN_INLINE void qk_steps(float (&s)[Pieces][4], unsigned long long q, unsigned long long k) {
   constexpr int chunk = Step / 4, within = Step % 4 * 2, at = chunk * Swizzled<T, R, C>::ChunkBytes / 16 + within, late = Late || C > 128 ? at : 0;
-  constexpr int steps = C <= 128 && Step + 4 <= C / 16 ? 4 : 1, k_at = chunk * Swizzled<T, N, C>::ChunkBytes / 16 + within;
-  if constexpr (steps == 4) Wgmma<T, N>::template four_qk<Negate, late, Late ? 0 : 2>(s, q + (at - late), k + k_at, Step != 0);
+  constexpr int steps = (C <= 128 || !Late) && Step + 4 <= C / 16 ? 4 : 1, k_at = chunk * Swizzled<T, N, C>::ChunkBytes / 16 + within;
+  if constexpr (steps == 4) Wgmma<T, N>::template four_qk<Negate, late, (Late || C > 128) ? 0 : 2>(s, q + (at - late), k + k_at, Step != 0);
   else Wgmma<T, N>::template qk<Negate, late>(s, q + (at - late), k + k_at, Step != 0);
   if constexpr (Step + steps < C / 16) qk_steps<Negate, Late, Step + steps, T, R, N, C>(s, q, k);
 }
