@@ -132,6 +132,8 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       .Case([&](arith::XOrIOp x) {
         if (x.getType().isInteger(1) && matchPattern(x.getRhs(), m_One()))
           return Spelled("!" + expr(x.getLhs(), P::Unary), P::Unary);
+        if (x.getType().isInteger(1))
+          return binary(" != ", P::Equality);
         complain(op);
         return Spelled("<<UNSUPPORTED arith.xori>>", P::Primary);
       })
@@ -159,7 +161,10 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
                            expr(s.getFalseValue()),
                        P::Conditional);
       })
-      .Case([&](arith::ExtSIOp e) { return Spelled("(long long)" + expr(e.getIn(), P::Unary), P::Unary); })
+      .Case<arith::ExtSIOp, arith::ExtUIOp>([&](auto e) { // of a condition -1 or 1, as folds leave it of two constants to choose from
+        bool turns = isa<arith::ExtSIOp>(op) && e.getIn().getType().isInteger(1);
+        return Spelled((turns ? "-(" : "(") + typeOf(e.getType()) + ")" + expr(e.getIn(), P::Unary), P::Unary);
+      })
       .Case([&](PairsOp p) {
         return Spelled(typeOf(p.getType()) + "{" + expr(p.getQuery()) + ", " + expr(p.getHead()) + "}", P::Primary);
       })

@@ -192,7 +192,7 @@ static std::string predicateLeaf(Random &random) {
   int64_t n = random.pick<int64_t>({1, 2, 3, 7, 64, 65, random.between(2, 300)}), m = random.between(0, 90);
   return random.pick<std::string>(
       {fmt::format("#attn.predicate<\"(q - k) % {} <= {} && k <= q + {}\">", n, m % n, m),
-       fmt::format("#attn.predicate<\"kind_q[q] == kind_k[k] || abs(q - k) < {}\">", m),
+       fmt::format("#attn.predicate<\"kind_q[q] == kind_k[k] || (k + {0}) % {1} < 1 && (q + {0}) % {1} != 0 || abs(q - k) < {0}\">", m, n),
        fmt::format("#attn.predicate<\"h % 2 == 0 ? q / {0} == k / {0} : min(q, {1}) >= k - {1}\">", n, m),
        fmt::format("#attn.predicate<\"q + len_k - len_q >= k && !(k / {} == some[b] % 7)\">", n),
        fmt::format("#attn.predicate<\"(h < 2 ? k : max(k, marks[h, q])) * -1 < {} - q && level[g, k] > -2\">", m)});

@@ -2,7 +2,10 @@
 // RUN: attn-run %s --problem=empty_interval_first --target=cpu --lengths-q=192 --lengths-kv=192 --check | FileCheck %s
 // RUN: attn-run %s --problem=empty_between --target=cpu --seqlen-q=193 --seqlen-kv=260 --check | FileCheck %s
 // RUN: attn-run %s --problem=strips_with_sinks --target=cpu --seqlen-q=3 --seqlen-kv=5 --check | FileCheck %s --check-prefix=SINKS
+// RUN: attn-run %s --problem=remainder_of_sum --target=cpu --seqlen-q=50 --seqlen-kv=70 --check | FileCheck %s
+// RUN: attn-run %s --problem=remainder_of_sum_grads --target=cpu --seqlen-q=50 --seqlen-kv=70 --check | FileCheck %s --check-prefix=GRADS
 // CHECK-COUNT-2: ok
+// GRADS-COUNT-3: ok
 // SINKS: ok
 
 // An interval that is empty in a tile lay far up and hid the tiles of those before it.
@@ -16,3 +19,7 @@ attn.problem @empty_between
 
 // Did not compile for a CPU.
 attn.problem @strips_with_sinks mask(#attn.full) layout(bshd) heads(4) dims(8, 16) dtype(bf16) sink("sinks") bounds(1, 4)
+
+// Did not compile: a choice between 1 and 0 becomes a condition that is extended.
+attn.problem @remainder_of_sum mask(#attn.predicate<"(k + 1) % 2 == 0 || (q + 4) % 3 < k">) layout(bshd) heads(2) dims(32) dtype(bf16)
+attn.backward @remainder_of_sum_grads of(@remainder_of_sum)

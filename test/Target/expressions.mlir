@@ -41,6 +41,20 @@ tile.kernel @scalars(%array: !tile.ptr<i32>, %half: !tile.ptr<f16>, %wide: !tile
   %and = arith.andi %eq, %not : i1
   %or = arith.ori %lt, %and : i1
   %11 = arith.select %or, %10, %a : i32 loc("middle")
+  // Of a condition 1 or 0, or -1 or 0; and whether one of two holds.
+  // CHECK-NEXT: const int bit = (int)(a < b) + c;
+  %c0 = arith.cmpi slt, %a, %b : i32
+  %bit0 = arith.extui %c0 : i1 to i32
+  %bit = arith.addi %bit0, %c : i32 loc("bit")
+  // CHECK-NEXT: const int mask = -(int)(a < b) - c;
+  %c1 = arith.cmpi slt, %a, %b : i32
+  %mask0 = arith.extsi %c1 : i1 to i32
+  %mask = arith.subi %mask0, %c : i32 loc("mask")
+  // CHECK-NEXT: const int either = a < b != (a == b) ? bit : mask;
+  %c2 = arith.cmpi slt, %a, %b : i32
+  %c3 = arith.cmpi eq, %a, %b : i32
+  %xor = arith.xori %c2, %c3 : i1
+  %either = arith.select %xor, %bit, %mask : i32 loc("either")
   // CHECK-NEXT: if (a > b & b >= c & a != c) {
   %gt = arith.cmpi sgt, %a, %b : i32
   %ge = arith.cmpi sge, %b, %c : i32
