@@ -183,7 +183,7 @@ static LogicalResult verifyNames(ProblemOp problem) {
       for (const std::string &size : {bitsOf(array) + "_rows", bitsOf(array) + "_words", array.name + "_entries", array.lists->columns + "_entries"})
         taken.insert(size);
   auto clash = [&](const MaskOperand &array) {
-    return problem.emitOpError("expected a name for the mask's array that nothing else of the problem has, got: \"")
+    return problem.emitOpError("expected a name for the mask's array that nothing else of the problem or its kernels has, got: \"")
            << array.name << "\"";
   };
   SmallVector<MaskOperand> arrays = problem.getMask().operands(); // of one name and shape, one is distinct
@@ -198,10 +198,10 @@ static LogicalResult verifyNames(ProblemOp problem) {
   for (const ScoreOperand &array : scoreOperands(problem))
     if (!taken.insert(array.name).second)
       return problem.emitOpError(
-                 "expected a name for the modifier's array that nothing else of the problem has, got: \"")
+                 "expected a name for the modifier's array that nothing else of the problem or its kernels has, got: \"")
              << array.name << "\"";
   if (std::optional<Dropout> dropout = problem.dropoutInForce(); dropout && !taken.insert(dropout->seed).second)
-    return problem.emitOpError("expected a name for the dropout's array that nothing else of the problem has, got: \"")
+    return problem.emitOpError("expected a name for the dropout's array that nothing else of the problem or its kernels has, got: \"")
            << dropout->seed << "\"";
   return success();
 }
