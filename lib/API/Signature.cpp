@@ -183,29 +183,27 @@ rt::Result<rt::TensorMapSpec> attn::mapOf(const rt::Param &param, const TensorSp
 }
 
 Workspace::Workspace(const Signature &signature, const Sizes &sizes) {
-  size_t passing = 0, longest = 0, room = 0; // in bytes; of the longest list, and where it is
+  auto bytesOf = [](const Piece &piece) { return elementsOf(piece.shape) * sizeOf(piece.dtype); };
+  size_t passing = 0;
+  const Piece *longest = nullptr; // list
+  pieces.reserve(signature.scratch.size());
   for (const TensorSpec &spec : signature.scratch) {
-    pieces.push_back({spec.dtype, spec.shape(signature.fixed, sizes), 0});
-    size_t bytes = elementsOf(pieces.back().shape) * sizeOf(spec.dtype);
+    const Piece &piece = pieces.emplace_back(Piece{spec.dtype, spec.shape(signature.fixed, sizes), 0});
     if (spec.isPassing())
-      passing = std::max(passing, bytes);
-    else if (spec.isList())
-      longest = std::max(longest, bytes);
+      passing = std::max(passing, bytesOf(piece));
+    else if (spec.isList() && (!longest || bytesOf(piece) > bytesOf(*longest)))
+      longest = &piece;
   }
   for (auto [spec, piece] : llvm::zip(signature.scratch, pieces)) {
     if (spec.isPassing())
       continue;
     piece.offset = llvm::alignTo(size, 16);
-    size_t bytes = elementsOf(piece.shape) * sizeOf(spec.dtype);
-    bool isRoom = passing && !room && spec.isList() && bytes == longest; // arrays that numbers are made for lie ahead
-    if (isRoom)
-      room = piece.offset;
-    size = piece.offset + (isRoom ? std::max(bytes, passing) : bytes);
+    size = piece.offset + (&piece == longest ? std::max(bytesOf(piece), passing) : bytesOf(piece));
   }
-  if (passing && !longest) {
-    room = llvm::alignTo(size, 16);
-    size = room + passing;
-  }
+  if (!passing)
+    return;
+  size_t room = longest ? longest->offset : llvm::alignTo(size, 16);
+  size = std::max(size, room + passing);
   for (auto [spec, piece] : llvm::zip(signature.scratch, pieces))
     if (spec.isPassing())
       piece.offset = room;

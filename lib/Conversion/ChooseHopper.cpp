@@ -13,7 +13,7 @@ static bool readsBy(ProblemOp problem, ScoreOperand::Axis axis) {
 
 bool attn::isCostly(ProblemOp problem) {
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
-  unsigned many = dim > 64 && dim <= 128 ? 4 : 6; // these lose nothing by one body; others turns, or up to 8 %
+  unsigned many = dim > 64 && dim <= 128 ? 4 : 6; // these lose nothing by one body; others turns, or up to 9 %
   return comparesOf(problem.getMask()) >= many || problem.getModifiers().size() > 1 ||
          readsBy(problem, ScoreOperand::Key) || readsBy(problem, ScoreOperand::Table);
 }

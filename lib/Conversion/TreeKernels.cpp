@@ -50,7 +50,7 @@ private:
   /// Of how many keys a sequence may be that one block numbers. A block takes up to 30 ns a key; a team 80 us, and little more for ten times as
   /// many keys, in which all of it is kept from other sequences (an H200).
   Index longestOfBlock() {
-    if (!problem.getKLayout().isPacked()) // as long as a third, a 16th of all: there are so few
+    if (!problem.getKLayout().isPacked()) // the same of equal lengths: each is 1 / batch of all
       return math.select(math.lt(arg("batch"), 3), 4096, math.select(math.lt(arg("batch"), 16), 32768, INT32_MAX));
     Index total = arg("total_kv");
     return math.max(math.max(math.floorDiv(total, 16), math.min(math.floorDiv(total, 3), 32768)), 4096);

@@ -367,7 +367,7 @@ static int64_t blocksFor(ProblemOp problem, ConfigAttr config, ArrayRef<MaskOper
     return larger % smaller == 0 && llvm::isPowerOf2_64(larger / smaller) && tile / block <= 8;
   };
   SmallVector<MaskOperand> operands = problem.getMask().operands();
-  bool isShort = operands.size() <= 3 && leavesOf(problem.getMask(), /*ofOneHead=*/true) < 5 && !hasPredicate(problem.getMask());
+  bool isShort = operands.size() <= 3 && leavesOf(problem.getMask()) < 5 && !hasPredicate(problem.getMask());
   bool fit = llvm::all_of(operands, [&](const MaskOperand &operand) {
     return !operand.lists || llvm::is_contained(whole, operand) ||
            (fits(operand.lists->q, config.getQueries()) && fits(operand.lists->kv, config.getKvTile()));

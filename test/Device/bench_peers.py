@@ -7,8 +7,8 @@
 One JSON line a case and peer, with the keys of attn-bench; TFLOP/s on visible pairs. All kernels are compiled
 first, on many threads (`compile_ms` is of that crowd: nearly nothing where another case has the same kernel). Then
 the peers of a case take turns: a sample is some launches, about 4 ms, between two CUDA events, and a figure the
-median of the rounds, since a GPU's clocks drift by a tenth over a run. Rows that no peer has take turns with cuDNN's
-causal kernel, of which no line is written."""
+median of the rounds, since a GPU's clocks drift by a tenth over a run. Rows that no peer has take turns with both
+peers' dense causal kernels, of which no line is written."""
 import contextlib
 import dataclasses
 import math
@@ -178,12 +178,14 @@ def dense_tensors(case):
     return dict(q=q, k=k, v=v, o=o, lse=lse)
 
 
+BACKENDS = {"fa2": lambda: sdpa_kernel(SDPBackend.FLASH_ATTENTION), "cudnn": lambda: sdpa_kernel(SDPBackend.CUDNN_ATTENTION)}
+
+
 def sdpa(case, t):
     q, k, v = (t[x].transpose(1, 2) for x in "qkv")
     gqa = {"enable_gqa": True} if case.heads != case.kv_heads else {}
     call = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=case.causal, **gqa)  # noqa: E731
-    return {peer: (lambda backend=backend: sdpa_kernel(backend), call, {})
-            for peer, backend in (("fa2", SDPBackend.FLASH_ATTENTION), ("cudnn", SDPBackend.CUDNN_ATTENTION))}
+    return {peer: (context, call, {}) for peer, context in BACKENDS.items()}
 
 
 def packed_tensors(case):
@@ -209,11 +211,12 @@ def varlen(case, t):
 
 
 def company(case):
-    """For rows that no peer has, so that all are timed alike: a GPU that runs nothing but our kernels for long gets
-    as hot as it may and lowers its clocks, by up to a fifth, and one that runs a peer's in between does not."""
+    """For rows that no peer has, so that all are timed alike and figures of two rows may be compared: a GPU that runs
+    nothing but our kernels for long gets as hot as it may and lowers its clocks, by up to a fifth, and one that runs
+    peers' in between does not."""
     q, k, v = (randn(1, case.heads, max(case.seqlen, sum(case.lengths)), case.dim) for _ in "qkv")
-    return {"company": (lambda: sdpa_kernel(SDPBackend.CUDNN_ATTENTION),
-                        lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True), None)}
+    call = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True)  # noqa: E731
+    return {peer: (context, call, None) for peer, context in BACKENDS.items()}
 
 
 def first_result(peers, shape):

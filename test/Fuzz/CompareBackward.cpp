@@ -76,21 +76,22 @@ Verdict attn::fuzz::compareBackward(BackwardOp backward, const Problem &made, do
         fail(fmt::format("{}{}: expected {:.8g}, got: {:.8g}, bound {:.3g}", gradientOf(array), shapeText(index), want, got, bound));
     });
   }
-  const std::pair<const char *, double> largest[] = {{"dq", scale * grad * extentOf("k").element},
-                                                     {"dk", scale * grad * extentOf("q").element * mostSeen},
-                                                     {"dv", extentOf("do").element * mostSeen}};
+  double rowsOfKey = double(made.sizes.rowsQ * (problem.getHeads() / problem.getKvHeads()));
   // What is rounded to float16 before it is multiplied, and is next to nothing there: half a step for each row that sees a key. With dropout gradients
   // of scores are products with weights that are rounded.
-  double rowsOfKey = double(made.sizes.rowsQ * (problem.getHeads() / problem.getKvHeads()));
-  double flushedWeights = plain.factor * tiny / 2 * extentOf("do").element * rowsOfKey;
-  double flushedScores = problem.dropoutInForce() ? tiny / 2 * scale * grad : 0;
-  for (auto [name, most] : largest) {
-    double flushed = flushedWeights + (llvm::StringRef(name) == "dq"   ? flushedScores * extentOf("k").element * double(made.sizes.rowsKv)
-                                       : llvm::StringRef(name) == "dk" ? flushedScores * extentOf("q").element * rowsOfKey
-                                                                       : 0);
+  double weights = plain.factor * tiny / 2 * extentOf("do").element * rowsOfKey;
+  double ofScores = problem.dropoutInForce() ? tiny / 2 * scale * grad : 0;
+  struct Bound {
+    const char *name;
+    double most, flushed;
+  } bounds[] = {
+      {"dq", scale * grad * extentOf("k").element, weights + ofScores * extentOf("k").element * double(made.sizes.rowsKv)},
+      {"dk", scale * grad * extentOf("q").element * mostSeen, weights + ofScores * extentOf("q").element * rowsOfKey},
+      {"dv", extentOf("do").element * mostSeen, weights}};
+  for (auto [name, most, flushed] : bounds) {
     const Tensor &ours = made.results.find(name)->second, &a = exact->find(name)->second, &b = rounded->find(name)->second;
     double apart = 0, moved = 0, size = 0;
-    ours.forEachIndex([&, name = name, most = most](llvm::ArrayRef<int64_t> index) {
+    ours.forEachIndex([&, name = name, most = most, flushed = flushed](llvm::ArrayRef<int64_t> index) {
       double got = ours(index), want = b(index);
       if (std::fabs(want) > largestResult || (overflows && !std::isfinite(want)))
         return; // float16 overflows

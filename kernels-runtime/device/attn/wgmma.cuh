@@ -211,9 +211,10 @@ ATTN_INLINE void end_products() { asm volatile("wgmma.commit_group.sync.aligned;
 // Both, which gradients of wide heads ask for, has not been timed with four steps.
 template <bool Negate, bool Late, int Step, class T, int R, int N, int C, int Pieces>
 ATTN_INLINE void qk_steps(float (&s)[Pieces][4], unsigned long long q, unsigned long long k) {
-  constexpr int chunk = Step / 4, within = Step % 4 * 2, at = chunk * Swizzled<T, R, C>::ChunkBytes / 16 + within, late = Late || C > 128 ? at : 0;
+  constexpr bool adds = Late || C > 128;
+  constexpr int chunk = Step / 4, within = Step % 4 * 2, at = chunk * Swizzled<T, R, C>::ChunkBytes / 16 + within, late = adds ? at : 0;
   constexpr int steps = (C <= 128 || !Late) && Step + 4 <= C / 16 ? 4 : 1, k_at = chunk * Swizzled<T, N, C>::ChunkBytes / 16 + within;
-  if constexpr (steps == 4) Wgmma<T, N>::template four_qk<Negate, late, (Late || C > 128) ? 0 : 2>(s, q + (at - late), k + k_at, Step != 0);
+  if constexpr (steps == 4) Wgmma<T, N>::template four_qk<Negate, late, adds ? 0 : 2>(s, q + (at - late), k + k_at, Step != 0);
   else Wgmma<T, N>::template qk<Negate, late>(s, q + (at - late), k + k_at, Step != 0);
   if constexpr (Step + steps < C / 16) qk_steps<Negate, Late, Step + steps, T, R, N, C>(s, q, k);
 }

@@ -66,11 +66,11 @@ int64_t attn::headsOf(MaskInterface mask) {
   return heads;
 }
 
-unsigned attn::leavesOf(MaskInterface mask, bool ofOneHead) {
+unsigned attn::leavesOf(MaskInterface mask) {
   unsigned leaves = mask.children().empty();
   for (MaskInterface child : mask.children()) {
-    unsigned own = leavesOf(child, ofOneHead);
-    leaves = ofOneHead && mlir::isa<HeadsMaskAttr>(mask) ? std::max(leaves, own) : leaves + own;
+    unsigned own = leavesOf(child);
+    leaves = mlir::isa<HeadsMaskAttr>(mask) ? std::max(leaves, own) : leaves + own;
   }
   return leaves;
 }

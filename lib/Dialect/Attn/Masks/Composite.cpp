@@ -123,7 +123,7 @@ LogicalResult attn::verifyMasks(function_ref<InFlightDiagnostic()> emitError, St
       return emitError() << "expected masks nested at most 32 deep, got: " << depthOf(mask) + 1;
   unsigned leaves = 0; // that a pair is tested for
   for (MaskInterface mask : masks) {
-    unsigned own = leavesOf(mask, /*ofOneHead=*/true);
+    unsigned own = leavesOf(mask);
     leaves = name == "heads" ? std::max(leaves, own) : leaves + own;
   }
   if (leaves > 64) // C3, of heads C4

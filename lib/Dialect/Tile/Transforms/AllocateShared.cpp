@@ -78,12 +78,9 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
         allocate(place, type.getBytes(), 128);
       if (auto type = dyn_cast<StagingType>(place.getType()))
         allocate(place, type.getAllBytes(), 128);
-      if (auto type = dyn_cast<FeedType>(place.getType()))
+      llvm::TypeSwitch<Type>(place.getType()).Case<FeedType, TableType, ForestType>([&](auto type) {
         allocate(place, type.getBytes(), 16);
-      if (auto type = dyn_cast<TableType>(place.getType()))
-        allocate(place, type.getBytes(), 16);
-      if (auto type = dyn_cast<ForestType>(place.getType()))
-        allocate(place, type.getBytes(), 16);
+      });
     });
     if (rings.empty())
       bytes = llvm::alignTo(bytes, 128);

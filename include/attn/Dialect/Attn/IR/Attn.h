@@ -115,8 +115,8 @@ bool hasPredicate(MaskInterface mask);
 /// A number of query heads that masks for each head cut evenly: the least, up to 65536.
 int64_t headsOf(MaskInterface mask);
 
-/// How many masks without parts its test is made of; `ofOneHead`: of masks for each head, a head's only.
-unsigned leavesOf(MaskInterface mask, bool ofOneHead);
+/// How many masks without parts a head's test is made of, at most.
+unsigned leavesOf(MaskInterface mask);
 
 /// Is what a row sees another matter for other heads?
 bool dependsOnHead(MaskInterface mask);
