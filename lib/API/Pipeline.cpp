@@ -31,7 +31,6 @@ void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
     kernel.addPass(tile::createPersist());
     kernel.addPass(tile::createAssignRoles());
     kernel.addPass(tile::createRecallWords());
-    kernel.addPass(tile::createWalkByWarpgroup());
     kernel.addPass(tile::createOverlapProducts());
   }
   kernel.addPass(tile::createSplitKvLoop());

@@ -263,8 +263,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       if (config.getWarps() > 8)
         return problem.emitOpError("expected 1, 2, 4 or 8 warps for target `")
                << target << "`, got: " << config.getWarps();
-      if (config.getStages() != 2 || config.getQStages() != 1 || config.getTurns() || config.getNarrow())
-        return problem.emitOpError("expected the default stages, q_stages, turns and narrow for target `")
+      if (config.getStages() != 2 || config.getQStages() != 1 || config.getTurns())
+        return problem.emitOpError("expected the default stages, q_stages and turns for target `")
                << target << "`, which has no roles, got: " << config;
       return success();
     }
@@ -272,11 +272,16 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return problem.emitOpError("expected 4, 8 or 12 warps of 16 rows each for target `sm_90a`, got: ") << config;
     if (config.getStages() < 2)
       return problem.emitOpError("expected 2 stages at least, got: ") << config;
-    // NOTE: of three blocks, registers at launch are rounded down too far for roles to share them out.
-    if (config.getBlocks() > 2 || config.getWarps() * config.getBlocks() > 12 || config.getHoldQ())
+    if (config.getBlocks() > 3 || config.getWarps() * config.getBlocks() > 12 || config.getHoldQ())
       return problem.emitOpError(
-                 "expected at most 2 blocks and 12 warps a multiprocessor and no hold_q for target `sm_90a`, got: ")
+                 "expected at most 3 blocks and 12 warps a multiprocessor and no hold_q for target `sm_90a`, got: ")
              << config;
+    // ptxas wants room for an instruction with all of a product as its operand before roles share registers out anew.
+    int64_t wide = std::max<int64_t>(config.getKvTile(), problem.getDimV()), atLaunch = config.getRegistersAtLaunch();
+    if (wide / 2 + 30 > atLaunch)
+      return problem.emitOpError("expected at most ")
+             << (atLaunch - 30) * 2 << " keys a tile and columns of v, since a thread is launched with " << atLaunch << " registers, got: " << wide
+             << " with " << config;
     return success();
   }
 };

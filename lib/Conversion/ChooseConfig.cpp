@@ -334,6 +334,8 @@ tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config) {
     return config.getBlocks() == 1 ? tile::ConfigAttr() : config.withBlocks(config.getBlocks() * 3 / 4);
   if (config.getOneBody() && config.getKvTile() <= 16)
     return {};
+  if (config.getOneBody() && config.getBlocks() == 3) // two have 216 registers a thread in place of 128
+    return config.withBlocks(2);
   int64_t less = !config.getOneBody() ? 0 : config.getKvTile() >= 64 && config.getKvTile() % 32 == 0 ? 32 : 16;
   return config.withKvTile(config.getKvTile() - less).withOneBody(true);
 }

@@ -142,10 +142,6 @@ private:
       HoldOp::create(b, loc, held, Q);
 
     Interval queries = {q0, math.add(q0, rows)};
-    if (config.getNarrow() && !lists) {
-      auto own = QueryRowsOp::create(b, loc, math.value(q0), math.value(rows));
-      queries = {own.getFirst(), own.getBehind()};
-    }
     std::optional<ListedWalk> listed;
     if (lists)
       listed = listedWalk(walk, /*ofKeys=*/false, tile, config.getQueries());

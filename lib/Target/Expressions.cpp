@@ -41,7 +41,7 @@ std::string Printer::typeOf(Type type) {
 /// Do the lanes of a warp work it out together?
 static bool exchanges(Operation *op) {
   auto load = dyn_cast<LoadOp>(op);
-  return (load && load.getUniform()) || isa<OnListOp, WarpgroupOp>(op);
+  return (load && load.getUniform()) || isa<OnListOp>(op);
 }
 
 bool Printer::isSpelledOnce(Value value, Block *block) {
@@ -169,7 +169,6 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
         return Spelled(typeOf(p.getType()) + "{" + expr(p.getQuery()) + ", " + expr(p.getHead()) + "}", P::Primary);
       })
       .Case<WarpIndexOp>([&](auto) { return Spelled("attn::warp_index()", P::Primary); })
-      .Case<WarpgroupOp>([&](auto) { return Spelled("attn::warpgroup_index()", P::Primary); })
       .Case([&](UnitIndexOp u) {
         int64_t warps = u->getParentOfType<KernelOp>().getConfig().getWarps();
         return Spelled("attn::unit_index<" + std::to_string(warps) + ">()", P::Primary);

@@ -8,11 +8,14 @@
 // CHECK: tile.kernel @bias({{.*}} config(<{{[^>]*}}one_body = true
 attn.problem @bias mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) score([#attn.bias<"bias", hqk>])
 // -----
-// CHECK: tile.kernel @table({{.*}} config(<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, one_body = true, q_stages = 2>)
+// CHECK: tile.kernel @table({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3, one_body = true, q_stages = 2>)
 attn.problem @table mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) score([#attn.relative_bias<"table", 64>])
 // -----
-// CHECK: tile.kernel @narrow({{.*}} config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1, one_body = true, q_stages = 2>)
+// CHECK: tile.kernel @narrow({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3, one_body = true, q_stages = 2>)
 attn.problem @narrow mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) score([#attn.bias<"bias", hqk>])
+// -----
+// CHECK: tile.kernel @long_table({{.*}} config(<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, one_body = true, q_stages = 2>)
+attn.problem @long_table mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) typical(16384) score([#attn.relative_bias<"table", 64>])
 // -----
 // One for each head is not.
 // CHECK: tile.kernel @scales({{.*}} config(<

@@ -18,7 +18,7 @@ attn.problem @blocks_384 mask(#attn.block_map<"offsets", "columns", q = 384, kv 
 // CHECK: tile.kernel @wide_blocks({{.*}} config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, one_body = true>)
 attn.problem @wide_blocks mask(#attn.block_map<"offsets", "columns", q = 128, kv = 128>) layout(bshd) heads(4) dims(256) dtype(bf16)
 // -----
-// CHECK: tile.kernel @odd_blocks({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2>)
+// CHECK: tile.kernel @odd_blocks({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3>)
 attn.problem @odd_blocks mask(#attn.block_map<"offsets", "columns", q = 100, kv = 70>) layout(bshd) heads(4) dims(64) dtype(bf16)
 // -----
 // CHECK: tile.kernel @wide_odd_blocks({{.*}} config(<q_tile = 128, kv_tile = 48, warps = 8, blocks = 1, one_body = true>)
@@ -27,6 +27,9 @@ attn.problem @wide_odd_blocks mask(#attn.block_map<"offsets", "columns", q = 100
 // Documents by ids at once have one body, and no tile that spills is tried before.
 // CHECK: tile.kernel @documents({{.*}} config(<q_tile = 192, kv_tile = 96, warps = 12, blocks = 1, one_body = true, q_stages = 2, turns = true>)
 attn.problem @documents mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads(4) dims(64) dtype(bf16)
+// -----
+// CHECK: tile.kernel @short_documents({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3>)
+attn.problem @short_documents mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads(4) dims(64) dtype(bf16) typical(2048)
 // -----
 // CHECK: tile.kernel @wide_documents({{.*}} config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, one_body = true>)
 attn.problem @wide_documents mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads(4) dims(256) dtype(bf16)
@@ -49,11 +52,11 @@ attn.problem @stripes mask(#attn.predicate<"q >= k && (q - k) % 16 < 4">) layout
 // CHECK: tile.kernel @rows({{.*}} config(<q_tile = 192, kv_tile = 128, warps = 12
 attn.problem @rows mask(#attn.row_interval<end = "a">) layout(bshd) heads(4) dims(64) dtype(bf16)
 // -----
-// Rows of a window's tile differ in the tiles they need; sinks and long chunks have most in common.
-// CHECK: tile.kernel @window({{.*}} config(<q_tile = 192, kv_tile = 96, warps = 12, blocks = 1, narrow = true>)
+// Local ones at head dims to 64: three blocks, unless rows see more than 4096 keys in one run.
+// CHECK: tile.kernel @window({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3, q_stages = 2>)
 attn.problem @window mask(#attn.band<left = 1023, right = 0>) layout(bshd) heads(4) dims(64) dtype(bf16)
 // -----
-// CHECK: tile.kernel @sinks({{.*}} config(<q_tile = 192, kv_tile = 96, warps = 12, blocks = 1, q_stages = 2, turns = true>)
+// CHECK: tile.kernel @sinks({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3, q_stages = 2>)
 attn.problem @sinks mask(#attn.and<#attn.causal, #attn.or<#attn.prefix<64>, #attn.band<left = 1023>>>) layout(bshd) heads(4) dims(64) dtype(bf16)
 // -----
 // CHECK: tile.kernel @chunks({{.*}} config(<q_tile = 192, kv_tile = 96, warps = 12, blocks = 1, q_stages = 2, turns = true>)
@@ -66,7 +69,7 @@ attn.problem @wide_window mask(#attn.band<left = 1023, right = 0>) layout(bshd) 
 // CHECK: tile.kernel @window({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2>)
 attn.problem @window mask(#attn.band<left = 511, right = 0>) layout(bshd) heads(4) dims(128) dtype(bf16)
 // -----
-// CHECK: tile.kernel @narrow_window({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2, q_stages = 2>)
+// CHECK: tile.kernel @narrow_window({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3, q_stages = 2>)
 attn.problem @narrow_window mask(#attn.band<left = 127, right = 127>) layout(bshd) heads(4) dims(64) dtype(bf16)
 // -----
 // CHECK: tile.kernel @chunk({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>)

@@ -6,7 +6,7 @@
 // RUN: attn-opt %t/hopper.mlir -convert-attn-to-tile="target=sm_90a" -split-input-file -verify-diagnostics
 // RUN: attn-opt %t/others.mlir -convert-attn-to-tile -split-input-file -verify-diagnostics
 // RUN: not attn-opt %t/others.mlir -convert-attn-to-tile="target=cpu" -split-input-file 2>&1 | FileCheck %s --check-prefix=CPU
-// CPU-COUNT-5: error: 'attn.problem' op expected {{.*}} for target `cpu`
+// CPU-COUNT-4: error: 'attn.problem' op expected {{.*}} for target `cpu`
 
 // Rings of as many stages as a config wants may need more than a multiprocessor has.
 // RUN: not attn-opt %t/large.mlir --attn-pipeline="target=sm_90a" 2>&1 | FileCheck %s --check-prefix=LARGE
@@ -34,6 +34,25 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
 
+// expected-error @below {{expected at most 3 blocks and 12 warps a multiprocessor and no hold_q for target `sm_90a`, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 4>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 4>)
+
+// -----
+
+// What ptxas would not compile.
+// expected-error @below {{expected at most 100 keys a tile and columns of v, since a thread is launched with 80 registers, got: 128 with #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64, 128) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3>)
+
+// -----
+
+// expected-error @below {{expected at most 100 keys a tile and columns of v, since a thread is launched with 80 registers, got: 112 with #tile.config<q_tile = 64, kv_tile = 112, warps = 4, blocks = 3>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 112, warps = 4, blocks = 3>)
+
+// -----
+
 // wgmma reads Q from shared memory.
 // expected-error @below {{and no hold_q for target `sm_90a`, got: #tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, hold_q = true>}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
@@ -53,7 +72,7 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
 
-// expected-error @below {{'attn.problem' op expected the default stages, q_stages, turns and narrow for target `sm_80`, which has no roles, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3>}}
+// expected-error @below {{'attn.problem' op expected the default stages, q_stages and turns for target `sm_80`, which has no roles, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3>}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
   config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3>)
 
@@ -68,12 +87,6 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
 // expected-error @below {{for target `sm_80`, which has no roles, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, turns = true>}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
   config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, turns = true>)
-
-// -----
-
-// expected-error @below {{for target `sm_80`, which has no roles, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, narrow = true>}}
-attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
-  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, narrow = true>)
 
 //--- large.mlir
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(128) dtype(bf16)

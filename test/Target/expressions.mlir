@@ -91,15 +91,13 @@ tile.kernel @scalars(%array: !tile.ptr<i32>, %half: !tile.ptr<f16>, %wide: !tile
 // CHECK: ATTN_KERNEL(exchanges,
 // CHECK-NEXT: (const int *array, int a, long long n) {
 // CHECK-NEXT: const int x = attn::uniform(array[a]);
-// CHECK-NEXT: const int x_2 = attn::warpgroup_index();
-// CHECK-NEXT: const int x_3 = array[array[a < attn::uniform(array[a + 1]) ? x_2 : a] + array[(a < a ? (long long)x : n) + ((long long)x + n)]];
+// CHECK-NEXT: const int x_2 = array[array[a < attn::uniform(array[a + 1]) ? x : a] + array[(a < a ? (long long)x : n) + ((long long)x + n)]];
 tile.kernel @exchanges(%array: !tile.ptr<i32>, %a: i32, %n: i64) target("sm_80") grid(dense heads 1)
     config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>) {
   %one = arith.constant 1 : i32
   %x = tile.load uniform %array[%a] : i32 from !tile.ptr<i32>
   %next = arith.addi %a, %one : i32
   %m = tile.load uniform %array[%next] : i32 from !tile.ptr<i32>
-  %group = tile.warpgroup
   %e = arith.extsi %x : i32 to i64
   %c = arith.cmpi slt, %a, %a : i32
   %s = arith.select %c, %e, %n : i64
@@ -107,7 +105,7 @@ tile.kernel @exchanges(%array: !tile.ptr<i32>, %a: i32, %n: i64) target("sm_80")
   %u = arith.addi %s, %t : i64
   %v = tile.load %array[%u] : i64 from !tile.ptr<i32>
   %d = arith.cmpi slt, %a, %m : i32
-  %o = arith.select %d, %group, %a : i32
+  %o = arith.select %d, %x, %a : i32
   %w = tile.load %array[%o] : i32 from !tile.ptr<i32>
   %z = arith.addi %w, %v : i32
   %y = tile.load %array[%z] {tile.name = "y"} : i32 from !tile.ptr<i32>

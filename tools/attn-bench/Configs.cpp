@@ -23,9 +23,6 @@ static std::vector<int64_t> multiplesOf16(int64_t from, int64_t to) {
 static std::vector<ConfigAttr> hopperConfigs(ProblemOp problem) {
   std::vector<ConfigAttr> configs;
   for (auto [warps, blocks] : {std::pair(4, 1), {4, 2}, {4, 3}, {8, 1}, {12, 1}}) {
-    // An instruction with all of O as its operand: ptxas wants room for it before roles share registers out anew.
-    if (int64_t(problem.getDimV()) / 2 + 30 > 2048 / (blocks * (warps + 4)))
-      continue;
     for (int64_t kvTile : multiplesOf16(32, 256)) {
       // What AssignRoles has to give: the multiprocessor's registers, less the producer's.
       int64_t most = std::min<int64_t>(240, (512 / blocks - 32) / (warps / 4));
@@ -33,12 +30,11 @@ static std::vector<ConfigAttr> hopperConfigs(ProblemOp problem) {
         break;
       for (int64_t stages : {2, 3, 4})
         for (int64_t qStages : {1, 2})
-          for (auto [turns, narrow] : {std::pair(false, false), {true, false}, {false, true}})
-            if (warps > 4 || (!turns && !narrow)) // one warpgroup has nobody to differ from
+          for (bool turns : {false, true})
+            if (warps > 4 || !turns) // one warpgroup has nobody to take turns with
               configs.push_back(ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, blocks)
                                     .withStages(stages, qStages)
-                                    .withTurns(turns)
-                                    .withNarrow(narrow));
+                                    .withTurns(turns));
     }
   }
   return configs;
@@ -94,7 +90,6 @@ std::vector<ConfigAttr> bench::configsOf(ProblemOp problem, const Target &target
     return stripConfigs(problem, chosen);
   if (!chosen.isSplit() && chosen.getPackHeads() == 1)
     return configs;
-  llvm::erase_if(configs, [](ConfigAttr config) { return config.getNarrow(); });
   for (ConfigAttr &config : configs)
     config = config.withSplits(chosen.getSplits()).withPackHeads(std::min(config.getQTile(), chosen.getPackHeads()));
   return configs;
@@ -109,10 +104,10 @@ std::string bench::textOf(ConfigAttr config) {
 
 std::string bench::fullTextOf(ConfigAttr config) {
   return fmt::format("q_tile = {}, kv_tile = {}, warps = {}, blocks = {}, hold_q = {}, one_body = {}, stages = {}, "
-                     "q_stages = {}, turns = {}, narrow = {}, splits = {}, pack_heads = {}, lanes = {}, by_sequence = {}, "
+                     "q_stages = {}, turns = {}, splits = {}, pack_heads = {}, lanes = {}, by_sequence = {}, "
                      "heads_in_turn = {}, parts = {}",
                      config.getQTile(), config.getKvTile(), config.getWarps(), config.getBlocks(), config.getHoldQ(),
                      config.getOneBody(), config.getStages(), config.getQStages(), config.getTurns(),
-                     config.getNarrow(), config.getSplits(), config.getPackHeads(), config.getLanes(),
+                     config.getSplits(), config.getPackHeads(), config.getLanes(),
                      config.getBySequence(), config.getHeadsInTurn(), config.getParts());
 }

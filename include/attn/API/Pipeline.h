@@ -23,9 +23,8 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
 };
 
 /// attn-canonicalize-masks, convert-attn-to-tile; for sm_80 tile-pipeline-kv (a CPU's copies are plain
-/// loops); for sm_90a tile-persist, tile-assign-roles,
-/// tile-walk-by-warpgroup and tile-overlap-products;
-/// then tile-split-kv-loop, canonicalize and cse, tile-allocate-shared,
+/// loops); for sm_90a tile-persist, tile-assign-roles
+/// and tile-overlap-products; then tile-split-kv-loop, canonicalize and cse, tile-allocate-shared,
 /// tile-verify-async. As a command: `attn-opt --attn-pipeline="target=... arch=..."`.
 void buildPipeline(mlir::OpPassManager &pm, const PipelineOptions &options);
 

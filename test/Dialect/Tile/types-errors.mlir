@@ -247,42 +247,24 @@ module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps =
 
 // -----
 
-// C5: not both turns and narrow.
-// expected-error @below {{expected one of turns and narrow, got: both}}
-module attributes {tile.config = #tile.config<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, turns = true, narrow = true>} {}
-
-// -----
-
-// #tile.config C6: splits is from 0 to 256, and 1 with narrow.
-// expected-error @below {{expected splits from 0 (chosen at launch) to 256, and 1 with narrow, got: splits = -1}}
+// #tile.config C5: splits is from 0 to 256.
+// expected-error @below {{expected splits from 0 (chosen at launch) to 256, got: splits = -1}}
 module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, splits = -1>} {}
 
 // -----
 
-// C6
+// C5
 // expected-error @below {{got: splits = 257}}
 module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, splits = 257>} {}
 
 // -----
 
-// C6: a warpgroup's own walk is no share of the block's.
-// expected-error @below {{got: splits = 0 with narrow}}
-module attributes {tile.config = #tile.config<q_tile = 192, kv_tile = 96, warps = 12, blocks = 1, narrow = true, splits = 0>} {}
-
-// -----
-
-// #tile.config C7: pack_heads is from 1 to q_tile, and 1 with narrow.
-// expected-error @below {{expected pack_heads from 1 to q_tile, and 1 with narrow, got: pack_heads = 0}}
+// #tile.config C6: pack_heads is from 1 to q_tile.
+// expected-error @below {{expected pack_heads from 1 to q_tile, got: pack_heads = 0}}
 module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 0>} {}
 
 // -----
 
-// C7
+// C6
 // expected-error @below {{got: pack_heads = 65}}
 module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 65>} {}
-
-// -----
-
-// C7
-// expected-error @below {{got: pack_heads = 3 with narrow}}
-module attributes {tile.config = #tile.config<q_tile = 192, kv_tile = 96, warps = 12, blocks = 1, narrow = true, pack_heads = 3>} {}

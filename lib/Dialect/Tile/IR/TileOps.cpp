@@ -45,13 +45,6 @@ LogicalResult BlockIndexOp::verify() {
   return success();
 }
 
-void WarpgroupOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "warpgroup"); }
-
-void QueryRowsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getFirst(), "first_query");
-  setName(getBehind(), "behind_query");
-}
-
 ParseResult PairsOp::parse(OpAsmParser &parser, OperationState &result) {
   OpAsmParser::UnresolvedOperand query, head;
   PairsType type;

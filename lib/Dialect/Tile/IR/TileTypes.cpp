@@ -301,18 +301,18 @@ static LogicalResult verifyStrips(function_ref<InFlightDiagnostic()> emitError, 
 
 LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
                                  int64_t warps, int64_t blocks, bool holdQ, bool oneBody, int64_t stages,
-                                 int64_t qStages, bool turns, bool narrow, int64_t splits, int64_t packHeads,
+                                 int64_t qStages, bool turns, int64_t splits, int64_t packHeads,
                                  int64_t lanes, bool bySequence, int64_t headsInTurn, int64_t parts) {
   if (int64_t most = bySequence ? 32 : 16; blocks < 1 || blocks > most) // C3
     return emitError() << "expected blocks from 1 to " << most << ", got: " << blocks;
-  if (headsInTurn < 1 || (headsInTurn != 1 && !bySequence)) // C10
+  if (headsInTurn < 1 || (headsInTurn != 1 && !bySequence)) // C9
     return emitError() << "expected a positive heads_in_turn, and 1 without by_sequence, got: " << headsInTurn;
-  if (parts < 0 || (parts && !bySequence)) // C10
+  if (parts < 0 || (parts && !bySequence)) // C9
     return emitError() << "expected parts not to be negative, and 0 without by_sequence, got: " << parts;
-  bool others = holdQ || oneBody || stages != 2 || qStages != 1 || turns || narrow || splits != 1;
-  if (lanes) // C8
+  bool others = holdQ || oneBody || stages != 2 || qStages != 1 || turns || splits != 1;
+  if (lanes) // C7
     return verifyStrips(emitError, qTile, kvTile, warps, packHeads, lanes, others || bySequence);
-  if (bySequence && (others || warps < 1 || warps > 8 || qTile < 1 || qTile > 256 || kvTile < 8 || kvTile > 256 || kvTile % 8)) // C9
+  if (bySequence && (others || warps < 1 || warps > 8 || qTile < 1 || qTile > 256 || kvTile < 8 || kvTile > 256 || kvTile % 8)) // C8
     return emitError() << "expected 1 to 8 warps, a q_tile from 1 to 256, a kv_tile in multiples of 8 from 8 to 256, and nothing else but "
                           "blocks, pack_heads, heads_in_turn and parts with by_sequence, got: q_tile = "
                        << qTile << ", kv_tile = " << kvTile << ", warps = " << warps;
@@ -327,14 +327,10 @@ LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, i
   if (stages < 1 || stages > 8 || qStages < 1 || qStages > 2) // C4
     return emitError() << "expected stages from 1 to 8 and q_stages 1 or 2, got: stages = " << stages
                        << ", q_stages = " << qStages;
-  if (turns && narrow) // C5
-    return emitError() << "expected one of turns and narrow, got: both";
-  if (splits < 0 || splits > 256 || (splits != 1 && narrow)) // C6
-    return emitError() << "expected splits from 0 (chosen at launch) to 256, and 1 with narrow, got: splits = "
-                       << splits << (narrow ? " with narrow" : "");
-  if (packHeads < 1 || packHeads > qTile || (packHeads != 1 && narrow)) // C7
-    return emitError() << "expected pack_heads from 1 to q_tile, and 1 with narrow, got: pack_heads = " << packHeads
-                       << (narrow ? " with narrow" : "");
+  if (splits < 0 || splits > 256) // C5
+    return emitError() << "expected splits from 0 (chosen at launch) to 256, got: splits = " << splits;
+  if (packHeads < 1 || packHeads > qTile) // C6
+    return emitError() << "expected pack_heads from 1 to q_tile, got: pack_heads = " << packHeads;
   return success();
 }
 
@@ -345,7 +341,7 @@ struct Fields {
   int64_t qTile, kvTile, warps, blocks;
   bool holdQ, oneBody;
   int64_t stages, qStages;
-  bool turns, narrow;
+  bool turns;
   int64_t splits, packHeads, lanes;
   bool bySequence;
   int64_t headsInTurn, parts;
@@ -353,11 +349,11 @@ struct Fields {
   explicit Fields(ConfigAttr c)
       : context(c.getContext()), qTile(c.getQTile()), kvTile(c.getKvTile()), warps(c.getWarps()), blocks(c.getBlocks()),
         holdQ(c.getHoldQ()), oneBody(c.getOneBody()), stages(c.getStages()), qStages(c.getQStages()),
-        turns(c.getTurns()), narrow(c.getNarrow()), splits(c.getSplits()), packHeads(c.getPackHeads()),
+        turns(c.getTurns()), splits(c.getSplits()), packHeads(c.getPackHeads()),
         lanes(c.getLanes()), bySequence(c.getBySequence()), headsInTurn(c.getHeadsInTurn()), parts(c.getParts()) {}
   operator ConfigAttr() const {
-    return ConfigAttr::get(context, qTile, kvTile, warps, blocks, holdQ, oneBody, stages, qStages, turns, narrow,
-                           splits, packHeads, lanes, bySequence, headsInTurn, parts);
+    return ConfigAttr::get(context, qTile, kvTile, warps, blocks, holdQ, oneBody, stages, qStages, turns, splits,
+                           packHeads, lanes, bySequence, headsInTurn, parts);
   }
 };
 } // namespace
@@ -380,20 +376,8 @@ ConfigAttr ConfigAttr::withStages(int64_t stages, int64_t qStages) const {
 }
 
 ConfigAttr ConfigAttr::withTurns(bool turns) const { return with(*this, &Fields::turns, turns); }
-ConfigAttr ConfigAttr::withNarrow(bool narrow) const { return with(*this, &Fields::narrow, narrow); }
-
-ConfigAttr ConfigAttr::withSplits(int64_t splits) const {
-  Fields fields(*this);
-  fields.splits = splits, fields.narrow &= splits == 1;
-  return fields;
-}
-
-ConfigAttr ConfigAttr::withPackHeads(int64_t heads) const {
-  Fields fields(*this);
-  fields.packHeads = heads, fields.narrow &= heads == 1;
-  return fields;
-}
-
+ConfigAttr ConfigAttr::withSplits(int64_t splits) const { return with(*this, &Fields::splits, splits); }
+ConfigAttr ConfigAttr::withPackHeads(int64_t heads) const { return with(*this, &Fields::packHeads, heads); }
 ConfigAttr ConfigAttr::withWarps(int64_t warps) const { return with(*this, &Fields::warps, warps); }
 ConfigAttr ConfigAttr::withBySequence(bool owns) const { return with(*this, &Fields::bySequence, owns); }
 ConfigAttr ConfigAttr::withHeadsInTurn(int64_t heads) const { return with(*this, &Fields::headsInTurn, heads); }
@@ -403,6 +387,6 @@ ConfigAttr ConfigAttr::withBlocks(int64_t blocks) const { return with(*this, &Fi
 ConfigAttr ConfigAttr::ofStrips(MLIRContext *context, int64_t rows, int64_t keys, int64_t packHeads, int64_t lanes,
                                 int64_t warps, int64_t blocks) {
   return ConfigAttr::get(context, rows, keys, warps, blocks, /*hold_q=*/false, /*one_body=*/false, /*stages=*/2,
-                         /*q_stages=*/1, /*turns=*/false, /*narrow=*/false, /*splits=*/1, packHeads, lanes,
+                         /*q_stages=*/1, /*turns=*/false, /*splits=*/1, packHeads, lanes,
                          /*by_sequence=*/false, /*heads_in_turn=*/1, /*parts=*/0);
 }

@@ -186,20 +186,15 @@ static void consume(Operation *copy, Value ring) {
 // What consumers need not find out again
 //===----------------------------------------------------------------------===//
 
-/// The numbers that follow from a program's block number, and that something else than such numbers is made of. Not the
-/// bounds of walks: those a consumer may narrow.
+/// The numbers that follow from a program's block number, and that something else than such numbers is made of.
 static SmallVector<Value> scalarsToSend(PersistOp program) {
   Block &body = program.getBody().front();
-  SetVector<Operation *> known, bounds;
-  auto among = [](const SetVector<Operation *> &ops) {
-    return [&](Value value) { return ops.contains(value.getDefiningOp()); };
-  };
+  SetVector<Operation *> known;
+  auto isKnown = [&](Value value) { return value == body.getArgument(0) || known.contains(value.getDefiningOp()); };
   for (Operation &op : body) {
     if (op.getNumRegions() || op.getNumResults() == 0 || !isMemoryEffectFree(&op))
       continue;
-    if (isa<QueryRowsOp>(op) || llvm::any_of(op.getOperands(), among(bounds)))
-      bounds.insert(&op);
-    else if (llvm::is_contained(op.getOperands(), body.getArgument(0)) || llvm::any_of(op.getOperands(), among(known)))
+    if (llvm::any_of(op.getOperands(), isKnown))
       known.insert(&op);
   }
   // A pointer or a truth is no word: who uses one makes it again.
@@ -270,9 +265,9 @@ static bool holds(Operation *program, llvm::function_ref<bool(Operation *)> want
 /// does: what a multiprocessor has, shared out in eights. `adds`: there is an adder.
 static std::pair<int64_t, int64_t> registersOf(KernelOp kernel, PersistOp program, bool adds) {
   ConfigAttr config = kernel.getConfig();
-  constexpr int64_t multiprocessor = 64 * 1024, warpgroup = 128, most = 240;
+  constexpr int64_t warpgroup = 128, most = 240;
   // What a block is launched with is all there is: who asks for more waits forever.
-  int64_t atLaunch = multiprocessor / config.getBlocks() / kernel.getThreads() / 8 * 8 * kernel.getThreads();
+  int64_t atLaunch = config.getRegistersAtLaunch() * kernel.getThreads();
   // Who brings and who adds need some more, if those who compute can do without: not with wide query tiles.
   bool spares = !holds(kernel, [](Operation *op) {
     auto probabilities = dyn_cast<ProbabilitiesOp>(op);

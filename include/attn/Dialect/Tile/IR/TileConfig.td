@@ -21,8 +21,7 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     Where a role of its own brings the tiles (sm_90a), `warps` counts those that
     compute, `stages` is how many key tiles (and value tiles) and `q_stages` how
     many query tiles shared memory holds; with `turns`, warpgroups begin their
-    products in turn, so that one multiplies while another is at its exponents;
-    with `narrow`, each warpgroup walks the key tiles of its own rows. Other targets
+    products in turn, so that one multiplies while another is at its exponents. Other targets
     refuse anything but the defaults.
 
     With `pack_heads`, the rows of a query tile are pairs of a query and one of so many
@@ -58,14 +57,13 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     - C2: kv_tile is a multiple of 16 from 16 to 256.
     - C3: blocks is from 1 to 16, with by_sequence to 32.
     - C4: stages is from 1 to 8, q_stages 1 or 2. (A problem takes 2 at least: it needs the next keys before it is done with these.)
-    - C5: not both turns and narrow: warpgroups have to take as many turns as each other.
-    - C6: splits is from 0 to 256, and 1 with narrow: what is shared out are the tiles of the whole block.
-    - C7: pack_heads is from 1 to q_tile, and 1 with narrow, which counts a warpgroup's rows as queries.
-    - C8: lanes is 0, or 1, 2, 4, 8, 16 or 32; then, in place of C1 and C2, warps is 1, 2, 4 or 8, q_tile and
+    - C5: splits is from 0 to 256.
+    - C6: pack_heads is from 1 to q_tile.
+    - C7: lanes is 0, or 1, 2, 4, 8, 16 or 32; then, in place of C1 and C2, warps is 1, 2, 4 or 8, q_tile and
       kv_tile are from 1 to 16, q_tile is a multiple of pack_heads, and nothing else but blocks is given.
-    - C9: with by_sequence, in place of C1 and C2, warps is 1 to 8, q_tile from 1 to 256, kv_tile a multiple of 8 from 8 to 256, and
+    - C8: with by_sequence, in place of C1 and C2, warps is 1 to 8, q_tile from 1 to 256, kv_tile a multiple of 8 from 8 to 256, and
       nothing else but blocks, pack_heads, heads_in_turn and parts is given.
-    - C10: heads_in_turn is positive, and 1 without by_sequence; parts is not negative, and 0 without it.
+    - C9: heads_in_turn is positive, and 1 without by_sequence; parts is not negative, and 0 without it.
 
     ```mlir
     #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>
@@ -77,7 +75,6 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
                         DefaultValuedParameter<"int64_t", "2">:$stages,
                         DefaultValuedParameter<"int64_t", "1">:$q_stages,
                         DefaultValuedParameter<"bool", "false">:$turns,
-                        DefaultValuedParameter<"bool", "false">:$narrow,
                         DefaultValuedParameter<"int64_t", "1">:$splits,
                         DefaultValuedParameter<"int64_t", "1">:$pack_heads,
                         DefaultValuedParameter<"int64_t", "0">:$lanes,
@@ -86,7 +83,7 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
                         DefaultValuedParameter<"int64_t", "0">:$parts);
   let builders = [AttrBuilder<(ins "int64_t":$q_tile, "int64_t":$kv_tile, "int64_t":$warps, "int64_t":$blocks), [{
     return $_get($_ctxt, q_tile, kv_tile, warps, blocks, /*hold_q=*/false, /*one_body=*/false, /*stages=*/2,
-                 /*q_stages=*/1, /*turns=*/false, /*narrow=*/false, /*splits=*/1, /*pack_heads=*/1, /*lanes=*/0, /*by_sequence=*/false,
+                 /*q_stages=*/1, /*turns=*/false, /*splits=*/1, /*pack_heads=*/1, /*lanes=*/0, /*by_sequence=*/false,
                  /*heads_in_turn=*/1, /*parts=*/0);
   }]>];
   let assemblyFormat = "`<` struct(params) `>`";
@@ -107,8 +104,6 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     ConfigAttr withOneBody(bool one) const;
     ConfigAttr withStages(int64_t stages, int64_t qStages) const;
     ConfigAttr withTurns(bool turns) const;
-    ConfigAttr withNarrow(bool narrow) const;
-    /// Likewise; not narrow if there are any.
     ConfigAttr withSplits(int64_t splits) const;
     ConfigAttr withPackHeads(int64_t heads) const;
     ConfigAttr withWarps(int64_t warps) const;
@@ -116,6 +111,8 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     ConfigAttr withHeadsInTurn(int64_t heads) const;
     ConfigAttr withParts(int64_t parts) const;
     ConfigAttr withBlocks(int64_t blocks) const;
+    /// Registers that a thread of a kernel with roles is launched with, a warpgroup more than compute: they come in eights.
+    int64_t getRegistersAtLaunch() const { return 64 * 1024 / getBlocks() / (32 * getWarps() + 128) / 8 * 8; }
     /// Rows of fragments of a query tile, of which a warp has 16 or a multiple.
     int64_t getFragmentRows() const { return (getQTile() + 16 * getWarps() - 1) / (16 * getWarps()) * (16 * getWarps()); }
     /// Of a kernel on strips.

@@ -134,21 +134,6 @@ def Tile_FindSequenceOp : Tile_Op<"find_sequence", [Pure, DeclareOpInterfaceMeth
   }];
 }
 
-def Tile_QueryRowsOp : Tile_Op<"query_rows", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
-  let summary = "the queries for which a walk over keys is";
-  let description = [{
-    The `rows` rows from `q0` on, as [first, behind). What follows from them may be
-    worked out for a part of the rows as well: `tile-walk-by-warpgroup` does.
-
-    ```mlir
-    %first, %behind = tile.query_rows %q0, %rows
-    ```
-  }];
-  let arguments = (ins I32:$q0, I32:$rows);
-  let results = (outs I32:$first, I32:$behind);
-  let assemblyFormat = "$q0 `,` $rows attr-dict";
-}
-
 def Tile_PairsOp : Tile_Op<"pairs", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "where rows begin or how far apart they lie, rows being pairs of a query and a head";
   let description = [{
@@ -164,17 +149,6 @@ def Tile_PairsOp : Tile_Op<"pairs", [Pure, DeclareOpInterfaceMethods<OpAsmOpInte
   let results = (outs Tile_Pairs:$result);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
-}
-
-def Tile_WarpgroupOp : Tile_Op<"warpgroup", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
-  let summary = "the number of this warpgroup among those that compute";
-  let description = [{
-    ```mlir
-    %warpgroup = tile.warpgroup
-    ```
-  }];
-  let results = (outs I32:$result);
-  let assemblyFormat = "attr-dict";
 }
 
 def Tile_LoadOp : Tile_Op<"load", [Pure,

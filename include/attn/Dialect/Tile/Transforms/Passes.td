@@ -53,22 +53,6 @@ def RecallWords : Pass<"tile-recall-words", "::attn::tile::KernelOp"> {
   }];
 }
 
-def WalkByWarpgroup : Pass<"tile-walk-by-warpgroup", "::attn::tile::KernelOp"> {
-  let summary = "each warpgroup computes the key tiles of its own rows only";
-  let description = [{
-    Where the config says `narrow`. A query tile's walk is that of all its rows.
-    A warpgroup has 64 of them: under a causal mask or a window it needs fewer
-    tiles, and tests fewer, and behind the end of a sequence it may have no row
-    at all. In the consumer, `tile.query_rows` becomes the warpgroup's own rows,
-    and the bounds of the `tile.kv_loop` follow. Tiles that the producer brings
-    for the others are taken and released unread: those before its own ahead of
-    the loop, those behind them at the very end, under the others' products.
-    Walks of several runs stay common.
-    (`test/Dialect/Tile/Transforms/walk-by-warpgroup.mlir`)
-  }];
-  let dependentDialects = ["::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
-}
-
 def OverlapProducts : Pass<"tile-overlap-products", "::attn::tile::KernelOp"> {
   let summary = "starts the product with V of one key tile together with the scores of the next";
   let description = [{

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Hopper's tiles of head dims to 64: three blocks of one warpgroup where walks are short, else one of two or three.
+//
+// RUN: attn-opt %s -split-input-file -convert-attn-to-tile=target=sm_90a | FileCheck %s
+
+// CHECK: tile.kernel @causal({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3, q_stages = 2>)
+attn.problem @causal mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) typical(2048)
+// -----
+// CHECK: tile.kernel @packed({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3>)
+attn.problem @packed mask(#attn.causal) layout(thd) heads(4) dims(32) dtype(bf16) typical(2048)
+// -----
+// Bounds say no less than typical lengths.
+// CHECK: tile.kernel @bound({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3>)
+attn.problem @bound mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(bf16) bounds(1000)
+// -----
+// CHECK: tile.kernel @long({{.*}} config(<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, q_stages = 2, turns = true>)
+attn.problem @long mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) typical(2049)
+// -----
+// CHECK: tile.kernel @full_512({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3>)
+attn.problem @full_512 mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16) typical(512)
+// -----
+// CHECK: tile.kernel @full_1024({{.*}} config(<q_tile = 64, kv_tile = 80, warps = 4, blocks = 3>)
+attn.problem @full_1024 mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16) typical(1024)
+// -----
+// CHECK: tile.kernel @full_1025({{.*}} config(<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, q_stages = 2, turns = true>)
+attn.problem @full_1025 mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16) typical(1025)
+// -----
+// CHECK: tile.kernel @softcap({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3>)
+attn.problem @softcap mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) typical(2048) score([#attn.softcap<30.0>])
+// -----
+// CHECK: tile.kernel @long_softcap({{.*}} config(<q_tile = 64, kv_tile = 80, warps = 4, blocks = 3>)
+attn.problem @long_softcap mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16) score([#attn.softcap<30.0>])
+// -----
+// CHECK: tile.kernel @drops({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3>)
+attn.problem @drops mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) typical(1024) dropout(0.1, "seed")
+// -----
+// CHECK: tile.kernel @full_drops({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
+attn.problem @full_drops mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16) typical(1024) dropout(0.1, "seed")
+// -----
+// A window of more than 4096 keys.
+// CHECK: tile.kernel @wide_window({{.*}} config(<q_tile = 192, kv_tile = 96, warps = 12, blocks = 1, q_stages = 2, turns = true>)
+attn.problem @wide_window mask(#attn.band<left = 4096, right = 0>) layout(bshd) heads(4) dims(64) dtype(bf16)
+// -----
+// What a thread of three blocks has at launch: registers for 100 columns of a product.
+// CHECK: tile.kernel @given({{.*}} config(<q_tile = 64, kv_tile = 96, warps = 4, blocks = 3>)
+attn.problem @given mask(#attn.causal) layout(bshd) heads(4) dims(96) dtype(bf16) config(#tile.config<q_tile = 64, kv_tile = 96, warps = 4, blocks = 3>)
