@@ -76,6 +76,7 @@ std::string Artifact::toJson(bool withSource) const {
   json["smem_bytes"] = smemBytes;
   json["min_blocks"] = minBlocks;
   json["clusters"] = clusters;
+  json["follows"] = follows;
   json["grid"] = {{"packed", grid.packed},
                   {"q_tile", grid.qTile},
                   {"heads", grid.heads},
@@ -149,6 +150,7 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
   reader.read(json, "smem_bytes", a.smemBytes);
   reader.read(json, "min_blocks", a.minBlocks);
   reader.read(json, "clusters", a.clusters);
+  reader.read(json, "follows", a.follows);
   if (const Json *grid = reader.field(json, "grid")) {
     reader.read(*grid, "packed", a.grid.packed);
     reader.read(*grid, "q_tile", a.grid.qTile);

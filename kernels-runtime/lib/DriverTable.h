@@ -54,8 +54,7 @@
   X(cuModuleGetGlobal_v2, (uint64_t * ptr, size_t * bytes, void *module, const char *name))                            \
   X(cuFuncSetAttribute, (void *function, int attribute, int value))                                                    \
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, void *function, int blockSize, size_t smem))            \
-  X(cuLaunchKernel, (void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, \
-                     unsigned blockZ, unsigned smem, void *stream, void **params, void **extra))
+  X(cuLaunchKernelEx, (const ::attn::rt::cuda::LaunchConfig *config, void *function, void **params, void **extra))
 
 // Both since CUDA 12.0.
 #define ATTN_OPTIONAL_DRIVER_FUNCTIONS(X)                                                                              \
@@ -65,6 +64,23 @@
      const uint32_t *box, const uint32_t *elementStrides, int interleave, int swizzle, int l2Promotion, int oobFill))
 
 namespace attn::rt {
+
+/// Structures of <cuda.h>.
+namespace cuda {
+struct LaunchAttribute { ///< CUlaunchAttribute
+  int id;
+  alignas(8) union {
+    char all[64];
+    int programmaticStreamSerialization;
+  } value;
+};
+struct LaunchConfig { ///< CUlaunchConfig
+  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, smem;
+  void *stream;
+  LaunchAttribute *attributes;
+  unsigned attributeCount;
+};
+} // namespace cuda
 
 struct DriverTable {
 #define ATTN_DRIVER_FIELD(name, parameters) int(*name) parameters;
@@ -90,6 +106,7 @@ inline constexpr int tensorMapInterleaveNone = 0; // CU_TENSOR_MAP_INTERLEAVE_NO
 inline constexpr int tensorMapSwizzle128B = 3;    // CU_TENSOR_MAP_SWIZZLE_128B
 inline constexpr int tensorMapPromotion256B = 3;  // CU_TENSOR_MAP_L2_PROMOTION_L2_256B
 inline constexpr int tensorMapFillZeros = 0;      // CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE
+inline constexpr int launchEarly = 6;             // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 inline constexpr int errorNoBinary = 209;         // CUDA_ERROR_NO_BINARY_FOR_GPU
 inline constexpr int errorNoDevice = 100;         // CUDA_ERROR_NO_DEVICE
 } // namespace cuda

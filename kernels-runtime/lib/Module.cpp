@@ -210,9 +210,12 @@ Status attn::rt::launch(Module &module, void *const *args, int64_t blocks, Strea
           {}};
     *static_cast<DevicePtr *>(args[module.impl->queueParam]) = *counter;
   }
-  if (int code = driver.table().cuLaunchKernel(
-          here.function, static_cast<unsigned>(started), 1, 1, static_cast<unsigned>(artifact.threads), 1, 1,
-          static_cast<unsigned>(artifact.smemBytes), stream, const_cast<void **>(args), nullptr))
-    return driver.error("cuLaunchKernel", code);
+  bool early = artifact.follows && driver.version() >= 12030; // which captures it, too
+  cuda::LaunchAttribute attribute = {cuda::launchEarly, {}};
+  attribute.value.programmaticStreamSerialization = 1;
+  cuda::LaunchConfig config = {static_cast<unsigned>(started), 1, 1, static_cast<unsigned>(artifact.threads), 1, 1,
+                               static_cast<unsigned>(artifact.smemBytes), stream, &attribute, early};
+  if (int code = driver.table().cuLaunchKernelEx(&config, here.function, const_cast<void **>(args), nullptr))
+    return driver.error("cuLaunchKernelEx", code);
   return {};
 }

@@ -42,6 +42,7 @@ std::optional<rt::Artifact> attn::toArtifact(KernelOp kernel) {
   artifact.smemBytes = kernel.getSharedBytes().value_or(0);
   artifact.minBlocks = config.getBlocks();
   artifact.clusters = kernel.getCluster().value_or(1);
+  artifact.follows = kernel.isPersistent(); // `begin_roles` waits
   int64_t tile = kernel.getKeys() ? config.getKvTile() : config.getQueries();
   artifact.grid = {kernel.getPacked(),
                    int(tile),

@@ -43,6 +43,7 @@ static Artifact saxpy(const char *target) {
 
 static void artifact() {
   Artifact a = saxpy("cpu");
+  a.follows = true;
   a.grid = {true, 128, 16, true, true, 7};
   a.params.push_back({"q_map", Param::Kind::TensorMap, 128, 64});
   a.params.push_back({"queue", Param::Kind::Queue});
@@ -50,7 +51,7 @@ static void artifact() {
   Result<Artifact> b = Artifact::fromJson(a.toJson());
   EXPECT(b.ok(), "{}", b.error().str());
   EXPECT(b->toJson() == a.toJson() && b->source == a.source && b->params[2].kind == Param::Kind::F32 && b->grid.packed);
-  EXPECT(b->grid.persistent && b->grid.rows && b->grid.splits == 7 && b->params[4].boxRows == 128 &&
+  EXPECT(b->follows && b->grid.persistent && b->grid.rows && b->grid.splits == 7 && b->params[4].boxRows == 128 &&
          b->params[4].boxCols == 64 && b->params[5].kind == Param::Kind::Queue);
   // Boxes belong to tensor maps, and nothing but a box's numbers is one.
   EXPECT(saxpy("cpu").toJson().find("box") == std::string::npos);
@@ -68,6 +69,7 @@ static void artifact() {
   refused("\"box_cols\": 64", "\"box_cols\": 128");
   refused("\"box_cols\": 64", "\"box_cols\": 12");
   refused("\"box_heads\": 1", "\"box_heads\": 3");
+  refused("\"follows\": true", "\"follows\": 1");
   refused("\"persistent\": true", "\"persistent\": 1");
   refused(",\n    \"persistent\": true", "");
   refused("\"rows\": true", "\"rows\": 16");

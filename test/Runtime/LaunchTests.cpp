@@ -123,6 +123,7 @@ static void fakeDriver() {
   struct Launched {
     unsigned blocks;
     uint64_t first, second;
+    int attribute;
   };
   auto *said = static_cast<Launched *>(fake ? ::dlsym(fake, "fake_launch") : nullptr);
   EXPECT(said, "this is for a fake libcuda.so.1");
@@ -131,7 +132,7 @@ static void fakeDriver() {
   CompiledKernel kernel;
   kernel.artifact = someArtifact();
   kernel.artifact.params = {{"blocks", Param::Kind::I32}, {"queue", Param::Kind::Queue}};
-  kernel.artifact.grid.persistent = true;
+  kernel.artifact.grid.persistent = kernel.artifact.follows = true;
   kernel.artifact.minBlocks = 2;
   kernel.binary = "no counters";
   Result<std::shared_ptr<Module>> bad = Module::load(std::make_shared<CompiledKernel>(kernel));
@@ -145,6 +146,7 @@ static void fakeDriver() {
     Status status = launch(*module, args, static_cast<int64_t>(blocks), reinterpret_cast<Stream>(stream));
     EXPECT(status.ok(), "{}", status.error().str());
     EXPECT(said->first == blocks && said->blocks == std::min<uint64_t>(blocks, 264) && said->second == place);
+    EXPECT(said->attribute == (old ? 0 : 6), "a kernel that follows may begin early, since CUDA 12.3");
     return place;
   };
   EXPECT(go(0) == 0x10000 && go(0x100) == 0x10004 && go(0) == 0x10000 && go(0x100, 7) == 0x10004);
@@ -160,6 +162,7 @@ static void fakeDriver() {
   auto *attributes = static_cast<int(*)[16]>(::dlsym(fake, "fake_attributes"));
   EXPECT(attributes && (*attributes)[14] == 0);
   kernel.artifact.grid = {false, 128, 1, false, true};
+  kernel.artifact.follows = false;
   for (int clusters : {8, 16}) {
     kernel.artifact.clusters = clusters;
     auto rows = *Module::load(std::make_shared<CompiledKernel>(kernel));
@@ -169,6 +172,7 @@ static void fakeDriver() {
       void *args[] = {&batch, &place};
       Status status = launch(*rows, args, 5, reinterpret_cast<Stream>(0x200 + stream));
       EXPECT(status.ok() == (stream < 8));
+      EXPECT(said->attribute == 0);
       if (status.ok())
         EXPECT(said->blocks == 5u * static_cast<unsigned>(clusters) && said->second == 0x10000 + 4 * stream);
       else

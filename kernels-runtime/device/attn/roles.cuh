@@ -62,12 +62,20 @@ template <int N> ATTN_INLINE int recall(const Feed<N> &feed, int word) {
   return x;
 }
 
+// A launch may begin before the one ahead of it in its stream is over, as blocks of that one make room: here it waits, until all is done and
+// written, before it touches memory. Then the next may begin so. (Blocks of short kernels lose more by asking than their launches win.)
+ATTN_INLINE void follow() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
+}
+
 // Before roles part: barriers get their counts, and everybody sees them, the TMA unit too. Others: warps beside those that compute to whom messages go.
 template <int Others = 0, class... Place> ATTN_INLINE void begin_roles(const Place &...places) {
   if (threadIdx.x == 0) {
     (places.init(consumer_warps(), Others), ...);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
+  follow();
   __syncthreads();
 }
 

@@ -21,11 +21,11 @@ namespace attn::rt {
 /// Raised whenever the meaning of a field below or of the kernel's argument
 /// list changes. Artifacts of another version are refused, cache entries of
 /// another version are not seen.
-inline constexpr int kAbiVersion = 6;
+inline constexpr int kAbiVersion = 7;
 
 /// One argument of the kernel, in the order of its C signature. Launching takes
 /// `void *const *args`; `args[i]` points at a value of this kind (as
-/// `cuLaunchKernel` has it), on the host for Pointer too: `args[i]` is the
+/// `cuLaunchKernelEx` has it), on the host for Pointer too: `args[i]` is the
 /// address of a device pointer.
 ///
 /// TensorMap: a CUtensorMap by value (`const __grid_constant__`), called
@@ -116,6 +116,7 @@ struct Artifact {
   int minBlocks = 1; ///< per multiprocessor, as promised to the compiler
   int clusters = 1;  ///< blocks per cluster, compiled into the kernel
                      ///< (`__cluster_dims__`); the launch only rounds to it
+  bool follows = false; ///< blocks wait in themselves for what is ahead of them in the stream, and may begin before it is over
   GridRule grid;
   /// Free key/value pairs for tools ("tile.config", "mask", ...); nobody
   /// decides anything by them.

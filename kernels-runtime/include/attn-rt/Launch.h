@@ -22,6 +22,9 @@ namespace attn::rt {
 /// artifact's; `blocks` is `artifact().grid.blocks(...)`, of which a persistent
 /// kernel's launch starts only as many as run at once.
 ///
+/// Blocks of a kernel that `follows` may begin while the last ones of what is ahead of it in the stream still run; they
+/// touch no memory before that is over.
+///
 /// A Queue's value is written here: the address of this stream's counter, or of
 /// one of its own if the launch is captured (kernels-runtime/lib/TileQueue.h).
 Status launch(Module &module, void *const *args, int64_t blocks, Stream stream);

@@ -12,6 +12,7 @@
 struct {
   unsigned blocks;
   uint64_t firstArg, secondArg;
+  int attribute; // the only one's number; 0: none
 } fake_launch;
 
 static __thread void *current;
@@ -72,9 +73,15 @@ int cuModuleGetGlobal_v2(uint64_t *ptr, size_t *bytes, void *module, const char 
 int fake_attributes[16];
 int cuFuncSetAttribute(void *function, int attribute, int value) { return fake_attributes[attribute] = value, 0; }
 FINE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, void *function, int blockSize, size_t smem))
-int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,
-                   unsigned blockZ, unsigned smem, void *stream, void **params, void **extra) {
-  fake_launch.blocks = gridX;
+struct config { // CUlaunchConfig
+  unsigned grid[3], block[3], smem;
+  void *stream;
+  int *attributes;
+  unsigned count;
+};
+int cuLaunchKernelEx(const struct config *config, void *function, void **params, void **extra) {
+  fake_launch.blocks = config->grid[0];
+  fake_launch.attribute = config->count ? config->attributes[0] : 0;
   fake_launch.firstArg = *(uint64_t *)params[0];
   fake_launch.secondArg = *(uint64_t *)params[1];
   return 0;
