@@ -237,7 +237,7 @@ def crossover_cases():
             b = min(30720, (1 << 19) // (s_q + s_kv))
             ones = torch.ones(b, dtype=torch.int64)
             yield Case(f"d128 b{b} h16 sq{s_q} skv{s_kv}", 16, 128, s_q * ones, s_kv * ones)
-    for s in (4, 8, 9, 12, 16, 17, 20, 24, 32, 33, 40, 48, 49, 56, 64, 65, 72, 80, 81, 88, 90, 91, 96, 97, 104, 112, 120, 128, 129, 160, 192, 256):
+    for s in (4, 8, 9, 12, 16, 17, 20, 24, 32, 33, 40, 48, 49, 56, 64, 65, 72, 80, 81, 88, 90, 91, 96, 97, 104, 112, 120, 128, 129, 160, 161, 192, 193, 256):
         b = (1 << 18) // s
         ones = torch.ones(b, dtype=torch.int64)
         yield Case(f"d128 b{b} h16 self {s}", 16, 128, s * ones, s * ones)
