@@ -93,8 +93,8 @@ static tile::ConfigAttr chooseNarrowHeads(ProblemOp problem, KeyWalk &walk, bool
 }
 
 // Measured on an H200 (docs/Schedules/hopper-forward.md). At head dims from 65 to 128 three warpgroups have registers for 80
-// keys only, which pays from about 8192 keys on. Not with ALiBi. A second slot for Q has the next tile's queries there in
-// time: it pays where all tiles of a grid are alike. Where all sequences are short, two small blocks hide each other's
+// keys only, which pays from about 8192 keys on. A second slot for Q has the next tile's queries there in
+// time: it pays where tiles of a grid are alike, or long. Where all sequences are short, two small blocks hide each other's
 // beginning and end.
 tile::ConfigAttr attn::chooseHopper(ProblemOp problem) {
   KeyWalk walk(problem.getMask(), MaskScope());
@@ -136,12 +136,12 @@ tile::ConfigAttr attn::chooseHopper(ProblemOp problem) {
   if (dim <= 128 && typical <= 384 && packed)
     return twoBlocks(64, 2);
   bool modified = !problem.getModifiers().empty();
-  int64_t qStages = dim <= 128 && (!walk.hidesKeys() || (modified && !packed)) ? 2 : 1;
   if (dim <= 128 && typical >= 8192 && !packed && !walk.isLocal() && !modified && !drops)
-    return config(12, 80).withTurns(true).withStages(2, qStages).withOneBody(costly || walk.hidesKeys());
+    return config(12, 80).withTurns(true).withStages(2, walk.hidesKeys() ? 1 : 2).withOneBody(costly || walk.hidesKeys());
   // Of wide heads, two bodies take 1.4 times as long to compile and are no faster, three twice and 1 to 2 % faster.
   bool one = !modified && (dim > 192 || walk.hasLowerTest());
+  bool oneQ = walk.hidesKeys() && (packed || peaked || typical < 1024);
   return config(8, dim <= 128 ? 128 : dim <= 192 ? 96 : walk.isLocal() ? 64 : 80)
-      .withStages(2, qStages)
+      .withStages(2, /*qStages=*/dim > 128 || oneQ ? 1 : 2)
       .withOneBody(costly || (dim > 128 && (drops || one)));
 }

@@ -72,11 +72,11 @@ attn.problem @window mask(#attn.band<left = 511, right = 0>) layout(bshd) heads(
 // CHECK: tile.kernel @narrow_window({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3, q_stages = 2>)
 attn.problem @narrow_window mask(#attn.band<left = 127, right = 127>) layout(bshd) heads(4) dims(64) dtype(bf16)
 // -----
-// CHECK: tile.kernel @chunk({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>)
+// CHECK: tile.kernel @chunk({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
 attn.problem @chunk mask(#attn.chunk<512>) layout(bshd) heads(4) dims(128) dtype(bf16)
 // -----
-// CHECK: tile.kernel @half_of_96({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>)
+// CHECK: tile.kernel @half_of_96({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
 attn.problem @half_of_96 mask(#attn.band<left = 511, right = 0>) layout(bshd) heads(4) dims(96) dtype(bf16)
 // -----
-// CHECK: tile.kernel @of_heads({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>)
+// CHECK: tile.kernel @of_heads({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
 attn.problem @of_heads mask(#attn.heads<#attn.band<left = 127, right = 0>, #attn.causal>) layout(bshd) heads(4) dims(128) dtype(bf16)
