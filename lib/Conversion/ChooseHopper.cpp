@@ -52,7 +52,7 @@ static tile::ConfigAttr chooseListed(ProblemOp problem, bool isLocal, bool turns
   bool many = keyArrays >= 4, scattered = hasPredicate(problem.getMask());
   if (dim <= 128 && (scattered || isLocal))
     return small();
-  if (keyArrays == 1 && dim <= 64 && typicalKeys(problem) <= 2048)
+  if (keyArrays == 1 && dim <= 64 && typicalKeys(problem) <= 1024)
     return small();
   if (dim <= 64) // smaller tiles are up to 17 % faster, and have three times the lists
     return many ? config(8, 96, 1, 2) : config(12, 96, 1, 2).withOneBody(true).withTurns(turns);
@@ -68,6 +68,7 @@ static tile::ConfigAttr chooseListed(ProblemOp problem, bool isLocal, bool turns
 /// tiles of K and V are brought once for all, and may be larger, which long walks are the faster for.
 static tile::ConfigAttr chooseNarrowHeads(ProblemOp problem, KeyWalk &walk, bool turns) {
   bool costly = isCostly(problem), packed = problem.getKLayout().isPacked(), drops = problem.dropoutInForce().has_value();
+  bool crowded = packed && !walk.hidesKeys(); // three warpgroups with one body, then, and one slot for Q
   int64_t typical = typicalKeys(problem), qStages = packed ? 1 : 2;
   auto three = [&](int64_t kvTile, int64_t qStages) {
     return tile::ConfigAttr::get(problem.getContext(), 64, kvTile, /*warps=*/4, /*blocks=*/3)
@@ -76,20 +77,19 @@ static tile::ConfigAttr chooseNarrowHeads(ProblemOp problem, KeyWalk &walk, bool
   };
   auto one = [&](int64_t warps, int64_t kvTile) {
     return tile::ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, /*blocks=*/1)
-        .withStages(2, /*qStages=*/packed && !walk.hidesKeys() ? 1 : 2)
-        .withOneBody(costly);
+        .withStages(2, /*qStages=*/crowded ? 1 : 2)
+        .withOneBody(costly || (crowded && warps == 12));
   };
   if (drops) // two warpgroups have registers to draw random numbers while products run
     return walk.isLocal() || (walk.hidesKeys() && typical <= 1024) ? three(64, 1) : one(8, 128);
   if (walk.isLocal()) // what is not short may have more than one run: sinks
-    return walk.isShort(INT64_MAX) && !walk.isShort(4096) ? one(12, 96).withTurns(turns) : three(64, qStages);
+    return walk.isShort(INT64_MAX) && !walk.isShort() ? one(12, 96).withTurns(turns) : three(64, qStages);
   if (readsBy(problem, ScoreOperand::Key)) // beside what is read for each pair, there are registers for 64 keys
     return three(64, qStages);
   if (!problem.getModifiers().empty() && (!costly || typical <= 4096))
-    return costly || typical <= 2048 ? three(64, qStages) : three(80, 1);
-  if (walk.hidesKeys() ? typical <= 2048 : typical <= 512)
-    return three(64, walk.hidesKeys() ? qStages : 1);
-  return !walk.hidesKeys() && typical <= 1024 ? three(80, 1) : one(12, 128).withTurns(turns);
+    return costly || packed || typical <= 2048 ? three(64, qStages) : three(80, 1);
+  int64_t most = !walk.hidesKeys() ? 512 : packed ? 1024 : 2048;
+  return typical <= most ? three(64, walk.hidesKeys() ? qStages : 1) : one(12, 128).withTurns(turns);
 }
 
 // Measured on an H200 (docs/Schedules/hopper-forward.md). At head dims from 65 to 128 three warpgroups have registers for 80

@@ -29,7 +29,7 @@ attn.problem @wide_odd_blocks mask(#attn.block_map<"offsets", "columns", q = 100
 attn.problem @documents mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads(4) dims(64) dtype(bf16)
 // -----
 // CHECK: tile.kernel @short_documents({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3>)
-attn.problem @short_documents mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads(4) dims(64) dtype(bf16) typical(2048)
+attn.problem @short_documents mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads(4) dims(64) dtype(bf16) typical(1024)
 // -----
 // CHECK: tile.kernel @wide_documents({{.*}} config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, one_body = true>)
 attn.problem @wide_documents mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads(4) dims(256) dtype(bf16)
@@ -52,7 +52,7 @@ attn.problem @stripes mask(#attn.predicate<"q >= k && (q - k) % 16 < 4">) layout
 // CHECK: tile.kernel @rows({{.*}} config(<q_tile = 192, kv_tile = 128, warps = 12
 attn.problem @rows mask(#attn.row_interval<end = "a">) layout(bshd) heads(4) dims(64) dtype(bf16)
 // -----
-// Local ones at head dims to 64: three blocks, unless rows see more than 4096 keys in one run.
+// Local ones at head dims to 64: three blocks, unless rows see more than 2048 keys in one run.
 // CHECK: tile.kernel @window({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3, q_stages = 2>)
 attn.problem @window mask(#attn.band<left = 1023, right = 0>) layout(bshd) heads(4) dims(64) dtype(bf16)
 // -----
