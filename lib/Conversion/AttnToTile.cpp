@@ -272,6 +272,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return problem.emitOpError("expected 4, 8 or 12 warps of 16 rows each for target `sm_90a`, got: ") << config;
     if (config.getStages() < 2)
       return problem.emitOpError("expected 2 stages at least, got: ") << config;
+    if (config.getTurns() && config.getWarps() == 4)
+      return problem.emitOpError("expected turns of two or three warpgroups, got: ") << config;
     if (config.getBlocks() > 3 || config.getWarps() * config.getBlocks() > 12 || config.getHoldQ())
       return problem.emitOpError(
                  "expected at most 3 blocks and 12 warps a multiprocessor and no hold_q for target `sm_90a`, got: ")

@@ -40,9 +40,9 @@ static tile::ConfigAttr chooseListed(ProblemOp problem, bool isLocal, bool turns
       return llvm::all_of(*maps, [=](const MaskOperand &map) { return map.lists->q % rows == 0 && map.lists->kv % keys == 0; });
     };
     if (dim <= 64 && areWhole(192, 128))
-      return {};
+      return config(12, 128, 1, 2).withTurns(turns);
     if (areWhole(128, 128))
-      return dim <= 64 ? config(8, 128, 1, 2) : dim <= 128 ? tile::ConfigAttr() : config(8, 64, 1, 1);
+      return dim <= 128 ? config(8, 128, 1, 2) : config(8, 64, 1, 1);
     return dim <= 128 || areWhole(64, 64) ? small() : config(8, 48, 1, 1);
   }
   int64_t keyArrays = llvm::count_if(distinctOperands(problem.getMask()),

@@ -15,6 +15,13 @@ attn.problem @blocks_128 mask(#attn.and<#attn.causal, #attn.block_map<"offsets",
 // CHECK: tile.kernel @blocks_384({{.*}} config(<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, q_stages = 2, turns = true>)
 attn.problem @blocks_384 mask(#attn.block_map<"offsets", "columns", q = 384, kv = 384>) layout(bshd) heads(4) dims(64) dtype(bf16)
 // -----
+// However long.
+// CHECK: tile.kernel @long_blocks({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
+attn.problem @long_blocks mask(#attn.block_map<"offsets", "columns", q = 128, kv = 128>) layout(bshd) heads(4) dims(128) dtype(bf16) typical(16384)
+// -----
+// CHECK: tile.kernel @short_blocks({{.*}} config(<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, q_stages = 2, turns = true>)
+attn.problem @short_blocks mask(#attn.block_map<"offsets", "columns", q = 384, kv = 128>) layout(bshd) heads(4) dims(64) dtype(bf16) typical(1024)
+// -----
 // CHECK: tile.kernel @wide_blocks({{.*}} config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, one_body = true>)
 attn.problem @wide_blocks mask(#attn.block_map<"offsets", "columns", q = 128, kv = 128>) layout(bshd) heads(4) dims(256) dtype(bf16)
 // -----

@@ -53,6 +53,13 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
 
+// One warpgroup has nobody to take turns with.
+// expected-error @below {{expected turns of two or three warpgroups, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3, turns = true>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
+  config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3, turns = true>)
+
+// -----
+
 // wgmma reads Q from shared memory.
 // expected-error @below {{and no hold_q for target `sm_90a`, got: #tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, hold_q = true>}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)

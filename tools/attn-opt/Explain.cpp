@@ -150,7 +150,10 @@ int attn::explain(int argc, char **argv) {
       Schedule gradients = scheduleOf(backward, target->family, target->arch);
       os << "backward  @" << backward.getSymName() << ": " << gradients.name << "; " << gradients.why << "\n";
     }
-  os << "kernel    tiles of " << qTile << " rows x " << kvTile << " keys\n";
+  os << "kernel    tiles of " << qTile << " rows x " << kvTile << " keys";
+  if (options.tile.empty())
+    os << ": " << config;
+  os << "\n";
   reference::Sequences sequences(problem, given->first, sizes);
   bool lists = schedule.tiles && listsVisits(problem, config);
   TileMap map(form, sequences, options.sequence, options.head, qTile, kvTile, lists);
