@@ -113,10 +113,13 @@ def goal_table(run, table):
     us = run.fact("attnc", "host time of a launch", "us")
     if us is not None:
         rows.append(["host time of a launch", "at most 10 us", f"{us} us", "yes" if us <= 10 else "**no**"])
-    cold = [line["compile_ms"] for line in run.lines if line.get("case", "").startswith("cold compile")]
+    cold = {line["case"].removeprefix("cold compile, "): line["compile_ms"] for line in run.lines
+            if line.get("case", "").startswith("cold compile")}
     if cold:
-        rows.append(["cold compile, one at a time, the longest of d 64, 128, 256, causal (others: [Compile time](Schedules/hopper-forward.md#6-which-configuration))", "at most 1200 ms",
-                     f"{max(cold):.0f} ms", "yes" if max(cold) <= 1200 else "**no**"])
+        longest = max(cold, key=cold.get)
+        rows.append(["cold compile, one at a time ([Compile time](Schedules/hopper-forward.md#6-which-configuration))", "at most 1200 ms",
+                     f"{sum(ms <= 1200 for ms in cold.values())} of {len(cold)}; longest {cold[longest]:.0f} ms ({longest})",
+                     "yes" if cold[longest] <= 1200 else "**no**"])
     same = run.fact("graph", "", "same_bits")
     if same is not None:
         rows.append(["replay from a CUDA graph", "the same bits", "same" if same else "different",

@@ -287,8 +287,11 @@ with ThreadPoolExecutor(threads) as pool:
     kernels = list(pool.map(compile_case, cases))
 emit(peer="attnc", case="compile all", kernels=library.c.attnCompileCount(), threads=threads,
      s=round(time.perf_counter() - began, 1))
-for d in () if args.quick else (64, 128, 256):  # one at a time; the scale makes them kernels that are not there yet
-    case = Case(f"cold compile, d{d} causal", CAUSAL, triangle, 16, 16, d, d, 1, 4096, scale=0.0625 + d / 2 ** 20)
+SCORES = {"": "", " softcap": "#attn.softcap<30.0>", " alibi": "#attn.alibi"}
+COLD = [(d, "causal", CAUSAL, "") for d in (64, 128, 256)] + [(d, "window1024", WINDOW, "") for d in (64, 128, 256)]
+COLD += [(128, "full", "#attn.full", "")] + [(128, "causal", CAUSAL, score) for score in (" softcap", " alibi")]
+for d, what, mask, score in () if args.quick else COLD:  # one at a time; the scale makes them kernels that are not there yet
+    case = Case(f"cold compile, d{d} {what}{score}", mask, triangle, 16, 16, d, d, 1, 4096, score=SCORES[score], scale=0.0625 + d / 2 ** 20)
     kernel, compile_ms = compile_case(case)
     emit(peer="attnc", case=case.name, compile_ms=round(compile_ms, 1),
          **({"error": short(kernel)} if isinstance(kernel, Exception) else {"resources": kernel.resources()}))
