@@ -9,6 +9,7 @@ the forward pass's operations on visible pairs. The peers of a case take turns, 
 CUDA events, and a figure the median of the rounds. Rows that no peer has take turns with both peers' causal passes, of
 which no line is written: a GPU that runs nothing but our kernels lowers its clocks."""
 import statistics
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -107,8 +108,8 @@ def time_turns(name, flops, launches, count):
         emit(peer=peer, case=name, bwd_ms=round(ms, 4), bwd_tf=round(flops / ms / 1e9, 1))
 
 
-emit(commit=args.commit, gpu=torch.cuda.get_device_name(), torch=torch.__version__, cuda=torch.version.cuda,
-     cudnn=torch.backends.cudnn.version())
+emit(peer="env", commit=args.commit, gpu=torch.cuda.get_device_name(), torch=torch.__version__, cuda=torch.version.cuda,
+     cudnn=torch.backends.cudnn.version(), date=time.strftime("%Y-%m-%d"))
 wanted = [case for case in CASES if args.filter in name_of(*case)]
 with ThreadPoolExecutor(12) as pool:  # all kernels are in the cache before anything is timed
     def compile_case(case):
