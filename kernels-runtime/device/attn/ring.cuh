@@ -93,6 +93,7 @@ template <class Tile, int S> ATTN_INLINE Tile take(const Slots<Tile, S> &ring) {
   return ring.tile();
 }
 template <class Tile, int S> ATTN_INLINE void release(Slots<Tile, S> &ring) {
+  if (Tile::ReadByLanes) __syncwarp();  // not for order: where lanes meet, the compiler needs a register less, and without it a kernel spills
   if (lane_index() < ring.Arrivals && !ring.given) barrier_arrive(ring.empty());
   ring.given = false;
   ring.step();
