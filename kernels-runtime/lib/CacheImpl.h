@@ -33,7 +33,7 @@ struct Cache::Impl {
   };
 
   CacheOptions options;
-  std::string versionRoot; ///< "<root>/v1", empty without a disk
+  std::string versionRoot; ///< "<root>/v2", empty without a disk
   std::mutex mutex;        ///< of slots and versions; never held while something is
                            ///< read or compiled
   std::unordered_map<std::string, std::shared_ptr<Slot>> slots;

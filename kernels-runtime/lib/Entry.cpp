@@ -35,7 +35,7 @@ std::string EntryRecord::toJson() const {
   json["key"] = Json::object();
   for (const auto &[name, value] : key)
     json["key"][name] = value;
-  json["report"] = {report.registers, report.stack, report.spillStores, report.spillLoads, report.smem};
+  json["report"] = {report.registers, report.stack, report.spillStores, report.spillLoads, report.smem, int(report.serialized)};
   json["files"] = Json::array();
   for (const EntryFile &file : files)
     json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
@@ -72,8 +72,9 @@ std::optional<EntryRecord> EntryRecord::fromJson(std::string_view text) {
     record.key.emplace_back(name, value.get<std::string>());
   }
   const Json &report = json["report"];
+  int serialized = 0;
   int *numbers[] = {&record.report.registers, &record.report.stack, &record.report.spillStores,
-                    &record.report.spillLoads, &record.report.smem};
+                    &record.report.spillLoads, &record.report.smem, &serialized};
   if (report.size() != std::size(numbers))
     return std::nullopt;
   for (size_t i = 0; i < std::size(numbers); ++i) {
@@ -81,6 +82,7 @@ std::optional<EntryRecord> EntryRecord::fromJson(std::string_view text) {
       return std::nullopt;
     *numbers[i] = report[i].get<int>();
   }
+  record.report.serialized = serialized != 0;
   for (const Json &file : json["files"]) {
     if (!file.is_object() || !file.value("name", Json()).is_string() ||
         !file.value("bytes", Json()).is_number_integer() || !file.value("sha256", Json()).is_string())

@@ -18,7 +18,7 @@ namespace attn::rt {
 
 /// Format of entry.json and its neighbours. Entries live in `<root>/v<format>`;
 /// another number is another world.
-inline constexpr int kCacheFormat = 1;
+inline constexpr int kCacheFormat = 2;
 
 struct EntryFile {
   std::string name;

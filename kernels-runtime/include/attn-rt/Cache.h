@@ -6,15 +6,15 @@
 // the right kernel; the worst that can happen is a compile and one line of
 // warning.
 //
-//   <root>/v1/<kernel>-<digest>/
+//   <root>/v2/<kernel>-<digest>/
 //       kernel.cu|kernel.cpp     the source
 //       kernel.cubin|kernel.so   the code
 //       artifact.json            argument list, grid, shared memory
 //       build.log                what the compiler said
 //       entry.json               key; length and SHA-256 of each file; checksum
-//   <root>/v1/.tmp/<pid>-<where>-<rand>/
+//   <root>/v2/.tmp/<pid>-<where>-<rand>/
 //       entries being built or thrown away; swept when their process is dead
-//   <root>/v1/.compilers/<digest>
+//   <root>/v2/.compilers/<digest>
 //       version text by identity of the compiler's file (saves opening NVRTC)
 //   <root>/failures/<kernel>-<digest>/
 //       reproducers of failed compiles, the newest 50

@@ -26,12 +26,15 @@ struct ResourceReport {
   int spillStores = -1; ///< per thread
   int spillLoads = -1;  ///< per thread
   int smem = -1;        ///< static shared memory per block
+  /// Do matrix products wait for one another, where they were to run beside other work? ptxas makes them if it runs out of registers for
+  /// their places.
+  bool serialized = false;
 
   bool known() const { return registers >= 0; }
-  /// Nothing spilled and no stack frame, as far as is known.
-  bool fits() const { return spillStores <= 0 && spillLoads <= 0 && stack <= 0; }
+  /// Nothing spilled or serialized and no stack frame, as far as is known.
+  bool fits() const { return spillStores <= 0 && spillLoads <= 0 && stack <= 0 && !serialized; }
   /// "168 registers, 0 bytes stack, 0 bytes spill stores, 0 bytes spill loads,
-  /// 0 bytes static smem", or "not reported".
+  /// 0 bytes static smem", and ", products serialized" if they are; or "not reported".
   std::string str() const;
   /// Reads `ptxas -v` output. With several functions in the log the one called
   /// `entry` counts.
