@@ -101,9 +101,10 @@ template <int N> ATTN_INLINE void copy_statistics(const Statistics<N> &to, const
 // What `first(i)` of the statistics is for each element: one number a row, or two a piece of columns.
 template <bool Turned, int R, int N, int W, class Address, class F> ATTN_INLINE void with_statistics(Frag<R, N, W> &s, Address address, F f) {
   if (Turned) {
+    const unsigned first = here(address(s.col(0)));  // else all sums with offsets are kept in registers from tile to tile
 #pragma unroll
     for (int n = 0; n < s.Pieces; ++n) {
-      const float2 known = shared_floats(address(s.col(n)));
+      const float2 known = shared_floats(first + n * 32);
 #pragma unroll
       for (int m = 0; m < s.Blocks; ++m)
 #pragma unroll
@@ -142,21 +143,25 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, Frag<R, N, W> &weighted, const 
         const float score = s.v[m][n][i];
         const Changed changed = changed_at(s, score, m, n, i, row0, column0, f);
         s.v[m][n][i] = !Shown && score == -infinity() ? 0 : exp2(fmaf(changed.score, scale, -lse));
-        weighted.v[m][n][i] = s.v[m][n][i] == 0 ? 0 : s.v[m][n][i] * changed.slope;  // which need not be a number there
+        weighted.v[m][n][i] = !Shown && s.v[m][n][i] == 0 ? 0 : s.v[m][n][i] * changed.slope;  // which need not be a number there
       });
 }
-// The same with `weighted` as products hold it: there are no registers for more. Shown: no pair is hidden.
-template <bool Turned, bool Shown = false, class T, int R, int N, int W, int K, class First, class F>
-ATTN_INLINE void probabilities(Frag<R, N, W> &s, Held<T, R, N, W> &weighted, const Statistics<K> &stats, float scale, First row0, int column0, F f) {
+// Of what products hold: its pair i of 16 columns k, and the pair with element (m, n, i). Set in order, and asked for in order.
+template <class T, int R, int N, int W> ATTN_INLINE void set_pair(Held<T, R, N, W> &held, int m, int k, int i, unsigned pair) { held.v[m][k][i] = pair; }
+template <class T, int R, int N, int W> ATTN_INLINE unsigned pair_of(const Held<T, R, N, W> &held, int m, int n, int i) { return held.v[m][n / 2][n % 2 * 2 + i / 2]; }
+
+// The same with `weighted` as products hold it: there are no registers for more. Shown: no pair is hidden, and all slopes are numbers.
+template <bool Turned, bool Shown = false, template <class, int, int, int> class Place, class T, int R, int N, int W, int K, class First, class F>
+ATTN_INLINE void probabilities(Frag<R, N, W> &s, Place<T, R, N, W> &weighted, const Statistics<K> &stats, float scale, First row0, int column0, F f) {
   float slope = 0;
   with_statistics<Turned>(
       s, [&](int i) { return stats.lse(i); },
       [&](int m, int n, int i, float lse) {
         const float score = s.v[m][n][i];
         const Changed changed = changed_at(s, score, m, n, i, row0, column0, f);
-        const float p = exp2(!Shown && score == -infinity() ? score : fmaf(changed.score, scale, -lse)), now = p == 0 ? 0 : p * changed.slope;
+        const float p = exp2(!Shown && score == -infinity() ? score : fmaf(changed.score, scale, -lse)), now = !Shown && p == 0 ? 0 : p * changed.slope;
         s.v[m][n][i] = p;
-        if (i % 2) weighted.v[m][n / 2][n % 2 * 2 + i / 2] = pack<T>(slope, now);
+        if (i % 2) set_pair(weighted, m, n / 2, n % 2 * 2 + i / 2, pack<T>(slope, now));
         slope = now;
       });
 }
@@ -179,11 +184,12 @@ template <bool Turned, int R, int N, int W, int K> ATTN_INLINE void grad_scores(
 }
 
 // The same with probabilities as a product holds them: rounded, two in a register.
-template <bool Turned, class T, int R, int N, int W, int K> ATTN_INLINE void grad_scores(Frag<R, N, W> &x, const Held<T, R, N, W> &p, const Statistics<K> &stats) {
+template <bool Turned, template <class, int, int, int> class Place, class T, int R, int N, int W, int K>
+ATTN_INLINE void grad_scores(Frag<R, N, W> &x, Place<T, R, N, W> &p, const Statistics<K> &stats) {
   with_statistics<Turned>(
       x, [&](int i) { return stats.delta(i); },
       [&](int m, int n, int i, float delta) {
-        const unsigned pair = p.v[m][n / 2][n % 2 * 2 + i / 2];
+        const unsigned pair = pair_of(p, m, n, i);
         x.v[m][n][i] = (i % 2 ? high_half<T>(pair) : low_half<T>(pair)) * (x.v[m][n][i] - delta);
       });
 }

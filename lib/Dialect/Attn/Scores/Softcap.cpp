@@ -87,8 +87,8 @@ Score SoftcapAttr::emitSmallScore(ScoreScope &scope, Score score) const {
 Value SoftcapAttr::emitSmallDerivative(ScoreScope &scope, Score score) const {
   FloatMath &math = scope.each;
   Score small = settled(math, emitSmallScore(scope, score));
-  Value tanh = math.mul(small.value, math.constant(small.factor / getCap().convertToDouble()));
-  return math.fma(math.neg(tanh), tanh, math.constant(1));
+  double toTanh = small.factor / getCap().convertToDouble(); // C1 keeps squares within f32
+  return math.fma(math.mul(small.value, small.value), math.constant(-toTanh * toTanh), math.constant(1));
 }
 
 LogicalResult SoftcapAttr::verify(function_ref<InFlightDiagnostic()> emitError, APFloat cap) {
