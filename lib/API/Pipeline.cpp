@@ -32,11 +32,14 @@ void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
     kernel.addPass(tile::createAssignRoles());
     kernel.addPass(tile::createRecallWords());
     kernel.addPass(tile::createOverlapProducts());
+    kernel.addPass(tile::createOverlapGradients());
   }
   kernel.addPass(tile::createSplitKvLoop());
   kernel.addPass(tile::createFuseModify());
   kernel.addPass(createCanonicalizerPass());
   kernel.addPass(createCSEPass());
+  if (options.target == "sm_90a")
+    kernel.addPass(tile::createRecallInSteps());
   int64_t arch = archOf(options.target, options.arch).value_or(0); // others convert-attn-to-tile refuses
   kernel.addPass(tile::createAllocateShared({sharedMemoryLimit(options.target, arch)}));
   kernel.addPass(tile::createVerifyAsync());

@@ -85,6 +85,9 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << statisticsTile << " and a kv_tile "
              << (roles ? "of 16 rows for each of 4, 8 or 12 warps" : "in multiples of 16 * warps") << " for target `"
              << target << "`, got: " << keys;
+    if (keys.getReducer() && (!configs.sums || !configs.together))
+      return backward.emitOpError("expected no reducer where ")
+             << (configs.sums ? "dV has a kernel of its own" : "dQ has a kernel of its own (" + std::string(configs.whyNoSums) + ")") << ", got: " << keys;
     if (keys.getPackHeads() != 1)
       return backward.emitOpError("expected pack_heads = 1 with gradients on tiles, got: ") << keys;
     writeMade(problem, backward);
@@ -236,6 +239,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << config.getQueries()
              << "), the queries of a tile of the config in force (or another config), got: tiles(" << *listed
              << ") with " << config;
+    if (config.getReducer())
+      return problem.emitOpError("expected no reducer, which a backward pass alone has, got: ") << config;
     int64_t group = problem.getHeads() / problem.getKvHeads();
     if (config.getBySequence() && config.getPackHeads() > group) {
       if (failed(checkSides(problem, problem, config)))

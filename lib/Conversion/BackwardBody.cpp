@@ -29,7 +29,7 @@ Value BackwardBody::sumPointer(Value firstRow, Index head, Index q) {
 }
 
 Value BackwardBody::turnPointer(Value firstRow, Index head, Index q) {
-  Location named = NameLoc::get(b.getStringAttr("turns"), loc);
+  Location named = NameLoc::get(b.getStringAttr("turn"), loc);
   Value offset = arith::DivUIOp::create(b, loc, tiledRow(firstRow, head, q), wide(rowsOfTurn));
   return AdvanceOp::create(b, named, args["dq_turns"], offset);
 }

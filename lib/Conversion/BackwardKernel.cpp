@@ -24,16 +24,17 @@ struct Results {
   bool inTurns = false; ///< in the order of their numbers
 };
 
-/// Columns of a warpgroup's part of dQ: all of them, or so many that each has a part.
+/// Columns of a block of 64 rows of dQ: all of them, or as many as a reducer takes, or so many that each warpgroup has a block.
 int64_t sumFragmentColumns(ProblemOp problem, ConfigAttr config) {
-  return sumColumns(problem.getDimQk()) * config.getQTile() / (16 * config.getWarps());
+  int64_t columns = sumColumns(problem.getDimQk());
+  return config.getReducer() ? std::min<int64_t>(columns, config.getReducer()) : columns * config.getQTile() / (16 * config.getWarps());
 }
 
 /// Gradients of one side.
 class GradientsKernel : BackwardBody {
 public:
   GradientsKernel(ProblemOp problem, KernelOp kernel, Results results)
-      : BackwardBody(problem, kernel), config(kernel.getConfig()), results(results), ofKeys(kernel.getKeys()),
+      : BackwardBody(problem, kernel), kernel(kernel), config(kernel.getConfig()), results(results), ofKeys(kernel.getKeys()), reduces(config.getReducer() != 0),
         boxes(kernel.isPersistent()), lists(kernel.getArg(visitLists(kernel.getKeys()).list)) {}
 
   void build() {
@@ -85,8 +86,8 @@ private:
     dO = shared("dO", config.getQTile(), colsV, boxes);
     stats = place("stats", StatisticsType::get(b.getContext(), config.getQTile()));
     s = frag("s", passing);
-    if (needsGrads())
-      dp = frag("dp", passing);
+    if (needsGrads()) // by a reducer, accumulators, scores, rounded ones and little more are all that registers hold
+      dp = reduces ? s : frag("dp", passing);
     if (results.dk)
       dK = frag("dK", colsQk);
     if (results.dv)
@@ -96,14 +97,15 @@ private:
     if (boxes && results.dv)
       p = held("p");
     if (boxes && needsGrads())
-      ds = held("ds");
+      ds = reduces ? p : held("ds");
     if (results.sums) {
       auto tile = SharedType::get(b.getContext(), atRest, passing, dtype, SharedType::swizzled);
       dS = place("dS", RingType::get(b.getContext(), 2, tile));
-      int64_t columns = sumFragmentColumns(problem, config);
-      part = place("dQ", FragType::get(b.getContext(), 16 * config.getWarps(), columns, config.getWarps()));
-      if (results.dv) // for two blocks; else wide tiles leave no room
-        staging = place("staging", StagingType::get(b.getContext(), 2, passing * sumColumns(problem.getDimQk()) * 4));
+      // A block for each warpgroup; what a reducer makes one by one is as if there were as many warpgroups as blocks.
+      int64_t columns = sumFragmentColumns(problem, config), all = sumColumns(problem.getDimQk()), blocks = passing * all / columns / 64;
+      part = place("dQ", FragType::get(b.getContext(), 64 * blocks, columns, 4 * blocks));
+      if (results.dv) // for two tiles; else wide ones leave no room
+        staging = place("staging", StagingType::get(b.getContext(), 2, passing * all * 4));
     }
   }
 
@@ -222,12 +224,12 @@ private:
 
   /// The walk over the tiles of the other side.
   void passBy(KeyWalk &walk, ArrayRef<KeyRun> runs) {
-    Value headSum = results.sums ? sumPointer(firstRow, h, 0) : Value();
-    Value headTurns = results.inTurns ? turnPointer(firstRow, h, 0) : Value();
     Value draws = findDraws();
     KvLoopOp loop = createLoop(runs);
-    if (!loop)
+    if (!loop) {
+      kernel.setConfigAttr(config.withReducer(0)); // nothing is added up
       return;
+    }
     Block &body = loop.getBody().front();
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&body);
@@ -248,14 +250,21 @@ private:
 
     bring(ofKeys ? Q : K, ofKeys ? "q" : "k", ofKeys ? h : kvHead);
     Value scores = MmaQkOp::create(b, loc, s, ofKeys ? K : Q, ofKeys ? Q : K, negated, /*late=*/results.sums).getToken();
-    bring(ofKeys ? dO : V, ofKeys ? "do" : "v", ofKeys ? h : kvHead);
     Value grads;
-    if (needsGrads())
-      grads = MmaQkOp::create(b, loc, dp, ofKeys ? V : dO, ofKeys ? dO : V, /*negated=*/false, /*late=*/results.sums)
-                  .getToken();
+    auto beginGrads = [&] {
+      bring(ofKeys ? dO : V, ofKeys ? "do" : "v", ofKeys ? h : kvHead);
+      if (needsGrads())
+        grads = MmaQkOp::create(b, loc, dp, ofKeys ? V : dO, ofKeys ? dO : V, /*negated=*/false, /*late=*/results.sums)
+                    .getToken();
+    };
+    if (reduces) // gradients come where scores are
+      wait(scores);
+    else
+      beginGrads();
     if (ofKeys)
       wait(copyStatistics(other, h));
-    wait(scores);
+    if (!reduces)
+      wait(scores);
     Value row0 = math.value(slot.first), col0 = math.value(other);
     auto keep = KeepOp::create(b, loc, s, row0, col0, /*turned=*/ofKeys);
     Value weights = becomeProbabilities(loop, row0, col0);
@@ -263,10 +272,12 @@ private:
     auto round = [&](Value held, Value frag) -> Value {
       if (!held)
         return frag;
-      RoundOp::create(b, loc, held, frag);
+      RoundOp::create(b, loc, held, frag, /*at_once=*/reduces);
       return held;
     };
     Value probabilities = results.dv ? round(p, s) : s;
+    if (reduces)
+      beginGrads();
     if (dropout)
       dropPairs(probabilities, weights, row0, col0, draws, std::exchange(grads, Value()));
     if (results.dv) {
@@ -280,6 +291,8 @@ private:
         wait(grads);
       if (!dropout || !results.dv)
         GradScoresOp::create(b, loc, dp, weights, stats, /*turned=*/ofKeys);
+      if (reduces) // to where probabilities are
+        wait(std::exchange(products[0], Value()));
       Value rounded = round(ds, dp);
       auto accumulate = [&] {
         return MmaPvOp::create(b, loc, ofKeys ? dK : dQ, rounded, ofKeys ? Q : K, /*guarded=*/false, Value())
@@ -300,15 +313,12 @@ private:
       wait(products[0]);
     if (sum) {
       wait(sum);
-      Value offset = mul(wide(other), wide(sumColumns(problem.getDimQk())));
-      Location named = NameLoc::get(b.getStringAttr("tile_sum"), loc);
       Value turn, number;
       if (results.inTurns) {
-        Location named = NameLoc::get(b.getStringAttr("turn"), loc);
-        turn = AdvanceOp::create(b, named, headTurns, mul(wide(tile), wide(config.getQTile() / rowsOfTurn)));
+        turn = turnPointer(firstRow, h, other);
         number = math.value(math.named(math.floorDiv(slot.first, config.getKvTile()), "key_tile"));
       }
-      auto add = AddSumOp::create(b, loc, AdvanceOp::create(b, named, headSum, offset), part, staging, turn, number);
+      auto add = AddSumOp::create(b, loc, sumPointer(firstRow, h, other), part, staging, turn, number);
       if (results.inTurns)
         buildAdds(add, walk, tile);
     }
@@ -351,8 +361,13 @@ private:
   Value becomeProbabilities(KvLoopOp loop, Value row0, Value col0) {
     auto op = ProbabilitiesOp::create(b, loc, s, stats, row0, col0, /*weighted=*/Value(),
                                       b.getF64FloatAttr(scaleOfProducts()), ofKeys ? b.getUnitAttr() : UnitAttr(), /*within=*/FloatAttr());
-    if (!writeModified(op, OpBuilder(loop), ofKeys, /*packs=*/false, needsGrads(), /*hasSmall=*/results.sums))
+    if (!writeModified(op, OpBuilder(loop), ofKeys, /*packs=*/false, needsGrads(), /*hasSmall=*/boxes && (results.sums || !needsGrads())))
       return s;
+    if (reduces) {
+      OpBuilder ahead(op);
+      op.getWeightedMutable().assign(AsideOp::create(ahead, loc, ds.getType(), dS));
+      return op.getWeighted();
+    }
     OpBuilder top = OpBuilder::atBlockBegin(&op->getParentOfType<KernelOp>().getBody().front());
     if (!weighted) // there are no registers for more where products hold their operands
       weighted = PlaceOp::create(top, loc, (ds ? ds : s).getType(), "weighted");
@@ -402,9 +417,11 @@ private:
     return all;
   }
 
+  KernelOp kernel;
   ConfigAttr config;
   Results results;
   bool ofKeys; ///< key tiles are at rest
+  bool reduces; ///< a role of its own makes dQ
   bool boxes;
   bool lists; ///< of the tiles that pass by are there
   std::function<Index(Index j)> tileAt; ///< which one the walk's number j is; none: j

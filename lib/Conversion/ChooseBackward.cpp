@@ -21,6 +21,25 @@ static ConfigAttr wideKeys(ProblemOp problem) {
       .withStages(bytes(2) <= sharedMemoryLimit("sm_90a", 90) - 2048 ? 2 : 1, /*qStages=*/1);
 }
 
+// dK, dV and sums of dQ, of heads up to 128: what to try one after the other, until registers suffice. Beside a reducer those that compute have 208 of them,
+// or 216 if it takes 32 columns at a time, which scores that are changed or tested for several runs of packed rows need.
+static llvm::SmallVector<ConfigAttr> narrowKeys(ProblemOp problem, bool drops, bool hasOneRun) {
+  auto config = [&](int64_t qTile, int64_t reducer) {
+    return ConfigAttr::get(problem.getContext(), qTile, /*kv_tile=*/128, /*warps=*/8, /*blocks=*/1)
+        .withOneBody(true)
+        .withReducer(reducer);
+  };
+  bool wide = std::max(problem.getDimQk(), problem.getDimV()) > 64;
+  bool plain = llvm::all_of(problem.getModifiers(), llvm::IsaPred<AlibiAttr>) && (hasOneRun || !problem.getKLayout().isPacked());
+  if (wide && plain)
+    return {config(64, 64), config(64, 32), config(64, 0)};
+  if (wide)
+    return {config(64, 32), config(64, 0)};
+  if (drops)
+    return {config(64, 64), config(64, 0)};
+  return {config(128, 32), config(64, 64), config(128, 0), config(64, 0)};
+}
+
 BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch,
                                             int64_t fallback, bool listsSlots) {
   ProblemOp problem = backward.getProblemOp();
@@ -45,11 +64,13 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
                            : !walk.hasOneRun() ? "deterministic, and tiles that add to it are no single run"
                            : walk.beginsWithLongest() ? "deterministic, and the first key tiles would have others wait"
                                                       : nullptr;
+  using Configs = llvm::SmallVector<ConfigAttr>;
+  Configs sums = dim > 128 ? Configs{wideKeys(problem)} : narrowKeys(problem, drops, walk.hasOneRun());
   // A warpgroup's part of dQ has 64 columns or a multiple of that, or all there are.
   configs.whyNoSums = target != "sm_90a"                                   ? "this target has no other"
                       : backward.getDeterministic() && whyNoTurns          ? whyNoTurns
                       : fewTiles                                           ? "bounds say that two key tiles at most add to it"
-                      : fallback >= (dim <= 64 ? 2 : 1)                    ? "registers have no room for another"
+                      : fallback >= int64_t(sums.size())                   ? "registers have no room for another"
                       : dim > 128 && sumColumns(problem.getDimQk()) == 192 ? "warpgroups cannot share out its columns"
                                                                            : nullptr;
   configs.sums = !configs.whyNoSums;
@@ -60,10 +81,8 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
     configs.keys = configs.queries = config(64, 64, 1);
   } else if (target == "sm_90a") {
     // One body: with two, ptxas runs out of registers at 128, and that of a full tile is as fast with a branch.
-    bool wide = dim <= 64 && fallback == 0 && !drops;
     int64_t passing = drops ? 32 : 64; // of wide heads
-    configs.keys = configs.sums && dim > 128 ? wideKeys(problem)
-                   : configs.sums ? config(wide ? 128 : 64, 128, 8).withOneBody(true)
+    configs.keys = configs.sums ? sums[fallback]
                    : dim <= 64  ? config(64, 128, 8)
                    : dim <= 128 ? config(32, 128, 8)
                                 : config(passing, 64, 4);
@@ -80,6 +99,6 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(backward.getConfigAttr()))
     configs.keys = given;
   // Twice the keys need half as much of Q and dO, and dV is all that is added up.
-  configs.values = target == "sm_90a" && dim > 128 && !backward.getConfigAttr() ? config(64, 128, 8) : configs.keys;
+  configs.values = target == "sm_90a" && dim > 128 && !backward.getConfigAttr() ? config(64, 128, 8).withOneBody(true) : configs.keys;
   return configs;
 }

@@ -83,8 +83,8 @@ double ForwardBody::writeScore(Region &region, OpBuilder &before, double factor,
   if (packs) // a row's head is its own
     sequence.head = block.addArgument(i32, loc);
   OpBuilder &once = packs ? inside : before;
-  ScoreScope score = scoreScope(sequence, once, inside, Index(block.getArgument(1)), Index(block.getArgument(2)),
-                                Index(block.getArgument(3)), block.getArgument(4));
+  Index q = Index(block.getArgument(1)), k = Index(block.getArgument(2));
+  ScoreScope score = scoreScope(sequence, once, inside, q, k, /*from=*/q, /*base=*/Index(block.getArgument(3)), block.getArgument(4));
   Score result = emit(score, {block.getArgument(0), factor});
   SmallVector<Value> parts = {result.value};
   if (result.times || result.offset)

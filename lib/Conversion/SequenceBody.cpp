@@ -213,13 +213,14 @@ void SequenceBody::buildTests(KeyWalk &walk, Region &region, bool turned) {
 }
 
 ScoreScope SequenceBody::scoreScope(const MaskScope &sequence, OpBuilder &once, OpBuilder &inside, Index q, Index k,
-                                    Index base, Value ahead) {
+                                    Index from, Index base, Value ahead) {
   return {sequence,
           int64_t(problem.getHeads()),
           FloatMath(once, loc),
           FloatMath(inside, loc),
           q,
           k,
+          from,
           base,
           ahead,
           [this, &sequence, &once, &inside, q, k](const ScoreOperand &operand, Index at) {
@@ -300,11 +301,11 @@ bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turn
     MaskScope sequence = scope;
     if (packs) // a row's head is its own
       sequence.head = block.addArgument(i32, loc);
-    // `base` and `ahead` add up to the column, which is the key where queries are at rest.
-    Index q = Index(block.getArgument(turned ? 2 : 1)), k = Index(block.getArgument(turned ? 1 : 2));
-    ScoreScope of = scoreScope(sequence, packs ? inside : before, inside, q, k,
-                               turned ? k : Index(block.getArgument(3)),
-                               turned ? each.constant(0) : Value(block.getArgument(4)));
+    // The last two add up to the column, which is the key where queries are at rest, and else the query.
+    Index q = Index(block.getArgument(turned ? 2 : 1)), k = Index(block.getArgument(turned ? 1 : 2)), first = Index(block.getArgument(3));
+    Value ahead = block.getArgument(4);
+    ScoreScope of = scoreScope(sequence, packs ? inside : before, inside, q, k, /*from=*/turned ? first : q, /*base=*/turned ? k : first,
+                               turned ? each.neg(ahead) : ahead);
     Value slope;
     Score score = modified(of, block.getArgument(0), slope, small, by);
     sloping = slope && wantsSlope;

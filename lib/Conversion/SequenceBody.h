@@ -90,7 +90,7 @@ protected:
 
   /// What a modifier may ask, of the score that `inside` works on.
   ScoreScope scoreScope(const MaskScope &sequence, mlir::OpBuilder &once, mlir::OpBuilder &inside, Index q, Index k,
-                        Index base, mlir::Value ahead);
+                        Index from, Index base, mlir::Value ahead);
 
   /// What all modifiers make of a product. `slope`: by how much more the score changes than the product, null if by as much; or,
   /// with `by`, by how much it changes with the entry of that array, null if it does not.

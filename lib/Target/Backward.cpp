@@ -29,8 +29,21 @@ void Printer::print(ShareOp op) {
          << names.of(op.getHeld()) << ");\n";
 }
 
+void Printer::print(PutOp op) {
+  line() << "attn::put(" << names.of(op.getRing()) << ", " << names.of(op.getHeld()) << ");\n";
+}
+
+void Printer::print(AsideOp op) {
+  names.define(op.getHeld(), "aside");
+  line() << "auto " << names.of(op.getHeld()) << " = attn::aside<" << op.getHeld().getType().getWarps() << ">(" << names.of(op.getRing())
+         << ");\n";
+}
+
 void Printer::print(MmaTnOp op) {
-  line() << "attn::mma_tn(" << names.of(op.getAcc()) << ", " << names.of(op.getA()) << ", " << names.of(op.getB())
+  line() << "attn::mma_tn";
+  if (op.getBlock())
+    os << "<" << int64_t(*op.getBlock()) << ">";
+  os << "(" << names.of(op.getAcc()) << ", " << names.of(op.getA()) << ", " << names.of(op.getB())
          << ");\n";
 }
 
@@ -45,7 +58,10 @@ void Printer::print(StageOp op) {
 }
 
 void Printer::print(AddStagedOp op) {
-  line() << "attn::add_staged(" << expr(op.getSum()) << ", " << names.of(op.getStaging());
+  line() << "attn::add_staged";
+  if (int64_t(op.getBlocks()) != 1)
+    os << "<" << int64_t(op.getBlocks()) << ">";
+  os << "(" << expr(op.getSum()) << ", " << names.of(op.getStaging());
   if (!op.getTurn()) {
     os << ");\n";
     return;

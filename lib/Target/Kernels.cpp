@@ -48,7 +48,10 @@ std::string attn::entryOf(KernelOp kernel) {
 
 void Printer::printSignature(KernelOp kernel) {
   int64_t cluster = kernel.getCluster().value_or(1);
-  os << (cluster > 1 ? "ATTN_CLUSTER_KERNEL(" : "ATTN_KERNEL(") << entryOf(kernel) << ", /*threads=*/"
+  os << (cluster > 1                          ? "ATTN_CLUSTER_KERNEL("
+         : kernel.getConfig().getReducer() ? "ATTN_REDUCER_KERNEL("
+                                           : "ATTN_KERNEL(")
+     << entryOf(kernel) << ", /*threads=*/"
      << kernel.getThreads() << ", /*blocks per multiprocessor=*/" << kernel.getConfig().getBlocks();
   if (cluster > 1)
     os << ", /*blocks per cluster=*/" << cluster;

@@ -85,6 +85,8 @@ private:
   /// What a repair leaves out.
   std::string dropped(tile::RepairOp op);
   void print(tile::ShareOp op);
+  void print(tile::PutOp op);
+  void print(tile::AsideOp op);
   void print(tile::MmaTnOp op);
   void print(tile::AddSumOp op);
   void print(tile::StageOp op);
@@ -97,6 +99,9 @@ private:
   void print(tile::HereOp op);
   void print(tile::FillOp op);
   void print(tile::TakeOp op);
+  void print(tile::PassOp op);
+  void print(tile::OwnRowsOp op);
+  void print(tile::ReleaseOp op);
   void print(tile::FetchOp op);
   void print(tile::PadRowsOp op);
   void print(tile::LoadStatisticsOp op);

@@ -13,8 +13,11 @@ void Printer::print(RolesOp op) {
   for (auto place : op->getParentOfType<KernelOp>().getBody().getOps<PlaceOp>())
     if (isa<RingType, FeedType, StagingType>(place.getType()))
       shared += (shared.empty() ? "" : ", ") + names.of(place.getResult()).str();
-  bool adds = !op.getAdder().empty();
-  line() << "attn::begin_roles" << (adds ? "<1>" : "") << "(" << shared << ");\n";
+  bool adds = !op.getAdder().empty(), reduces = !op.getReducer().empty();
+  line() << "attn::begin_roles";
+  if (int others = 2 * adds + 4 * reduces) // warps to whom messages go, too
+    os << "<" << others << ">";
+  os << "(" << shared << ");\n";
   line() << "if (attn::is_consumer()) {\n";
   indent += 2;
   line() << "attn::take_registers<" << op.getConsumerRegisters() << ">();\n";
@@ -22,6 +25,11 @@ void Printer::print(RolesOp op) {
     line() << "attn::begin_turns();\n";
   indent -= 2;
   printBlock(op.getConsumer().front());
+  if (reduces) {
+    line() << "} else if (attn::is_reducer()) {\n";
+    line() << "  attn::keep_registers<" << *op.getReducerRegisters() << ">();\n";
+    printBlock(op.getReducer().front());
+  }
   line() << "} else {\n";
   indent += 2;
   line() << "attn::keep_registers<" << op.getProducerRegisters() << ">();\n";
@@ -96,26 +104,70 @@ void Printer::print(FillOp op) {
   Value second = op.getRow(), third = op.getHead();
   if (map.getHeads() != 1)
     std::swap(second, third);
-  line() << "attn::fill" << (whole ? "" : "<" + std::to_string(rows) + ">") << "(" << names.of(op.getRing()) << ", "
-         << names.of(op.getMap()) << ", " << expr(second) << ", " << expr(third) << ", " << expr(op.getBatch())
+  line() << "attn::fill" << (whole ? "" : "<" + std::to_string(rows) + ">") << "("
+         << names.of(op.getRing()) << ", " << names.of(op.getMap()) << ", " << expr(second) << ", " << expr(third) << ", " << expr(op.getBatch())
          << ");\n";
 }
 
 void Printer::print(TakeOp op) {
   names.define(op.getTile(), (names.of(op.getRing()) + "_tile").str());
-  line() << "const auto " << names.of(op.getTile()) << " = attn::take(" << names.of(op.getRing()) << ");\n";
+  line() << "const auto " << names.of(op.getTile()) << " = attn::take(" << names.of(op.getRing());
+  if (op.getMore())
+    os << ", " << expr(op.getMore()) << ", " << names.of(op.getOtherwise());
+  os << ");\n";
+}
+
+void Printer::print(PassOp op) {
+  names.define(op.getTile(), (names.of(op.getRing()) + "_passed").str());
+  line() << "const auto " << names.of(op.getTile()) << " = attn::pass(" << names.of(op.getRing()) << ");\n";
+}
+
+void Printer::print(OwnRowsOp op) {
+  std::string tile = names.of(op.getTile()).str();
+  names.define(op.getRows(), StringRef(tile).take_until([](char c) { return c == '_'; }).str() + "_rows");
+  line() << "const auto " << names.of(op.getRows()) << " = attn::own_rows(" << tile << ");\n";
+}
+
+void Printer::print(ReleaseOp op) {
+  line() << (op.getPassed() ? "attn::release_passed(" : "attn::release(") << names.of(op.getRing());
+  if (op.getWhen())
+    os << ", " << expr(op.getWhen());
+  os << ");\n";
+}
+
+/// The product that a token is of: of what a loop carries, the one that its step begins.
+static Operation *productOf(Value token) {
+  while (token) {
+    if (auto argument = dyn_cast<BlockArgument>(token)) {
+      auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+      token = loop ? loop.getTiedLoopYieldedValue(argument)->get() : Value();
+    } else if (auto loop = token.getDefiningOp<scf::ForOp>()) {
+      token = loop.getYieldedValues()[cast<OpResult>(token).getResultNumber()];
+    } else {
+      return token.getDefiningOp();
+    }
+  }
+  return nullptr;
 }
 
 void Printer::printProductWait(WaitOp op) {
-  Operation *product = op.getTokens().front().getDefiningOp();
-  if (op.getTokens().size() != 1 || !product || product->getBlock() != op->getBlock())
+  Operation *product = op.getTokens().size() == 1 ? productOf(op.getTokens().front()) : nullptr;
+  if (!product)
     return complain(op);
+  // Those that were begun later and are not waited for yet; of a product of the step before, in the rest of that step and in this one.
   int later = 0;
-  for (Operation *other = product->getNextNode(); other != op; other = other->getNextNode())
-    if (isa<MmaQkOp, MmaPvOp, MmaTnOp>(other))
-      later += llvm::none_of(other->getResult(0).getUsers(), [&](Operation *user) {
-        return user->getBlock() == op->getBlock() && user->isBeforeInBlock(op);
-      });
+  auto count = [&](Block::iterator from, Block::iterator to) {
+    for (Operation &other : llvm::make_range(from, to))
+      if (isa<MmaQkOp, MmaPvOp, MmaTnOp>(other))
+        later += llvm::none_of(other.getResult(0).getUsers(), [&](Operation *user) {
+          return user->getBlock() == other.getBlock() && user->isBeforeInBlock(&*to);
+        });
+  };
+  Block *block = product->getBlock();
+  bool same = block == op->getBlock() && product->isBeforeInBlock(op);
+  count(std::next(product->getIterator()), same ? op->getIterator() : block->without_terminator().end());
+  if (block == op->getBlock() && !same)
+    count(block->begin(), op->getIterator());
   line() << "attn::wait_products<" << later << ">(" << names.of(product->getOperand(0)) << ");\n";
 }
 

@@ -55,7 +55,7 @@ void Printer::printOp(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
       .Case<FetchOp, PadRowsOp, LoadStatisticsOp, PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, WaitFiniteOp, PartOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
             MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, MergeOp, AddSinkOp, RepairOp, RolesOp, PersistOp,
-            SendOp, RecallOp, FillOp, TakeOp,
+            SendOp, RecallOp, FillOp, TakeOp, PassOp, OwnRowsOp, ReleaseOp, PutOp, AsideOp,
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, DropOp, DrawOp, DropDrawnOp, DropGradsOp, ShareOp, MmaTnOp, AddSumOp,
             LoadSumOp, StageOp, AddStagedOp, HereOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
@@ -99,12 +99,15 @@ void Printer::printOp(Operation *op) {
       .Case([&](ReleaseEarlyOp o) {
         line() << "attn::release_early(" << name(o.getRing()) << ", " << expr(o.getMore()) << ");\n";
       })
-      .Case([&](ReleaseOp o) { line() << "attn::release(" << name(o.getRing()) << ");\n"; })
+      .Case([&](PublishOp o) { line() << "attn::publish(" << name(o.getRing()) << ");\n"; })
+      .Case([&](NoProductOp) {})
       .Case([&](RescaleOp o) { line() << "attn::rescale(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n"; })
       .Case([&](ScaleOp o) {
         line() << "attn::scale(" << name(o.getPlace()) << ", " << literal(o.getFactor().convertToDouble()) << ");\n";
       })
-      .Case([&](RoundOp o) { line() << "attn::round(" << name(o.getP()) << ", " << name(o.getS()) << ");\n"; })
+      .Case([&](RoundOp o) {
+        line() << (o.getAtOnce() ? "attn::round_at_once(" : "attn::round(") << name(o.getP()) << ", " << name(o.getS()) << ");\n";
+      })
       .Case([&](ZeroRowsOp o) {
         line() << "attn::zero_rows(" << name(o.getPlace()) << ", " << expr(o.getFirst()) << ");\n";
       })
@@ -138,8 +141,10 @@ void Printer::print(PlaceOp op) {
              << op.getOffset().value_or(0) << ")";
       })
       .Case([&](StagingType t) {
-        text << "attn::Staging<" << t.getSlots() << ", " << t.getBytes() << "> " << names.of(op.getResult()) << "("
-             << op.getOffset().value_or(0) << ")";
+        text << "attn::Staging<" << t.getSlots() << ", " << t.getBytes();
+        if (op->getParentOfType<KernelOp>().getConfig().getReducer())
+          text << ", /*written by warps=*/4";
+        text << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
       })
       .Case([&](RingType t) {
         if (auto statistics = dyn_cast<StatisticsType>(t.getTile())) {
@@ -149,9 +154,15 @@ void Printer::print(PlaceOp op) {
           return;
         }
         auto tile = cast<SharedType>(t.getTile());
-        text << "attn::Ring<" << typeOf(tile.getElement()) << ", " << tile.getRows() << ", " << tile.getCols() << ", "
-             << t.getStages() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ", "
-             << op.getBarriers().value_or(0) << ")";
+        auto users = [&](auto wanted) { return llvm::any_of(op->getUsers(), wanted); };
+        bool put = users(llvm::IsaPred<PutOp>), reduced = users([&](Operation *user) {
+          auto roles = user->getParentOfType<RolesOp>();
+          auto release = dyn_cast<ReleaseOp>(user);
+          return roles && release && release.getRing() == op.getResult() && roles.getReducer().isAncestor(user->getParentRegion());
+        });
+        text << (put ? "attn::PutRing<" : "attn::Ring<") << typeOf(tile.getElement()) << ", " << tile.getRows() << ", " << tile.getCols() << ", "
+             << t.getStages() << (reduced && !put ? ", /*a reducer, too=*/true" : "") << "> " << names.of(op.getResult()) << "("
+             << op.getOffset().value_or(0) << ", " << op.getBarriers().value_or(0) << ")";
       })
       .Case([&](FeedType t) {
         text << "attn::Feed<" << t.getWords() << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0)

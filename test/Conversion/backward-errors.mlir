@@ -16,3 +16,15 @@ attn.backward @grads of(@p) config(#tile.config<q_tile = 96, kv_tile = 128, warp
 attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
 // expected-error @below {{expected pack_heads = 1 with gradients on tiles, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, pack_heads = 4>}}
 attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, pack_heads = 4>)
+
+// -----
+
+attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(256) dtype(bf16)
+// expected-error @below {{expected no reducer where dV has a kernel of its own, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>}}
+attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>)
+
+// -----
+
+attn.problem @p mask(#attn.prefix<"lengths">) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
+// expected-error @below {{expected no reducer where dQ has a kernel of its own (deterministic, and lists or arrays say which tiles add to it), got: #tile.config}}
+attn.backward @grads of(@p) deterministic config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>)

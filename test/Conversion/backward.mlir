@@ -35,26 +35,28 @@ attn.backward @grads of(@p) dlse
 // CHECK: tile.mma_qk %dp, %dO, %V
 // CHECK: tile.mma_pv %dQ, %dp, %K
 
-// What another sequence has behind this one's queries becomes 0; weights are held in registers.
+// What another sequence has behind this one's queries becomes 0; weights, and then gradients of scores, are held in registers,
+// where scores were.
 // HOPPER: tile.kernel @grads_prepare({{.*}}) target("sm_80")
-// HOPPER: tile.kernel @grads({{.*}}) target("sm_90a")
+// HOPPER: tile.kernel @grads({{.*}}) target("sm_90a") {{.*}}reducer = 32
 // HOPPER: tile.zero_rows %Q
+// HOPPER: tile.round %p, %s {at_once}
 // HOPPER: tile.zero_rows %dO
-// HOPPER: tile.round %p, %s
+// HOPPER: tile.mma_qk %s, %V, %dO
 // HOPPER: tile.mma_pv %dV, %p, %dO
-// HOPPER: tile.grad_scores %dp, %p, %stats turned
-// HOPPER: tile.round %ds, %dp
-// dQ is added up by key tiles, while the product with Q runs, and rounded by a kernel of its own.
-// HOPPER: tile.share %dS, %ds
-// HOPPER: tile.mma_tn %dQ, %dS_tile, %K
-// HOPPER: tile.mma_pv %dK, %ds, %Q
+// HOPPER: tile.grad_scores %s, %p, %stats turned
+// HOPPER: tile.round %p, %s {at_once}
+// dQ is added up by key tiles, by a warpgroup of its own, and rounded by a kernel of its own.
+// HOPPER: tile.share %dS, %p
+// HOPPER: tile.mma_tn %dQ, %dS_tile, %K : !tile.frag<256x32, 16>
+// HOPPER: tile.mma_pv %dK, %p, %Q
 // Tiles of packed sequences in turns: the last queries first, in the order of key tiles.
-// HOPPER: tile.add_sum %tile_sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %key_tile)
+// HOPPER: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %key_tile)
 // HOPPER-NEXT: (%[[OTHER:.*]]: i32):
 // HOPPER: tile.yield %{{.*}} : i1
 // HOPPER-NOT: tile.barrier
 // HOPPER: tile.kernel @grads_dq({{.*}}) target("sm_80")
-// HOPPER: tile.load_sum %dQ, %sum columns 64 turn(%turns)
+// HOPPER: tile.load_sum %dQ, %sum columns 32 turn(%turn)
 // HOPPER: tile.store %dq_rows
 
 // Heads that share keys but no mask: each walks its own tiles. A mask's arrays are of that head, too.
@@ -77,7 +79,7 @@ attn.backward @grads of(@p) dlse
 // WIDE-NEXT: tile.wait %[[DK]]
 // WIDE-NEXT: %[[DQ:.*]] = tile.mma_tn %dQ, %dS_tile, %K
 // WIDE-NEXT: tile.wait %[[DQ]]
-// WIDE: tile.add_sum %tile_sum, %dQ : !tile.frag<128x128, 8>
+// WIDE: tile.add_sum %sum, %dQ : !tile.frag<128x128, 8>
 // WIDE: tile.load_sum %dQ, %sum columns 128
 
 // Not where slots of long sequences are listed: lists are of one kind of key tiles.
@@ -88,10 +90,10 @@ attn.backward @grads of(@p) dlse
 // If asked for, dense ones in turns, too, and heads of a group take turns. What is in no order begins with sums of 0.
 // RUN: sed 's/thd/bshd/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=DENSE
 // DENSE: tile.prepare {{.*}}clears(%sum) columns 64
-// DENSE: tile.add_sum %tile_sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag
+// DENSE: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag
 // RUN: sed 's/thd/bshd/; s/dlse/deterministic dlse/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=TURNS
 // TURNS: tile.kernel @grads_prepare({{.*}}dq_turns
-// TURNS: tile.prepare {{.*}}turns(%turns)
+// TURNS: tile.prepare {{.*}}turns(%turn)
 // TURNS: tile.kernel @grads({{.*}}dq_turns
 // TURNS: %together = arith.minsi
 // TURNS: %query_tiles =

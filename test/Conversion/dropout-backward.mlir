@@ -18,13 +18,18 @@
 // CHECK-NEXT: tile.drop %dp at(%q0, %k0) draws(%{{.*}}) below 3277 by 1.111{{.*}} : !tile.frag
 // CHECK-NEXT: tile.grad_scores %dp, %s, %stats
 // CHECK-LABEL: tile.kernel @grads_dsinks(
+// Beside a reducer there is room for one tile of scores: the product with dO comes where they were.
 // TEXT: attn::probabilities<true>(s, stats_tile,
-// TEXT-NEXT: attn::round(p, s);
-// TEXT-NEXT: attn::mark_dropped_turned(p, k0, q0, draws, 3277);
-// TEXT-NEXT: attn::wait_products<
-// TEXT-NEXT: attn::drop_grads<true>(dp, p, stats_tile, 1.111118646e+00f);
+// TEXT: attn::round_at_once(p, s);
+// TEXT: attn::mma_qk(s, V_rows, dO_tile);
+// TEXT: attn::mark_dropped_turned(p, k0{{.*}}, q0, draws, 3277);
+// TEXT-NEXT: attn::wait_products<0>(s);
+// TEXT-NEXT: attn::drop_grads<true>(s, p, stats_tile, 1.111118646e+00f);
 // TEXT-NEXT: attn::release(stats);
 // TEXT-NEXT: attn::mma_pv(dV, p, dO_tile);
-// TEXT-NEXT: attn::round(ds, dp);
+// TEXT-NEXT: attn::wait_products<0>(dV);
+// TEXT-NEXT: attn::release(dO);
+// TEXT-NEXT: attn::round_at_once(p, s);
+// TEXT-NEXT: attn::put(dS, p);
 attn.problem @p mask(#attn.causal) layout(bshd) heads(8) dims(128) dtype(bf16) sink("sinks") dropout(0.1, "seed")
 attn.backward @grads of(@p) learned(["sinks"])

@@ -71,6 +71,12 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
   config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, stages = 1>)
 
+// -----
+
+// expected-error @below {{expected no reducer, which a backward pass alone has, got: #tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, reducer = 64>}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(128) dtype(bf16)
+  config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, reducer = 64>)
+
 //--- others.mlir
 // What only sm_90a can do.
 // expected-error @below {{'attn.problem' op expected 1, 2, 4 or 8 warps for target `sm_80`, got: 12}}

@@ -7,41 +7,86 @@ attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(128) dtyp
 attn.backward @grads of(@p)
 
 // CHECK: // grads for sm_90a, #tile.config<q_tile = 64, kv_tile = 128
-// CHECK: attn::begin_roles<1>(
+// CHECK: attn::begin_roles<6>(
+// CHECK: attn::take_registers<208>();
 // CHECK: attn::store_zero<128, 128, 256>(dk_rows, dk_row, write_rows, attn::thread_here());
 // CHECK: attn::store_zero<128, 128, 256>(dv_rows, dv_row, write_rows, attn::thread_here());
+// CHECK: const auto K_rows = attn::own_rows(K_tile);
+// CHECK: const auto Q_tile = attn::take(Q, [[ANY:x_[0-9]+]], K_tile);
+// CHECK: attn::mma_qk(s, K_rows, Q_tile);
+// CHECK: const int [[END:[a-z_0-9]+]] = attn::recall(feed, 7);
 // CHECK: attn::keep_turned(s, {{.*}}, [=](int key, int query) {
-// CHECK: const auto dS_tile = attn::share(dS, ds);
-// CHECK-NEXT: attn::mma_tn(dQ, dS_tile, K_tile);
-// CHECK-NEXT: attn::mma_pv(dK, ds, Q_tile);
-// CHECK-NEXT: attn::wait_products<2>(dV);
-// CHECK-NEXT: attn::release(dO);
-// CHECK-NEXT: attn::wait_products<1>(dQ);
-// CHECK: attn::stage(staging, dQ);
+// CHECK: attn::wait_products<0>(dK);
+// CHECK-NEXT: attn::release_passed(Q, j_2 != {{.*}});
+// CHECK-NEXT: attn::round_at_once(p, s);
+// CHECK: attn::put(dS, p);
+// CHECK-NEXT: const auto Q_passed = attn::pass(Q);
+// CHECK-NEXT: const auto [[NEXT:Q_tile_[0-9]]] = attn::take(Q, {{.*}}, Q_passed);
+// CHECK: attn::mma_qk(s, K_rows, [[NEXT]]);
+// CHECK-NEXT: attn::mma_pv(dK, p, Q_passed);
+// CHECK-NEXT: attn::publish(dS);
+// CHECK-NEXT: attn::wait_products<1>(s);
+// CHECK-NEXT: }
 // CHECK-NEXT: attn::wait_products<0>(dK);
-// CHECK-NEXT: attn::release(Q);
+// CHECK-NEXT: attn::release_passed(Q, [[ANY]]);
+// The reducer takes what was put, and makes dQ of it.
+// CHECK: } else if (attn::is_reducer()) {
+// CHECK-NEXT: attn::keep_registers<64>();
+// CHECK-NEXT: attn::Frag<64, 64, 4> dQ;
+// CHECK: const auto dS_tile = attn::take(dS);
+// CHECK-NEXT: attn::mma_tn<0>(dQ, dS_tile, K_tile);
+// CHECK-NEXT: attn::wait_products<0>(dQ);
+// CHECK-NEXT: attn::stage(staging, dQ);
+// CHECK-NEXT: attn::mma_tn<1>(dQ, dS_tile, K_tile);
+// CHECK-NEXT: attn::wait_products<0>(dQ);
+// CHECK-NEXT: attn::release(dS);
+// CHECK-NEXT: attn::stage(staging, dQ);
 // Another role adds: who comes before is asked where the region was.
+// CHECK: attn::keep_registers<32>();
 // CHECK: if (attn::is_adder()) {
 // CHECK: const int batch_2 = attn::here(batch);
-// CHECK: attn::add_staged(tile_sum, staging, turn, key_tile, [=](int other) {
+// CHECK: attn::add_staged<2>(sum, staging, turn, key_tile, [=](int other) {
 // CHECK: return begin_2 <= [[TILE:x_[0-9]+]] & [[TILE]] < end_2;
 // CHECK: if (attn::is_idle()) return;
 // CHECK: grads_dq for sm_80
-// CHECK: attn::load_sum<64>(dQ, sum, turns);
+// CHECK: attn::load_sum<64>(dQ, sum, turn);
+
+// Without a reducer, those that compute make dQ, too.
+// RUN: sed 's/of(@p)/of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true>)/' %s \
+// RUN:   | attn-translate --target=sm_90a | FileCheck %s --check-prefix=ALONE
+// ALONE: attn::begin_roles<2>(
+// ALONE: const auto dS_tile = attn::share(dS, ds);
+// ALONE-NEXT: attn::mma_tn(dQ, dS_tile, K_tile);
+// ALONE-NEXT: attn::mma_pv(dK, ds, Q_tile);
+// ALONE-NEXT: attn::wait_products<2>(dV);
+// ALONE-NEXT: attn::release(dO);
+// ALONE-NEXT: attn::wait_products<1>(dQ);
+// ALONE: attn::stage(staging, dQ);
+// ALONE-NEXT: attn::wait_products<0>(dK);
+// ALONE-NEXT: attn::release(Q);
+
+// Of nothing that is seen, there is nothing to reduce.
+// RUN: sed 's/attn.causal/attn.and<#attn.band<right = -60>, #attn.band<left = -60>>/' %s | attn-translate --target=sm_90a | FileCheck %s --check-prefix=HIDDEN
+// HIDDEN: // grads for sm_90a, #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true>
+// HIDDEN-NOT: is_reducer
+// HIDDEN-NOT: mma
+// HIDDEN: attn::store<128>(dv_rows, dv_row, dV,
 
 // ORDERED: // grads for sm_90a, #tile.config<q_tile = 32, kv_tile = 128
 // ORDERED: attn::store_zero<128, 128, 256>(dk_rows, dk_row, write_rows, attn::thread_here());
 // ORDERED: // grads_dq for sm_90a, #tile.config<q_tile = 128, kv_tile = 64
 // ORDERED: attn::store_zero<128, 128, 256>(dq_rows, dq_row, write_rows);
 
-// Behind the loop, words of the message are read again; weights of modified scores are held as products hold them, and small scores
+// Behind the loop, words of the message are read again; weights of modified scores lie where dS will, and small scores
 // have a formula of their own.
 // RUN: sed 's/dtype(bf16)/dtype(bf16) score([#attn.softcap<30.0>])/' %s | attn-translate --target=sm_90a | FileCheck %s --check-prefix=CAP
-// CAP: attn::Held<attn::bf16, 128, 64, 8> weighted;
 // CAP: attn::receive<true>(feed, message)
-// CAP: attn::probabilities<true>(s, weighted, stats_tile, {{.*}}e+{{.*}}f, [=](float score, int, int, int, float) {
+// CAP: auto aside = attn::aside<8>(dS);
+// CAP-NEXT: attn::probabilities<true>(s, aside, stats_tile, {{.*}}e+{{.*}}f, [=](float score, int, int, int, float) {
 // CAP: return attn::Changed{
 // CAP: }, [=](float score, int, int, int, float) {
 // CAP: attn::tanh(
+// CAP: attn::grad_scores<true>(s, aside, stats_tile);
+// CAP: attn::put(dS, p);
 // CAP: const int {{.*}} = attn::recall(feed, {{.*}});
 // CAP: attn::forget(feed);

@@ -9,8 +9,8 @@ namespace attn {
 
 // A number of a place, and what becomes of it where it is marked.
 template <int R, int N, int W> ATTN_INLINE float weight_at(const Frag<R, N, W> &p, int m, int n, int i) { return p.v[m][n][i]; }
-template <class T, int R, int N, int W> ATTN_INLINE float weight_at(const Held<T, R, N, W> &p, int m, int n, int i) {
-  const unsigned pair = p.v[m][n / 2][n % 2 * 2 + i / 2];
+template <template <class, int, int, int> class Place, class T, int R, int N, int W> ATTN_INLINE float weight_at(Place<T, R, N, W> &p, int m, int n, int i) {
+  const unsigned pair = pair_of(p, m, n, i);
   return i % 2 ? high_half<T>(pair) : low_half<T>(pair);
 }
 template <int R, int N, int W> ATTN_INLINE void drop_marked(Frag<R, N, W> &p) {
@@ -35,7 +35,7 @@ template <class T, int R, int N, int W> ATTN_INLINE void drop_marked(Held<T, R, 
 
 // x becomes |weight| * (x * factor - delta), without the first term where p is marked, and p becomes 0 there.
 template <bool Turned, int R, int N, int W, class P, class Weighted, int K>
-ATTN_INLINE void drop_grads(Frag<R, N, W> &x, P &p, const Weighted &weighted, const Statistics<K> &stats, float factor) {
+ATTN_INLINE void drop_grads(Frag<R, N, W> &x, P &p, Weighted &weighted, const Statistics<K> &stats, float factor) {
   with_statistics<Turned>(
       x, [&](int i) { return stats.delta(i); },
       [&](int m, int n, int i, float delta) {

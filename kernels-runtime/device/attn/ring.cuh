@@ -3,7 +3,7 @@
 // Tiles that one warp brings by TMA while others multiply: rings of shared memory, handed back and forth by mbarriers.
 //
 // A ring has Stages slots and two barriers a slot. `full` completes when a tile's bytes have landed, `empty` when every consumer warp is done with
-// it. Slots are used in order, so each role keeps a cursor of its own: a slot number and the parity of the round it is in.
+// it. Slots are used in order, so each role keeps a cursor of its own.
 #pragma once
 #include "attn/fragment.cuh"
 
@@ -12,9 +12,16 @@ namespace attn {
 // What cuTensorMapEncodeTiled makes: rank 4, (column, row, head, batch), boxes of a tile's rows by 64 columns, 128 byte swizzle, zeros out of bounds.
 struct alignas(64) TensorMap { unsigned long long opaque[16]; };
 
-// The last warpgroup brings tiles, all before it multiply.
-template <int Kernel = 0> ATTN_INLINE constexpr int consumer_warps() { return Block<Kernel>::threads / 32 - 4; }
+// The last warpgroup brings tiles; of a reducer kernel the one before it makes a product of its own; all before these compute.
+#define ATTN_REDUCER_KERNEL(name, block_threads, blocks_per_sm)                                                    \
+  template <> struct attn::Block<0> { static constexpr int threads = block_threads, reducer_warps = 4; };         \
+  extern "C" __global__ void __launch_bounds__(block_threads, blocks_per_sm) name
+template <class Of> ATTN_INLINE constexpr auto reducer_warps(int) -> decltype(Of::reducer_warps) { return Of::reducer_warps; }
+template <class Of> ATTN_INLINE constexpr int reducer_warps(long) { return 0; }
+template <int Kernel = 0> ATTN_INLINE constexpr int producer_warp() { return Block<Kernel>::threads / 32 - 4; }
+template <int Kernel = 0> ATTN_INLINE constexpr int consumer_warps() { return producer_warp<Kernel>() - reducer_warps<Block<Kernel>>(0); }
 template <int Kernel = 0> ATTN_INLINE bool is_consumer() { return warp_index() < consumer_warps<Kernel>(); }
+template <int Kernel = 0> ATTN_INLINE bool is_reducer() { return warp_index() < producer_warp<Kernel>(); }
 
 ATTN_INLINE int warpgroup_index() { return uniform(threadIdx.x / 128); }
 
@@ -41,41 +48,63 @@ template <class Element, int RowCount, int ColCount> struct Swizzled {
   static ATTN_INLINE Swizzled lying(unsigned address) { return {address}; }
 };
 
-template <class TileType, int StageCount> struct Slots {
+// What a role has come to in a ring: a slot, and the parity of its round. Beside a reducer, where registers are few, they follow from one number.
+template <int Stages, bool Counts> struct CursorOf {
+  int at = 0;
+  unsigned odd = 0;
+  ATTN_INLINE int slot() const { return at; }
+  ATTN_INLINE unsigned parity() const { return odd; }
+  ATTN_INLINE int slot_before() const { return at == 0 ? Stages - 1 : at - 1; }
+  ATTN_INLINE void step() {
+    if (Stages == 1) odd ^= 1;
+    else if (++at == Stages) at = 0, odd ^= 1;
+  }
+};
+template <int Stages> struct CursorOf<Stages, true> {
+  unsigned steps = 0;
+  ATTN_INLINE int slot() const { return steps % Stages; }
+  ATTN_INLINE unsigned parity() const { return steps / Stages & 1; }
+  ATTN_INLINE int slot_before() const { return (steps - 1) % Stages; }
+  ATTN_INLINE void step() { ++steps; }
+};
+template <int Stages> using Cursor = CursorOf<Stages, (reducer_warps<Block<0 * Stages>>(0) > 0) && (Stages & (Stages - 1)) == 0>;
+
+template <class TileType, int StageCount, bool Reduced = false> struct Slots {
   using Tile = TileType;
   static constexpr int Stages = StageCount;
   // Of a warp that gives a slot back: lanes that read by themselves say so by themselves. (One for all behind __syncwarp() is as right and no faster, but the
   // sanitizer's race checker does not follow it.)
   static constexpr int Arrivals = Tile::ReadByLanes ? 32 : 1;
   unsigned tiles, barriers;
-  int slot = 0;
-  unsigned parity = 0;
+  Cursor<Stages> cursor;
   bool given = false;  // back already
 
   ATTN_INLINE Slots(int tiles_at, int barriers_at) {
     const unsigned base = unsigned(__cvta_generic_to_shared(shared_memory));
     tiles = base + tiles_at, barriers = base + barriers_at;
   }
-  ATTN_INLINE unsigned full() const { return barriers + slot * 8; }
-  ATTN_INLINE unsigned empty() const { return barriers + (Stages + slot) * 8; }
-  ATTN_INLINE Tile tile() const { return Tile::lying(tiles + slot * Tile::Bytes); }
-  ATTN_INLINE void step() {
-    if (Stages == 1) parity ^= 1;
-    else if (++slot == Stages) slot = 0, parity ^= 1;
-  }
+  ATTN_INLINE unsigned parity() const { return cursor.parity(); }
+  ATTN_INLINE unsigned full() const { return barriers + cursor.slot() * 8; }
+  ATTN_INLINE unsigned empty() const { return barriers + (Stages + cursor.slot()) * 8; }
+  ATTN_INLINE Tile tile() const { return Tile::lying(tiles + cursor.slot() * Tile::Bytes); }
+  ATTN_INLINE void step() { cursor.step(); }
   ATTN_INLINE void init(int consumers, int /*others*/) const {
-    for (int i = 0; i < Stages; ++i) barrier_init(barriers + i * 8, 1), barrier_init(barriers + (Stages + i) * 8, consumers * Arrivals);
+    const int readers = consumers * Arrivals + (Reduced ? 4 : 0);
+    for (int i = 0; i < Stages; ++i) barrier_init(barriers + i * 8, 1), barrier_init(barriers + (Stages + i) * 8, readers);
   }
 };
 
-template <class Element, int RowCount, int ColCount, int StageCount> using Ring = Slots<Swizzled<Element, RowCount, ColCount>, StageCount>;
+// Reduced: a reducer takes from it, as those that compute do.
+template <class Element, int RowCount, int ColCount, int StageCount, bool Reduced = false>
+using Ring = Slots<Swizzled<Element, RowCount, ColCount>, StageCount, Reduced>;
 
 // Producer: waits for the next slot to be empty and starts bringing the box at (row, head, batch) into it, or (head, row, batch) where a map has heads take
 // turns. Rows and columns out of the tensor's bounds become zeros; they count as bytes that land. BoxRows: those of a box that does not fill the tile.
-template <int BoxRows = 0, class T, int R, int C, int S> ATTN_INLINE void fill(Ring<T, R, C, S> &ring, const TensorMap &map, int row, int head, int batch) {
+template <int BoxRows = 0, class T, int R, int C, int S, bool D>
+ATTN_INLINE void fill(Ring<T, R, C, S, D> &ring, const TensorMap &map, int row, int head, int batch) {
   if (lane_index() == 0) {
-    using Tile = typename Ring<T, R, C, S>::Tile;
-    barrier_wait(ring.empty(), ring.parity ^ 1);
+    using Tile = typename Ring<T, R, C, S, D>::Tile;
+    barrier_wait(ring.empty(), ring.parity() ^ 1);
     barrier_expect(ring.full(), BoxRows ? BoxRows * 128 * Tile::Chunks : Tile::Bytes);
 #pragma unroll
     for (int c = 0; c < Tile::Chunks; ++c)
@@ -88,18 +117,33 @@ template <int BoxRows = 0, class T, int R, int C, int S> ATTN_INLINE void fill(R
 }
 
 // Consumer: waits for the next tile, and gives its slot back when nothing reads it any more.
-template <class Tile, int S> ATTN_INLINE Tile take(const Slots<Tile, S> &ring) {
-  barrier_wait(ring.full(), ring.parity);
+template <class Tile, int S, bool D> ATTN_INLINE Tile take(const Slots<Tile, S, D> &ring) {
+  barrier_wait(ring.full(), ring.parity());
   return ring.tile();
 }
-template <class Tile, int S> ATTN_INLINE void release(Slots<Tile, S> &ring) {
+// The same if there is one; else another tile, to be read to no end.
+template <class Tile, int S, bool D, class Other> ATTN_INLINE Tile take(const Slots<Tile, S, D> &ring, bool more, const Other &other) {
+  if (more) barrier_wait(ring.full(), ring.parity());
+  return Tile::lying(more ? ring.tile().address : other.address);
+}
+// One tile may be passed: the next one is taken before it is given back.
+template <class Tile, int S, bool D> ATTN_INLINE Tile pass(Slots<Tile, S, D> &ring) {
+  const Tile tile = ring.tile();
+  ring.step();
+  return tile;
+}
+template <class Tile, int S, bool D> ATTN_INLINE void release_passed(const Slots<Tile, S, D> &ring, bool any = true) {
+  if (Tile::ReadByLanes) __syncwarp();
+  if (any && lane_index() < ring.Arrivals) barrier_arrive(ring.barriers + (S + ring.cursor.slot_before()) * 8);
+}
+template <class Tile, int S, bool D> ATTN_INLINE void release(Slots<Tile, S, D> &ring) {
   if (Tile::ReadByLanes) __syncwarp();  // not for order: where lanes meet, the compiler needs a register less, and without it a kernel spills
   if (lane_index() < ring.Arrivals && !ring.given) barrier_arrive(ring.empty());
   ring.given = false;
   ring.step();
 }
 // The same ahead of release(), if there are no more reads. No branch: a loop with one more is other code to the compiler.
-template <class Tile, int S> ATTN_INLINE void release_early(Slots<Tile, S> &ring, bool more) {
+template <class Tile, int S, bool D> ATTN_INLINE void release_early(Slots<Tile, S, D> &ring, bool more) {
   ring.given = !more;
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %1, 0;\n@p mbarrier.arrive.shared::cta.b64 _, [%0];\n}" ::"r"(ring.empty()), "r"(int(!more & (lane_index() < ring.Arrivals)))
                : "memory");

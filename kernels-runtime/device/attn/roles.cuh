@@ -10,16 +10,21 @@ namespace attn {
 // What the producer tells the consumers of each query tile: its number and the scalars that follow from it, through two slots of shared memory.
 // A tile's loads are under way while consumers still write the one before.
 template <int WordCount> struct Message { int words[WordCount]; };
+// (Written otherwise, other kernels' loops become other code.)
+template <class Plain> struct Toggled : Plain {
+  ATTN_INLINE void step() { this->at ^= 1, this->odd ^= this->at == 0; }
+};
+template <> struct Toggled<CursorOf<2, true>> : CursorOf<2, true> {};
 template <int WordCount> struct Feed {
   static constexpr int Words = (WordCount + 3) / 4 * 4;
   unsigned barriers;  // full[2], empty[2], words[2][Words]
-  int slot = 0;
-  unsigned parity = 0;
+  Toggled<Cursor<2 + 0 * WordCount>> cursor;  // known where the kernel is
   ATTN_INLINE explicit Feed(int at) { barriers = unsigned(__cvta_generic_to_shared(shared_memory)) + at; }
-  ATTN_INLINE unsigned full() const { return barriers + slot * 8; }
-  ATTN_INLINE unsigned empty() const { return barriers + 16 + slot * 8; }
-  ATTN_INLINE unsigned words() const { return barriers + 32 + slot * Words * 4; }
-  ATTN_INLINE void step() { slot ^= 1, parity ^= slot == 0; }
+  ATTN_INLINE unsigned parity() const { return cursor.parity(); }
+  ATTN_INLINE unsigned full() const { return barriers + cursor.slot() * 8; }
+  ATTN_INLINE unsigned empty() const { return barriers + 16 + cursor.slot() * 8; }
+  ATTN_INLINE unsigned words() const { return barriers + 32 + cursor.slot() * Words * 4; }
+  ATTN_INLINE void step() { cursor.step(); }
   ATTN_INLINE void init(int consumers, int others) const {
     for (int i = 0; i < 2; ++i) barrier_init(barriers + i * 8, 1), barrier_init(barriers + 16 + i * 8, consumers + others);
   }
@@ -29,7 +34,7 @@ template <int WordCount> struct Feed {
 template <int N, class... Word> ATTN_INLINE void send(Feed<N> &feed, Word... words) {
   static_assert(sizeof...(Word) <= N);
   if (lane_index() == 0) {
-    barrier_wait(feed.empty(), feed.parity ^ 1);
+    barrier_wait(feed.empty(), feed.parity() ^ 1);
     unsigned at = feed.words();
     ((*(volatile int *)__cvta_shared_to_generic(at) = words, at += 4), ...);
     barrier_arrive(feed.full());
@@ -44,7 +49,7 @@ template <int N> ATTN_INLINE void forget(Feed<N> &feed) {
 }
 // Consumer: the next message, or none any more. One that is Held stays where it is until forget().
 template <bool Held = false, int N> ATTN_INLINE bool receive(Feed<N> &feed, Message<N> &message) {
-  barrier_wait(feed.full(), feed.parity);
+  barrier_wait(feed.full(), feed.parity());
 #pragma unroll
   for (int i = 0; i < N; i += 4) {
     int x[4];
@@ -79,8 +84,14 @@ template <int Others = 0, class... Place> ATTN_INLINE void begin_roles(const Pla
   __syncthreads();
 }
 
-template <int Kernel = 0> ATTN_INLINE bool is_adder() { return warp_index() == consumer_warps<Kernel>() + 1; }
-template <int Kernel = 0> ATTN_INLINE bool is_idle() { return warp_index() > consumer_warps<Kernel>(); }
+// Beside a reducer a number that the compiler knows all lanes to have, so that what roles keep of their rings is in uniform registers: they have few others.
+// (Other kernels' loops became other code by it.)
+template <int Kernel = 0> ATTN_INLINE int role_index() {
+  return (reducer_warps<Block<Kernel>>(0) ? uniform(warp_index()) : warp_index()) - producer_warp<Kernel>();
+}
+template <int Kernel = 0> ATTN_INLINE int adder_index() { return role_index<Kernel>() - 1; }  // of two
+template <int Kernel = 0> ATTN_INLINE bool is_adder() { return role_index<Kernel>() == 1 || role_index<Kernel>() == 2; }
+template <int Kernel = 0> ATTN_INLINE bool is_idle() { return role_index<Kernel>() > 0; }
 
 // Registers from warps that only copy to those that compute.
 template <int Count> ATTN_INLINE void keep_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Count)); }

@@ -12,7 +12,7 @@ template <int Rows, int StageCount> using StatisticsRing = Slots<Statistics<Rows
 // Producer, as fill().
 template <int N, int S> ATTN_INLINE void fill_statistics(StatisticsRing<N, S> &ring, const float *from, long long pitch) {
   if (lane_index() == 0) {
-    barrier_wait(ring.empty(), ring.parity ^ 1);
+    barrier_wait(ring.empty(), ring.parity() ^ 1);
     barrier_expect(ring.full(), Statistics<N>::Bytes);
 #pragma unroll
     for (int kind = 0; kind < 2; ++kind)
@@ -41,6 +41,66 @@ template <class T, int R, int C, int W, int Kernel = 0> ATTN_INLINE Swizzled<T, 
   return tile;
 }
 
+// A ring for a reducer, filled by all warps that compute, which put their rows there.
+template <class T, int R, int C, int S> struct PutRing : Slots<Swizzled<T, R, C>, S> {
+  unsigned place;  // of a lane's first 16 bytes, kept: to find it each time takes longer than to write there
+  ATTN_INLINE PutRing(int tiles_at, int barriers_at) : Slots<Swizzled<T, R, C>, S>(tiles_at, barriers_at) {
+    const int lane = lane_index(), row = warp_index() * 16 + lane % 16;
+    place = here(row * 128 + (lane / 16 ^ row % 8) * 16);
+  }
+  ATTN_INLINE void init(int consumers, int /*others*/) const {
+    for (int i = 0; i < S; ++i) barrier_init(this->barriers + i * 8, consumers), barrier_init(this->barriers + (S + i) * 8, 4);
+  }
+};
+template <class T, int R, int C, int S, int W> ATTN_INLINE void put(const PutRing<T, R, C, S> &ring, const Held<T, R, C, W> &held) {
+  using Tile = Swizzled<T, R, C>;
+  static_assert(R == 16 * W);
+  barrier_wait(ring.empty(), ring.parity() ^ 1);
+  __syncwarp();  // what was aside there is read
+  const unsigned at = ring.tile().address + ring.place;
+#pragma unroll
+  for (int k = 0; k < C / 16; ++k)
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"((at ^ k % 4 * 32) + k / 4 * Tile::ChunkBytes),
+                 "r"(held.v[0][k][0]), "r"(held.v[0][k][1]), "r"(held.v[0][k][2]), "r"(held.v[0][k][3])
+                 : "memory");
+}
+// A held tile that lies in the ring's next slot: each lane's numbers of 16 columns in 16 bytes of their own, among the rows that its warp puts there later.
+template <class Element, int R, int C, int W> struct Aside {
+  using T = Element;
+  unsigned address, v[4];
+};
+template <int W, class T, int R, int C, int S> ATTN_INLINE Aside<T, R, C, W> aside(const PutRing<T, R, C, S> &ring) {
+  barrier_wait(ring.empty(), ring.parity() ^ 1);
+  const int thread = thread_here();
+  return {ring.tile().address + thread / 32 * 2048 + thread % 32 * 16};
+}
+template <class T, int R, int C, int W> ATTN_INLINE unsigned aside_at(const Aside<T, R, C, W> &a, int k) { return a.address + k / 4 * Swizzled<T, R, C>::ChunkBytes + k % 4 * 512; }
+template <class T, int R, int C, int W> ATTN_INLINE void set_pair(Aside<T, R, C, W> &a, int, int k, int i, unsigned pair) {
+  a.v[i] = pair;
+  if (i == 3) asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(aside_at(a, k)), "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]) : "memory");
+}
+template <class T, int R, int C, int W> ATTN_INLINE unsigned pair_of(Aside<T, R, C, W> &a, int, int n, int i) {
+  if (n % 2 == 0 && i == 0)
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(a.v[0]), "=r"(a.v[1]), "=r"(a.v[2]), "=r"(a.v[3]) : "r"(aside_at(a, n / 2)));
+  return a.v[n % 2 * 2 + i / 2];
+}
+
+template <class T, int R, int C, int S> ATTN_INLINE void publish(PutRing<T, R, C, S> &ring) {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncwarp();
+  if (lane_index() == 0) barrier_arrive(ring.full());
+  ring.step();
+}
+
+// What is rounded is there before what follows is begun: products else are begun ahead of it and have registers of their own.
+template <class T, int R, int N, int W> ATTN_INLINE void round_at_once(Held<T, R, N, W> &p, Frag<R, N, W> &s) {
+  round(p, s);
+#pragma unroll
+  for (int k = 0; k < N / 16; ++k)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) asm volatile("" : "+r"(p.v[0][k][i])::"memory");
+}
+
 template <int Step, class T, int K, int N, int Pieces>
 ATTN_INLINE void tn_steps(float (&acc)[Pieces][4], unsigned long long a, unsigned long long b) {
   constexpr int steps = Step + 4 <= K / 16 ? 4 : 1;
@@ -59,29 +119,38 @@ template <class T, int R, int C, int W, int K, int M, int N> ATTN_INLINE void mm
   end_products();
 }
 
-// Fragments on their way to global memory: the reverse of a ring, filled by those who compute and emptied by one warp.
-template <int SlotCount, int ByteCount> struct Staging {
+// The same of one block, by one warpgroup.
+template <int At, class T, int C, int K, int M, int N> ATTN_INLINE void mma_tn(Frag<64, C, 4> &acc, const Swizzled<T, K, M> &A, const Swizzled<T, K, N> &B) {
+  constexpr int blocks = M / 64, column = At / blocks * C;
+  settle(acc);
+  begin_products();
+  tn_steps<0, T, K, C>(acc.v[0], describe(A.address + At % blocks * A.ChunkBytes, A.ChunkBytes),
+                       describe(B.address + column / 64 * B.ChunkBytes + column % 64 * 2, B.ChunkBytes));
+  end_products();
+}
+
+// Fragments on their way to global memory: the reverse of a ring, filled by those who compute, or a reducer's warps, and emptied by adders, which take turns.
+template <int SlotCount, int ByteCount, int WarpCount = 0> struct Staging {
   static constexpr int Slots = SlotCount, Bytes = ByteCount;
   unsigned slots;  // and behind them full[Slots], empty[Slots]
-  int slot = 0;
-  unsigned parity = 0;
+  Cursor<Slots> cursor;
   ATTN_INLINE explicit Staging(int offset) : slots(unsigned(__cvta_generic_to_shared(shared_memory)) + offset) {}
-  ATTN_INLINE unsigned at() const { return slots + slot * Bytes; }
-  ATTN_INLINE unsigned full() const { return slots + Slots * Bytes + slot * 8; }
+  ATTN_INLINE unsigned parity() const { return cursor.parity(); }
+  ATTN_INLINE unsigned at() const { return slots + cursor.slot() * Bytes; }
+  ATTN_INLINE unsigned full() const { return slots + Slots * Bytes + cursor.slot() * 8; }
   ATTN_INLINE unsigned empty() const { return full() + Slots * 8; }
-  ATTN_INLINE void step() {
-    if (++slot == Slots) slot = 0, parity ^= 1;
-  }
+  ATTN_INLINE void step() { cursor.step(); }
   ATTN_INLINE void init(int consumers, int /*others*/) const {
-    for (int i = 0; i < Slots; ++i) barrier_init(slots + Slots * Bytes + i * 8, consumers), barrier_init(slots + Slots * (Bytes + 8) + i * 8, 1);
+    const int writers = WarpCount ? WarpCount : consumers;
+    for (int i = 0; i < Slots; ++i) barrier_init(slots + Slots * Bytes + i * 8, writers), barrier_init(slots + Slots * (Bytes + 8) + i * 8, 1);
   }
 };
 
 // Each warp for itself: sixteen bytes a thread, a warpgroup's block behind the other's.
-template <int S, int B, int R, int C, int W> ATTN_INLINE void stage(Staging<S, B> &staging, const Frag<R, C, W> &acc) {
+template <int S, int B, int V, int R, int C, int W> ATTN_INLINE void stage(Staging<S, B, V> &staging, const Frag<R, C, W> &acc) {
   static_assert(R * C * 4 == B);
-  barrier_wait(staging.empty(), staging.parity ^ 1);
-  const int thread = thread_here();
+  barrier_wait(staging.empty(), staging.parity() ^ 1);
+  const int thread = V ? thread_here() % (V * 32) : thread_here();
   const unsigned at = staging.at() + thread / 128 * 64 * C * 4 + thread % 128 * 16;
 #pragma unroll
   for (int n = 0; n < acc.Pieces; ++n)
@@ -93,21 +162,28 @@ template <int S, int B, int R, int C, int W> ATTN_INLINE void stage(Staging<S, B
   staging.step();
 }
 
-// Adder. What a slot holds has left it when it is given back.
-template <int S, int B> ATTN_INLINE void end_slot(const Staging<S, B> &staging) {
-  asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory");
-  barrier_arrive(staging.empty());
+// Adders, two warps: each adds every other tile, of which there is room for two, so that one's copies are under way while the other waits for its own. What
+// a slot holds has left it when it is given back. A tile comes in Parts, a slot each.
+template <int Parts, int S, int B, int V> ATTN_INLINE bool is_mine(const Staging<S, B, V> &staging) {
+  static_assert(S == 2 * Parts);
+  return staging.cursor.slot() / Parts == adder_index();
 }
-template <int S, int B> ATTN_INLINE void add_slot(float *sum, const Staging<S, B> &staging) {
-  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(sum), "r"(staging.at()), "n"(B) : "memory");
+template <int S, int B, int V> ATTN_INLINE void add_slot(float *sum, const Staging<S, B, V> &staging, int part) {
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(sum + part * (B / 4)), "r"(staging.at() + part * B), "n"(B)
+               : "memory");
 }
-template <int S, int B> ATTN_INLINE void add_staged(float *sum, Staging<S, B> &staging) {
-  if (lane_index() == 0) {
-    barrier_wait(staging.full(), staging.parity);
-    add_slot(sum, staging);
-    end_slot(staging);
-  }
-  staging.step();
+ATTN_INLINE void end_copies() { asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory"); }
+template <int Parts = 1, int S, int B, int V> ATTN_INLINE void add_staged(float *sum, Staging<S, B, V> &staging) {
+  if (is_mine<Parts>(staging) && lane_index() == 0)
+#pragma unroll
+    for (int part = 0; part < Parts; ++part) {
+      barrier_wait(staging.full() + part * 8, staging.parity());
+      add_slot(sum, staging, part);
+      end_copies();
+      barrier_arrive(staging.empty() + part * 8);
+    }
+#pragma unroll
+  for (int part = 0; part < Parts; ++part) staging.step();
 }
 
 // The last number below `tile` that adds to the same sum, or -1.
@@ -118,27 +194,38 @@ template <class F> ATTN_INLINE int number_before(int tile, F adds) {
   }
   return -1;
 }
-// In order of numbers. A counter says more than what it counts: bulk copies are the async proxy's, so a fence of that lies on either side of it.
-template <int S, int B, class F> ATTN_INLINE void add_staged(float *sum, Staging<S, B> &staging, int *turn, int tile, F adds) {
-  const int before = number_before(tile, adds);
-  if (lane_index() == 0) {
-    barrier_wait(staging.full(), staging.parity);
-    if (before < 0) {
-      asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(sum), "r"(staging.at()), "n"(B) : "memory");
-    } else {
-      for (int last;;) {
-        asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(last) : "l"(turn) : "memory");
-        if (last == before + 1) break;
-        __nanosleep(40);
-      }
-      asm volatile("fence.proxy.async.global;" ::: "memory");
-      add_slot(sum, staging);
-    }
-    end_slot(staging);
-    asm volatile("cp.async.bulk.wait_group 0;\nfence.proxy.async.global;" ::: "memory");
-    asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(turn), "r"(tile + 1) : "memory");
+ATTN_INLINE void wait_for_turn(const int *turn, int before) {
+  for (int last;;) {
+    asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(last) : "l"(turn) : "memory");
+    if (last == before + 1) break;
+    __nanosleep(40);
   }
-  staging.step();
+  asm volatile("fence.proxy.async.global;" ::: "memory");
+}
+// In order of numbers. A counter says more than what it counts: bulk copies are the async proxy's, so a fence of that lies on either side of it. All parts are
+// there before the turn is waited for: who has it passes it on soon.
+template <int Parts = 1, int S, int B, int V, class F> ATTN_INLINE void add_staged(float *sum, Staging<S, B, V> &staging, int *turn, int tile, F adds) {
+  if (is_mine<Parts>(staging)) {
+    const int before = number_before(tile, adds);
+    if (lane_index() == 0) {
+#pragma unroll
+      for (int part = 0; part < Parts; ++part) barrier_wait(staging.full() + part * 8, staging.parity());
+      if (before < 0) {
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(sum), "r"(staging.at()), "n"(Parts * B) : "memory");
+      } else {
+        wait_for_turn(turn, before);
+        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(sum), "r"(staging.at()), "n"(Parts * B) : "memory");
+      }
+      end_copies();
+#pragma unroll
+      for (int part = 0; part < Parts; ++part) barrier_arrive(staging.empty() + part * 8);
+      asm volatile("cp.async.bulk.wait_group 0;\nfence.proxy.async.global;" ::: "memory");
+      asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(turn), "r"(tile + 1) : "memory");
+    }
+    __syncwarp();
+  }
+#pragma unroll
+  for (int part = 0; part < Parts; ++part) staging.step();
 }
 // The same from registers, 16 bytes each.
 template <int R, int C, int W> ATTN_INLINE void add_sum(float *sum, const Frag<R, C, W> &acc) {

@@ -236,6 +236,20 @@ ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Swizzled<T, R, C> &Q, const Swiz
   end_products();
 }
 
+// The same of a tile's rows at an address that all lanes know: what follows from it is worked out for a whole warp.
+template <class T, int RowCount, int ColCount> struct OwnRows { unsigned address; };
+template <class T, int R, int C> ATTN_INLINE OwnRows<T, R, C> own_rows(const Swizzled<T, R, C> &tile) {
+  return {unsigned(uniform(tile.address + threadIdx.x / 128 * 64 * 128))};
+}
+template <bool Negate = false, class T, int R, int N, int C, int W>
+ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const OwnRows<T, R, C> &Q, const Swizzled<T, N, C> &K) {
+  static_assert(R == 16 * W && W % 4 == 0);
+  settle(s);
+  begin_products();
+  qk_steps<Negate, false, 0, T, R, N, C>(s.v[0], describe(Q.address, 16), describe(K.address, 16));
+  end_products();
+}
+
 // acc += P V.
 template <class T, int R, int N, int C, int W> ATTN_INLINE void mma_pv(Frag<R, C, W> &acc, const Held<T, R, N, W> &p, const Swizzled<T, N, C> &V) {
   settle(acc);

@@ -271,7 +271,7 @@ tile.kernel @k() target("sm_90a") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   // expected-error @below {{'tile.take' op failed to verify that the ring's tile}}
-  %t = "tile.take"(%K) : (!tile.ring<2, !tile.shared<64x64xbf16, swizzled>>) -> !tile.shared<64x32xbf16, swizzled>
+  %t = "tile.take"(%K) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!tile.ring<2, !tile.shared<64x64xbf16, swizzled>>) -> !tile.shared<64x32xbf16, swizzled>
 }
 
 // -----

@@ -202,7 +202,7 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
     }
     // A tile is called after its ring.
     // CHECK: %K_tile = tile.take %K : !tile.ring<2, <64x80xbf16, swizzled>>
-    // GENERIC: "tile.take"({{.*}}) : (!tile.ring<2, <64x80xbf16, swizzled>>) -> !tile.shared<64x80xbf16, swizzled>
+    // GENERIC: "tile.take"({{.*}}) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!tile.ring<2, <64x80xbf16, swizzled>>) -> !tile.shared<64x80xbf16, swizzled>
     %k = tile.take %1 : !tile.ring<2, !tile.shared<64x80xbf16, swizzled>>
     // CHECK: tile.mma_qk %s, %Q, %K_tile {negated} : !tile.frag<64x64, 4>, !tile.shared<64x80xbf16, swizzled>, !tile.shared<64x80xbf16, swizzled>
     // GENERIC: "tile.mma_qk"({{.*}}) <{negated}>

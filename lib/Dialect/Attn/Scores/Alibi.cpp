@@ -65,7 +65,7 @@ Score AlibiAttr::emitScore(ScoreScope &scope, Score score) const {
   Value slope = scope.once.mul(natural, scope.once.constant((negative ? -1 : 1) / score.factor));
   slope = scope.once.named(slope, negative ? "minus_slope" : "slope");
   IndexMath indices = each.indices(), before = scope.once.indices();
-  Index diagonal = indices.add(scope.q, diagonalShift(before, scope.sequence, getDiagonal()));
+  Index diagonal = indices.add(scope.from, diagonalShift(before, scope.sequence, getDiagonal()));
   Value first = each.convert(indices.sub(scope.base, diagonal));
   if (oneSided)
     return {each.fma(scope.ahead, slope, score.value), score.factor, {}, each.mul(first, slope)};

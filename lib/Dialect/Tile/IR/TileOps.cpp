@@ -226,10 +226,16 @@ LogicalResult MmaTnOp::verify() {
   if (!x.isSwizzled() && !y.isSwizzled() && x.getRows() == y.getRows() && x.getElement() == y.getElement() &&
       acc.getRows() == x.getCols() && acc.getCols() == y.getCols())
     return success();
-  int64_t blocks = x.getCols() / 64, parts = blocks ? acc.getWarps() / 4 / blocks : 0, cols = acc.getCols();
+  int64_t warpgroups = acc.getWarps() / 4;
+  if (getBlock()) { // C2
+    if (warpgroups != 1 || int64_t(*getBlock()) < 0 || getBlock() >= getOf())
+      return emitOpError("expected a fragment of one warpgroup and a block below ") << *getOf() << ", got: " << acc << ", block " << *getBlock();
+    warpgroups = *getOf();
+  }
+  int64_t blocks = x.getCols() / 64, parts = blocks ? warpgroups / blocks : 0, cols = acc.getCols();
   if (!x.isSwizzled() || !y.isSwizzled() || x.getRows() != y.getRows() || x.getElement() != y.getElement() ||
       x.getCols() % 64 || acc.getRows() != 16 * acc.getWarps() || acc.getRows() % 64 ||
-      blocks * parts * 4 != acc.getWarps() || cols * parts < y.getCols() ||
+      blocks * parts != warpgroups || cols * parts < y.getCols() ||
       cols * parts > int64_t(llvm::alignTo(y.getCols(), 64)) || !(cols % 64 == 0 || 64 % cols == 0)) // C1
     return emitOpError("expected A^T B, or, of swizzled tiles, blocks of 64 rows of it for each warpgroup, got: ")
            << acc << " = " << x << "^T x " << y;
@@ -317,8 +323,8 @@ LogicalResult PartOp::verify() {
 }
 
 Value attn::tile::wholeOf(Value tile) {
-  while (auto part = tile.getDefiningOp<PartOp>())
-    tile = part.getTile();
+  for (Operation *op = tile.getDefiningOp(); isa_and_nonnull<PartOp, OwnRowsOp>(op); op = tile.getDefiningOp())
+    tile = op->getOperand(0);
   return tile;
 }
 

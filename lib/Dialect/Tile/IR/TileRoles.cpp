@@ -12,6 +12,46 @@ void TakeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
     setName(getTile(), (place.getName() + "_tile").str());
 }
 
+void PassOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  if (auto place = getRing().getDefiningOp<PlaceOp>())
+    setName(getTile(), (place.getName() + "_passed").str());
+}
+
+void OwnRowsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  auto take = getTile().getDefiningOp<TakeOp>();
+  if (auto place = take ? take.getRing().getDefiningOp<PlaceOp>() : PlaceOp())
+    setName(getRows(), (place.getName() + "_rows").str());
+}
+
+LogicalResult PassOp::verify() {
+  if (getRing().getType().getStages() < 2) // C1
+    return emitOpError("expected a ring of two stages or more, got: ") << getRing().getType();
+  return success();
+}
+
+LogicalResult ReleaseOp::verify() {
+  if (getWhen() && !getPassed()) // C1
+    return emitOpError("expected `passed` with a condition");
+  return success();
+}
+
+LogicalResult RolesOp::verify() {
+  if (getReducer().empty() == getReducerRegisters().has_value()) // C1
+    return emitOpError("expected registers of a reducer if there is one, and only then");
+  return success();
+}
+
+LogicalResult TakeOp::verify() {
+  auto tile = dyn_cast<SharedType>(getRing().getType().getTile());
+  if (bool(getMore()) != bool(getOtherwise())) // C1
+    return emitOpError("expected `if` with `else`, or neither");
+  if (SharedType other = getOtherwise() ? getOtherwise().getType() : SharedType();
+      other && (!tile || !other.isSwizzled() || other.getCols() != tile.getCols() || other.getElement() != tile.getElement() ||
+                other.getRows() < tile.getRows())) // C1
+    return emitOpError("expected another tile like those of ") << getRing().getType() << ", got: " << other;
+  return success();
+}
+
 void PersistOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   for (BlockArgument arg : region.getArguments())
     setName(arg, nameOf(arg));
@@ -96,6 +136,19 @@ LogicalResult ShareOp::verify() {
   return success();
 }
 
+/// Are the ring's tiles like the held one?
+static LogicalResult verifyHeldInRing(Operation *op, RingType ring, HeldType held) {
+  auto tile = dyn_cast<SharedType>(ring.getTile());
+  if (!tile || tile.getRows() != held.getRows() || tile.getCols() != held.getCols() ||
+      tile.getElement() != held.getElement()) // C1
+    return op->emitOpError("expected a ring of tiles like ") << held << ", got: " << ring;
+  return success();
+}
+
+LogicalResult PutOp::verify() { return verifyHeldInRing(*this, getRing().getType(), getHeld().getType()); }
+
+LogicalResult AsideOp::verify() { return verifyHeldInRing(*this, getRing().getType(), getHeld().getType()); }
+
 /// Does a fragment fill a slot?
 static LogicalResult verifySlot(Operation *op, FragType acc, StagingType staging) {
   if (acc.getRows() * acc.getCols() * 4 != staging.getBytes()) // C1
@@ -126,7 +179,11 @@ LogicalResult AddSumOp::verify() {
 
 LogicalResult StageOp::verify() { return verifySlot(*this, getAcc().getType(), getStaging().getType()); }
 
-LogicalResult AddStagedOp::verify() { return verifyTurns(*this, getTurn(), getTile(), getAdds()); }
+LogicalResult AddStagedOp::verify() {
+  if (int64_t(getBlocks()) < 1) // C2
+    return emitOpError("expected at least one block, got: ") << int64_t(getBlocks());
+  return verifyTurns(*this, getTurn(), getTile(), getAdds());
+}
 
 LogicalResult LoadSumOp::verify() {
   FragType acc = getAcc().getType();

@@ -5,6 +5,8 @@
 // place and waited, the producer now fills a ring and the consumer takes from it.
 // Where something is added up in memory through a staging place, the program is written a
 // third time: the consumer writes it there, and the adder keeps scalars, loops and what is added.
+// With a reducer it is written a fourth time: the product that is added up is the reducer's then, and
+// of it the consumer keeps only what puts the left operand into a ring.
 //
 #include "TileWalk.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -82,7 +84,7 @@ static void strip(PersistOp persist, llvm::function_ref<void(Operation *)> keep)
   persist.walk<WalkOrder::PreOrder>([&](Operation *op) {
     bool hasRegion = isa<ModifyOp, KeepOp, AddSinkOp, RepairOp, ProbabilitiesOp, AddSumOp>(op);
     if (hasRegion || isa<CopyBoxOp, WaitOp, ClearOp, HoldOp, MmaQkOp, MmaPvOp, SoftmaxStepOp, NormalizeOp, StoreOp,
-                         StoreLseOp, StorePaddingOp, ZeroRowsOp, CopyStatisticsOp, GradScoresOp, DropOp, DropGradsOp,
+                         StoreLseOp, StorePaddingOp, ZeroRowsOp, CopyStatisticsOp, GradScoresOp, AsideOp, DropOp, DropGradsOp,
                          RoundOp, ScaleOp, ShareOp, MmaTnOp>(op)) {
       keep(op);
       gone.push_back(op);
@@ -106,7 +108,7 @@ static void produce(PersistOp persist, const DenseMap<Value, Value> &rings) {
 }
 
 //===----------------------------------------------------------------------===//
-// Adder
+// Adder and reducer
 //===----------------------------------------------------------------------===//
 
 static bool isStaged(Operation *op) {
@@ -114,15 +116,49 @@ static bool isStaged(Operation *op) {
   return sum && sum.getStaging();
 }
 
-static void add(PersistOp persist) {
+static void add(PersistOp persist, Value staging, int64_t blocks) {
   strip(persist, [&](Operation *op) {
     if (!isStaged(op))
       return;
     auto sum = cast<AddSumOp>(op);
     OpBuilder b(op);
-    auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), sum.getStaging(), sum.getTurn(), sum.getTile());
+    auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getTurn(), sum.getTile(), blocks);
     staged.getAdds().takeBody(sum.getAdds());
   });
+}
+
+/// Takes what consumers put into a ring and multiplies it with the keys, a block of 64 rows at a time.
+static void reduce(PersistOp persist, const DenseMap<Value, Value> &rings, Value staging, int64_t blocks) {
+  MmaTnOp product;
+  persist.walk([&](MmaTnOp op) { product = op; });
+  FragType all = product.getAcc().getType();
+  auto one = FragType::get(all.getContext(), 64, all.getCols(), 4);
+  OpBuilder top(persist);
+  Value keys = product.getB(), acc = PlaceOp::create(top, product.getLoc(), one, "dQ"), ring;
+  TakeOp takeKeys;
+  strip(persist, [&](Operation *op) {
+    OpBuilder b(op);
+    Location loc = op->getLoc();
+    if (destinationOf(op) == keys)
+      takeKeys = TakeOp::create(b, loc, rings.lookup(keys));
+    if (auto share = dyn_cast<ShareOp>(op))
+      ring = share.getRing();
+    if (op != product)
+      return;
+    Value tile = TakeOp::create(b, loc, ring).getTile();
+    for (int64_t i = 0; i < blocks; ++i) {
+      Value token = MmaTnOp::create(b, loc, acc, tile, takeKeys.getTile(), b.getI64IntegerAttr(i), b.getI64IntegerAttr(blocks));
+      WaitOp::create(b, loc, token);
+      if (i + 1 == blocks)
+        ReleaseOp::create(b, loc, ring, /*passed=*/false, Value());
+      StageOp::create(b, loc, staging, acc);
+    }
+  });
+  Block *block = takeKeys->getBlock();
+  OpBuilder b = OpBuilder::atBlockEnd(block);
+  if (!block->empty() && block->back().hasTrait<OpTrait::IsTerminator>())
+    b.setInsertionPoint(&block->back());
+  ReleaseOp::create(b, takeKeys.getLoc(), takeKeys.getRing(), /*passed=*/false, Value());
 }
 
 /// Of a role with few registers: what follows from arguments is worked out for each tile.
@@ -137,17 +173,24 @@ static void workOutHere(PersistOp persist) {
   }
 }
 
-/// What is left of it for those who compute.
-static void stage(PersistOp persist) {
-  SmallVector<AddSumOp> sums;
-  persist.walk([&](AddSumOp sum) {
-    if (isStaged(sum))
-      sums.push_back(sum);
+/// What is left of it for those who compute: the product, or what puts its left operand where the reducer takes it.
+static void stage(PersistOp persist, bool reduces) {
+  SmallVector<Operation *> ops;
+  persist.walk([&](Operation *op) {
+    if (isStaged(op) || (reduces && isa<ShareOp, MmaTnOp>(op)))
+      ops.push_back(op);
   });
-  for (AddSumOp sum : sums) {
-    OpBuilder b(sum);
-    StageOp::create(b, sum.getLoc(), sum.getStaging(), sum.getAcc());
-    sum.erase();
+  for (Operation *op : llvm::reverse(ops)) {
+    OpBuilder b(op);
+    if (auto share = dyn_cast<ShareOp>(op)) {
+      PutOp::create(b, op->getLoc(), share.getRing(), share.getHeld());
+      PublishOp::create(b, op->getLoc(), share.getRing());
+    } else if (auto product = dyn_cast<MmaTnOp>(op)) {
+      soleWait(product.getToken())->erase();
+    } else if (auto sum = cast<AddSumOp>(op); !reduces) {
+      StageOp::create(b, op->getLoc(), sum.getStaging(), sum.getAcc());
+    }
+    op->erase();
   }
 }
 
@@ -177,7 +220,7 @@ static void consume(Operation *copy, Value ring) {
       last = end;
   }
   b.setInsertionPointAfter(last);
-  ReleaseOp::create(b, copy->getLoc(), ring);
+  ReleaseOp::create(b, copy->getLoc(), ring, /*passed=*/false, Value());
   wait.erase();
   copy->erase();
 }
@@ -220,10 +263,11 @@ static bool worksOutMuch(Block &block) {
   return llvm::count_if(block, [](Operation &op) { return isa<arith::ArithDialect>(op.getDialect()); }) > much;
 }
 
-/// Numbers of a branch that follow from others alone are made ahead of it, where they can be sent. A few are as soon made again.
-static void hoistNumbers(PersistOp program) {
+/// Numbers of a branch that follow from others alone are made ahead of it, where they can be sent. A few are as soon made again, where
+/// there are registers for that.
+static void hoistNumbers(PersistOp program, bool scarce) {
   for (auto branch : program.getBody().getOps<scf::IfOp>())
-    if (Block *block = branch.thenBlock(); worksOutMuch(*block))
+    if (Block *block = branch.thenBlock(); scarce || worksOutMuch(*block))
       for (Operation &op : llvm::make_early_inc_range(*block))
         if (isa<arith::ArithDialect>(op.getDialect()) && op.getResult(0).getType().getIntOrFloatBitWidth() <= 32 &&
             llvm::none_of(op.getOperands(), [&](Value v) { return v.getParentBlock() == block; }))
@@ -261,11 +305,15 @@ static bool holds(Operation *program, llvm::function_ref<bool(Operation *)> want
   return program->walk([&](Operation *op) { return wanted(op) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
 }
 
+/// Of the reducer: its product has half a register for each of its columns, and ptxas keeps 24 for everything else.
+static int64_t registersOfReducer(ConfigAttr config) { return config.getReducer() ? 32 + config.getReducer() / 2 : 0; }
+
 /// Registers of a thread, of the roles that do not compute and of the one that
 /// does: what a multiprocessor has, shared out in eights. `adds`: there is an adder.
 static std::pair<int64_t, int64_t> registersOf(KernelOp kernel, PersistOp program, bool adds) {
   ConfigAttr config = kernel.getConfig();
   constexpr int64_t warpgroup = 128, most = 240;
+  int64_t apart = registersOfReducer(config);
   // What a block is launched with is all there is: who asks for more waits forever.
   int64_t atLaunch = config.getRegistersAtLaunch() * kernel.getThreads();
   // Who brings and who adds need some more, if those who compute can do without: not with wide query tiles.
@@ -273,8 +321,11 @@ static std::pair<int64_t, int64_t> registersOf(KernelOp kernel, PersistOp progra
     auto probabilities = dyn_cast<ProbabilitiesOp>(op);
     return isa<DropGradsOp>(op) || (probabilities && !probabilities.getModify().empty());
   });
-  int64_t few = config.getWarps() * config.getBlocks() >= 12 ? 32 : adds && spares && config.getQTile() <= 64 ? 48 : 40;
-  auto many = [&](int64_t few) { return std::min((atLaunch / warpgroup - few) / (config.getWarps() / 4) / 8 * 8, most); };
+  bool scarce = config.getReducer() || config.getWarps() * config.getBlocks() >= 12;
+  int64_t few = scarce ? 32 : adds && spares && config.getQTile() <= 64 ? 48 : 40;
+  auto many = [&](int64_t few) {
+    return std::min((atLaunch / warpgroup - few - apart) / (config.getWarps() / 4) / 8 * 8, most);
+  };
   // Where fragments leave more than usual, who brings gets it, if there is much to work out.
   constexpr int64_t more = 32, left = 96;
   if (worksOutMuch(program.getBody().front()) && many(few + more) - registersOfFragments(kernel) >= left)
@@ -308,12 +359,18 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     if (tokens.wasInterrupted())
       return signalPassFailure();
 
-    hoistNumbers(consumer);
+    // A loop over heads leaves the producer no registers for all words at once.
+    hoistNumbers(consumer, /*scarce=*/kernel.getConfig().getReducer() && !holds(consumer, llvm::IsaPred<scf::ForOp>));
     DenseMap<Value, Value> rings = makeRings(consumer, kernel.getConfig());
     OpBuilder b(consumer);
     bool adds = holds(consumer, isStaged);
+    bool reduces = kernel.getConfig().getReducer() != 0;
+    if (reduces && !(adds && holds(consumer, llvm::IsaPred<ShareOp>))) {
+      kernel.emitError("expected something shared and added up through a staging place for the reducer of its config");
+      return signalPassFailure();
+    }
     auto [few, many] = registersOf(kernel, consumer, adds);
-    auto roles = RolesOp::create(b, consumer.getLoc(), few, many);
+    auto roles = RolesOp::create(b, consumer.getLoc(), few, many, reduces ? b.getI64IntegerAttr(registersOfReducer(kernel.getConfig())) : IntegerAttr());
     Block &producers = roles.getProducer().emplaceBlock(), &consumers = roles.getConsumer().emplaceBlock();
     IRMapping inProducer;
     b.setInsertionPointToEnd(&producers);
@@ -323,10 +380,24 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     sendScalars(producer, consumer, inProducer);
     produce(producer, rings);
     if (adds) {
+      Value staging;
+      consumer.walk([&](AddSumOp sum) { staging = sum.getStaging(); });
+      int64_t blocks = 1;
+      if (reduces) {
+        consumer.walk([&](MmaTnOp product) { blocks = product.getAcc().getType().getWarps() / 4; });
+        auto all = staging.getDefiningOp<PlaceOp>();
+        auto type = cast<StagingType>(all.getType());
+        b.setInsertionPoint(all);
+        staging = PlaceOp::create(b, all.getLoc(), StagingType::get(b.getContext(), type.getSlots() * blocks, type.getBytes() / blocks), all.getName());
+        b.setInsertionPointToEnd(&roles.getReducer().emplaceBlock());
+        auto reducer = cast<PersistOp>(b.clone(*consumer));
+        reduce(reducer, rings, staging, blocks);
+        workOutHere(reducer);
+      }
       b.setInsertionPointToEnd(&roles.getAdder().emplaceBlock());
       auto adder = cast<PersistOp>(b.clone(*consumer));
-      add(adder);
-      stage(consumer);
+      add(adder, staging, blocks);
+      stage(consumer, reduces);
       workOutHere(producer);
       workOutHere(adder);
     }

@@ -29,7 +29,11 @@ struct State {
   DenseMap<Value, Flight> into;         ///< place -> what is in flight into it
   DenseMap<Value, Operation *> readers; ///< shared place -> who may still be reading it
   DenseMap<Value, Value> place;         ///< token -> its destination
+  DenseSet<Value> nothing;              ///< tokens of nothing
   DenseMap<Value, TakeOp> taken;        ///< ring -> what was taken from it and not yet released
+  DenseMap<Value, PassOp> passed;       ///< ring -> what was passed and not yet released
+  DenseMap<Value, PutOp> put;           ///< ring -> what was put there and not yet published
+  DenseMap<Value, Operation *> covered; ///< what was aside -> what lies there since
   DenseMap<Value, Value> gone;          ///< tile -> ring, once it is released
   SmallVector<Value> early;             ///< tiles that are gone unless the loop has more steps
 };
@@ -47,7 +51,12 @@ public:
     for (auto &[place, flight] : state.into)
       return flight.op->emitOpError("is never waited for");
     for (auto &[ring, take] : state.taken)
-      return take->emitOpError("is never followed by a release");
+      if (!TakeOp(take).getMore()) // which is taken in a further step of a walk, if there is one
+        return take->emitOpError("is never followed by a release");
+    for (auto &[ring, pass] : state.passed)
+      return pass->emitOpError("is never followed by a release");
+    for (auto &[ring, put] : state.put)
+      return put->emitOpError("is never published");
     return success();
   }
 
@@ -58,7 +67,7 @@ public:
         continue;
       bool filled = false, taken = false;
       for (Operation *user : place->getUsers()) {
-        filled |= isa<FillOp, FillStatisticsOp>(user);
+        filled |= isa<FillOp, FillStatisticsOp, PutOp>(user);
         taken |= isa<TakeOp>(user);
       }
       if (filled != taken)
@@ -105,6 +114,11 @@ private:
     place = wholeOf(place);
     if (state.gone.contains(place))
       return op->emitOpError("reads a tile of a ring that it has released");
+    if (auto it = state.covered.find(place); it != state.covered.end()) {
+      InFlightDiagnostic error = op->emitOpError("reads or writes what was aside in a slot where a tile lies now");
+      error.attachNote(it->second->getLoc()) << "which was put there here";
+      return error;
+    }
     if (auto it = state.into.find(place); it != state.into.end())
       return complain(op, place, write ? "writes" : "reads", it->second.op, "while this is in flight into it");
     if (write)
@@ -123,6 +137,8 @@ private:
     Flight flight = {op, {}};
     for (Value read : reads) {
       flight.reads.push_back(wholeOf(read));
+      if (auto take = wholeOf(read).getDefiningOp<TakeOp>(); take && take.getOtherwise())
+        flight.reads.push_back(wholeOf(take.getOtherwise()));
       if (isa<SharedType>(read.getType()))
         state.readers[wholeOf(read)] = op;
     }
@@ -134,6 +150,8 @@ private:
 
   LogicalResult wait(Operation *op, ValueRange tokens, State &state) {
     for (Value token : tokens) {
+      if (state.nothing.contains(token))
+        continue;
       auto it = state.place.find(token);
       if (it == state.place.end())
         return op->emitOpError("waits for a token that is not in flight");
@@ -146,26 +164,78 @@ private:
   }
 
   LogicalResult take(TakeOp op, State &state) {
-    if (auto it = state.taken.find(op.getRing()); it != state.taken.end())
+    if (auto it = state.taken.find(op.getRing()); it != state.taken.end() && !it->second.getMore())
       return complain(op, op.getRing(), "takes from", it->second, "of which this tile is not released");
+    if (op.getOtherwise() && failed(touch(op, op.getOtherwise(), state, /*write=*/false)))
+      return failure();
     state.taken[op.getRing()] = op;
     state.gone.erase(op.getTile());
     return success();
   }
 
-  /// The tile that is taken from the ring, if nothing in flight reads it.
-  FailureOr<Value> toRelease(Operation *op, Value ring, State &state) {
-    auto it = state.taken.find(ring);
+  LogicalResult pass(PassOp op, State &state) {
+    auto it = state.taken.find(op.getRing());
     if (it == state.taken.end())
-      return op->emitOpError("releases a ring from which nothing is taken");
-    Value tile = it->second.getTile();
+      return op.emitOpError("passes a tile of a ring from which nothing is taken");
+    if (auto other = state.passed.find(op.getRing()); other != state.passed.end())
+      return complain(op, op.getRing(), "passes a tile of", other->second, "of which this one is not released");
+    state.gone[it->second.getTile()] = op.getRing(); // it has another name
+    state.gone.erase(op.getTile());
+    state.taken.erase(it);
+    state.passed[op.getRing()] = op;
+    return success();
+  }
+
+  LogicalResult put(PutOp op, State &state) {
+    if (auto it = state.put.find(op.getRing()); it != state.put.end())
+      return complain(op, op.getRing(), "puts a tile into", it->second, "of which this one is not published");
+    state.put[op.getRing()] = op;
+    for (Operation *user : op.getRing().getUsers())
+      if (auto aside = dyn_cast<AsideOp>(user))
+        state.covered[aside.getHeld()] = op;
+    return touch(op, op.getHeld(), state, /*write=*/false);
+  }
+
+  LogicalResult publish(PublishOp op, State &state) {
+    if (!state.put.erase(op.getRing()))
+      return op.emitOpError("publishes a ring into which nothing was put");
+    return success();
+  }
+
+  /// The tile, if nothing in flight reads it.
+  FailureOr<Value> unread(Operation *op, Value ring, Value tile, State &state) {
     for (auto &[other, flight] : state.into)
       if (llvm::is_contained(flight.reads, tile))
         return complain(op, ring, "releases", flight.op, "while this is in flight and reads it");
     return tile;
   }
 
+  /// The same of the tile that is taken from the ring.
+  FailureOr<Value> toRelease(Operation *op, Value ring, State &state) {
+    auto it = state.taken.find(ring);
+    if (it == state.taken.end())
+      return op->emitOpError("releases a ring from which nothing is taken");
+    return unread(op, ring, it->second.getTile(), state);
+  }
+
+  LogicalResult releasePassed(ReleaseOp op, State &state) {
+    auto it = state.passed.find(op.getRing());
+    if (it == state.passed.end()) {
+      if (op.getWhen())
+        return success();
+      return op.emitOpError("releases what was passed of a ring of which nothing was");
+    }
+    FailureOr<Value> tile = unread(op, op.getRing(), it->second.getTile(), state);
+    if (failed(tile))
+      return failure();
+    state.passed.erase(it);
+    state.gone[*tile] = op.getRing();
+    return success();
+  }
+
   LogicalResult release(ReleaseOp op, State &state) {
+    if (op.getPassed())
+      return releasePassed(op, state);
     FailureOr<Value> tile = toRelease(op, op.getRing(), state);
     if (failed(tile))
       return failure();
@@ -189,7 +259,10 @@ private:
   /// Tokens keep their meaning under another name, across the edge of a region.
   void rename(ValueRange from, ValueRange to, State &state) {
     SmallVector<Value> places;
-    for (Value token : from) {
+    for (auto [token, other] : llvm::zip(from, to)) {
+      state.nothing.erase(other);
+      if (state.nothing.contains(token))
+        state.nothing.insert(other);
       auto it = state.place.find(token);
       places.push_back(it == state.place.end() ? Value() : it->second);
       if (it != state.place.end())
@@ -248,6 +321,17 @@ private:
           state.readers.clear();
           return success();
         })
+        .Case([&](NoProductOp o) {
+          state.nothing.insert(o.getToken());
+          return success();
+        })
+        .Case([&](PutOp o) { return put(o, state); })
+        .Case([&](PublishOp o) { return publish(o, state); })
+        .Case([&](AsideOp o) {
+          state.covered.erase(o.getHeld());
+          return success();
+        })
+        .Case([&](PassOp o) { return pass(o, state); })
         .Case([&](TakeOp o) { return take(o, state); })
         .Case([&](ReleaseOp o) { return release(o, state); })
         .Case([&](ReleaseEarlyOp o) { return releaseEarly(o, state); })
@@ -281,7 +365,8 @@ private:
           if (!branch.getElseRegion().empty() && failed(check(branch.getElseRegion().front(), other)))
             return failure();
           auto leavesAlike = [](const State &one, const State &two) {
-            return llvm::all_of(one.taken, [&](auto &entry) { return two.taken.contains(entry.first); });
+            return llvm::all_of(one.taken, [&](auto &entry) { return TakeOp(entry.second).getMore() || two.taken.contains(entry.first); }) &&
+                   llvm::all_of(one.passed, [&](auto &entry) { return two.passed.contains(entry.first); });
           };
           if (!leavesAlike(state, other) || !leavesAlike(other, state))
             return branch.emitOpError("takes from a ring or releases it in one branch and not in the other");
@@ -326,7 +411,7 @@ private:
           for (Value operand : op->getOperands()) {
             auto gradients = dyn_cast<GradScoresOp>(op);
             bool write = !gradients || operand == gradients.getGrad();
-            if (isa<FragType>(operand.getType()) && failed(touch(op, operand, state, write)))
+            if (isa<FragType, HeldType>(operand.getType()) && failed(touch(op, operand, state, write)))
               return failure();
           }
           return success();

@@ -50,7 +50,7 @@ private:
 ///
 /// A modifier gets a value and a factor alone, and may leave the others too: softmax
 /// multiplies and subtracts in one instruction, whatever by, and subtracts a number of
-/// each row anyway, so an offset that depends on `q` and `base` alone costs nothing.
+/// each row anyway, so an offset that depends on `from` and `base` alone costs nothing.
 struct Score {
   mlir::Value value;
   double factor;
@@ -85,11 +85,11 @@ struct ScoreScope {
   FloatMath once; ///< emits once a query tile, before the walk over keys
   FloatMath each; ///< emits what is done to each score
   Index q, k;     ///< the score's row and key
-  /// The key once more: k == base + ahead, where `ahead` is a constant after
-  /// unrolling and `base` the same for all keys of a row that a thread has.
+  /// Their distance once more: k - q == base - from + ahead, where `ahead` is a constant after
+  /// unrolling and the others are the same for all scores of a fragment's row that a thread has.
   /// (Turning an integer into a float costs as much as an exponential, an FMA with
   /// a constant as much as any other.)
-  Index base;
+  Index from, base;
   mlir::Value ahead; ///< f32
   /// Loads the entry of an operand that belongs to this score; of a table, number `at`. Where
   /// all scores of a query tile have one entry, it is loaded once.

@@ -190,25 +190,82 @@ def Tile_ShareOp : Tile_Op<"share", [DeclareOpInterfaceMethods<OpAsmOpInterface,
   let hasVerifier = 1;
 }
 
+def Tile_PutOp : Tile_Op<"put"> {
+  let summary = "writes a held tile to the next slot of a ring, for another role";
+  let description = [{
+    Waits until the slot is free. Each warp writes its rows; nobody may read them before `tile.publish`.
+
+    Constraints:
+    - C1: the ring's tiles have the held one's rows, columns and element type.
+
+    ```mlir
+    tile.put %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
+    ```
+  }];
+  let arguments = (ins Tile_Ring:$ring, Tile_Held:$held);
+  let assemblyFormat = "$ring `,` $held attr-dict `:` qualified(type($ring)) `,` qualified(type($held))";
+  let hasVerifier = 1;
+}
+
+def Tile_AsideOp : Tile_Op<"aside"> {
+  let summary = "a held tile that waits in shared memory, where the ring's next tile will be put";
+  let description = [{
+    Not in registers, where there are none left: each lane writes its own numbers to the slot and reads them again, until `tile.put`
+    writes there. Waits until the slot is free.
+
+    Constraints:
+    - C1: the ring's tiles have the held one's rows, columns and element type.
+
+    ```mlir
+    %weights = tile.aside %dS : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
+    ```
+  }];
+  let arguments = (ins Tile_Ring:$ring);
+  let results = (outs Tile_Held:$held);
+  let assemblyFormat = "$ring attr-dict `:` qualified(type($ring)) `,` qualified(type($held))";
+  let hasVerifier = 1;
+}
+
+def Tile_PublishOp : Tile_Op<"publish"> {
+  let summary = "tells the role that takes from a ring that what was put there may be read";
+  let description = [{
+    When all warps have said so. What a warp has put it first makes visible to matrix units, which takes a while: products may be
+    begun in between.
+
+    ```mlir
+    tile.publish %dS : !tile.ring<2, <128x64xbf16, swizzled>>
+    ```
+  }];
+  let arguments = (ins Tile_Ring:$ring);
+  let assemblyFormat = "$ring attr-dict `:` qualified(type($ring))";
+}
+
 def Tile_MmaTnOp : Tile_Op<"mma_tn"> {
   let summary = "starts acc = A^T B";
   let description = [{
     The rows of both are the depth. The result, A's columns by B's, is cut into blocks of 64
     rows, one for each warpgroup: acc has them one below the other. Where there are fewer blocks
-    of A's columns than warpgroups, B's columns are shared out too.
+    of A's columns than warpgroups, B's columns are shared out too. With `block`, one warpgroup makes that block of so many `of` them.
 
     Constraints:
     - C1: A and B are swizzled and have equal rows and element types, A's columns are a multiple of 64; acc has 64 rows
       a warpgroup, and columns that divide 64 or are a multiple of it, in all B's, rounded up to 64 at most. Or neither
       is swizzled, and acc is A's columns by B's.
+    - C2: acc of one `block` has 64 rows and 4 warps, and there are so many blocks.
 
     ```mlir
     %t = tile.mma_tn %dQ, %dS_tile, %K_tile : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
+    %u = tile.mma_tn %half, %dS_tile, %K_tile block 1 of 2 : !tile.frag<64x64, 4>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
     ```
   }];
-  let arguments = (ins Tile_Frag:$acc, Tile_Shared:$a, Tile_Shared:$b);
+  let arguments = (ins Tile_Frag:$acc, Tile_Shared:$a, Tile_Shared:$b, OptionalAttr<I64Attr>:$block, OptionalAttr<I64Attr>:$of);
   let results = (outs Tile_ProductToken:$token);
-  let assemblyFormat = [{ $acc `,` $a `,` $b attr-dict `:` qualified(type($acc)) `,` qualified(type($a)) `,` qualified(type($b)) }];
+  let assemblyFormat = [{
+    $acc `,` $a `,` $b (`block` $block^ `of` $of)? attr-dict `:` qualified(type($acc)) `,` qualified(type($a)) `,` qualified(type($b))
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$acc, "::mlir::Value":$a, "::mlir::Value":$b), [{
+    build($_builder, $_state, acc, a, b, /*block=*/::mlir::IntegerAttr(), /*of=*/::mlir::IntegerAttr());
+  }]>];
   let hasVerifier = 1;
 }
 
@@ -250,7 +307,7 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
 def Tile_StageOp : Tile_Op<"stage"> {
   let summary = "writes a fragment to the next slot of a staging place";
   let description = [{
-    `tile.add_sum` of those that compute: waits for the slot to be empty and tells `tile.add_staged` when it is full.
+    `tile.add_sum` of those that multiply: waits for the slot to be empty and tells `tile.add_staged` when it is full.
 
     Constraints:
     - C1: each slot has room for the fragment and no more.
@@ -268,17 +325,23 @@ def Tile_AddStagedOp : Tile_Op<"add_staged", [AttrSizedOperandSegments]> {
   let summary = "adds the next slot of a staging place to a sum in global memory";
   let description = [{
     `tile.add_sum` of the role that adds, where its order and its region are explained.
+    A tile that a reducer made comes in `blocks`, a slot each.
 
     Constraints:
     - C1: turns go with a region over (i32) -> (i1).
+    - C2: blocks is positive.
 
     ```mlir
     tile.add_staged %sum, %staging : !tile.staging<2, 32768>
+    tile.add_staged %sum, %halves blocks 2 : !tile.staging<2, 16384>
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$sum, Tile_Staging:$staging, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile);
+  let arguments = (ins Tile_FloatPtr:$sum, Tile_Staging:$staging, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile,
+                       DefaultValuedAttr<I64Attr, "1">:$blocks);
   let regions = (region AnyRegion:$adds);
-  let assemblyFormat = "$sum `,` $staging (`turns` `(` $turn^ `of` $tile `)`)? attr-dict `:` qualified(type($staging)) ($adds^)?";
+  let assemblyFormat = [{
+    $sum `,` $staging (`turns` `(` $turn^ `of` $tile `)`)? (`blocks` $blocks^)? attr-dict `:` qualified(type($staging)) ($adds^)?
+  }];
   let hasVerifier = 1;
 }
 

@@ -22,7 +22,8 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     compute, `stages` is how many key tiles (and value tiles) and `q_stages` how
     many query tiles shared memory holds; with `turns`, warpgroups begin their
     products in turn, so that one multiplies while another is at its exponents. Other targets
-    refuse anything but the defaults.
+    refuse anything but the defaults. With `reducer`, one more warpgroup makes dQ of a backward pass, at most so many columns at a
+    time, so that those that compute wait for no warpgroup but themselves (docs/Schedules/hopper-backward.md).
 
     With `pack_heads`, the rows of a query tile are pairs of a query and one of so many
     query heads of a kv head, whose keys are then read once for all of them: where queries
@@ -64,6 +65,7 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     - C8: with by_sequence, in place of C1 and C2, warps is 1 to 8, q_tile from 1 to 256, kv_tile a multiple of 8 from 8 to 256, and
       nothing else but blocks, pack_heads, heads_in_turn and parts is given.
     - C9: heads_in_turn is positive, and 1 without by_sequence; parts is not negative, and 0 without it.
+    - C10: reducer is 0, or 32 or 64, and then q_tile is a multiple of 64, warps is 8 and blocks is 1.
 
     ```mlir
     #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>
@@ -80,11 +82,12 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
                         DefaultValuedParameter<"int64_t", "0">:$lanes,
                         DefaultValuedParameter<"bool", "false">:$by_sequence,
                         DefaultValuedParameter<"int64_t", "1">:$heads_in_turn,
-                        DefaultValuedParameter<"int64_t", "0">:$parts);
+                        DefaultValuedParameter<"int64_t", "0">:$parts,
+                        DefaultValuedParameter<"int64_t", "0">:$reducer);
   let builders = [AttrBuilder<(ins "int64_t":$q_tile, "int64_t":$kv_tile, "int64_t":$warps, "int64_t":$blocks), [{
     return $_get($_ctxt, q_tile, kv_tile, warps, blocks, /*hold_q=*/false, /*one_body=*/false, /*stages=*/2,
                  /*q_stages=*/1, /*turns=*/false, /*splits=*/1, /*pack_heads=*/1, /*lanes=*/0, /*by_sequence=*/false,
-                 /*heads_in_turn=*/1, /*parts=*/0);
+                 /*heads_in_turn=*/1, /*parts=*/0, /*reducer=*/0);
   }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
@@ -111,8 +114,11 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     ConfigAttr withHeadsInTurn(int64_t heads) const;
     ConfigAttr withParts(int64_t parts) const;
     ConfigAttr withBlocks(int64_t blocks) const;
-    /// Registers that a thread of a kernel with roles is launched with, a warpgroup more than compute: they come in eights.
-    int64_t getRegistersAtLaunch() const { return 64 * 1024 / getBlocks() / (32 * getWarps() + 128) / 8 * 8; }
+    ConfigAttr withReducer(int64_t columns) const;
+    /// Threads of a block with roles: those that compute, and a warpgroup or two for the other roles.
+    int64_t getThreadsOfRoles() const { return 32 * getWarps() + (getReducer() ? 256 : 128); }
+    /// Registers that a thread of a kernel with roles is launched with: they come in eights.
+    int64_t getRegistersAtLaunch() const { return 64 * 1024 / getBlocks() / getThreadsOfRoles() / 8 * 8; }
     /// Rows of fragments of a query tile, of which a warp has 16 or a multiple.
     int64_t getFragmentRows() const { return (getQTile() + 16 * getWarps() - 1) / (16 * getWarps()) * (16 * getWarps()); }
     /// Of a kernel on strips.

@@ -142,7 +142,8 @@ def Tile_RoundOp : Tile_Op<"round"> {
   let summary = "rounds probabilities and holds them as the left operand of a product";
   let description = [{
     In registers, or, for a product with their transpose (`tile.mma_tn`), in shared memory; that
-    ends with a barrier.
+    ends with a barrier. `at_once`: before products that follow are begun. Left to itself the compiler begins those first where it can, and
+    needs registers for what is rounded and for their results.
 
     Constraints:
     - C1: both have the same rows, columns and warps; what is shared is not swizzled, and has the rows that are there
@@ -150,9 +151,10 @@ def Tile_RoundOp : Tile_Op<"round"> {
 
     ```mlir
     tile.round %p, %s : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>
+    tile.round %p, %s {at_once} : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[Tile_Held, Tile_Shared]>:$p, Tile_Frag:$s);
+  let arguments = (ins AnyTypeOf<[Tile_Held, Tile_Shared]>:$p, Tile_Frag:$s, UnitAttr:$at_once);
   let assemblyFormat = "$p `,` $s attr-dict `:` qualified(type($p)) `,` qualified(type($s))";
   let hasVerifier = 1;
 }

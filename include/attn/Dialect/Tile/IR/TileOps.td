@@ -77,8 +77,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     bool hasRows() { return getCluster().has_value(); }
     /// Rows of a block's tile of results: keys in a grid of key tiles, else rows of queries.
     int64_t getTileRows() { return getKeys() ? getConfig().getKvTile() : getConfig().getQTile(); }
-    /// Threads of a block: a role that loads is a warpgroup of its own.
-    int64_t getThreads() { return getConfig().getWarps() * 32 + (isPersistent() ? 128 : 0); }
+    /// Threads of a block: roles that do not compute are warpgroups of their own.
+    int64_t getThreads() { return isPersistent() ? getConfig().getThreadsOfRoles() : getConfig().getWarps() * 32; }
   }];
 }
 
@@ -321,6 +321,20 @@ def Tile_WaitOp : Tile_Op<"wait"> {
   let arguments = (ins Variadic<Tile_Token>:$tokens);
   let assemblyFormat = "$tokens attr-dict `:` qualified(type($tokens))";
   let hasVerifier = 1;
+}
+
+def Tile_NoProductOp : Tile_Op<"no_product", [Pure]> {
+  let summary = "a token of nothing";
+  let description = [{
+    What a loop carries into its first step, where each step waits for a product that the step before began. Waiting for it is no
+    wait.
+
+    ```mlir
+    %none = tile.no_product
+    ```
+  }];
+  let results = (outs Tile_ProductToken:$token);
+  let assemblyFormat = "attr-dict";
 }
 
 def Tile_WaitFiniteOp : Tile_Op<"wait_finite"> {

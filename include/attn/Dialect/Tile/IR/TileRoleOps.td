@@ -103,25 +103,32 @@ def Tile_RolesOp : Tile_Op<"roles", [SingleBlock, NoTerminator]> {
   let description = [{
     The `producer` is one warp (of a warpgroup that gives most of its registers
     away); the `consumer` region is run by all warps of the config, each on its
-    16 rows; the `adder`, if there is something to add up in memory, is another warp of the producer's
-    warpgroup. They meet in rings, in staging places and in the feed only. `registers` are a thread's,
-    of either warpgroup's roles.
+    16 rows; the `reducer`, where the config has one, is a warpgroup that multiplies what consumers
+    share; the `adder`, if there is something to add up in memory, is two more warps of the producer's
+    warpgroup. They meet in rings, in staging places and in the feed only. `registers` are a thread's:
+    of producer and adder, of consumers, of the reducer.
+
+    Constraints:
+    - C1: a reducer has registers, and without one there are none.
 
     ```mlir
     tile.roles registers(40, 232) producer {
     } consumer {
     }
-    tile.roles registers(40, 232) producer {
+    tile.roles registers(32, 208, 64) producer {
     } consumer {
+    } reducer {
     } adder {
     }
     ```
   }];
-  let arguments = (ins I64Attr:$producer_registers, I64Attr:$consumer_registers);
-  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer, MaxSizedRegion<1>:$adder);
+  let arguments = (ins I64Attr:$producer_registers, I64Attr:$consumer_registers, OptionalAttr<I64Attr>:$reducer_registers);
+  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer, MaxSizedRegion<1>:$reducer, MaxSizedRegion<1>:$adder);
   let assemblyFormat = [{
-    `registers` `(` $producer_registers `,` $consumer_registers `)` `producer` $producer `consumer` $consumer (`adder` $adder^)? attr-dict
+    `registers` `(` $producer_registers `,` $consumer_registers (`,` $reducer_registers^)? `)` `producer` $producer `consumer` $consumer
+    (`reducer` $reducer^)? (`adder` $adder^)? attr-dict
   }];
+  let hasVerifier = 1;
 }
 
 def Tile_FillOp : Tile_Op<"fill"> {
@@ -141,30 +148,70 @@ def Tile_FillOp : Tile_Op<"fill"> {
   let hasVerifier = 1;
 }
 
-def Tile_TakeOp : Tile_Op<"take", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
+def Tile_TakeOp : Tile_Op<"take", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
     TypesMatchWith<"the ring's tile", "ring", "tile", "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
   let summary = "waits for the ring's next tile";
   let description = [{
-    The tile may be read until `tile.release`, of the same ring.
+    The tile may be read until `tile.release`, of the same ring, or `tile.pass`. `if` there is none, nothing is waited for and nothing
+    has to be released; what is read then, to no end, is the tile behind `else`, which the role has. (A product in a branch of its own
+    would be waited for there, and addresses that loops keep be worked out anew.)
+
+    Constraints:
+    - C1: `if` and `else` go together, and the other tile has columns and an element type like the ring's, and as many rows or more.
 
     ```mlir
     %K_tile = tile.take %K : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>
+    %Q_tile = tile.take %Q if(%some) else(%K_tile : !tile.shared<128x128xbf16, swizzled>) : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+    ```
+  }];
+  let arguments = (ins Tile_Ring:$ring, Optional<I1>:$more, Optional<Tile_Shared>:$otherwise);
+  let results = (outs AnyTypeOf<[Tile_Shared, Tile_Statistics]>:$tile);
+  let builders = [OpBuilder<(ins "::mlir::Value":$ring), [{
+    build($_builder, $_state, ring, /*more=*/::mlir::Value(), /*otherwise=*/::mlir::Value());
+  }]>];
+  let assemblyFormat = [{
+    $ring (`if` `(` $more^ `)`)? (`else` `(` $otherwise^ `:` qualified(type($otherwise)) `)`)? attr-dict `:` qualified(type($ring))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_PassOp : Tile_Op<"pass", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
+    TypesMatchWith<"the ring's tile", "ring", "tile", "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
+  let summary = "goes on to the next tile and keeps the one taken last";
+  let description = [{
+    It may be read under its new name until `tile.release` of the passed one. One tile at a time is passed.
+
+    Constraints:
+    - C1: the ring has two stages or more: else there is no next tile before the passed one is released.
+
+    ```mlir
+    %Q_held = tile.pass %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
     ```
   }];
   let arguments = (ins Tile_Ring:$ring);
   let results = (outs AnyTypeOf<[Tile_Shared, Tile_Statistics]>:$tile);
   let assemblyFormat = "$ring attr-dict `:` qualified(type($ring))";
+  let hasVerifier = 1;
 }
 
 def Tile_ReleaseOp : Tile_Op<"release"> {
-  let summary = "gives the slot of the tile taken last back to be filled";
+  let summary = "gives the slot of the tile taken last, or passed, back to be filled";
   let description = [{
+    `when`: only if the condition holds, which says whether a tile was passed at all.
+
+    Constraints:
+    - C1: a condition goes with `passed`.
+
     ```mlir
     tile.release %K : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>
+    tile.release %Q passed when(%later) : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
     ```
   }];
-  let arguments = (ins Tile_Ring:$ring);
-  let assemblyFormat = "$ring attr-dict `:` qualified(type($ring))";
+  let arguments = (ins Tile_Ring:$ring, UnitAttr:$passed, Optional<I1>:$when);
+  let assemblyFormat = [{
+    $ring (`passed` $passed^)? (`when` `(` $when^ `)`)? attr-dict `:` qualified(type($ring))
+  }];
+  let hasVerifier = 1;
 }
 
 def Tile_ReleaseEarlyOp : Tile_Op<"release_early"> {
@@ -188,6 +235,21 @@ def Tile_ReleaseEarlyOp : Tile_Op<"release_early"> {
   let arguments = (ins Tile_Ring:$ring, I1:$more);
   let assemblyFormat = "$ring `unless` $more attr-dict `:` qualified(type($ring))";
   let hasVerifier = 1;
+}
+
+def Tile_OwnRowsOp : Tile_Op<"own_rows", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>, AllTypesMatch<["tile", "rows"]>]> {
+  let summary = "the rows of a tile that a warpgroup reads as a left operand";
+  let description = [{
+    The same tile, where it is known to begin at the warpgroup's own rows: worked out once, and the same for all of its lanes. Only
+    `tile.mma_qk` may read it.
+
+    ```mlir
+    %K_rows = tile.own_rows %K_tile : !tile.shared<128x128xbf16, swizzled>
+    ```
+  }];
+  let arguments = (ins Tile_Shared:$tile);
+  let results = (outs Tile_Shared:$rows);
+  let assemblyFormat = "$tile attr-dict `:` qualified(type($tile))";
 }
 
 def Tile_TakeTurnOp : Tile_Op<"take_turn"> {

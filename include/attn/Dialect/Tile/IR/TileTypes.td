@@ -132,7 +132,8 @@ def Tile_Ring : Tile_Type<"Ring", "ring"> {
     `stages` swizzled tiles with two barriers each: one completes when a tile has
     landed, the other when all warps that take it have released it.
 
-    A ring of `!tile.statistics` is the same, filled by bulk copies.
+    A ring of `!tile.statistics` is the same, filled by bulk copies; one of what those that compute put there (`tile.put`) is filled
+    when all of their warps have said so.
 
     Constraints:
     - C1: stages is from 1 to 8, and the tile is swizzled, or statistics.
@@ -171,7 +172,7 @@ def Tile_Staging : Tile_Type<"Staging", "staging"> {
   let summary = "a place: fragments in shared memory on their way to global memory";
   let description = [{
     Like a ring the other way around: `slots` of `bytes` with two barriers each, of which one completes when all warps that
-    compute have written their part, the other when the role that adds has read it.
+    multiply have written their part, the other when the role that adds has read it.
 
     Constraints:
     - C1: slots is from 1 to 8, bytes a positive multiple of 128.

@@ -38,7 +38,8 @@ def AssignRoles : Pass<"tile-assign-roles", "::attn::tile::KernelOp"> {
     and sent: consumers wait for no memory and divide no integers. Of masks of many parts, that
     are the bounds of the walk, and none of the lists that these are made of: beyond 100 numbers they
     are made ahead of a packed batch's branch, and the producer has 32 registers more if the consumers'
-    fragments leave them 96 for all else.
+    fragments leave them 96 for all else. What a backward pass adds up in memory gets a role of its own, the adder; with
+    a `reducer` in the config, so does the product that is added up, a block of 64 rows at a time.
     (`test/Dialect/Tile/Transforms/assign-roles.mlir`, `test/Conversion/odd-masks.mlir`)
   }];
 }
@@ -62,6 +63,19 @@ def OverlapProducts : Pass<"tile-overlap-products", "::attn::tile::KernelOp"> {
     `tile.softmax` is applied to them while the second product runs. The first tile's
     scores come before the loop, the last tile's product with V behind it.
     (`test/Dialect/Tile/Transforms/overlap-products.mlir`)
+  }];
+  let dependentDialects = ["::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
+}
+
+def OverlapGradients : Pass<"tile-overlap-gradients", "::attn::tile::KernelOp"> {
+  let summary = "starts the product of dK of one query tile together with the scores of the next";
+  let description = [{
+    The same turn for the walk of a key tile over query tiles, where a reducer makes dQ: a step ends with the scores of the next tile
+    and dK's product of this one, and exponentials run under the latter. Its query tile is passed
+    (`tile.pass`), and given back when the next step needs the registers that it multiplies. What warpgroups read of K and V is
+    found once (`tile.own_rows`). What others do with dS is told behind both
+    products (`tile.publish`). Other backward passes are left alone.
+    (`test/Dialect/Tile/Transforms/overlap-gradients.mlir`)
   }];
   let dependentDialects = ["::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
 }
@@ -90,6 +104,15 @@ def SplitKvLoop : Pass<"tile-split-kv-loop", "::attn::tile::KernelOp"> {
   let dependentDialects = ["::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
 }
 
+def RecallInSteps : Pass<"tile-recall-in-steps", "::attn::tile::KernelOp"> {
+  let summary = "what a step of a full loop wants of the message is read again in each step";
+  let description = [{
+    Beside a reducer, those that compute have 208 registers, and accumulators, scores and what ptxas keeps for itself take 200. Words
+    of the message that a step needs, and the loop's bounds do not, become `tile.recall` where they are wanted.
+    (`test/Dialect/Tile/Transforms/recall-in-steps.mlir`)
+  }];
+}
+
 def AllocateShared : Pass<"tile-allocate-shared", "::attn::tile::KernelOp"> {
   let summary = "give places in shared memory their offsets";
   let description = [{
@@ -112,8 +135,10 @@ def VerifyAsync : Pass<"tile-verify-async", "::attn::tile::KernelOp"> {
       copy, which is the block's barrier, since it was last read),
     - a token that is waited for twice, or never,
     - a tile of a ring that is read after its release, released while a product
-      reads it, taken while the one before is not released, never released, or
+      reads it, taken while the one before is not released or passed, never released, or
       taken or released in one of two branches only;
+    - a tile that is passed before the one passed last is released;
+    - what is put into a ring and not published, or put twice before it is;
     - a ring that is filled and not taken, or taken and not filled.
     (`test/Dialect/Tile/Transforms/verify-async-errors.mlir`)
   }];

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The walk of a key tile over query tiles, where a reducer makes dQ. A step as roles leave it begins with the product of scores
+// and ends with that of dK, one behind the other, with nothing to do under either. Turned, it ends with both: scores of the
+// next query tile are begun first, dK with this one's behind them, and exponentials of the next step run under the latter.
+//
+// dK's product is in flight across the loop's edge, so its token is carried, and its query tile is passed, not released: it is
+// given back in the next step. Scores of the first tile come before the loop. Where there is no next tile, or none at all, scores of another one are
+// made, and nobody looks at them: a product in a branch would be waited for there.
+//
+#include "TileWalk.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_OVERLAPGRADIENTS
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+namespace {
+/// The body as roles leave it: take Q, (zero rows,) s = K Q^T, wait, ..., put dS, publish, ..., dK += dS Q, wait, release Q.
+struct Body {
+  TakeOp take;
+  ZeroRowsOp zero; ///< may be null
+  MmaQkOp scores;
+  WaitOp waitScores;
+  PublishOp publish;
+  MmaPvOp product;
+  WaitOp waitProduct;
+  ReleaseOp release;
+  RoundOp round; ///< the first one, which overwrites what the product reads
+};
+} // namespace
+
+static std::optional<Body> match(KvLoopOp loop) {
+  Body body;
+  Block &block = loop.getBody().front();
+  if (!loop.getCarried().empty())
+    return std::nullopt;
+  for (Operation &op : block.without_terminator()) {
+    if (auto qk = dyn_cast<MmaQkOp>(op); qk && !body.scores)
+      body.scores = qk;
+    if (auto round = dyn_cast<RoundOp>(op); round && !body.round)
+      body.round = round;
+    if (auto publish = dyn_cast<PublishOp>(op))
+      body.publish = publish;
+    if (auto pv = dyn_cast<MmaPvOp>(op))
+      body.product = pv; // the last one
+  }
+  if (!body.scores || !body.round || !body.publish || !body.product)
+    return std::nullopt;
+  body.take = body.scores.getK().getDefiningOp<TakeOp>();
+  body.waitScores = soleWait(body.scores.getToken()), body.waitProduct = soleWait(body.product.getToken());
+  if (!body.take || body.product.getV() != body.take.getTile() || body.product.getP() != body.round.getP())
+    return std::nullopt;
+  for (Operation *user : body.take.getTile().getUsers())
+    if (auto zero = dyn_cast<ZeroRowsOp>(user))
+      body.zero = zero;
+  for (Operation *user : body.take.getRing().getUsers())
+    if (auto release = dyn_cast<ReleaseOp>(user); release && release->getBlock() == &block)
+      body.release = release;
+  Operation *order[] = {body.take,    body.scores,  body.waitScores,  body.round,
+                        body.publish, body.product, body.waitProduct, body.release};
+  if (!llvm::all_of(order, [&](Operation *op) { return op && op->getBlock() == &block; }) ||
+      !llvm::is_sorted(order, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); }))
+    return std::nullopt;
+  return body;
+}
+
+/// The rows of K and V that a warpgroup reads, by an address which it works out once.
+static void findOwnRows(KvLoopOp loop) {
+  loop.walk([&](MmaQkOp product) {
+    auto take = product.getQ().getDefiningOp<TakeOp>();
+    if (!take || loop->isProperAncestor(take))
+      return;
+    OpBuilder b(take->getBlock(), std::next(take->getIterator()));
+    auto rows = OwnRowsOp::create(b, take.getLoc(), take.getTile());
+    product.getQMutable().assign(rows.getRows());
+    product.setLate(false);
+  });
+}
+
+namespace {
+/// Writes the turned loop.
+class Overlap {
+public:
+  Overlap(KvLoopOp loop, Body body) : loop(loop), body(body), loc(loop.getLoc()), b(loop) {}
+
+  void write() {
+    TileOfWalk first = firstTile(loop, b);
+    map.map(loop.getTile(), first.tile);
+    beginScores(first.any, wholeOf(body.scores.getQ()));
+    WaitOp::create(b, loc, map.lookup(body.scores.getToken()));
+
+    Value none = NoProductOp::create(b, loc);
+    auto turned = KvLoopOp::create(b, loc, none.getType(), loop.getBounds(), none, loop.getRunsAttr(), loop.getOneBody());
+    writeBody(turned, first.tile);
+    WaitOp::create(b, loc, turned.getResults().front());
+    ReleaseOp::create(b, loc, body.take.getRing(), /*passed=*/true, first.any);
+    loop.erase();
+  }
+
+private:
+  void writeBody(KvLoopOp turned, Value first) {
+    Block &block = turned.getBody().emplaceBlock();
+    Block &old = loop.getBody().front();
+    block.addArguments(old.getArgumentTypes(), SmallVector<Location>(3, loc));
+    Value before = block.addArgument(body.product.getToken().getType(), loc);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&block);
+    map = IRMapping();
+    map.map(old.getArguments(), block.getArguments().take_front(3));
+    Value ring = body.take.getRing();
+    for (Operation &op : old.without_terminator()) {
+      if (isa_and_nonnull<TakeOp, ZeroRowsOp, MmaQkOp, WaitOp, MmaPvOp, ReleaseOp, PublishOp>(&op) && isTurned(&op))
+        continue;
+      if (&op == body.round) {
+        Value later = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, turned.getTile(), first);
+        WaitOp::create(b, loc, before);
+        ReleaseOp::create(b, loc, ring, /*passed=*/true, later);
+      }
+      b.clone(op, map);
+    }
+    Value passed = PassOp::create(b, loc, ring);
+    map.map(loop.getTile(), turned.getNext());
+    beginScores(turned.getMore(), passed);
+    map.map(body.take.getTile(), passed);
+    Value product = cast<MmaPvOp>(b.clone(*body.product, map)).getToken();
+    b.clone(*body.publish, map);
+    WaitOp::create(b, loc, map.lookup(body.scores.getToken()));
+    YieldOp::create(b, loc, product);
+  }
+
+  bool isTurned(Operation *op) {
+    return llvm::is_contained(std::initializer_list<Operation *>{body.take, body.zero, body.scores, body.waitScores, body.publish,
+                                                                 body.product, body.waitProduct, body.release},
+                              op);
+  }
+
+  /// Of the tile that `map` has for the loop's, if there is `more`.
+  void beginScores(Value more, Value otherwise) {
+    auto take = TakeOp::create(b, body.take.getLoc(), body.take.getRing(), more, otherwise);
+    map.map(body.take.getTile(), take.getTile());
+    if (body.zero) {
+      OpBuilder::InsertionGuard guard(b);
+      SmallVector<Operation *> scalars;
+      for (Operation *scalar : sliceOf(body.zero))
+        if (scalar != body.zero && isMemoryEffectFree(scalar))
+          scalars.push_back(scalar);
+      IRMapping here(map);
+      for (Operation *scalar : scalars)
+        b.clone(*scalar, here);
+      b.setInsertionPointToStart(scf::IfOp::create(b, loc, more, /*withElseRegion=*/false).thenBlock());
+      b.clone(*body.zero, here);
+    }
+    map.map(body.scores.getToken(), cast<MmaQkOp>(b.clone(*body.scores, map)).getToken());
+  }
+
+  KvLoopOp loop;
+  Body body;
+  Location loc;
+  OpBuilder b;
+  IRMapping map;
+};
+
+struct OverlapGradientsPass : attn::tile::impl::OverlapGradientsBase<OverlapGradientsPass> {
+  using Base::Base;
+
+  void runOnOperation() final {
+    if (!getOperation().getConfig().getReducer())
+      return;
+    SmallVector<KvLoopOp> loops;
+    getOperation().walk([&](RolesOp roles) { roles.getConsumer().walk([&](KvLoopOp loop) { loops.push_back(loop); }); });
+    for (KvLoopOp loop : loops) {
+      std::optional<Body> body = match(loop);
+      if (!body) {
+        loop.emitError("expected scores of a query tile first, and what they lead to put into a ring and multiplied with it last");
+        return signalPassFailure();
+      }
+      findOwnRows(loop);
+      Overlap(loop, *body).write();
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_RECALLINSTEPS
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+/// Does anything follow from the operand? Where scores are may be nobody's business.
+static bool isWanted(OpOperand &use) {
+  auto probabilities = dyn_cast<ProbabilitiesOp>(use.getOwner());
+  if (!probabilities || (use.get() != probabilities.getRow0() && use.get() != probabilities.getCol0()))
+    return true;
+  auto asks = [](Region &region) {
+    return !region.empty() && llvm::any_of(region.getArguments().slice(1, 3), [](BlockArgument at) { return !at.use_empty(); });
+  };
+  return asks(probabilities.getModify()) || asks(probabilities.getSmall());
+}
+
+/// Is it a bound of the loop or of one within? Then it has a register anyway.
+static bool bounds(Value word, scf::ForOp loop) {
+  return llvm::any_of(word.getUses(), [&](OpOperand &use) {
+    auto inner = dyn_cast<scf::ForOp>(use.getOwner());
+    return inner && loop->isAncestor(inner);
+  });
+}
+
+static void recallIn(scf::ForOp loop, PersistOp consumer) {
+  for (BlockArgument word : consumer.getBody().getArguments()) {
+    if (bounds(word, loop))
+      continue;
+    DenseMap<Block *, Operation *> first; // who wants it in each block of the step
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : word.getUses())
+      if (loop->isProperAncestor(use.getOwner()) && isWanted(use)) {
+        // A region of an op is a function of the text: what it captures is there before it.
+        Operation *user = use.getOwner();
+        while (!isa<scf::ForOp, scf::IfOp>(user->getParentOp()))
+          user = user->getParentOp();
+        Operation *&earliest = first[user->getBlock()];
+        if (!earliest || user->isBeforeInBlock(earliest))
+          earliest = user;
+        uses.push_back(&use);
+      }
+    DenseMap<Block *, Value> recalled;
+    for (auto [block, user] : first) {
+      OpBuilder b(user);
+      Location named = NameLoc::get(b.getStringAttr(PersistOp::nameOf(word)), consumer.getLoc());
+      recalled[block] = RecallOp::create(b, named, b.getI32Type(), consumer.getFeed(), word.getArgNumber());
+    }
+    for (OpOperand *use : uses) {
+      Operation *user = use->getOwner();
+      while (!isa<scf::ForOp, scf::IfOp>(user->getParentOp()))
+        user = user->getParentOp();
+      use->set(recalled[user->getBlock()]);
+    }
+  }
+}
+
+namespace {
+struct RecallInStepsPass : attn::tile::impl::RecallInStepsBase<RecallInStepsPass> {
+  using Base::Base;
+  void runOnOperation() final {
+    if (!getOperation().getConfig().getReducer())
+      return;
+    getOperation().walk([](RolesOp roles) {
+      auto consumer = *roles.getConsumer().front().getOps<PersistOp>().begin();
+      // Behind the loop words are recalled, too, or else the message is gone by now.
+      if (consumer.getBody().front().empty() || !isa<ForgetOp>(consumer.getBody().front().back()))
+        return;
+      consumer.walk([&](scf::ForOp loop) {
+        bool innermost = loop.getBody()->getOps<scf::ForOp>().empty();
+        if (innermost)
+          recallIn(loop, consumer);
+      });
+    });
+  }
+};
+} // namespace

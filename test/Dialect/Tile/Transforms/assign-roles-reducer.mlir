@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `tile-assign-roles` with a reducer: what is added up in memory is multiplied by a warpgroup of its own.
+//
+// RUN: attn-opt %S/Inputs/reducer.mlir -tile-assign-roles | FileCheck %s
+// RUN: attn-opt %S/Inputs/reducer.mlir -tile-assign-roles -mlir-print-op-generic | attn-opt - | FileCheck %s
+// RUN: attn-opt %S/Inputs/reducer.mlir -tile-assign-roles -tile-verify-async
+// RUN: sed 's/reducer = 64/reducer = 32/; s/%dQ = .*/%dQ = tile.place "dQ" : !tile.frag<256x32, 16>/; s/%dQ\(.*\)frag<128x64, 8>/%dQ\1frag<256x32, 16>/' \
+// RUN:   %S/Inputs/reducer.mlir > %t.mlir
+// RUN: attn-opt %t.mlir -tile-assign-roles | FileCheck %s --check-prefix=NARROW
+
+// The staging place is cut up: a slot for each block of 64 rows that the reducer makes.
+// CHECK: %staging = tile.place "staging" : !tile.staging<4, 16384>
+// The reducer's registers are half its columns and 32.
+// CHECK: tile.roles registers(32, 208, 64) producer {
+
+// Those that compute put dS where the reducer takes it, and neither multiply nor add it.
+// CHECK: } consumer {
+// CHECK-NOT: "dQ"
+// CHECK: tile.put %dS, %p
+// CHECK-NEXT: tile.publish %dS
+// CHECK-NEXT: tile.mma_pv %dK
+// CHECK-NOT: tile.mma_tn
+// CHECK-NOT: tile.stage
+
+// It has a place for one block, takes K for itself, and gives a tile of dS back when the last block has read it.
+// CHECK: } reducer {
+// CHECK-NEXT: %dQ = tile.place "dQ" : !tile.frag<64x64, 4>
+// CHECK-NEXT: tile.persist %blocks feed(%feed
+// CHECK: %K_tile = tile.take %K
+// CHECK-NEXT: tile.kv_loop
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: %[[TILE:.*]] = tile.take %dS
+// CHECK-NEXT: %[[A:.*]] = tile.mma_tn %dQ, %[[TILE]], %K_tile block 0 of 2
+// CHECK-NEXT: tile.wait %[[A]]
+// CHECK-NEXT: tile.stage %staging, %dQ
+// CHECK-NEXT: %[[B:.*]] = tile.mma_tn %dQ, %[[TILE]], %K_tile block 1 of 2
+// CHECK-NEXT: tile.wait %[[B]]
+// CHECK-NEXT: tile.release %dS
+// CHECK-NEXT: tile.stage %staging, %dQ
+// CHECK-NEXT: tile.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: tile.release %K
+
+// CHECK: } adder {
+// CHECK: tile.add_staged %dq_sum, %staging blocks 2
+
+// With 32 columns there are twice as many blocks, and registers for those that compute.
+// NARROW: %staging = tile.place "staging" : !tile.staging<8, 8192>
+// NARROW: tile.roles registers(32, 216, 48) producer {
+// NARROW: block 3 of 4
+// NARROW: blocks 4

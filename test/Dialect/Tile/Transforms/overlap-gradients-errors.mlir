@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Walks beside a reducer that `tile-overlap-gradients` cannot turn.
+//
+// RUN: attn-opt %s -tile-overlap-gradients -split-input-file -verify-diagnostics
+
+tile.kernel @no_products(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>) {
+  tile.roles registers(32, 208, 64) producer {
+  } consumer {
+    // expected-error @below {{expected scores of a query tile first, and what they lead to put into a ring and multiplied with it last}}
+    tile.kv_loop [%lo, %hi] tests [[]] carry() {
+    ^bb0(%j: i32, %next: i32, %more: i1):
+      tile.yield
+    }
+  } reducer {
+  }
+}
+
+// -----
+
+tile.kernel @other_tile(%lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>) {
+  %K = tile.place "K" : !tile.ring<1, !tile.shared<128x128xbf16, swizzled>>
+  %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+  %dO = tile.place "dO" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+  %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+  tile.roles registers(32, 208, 64) producer {
+  } consumer {
+    %s = tile.place "s" : !tile.frag<128x64, 8>
+    %dK = tile.place "dK" : !tile.frag<128x128, 8>
+    %p = tile.place "p" : !tile.held<128x64xbf16, 8>
+    %k = tile.take %K : !tile.ring<1, !tile.shared<128x128xbf16, swizzled>>
+    // The last product is not with the tile that scores are of.
+    // expected-error @below {{expected scores of a query tile first, and what they lead to put into a ring and multiplied with it last}}
+    tile.kv_loop [%lo, %hi] tests [[]] carry() {
+    ^bb0(%j: i32, %next: i32, %more: i1):
+      %q = tile.take %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+      %ts = tile.mma_qk %s, %k, %q {late} : !tile.frag<128x64, 8>, !tile.shared<128x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
+      tile.wait %ts : !tile.token<product>
+      tile.round %p, %s {at_once} : !tile.held<128x64xbf16, 8>, !tile.frag<128x64, 8>
+      tile.put %dS, %p : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
+      tile.publish %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+      %o = tile.take %dO : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+      %tk = tile.mma_pv %dK, %p, %o : !tile.frag<128x128, 8>, !tile.held<128x64xbf16, 8>, !tile.shared<64x128xbf16, swizzled>
+      tile.wait %tk : !tile.token<product>
+      tile.release %dO : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+      tile.release %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+      tile.yield
+    }
+    tile.release %K : !tile.ring<1, !tile.shared<128x128xbf16, swizzled>>
+  } reducer {
+  }
+}

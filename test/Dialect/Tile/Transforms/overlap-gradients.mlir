@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `tile-overlap-gradients`: a step ends with the scores of the next query tile and with dK of this one.
+//
+// RUN: attn-opt %S/Inputs/reducer.mlir -tile-assign-roles -tile-overlap-gradients | FileCheck %s
+// RUN: attn-opt %S/Inputs/reducer.mlir -tile-assign-roles -tile-overlap-gradients -tile-split-kv-loop -tile-verify-async
+// Kernels without a reducer are left alone.
+// RUN: sed 's/, reducer = 64//' %S/Inputs/reducer.mlir | attn-opt -tile-assign-roles | attn-opt > %t.mlir
+// RUN: attn-opt %t.mlir -tile-overlap-gradients | diff %t.mlir -
+
+// CHECK: } consumer {
+// What warpgroups read of K and V is found once,
+// CHECK: %K_tile = tile.take %K
+// CHECK-NEXT: %K_rows = tile.own_rows %K_tile
+// CHECK-NEXT: %V_tile = tile.take %V
+// CHECK-NEXT: %V_rows = tile.own_rows %V_tile
+// and the first scores come before the loop. If there is no tile, K stands in for it.
+// CHECK-NEXT: %[[ANY:.*]] = arith.cmpi slt, %[[BEGIN:.*]], %{{.*}}
+// CHECK-NEXT: %[[FIRST:.*]] = tile.take %Q if(%[[ANY]]) else(%K_tile
+// CHECK-NEXT: %[[LEFT:.*]] = arith.subi %n, %[[BEGIN]]
+// CHECK-NEXT: scf.if %[[ANY]] {
+// CHECK-NEXT: tile.zero_rows %[[FIRST]] from(%[[LEFT]])
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[S:.*]] = tile.mma_qk %s, %K_rows, %[[FIRST]] :
+// CHECK-NEXT: tile.wait %[[S]]
+// CHECK-NEXT: %[[NONE:.*]] = tile.no_product
+
+// CHECK-NEXT: %[[LAST:.*]] = tile.kv_loop {{.*}} carry(%[[NONE]] : !tile.token<product>) {
+// CHECK-NEXT: ^bb0(%[[J:.*]]: i32, %[[NEXT:.*]]: i32, %[[MORE:.*]]: i1, %[[BEFORE:.*]]: !tile.token<product>):
+// CHECK-NOT: tile.take %Q
+// CHECK: tile.probabilities
+// dK of the step before has read what is rounded now: it is waited for, and its query tile given back.
+// CHECK: %[[LATER:.*]] = arith.cmpi ne, %[[J]], %[[BEGIN]]
+// CHECK-NEXT: tile.wait %[[BEFORE]]
+// CHECK-NEXT: tile.release %Q passed when(%[[LATER]])
+// CHECK-NEXT: tile.round %p, %s {at_once}
+// CHECK: tile.mma_qk %s, %V_rows
+// CHECK: tile.put %dS
+// CHECK-NEXT: %Q_passed = tile.pass %Q
+// CHECK-NEXT: %[[Q:.*]] = tile.take %Q if(%[[MORE]]) else(%Q_passed
+// CHECK-NEXT: %[[REST:.*]] = arith.subi %n, %[[NEXT]]
+// CHECK-NEXT: scf.if %[[MORE]] {
+// CHECK-NEXT: tile.zero_rows %[[Q]] from(%[[REST]])
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[S:.*]] = tile.mma_qk %s, %K_rows, %[[Q]] :
+// CHECK-NEXT: %[[DK:.*]] = tile.mma_pv %dK, %p, %Q_passed
+// CHECK-NEXT: tile.publish %dS
+// CHECK-NEXT: tile.wait %[[S]]
+// CHECK-NEXT: tile.yield %[[DK]]
+// CHECK-NEXT: }
+// CHECK-NEXT: tile.wait %[[LAST]]
+// CHECK-NEXT: tile.release %Q passed when(%[[ANY]])

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: attn-opt %s -split-input-file -verify-diagnostics
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>) {
+  // tile.roles C1
+  // expected-error @below {{'tile.roles' op expected registers of a reducer if there is one, and only then}}
+  tile.roles registers(32, 208) producer {
+  } consumer {
+  } reducer {
+  }
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>) {
+  // C1
+  // expected-error @below {{'tile.roles' op expected registers of a reducer if there is one, and only then}}
+  tile.roles registers(32, 208, 64) producer {
+  } consumer {
+  }
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>) {
+  %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+  // tile.take C1
+  // expected-error @below {{'tile.take' op expected `if` with `else`, or neither}}
+  %q = tile.take %Q if(%some) : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>) {
+  %K = tile.place "K" : !tile.shared<128x64xbf16, swizzled>
+  %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+  // C1: fewer columns
+  // expected-error @below {{'tile.take' op expected another tile like those of '!tile.ring<2, <64x128xbf16, swizzled>>', got: '!tile.shared<128x64xbf16, swizzled>'}}
+  %q = tile.take %Q if(%some) else(%K : !tile.shared<128x64xbf16, swizzled>) : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>) {
+  %K = tile.place "K" : !tile.shared<32x128xbf16, swizzled>
+  %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+  // C1: fewer rows
+  // expected-error @below {{'tile.take' op expected another tile like those of}}
+  %q = tile.take %Q if(%some) else(%K : !tile.shared<32x128xbf16, swizzled>) : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>) {
+  %Q = tile.place "Q" : !tile.ring<1, !tile.shared<64x128xbf16, swizzled>>
+  // tile.pass C1
+  // expected-error @below {{'tile.pass' op expected a ring of two stages or more, got: '!tile.ring<1, <64x128xbf16, swizzled>>'}}
+  %q = tile.pass %Q : !tile.ring<1, !tile.shared<64x128xbf16, swizzled>>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>) {
+  %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+  // tile.release C1
+  // expected-error @below {{'tile.release' op expected `passed` with a condition}}
+  tile.release %Q when(%some) : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>) {
+  %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>
+  %p = tile.place "p" : !tile.held<128x64xbf16, 8>
+  // tile.put C1
+  // expected-error @below {{'tile.put' op expected a ring of tiles like '!tile.held<128x64xbf16, 8>', got: '!tile.ring<2, <128x128xbf16, swizzled>>'}}
+  tile.put %dS, %p : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>) {
+  %stats = tile.place "stats" : !tile.ring<2, !tile.statistics<64>>
+  // tile.aside C1
+  // expected-error @below {{'tile.aside' op expected a ring of tiles like '!tile.held<128x64xbf16, 8>', got: '!tile.ring<2, !tile.statistics<64>>'}}
+  %p = tile.aside %stats : !tile.ring<2, !tile.statistics<64>>, !tile.held<128x64xbf16, 8>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>) {
+  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
+  %dS = tile.place "dS" : !tile.shared<128x64xbf16, swizzled>
+  %K = tile.place "K" : !tile.shared<128x128xbf16, swizzled>
+  // tile.mma_tn C2: one warpgroup makes a block
+  // expected-error @below {{'tile.mma_tn' op expected a fragment of one warpgroup and a block below 2, got: '!tile.frag<128x64, 8>', block 0}}
+  %t = tile.mma_tn %dQ, %dS, %K block 0 of 2 : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>) {
+  %dQ = tile.place "dQ" : !tile.frag<64x64, 4>
+  %dS = tile.place "dS" : !tile.shared<128x64xbf16, swizzled>
+  %K = tile.place "K" : !tile.shared<128x128xbf16, swizzled>
+  // C2: there is no such block
+  // expected-error @below {{'tile.mma_tn' op expected a fragment of one warpgroup and a block below 2, got: '!tile.frag<64x64, 4>', block 2}}
+  %t = tile.mma_tn %dQ, %dS, %K block 2 of 2 : !tile.frag<64x64, 4>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>) {
+  %staging = tile.place "staging" : !tile.staging<4, 16384>
+  // tile.add_staged C2
+  // expected-error @below {{'tile.add_staged' op expected at least one block, got: 0}}
+  tile.add_staged %sum, %staging blocks 0 : !tile.staging<4, 16384>
+}
+
+// -----
+
+// #tile.config C10: reducer is 32 or 64,
+// expected-error @below {{expected a reducer of 32 or 64 columns with a q_tile in multiples of 64, 8 warps and 1 block, got: reducer = 48, q_tile = 64, warps = 8, blocks = 1}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 48>} {}
+
+// -----
+
+// #tile.config C10: with 8 warps
+// expected-error @below {{got: reducer = 64, q_tile = 64, warps = 4, blocks = 1}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, reducer = 64>} {}
+
+// -----
+
+// #tile.config C10: and 1 block,
+// expected-error @below {{got: reducer = 64, q_tile = 64, warps = 8, blocks = 2}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 2, reducer = 64>} {}
+
+// -----
+
+// #tile.config C10: and whole blocks of 64 rows.
+// expected-error @below {{got: reducer = 64, q_tile = 32, warps = 8, blocks = 1}}
+module attributes {tile.config = #tile.config<q_tile = 32, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>} {}
