@@ -21,7 +21,8 @@ namespace {
 struct Results {
   bool dq = false, dk = false, dv = false;
   bool sums = false; ///< dQ is added to `dq_sum`, by key tiles,
-  bool inTurns = false; ///< in the order of their numbers
+  SumOrder order = SumOrder::Any;
+  bool clears = false; ///< sums, for a kernel behind this one
 };
 
 /// Columns of a block of 64 rows of dQ: all of them, or as many as a reducer takes, or so many that each warpgroup has a block.
@@ -40,7 +41,7 @@ public:
   void build() {
     declarePlaces();
     bool grows = growsWithRows();
-    Order ofTiles = results.inTurns ? Order::InTurns : grows ? Order::FirstIsLongest : Order::Alike;
+    Order ofTiles = results.order == SumOrder::InTurns ? Order::InTurns : grows ? Order::FirstIsLongest : Order::Alike;
     slot = ofKeys ? keySlot(config.getKvTile(), ofTiles)
                   : querySlot(config.getQTile(), grows ? Order::LastIsLongest : Order::Alike);
     slot.first = math.named(slot.first, ofKeys ? "k0" : "q0");
@@ -55,18 +56,25 @@ public:
       lenQ = arg("seqlen_q");
     findLengths();
     firstQuery = math.named(findFirstQuery(), "first_query");
-    if (!kernelIsPacked())
-      return compute();
-    auto pad = [&] {
-      for (const Output &output : outputs())
-        StorePaddingOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], math.value(slot.written),
-                               output.dim);
-    };
-    writeApart(slot.rows, pad, [&] { compute(); });
+    if (results.clears) { // while its first tiles are under way
+      Value count = mul(mul(wide(problem.getHeads()), tiledRows()), wide(sumColumns(problem.getDimQk())));
+      Value block = BlockIndexOp::create(b, loc, Value());
+      ClearShareOp::create(b, loc, args["dq_sum"], count, block, kernel.getArg("blocks"));
+    }
+    if (kernelIsPacked())
+      writeApart(slot.rows, [&] { pad(); }, [&] { compute(); });
+    else
+      compute();
   }
 
 private:
   bool kernelIsPacked() { return layoutOf(ofKeys).isPacked(); }
+
+  /// Of a slot that stands for padding.
+  void pad() {
+    for (const Output &output : outputs())
+      StorePaddingOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], math.value(slot.written), output.dim);
+  }
 
   void declarePlaces() {
     Type dtype = problem.getDtype();
@@ -194,7 +202,7 @@ private:
     }
     // Last queries first: where later keys have later queries, each tile then comes to its first one while the tile before is
     // two or more further.
-    if (results.inTurns) {
+    if (results.order != SumOrder::Any) {
       Index tiles = math.named(math.ceilDiv(lenQ, config.getQTile()), "query_tiles");
       runs = mirrored(math, runs, tiles);
       tileAt = [=, this](Index j) { return math.sub(math.sub(tiles, 1), j); };
@@ -314,12 +322,13 @@ private:
     if (sum) {
       wait(sum);
       Value turn, number;
-      if (results.inTurns) {
+      if (results.order != SumOrder::Any) {
         turn = turnPointer(firstRow, h, other);
         number = math.value(math.named(math.floorDiv(slot.first, config.getKvTile()), "key_tile"));
       }
       auto add = AddSumOp::create(b, loc, sumPointer(firstRow, h, other), part, staging, turn, number);
-      if (results.inTurns)
+      add.setAfterFirst(results.order == SumOrder::AfterFirst);
+      if (turn)
         buildAdds(add, walk, tile);
     }
     if (products[1])
@@ -472,14 +481,16 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
   SmallVector<StringRef> read = {"o", "lse", "do", "statistics", "statistics_head", "statistics_kind"};
   if (backward.getDlse())
     read.push_back("dlse");
-  if (configs.sums)
-    read.push_back(configs.inTurns ? "dq_turns" : "dq_sum");
+  // The kernel of dV has time to clear, if each of its blocks has a number.
+  bool clears = configs.sums && !configs.together && !limit;
+  if (configs.sums && !clears)
+    read.push_back(configs.order != SumOrder::Any ? "dq_turns" : "dq_sum");
   writePrepare(problem, make("_prepare", read, false, false, configs.prepare));
   auto gradients = [&](StringRef suffix, Results results, ConfigAttr config) {
     SmallVector<StringRef> tensors = {"q", "k", "do", "statistics", "statistics_head", "statistics_kind"};
     for (auto [wanted, tensor] : {std::pair(results.dk || results.dq, "v"), std::pair(results.dq, "dq"),
                                   std::pair(results.dk, "dk"), std::pair(results.dv, "dv"),
-                                  std::pair(results.sums, "dq_sum"), std::pair(results.inTurns, "dq_turns")})
+                                  std::pair(results.sums || results.clears, "dq_sum"), std::pair(results.order != SumOrder::Any, "dq_turns")})
       if (wanted)
         tensors.push_back(tensor);
     bool ofKeys = !results.dq; // whose lists are of tiles of one size
@@ -488,19 +499,19 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
     GradientsKernel(problem, make(suffix, tensors, /*keys=*/!results.dq, roles, config), results).build();
   };
   if (configs.together) {
-    gradients("", {.dk = true, .dv = true, .sums = configs.sums, .inTurns = configs.inTurns}, configs.keys);
+    gradients("", {.dk = true, .dv = true, .sums = configs.sums, .order = configs.order}, configs.keys);
   } else {
-    gradients("_dv", {.dv = true}, configs.values);
+    gradients("_dv", {.dv = true, .clears = clears}, configs.values);
     gradients("", {.dk = true, .sums = configs.sums}, configs.keys);
   }
   if (configs.sums) {
     int64_t blocks = sumColumns(problem.getDimQk()) > 128 ? 3 : 4; // as many as have registers for a row's columns
     auto config = ConfigAttr::get(b.getContext(), dqRows, 16, dqRows / 16, blocks);
     SmallVector<StringRef> tensors = {"dq", "dq_sum", "statistics_head"};
-    if (configs.inTurns)
+    if (configs.order != SumOrder::Any)
       tensors.push_back("dq_turns");
     writeRoundSums(problem, make("_dq", tensors, false, false, config),
-                   sumFragmentColumns(problem, configs.keys));
+                   sumFragmentColumns(problem, configs.keys), clears);
   } else {
     gradients("_dq", {.dq = true}, configs.queries);
   }

@@ -14,9 +14,10 @@ namespace attn {
 void writeBackward(BackwardOp backward, llvm::StringRef target, const BackwardConfigs &configs,
                    std::optional<ShortLimit> limit = std::nullopt);
 
-/// Of rows, as `PrepareOp` and `LoadSumOp` define it. `columns`: of the fragments that were added.
+/// Of rows, as `PrepareOp` and `LoadSumOp` define it. `columns`: of the fragments that were added; `clearedByKeys`: sums were cleared by blocks
+/// of key tiles.
 void writePrepare(ProblemOp problem, tile::KernelOp kernel);
-void writeRoundSums(ProblemOp problem, tile::KernelOp kernel, int64_t columns);
+void writeRoundSums(ProblemOp problem, tile::KernelOp kernel, int64_t columns, bool clearedByKeys);
 
 } // namespace attn
 

@@ -40,9 +40,10 @@ public:
 /// dQ from its sums, rounded: one block for each tile that key tiles added to.
 class RoundSumsKernel : BackwardBody {
 public:
-  /// `columns`: of the fragments that were added.
-  RoundSumsKernel(ProblemOp problem, KernelOp kernel, int64_t columns)
-      : BackwardBody(problem, kernel), config(kernel.getConfig()), columns(columns) {}
+  /// `columns`: of the fragments that were added. `clearedByKeys`: by blocks of key tiles, of which there may be none.
+  RoundSumsKernel(ProblemOp problem, KernelOp kernel, int64_t columns, bool clearedByKeys)
+      : BackwardBody(problem, kernel), config(kernel.getConfig()), columns(columns),
+        mayLack(clearedByKeys && !problem.getKLayout().isPacked()) {}
 
   void build() {
     Value acc = place("dQ", FragType::get(b.getContext(), config.getQTile(), sumColumns(problem.getDimQk()),
@@ -53,7 +54,12 @@ public:
       firstQuery = findFirstQuery();
       Value dst = rowPointer("dq", slot.row, batch, h);
       Value turn = args.contains("dq_turns") ? turnPointer(firstTiledRow(), h, slot.first) : Value();
-      LoadSumOp::create(b, loc, acc, sumPointer(firstTiledRow(), h, slot.first), columns, turn);
+      Value sum = sumPointer(firstTiledRow(), h, slot.first);
+      auto load = [&] { LoadSumOp::create(b, loc, acc, sum, columns, turn); };
+      if (mayLack)
+        loadIfAnyKeys(acc, load);
+      else
+        load();
       ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
       StoreOp::create(b, loc, dst, args["dq_row"], acc, math.value(slot.rows), math.value(slot.written),
                       problem.getDimQk());
@@ -68,14 +74,23 @@ public:
   }
 
 private:
+  void loadIfAnyKeys(Value acc, function_ref<void()> load) {
+    ClearOp::create(b, loc, acc);
+    auto any = scf::IfOp::create(b, loc, math.value(math.lt(0, arg("seqlen_kv"))), /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(any.thenBlock());
+    load();
+  }
+
   ConfigAttr config;
   int64_t columns;
+  bool mayLack;
 };
 
 } // namespace
 
 void attn::writePrepare(ProblemOp problem, KernelOp kernel) { PrepareKernel(problem, kernel).build(); }
 
-void attn::writeRoundSums(ProblemOp problem, KernelOp kernel, int64_t columns) {
-  RoundSumsKernel(problem, kernel, columns).build();
+void attn::writeRoundSums(ProblemOp problem, KernelOp kernel, int64_t columns, bool clearedByKeys) {
+  RoundSumsKernel(problem, kernel, columns, clearedByKeys).build();
 }

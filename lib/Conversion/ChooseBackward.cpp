@@ -74,9 +74,10 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
                       : dim > 128 && sumColumns(problem.getDimQk()) == 192 ? "warpgroups cannot share out its columns"
                                                                            : nullptr;
   configs.sums = !configs.whyNoSums;
-  // Nothing is cleared ahead of turns, which is more than they cost where there are few tiles to a sum.
+  // Nothing is cleared ahead of turns, which is more than they cost where there are few tiles to a sum. To wait for the first alone costs less.
   bool few = problem.getQLayout().isPacked() || walk.isLocal() || problem.expectedKeys().value_or(4096) <= 2048;
-  configs.inTurns = configs.sums && !whyNoTurns && (backward.getDeterministic() || few);
+  if (configs.sums && !whyNoTurns)
+    configs.order = backward.getDeterministic() || few ? SumOrder::InTurns : SumOrder::AfterFirst;
   if (target == "cpu") {
     configs.keys = configs.queries = config(64, 64, 1);
   } else if (target == "sm_90a") {

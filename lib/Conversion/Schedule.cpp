@@ -83,7 +83,7 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
     const BackwardConfigs &configs = schedule.configs =
         chooseBackwardConfigs(backward, target, arch, fallback, /*listsSlots=*/bool(schedule.streamed));
     schedule.tiles = configs.keys;
-    dq = configs.inTurns ? ", dQ added up in a fixed order"
+    dq = configs.order == SumOrder::InTurns ? ", dQ added up in a fixed order"
          : configs.sums  ? ", dQ added up in any order"
                          : std::string(", dQ in a fixed order (") + configs.whyNoSums + ")";
     if (schedule.streamed)

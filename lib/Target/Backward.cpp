@@ -59,8 +59,8 @@ void Printer::print(StageOp op) {
 
 void Printer::print(AddStagedOp op) {
   line() << "attn::add_staged";
-  if (int64_t(op.getBlocks()) != 1)
-    os << "<" << int64_t(op.getBlocks()) << ">";
+  if (int64_t(op.getBlocks()) != 1 || op.getAfterFirst())
+    os << "<" << int64_t(op.getBlocks()) << (op.getAfterFirst() ? ", true>" : ">");
   os << "(" << expr(op.getSum()) << ", " << names.of(op.getStaging());
   if (!op.getTurn()) {
     os << ");\n";

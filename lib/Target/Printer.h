@@ -70,6 +70,7 @@ private:
   void print(tile::StoreOp op);
   void print(tile::StoreLseOp op);
   void print(tile::StorePaddingOp op);
+  void print(tile::ClearShareOp op);
   void print(tile::MergeOp op);
   void print(tile::AddSinkOp op);
   void print(tile::RepairOp op);

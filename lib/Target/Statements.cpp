@@ -54,7 +54,7 @@ void Printer::printOp(Operation *op) {
   auto name = [&](Value v) { return names.of(v); };
   llvm::TypeSwitch<Operation *>(op)
       .Case<FetchOp, PadRowsOp, LoadStatisticsOp, PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, WaitFiniteOp, PartOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
-            MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, MergeOp, AddSinkOp, RepairOp, RolesOp, PersistOp,
+            MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, ClearShareOp, MergeOp, AddSinkOp, RepairOp, RolesOp, PersistOp,
             SendOp, RecallOp, FillOp, TakeOp, PassOp, OwnRowsOp, ReleaseOp, PutOp, AsideOp,
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, DropOp, DrawOp, DropDrawnOp, DropGradsOp, ShareOp, MmaTnOp, AddSumOp,
             LoadSumOp, StageOp, AddStagedOp, HereOp,
@@ -388,6 +388,11 @@ void Printer::print(StoreLseOp op) {
   line() << "attn::store_lse(" << expr(op.getDst()) << ", " << (op.getStride() ? expr(op.getStride()) + ", " : "")
          << names.of(op.getRow()) << ", " << literal(scale) << ", " << expr(op.getRows()) << ", "
          << expr(op.getWriteRows()) << ");\n";
+}
+
+void Printer::print(ClearShareOp op) {
+  line() << "attn::clear_share<" << op->getParentOfType<KernelOp>().getConfig().getWarps() * 32 << ">(" << expr(op.getTo()) << ", " << expr(op.getCount())
+         << ", " << expr(op.getBlock()) << ", " << expr(op.getBlocks()) << ");\n";
 }
 
 void Printer::print(StorePaddingOp op) {

@@ -71,7 +71,10 @@ attn.backward @grads of(@p) dlse
 
 // Of wide heads, dV has a kernel of its own, and the one of dK adds up dQ, when dK is done.
 // RUN: sed 's/dims(64)/dims(256)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=WIDE
+// WIDE-NOT: clears(
 // WIDE: tile.kernel @grads_dv({{.*}}kv_tile = 128
+// WIDE: tile.clear_share %dq_sum count(%{{.*}}) block(%{{.*}} of %blocks)
+// WIDE: tile.kv_loop
 // WIDE-NOT: tile.share %
 // WIDE: tile.kernel @grads({{.*}}kv_tile = 128{{.*}}stages = 1
 // WIDE: tile.share %dS, %ds
@@ -82,15 +85,31 @@ attn.backward @grads of(@p) dlse
 // WIDE: tile.add_sum %sum, %dQ : !tile.frag<128x128, 8>
 // WIDE: tile.load_sum %dQ, %sum columns 128
 
+// RUN: sed 's/dims(64)/dims(256)/; s/thd/bshd/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=KEYLESS
+// Without keys no block clears.
+// KEYLESS: tile.clear_share
+// KEYLESS: tile.clear %dQ
+// KEYLESS-NEXT: arith.constant 0
+// KEYLESS-NEXT: %[[ANY:.*]] = arith.cmpi slt, %{{.*}}, %seqlen_kv
+// KEYLESS-NEXT: scf.if %[[ANY]] {
+// KEYLESS-NEXT: tile.load_sum %dQ, %sum columns 128
+
 // Not where slots of long sequences are listed: lists are of one kind of key tiles.
 // RUN: sed 's/dims(64)/dims(256)/; s/dtype(bf16)/dtype(bf16) typical(4, 16)/; s/dlse/deterministic/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=LISTED
 // LISTED: tile.kernel @grads_dv({{.*}}kv_tile = 64
 // LISTED: tile.kernel @grads({{.*}}kv_tile = 64
 
-// If asked for, dense ones in turns, too, and heads of a group take turns. What is in no order begins with sums of 0.
+// Dense ones in any order, but behind the first, which writes. Where arrays say who that is, sums begin with 0.
 // RUN: sed 's/thd/bshd/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=DENSE
-// DENSE: tile.prepare {{.*}}clears(%sum) columns 64
-// DENSE: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag
+// DENSE: tile.prepare {{.*}}turns(%turn)
+// DENSE: %query_tiles =
+// DENSE: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn{{.*}} of %key_tile) after_first : !tile.frag
+// DENSE: tile.load_sum %dQ, %sum columns 32 turn(%turn)
+// RUN: sed 's/thd/bshd/; s/attn.causal/attn.prefix<"lengths">/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=CLEARED
+// CLEARED: tile.prepare {{.*}}clears(%sum) columns 64
+// CLEARED: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag
+
+// If asked for, dense ones in turns, too, and heads of a group take turns.
 // RUN: sed 's/thd/bshd/; s/dlse/deterministic dlse/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=TURNS
 // TURNS: tile.kernel @grads_prepare({{.*}}dq_turns
 // TURNS: tile.prepare {{.*}}turns(%turn)

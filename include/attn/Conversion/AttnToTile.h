@@ -32,6 +32,9 @@ bool hasSizeClasses(ProblemOp problem);
 /// What short sequences are streamed with.
 tile::ConfigAttr chooseStreamed(ProblemOp problem, std::string *why = nullptr);
 
+/// How key tiles add to a sum of dQ: in any order, to what was cleared; in any order, but behind the first, which writes; or one after the other.
+enum class SumOrder { Any, AfterFirst, InTurns };
+
 /// The same for a backward pass. `fallback` 1 and more: what to try where a kernel does not fit its registers,
 /// narrower query tiles where these are wide, then no sums.
 struct BackwardConfigs {
@@ -39,7 +42,7 @@ struct BackwardConfigs {
   tile::ConfigAttr values;                 ///< of dV, where it has a kernel of its own
   bool together = true;                    ///< are dK and dV added up by one kernel?
   bool sums = false;                       ///< is dQ added up in global memory, by the kernel of dK?
-  bool inTurns = false;                    ///< in an order that does not change?
+  SumOrder order = SumOrder::Any;          ///< and how?
   const char *whyNoSums = nullptr;         ///< a reader's reason, if it is not
 };
 /// `listsSlots`: kernels get lists of the slots they are for, in no order.

@@ -168,22 +168,28 @@ template <int Parts, int S, int B, int V> ATTN_INLINE bool is_mine(const Staging
   static_assert(S == 2 * Parts);
   return staging.cursor.slot() / Parts == adder_index();
 }
-template <int S, int B, int V> ATTN_INLINE void add_slot(float *sum, const Staging<S, B, V> &staging, int part) {
-  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(sum + part * (B / 4)), "r"(staging.at() + part * B), "n"(B)
-               : "memory");
+template <bool Copies, int Bytes> ATTN_INLINE void begin_part(float *sum, unsigned from) {
+  if constexpr (Copies) asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(sum), "r"(from), "n"(Bytes) : "memory");
+  else asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(sum), "r"(from), "n"(Bytes) : "memory");
 }
-ATTN_INLINE void end_copies() { asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory"); }
-template <int Parts = 1, int S, int B, int V> ATTN_INLINE void add_staged(float *sum, Staging<S, B, V> &staging) {
-  if (is_mine<Parts>(staging) && lane_index() == 0)
+ATTN_INLINE void end_parts() { asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory"); }
+// Each part as it comes.
+template <bool Copies, int Parts, int S, int B, int V> ATTN_INLINE void add_parts(float *sum, const Staging<S, B, V> &staging) {
 #pragma unroll
-    for (int part = 0; part < Parts; ++part) {
-      barrier_wait(staging.full() + part * 8, staging.parity());
-      add_slot(sum, staging, part);
-      end_copies();
-      barrier_arrive(staging.empty() + part * 8);
-    }
+  for (int part = 0; part < Parts; ++part) {
+    barrier_wait(staging.full() + part * 8, staging.parity());
+    begin_part<Copies, B>(sum + part * (B / 4), staging.at() + part * B);
+    end_parts();
+    barrier_arrive(staging.empty() + part * 8);
+  }
+}
+template <int Parts, int S, int B, int V> ATTN_INLINE void step_tile(Staging<S, B, V> &staging) {
 #pragma unroll
   for (int part = 0; part < Parts; ++part) staging.step();
+}
+template <int Parts = 1, int S, int B, int V> ATTN_INLINE void add_staged(float *sum, Staging<S, B, V> &staging) {
+  if (is_mine<Parts>(staging) && lane_index() == 0) add_parts<false, Parts>(sum, staging);
+  step_tile<Parts>(staging);
 }
 
 // The last number below `tile` that adds to the same sum, or -1.
@@ -194,38 +200,51 @@ template <class F> ATTN_INLINE int number_before(int tile, F adds) {
   }
   return -1;
 }
-ATTN_INLINE void wait_for_turn(const int *turn, int before) {
+// A counter says more than what it counts: bulk copies are the async proxy's, so a fence of that lies on either side of it.
+template <class F> ATTN_INLINE void wait_for_turn(const int *turn, F has_come) {
   for (int last;;) {
     asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(last) : "l"(turn) : "memory");
-    if (last == before + 1) break;
+    if (has_come(last)) break;
     __nanosleep(40);
   }
   asm volatile("fence.proxy.async.global;" ::: "memory");
 }
-// In order of numbers. A counter says more than what it counts: bulk copies are the async proxy's, so a fence of that lies on either side of it. All parts are
-// there before the turn is waited for: who has it passes it on soon.
-template <int Parts = 1, int S, int B, int V, class F> ATTN_INLINE void add_staged(float *sum, Staging<S, B, V> &staging, int *turn, int tile, F adds) {
+ATTN_INLINE void end_turn(int *turn, int tile) {
+  asm volatile("cp.async.bulk.wait_group 0;\nfence.proxy.async.global;" ::: "memory");
+  asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(turn), "r"(tile + 1) : "memory");
+}
+// In order of numbers: all parts are there before the turn is waited for, since who has it passes it on soon. Or in any order, but behind the first.
+template <int Parts = 1, bool AfterFirst = false, int S, int B, int V, class F>
+ATTN_INLINE void add_staged(float *sum, Staging<S, B, V> &staging, int *turn, int tile, F adds) {
   if (is_mine<Parts>(staging)) {
     const int before = number_before(tile, adds);
     if (lane_index() == 0) {
-#pragma unroll
-      for (int part = 0; part < Parts; ++part) barrier_wait(staging.full() + part * 8, staging.parity());
-      if (before < 0) {
-        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(sum), "r"(staging.at()), "n"(Parts * B) : "memory");
+      if constexpr (AfterFirst) {
+        if (before < 0) {
+          add_parts<true, Parts>(sum, staging);
+          end_turn(turn, tile);
+        } else {
+          wait_for_turn(turn, [](int last) { return last != 0; });
+          add_parts<false, Parts>(sum, staging);
+        }
       } else {
-        wait_for_turn(turn, before);
-        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(sum), "r"(staging.at()), "n"(Parts * B) : "memory");
-      }
-      end_copies();
 #pragma unroll
-      for (int part = 0; part < Parts; ++part) barrier_arrive(staging.empty() + part * 8);
-      asm volatile("cp.async.bulk.wait_group 0;\nfence.proxy.async.global;" ::: "memory");
-      asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(turn), "r"(tile + 1) : "memory");
+        for (int part = 0; part < Parts; ++part) barrier_wait(staging.full() + part * 8, staging.parity());
+        if (before < 0) {
+          begin_part<true, Parts * B>(sum, staging.at());
+        } else {
+          wait_for_turn(turn, [=](int last) { return last == before + 1; });
+          begin_part<false, Parts * B>(sum, staging.at());
+        }
+        end_parts();
+#pragma unroll
+        for (int part = 0; part < Parts; ++part) barrier_arrive(staging.empty() + part * 8);
+        end_turn(turn, tile);
+      }
     }
     __syncwarp();
   }
-#pragma unroll
-  for (int part = 0; part < Parts; ++part) staging.step();
+  step_tile<Parts>(staging);
 }
 // The same from registers, 16 bytes each.
 template <int R, int C, int W> ATTN_INLINE void add_sum(float *sum, const Frag<R, C, W> &acc) {

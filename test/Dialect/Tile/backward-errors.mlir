@@ -230,6 +230,27 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("
 tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
+  %staging = tile.place "staging" : !tile.staging<2, 32768>
+  // tile.add_sum C2: the first of whom?
+  // expected-error @below {{'tile.add_sum' op expected after_first with turns}}
+  tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) after_first : !tile.frag<128x64, 8>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %staging = tile.place "staging" : !tile.staging<2, 32768>
+  // tile.add_staged C1
+  // expected-error @below {{'tile.add_staged' op expected after_first with turns}}
+  tile.add_staged %sum, %staging after_first : !tile.staging<2, 32768>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
   // tile.load_sum C1
   // expected-error @below {{expected a fragment of 16 rows a warp, in blocks of 64, and columns in multiples of 128, got: '!tile.frag<128x64, 8>'}}
   tile.load_sum %dQ, %sum columns 128 : !tile.frag<128x64, 8>

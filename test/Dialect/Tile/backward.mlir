@@ -88,6 +88,8 @@ tile.kernel @sums(%sum: !tile.ptr<f32>, %statistics: !tile.ptr<f32>, %q: !tile.p
   tile.stage %staging, %dQ : !tile.staging<2, 32768>, !tile.frag<128x64, 8>
   // CHECK: tile.add_staged %sum, %staging : !tile.staging<2, 32768>
   tile.add_staged %sum, %staging : !tile.staging<2, 32768>
+  // CHECK: tile.clear_share %sum count(%pitch) block(%n of %n)
+  tile.clear_share %sum count(%pitch) block(%n of %n)
   // CHECK: tile.load_sum %dQ, %sum columns 64 : !tile.frag<128x64, 8>
   tile.load_sum %dQ, %sum columns 64 : !tile.frag<128x64, 8>
 }
@@ -109,6 +111,18 @@ tile.kernel @turns(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %statistics: !ti
   }
   // CHECK: tile.add_staged %sum, %staging turns(%turn of %tile) : !tile.staging<2, 32768> {
   tile.add_staged %sum, %staging turns(%turn of %tile) : !tile.staging<2, 32768> {
+  ^bb0(%other: i32):
+    %adds = arith.cmpi slt, %other, %tile : i32
+    tile.yield %adds : i1
+  }
+  // CHECK: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first : !tile.frag<128x64, 8> {
+  tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first : !tile.frag<128x64, 8> {
+  ^bb0(%other: i32):
+    %adds = arith.cmpi slt, %other, %tile : i32
+    tile.yield %adds : i1
+  }
+  // CHECK: tile.add_staged %sum, %staging turns(%turn of %tile) after_first blocks 2 : !tile.staging<2, 32768> {
+  tile.add_staged %sum, %staging turns(%turn of %tile) after_first blocks 2 : !tile.staging<2, 32768> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1

@@ -157,7 +157,7 @@ static LogicalResult verifySlot(Operation *op, FragType acc, StagingType staging
 }
 
 /// Are turns complete, or not there at all?
-static LogicalResult verifyTurns(Operation *op, Value turn, Value tile, Region &adds) {
+static LogicalResult verifyTurns(Operation *op, Value turn, Value tile, bool afterFirst, Region &adds) {
   auto fits = [&] {
     if (!adds.hasOneBlock() || adds.getNumArguments() != 1 || !adds.getArgument(0).getType().isInteger(32))
       return false;
@@ -166,6 +166,8 @@ static LogicalResult verifyTurns(Operation *op, Value turn, Value tile, Region &
   };
   if (bool(turn) != bool(tile) || (turn ? !fits() : !adds.empty()))
     return op->emitOpError("expected turns and a region over (i32) that yields an i1, or neither");
+  if (afterFirst && !turn)
+    return op->emitOpError("expected after_first with turns");
   return success();
 }
 
@@ -174,7 +176,7 @@ LogicalResult AddSumOp::verify() {
     return failure();
   if (getTurn() && !getStaging()) // C2
     return emitOpError("expected a staging place, got turns without one");
-  return verifyTurns(*this, getTurn(), getTile(), getAdds());
+  return verifyTurns(*this, getTurn(), getTile(), getAfterFirst(), getAdds());
 }
 
 LogicalResult StageOp::verify() { return verifySlot(*this, getAcc().getType(), getStaging().getType()); }
@@ -182,7 +184,7 @@ LogicalResult StageOp::verify() { return verifySlot(*this, getAcc().getType(), g
 LogicalResult AddStagedOp::verify() {
   if (int64_t(getBlocks()) < 1) // C2
     return emitOpError("expected at least one block, got: ") << int64_t(getBlocks());
-  return verifyTurns(*this, getTurn(), getTile(), getAdds());
+  return verifyTurns(*this, getTurn(), getTile(), getAfterFirst(), getAdds());
 }
 
 LogicalResult LoadSumOp::verify() {

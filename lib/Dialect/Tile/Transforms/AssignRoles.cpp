@@ -84,7 +84,7 @@ static void strip(PersistOp persist, llvm::function_ref<void(Operation *)> keep)
   persist.walk<WalkOrder::PreOrder>([&](Operation *op) {
     bool hasRegion = isa<ModifyOp, KeepOp, AddSinkOp, RepairOp, ProbabilitiesOp, AddSumOp>(op);
     if (hasRegion || isa<CopyBoxOp, WaitOp, ClearOp, HoldOp, MmaQkOp, MmaPvOp, SoftmaxStepOp, NormalizeOp, StoreOp,
-                         StoreLseOp, StorePaddingOp, ZeroRowsOp, CopyStatisticsOp, GradScoresOp, AsideOp, DropOp, DropGradsOp,
+                         StoreLseOp, StorePaddingOp, ClearShareOp, ZeroRowsOp, CopyStatisticsOp, GradScoresOp, AsideOp, DropOp, DropGradsOp,
                          RoundOp, ScaleOp, ShareOp, MmaTnOp>(op)) {
       keep(op);
       gone.push_back(op);
@@ -122,7 +122,7 @@ static void add(PersistOp persist, Value staging, int64_t blocks) {
       return;
     auto sum = cast<AddSumOp>(op);
     OpBuilder b(op);
-    auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getTurn(), sum.getTile(), blocks);
+    auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getTurn(), sum.getTile(), blocks, sum.getAfterFirst());
     staged.getAdds().takeBody(sum.getAdds());
   });
 }

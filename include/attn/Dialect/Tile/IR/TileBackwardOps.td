@@ -280,11 +280,12 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
     (`of`): the region is given another number and says whether that block adds to the same sum. Before a block adds, it waits
     until the last one of them below its own has; the first writes what others add to. `turns` points at the sum's counter, 0
     before the launch, which is left at 1 + the number of who added last. So that no block waits for one that has not begun, numbers
-    that share sums are begun in ascending order.
+    that share sums are begun in ascending order. With `after_first`, blocks wait only until the first has written, and then add in no
+    order; the counter is left at 1 + its number.
 
     Constraints:
     - C1: each slot of the staging place has room for the fragment and no more.
-    - C2: turns go with a staging place and with a region over (i32) -> (i1).
+    - C2: turns go with a staging place and with a region over (i32) -> (i1), and after_first with turns.
 
     ```mlir
     tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
@@ -296,10 +297,12 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
     }
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, Optional<Tile_Staging>:$staging, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile);
+  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, Optional<Tile_Staging>:$staging, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile,
+                       UnitAttr:$after_first);
   let regions = (region AnyRegion:$adds);
   let assemblyFormat = [{
-    $sum `,` $acc (`through` `(` $staging^ `:` qualified(type($staging)) `)`)? (`turns` `(` $turn^ `of` $tile `)`)? attr-dict `:` qualified(type($acc)) ($adds^)?
+    $sum `,` $acc (`through` `(` $staging^ `:` qualified(type($staging)) `)`)? (`turns` `(` $turn^ `of` $tile `)`)? (`after_first` $after_first^)?
+    attr-dict `:` qualified(type($acc)) ($adds^)?
   }];
   let hasVerifier = 1;
 }
@@ -328,7 +331,7 @@ def Tile_AddStagedOp : Tile_Op<"add_staged", [AttrSizedOperandSegments]> {
     A tile that a reducer made comes in `blocks`, a slot each.
 
     Constraints:
-    - C1: turns go with a region over (i32) -> (i1).
+    - C1: turns go with a region over (i32) -> (i1), and after_first with turns.
     - C2: blocks is positive.
 
     ```mlir
@@ -337,10 +340,10 @@ def Tile_AddStagedOp : Tile_Op<"add_staged", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins Tile_FloatPtr:$sum, Tile_Staging:$staging, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile,
-                       DefaultValuedAttr<I64Attr, "1">:$blocks);
+                       DefaultValuedAttr<I64Attr, "1">:$blocks, UnitAttr:$after_first);
   let regions = (region AnyRegion:$adds);
   let assemblyFormat = [{
-    $sum `,` $staging (`turns` `(` $turn^ `of` $tile `)`)? (`blocks` $blocks^)? attr-dict `:` qualified(type($staging)) ($adds^)?
+    $sum `,` $staging (`turns` `(` $turn^ `of` $tile `)`)? (`after_first` $after_first^)? (`blocks` $blocks^)? attr-dict `:` qualified(type($staging)) ($adds^)?
   }];
   let hasVerifier = 1;
 }

@@ -53,6 +53,20 @@ def Tile_StorePaddingOp : Tile_Op<"store_padding"> {
   let assemblyFormat = "$dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $write_rows `)` `dim` $dim attr-dict `:` qualified(type($dst))";
 }
 
+def Tile_ClearShareOp : Tile_Op<"clear_share"> {
+  let summary = "makes a block's share of an array in global memory 0";
+  let description = [{
+    Of `count` numbers, a multiple of 4, `block` of so many `blocks` clears what is left to it if they take turns: all of them together clear
+    all. Where a kernel multiplies, memory has time for that.
+
+    ```mlir
+    tile.clear_share %sum count(%count) block(%block of %blocks)
+    ```
+  }];
+  let arguments = (ins Tile_FloatPtr:$to, I64:$count, I32:$block, I32:$blocks);
+  let assemblyFormat = "$to `count` `(` $count `)` `block` `(` $block `of` $blocks `)` attr-dict";
+}
+
 def Tile_MergeOp : Tile_Op<"merge"> {
   let summary = "makes results out of those of parts of the keys";
   let description = [{
