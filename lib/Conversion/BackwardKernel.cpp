@@ -7,7 +7,6 @@
 //
 #include "BackwardKernel.h"
 #include "BackwardBody.h"
-#include "KernelArguments.h"
 #include "VisitKernels.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -17,24 +16,10 @@ using namespace attn::tile;
 
 namespace {
 
-/// Which results a kernel writes.
-struct Results {
-  bool dq = false, dk = false, dv = false;
-  bool sums = false; ///< dQ is added to `dq_sum`, by key tiles,
-  SumOrder order = SumOrder::Any;
-  bool clears = false; ///< sums, for a kernel behind this one
-};
-
-/// Columns of a block of 64 rows of dQ: all of them, or as many as a reducer takes, or so many that each warpgroup has a block.
-int64_t sumFragmentColumns(ProblemOp problem, ConfigAttr config) {
-  int64_t columns = sumColumns(problem.getDimQk());
-  return config.getReducer() ? std::min<int64_t>(columns, config.getReducer()) : columns * config.getQTile() / (16 * config.getWarps());
-}
-
 /// Gradients of one side.
 class GradientsKernel : BackwardBody {
 public:
-  GradientsKernel(ProblemOp problem, KernelOp kernel, Results results)
+  GradientsKernel(ProblemOp problem, KernelOp kernel, GradientResults results)
       : BackwardBody(problem, kernel), kernel(kernel), config(kernel.getConfig()), results(results), ofKeys(kernel.getKeys()), reduces(config.getReducer() != 0),
         boxes(kernel.isPersistent()), lists(kernel.getArg(visitLists(kernel.getKeys()).list)) {}
 
@@ -428,7 +413,7 @@ private:
 
   KernelOp kernel;
   ConfigAttr config;
-  Results results;
+  GradientResults results;
   bool ofKeys; ///< key tiles are at rest
   bool reduces; ///< a role of its own makes dQ
   bool boxes;
@@ -444,75 +429,9 @@ private:
 
 } // namespace
 
-void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardConfigs &configs,
-                         std::optional<ShortLimit> limit) {
-  ProblemOp problem = backward.getProblemOp();
-  OpBuilder b(backward);
-  Location loc = backward.getLoc();
-  auto module = backward->getParentOfType<ModuleOp>();
-  auto nameOf = [&](StringRef suffix) {
-    return suffix.empty() ? backward.getSymName().str() : freeSymbol(module, backward.getSymName() + suffix);
-  };
-  bool roles = target == "sm_90a";
-  StringRef generic = roles ? "sm_80" : target; // of what brings no tiles, which is not for Hopper alone
-  int64_t dqRows = configs.sums ? configs.keys.getQTile() : configs.queries.getQTile();
-  const LongSlots lists[] = {{0, statisticsTile}, {1, configs.keys.getKvTile()}, {2, dqRows}};
-  if (limit)
-    writeSlotLists(backward, generic, *limit, lists);
-  bool visits = listsVisits(problem, configs.keys);
-  if (visits)
-    writeVisits(backward, generic, configs.keys, /*ofKeys=*/true);
-  if (visits && !configs.sums)
-    writeVisits(backward, generic, configs.queries, /*ofKeys=*/false);
-  auto make = [&](StringRef suffix, ArrayRef<StringRef> tensors, bool keys, bool boxes, ConfigAttr config) {
-    SmallVector<StringRef> all(tensors);
-    if (limit)
-      all.push_back(slotLists(true)[keys ? 1 : suffix == "_prepare" ? 0 : 2].name);
-    auto arguments = KernelArguments::ofBackward(backward, all, boxes, [&](StringRef tensor) {
-      return tensor == "k" || tensor == "v" ? config.getKvTile() : config.getQTile();
-    });
-    LayoutAttr layout = keys ? problem.getKLayout() : problem.getQLayout();
-    int64_t heads = keys ? problem.getKvHeads() : problem.getHeads();
-    KernelGrid grid = {layout.isPacked(), heads, keys};
-    if (limit)
-      grid.longer = b.getDenseI64ArrayAttr({limit->queries, limit->keys});
-    return arguments.makeKernel(b, loc, nameOf(suffix), boxes ? target : generic, grid, config);
-  };
-  SmallVector<StringRef> read = {"o", "lse", "do", "statistics", "statistics_head", "statistics_kind"};
-  if (backward.getDlse())
-    read.push_back("dlse");
-  // The kernel of dV has time to clear, if each of its blocks has a number.
-  bool clears = configs.sums && !configs.together && !limit;
-  if (configs.sums && !clears)
-    read.push_back(configs.order != SumOrder::Any ? "dq_turns" : "dq_sum");
-  writePrepare(problem, make("_prepare", read, false, false, configs.prepare));
-  auto gradients = [&](StringRef suffix, Results results, ConfigAttr config) {
-    SmallVector<StringRef> tensors = {"q", "k", "do", "statistics", "statistics_head", "statistics_kind"};
-    for (auto [wanted, tensor] : {std::pair(results.dk || results.dq, "v"), std::pair(results.dq, "dq"),
-                                  std::pair(results.dk, "dk"), std::pair(results.dv, "dv"),
-                                  std::pair(results.sums || results.clears, "dq_sum"), std::pair(results.order != SumOrder::Any, "dq_turns")})
-      if (wanted)
-        tensors.push_back(tensor);
-    bool ofKeys = !results.dq; // whose lists are of tiles of one size
-    if (visits && (!ofKeys || (config.getKvTile() == configs.keys.getKvTile() && config.getQTile() == configs.keys.getQTile())))
-      tensors.push_back(visitLists(ofKeys).list);
-    GradientsKernel(problem, make(suffix, tensors, /*keys=*/!results.dq, roles, config), results).build();
-  };
-  if (configs.together) {
-    gradients("", {.dk = true, .dv = true, .sums = configs.sums, .order = configs.order}, configs.keys);
-  } else {
-    gradients("_dv", {.dv = true, .clears = clears}, configs.values);
-    gradients("", {.dk = true, .sums = configs.sums}, configs.keys);
-  }
-  if (configs.sums) {
-    int64_t blocks = sumColumns(problem.getDimQk()) > 128 ? 3 : 4; // as many as have registers for a row's columns
-    auto config = ConfigAttr::get(b.getContext(), dqRows, 16, dqRows / 16, blocks);
-    SmallVector<StringRef> tensors = {"dq", "dq_sum", "statistics_head"};
-    if (configs.order != SumOrder::Any)
-      tensors.push_back("dq_turns");
-    writeRoundSums(problem, make("_dq", tensors, false, false, config),
-                   sumFragmentColumns(problem, configs.keys), clears);
-  } else {
-    gradients("_dq", {.dq = true}, configs.queries);
-  }
+int64_t attn::sumFragmentColumns(ProblemOp problem, ConfigAttr config) {
+  int64_t columns = sumColumns(problem.getDimQk());
+  return config.getReducer() ? std::min<int64_t>(columns, config.getReducer()) : columns * config.getQTile() / (16 * config.getWarps());
 }
+
+void attn::writeGradients(ProblemOp problem, KernelOp kernel, GradientResults results) { GradientsKernel(problem, kernel, results).build(); }

@@ -14,6 +14,18 @@ namespace attn {
 void writeBackward(BackwardOp backward, llvm::StringRef target, const BackwardConfigs &configs,
                    std::optional<ShortLimit> limit = std::nullopt);
 
+/// Which results a kernel of gradients writes.
+struct GradientResults {
+  bool dq = false, dk = false, dv = false;
+  bool sums = false; ///< dQ is added to `dq_sum`, by key tiles,
+  SumOrder order = SumOrder::Any;
+  bool clears = false; ///< sums, for a kernel behind this one
+};
+/// Gradients of one side: of queries, or else of keys.
+void writeGradients(ProblemOp problem, tile::KernelOp kernel, GradientResults results);
+/// Columns of a block of 64 rows of dQ: all of them, or as many as a reducer takes, or so many that each warpgroup has a block.
+int64_t sumFragmentColumns(ProblemOp problem, tile::ConfigAttr config);
+
 /// Of rows, as `PrepareOp` and `LoadSumOp` define it. `columns`: of the fragments that were added; `clearedByKeys`: sums were cleared by blocks
 /// of key tiles.
 void writePrepare(ProblemOp problem, tile::KernelOp kernel);

@@ -15,3 +15,4 @@
 #include "attn/epilogue.cuh"
 #include "attn/sequence.cuh"
 #include "attn/statistics.cuh"
+#include "attn/sums.cuh"

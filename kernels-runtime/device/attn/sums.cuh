@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// dQ of a backward pass on Hopper, added up in global memory: staged by those who multiply, and added by two warps.
+#pragma once
+#include "attn/roles.cuh"
+#include "attn/statistics.cuh"
+
+namespace attn {
+
+// Fragments on their way to global memory: the reverse of a ring, filled by those who compute, or a reducer's warps, and emptied by adders, which take turns.
+template <int SlotCount, int ByteCount, int WarpCount = 0> struct Staging {
+  static constexpr int Slots = SlotCount, Bytes = ByteCount;
+  unsigned slots;  // and behind them full[Slots], empty[Slots]
+  Cursor<Slots> cursor;
+  ATTN_INLINE explicit Staging(int offset) : slots(unsigned(__cvta_generic_to_shared(shared_memory)) + offset) {}
+  ATTN_INLINE unsigned parity() const { return cursor.parity(); }
+  ATTN_INLINE unsigned at() const { return slots + cursor.slot() * Bytes; }
+  ATTN_INLINE unsigned full() const { return slots + Slots * Bytes + cursor.slot() * 8; }
+  ATTN_INLINE unsigned empty() const { return full() + Slots * 8; }
+  ATTN_INLINE void step() { cursor.step(); }
+  ATTN_INLINE void init(int consumers, int /*others*/) const {
+    const int writers = WarpCount ? WarpCount : consumers;
+    for (int i = 0; i < Slots; ++i) barrier_init(slots + Slots * Bytes + i * 8, writers), barrier_init(slots + Slots * (Bytes + 8) + i * 8, 1);
+  }
+};
+
+// Each warp for itself: sixteen bytes a thread, a warpgroup's block behind the other's.
+template <int S, int B, int V, int R, int C, int W> ATTN_INLINE void stage(Staging<S, B, V> &staging, const Frag<R, C, W> &acc) {
+  static_assert(R * C * 4 == B);
+  barrier_wait(staging.empty(), staging.parity() ^ 1);
+  const int thread = V ? thread_here() % (V * 32) : thread_here();
+  const unsigned at = staging.at() + thread / 128 * 64 * C * 4 + thread % 128 * 16;
+#pragma unroll
+  for (int n = 0; n < acc.Pieces; ++n)
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at + n * 2048), "f"(acc.v[0][n][0]), "f"(acc.v[0][n][1]), "f"(acc.v[0][n][2]), "f"(acc.v[0][n][3])
+                 : "memory");
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncwarp();
+  if (thread % 32 == 0) barrier_arrive(staging.full());
+  staging.step();
+}
+
+// Adders, two warps: each adds every other tile, of which there is room for two, so that one's copies are under way while the other waits for its own. What
+// a slot holds has left it when it is given back. A tile comes in Parts, a slot each.
+template <int Parts, int S, int B, int V> ATTN_INLINE bool is_mine(const Staging<S, B, V> &staging) {
+  static_assert(S == 2 * Parts);
+  return staging.cursor.slot() / Parts == adder_index();
+}
+template <bool Copies, int Bytes> ATTN_INLINE void begin_part(float *sum, unsigned from) {
+  if constexpr (Copies) asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(sum), "r"(from), "n"(Bytes) : "memory");
+  else asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(sum), "r"(from), "n"(Bytes) : "memory");
+}
+ATTN_INLINE void end_parts() { asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory"); }
+// Each part as it comes.
+template <bool Copies, int Parts, int S, int B, int V> ATTN_INLINE void add_parts(float *sum, const Staging<S, B, V> &staging) {
+#pragma unroll
+  for (int part = 0; part < Parts; ++part) {
+    barrier_wait(staging.full() + part * 8, staging.parity());
+    begin_part<Copies, B>(sum + part * (B / 4), staging.at() + part * B);
+    end_parts();
+    barrier_arrive(staging.empty() + part * 8);
+  }
+}
+template <int Parts, int S, int B, int V> ATTN_INLINE void step_tile(Staging<S, B, V> &staging) {
+#pragma unroll
+  for (int part = 0; part < Parts; ++part) staging.step();
+}
+template <int Parts = 1, int S, int B, int V> ATTN_INLINE void add_staged(float *sum, Staging<S, B, V> &staging) {
+  if (is_mine<Parts>(staging) && lane_index() == 0) add_parts<false, Parts>(sum, staging);
+  step_tile<Parts>(staging);
+}
+
+// The last number below `tile` that adds to the same sum, or -1.
+template <class F> ATTN_INLINE int number_before(int tile, F adds) {
+  for (int next = tile - 1; next >= 0; next -= 32) {
+    const int other = next - lane_index();
+    if (const unsigned found = __ballot_sync(~0u, other >= 0 && adds(other))) return next - (__ffs(found) - 1);
+  }
+  return -1;
+}
+// A counter says more than what it counts: bulk copies are the async proxy's, so a fence of that lies on either side of it.
+template <class F> ATTN_INLINE void wait_for_turn(const int *turn, F has_come) {
+  for (int last;;) {
+    asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(last) : "l"(turn) : "memory");
+    if (has_come(last)) break;
+    __nanosleep(40);
+  }
+  asm volatile("fence.proxy.async.global;" ::: "memory");
+}
+ATTN_INLINE void end_turn(int *turn, int tile) {
+  asm volatile("cp.async.bulk.wait_group 0;\nfence.proxy.async.global;" ::: "memory");
+  asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(turn), "r"(tile + 1) : "memory");
+}
+// In order of numbers: all parts are there before the turn is waited for, since who has it passes it on soon. Or in any order, but behind the first.
+template <int Parts = 1, bool AfterFirst = false, int S, int B, int V, class F>
+ATTN_INLINE void add_staged(float *sum, Staging<S, B, V> &staging, int *turn, int tile, F adds) {
+  if (is_mine<Parts>(staging)) {
+    const int before = number_before(tile, adds);
+    if (lane_index() == 0) {
+      if constexpr (AfterFirst) {
+        if (before < 0) {
+          add_parts<true, Parts>(sum, staging);
+          end_turn(turn, tile);
+        } else {
+          wait_for_turn(turn, [](int last) { return last != 0; });
+          add_parts<false, Parts>(sum, staging);
+        }
+      } else {
+#pragma unroll
+        for (int part = 0; part < Parts; ++part) barrier_wait(staging.full() + part * 8, staging.parity());
+        if (before < 0) {
+          begin_part<true, Parts * B>(sum, staging.at());
+        } else {
+          wait_for_turn(turn, [=](int last) { return last == before + 1; });
+          begin_part<false, Parts * B>(sum, staging.at());
+        }
+        end_parts();
+#pragma unroll
+        for (int part = 0; part < Parts; ++part) barrier_arrive(staging.empty() + part * 8);
+        end_turn(turn, tile);
+      }
+    }
+    __syncwarp();
+  }
+  step_tile<Parts>(staging);
+}
+// The same from registers, 16 bytes each.
+template <int R, int C, int W> ATTN_INLINE void add_sum(float *sum, const Frag<R, C, W> &acc) {
+  float *const at = sum + warp_index() / 4 * 64 * C + threadIdx.x % 128 * 4;
+#pragma unroll
+  for (int n = 0; n < acc.Pieces; ++n)
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(at + n * 512), "f"(acc.v[0][n][0]), "f"(acc.v[0][n][1]), "f"(acc.v[0][n][2]),
+                 "f"(acc.v[0][n][3])
+                 : "memory");
+}
+
+}  // namespace attn
