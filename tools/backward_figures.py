@@ -18,7 +18,7 @@ def goal_table(run, table):
     if better:
         _, mean, least, _, _ = better
         rows.append(["the better of cuDNN and FA3, of 18 cells", "at least 1.05 times each, 1.15 in the geometric mean",
-                     f"{least:.2f}, {mean:.2f}", "yes" if least >= 1.05 and mean >= 1.15 else "**no**"])
+                     f"{least:.3f}, {mean:.3f}", "yes" if least >= 1.05 and mean >= 1.15 else "**no**"])
     shares = {cell: ordered / default for cell in CELLS if (ordered := run.get(cell, "attnc deterministic")) and (default := run.get(cell, "attnc"))}
     if shares:
         least = min(shares, key=shares.get)

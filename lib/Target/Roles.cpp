@@ -39,7 +39,7 @@ void Printer::print(RolesOp op) {
     line() << "  return;\n";
     line() << "}\n";
   }
-  line() << "if (attn::is_idle()) return;  // one warp of the four is enough\n";
+  line() << "if (attn::is_idle()) return;" << (adds ? "\n" : "  // one warp of the four is enough\n");
   indent -= 2;
   printBlock(op.getProducer().front());
   line() << "}\n";
@@ -53,8 +53,10 @@ void Printer::print(PersistOp op) {
   if (op.getQueue()) {
     names.define(body.getArgument(0), "block");
     std::string block = names.of(body.getArgument(0)).str(), blocks = expr(op.getBlocks());
-    line() << "for (int " << block << " = attn::block_index(); " << block << " < " << blocks << "; " << block
-           << " = attn::next_block(" << names.of(op.getQueue()) << ", " << block << ", " << blocks << ")) {\n";
+    std::string queue = names.of(op.getQueue()).str();
+    bool waits = op->getParentOfType<KernelOp>().walk([](AddStagedOp add) { return add.getTurn() ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
+    line() << "for (int " << block << " = attn::" << (waits ? "first_drawn(" + queue + ", " + blocks + ")" : "block_index()") << "; " << block << " < "
+           << blocks << "; " << block << " = attn::" << (waits ? "next_drawn" : "next_block") << "(" << queue << ", " << block << ", " << blocks << ")) {\n";
     printBlock(body);
     line() << "}\n";
     line() << "attn::send_end(" << names.of(op.getFeed()) << ");\n";

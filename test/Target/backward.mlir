@@ -48,6 +48,8 @@ attn.backward @grads of(@p)
 // CHECK: attn::add_staged<2>(sum, staging, turn, key_tile, [=](int other) {
 // CHECK: return begin_2 <= [[TILE:x_[0-9]+]] & [[TILE]] < end_2;
 // CHECK: if (attn::is_idle()) return;
+// Who waits for tiles before its own draws its first one, too.
+// CHECK: for (int block = attn::first_drawn(queue, blocks); block < blocks; block = attn::next_drawn(queue, block, blocks)) {
 // CHECK: grads_dq for sm_80
 // CHECK: attn::load_sum<64>(dQ, sum, turn);
 

@@ -108,18 +108,25 @@ template <int Kernel = 0> ATTN_INLINE void begin_turns() {
   if (warpgroup_index() == consumer_warps<Kernel>() / 4 - 1) pass_turn();
 }
 
-// Query tiles are dealt out one by one, in the order of the grid: a block starts with the one of its own number; each further one is the next that nobody
-// has yet. The counter is 0 before a launch and after it: blocks ask until they are told that nothing is left, so it ends at exactly `blocks`, and who
-// sees that puts it back. Without a counter tiles are dealt out in turn.
+// Of `asks` in all; the last one puts the counter back to 0, which it is before a launch and after it.
+ATTN_INLINE int draw(unsigned *counter, int asks) {
+  const int number = atomicAdd(counter, 1);
+  if (number == asks - 1) *counter = 0;
+  return number;
+}
+// Tiles are dealt out one by one, in the order of the grid: a block starts with the one of its own number; each further one is the next that nobody
+// has yet. Blocks ask until they are told that nothing is left, which is `blocks` times. Without a counter tiles are dealt out in turn.
 ATTN_INLINE int next_block(unsigned *counter, int block, int blocks) {
-  if (lane_index() == 0) {
-    if (counter) {
-      block = atomicAdd(counter, 1);
-      if (block == blocks - 1) *counter = 0;
-    }
-    block += gridDim.x;
-  }
+  if (lane_index() == 0) block = (counter ? draw(counter, blocks) : block) + gridDim.x;
   return __shfl_sync(~0u, block, 0);
 }
+// The same where blocks wait for tiles before their own: the first one is drawn, too, so that what anybody has is behind what others on the chip have or had.
+// (Other kernels may keep some of a launch's blocks from it for long.) `otherwise`: without a counter.
+ATTN_INLINE int drawn_block(unsigned *counter, int otherwise, int blocks) {
+  if (lane_index() == 0 && counter) otherwise = draw(counter, blocks + gridDim.x);
+  return __shfl_sync(~0u, otherwise, 0);
+}
+ATTN_INLINE int first_drawn(unsigned *counter, int blocks) { return drawn_block(counter, blockIdx.x, blocks); }
+ATTN_INLINE int next_drawn(unsigned *counter, int block, int blocks) { return drawn_block(counter, block + gridDim.x, blocks); }
 
 }  // namespace attn

@@ -132,7 +132,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense head
 // -----
 
 // #tile.config C10: reducer is 32 or 64,
-// expected-error @below {{expected a reducer of 32 or 64 columns with a q_tile in multiples of 64, 8 warps and 1 block, got: reducer = 48, q_tile = 64, warps = 8, blocks = 1}}
+// expected-error @below {{expected a reducer of 32 or 64 columns with a q_tile in multiples of 64, 8 warps, 1 block and 2 stages at least, got: reducer = 48, q_tile = 64, warps = 8, blocks = 1, stages = 2}}
 module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 48>} {}
 
 // -----
@@ -152,3 +152,9 @@ module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 128, warps 
 // #tile.config C10: and whole blocks of 64 rows.
 // expected-error @below {{got: reducer = 64, q_tile = 32, warps = 8, blocks = 1}}
 module attributes {tile.config = #tile.config<q_tile = 32, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>} {}
+
+// -----
+
+// #tile.config C10: a query tile passes on while the next one comes.
+// expected-error @below {{got: reducer = 64, q_tile = 64, warps = 8, blocks = 1, stages = 1}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, stages = 1, reducer = 64>} {}
