@@ -20,11 +20,29 @@ attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warp
 // -----
 
 attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(256) dtype(bf16)
-// expected-error @below {{expected no reducer where dV has a kernel of its own, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>}}
-attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>)
+// expected-error @below {{expected no reducer where dV has a kernel of its own, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>}}
+attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>)
 
 // -----
 
 attn.problem @p mask(#attn.prefix<"lengths">) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
 // expected-error @below {{expected no reducer where dQ has a kernel of its own (deterministic, and lists or arrays say which tiles add to it), got: #tile.config}}
-attn.backward @grads of(@p) deterministic config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>)
+attn.backward @grads of(@p) deterministic config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>)
+
+// -----
+
+attn.problem @p mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
+// expected-error @below {{expected the default hold_q, turns and splits with gradients on tiles, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, turns = true>}}
+attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, turns = true>)
+
+// -----
+
+attn.problem @p mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
+// expected-error @below {{expected the default hold_q, turns and splits with gradients on tiles, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, hold_q = true>}}
+attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, hold_q = true>)
+
+// -----
+
+attn.problem @p mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
+// expected-error @below {{expected the default hold_q, turns and splits with gradients on tiles, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, splits = 2>}}
+attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, splits = 2>)

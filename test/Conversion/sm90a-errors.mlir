@@ -73,9 +73,9 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
 
-// expected-error @below {{expected no reducer, which a backward pass alone has, got: #tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, reducer = 64>}}
+// expected-error @below {{expected no reducer, which a backward pass alone has, got: #tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, one_body = true, reducer = 64>}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(128) dtype(bf16)
-  config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, reducer = 64>)
+  config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, one_body = true, reducer = 64>)
 
 //--- others.mlir
 // What only sm_90a can do.

@@ -327,9 +327,10 @@ LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, i
   if (stages < 1 || stages > 8 || qStages < 1 || qStages > 2) // C4
     return emitError() << "expected stages from 1 to 8 and q_stages 1 or 2, got: stages = " << stages
                        << ", q_stages = " << qStages;
-  if (reducer && ((reducer != 32 && reducer != 64) || warps != 8 || blocks != 1 || qTile % 64 || stages < 2)) // C10
-    return emitError() << "expected a reducer of 32 or 64 columns with a q_tile in multiples of 64, 8 warps, 1 block and 2 stages at least, got: reducer = "
-                       << reducer << ", q_tile = " << qTile << ", warps = " << warps << ", blocks = " << blocks << ", stages = " << stages;
+  if (reducer && ((reducer != 32 && reducer != 64) || warps != 8 || blocks != 1 || qTile % 64 || stages < 2 || !oneBody)) // C10
+    return emitError() << "expected a reducer of 32 or 64 columns with one_body, a q_tile in multiples of 64, 8 warps, 1 block and 2 stages at least, got: reducer = "
+                       << reducer << ", q_tile = " << qTile << ", warps = " << warps << ", blocks = " << blocks << ", stages = " << stages
+                       << (oneBody ? "" : ", no one_body");
   if (splits < 0 || splits > 256) // C5
     return emitError() << "expected splits from 0 (chosen at launch) to 256, got: splits = " << splits;
   if (packHeads < 1 || packHeads > qTile) // C6

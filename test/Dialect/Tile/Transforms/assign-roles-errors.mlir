@@ -185,7 +185,7 @@ tile.kernel @carried(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blo
 // Nothing for the reducer to do.
 // expected-error @below {{expected something shared and added up through a staging place for the reducer of its config}}
 tile.kernel @idle(%map: !tile.map<64xbf16>, %n: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
-    grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, reducer = 64>) {
+    grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   tile.persist %blocks, %queue {
   ^bb0(%block: i32):
   }

@@ -65,7 +65,7 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     - C8: with by_sequence, in place of C1 and C2, warps is 1 to 8, q_tile from 1 to 256, kv_tile a multiple of 8 from 8 to 256, and
       nothing else but blocks, pack_heads, heads_in_turn and parts is given.
     - C9: heads_in_turn is positive, and 1 without by_sequence; parts is not negative, and 0 without it.
-    - C10: reducer is 0, or 32 or 64, and then q_tile is a multiple of 64, warps is 8, blocks is 1 and stages is 2 at least.
+    - C10: reducer is 0, or 32 or 64, and then q_tile is a multiple of 64, warps is 8, blocks is 1, stages is 2 at least, and there is one_body: two have no registers.
 
     ```mlir
     #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>
