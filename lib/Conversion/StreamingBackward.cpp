@@ -285,10 +285,10 @@ private:
     // What is rounded lies where V was, or what was rounded before. And without barriers the GPU's compiler would
     // have all three sums in registers at once.
     BarrierOp::create(b, loc);
-    RoundOp::create(b, loc, P, p.s, /*at_once=*/false);
+    RoundOp::create(b, loc, P, p.s);
     ofKeys("dV", P, p.dO, colsV, dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), "dv", problem.getDimV());
     BarrierOp::create(b, loc);
-    RoundOp::create(b, loc, dS, p.dp, /*at_once=*/false);
+    RoundOp::create(b, loc, dS, p.dp);
     Value dQ = frag("dQ", rowsOfAll, colsQk / parts);
     inParts(p.K, rowPointer("dq", firstQuery, batch, h), colsQk, problem.getDimQk(), [&](Value part, Value to, int64_t dim) {
       ClearOp::create(b, loc, dQ);

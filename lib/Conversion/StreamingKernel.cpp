@@ -210,7 +210,7 @@ private:
     drop(s, origin, column0, draws, /*scaled=*/false);
     auto scores = cast<FragType>(s.getType());
     Value P = place("P", HeldType::get(b.getContext(), scores.getRows(), scores.getCols(), problem.getDtype(), scores.getWarps()));
-    RoundOp::create(b, loc, P, s, /*at_once=*/false);
+    RoundOp::create(b, loc, P, s);
     int64_t width = cast<FragType>(acc.getType()).getCols();
     for (int64_t column = 0; column < width * config.getParts(); column += width) { // no loop: the GPU's compiler would find too few registers
       ClearOp::create(b, loc, acc);

@@ -106,8 +106,8 @@ void Printer::print(FillOp op) {
   Value second = op.getRow(), third = op.getHead();
   if (map.getHeads() != 1)
     std::swap(second, third);
-  line() << "attn::fill" << (whole ? "" : "<" + std::to_string(rows) + ">") << "("
-         << names.of(op.getRing()) << ", " << names.of(op.getMap()) << ", " << expr(second) << ", " << expr(third) << ", " << expr(op.getBatch())
+  line() << "attn::fill" << (whole ? "" : "<" + std::to_string(rows) + ">") << "(" << names.of(op.getRing()) << ", "
+         << names.of(op.getMap()) << ", " << expr(second) << ", " << expr(third) << ", " << expr(op.getBatch())
          << ");\n";
 }
 

@@ -47,11 +47,6 @@ ATTN_INLINE void store(T *dst, Stride stride, const Frag<R, C, W> &acc, int rows
   }
 }
 
-// What is left to a block of an array of 0s if blocks take turns, 16 bytes a thread.
-template <int Threads> ATTN_INLINE void clear_share(float *to, long long count, int block, int blocks) {
-  for (long long i = ((long long)block * Threads + thread_here()) * 4; i < count; i += (long long)blocks * Threads * 4) *(float4 *)(to + i) = {0, 0, 0, 0};
-}
-
 // The same in float32: what a part of the keys leaves to be merged.
 template <int Dim, class Stride, int R, int C, int W>
 ATTN_INLINE void store(float *dst, Stride stride, const Frag<R, C, W> &acc, int rows, int write_rows) {

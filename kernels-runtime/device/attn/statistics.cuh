@@ -108,25 +108,23 @@ ATTN_INLINE void tn_steps(float (&acc)[Pieces][4], unsigned long long a, unsigne
   else Wgmma<T, N>::template tn<Step * 128>(acc, a, b, Step != 0);
   if constexpr (Step + steps < K / 16) tn_steps<Step + steps, T, K, N>(acc, a, b);
 }
-// acc = A^T B, a block of 64 rows for each warpgroup: first those of A's columns, then those of B's.
-template <class T, int R, int C, int W, int K, int M, int N> ATTN_INLINE void mma_tn(Frag<R, C, W> &acc, const Swizzled<T, K, M> &A, const Swizzled<T, K, N> &B) {
+// acc = A^T B, one block of 64 rows: first those of A's columns, then those of B's.
+template <class T, int R, int C, int W, int K, int M, int N>
+ATTN_INLINE void mma_block(Frag<R, C, W> &acc, const Swizzled<T, K, M> &A, const Swizzled<T, K, N> &B, int block) {
   constexpr int blocks = M / 64;
-  const int block = warp_index() / 4, column = block / blocks * C;
+  const int column = block / blocks * C;
   settle(acc);
   begin_products();
   tn_steps<0, T, K, C>(acc.v[0], describe(A.address + block % blocks * A.ChunkBytes, A.ChunkBytes),
                        describe(B.address + column / 64 * B.ChunkBytes + column % 64 * 2, B.ChunkBytes));
   end_products();
 }
-
-// The same of one block, by one warpgroup.
+// A block for each warpgroup, or the one At by one of them.
+template <class T, int R, int C, int W, int K, int M, int N> ATTN_INLINE void mma_tn(Frag<R, C, W> &acc, const Swizzled<T, K, M> &A, const Swizzled<T, K, N> &B) {
+  mma_block(acc, A, B, warp_index() / 4);
+}
 template <int At, class T, int C, int K, int M, int N> ATTN_INLINE void mma_tn(Frag<64, C, 4> &acc, const Swizzled<T, K, M> &A, const Swizzled<T, K, N> &B) {
-  constexpr int blocks = M / 64, column = At / blocks * C;
-  settle(acc);
-  begin_products();
-  tn_steps<0, T, K, C>(acc.v[0], describe(A.address + At % blocks * A.ChunkBytes, A.ChunkBytes),
-                       describe(B.address + column / 64 * B.ChunkBytes + column % 64 * 2, B.ChunkBytes));
-  end_products();
+  mma_block(acc, A, B, At);
 }
 
 }  // namespace attn

@@ -134,4 +134,9 @@ template <int R, int C, int W> ATTN_INLINE void add_sum(float *sum, const Frag<R
                  : "memory");
 }
 
+// What is left to a block of an array of 0s if blocks take turns, 16 bytes a thread.
+template <int Threads> ATTN_INLINE void clear_share(float *to, long long count, int block, int blocks) {
+  for (long long i = ((long long)block * Threads + thread_here()) * 4; i < count; i += (long long)blocks * Threads * 4) *(float4 *)(to + i) = {0, 0, 0, 0};
+}
+
 }  // namespace attn

@@ -226,14 +226,17 @@ ATTN_INLINE void pv_steps(float (&acc)[Pieces][4], const unsigned (&p)[N / 16][4
   if constexpr (Step + steps < N / 16) pv_steps<Step + steps, T, N, C>(acc, p, v);
 }
 
-// s = Q K^T, or -Q K^T: for each warpgroup its 64 rows.
-template <bool Negate = false, bool Late = false, class T, int R, int N, int C, int W>
-ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Swizzled<T, R, C> &Q, const Swizzled<T, N, C> &K) {
+// s = Q K^T, or -Q K^T: of the warpgroup's 64 rows of Q, which begin at an address.
+template <bool Negate, bool Late, class T, int C, int R, int N, int W> ATTN_INLINE void mma_rows(Frag<R, N, W> &s, unsigned rows, const Swizzled<T, N, C> &K) {
   static_assert(R == 16 * W && W % 4 == 0);
   settle(s);
   begin_products();
-  qk_steps<Negate, Late, 0, T, R, N, C>(s.v[0], describe(Q.address + warp_index() / 4 * 64 * 128, 16), describe(K.address, 16));
+  qk_steps<Negate, Late, 0, T, R, N, C>(s.v[0], describe(rows, 16), describe(K.address, 16));
   end_products();
+}
+template <bool Negate = false, bool Late = false, class T, int R, int N, int C, int W>
+ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Swizzled<T, R, C> &Q, const Swizzled<T, N, C> &K) {
+  mma_rows<Negate, Late>(s, Q.address + warp_index() / 4 * 64 * 128, K);
 }
 
 // The same of a tile's rows at an address that all lanes know: what follows from it is worked out for a whole warp.
@@ -243,11 +246,7 @@ template <class T, int R, int C> ATTN_INLINE OwnRows<T, R, C> own_rows(const Swi
 }
 template <bool Negate = false, class T, int R, int N, int C, int W>
 ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const OwnRows<T, R, C> &Q, const Swizzled<T, N, C> &K) {
-  static_assert(R == 16 * W && W % 4 == 0);
-  settle(s);
-  begin_products();
-  qk_steps<Negate, false, 0, T, R, N, C>(s.v[0], describe(Q.address, 16), describe(K.address, 16));
-  end_products();
+  mma_rows<Negate, false>(s, Q.address, K);
 }
 
 // acc += P V.

@@ -150,7 +150,7 @@ static void reduce(PersistOp persist, const DenseMap<Value, Value> &rings, Value
       Value token = MmaTnOp::create(b, loc, acc, tile, takeKeys.getTile(), b.getI64IntegerAttr(i), b.getI64IntegerAttr(blocks));
       WaitOp::create(b, loc, token);
       if (i + 1 == blocks)
-        ReleaseOp::create(b, loc, ring, /*passed=*/false, Value());
+        ReleaseOp::create(b, loc, ring);
       StageOp::create(b, loc, staging, acc);
     }
   });
@@ -158,7 +158,7 @@ static void reduce(PersistOp persist, const DenseMap<Value, Value> &rings, Value
   OpBuilder b = OpBuilder::atBlockEnd(block);
   if (!block->empty() && block->back().hasTrait<OpTrait::IsTerminator>())
     b.setInsertionPoint(&block->back());
-  ReleaseOp::create(b, takeKeys.getLoc(), takeKeys.getRing(), /*passed=*/false, Value());
+  ReleaseOp::create(b, takeKeys.getLoc(), takeKeys.getRing());
 }
 
 /// Of a role with few registers: what follows from arguments is worked out for each tile.
@@ -220,7 +220,7 @@ static void consume(Operation *copy, Value ring) {
       last = end;
   }
   b.setInsertionPointAfter(last);
-  ReleaseOp::create(b, copy->getLoc(), ring, /*passed=*/false, Value());
+  ReleaseOp::create(b, copy->getLoc(), ring);
   wait.erase();
   copy->erase();
 }

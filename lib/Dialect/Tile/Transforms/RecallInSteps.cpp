@@ -28,6 +28,13 @@ static bool bounds(Value word, scf::ForOp loop) {
   });
 }
 
+/// The statement of a step that a user is or is within: a region of an op is a function of the text, and what it captures is there before it.
+static Operation *statementOf(Operation *user) {
+  while (!isa<scf::ForOp, scf::IfOp>(user->getParentOp()))
+    user = user->getParentOp();
+  return user;
+}
+
 static void recallIn(scf::ForOp loop, PersistOp consumer) {
   for (BlockArgument word : consumer.getBody().getArguments()) {
     if (bounds(word, loop))
@@ -36,10 +43,7 @@ static void recallIn(scf::ForOp loop, PersistOp consumer) {
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : word.getUses())
       if (loop->isProperAncestor(use.getOwner()) && isWanted(use)) {
-        // A region of an op is a function of the text: what it captures is there before it.
-        Operation *user = use.getOwner();
-        while (!isa<scf::ForOp, scf::IfOp>(user->getParentOp()))
-          user = user->getParentOp();
+        Operation *user = statementOf(use.getOwner());
         Operation *&earliest = first[user->getBlock()];
         if (!earliest || user->isBeforeInBlock(earliest))
           earliest = user;
@@ -51,12 +55,8 @@ static void recallIn(scf::ForOp loop, PersistOp consumer) {
       Location named = NameLoc::get(b.getStringAttr(PersistOp::nameOf(word)), consumer.getLoc());
       recalled[block] = RecallOp::create(b, named, b.getI32Type(), consumer.getFeed(), word.getArgNumber());
     }
-    for (OpOperand *use : uses) {
-      Operation *user = use->getOwner();
-      while (!isa<scf::ForOp, scf::IfOp>(user->getParentOp()))
-        user = user->getParentOp();
-      use->set(recalled[user->getBlock()]);
-    }
+    for (OpOperand *use : uses)
+      use->set(recalled[statementOf(use->getOwner())->getBlock()]);
   }
 }
 

@@ -208,6 +208,9 @@ def Tile_ReleaseOp : Tile_Op<"release"> {
     ```
   }];
   let arguments = (ins Tile_Ring:$ring, UnitAttr:$passed, Optional<I1>:$when);
+  let builders = [OpBuilder<(ins "::mlir::Value":$ring), [{
+    build($_builder, $_state, ring, /*passed=*/false, /*when=*/::mlir::Value());
+  }]>];
   let assemblyFormat = [{
     $ring (`passed` $passed^)? (`when` `(` $when^ `)`)? attr-dict `:` qualified(type($ring))
   }];
