@@ -48,7 +48,7 @@ public:
   void build() {
     Value acc = place("dQ", FragType::get(b.getContext(), config.getQTile(), sumColumns(problem.getDimQk()),
                                           config.getWarps()));
-    Slot slot = querySlot(config.getQTile(), Order::Alike);
+    Slot slot = querySlot(config.getQTile(), Order::LastFirst);
     h = math.named(slot.head, "h");
     auto store = [&] {
       firstQuery = findFirstQuery();

@@ -87,10 +87,8 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
                       : dim > 128 && sumColumns(problem.getDimQk()) == 192 ? "warpgroups cannot share out its columns"
                                                                            : nullptr;
   configs.sums = !configs.whyNoSums;
-  // Nothing is cleared ahead of turns, which is more than they cost where there are few tiles to a sum. To wait for the first alone costs less.
-  bool few = problem.getQLayout().isPacked() || walk.isLocal() || problem.expectedKeys().value_or(4096) <= 2048;
-  if (configs.sums && !whyNoTurns)
-    configs.order = backward.getDeterministic() || few ? SumOrder::InTurns : SumOrder::AfterFirst;
+  if (configs.sums && !whyNoTurns) // in either order nothing is cleared; to wait for the first alone costs less
+    configs.order = backward.getDeterministic() ? SumOrder::InTurns : SumOrder::AfterFirst;
   if (target == "cpu") {
     configs.keys = configs.queries = config(64, 64, 1);
   } else if (target == "sm_90a") {
@@ -98,7 +96,7 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
     int64_t passing = drops ? 32 : 64; // of wide heads
     configs.keys = configs.sums ? sums[fallback]
                    : dim <= 64  ? config(64, 128, 8)
-                   : dim <= 128 ? config(32, 128, 8)
+                   : dim <= 128 ? config(32, 128, 8).withOneBody(learns)
                                 : config(passing, 64, 4);
     configs.queries = dim <= 128 ? config(128, learns ? 32 : 64, 8) : config(64, passing, 4);
   } else {

@@ -23,8 +23,10 @@ SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, b
     together = math.min(together, math.sub(math.mul(arg("batch"), heads), first));
     dealt.tile = math.named(div(inGroup, together), "tile");
     dealt.head = math.add(first, math.sub(inGroup, times(dealt.tile, together)));
-  } else if (order == Order::Alike) {
+  } else if (order == Order::Alike || (order == Order::LastFirst && !packed)) {
     dealt.head = div(block, tiles), dealt.tile = rem(block, tiles);
+    if (order == Order::LastFirst)
+      dealt.head = math.sub(math.mul(arg("batch"), heads), math.add(dealt.head, 1));
   } else if (packed) {
     dealt.head = rem(block, heads), dealt.tile = div(block, heads);
   } else {
@@ -33,7 +35,7 @@ SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, b
     dealt.head = math.add(math.mul(div(turn, tiles), together), rem(block, together));
     dealt.tile = rem(turn, tiles);
   }
-  if (order == Order::LastIsLongest)
+  if (order == Order::LastIsLongest || order == Order::LastFirst)
     dealt.tile = math.sub(math.sub(tiles, 1), dealt.tile);
   return dealt;
 }

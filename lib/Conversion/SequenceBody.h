@@ -53,7 +53,8 @@ protected:
   /// or the last blocks would run alone: those of a group of heads (as many as share the L2 cache),
   /// then the next; of slots, which are of several sequences, those of all heads.
   /// Where tiles of a head wait for each other, those of several heads take turns in any case.
-  enum class Order { Alike, FirstIsLongest, LastIsLongest, InTurns };
+  /// Who reads what the kernel before has written begins with the last, which caches still have.
+  enum class Order { Alike, FirstIsLongest, LastIsLongest, InTurns, LastFirst };
   /// A tile and a head; heads count on from sequence to sequence where these are not packed.
   struct Deal {
     Index tile = 0, head = 0;

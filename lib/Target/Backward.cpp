@@ -30,7 +30,11 @@ void Printer::print(ShareOp op) {
 }
 
 void Printer::print(PutOp op) {
-  line() << "attn::put(" << names.of(op.getRing()) << ", " << names.of(op.getHeld()) << ");\n";
+  line() << "attn::put(" << names.of(op.getRing()) << ", " << names.of(op.getHeld());
+  for (Operation *user : op.getRing().getUsers())
+    if (auto aside = dyn_cast<AsideOp>(user); aside && aside->getBlock() == op->getBlock())
+      os << ", " << names.of(aside.getHeld());
+  os << ");\n";
 }
 
 void Printer::print(AsideOp op) {

@@ -41,17 +41,24 @@ attn.backward @grads of(@p)
 // CHECK-NEXT: attn::wait_products<0>(dQ);
 // CHECK-NEXT: attn::release(dS);
 // CHECK-NEXT: attn::stage(staging, dQ);
-// Another role adds: who comes before is asked where the region was.
+// Another role adds, behind the first: who that is is asked where the region was.
 // CHECK: attn::keep_registers<32>();
 // CHECK: if (attn::is_adder()) {
 // CHECK: const int batch_2 = attn::here(batch);
-// CHECK: attn::add_staged<2>(sum, staging, turn, key_tile, [=](int other) {
+// CHECK: attn::add_staged<2, true>(sum, staging, turn, key_tile, [=](int other) {
 // CHECK: return begin_2 <= [[TILE:x_[0-9]+]] & [[TILE]] < end_2;
 // CHECK: if (attn::is_idle()) return;
 // Who waits for tiles before its own draws its first one, too.
 // CHECK: for (int block = attn::first_drawn(queue, blocks); block < blocks; block = attn::next_drawn(queue, block, blocks)) {
+// Sums are rounded from the last to the first: caches still have what was added last.
 // CHECK: grads_dq for sm_80
+// CHECK: const int h = block % 4;
+// CHECK-NEXT: attn::find_sequence<64>(total_q / 64 + batch + 1 - block / 4,
 // CHECK: attn::load_sum<64>(dQ, sum, turn);
+
+// In a fixed order, where that is asked for.
+// RUN: sed 's/of(@p)/of(@p) deterministic/' %s | attn-translate --target=sm_90a | FileCheck %s --check-prefix=TURNS
+// TURNS: attn::add_staged<2>(sum, staging, turn, key_tile, [=](int other) {
 
 // Without a reducer, those that compute make dQ, too.
 // RUN: sed 's/of(@p)/of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true>)/' %s \
@@ -89,6 +96,6 @@ attn.backward @grads of(@p)
 // CAP: }, [=](float score, int, int, int, float) {
 // CAP: attn::tanh(
 // CAP: attn::grad_scores<true>(s, aside, stats_tile);
-// CAP: attn::put(dS, p);
+// CAP: attn::put(dS, p, aside);
 // CAP: const int {{.*}} = attn::recall(feed, {{.*}});
 // CAP: attn::forget(feed);

@@ -20,29 +20,37 @@ ATTN_INLINE void transpose_quad(unsigned (&x)[4]) {
       }
 }
 
-// Rounded rows [0, rows), zero rows [rows, write_rows), 16 bytes a store. A row's address is opaque: else the compiler, short of registers, works it out anew for
-// each store.
+// 16 bytes, under a predicate: of a condition the compiler makes a branch, and what comes before and behind it is not mixed.
+ATTN_INLINE void store_if(bool some, void *to, const unsigned (&x)[4]) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %0, 0;\n@p st.global.v4.b32 [%1], {%2, %3, %4, %5};\n}" ::"r"((int)some), "l"(to), "r"(x[0]), "r"(x[1]),
+               "r"(x[2]), "r"(x[3])
+               : "memory");
+}
+
+// Rounded rows [0, rows), zero rows [rows, write_rows), 16 bytes a store. Without roles a row's address is opaque: else the compiler, short of registers, works
+// it out anew for each store. With roles registers are for something else, and a store's predicate costs none.
 template <int Dim, class T, class Stride, int R, int C, int W>
 ATTN_INLINE void store(T *dst, Stride stride, const Frag<R, C, W> &acc, int rows, int write_rows) {
+  constexpr bool alone = Block<Dim * 0>::threads == 32 * W;
   const int t = lane_index() % 4;
 #pragma unroll
   for (int i = 0; i < 2 * acc.Blocks; ++i) {
     const int r = acc.row(i);
+    const unsigned kept = r < rows ? ~0u : 0;
     T *to = dst + offset_of(stride, r) + t * 8;
-    if constexpr (Block<Dim * 0>::threads == 32 * W) asm volatile("" : "+l"(to));  // with roles, registers are for something else
+    if constexpr (alone) asm volatile("" : "+l"(to));
 #pragma unroll
     for (int n = 0; n < Dim / 8; n += 4) {
       unsigned x[4];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const float *v = acc.v[i / 2][min(n + j, acc.Pieces - 1)] + i % 2 * 2;
-        x[j] = pack<T>(v[0], v[1]);
+        x[j] = pack<T>(v[0], v[1]) & kept;
       }
       transpose_quad(x);
-      if (n + 4 <= Dim / 8 || n + t < Dim / 8) {
-        if (r < rows) *(uint4 *)(to + n * 8) = {x[0], x[1], x[2], x[3]};
-        else if (r < write_rows) *(uint4 *)(to + n * 8) = {0, 0, 0, 0};
-      }
+      const bool some = r < write_rows && (n + 4 <= Dim / 8 || n + t < Dim / 8);
+      if constexpr (!alone) store_if(some, to + n * 8, x);
+      else if (some) *(uint4 *)(to + n * 8) = {x[0], x[1], x[2], x[3]};
     }
   }
 }

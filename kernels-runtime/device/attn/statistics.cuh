@@ -41,28 +41,34 @@ template <class T, int R, int C, int W, int Kernel = 0> ATTN_INLINE Swizzled<T, 
   return tile;
 }
 
+// Where a lane's first 16 bytes lie in a tile that is put.
+ATTN_INLINE int place_of(int warp, int lane) {
+  const int row = warp * 16 + lane % 16;
+  return row * 128 + (lane / 16 ^ row % 8) * 16;
+}
+
 // A ring for a reducer, filled by all warps that compute, which put their rows there.
 template <class T, int R, int C, int S> struct PutRing : Slots<Swizzled<T, R, C>, S> {
-  unsigned place;  // of a lane's first 16 bytes, kept: to find it each time takes longer than to write there
+  unsigned place;  // kept: to find it each time takes longer than to write there
   ATTN_INLINE PutRing(int tiles_at, int barriers_at) : Slots<Swizzled<T, R, C>, S>(tiles_at, barriers_at) {
-    const int lane = lane_index(), row = warp_index() * 16 + lane % 16;
-    place = here(row * 128 + (lane / 16 ^ row % 8) * 16);
+    place = here(place_of(warp_index(), lane_index()));
   }
   ATTN_INLINE void init(int consumers, int /*others*/) const {
     for (int i = 0; i < S; ++i) barrier_init(this->barriers + i * 8, consumers), barrier_init(this->barriers + (S + i) * 8, 4);
   }
 };
-template <class T, int R, int C, int S, int W> ATTN_INLINE void put(const PutRing<T, R, C, S> &ring, const Held<T, R, C, W> &held) {
-  using Tile = Swizzled<T, R, C>;
+template <class T, int R, int C, int W> ATTN_INLINE void put_at(unsigned at, const Held<T, R, C, W> &held) {
   static_assert(R == 16 * W);
-  barrier_wait(ring.empty(), ring.parity() ^ 1);
-  __syncwarp();  // what was aside there is read
-  const unsigned at = ring.tile().address + ring.place;
 #pragma unroll
   for (int k = 0; k < C / 16; ++k)
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"((at ^ k % 4 * 32) + k / 4 * Tile::ChunkBytes),
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"((at ^ k % 4 * 32) + k / 4 * Swizzled<T, R, C>::ChunkBytes),
                  "r"(held.v[0][k][0]), "r"(held.v[0][k][1]), "r"(held.v[0][k][2]), "r"(held.v[0][k][3])
                  : "memory");
+}
+template <class T, int R, int C, int S, int W> ATTN_INLINE void put(const PutRing<T, R, C, S> &ring, const Held<T, R, C, W> &held) {
+  barrier_wait(ring.empty(), ring.parity() ^ 1);
+  __syncwarp();
+  put_at(ring.tile().address + ring.place, held);
 }
 // A held tile that lies in the ring's next slot: each lane's numbers of 16 columns in 16 bytes of their own, among the rows that its warp puts there later.
 template <class Element, int R, int C, int W> struct Aside {
@@ -73,6 +79,13 @@ template <int W, class T, int R, int C, int S> ATTN_INLINE Aside<T, R, C, W> asi
   barrier_wait(ring.empty(), ring.parity() ^ 1);
   const int thread = thread_here();
   return {ring.tile().address + thread / 32 * 2048 + thread % 32 * 16};
+}
+// Over what was aside. A kernel that has something there has no register for the ring's place.
+template <class T, int R, int C, int S, int W> ATTN_INLINE void put(const PutRing<T, R, C, S> &ring, const Held<T, R, C, W> &held, const Aside<T, R, C, W> &) {
+  barrier_wait(ring.empty(), ring.parity() ^ 1);
+  __syncwarp();  // all have read what was there
+  const int thread = thread_here();
+  put_at(ring.tile().address + place_of(thread / 32, thread % 32), held);
 }
 template <class T, int R, int C, int W> ATTN_INLINE unsigned aside_at(const Aside<T, R, C, W> &a, int k) { return a.address + k / 4 * Swizzled<T, R, C>::ChunkBytes + k % 4 * 512; }
 template <class T, int R, int C, int W> ATTN_INLINE void set_pair(Aside<T, R, C, W> &a, int, int k, int i, unsigned pair) {
