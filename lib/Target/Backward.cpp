@@ -31,7 +31,7 @@ void Printer::print(ShareOp op) {
 
 void Printer::print(PutOp op) {
   line() << "attn::put(" << names.of(op.getRing()) << ", " << names.of(op.getHeld());
-  for (Operation *user : op.getRing().getUsers())
+  for (Operation *user : op.getRing().getUsers()) // what it is put over, if anything was aside there
     if (auto aside = dyn_cast<AsideOp>(user); aside && aside->getBlock() == op->getBlock())
       os << ", " << names.of(aside.getHeld());
   os << ");\n";
