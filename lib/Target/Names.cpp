@@ -21,7 +21,21 @@ bool attn::isReserved(StringRef name) {
       "xor", "xor_eq",
       // What kernels and their headers call something of their own.
       "message", "attn_queue", "min", "max", "abs", "tanh", "expf", "printf", "NULL", "std"};
-  return words.contains(name) || name.starts_with("ATTN_"); // macros of the headers
+  // What CUDA declares with C linkage, for double, and with a suffix for float.
+  static const llvm::StringSet<> functions = {
+      "acos",  "acosh",   "asin",    "asinh",  "atan",  "atan2",     "atanh",    "cbrt",   "ceil",      "copysign",
+      "cos",   "cosh",    "cospi",   "erf",    "erfc",  "erfcinv",   "erfcx",    "erfinv", "exp",       "exp10",
+      "exp2",  "expm1",   "fabs",    "fdim",   "floor", "fma",       "fmax",     "fmin",   "fmod",      "frexp",
+      "hypot", "ilogb",   "j0",      "j1",     "jn",    "ldexp",     "lgamma",   "llrint", "llround",   "log",
+      "log10", "log1p",   "log2",    "logb",   "lrint", "lround",    "modf",     "nan",    "nearbyint", "nextafter",
+      "norm",  "normcdf", "pow",     "powi",   "rcbrt", "remainder", "remquo",   "rhypot", "rint",      "rnorm",
+      "round", "rsqrt",   "scalbln", "scalbn", "sin",   "sincos",    "sincospi", "sinh",   "sinpi",     "sqrt",
+      "tan",   "tgamma",  "trunc",   "y0",     "y1",    "yn"};
+  static const llvm::StringSet<> others = {"malloc", "free",    "memcpy", "memset", "memmove", "memcmp", "abort",
+                                           "clock",  "clock64", "labs",   "llabs",  "max",     "min"};
+  llvm::StringRef alone = name.ends_with("f") ? name.drop_back() : name;
+  return words.contains(name) || functions.contains(name) || functions.contains(alone) || others.contains(name) ||
+         name.starts_with("ATTN_") || name.starts_with("__"); // macros of the headers, and compilers'
 }
 
 void Names::define(Value value, StringRef wish) {
