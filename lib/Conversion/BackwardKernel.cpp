@@ -97,8 +97,10 @@ private:
       // A block for each warpgroup; what a reducer makes one by one is as if there were as many warpgroups as blocks.
       int64_t columns = sumFragmentColumns(problem, config), all = sumColumns(problem.getDimQk()), blocks = passing * all / columns / 64;
       part = place("dQ", FragType::get(b.getContext(), 64 * blocks, columns, 4 * blocks));
-      if (results.dv) // for two tiles; else wide ones leave no room
-        staging = place("staging", StagingType::get(b.getContext(), 2, passing * all * 4));
+      if (results.dv) // for two tiles, or for one and a sum; else wide ones leave no room
+        staging = place("staging", StagingType::get(b.getContext(), results.rounds ? 1 : 2, passing * all * 4));
+      if (results.rounds)
+        rounding = place("rounding", RoundingType::get(b.getContext(), passing * all * 4, dtype));
     }
   }
 
@@ -311,7 +313,12 @@ private:
         turn = turnPointer(firstRow, h, other);
         number = math.value(math.named(math.floorDiv(slot.first, config.getKvTile()), "key_tile"));
       }
-      auto add = AddSumOp::create(b, loc, sumPointer(firstRow, h, other), part, staging, turn, number);
+      Value pointer = sumPointer(firstRow, h, other);
+      AddSumOp add;
+      if (rounding)
+        add = addAndRound(pointer, turn, number, math.value(row), math.value(math.min(left, config.getQTile())));
+      else
+        add = AddSumOp::create(b, loc, pointer, part, staging, turn, number);
       add.setAfterFirst(results.order == SumOrder::AfterFirst);
       if (turn)
         buildAdds(add, walk, tile);
@@ -322,6 +329,23 @@ private:
       BarrierOp::create(b, loc);
     YieldOp::create(b, loc, ValueRange());
     buildTests(walk, keep.getBody(), /*turned=*/ofKeys);
+  }
+
+  /// To a sum that is rounded by whoever completes it.
+  AddSumOp addAndRound(Value pointer, Value turn, Value number, Value row, Value rows) {
+    bool packed = problem.getQLayout().isPacked();
+    int64_t heads = problem.getHeads();
+    Index sequenceHead = packed ? h : math.named(math.add(math.mul(batch, heads), h), "sequence_head");
+    auto add = AddSumOp::create(b, loc, pointer, part, staging, turn, number, /*after_first=*/true, rounding,
+                                math.value(math.ceilDiv(scope.lenK, config.getKvTile())), rows, row, math.value(sequenceHead), args["dq_row"],
+                                b.getI64IntegerAttr(problem.getDimQk()), b.getF64FloatAttr(problem.scaleOrDefault()));
+    OpBuilder::InsertionGuard guard(b);
+    Block &where = add.getWhere().emplaceBlock();
+    Index first = Value(where.addArgument(b.getI32Type(), loc)), head = Value(where.addArgument(b.getI32Type(), loc));
+    b.setInsertionPointToStart(&where);
+    Value begin = rowPointer("dq", first, packed ? Index(0) : math.floorDiv(head, heads), packed ? head : math.rem(head, heads));
+    YieldOp::create(b, loc, begin);
+    return add;
   }
 
   /// The region that says whether another key tile adds to the sum of this query tile.
@@ -422,7 +446,7 @@ private:
   Slot slot;
   Value firstRow;            ///< of the statistics
   Value Q, K, V, dO, stats, s, dp, p, ds, weighted, dQ, dK, dV;
-  Value dS, part, staging;   ///< where dQ is added up
+  Value dS, part, staging, rounding; ///< where dQ is added up, and rounded
   std::optional<KeyWalk> walk;
   SmallVector<int64_t> allTests;
 };

@@ -57,7 +57,7 @@ void Printer::printOp(Operation *op) {
             MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, ClearShareOp, MergeOp, AddSinkOp, RepairOp, RolesOp, PersistOp,
             SendOp, RecallOp, FillOp, TakeOp, PassOp, OwnRowsOp, ReleaseOp, PutOp, AsideOp,
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, DropOp, DrawOp, DropDrawnOp, DropGradsOp, ShareOp, MmaTnOp, AddSumOp,
-            LoadSumOp, StageOp, AddStagedOp, HereOp,
+            LoadSumOp, StageOp, AddStagedOp, RoundSumsOp, EndSumsOp, HereOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
             PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, RangesOp, SelectTilesOp, TogetherOp, GatherBlocksOp, GatherListedOp, GatheredOp, GatheredBitsOp, scf::ForOp, scf::IfOp>(
             [&](auto o) { print(o); })
@@ -145,6 +145,9 @@ void Printer::print(PlaceOp op) {
         if (op->getParentOfType<KernelOp>().getConfig().getReducer())
           text << ", /*written by warps=*/4";
         text << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
+      })
+      .Case([&](RoundingType t) {
+        text << "attn::Rounding<" << t.getBytes() << ", " << typeOf(t.getElement()) << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
       })
       .Case([&](RingType t) {
         if (auto statistics = dyn_cast<StatisticsType>(t.getTile())) {

@@ -109,6 +109,25 @@ attn.backward @grads of(@p) dlse
 // CLEARED: tile.prepare {{.*}}clears(%sum) columns 64
 // CLEARED: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag
 
+// Where key tiles have few query tiles, who completes a sum rounds it, and the last kernel does what is left; not where heads share keys, scores are changed,
+// or registers do not suffice.
+// RUN: sed 's/thd/bshd/; s/attn.causal/attn.band<left = 99, right = 0>/; s/(4, 2)/(4, 4)/' %s > %t.window.mlir
+// RUN: attn-opt %t.window.mlir --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ROUNDS
+// ROUNDS: tile.kernel @grads({{.*}}%dq: !tile.ptr<bf16>
+// ROUNDS: tile.add_sum %sum, %dQ through(%staging : !tile.staging<1, 32768>) turns(%turn{{.*}} of %key_tile) after_first rounds(%rounding below %{{.*}} rows %{{.*}} of %q0, %sequence_head{{.*}} stride %dq_row : !tile.rounding<32768, bf16>) dim 64 scale 1.250000e-01
+// ROUNDS: } to {
+// ROUNDS: tile.yield %dq_rows
+// ROUNDS: tile.kernel @grads_dq
+// ROUNDS: %state = tile.load uniform %turn
+// ROUNDS: tile.load_sum
+// RUN: sed 's/(4, 4)/(4, 2)/' %t.window.mlir | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=LEAVES
+// RUN: sed 's/dlse/deterministic dlse/' %t.window.mlir | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=LEAVES
+// RUN: sed 's/dtype(bf16)/dtype(bf16) score([#attn.softcap<9.0>])/' %t.window.mlir | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=LEAVES
+// RUN: attn-opt %t.window.mlir --convert-attn-to-tile="target=sm_90a fallback=1" | FileCheck %s --check-prefix=LEAVES
+// LEAVES-NOT: !tile.rounding
+// LEAVES: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns
+// LEAVES-NOT: %state
+
 // If asked for, dense ones in turns, too, and heads of a group take turns.
 // RUN: sed 's/thd/bshd/; s/dlse/deterministic dlse/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=TURNS
 // TURNS: tile.kernel @grads_prepare({{.*}}dq_turns

@@ -40,11 +40,11 @@ template <int S, int B, int V, int R, int C, int W> ATTN_INLINE void stage(Stagi
   staging.step();
 }
 
-// Adders, two warps: each adds every other tile, of which there is room for two, so that one's copies are under way while the other waits for its own. What
-// a slot holds has left it when it is given back. A tile comes in Parts, a slot each.
+// Adders, two warps: each adds every other tile, of which there is room for two, or for one, so that one's copies are under way while the other waits for its
+// own. What a slot holds has left it when it is given back. A tile comes in Parts, a slot each.
 template <int Parts, int S, int B, int V> ATTN_INLINE bool is_mine(const Staging<S, B, V> &staging) {
-  static_assert(S == 2 * Parts);
-  return staging.cursor.slot() / Parts == adder_index();
+  static_assert(S == Parts || S == 2 * Parts);
+  return (S == Parts ? int(staging.parity()) : staging.cursor.slot() / Parts) == adder_index();
 }
 template <bool Copies, int Bytes> ATTN_INLINE void begin_part(float *sum, unsigned from) {
   if constexpr (Copies) asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(sum), "r"(from), "n"(Bytes) : "memory");
@@ -55,6 +55,7 @@ ATTN_INLINE void end_parts() { asm volatile("cp.async.bulk.commit_group;\ncp.asy
 template <bool Copies, int Parts, int S, int B, int V> ATTN_INLINE void add_parts(float *sum, const Staging<S, B, V> &staging) {
 #pragma unroll
   for (int part = 0; part < Parts; ++part) {
+    if constexpr (S == Parts) barrier_wait(staging.empty() + part * 8, staging.parity() ^ 1);  // else `full` may be two phases away, and says it is there
     barrier_wait(staging.full() + part * 8, staging.parity());
     begin_part<Copies, B>(sum + part * (B / 4), staging.at() + part * B);
     end_parts();

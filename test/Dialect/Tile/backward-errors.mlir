@@ -205,7 +205,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>) target("sm_90a") gri
   %staging = tile.place "staging" : !tile.staging<2, 32768>
   // Turns of nobody.
   // expected-error @below {{expected turns and a region over (i32) that yields an i1, or neither}}
-  "tile.add_staged"(%sum, %staging, %turn) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  "tile.add_staged"(%sum, %staging, %turn) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0>}> ({
   ^bb0(%other: i32):
     %adds = arith.constant true
     tile.yield %adds : i1
@@ -274,4 +274,125 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   // expected-error @below {{expected 1 to 8 slots of a positive multiple of 128 bytes, got: 2 of 100}}
   %staging = tile.place "staging" : !tile.staging<2, 100>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %dq: !tile.ptr<bf16>, %other: !tile.ptr<f16>, %stride: i64, %n: i32)
+    target("sm_90a") grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  // tile.add_sum C1
+  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
+  %staging = tile.place "staging" : !tile.staging<1, 32768>
+  %rounding = tile.place "rounding" : !tile.rounding<16384, bf16>
+  // expected-error @below {{expected a place to round '!tile.frag<128x64, 8>', got: '!tile.rounding<16384, bf16>'}}
+  tile.add_sum %sum, %dQ through(%staging : !tile.staging<1, 32768>) turns(%turn of %n) after_first
+      rounds(%rounding below %n rows %n of %n, %n stride %stride : !tile.rounding<16384, bf16>) dim 128 scale 1.0 : !tile.frag<128x64, 8> {
+  ^bb0(%x: i32):
+    %adds = arith.cmpi slt, %x, %n : i32
+    tile.yield %adds : i1
+  } to {
+  ^bb0(%row: i32, %head: i32):
+    tile.yield %dq : !tile.ptr<bf16>
+  }
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %dq: !tile.ptr<bf16>, %other: !tile.ptr<f16>, %stride: i64, %n: i32)
+    target("sm_90a") grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  // tile.add_sum C2: written as something else.
+  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
+  %staging = tile.place "staging" : !tile.staging<1, 32768>
+  %rounding = tile.place "rounding" : !tile.rounding<32768, bf16>
+  // expected-error @below {{expected all of rounds, dim, scale and a region over (i32, i32) that yields where to write, or none of them}}
+  tile.add_sum %sum, %dQ through(%staging : !tile.staging<1, 32768>) turns(%turn of %n) after_first
+      rounds(%rounding below %n rows %n of %n, %n stride %stride : !tile.rounding<32768, bf16>) dim 128 scale 1.0 : !tile.frag<128x64, 8> {
+  ^bb0(%x: i32):
+    %adds = arith.cmpi slt, %x, %n : i32
+    tile.yield %adds : i1
+  } to {
+  ^bb0(%row: i32, %head: i32):
+    tile.yield %other : !tile.ptr<f16>
+  }
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %dq: !tile.ptr<bf16>, %other: !tile.ptr<f16>, %stride: i64, %n: i32)
+    target("sm_90a") grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  // tile.add_sum C2: by what?
+  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
+  %staging = tile.place "staging" : !tile.staging<1, 32768>
+  %rounding = tile.place "rounding" : !tile.rounding<32768, bf16>
+  // expected-error @below {{expected all of rounds, dim, scale and a region over (i32, i32) that yields where to write, or none of them}}
+  tile.add_sum %sum, %dQ through(%staging : !tile.staging<1, 32768>) turns(%turn of %n) after_first
+      rounds(%rounding below %n rows %n of %n, %n stride %stride : !tile.rounding<32768, bf16>) dim 128 : !tile.frag<128x64, 8> {
+  ^bb0(%x: i32):
+    %adds = arith.cmpi slt, %x, %n : i32
+    tile.yield %adds : i1
+  } to {
+  ^bb0(%row: i32, %head: i32):
+    tile.yield %dq : !tile.ptr<bf16>
+  }
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %dq: !tile.ptr<bf16>, %other: !tile.ptr<f16>, %stride: i64, %n: i32)
+    target("sm_90a") grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  // tile.add_staged C1
+  %staging = tile.place "staging" : !tile.staging<1, 32768>
+  %rounding = tile.place "rounding" : !tile.rounding<32768, bf16>
+  // expected-error @below {{expected after_first with a place for rounding}}
+  tile.add_staged %sum, %staging turns(%turn of %n) rounds(%rounding below %n rows %n of %n, %n : !tile.rounding<32768, bf16>) : !tile.staging<1, 32768> {
+  ^bb0(%x: i32):
+    %adds = arith.cmpi slt, %x, %n : i32
+    tile.yield %adds : i1
+  }
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %dq: !tile.ptr<bf16>, %other: !tile.ptr<f16>, %stride: i64, %n: i32)
+    target("sm_90a") grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  // tile.round_sums C1
+  %rounding = tile.place "rounding" : !tile.rounding<32768, bf16>
+  // expected-error @below {{expected a region over (i32, i32) that yields where to write}}
+  tile.round_sums %rounding stride %stride columns 64 dim 128 scale 1.0 : !tile.rounding<32768, bf16> to {
+  ^bb0(%row: i32):
+    tile.yield %dq : !tile.ptr<bf16>
+  }
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %dq: !tile.ptr<bf16>, %other: !tile.ptr<f16>, %stride: i64, %n: i32)
+    target("sm_90a") grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  // tile.round_sums C1
+  %rounding = tile.place "rounding" : !tile.rounding<32768, bf16>
+  // expected-error @below {{expected columns in multiples of 32 and tiles in multiples of 64 rows, got: 48}}
+  tile.round_sums %rounding stride %stride columns 48 dim 128 scale 1.0 : !tile.rounding<32768, bf16> to {
+  ^bb0(%row: i32, %head: i32):
+    tile.yield %dq : !tile.ptr<bf16>
+  }
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %dq: !tile.ptr<bf16>, %other: !tile.ptr<f16>, %stride: i64, %n: i32)
+    target("sm_90a") grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  // expected-error @below {{expected a positive multiple of 2048 bytes to become bf16 or f16, got: 1024, 'bf16'}}
+  %rounding = tile.place "rounding" : !tile.rounding<1024, bf16>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %dq: !tile.ptr<bf16>, %other: !tile.ptr<f16>, %stride: i64, %n: i32)
+    target("sm_90a") grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  // tile.roles C1
+  // expected-error @below {{expected an adder for the rounder}}
+  tile.roles registers(32, 208) producer {
+  } consumer {
+  } rounder {
+  }
 }

@@ -130,3 +130,41 @@ tile.kernel @turns(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %statistics: !ti
   // CHECK: tile.load_sum %dQ, %sum columns 64 turn(%turn) : !tile.frag<128x64, 8>
   tile.load_sum %dQ, %sum columns 64 turn(%turn) : !tile.frag<128x64, 8>
 }
+
+// And rounded by who completes a sum: the second region says where it is written.
+tile.kernel @rounds(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %dq: !tile.ptr<bf16>, %stride: i64, %tile: i32, %tiles: i32, %rows: i32, %row: i32, %head: i32)
+    target("sm_90a") grid(dense heads 2 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
+  %staging = tile.place "staging" : !tile.staging<1, 32768>
+  // CHECK: %rounding = tile.place "rounding" : !tile.rounding<32768, bf16>
+  %rounding = tile.place "rounding" : !tile.rounding<32768, bf16>
+  // CHECK: tile.add_sum %sum, %dQ through(%staging : !tile.staging<1, 32768>) turns(%turn of %tile) after_first rounds(%rounding below %tiles rows %rows of %row, %head stride %stride : !tile.rounding<32768, bf16>) dim 128 scale 1.250000e-01 : !tile.frag<128x64, 8> {
+  // CHECK: tile.yield %{{.*}} : i1
+  // CHECK: } to {
+  // CHECK-NEXT: ^bb0(%{{.*}}: i32, %{{.*}}: i32):
+  // CHECK: tile.yield %{{.*}} : !tile.ptr<bf16>
+  tile.add_sum %sum, %dQ through(%staging : !tile.staging<1, 32768>) turns(%turn of %tile) after_first
+      rounds(%rounding below %tiles rows %rows of %row, %head stride %stride : !tile.rounding<32768, bf16>) dim 128 scale 0.125 : !tile.frag<128x64, 8> {
+  ^bb0(%other: i32):
+    %adds = arith.cmpi slt, %other, %tile : i32
+    tile.yield %adds : i1
+  } to {
+  ^bb0(%first: i32, %of_head: i32):
+    %line = arith.extui %of_head : i32 to i64
+    %begin = tile.advance %dq, %line : !tile.ptr<bf16>
+    tile.yield %begin : !tile.ptr<bf16>
+  }
+  // CHECK: tile.add_staged %sum, %staging turns(%turn of %tile) after_first rounds(%rounding below %tiles rows %rows of %row, %head : !tile.rounding<32768, bf16>) : !tile.staging<1, 32768> {
+  tile.add_staged %sum, %staging turns(%turn of %tile) after_first rounds(%rounding below %tiles rows %rows of %row, %head : !tile.rounding<32768, bf16>) : !tile.staging<1, 32768> {
+  ^bb0(%other: i32):
+    %adds = arith.cmpi slt, %other, %tile : i32
+    tile.yield %adds : i1
+  }
+  // CHECK: tile.end_sums %rounding, %staging : !tile.rounding<32768, bf16>, !tile.staging<1, 32768>
+  tile.end_sums %rounding, %staging : !tile.rounding<32768, bf16>, !tile.staging<1, 32768>
+  // CHECK: tile.round_sums %rounding stride %stride columns 64 dim 128 scale 1.250000e-01 : !tile.rounding<32768, bf16> to {
+  tile.round_sums %rounding stride %stride columns 64 dim 128 scale 0.125 : !tile.rounding<32768, bf16> to {
+  ^bb0(%first: i32, %of_head: i32):
+    tile.yield %dq : !tile.ptr<bf16>
+  }
+}

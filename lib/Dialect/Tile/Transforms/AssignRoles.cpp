@@ -116,15 +116,45 @@ static bool isStaged(Operation *op) {
   return sum && sum.getStaging();
 }
 
+/// A number worked out again where it is wanted: in between it needs no register.
+static Value madeHere(OpBuilder &b, Value number) {
+  Operation *op = number.getDefiningOp();
+  if (op && op->hasTrait<OpTrait::ConstantLike>())
+    return number;
+  if (!op || !isa<arith::ArithDialect>(op->getDialect()))
+    return HereOp::create(b, number.getLoc(), number);
+  IRMapping made;
+  for (Value operand : op->getOperands())
+    made.map(operand, madeHere(b, operand));
+  return b.clone(*op, made)->getResult(0);
+}
+
 static void add(PersistOp persist, Value staging, int64_t blocks) {
   strip(persist, [&](Operation *op) {
     if (!isStaged(op))
       return;
     auto sum = cast<AddSumOp>(op);
     OpBuilder b(op);
-    auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getTurn(), sum.getTile(), blocks, sum.getAfterFirst());
+    Value tiles = sum.getTiles() ? madeHere(b, sum.getTiles()) : Value();
+    auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getTurn(), sum.getTile(), blocks, sum.getAfterFirst(), sum.getRounding(), tiles,
+                                      sum.getRows(), sum.getRow(), sum.getHead());
     staged.getAdds().takeBody(sum.getAdds());
   });
+}
+
+/// A region that is to leave a program makes what it used of that itself.
+static void standAlone(Region &region, PersistOp program) {
+  OpBuilder b(region);
+  for (bool more = true; std::exchange(more, false);) {
+    SetVector<Value> used;
+    getUsedValuesDefinedAbove(region, used);
+    for (Value value : used)
+      if (Operation *op = value.getDefiningOp(); op && program->isProperAncestor(op)) {
+        b.setInsertionPointToStart(&region.front());
+        replaceAllUsesInRegionWith(value, b.clone(*op)->getResult(cast<OpResult>(value).getResultNumber()), region);
+        more = true;
+      }
+  }
 }
 
 /// Takes what consumers put into a ring and multiplies it with the keys, a block of 64 rows at a time.
@@ -380,8 +410,9 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     sendScalars(producer, consumer, inProducer);
     produce(producer, rings);
     if (adds) {
-      Value staging;
-      consumer.walk([&](AddSumOp sum) { staging = sum.getStaging(); });
+      AddSumOp sum;
+      consumer.walk([&](AddSumOp op) { sum = op; });
+      Value staging = sum.getStaging();
       int64_t blocks = 1;
       if (reduces) {
         consumer.walk([&](MmaTnOp product) { blocks = product.getAcc().getType().getWarps() / 4; });
@@ -397,9 +428,17 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
       b.setInsertionPointToEnd(&roles.getAdder().emplaceBlock());
       auto adder = cast<PersistOp>(b.clone(*consumer));
       add(adder, staging, blocks);
+      workOutHere(adder);
+      if (Value rounding = sum.getRounding()) {
+        EndSumsOp::create(b, sum.getLoc(), rounding, staging, blocks);
+        b.setInsertionPointToEnd(&roles.getRounder().emplaceBlock());
+        auto round = RoundSumsOp::create(b, sum.getLoc(), rounding, sum.getStride(), b.getI64IntegerAttr(sum.getAcc().getType().getCols()), sum.getDimAttr(),
+                                         sum.getScaleAttr());
+        standAlone(sum.getWhere(), consumer);
+        round.getWhere().takeBody(sum.getWhere());
+      }
       stage(consumer, reduces);
       workOutHere(producer);
-      workOutHere(adder);
     }
     SmallVector<Operation *> taken;
     consumer.walk([&](Operation *op) {
