@@ -83,14 +83,15 @@ class Dense:
 
 
 class Packed:
-    """Padded packed sequences whose lengths change, both passes; causal, GQA."""
+    """Padded packed sequences whose lengths change, both passes; causal, GQA. `left`: under a window of so many keys and one more, without GQA."""
 
-    def __init__(self, library, tokens, batch, d=128, options=""):
-        self.tokens, self.batch, self.d = tokens, batch, d
-        text = f"attn.problem @p mask(#attn.causal) layout(thd padded) heads(8, 2) dims({d}) dtype(bf16)\n"
+    def __init__(self, library, tokens, batch, d=128, options="", left=None):
+        self.tokens, self.batch, self.d, self.left = tokens, batch, d, left
+        g, mask = (2, "#attn.causal") if left is None else (8, f"#attn.band<left = {left}, right = 0>")
+        text = f"attn.problem @p mask({mask}) layout(thd padded) heads(8, {g}) dims({d}) dtype(bf16)\n"
         self.forward = library.compile(text)
         self.backward = library.compile(text + f"attn.backward @grads of(@p) {options}")
-        self.q, self.k, self.v, self.do = randn(tokens, 8, d), randn(tokens, 2, d), randn(tokens, 2, d), randn(tokens, 8, d)
+        self.q, self.k, self.v, self.do = randn(tokens, 8, d), randn(tokens, g, d), randn(tokens, g, d), randn(tokens, 8, d)
         self.o, self.lse = poisoned(self.q), torch.full((8, tokens), math.nan, device="cuda")
         self.dq, self.dk, self.dv = poisoned(self.q), poisoned(self.k), poisoned(self.v)
         self.cu, self.at = (torch.zeros(batch + 1, device="cuda", dtype=torch.int32) for _ in range(2))
@@ -127,6 +128,8 @@ class Packed:
             if e == b:
                 continue
             visible = torch.ones(e - b, e - b, device="cuda", dtype=torch.bool).tril()
+            if self.left is not None:
+                visible = visible.triu(-self.left)
             want = reference(self.q[b:e], self.k[b:e], self.v[b:e], self.do[b:e], visible, self.d ** -0.5)[2:]
             for got, w in zip((self.dq[b:e], self.dk[b:e], self.dv[b:e]), want):
                 error = ((got.double() - w).norm() / max(w.norm().item(), 1e-3)).item()

@@ -354,7 +354,7 @@ def test_backward_masks():
     worst, count, bad = 0.0, 0, []
     for d, e in ((64, 64), (128, 128), (192, 128), (256, 256), (72, 40)):
         cases = [(mask, 4, 2, "bf16", "", order) for mask in masks for order in ("", "deterministic")]
-        cases += [("#attn.causal", 3, 3, "f16", "", "dlse"), ("#attn.causal", 6, 2, "bf16", "score([#attn.softcap<2.0>])", ""),
+        cases += [("#attn.band<left = 100, right = 0>", 4, 4, "bf16", "", ""), ("#attn.causal", 3, 3, "f16", "", "dlse"), ("#attn.causal", 6, 2, "bf16", "score([#attn.softcap<2.0>])", ""),
                   ("#attn.full", 4, 2, "bf16", "score([#attn.alibi])", "deterministic"), ("#attn.causal", 4, 2, "bf16", "", "deterministic")]
         for mask, h, g, dtype, score, options in cases:
             x = backward.Dense(library, mask, 2, 300, 421, h, g, d, e, dtype, score, options)
@@ -370,8 +370,8 @@ def test_backward_masks():
 
 def test_backward_packed():
     """Padded packed sequences, of other lengths at each replay of a graph; padding is NaN in inputs and 0 in gradients."""
-    for options in ("", "deterministic"):
-        packed = backward.Packed(library, 3000, 9, options=options)
+    for options, left in (("", None), ("deterministic", None), ("", 100)):
+        packed = backward.Packed(library, 3000, 9, options=options, left=left)
         generator = torch.Generator().manual_seed(4)
         packed.set_lengths(generator)
         packed.run()
@@ -384,7 +384,7 @@ def test_backward_packed():
             graph.replay()
             torch.cuda.synchronize()
             worst = max(worst, packed.error())
-        report(f"packed backward pass in a CUDA graph, 8 sets of lengths {options}".strip(), worst < 0.01, rel_err=worst)
+        report(f"packed backward pass in a CUDA graph, 8 sets of lengths {options}{f'window of {left + 1}' if left else ''}".strip(), worst < 0.01, rel_err=worst)
 
 
 def test_backward_same_bits():
