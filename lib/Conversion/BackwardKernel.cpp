@@ -314,12 +314,8 @@ private:
         number = math.value(math.named(math.floorDiv(slot.first, config.getKvTile()), "key_tile"));
       }
       Value pointer = sumPointer(firstRow, h, other);
-      AddSumOp add;
-      if (rounding)
-        add = addAndRound(pointer, turn, number, math.value(row), math.value(math.min(left, config.getQTile())));
-      else
-        add = AddSumOp::create(b, loc, pointer, part, staging, turn, number);
-      add.setAfterFirst(results.order == SumOrder::AfterFirst);
+      AddSumOp add = rounding ? addAndRound(pointer, turn, number, math.value(row), math.value(math.min(left, config.getQTile())))
+                              : AddSumOp::create(b, loc, pointer, part, staging, turn, number, results.order == SumOrder::AfterFirst);
       if (turn)
         buildAdds(add, walk, tile);
     }

@@ -57,15 +57,9 @@ public:
       if (!rounds)
         return roundSum(acc, slot, turn);
       Index state = math.named(load(turn, 0), "state");
-      auto write = [&](Cond condition, function_ref<void()> body) {
-        auto branch = scf::IfOp::create(b, loc, math.value(condition), /*withElseRegion=*/false);
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPointToStart(branch.thenBlock());
-        body();
-      };
-      write(math.le(0, state), [&] { roundSum(acc, slot, turn); });
+      when(math.le(0, state), [&] { roundSum(acc, slot, turn); });
       if (problem.getQLayout().isPacked())
-        write(math.lt(state, 0), [&] { storePadding(slot, slot.rows); });
+        when(math.lt(state, 0), [&] { storePadding(slot, slot.rows); });
     };
     if (!problem.getQLayout().isPacked())
       return store();
@@ -77,10 +71,12 @@ private:
     Value dst = rowPointer("dq", slot.row, batch, h);
     Value sum = sumPointer(firstTiledRow(), h, slot.first);
     auto load = [&] { LoadSumOp::create(b, loc, acc, sum, columns, turn); };
-    if (mayLack)
-      loadIfAnyKeys(acc, load);
-    else
+    if (mayLack) {
+      ClearOp::create(b, loc, acc);
+      when(math.lt(0, arg("seqlen_kv")), load);
+    } else {
       load();
+    }
     ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
     StoreOp::create(b, loc, dst, args["dq_row"], acc, math.value(slot.rows), math.value(slot.written), problem.getDimQk());
   }
@@ -91,12 +87,11 @@ private:
                            problem.getDimQk());
   }
 
-  void loadIfAnyKeys(Value acc, function_ref<void()> load) {
-    ClearOp::create(b, loc, acc);
-    auto any = scf::IfOp::create(b, loc, math.value(math.lt(0, arg("seqlen_kv"))), /*withElseRegion=*/false);
+  void when(Cond condition, function_ref<void()> body) {
+    auto branch = scf::IfOp::create(b, loc, math.value(condition), /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(any.thenBlock());
-    load();
+    b.setInsertionPointToStart(branch.thenBlock());
+    body();
   }
 
   ConfigAttr config;

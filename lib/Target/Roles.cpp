@@ -34,7 +34,7 @@ void Printer::print(RolesOp op) {
   indent += 2;
   line() << "attn::keep_registers<" << op.getProducerRegisters() << ">();\n";
   if (adds) {
-    // In this order: with adders first, ptxas spills what both begin with.
+    // In this order: with adders first, ptxas spills 4 bytes of packed windows.
     auto print = [&](StringRef role, Region &region) {
       if (region.empty())
         return;

@@ -384,7 +384,7 @@ def test_backward_packed():
             graph.replay()
             torch.cuda.synchronize()
             worst = max(worst, packed.error())
-        report(f"packed backward pass in a CUDA graph, 8 sets of lengths {options}{f'window of {left + 1}' if left else ''}".strip(), worst < 0.01, rel_err=worst)
+        report(f"packed backward pass in a CUDA graph, 8 sets of lengths {options or ('' if left is None else f'window of {left + 1}')}".strip(), worst < 0.01, rel_err=worst)
 
 
 def test_backward_same_bits():

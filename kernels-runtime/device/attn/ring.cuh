@@ -37,6 +37,11 @@ ATTN_INLINE void barrier_wait(unsigned barrier, unsigned parity) {
       : "memory");
 }
 
+// Begins to bring so many bytes to shared memory, as they lie; they count at the barrier.
+template <int Bytes> ATTN_INLINE void bring(unsigned to, const void *from, unsigned barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "n"(Bytes), "r"(barrier) : "memory");
+}
+
 // A tile as TMA leaves it: columns in chunks of 64 (128 bytes), a chunk's rows one after the other, 16 byte units of row r at place unit ^ (r % 8).
 // Columns beyond Cols are zeros.
 template <class Element, int RowCount, int ColCount> struct Swizzled {

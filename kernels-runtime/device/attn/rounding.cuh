@@ -7,7 +7,6 @@
 // counter leaves `Complete` when all have been there and not before: the first one, who makes the sum, its number + 1; each further one the distance to the
 // one before it; the last takes all of that away.
 #pragma once
-#include "attn/backward.cuh"
 #include "attn/epilogue.cuh"
 #include "attn/sums.cuh"
 
@@ -18,14 +17,14 @@ namespace attn {
 struct SumOf { int row, head; };
 // Room for a sum, and a word of each tile that is added: where its sum lies, how many rows it has, 0 if it is not complete, and which it is.
 template <int ByteCount, class Element> struct Rounding {
-  using T = Element;
   static constexpr int Bytes = ByteCount, Words = 8, WordBytes = 32;
   unsigned sum;  // and behind it: landed, said[Words], heard[Words], words[Words]
   Cursor<Words> cursor;
   ATTN_INLINE explicit Rounding(int offset) : sum(unsigned(__cvta_generic_to_shared(shared_memory)) + offset) {}
   ATTN_INLINE unsigned landed() const { return sum + Bytes; }
   ATTN_INLINE unsigned said() const { return sum + Bytes + 8 + cursor.slot() * 8; }
-  ATTN_INLINE unsigned heard() const { return said() + Words * 8; }
+  ATTN_INLINE unsigned heard(int slot) const { return sum + Bytes + 8 + (Words + slot) * 8; }
+  ATTN_INLINE unsigned heard() const { return heard(cursor.slot()); }
   ATTN_INLINE unsigned word() const { return sum + Bytes + 16 + Words * 16 + cursor.slot() * WordBytes; }
   ATTN_INLINE void init(int /*consumers*/, int /*others*/) const {
     for (int i = 0; i < 1 + 2 * Words; ++i) barrier_init(landed() + i * 8, i <= Words ? 1 : 32);
@@ -47,10 +46,12 @@ template <int Parts = 1, int B, class T, int S, int V, int N> ATTN_INLINE void e
 
 // Is the word of the tile before read?
 template <int B, class T> ATTN_INLINE bool heard_before(const Rounding<B, T> &rounding) {
-  Cursor<Rounding<B, T>::Words> before = rounding.cursor;
+  const auto &cursor = rounding.cursor;
   unsigned heard;
-  const unsigned at = rounding.landed() + 8 + Rounding<B, T>::Words * 8 + before.slot_before() * 8, parity = before.slot() == 0 ? before.parity() ^ 1 : before.parity();
-  asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}" : "=r"(heard) : "r"(at), "r"(parity) : "memory");
+  asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+               : "=r"(heard)
+               : "r"(rounding.heard(cursor.slot_before())), "r"(cursor.slot() == 0 ? cursor.parity() ^ 1 : cursor.parity())
+               : "memory");
   return heard;
 }
 // Does a number above `tile`, below `tiles`, add to the same sum?
@@ -69,15 +70,11 @@ ATTN_INLINE void add_staged(float *sum, Staging<S, B, V> &staging, Rounding<N, T
     const bool behind = any_behind(tile, tiles, adds);
     if (lane_index() == 0) {
       bool all = !behind;
-      if (before < 0) {
-        add_parts<true, Parts>(sum, staging);
-        end_turn(turn, Complete + tile);
-      } else {
-        wait_for_turn(turn, [](int last) { return last != 0; });
-        add_parts<false, Parts>(sum, staging);
+      if (!add_behind_first<Parts>(sum, staging, turn, before, Complete + tile)) {
         const int more = behind ? tile - before : -before - 1;
         int last;
-        asm volatile("cp.async.bulk.wait_group 0;\nfence.proxy.async.global;\natom.add.acq_rel.gpu.global.s32 %0, [%1], %2;" : "=r"(last) : "l"(turn), "r"(more) : "memory");
+        wait_for_copies();
+        asm volatile("atom.add.acq_rel.gpu.global.s32 %0, [%1], %2;" : "=r"(last) : "l"(turn), "r"(more) : "memory");
         all = last + more == Complete;
       }
       all = all && heard_before(rounding);
@@ -90,7 +87,7 @@ ATTN_INLINE void add_staged(float *sum, Staging<S, B, V> &staging, Rounding<N, T
   rounding.cursor.step();
 }
 
-// From lane `by` on: rotated to where they belong.
+// Element i becomes element i + by, of four.
 ATTN_INLINE void rotate(unsigned (&x)[4], int by) {
 #pragma unroll
   for (int bit = 1; bit <= 2; bit *= 2) {
@@ -142,9 +139,7 @@ template <int Rows, int Columns, int Dim, int B, class T, class F> ATTN_INLINE v
     if (rows > 0 && lane_index() == 0) {
       asm volatile("fence.proxy.async.global;" ::: "memory");
       barrier_expect(rounding.landed(), B);
-      asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(rounding.sum), "l"(sum), "n"(B),
-                   "r"(rounding.landed())
-                   : "memory");
+      bring<B>(rounding.sum, sum, rounding.landed());
     }
     if (rows < 0) return;
     if (rows == 0) continue;

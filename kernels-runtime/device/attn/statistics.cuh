@@ -15,10 +15,7 @@ template <int N, int S> ATTN_INLINE void fill_statistics(StatisticsRing<N, S> &r
     barrier_wait(ring.empty(), ring.parity() ^ 1);
     barrier_expect(ring.full(), Statistics<N>::Bytes);
 #pragma unroll
-    for (int kind = 0; kind < 2; ++kind)
-      asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(ring.tile().address + kind * N * 4),
-                   "l"(from + kind * pitch), "n"(N * 4), "r"(ring.full())
-                   : "memory");
+    for (int kind = 0; kind < 2; ++kind) bring<N * 4>(ring.tile().address + kind * N * 4, from + kind * pitch, ring.full());
   }
   ring.step();
 }

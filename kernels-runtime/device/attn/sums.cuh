@@ -88,9 +88,21 @@ template <class F> ATTN_INLINE void wait_for_turn(const int *turn, F has_come) {
   }
   asm volatile("fence.proxy.async.global;" ::: "memory");
 }
+ATTN_INLINE void wait_for_copies() { asm volatile("cp.async.bulk.wait_group 0;\nfence.proxy.async.global;" ::: "memory"); }
 ATTN_INLINE void end_turn(int *turn, int tile) {
-  asm volatile("cp.async.bulk.wait_group 0;\nfence.proxy.async.global;" ::: "memory");
+  wait_for_copies();
   asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(turn), "r"(tile + 1) : "memory");
+}
+// One lane. The first, who has nobody before it, writes, and leaves `number` + 1; others wait for that and add. Is it the first?
+template <int Parts, int S, int B, int V> ATTN_INLINE bool add_behind_first(float *sum, const Staging<S, B, V> &staging, int *turn, int before, int number) {
+  if (before < 0) {
+    add_parts<true, Parts>(sum, staging);
+    end_turn(turn, number);
+    return true;
+  }
+  wait_for_turn(turn, [](int last) { return last != 0; });
+  add_parts<false, Parts>(sum, staging);
+  return false;
 }
 // In order of numbers: all parts are there before the turn is waited for, since who has it passes it on soon. Or in any order, but behind the first.
 template <int Parts = 1, bool AfterFirst = false, int S, int B, int V, class F>
@@ -99,13 +111,7 @@ ATTN_INLINE void add_staged(float *sum, Staging<S, B, V> &staging, int *turn, in
     const int before = number_before(tile, adds);
     if (lane_index() == 0) {
       if constexpr (AfterFirst) {
-        if (before < 0) {
-          add_parts<true, Parts>(sum, staging);
-          end_turn(turn, tile);
-        } else {
-          wait_for_turn(turn, [](int last) { return last != 0; });
-          add_parts<false, Parts>(sum, staging);
-        }
+        add_behind_first<Parts>(sum, staging, turn, before, tile);
       } else {
 #pragma unroll
         for (int part = 0; part < Parts; ++part) barrier_wait(staging.full() + part * 8, staging.parity());

@@ -317,8 +317,8 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
                        UnitAttr:$after_first, Optional<Tile_Rounding>:$rounding, Optional<I32>:$tiles, Optional<I32>:$rows, Optional<I32>:$row,
                        Optional<I32>:$head, Optional<I64>:$stride, OptionalAttr<I64Attr>:$dim, OptionalAttr<F64Attr>:$scale);
   let regions = (region AnyRegion:$adds, AnyRegion:$where);
-  let builders = [OpBuilder<(ins "::mlir::Value":$sum, "::mlir::Value":$acc, "::mlir::Value":$staging, "::mlir::Value":$turn, "::mlir::Value":$tile), [{
-    build($_builder, $_state, sum, acc, staging, turn, tile, /*after_first=*/false, /*rounding=*/::mlir::Value(), /*tiles=*/::mlir::Value(), /*rows=*/::mlir::Value(),
+  let builders = [OpBuilder<(ins "::mlir::Value":$sum, "::mlir::Value":$acc, "::mlir::Value":$staging, "::mlir::Value":$turn, "::mlir::Value":$tile, "bool":$after_first), [{
+    build($_builder, $_state, sum, acc, staging, turn, tile, after_first, /*rounding=*/::mlir::Value(), /*tiles=*/::mlir::Value(), /*rows=*/::mlir::Value(),
           /*row=*/::mlir::Value(), /*head=*/::mlir::Value(), /*stride=*/::mlir::Value(), /*dim=*/::mlir::IntegerAttr(), /*scale=*/::mlir::FloatAttr());
   }]>];
   let assemblyFormat = [{

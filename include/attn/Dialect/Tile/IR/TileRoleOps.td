@@ -105,8 +105,8 @@ def Tile_RolesOp : Tile_Op<"roles", [SingleBlock, NoTerminator]> {
     away); the `consumer` region is run by all warps of the config, each on its
     16 rows; the `reducer`, where the config has one, is a warpgroup that multiplies what consumers
     share; the `adder`, if there is something to add up in memory, is two more warps of the producer's
-    warpgroup, or one, if another is the `rounder`, which rounds complete sums. They meet in rings, in staging places and in the feed only. `registers` are a thread's:
-    of producer, adder and rounder, of consumers, of the reducer.
+    warpgroup, and the `rounder`, if sums are rounded where they are complete, one more. They meet in rings, in staging places, in places for rounding and in
+    the feed only. `registers` are a thread's: of producer, adder and rounder, of consumers, of the reducer.
 
     Constraints:
     - C1: a reducer has registers, and without one there are none; a rounder has an adder.
