@@ -97,10 +97,17 @@ private:
       // A block for each warpgroup; what a reducer makes one by one is as if there were as many warpgroups as blocks.
       int64_t columns = sumFragmentColumns(problem, config), all = sumColumns(problem.getDimQk()), blocks = passing * all / columns / 64;
       part = place("dQ", FragType::get(b.getContext(), 64 * blocks, columns, 4 * blocks));
-      if (results.dv) // for two tiles, or for one and a sum; else wide ones leave no room
-        staging = place("staging", StagingType::get(b.getContext(), results.rounds ? 1 : 2, passing * all * 4));
-      if (results.rounds)
-        rounding = place("rounding", RoundingType::get(b.getContext(), passing * all * 4, dtype));
+      // Of wide ones nothing is staged: there is no room. In turns, where a tile waits for others, there is room for two of them; else for keys of the next tile,
+      // which a block so begins while its reducer is still at this one's, and for values, too, if they are narrow. (A loop over heads has no registers for that.)
+      bool ahead = reduces && results.order != SumOrder::InTurns && problem.getHeads() == problem.getKvHeads();
+      if (results.dv)
+        staging = place("staging", StagingType::get(b.getContext(), ahead ? 1 : 2, passing * all * 4));
+      if (ahead) {
+        K.getDefiningOp<PlaceOp>().setSlots(2);
+        int64_t bytes = 2 * (colsQk + colsV) * (2 * atRest + config.getStages() * passing) + 2 * 2 * atRest * passing + 4 * passing * all;
+        if (bytes <= sharedMemoryLimit("sm_90a", 90) - 2048)
+          V.getDefiningOp<PlaceOp>().setSlots(2);
+      }
     }
   }
 
@@ -177,8 +184,10 @@ private:
     walk.emplace(problem.getMask(), scope);
     allTests = walk->numbers();
   }
-  SmallVector<KeyRun> findRuns() {
-    Interval own = {slot.first, math.add(slot.first, slot.rows)};
+  SmallVector<KeyRun> findRuns() { return findRuns(slot.first, slot.rows, config.getKvTile()); }
+  /// Of so many `rows`, from `first` on, of a tile.
+  SmallVector<KeyRun> findRuns(Index first, Index rowsThere, int64_t most) {
+    Interval own = {first, math.add(first, rowsThere)};
     SmallVector<KeyRun> runs;
     if (lists) {
       int64_t rows = ofKeys ? config.getKvTile() : config.getQTile();
@@ -195,8 +204,26 @@ private:
       tileAt = [=, this](Index j) { return math.sub(math.sub(tiles, 1), j); };
     }
     if (results.sums) // keys behind the last one would join dQ
-      testAll(runs, math.lt(slot.rows, config.getKvTile()));
+      testAll(runs, math.lt(rowsThere, most));
     return runs;
+  }
+
+  /// Of the rows that a warpgroup has: where a walk is one run, the bounds of what those see.
+  SmallVector<Value> findOwnBounds(ArrayRef<KeyRun> runs) {
+    constexpr int64_t rows = 64;
+    bool narrow = config.getQTile() <= rows; // else they see something of each
+    bool plain = problem.getModifiers().empty() && problem.getHeads() == problem.getKvHeads(); // others have no registers for it
+    if (!reduces || !narrow || !plain || lists || runs.size() != 1 || !walk->hidesKeys() || !walk->hasOneRun())
+      return {};
+    Index before = math.mul(Index(Value(WarpgroupIndexOp::create(b, loc))), rows), count = math.sub(slot.rows, before);
+    SmallVector<KeyRun> own = findRuns(math.add(slot.first, before), math.min(count, rows), rows);
+    const KeyRun &all = runs.front();
+    if (own.size() != 1 || own.front().tests != all.tests)
+      return {};
+    SmallVector<Index> &bounds = own.front().bounds;
+    bounds.front() = math.clamp(bounds.front(), all.bounds.front(), all.bounds.back());
+    bounds.back() = math.select(math.lt(0, count), math.clamp(bounds.back(), bounds.front(), all.bounds.back()), bounds.front());
+    return llvm::map_to_vector(bounds, [&](Index bound) { return math.value(bound); });
   }
 
   /// No tile of the runs is full if the condition holds.
@@ -220,11 +247,13 @@ private:
   /// The walk over the tiles of the other side.
   void passBy(KeyWalk &walk, ArrayRef<KeyRun> runs) {
     Value draws = findDraws();
+    SmallVector<Value> own = findOwnBounds(runs);
     KvLoopOp loop = createLoop(runs);
     if (!loop) {
       kernel.setConfigAttr(config.withReducer(0)); // nothing is added up
       return;
     }
+    loop.getOwnMutable().assign(own);
     Block &body = loop.getBody().front();
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&body);
@@ -313,9 +342,8 @@ private:
         turn = turnPointer(firstRow, h, other);
         number = math.value(math.named(math.floorDiv(slot.first, config.getKvTile()), "key_tile"));
       }
-      Value pointer = sumPointer(firstRow, h, other);
-      AddSumOp add = rounding ? addAndRound(pointer, turn, number, math.value(row), math.value(math.min(left, config.getQTile())))
-                              : AddSumOp::create(b, loc, pointer, part, staging, turn, number, results.order == SumOrder::AfterFirst);
+      auto add = AddSumOp::create(b, loc, sumPointer(firstRow, h, other), part, staging, turn, number);
+      add.setAfterFirst(results.order == SumOrder::AfterFirst);
       if (turn)
         buildAdds(add, walk, tile);
     }
@@ -325,23 +353,6 @@ private:
       BarrierOp::create(b, loc);
     YieldOp::create(b, loc, ValueRange());
     buildTests(walk, keep.getBody(), /*turned=*/ofKeys);
-  }
-
-  /// To a sum that is rounded by whoever completes it.
-  AddSumOp addAndRound(Value pointer, Value turn, Value number, Value row, Value rows) {
-    bool packed = problem.getQLayout().isPacked();
-    int64_t heads = problem.getHeads();
-    Index sequenceHead = packed ? h : math.named(math.add(math.mul(batch, heads), h), "sequence_head");
-    auto add = AddSumOp::create(b, loc, pointer, part, staging, turn, number, /*after_first=*/true, rounding,
-                                math.value(math.ceilDiv(scope.lenK, config.getKvTile())), rows, row, math.value(sequenceHead), args["dq_row"],
-                                b.getI64IntegerAttr(problem.getDimQk()), b.getF64FloatAttr(problem.scaleOrDefault()));
-    OpBuilder::InsertionGuard guard(b);
-    Block &where = add.getWhere().emplaceBlock();
-    Index first = Value(where.addArgument(b.getI32Type(), loc)), head = Value(where.addArgument(b.getI32Type(), loc));
-    b.setInsertionPointToStart(&where);
-    Value begin = rowPointer("dq", first, packed ? Index(0) : math.floorDiv(head, heads), packed ? head : math.rem(head, heads));
-    YieldOp::create(b, loc, begin);
-    return add;
   }
 
   /// The region that says whether another key tile adds to the sum of this query tile.
@@ -442,7 +453,7 @@ private:
   Slot slot;
   Value firstRow;            ///< of the statistics
   Value Q, K, V, dO, stats, s, dp, p, ds, weighted, dQ, dK, dV;
-  Value dS, part, staging, rounding; ///< where dQ is added up, and rounded
+  Value dS, part, staging;   ///< where dQ is added up
   std::optional<KeyWalk> walk;
   SmallVector<int64_t> allTests;
 };

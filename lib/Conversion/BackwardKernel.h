@@ -19,7 +19,6 @@ struct GradientResults {
   bool dq = false, dk = false, dv = false;
   bool sums = false; ///< dQ is added to `dq_sum`, by key tiles,
   SumOrder order = SumOrder::Any;
-  bool rounds = false; ///< complete sums
   bool clears = false; ///< sums, for a kernel behind this one
 };
 /// Gradients of one side: of queries, or else of keys.
@@ -28,9 +27,9 @@ void writeGradients(ProblemOp problem, tile::KernelOp kernel, GradientResults re
 int64_t sumFragmentColumns(ProblemOp problem, tile::ConfigAttr config);
 
 /// Of rows, as `PrepareOp` and `LoadSumOp` define it. `columns`: of the fragments that were added; `clearedByKeys`: sums were cleared by blocks
-/// of key tiles; `rounds`: who completes a sum may round it.
+/// of key tiles.
 void writePrepare(ProblemOp problem, tile::KernelOp kernel);
-void writeRoundSums(ProblemOp problem, tile::KernelOp kernel, int64_t columns, bool clearedByKeys, bool rounds);
+void writeRoundSums(ProblemOp problem, tile::KernelOp kernel, int64_t columns, bool clearedByKeys);
 
 } // namespace attn
 

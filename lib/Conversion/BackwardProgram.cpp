@@ -55,7 +55,7 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
   auto gradients = [&](StringRef suffix, GradientResults results, ConfigAttr config) {
     SmallVector<StringRef> tensors = {"q", "k", "do", "statistics", "statistics_head", "statistics_kind"};
     for (auto [wanted, tensor] : {std::pair(results.dk || results.dq, "v"), std::pair(results.dq, "dq"),
-                                  std::pair(results.dk, "dk"), std::pair(results.dv, "dv"), std::pair(results.rounds, "dq"),
+                                  std::pair(results.dk, "dk"), std::pair(results.dv, "dv"),
                                   std::pair(results.sums || results.clears, "dq_sum"), std::pair(results.order != SumOrder::Any, "dq_turns")})
       if (wanted)
         tensors.push_back(tensor);
@@ -65,7 +65,7 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
     writeGradients(problem, make(suffix, tensors, /*keys=*/!results.dq, roles, config), results);
   };
   if (configs.together) {
-    gradients("", {.dk = true, .dv = true, .sums = configs.sums, .order = configs.order, .rounds = configs.rounds}, configs.keys);
+    gradients("", {.dk = true, .dv = true, .sums = configs.sums, .order = configs.order}, configs.keys);
   } else {
     gradients("_dv", {.dv = true, .clears = clears}, configs.values);
     gradients("", {.dk = true, .sums = configs.sums}, configs.keys);
@@ -76,8 +76,8 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
     SmallVector<StringRef> tensors = {"dq", "dq_sum", "statistics_head"};
     if (configs.order != SumOrder::Any)
       tensors.push_back("dq_turns");
-    writeRoundSums(problem, make("_dq", tensors, false, false, config), sumFragmentColumns(problem, configs.keys), clears,
-                   configs.rounds);
+    writeRoundSums(problem, make("_dq", tensors, false, false, config),
+                   sumFragmentColumns(problem, configs.keys), clears);
   } else {
     gradients("_dq", {.dq = true}, configs.queries);
   }

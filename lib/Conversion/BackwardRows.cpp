@@ -40,11 +40,10 @@ public:
 /// dQ from its sums, rounded: one block for each tile that key tiles added to.
 class RoundSumsKernel : BackwardBody {
 public:
-  /// `columns`: of the fragments that were added. `clearedByKeys`: by blocks of key tiles, of which there may be none. `rounds`: who completed a sum may
-  /// have rounded it.
-  RoundSumsKernel(ProblemOp problem, KernelOp kernel, int64_t columns, bool clearedByKeys, bool rounds)
+  /// `columns`: of the fragments that were added. `clearedByKeys`: by blocks of key tiles, of which there may be none.
+  RoundSumsKernel(ProblemOp problem, KernelOp kernel, int64_t columns, bool clearedByKeys)
       : BackwardBody(problem, kernel), config(kernel.getConfig()), columns(columns),
-        mayLack(clearedByKeys && !problem.getKLayout().isPacked()), rounds(rounds) {}
+        mayLack(clearedByKeys && !problem.getKLayout().isPacked()) {}
 
   void build() {
     Value acc = place("dQ", FragType::get(b.getContext(), config.getQTile(), sumColumns(problem.getDimQk()),
@@ -53,56 +52,45 @@ public:
     h = math.named(slot.head, "h");
     auto store = [&] {
       firstQuery = findFirstQuery();
+      Value dst = rowPointer("dq", slot.row, batch, h);
       Value turn = args.contains("dq_turns") ? turnPointer(firstTiledRow(), h, slot.first) : Value();
-      if (!rounds)
-        return roundSum(acc, slot, turn);
-      Index state = math.named(load(turn, 0), "state");
-      when(math.le(0, state), [&] { roundSum(acc, slot, turn); });
-      if (problem.getQLayout().isPacked())
-        when(math.lt(state, 0), [&] { storePadding(slot, slot.rows); });
+      Value sum = sumPointer(firstTiledRow(), h, slot.first);
+      auto load = [&] { LoadSumOp::create(b, loc, acc, sum, columns, turn); };
+      if (mayLack)
+        loadIfAnyKeys(acc, load);
+      else
+        load();
+      ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
+      StoreOp::create(b, loc, dst, args["dq_row"], acc, math.value(slot.rows), math.value(slot.written),
+                      problem.getDimQk());
     };
     if (!problem.getQLayout().isPacked())
       return store();
-    writeApart(slot.rows, [&] { storePadding(slot, 0); }, store);
+    auto pad = [&] {
+      StorePaddingOp::create(b, loc, rowPointer("dq", slot.row, batch, h), args["dq_row"], math.value(slot.written),
+                             problem.getDimQk());
+    };
+    writeApart(slot.rows, pad, store);
   }
 
 private:
-  void roundSum(Value acc, const Slot &slot, Value turn) {
-    Value dst = rowPointer("dq", slot.row, batch, h);
-    Value sum = sumPointer(firstTiledRow(), h, slot.first);
-    auto load = [&] { LoadSumOp::create(b, loc, acc, sum, columns, turn); };
-    if (mayLack) {
-      ClearOp::create(b, loc, acc);
-      when(math.lt(0, arg("seqlen_kv")), load);
-    } else {
-      load();
-    }
-    ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
-    StoreOp::create(b, loc, dst, args["dq_row"], acc, math.value(slot.rows), math.value(slot.written), problem.getDimQk());
-  }
-
-  /// Behind the first `rows` rows of a slot.
-  void storePadding(const Slot &slot, Index rows) {
-    StorePaddingOp::create(b, loc, rowPointer("dq", math.add(slot.row, rows), batch, h), args["dq_row"], math.value(math.sub(slot.written, rows)),
-                           problem.getDimQk());
-  }
-
-  void when(Cond condition, function_ref<void()> body) {
-    auto branch = scf::IfOp::create(b, loc, math.value(condition), /*withElseRegion=*/false);
+  void loadIfAnyKeys(Value acc, function_ref<void()> load) {
+    ClearOp::create(b, loc, acc);
+    auto any = scf::IfOp::create(b, loc, math.value(math.lt(0, arg("seqlen_kv"))), /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    body();
+    b.setInsertionPointToStart(any.thenBlock());
+    load();
   }
 
   ConfigAttr config;
   int64_t columns;
-  bool mayLack, rounds;
+  bool mayLack;
 };
 
 } // namespace
 
 void attn::writePrepare(ProblemOp problem, KernelOp kernel) { PrepareKernel(problem, kernel).build(); }
 
-void attn::writeRoundSums(ProblemOp problem, KernelOp kernel, int64_t columns, bool clearedByKeys, bool rounds) {
-  RoundSumsKernel(problem, kernel, columns, clearedByKeys, rounds).build();
+void attn::writeRoundSums(ProblemOp problem, KernelOp kernel, int64_t columns, bool clearedByKeys) {
+  RoundSumsKernel(problem, kernel, columns, clearedByKeys).build();
 }

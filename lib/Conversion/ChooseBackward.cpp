@@ -3,7 +3,6 @@
 // Tile sizes of backward passes: what fits. A thread has 255 registers (240 where roles share
 // them out), for accumulators as wide as a head dim and for two tiles of scores.
 //
-#include "BackwardKernel.h"
 #include "attn/Conversion/AttnToTile.h"
 #include "attn/Conversion/KeyWalk.h"
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
@@ -80,12 +79,6 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
                                                       : nullptr;
   using Configs = llvm::SmallVector<ConfigAttr>;
   Configs sums = dim > 128 ? Configs{wideKeys(problem)} : narrowKeys(problem, drops, walk.hasOneRun());
-  // Where key tiles have few query tiles, each completes a few sums, and a warp has time to round those. Else one tile completes those of many. There have to be
-  // registers for what has to be known of a sum.
-  bool mayRound = !backward.getDeterministic() && !whyNoTurns && walk.isLocal() && problem.getHeads() == problem.getKvHeads() &&
-                  problem.getModifiers().empty() && !drops;
-  if (mayRound)
-    sums.insert(sums.begin(), sums.front());
   // A warpgroup's part of dQ has 64 columns or a multiple of that, or all there are.
   configs.whyNoSums = target != "sm_90a"                                   ? "this target has no other"
                       : backward.getDeterministic() && whyNoTurns          ? whyNoTurns
@@ -96,7 +89,6 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   configs.sums = !configs.whyNoSums;
   if (configs.sums && !whyNoTurns) // in either order nothing is cleared; to wait for the first alone costs less
     configs.order = backward.getDeterministic() ? SumOrder::InTurns : SumOrder::AfterFirst;
-  configs.rounds = configs.sums && mayRound && fallback == 0;
   if (target == "cpu") {
     configs.keys = configs.queries = config(64, 64, 1);
   } else if (target == "sm_90a") {
@@ -118,7 +110,6 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   }
   if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(backward.getConfigAttr()))
     configs.keys = given;
-  configs.rounds &= configs.keys.getQTile() % 64 == 0 && sumFragmentColumns(problem, configs.keys) % 32 == 0;
   configs.values = target == "sm_90a" && dim > 128 && !backward.getConfigAttr() ? valuesAlone(problem, drops, fallback) : configs.keys;
   return configs;
 }

@@ -84,7 +84,6 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
         chooseBackwardConfigs(backward, target, arch, fallback, /*listsSlots=*/bool(schedule.streamed));
     schedule.tiles = configs.keys;
     dq = configs.order == SumOrder::InTurns ? ", dQ added up in a fixed order"
-         : configs.rounds ? ", dQ added up in any order and rounded there"
          : configs.sums  ? ", dQ added up in any order"
                          : std::string(", dQ in a fixed order (") + configs.whyNoSums + ")";
     if (schedule.streamed)

@@ -342,7 +342,7 @@ KvLoopOp SequenceBody::createLoop(ArrayRef<KeyRun> runs) {
   if (segments.empty())
     return {}; // nothing sees anything
   auto loop =
-      KvLoopOp::create(b, loc, TypeRange(), bounds, ValueRange(), b.getArrayAttr(segments), /*one_body=*/false);
+      KvLoopOp::create(b, loc, TypeRange(), bounds, /*own=*/ValueRange(), ValueRange(), b.getArrayAttr(segments), /*one_body=*/false);
   loop.getBody().emplaceBlock().addArguments({b.getI32Type(), b.getI32Type(), b.getI1Type()}, {loc, loc, loc});
   return loop;
 }

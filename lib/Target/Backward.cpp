@@ -63,33 +63,15 @@ void Printer::print(StageOp op) {
 
 void Printer::print(AddStagedOp op) {
   line() << "attn::add_staged";
-  bool rounds = bool(op.getRounding());
   if (int64_t(op.getBlocks()) != 1 || op.getAfterFirst())
-    os << "<" << int64_t(op.getBlocks()) << (op.getAfterFirst() && !rounds ? ", true>" : ">");
+    os << "<" << int64_t(op.getBlocks()) << (op.getAfterFirst() ? ", true>" : ">");
   os << "(" << expr(op.getSum()) << ", " << names.of(op.getStaging());
-  if (rounds)
-    os << ", " << names.of(op.getRounding());
   if (!op.getTurn()) {
     os << ");\n";
     return;
   }
   os << ", " << expr(op.getTurn()) << ", " << expr(op.getTile());
-  if (rounds)
-    os << ", " << expr(op.getTiles()) << ", " << expr(op.getRows()) << ", {" << expr(op.getRow()) << ", " << expr(op.getHead()) << "}";
   printNumbers(op.getAdds().front(), {"other"}, "", "", ");\n");
-}
-
-void Printer::print(EndSumsOp op) {
-  line() << "attn::end_sums";
-  if (int64_t(op.getBlocks()) != 1)
-    os << "<" << int64_t(op.getBlocks()) << ">";
-  os << "(" << names.of(op.getRounding()) << ", " << names.of(op.getStaging()) << ");\n";
-}
-
-void Printer::print(RoundSumsOp op) {
-  line() << "attn::round_sums<" << op->getParentOfType<KernelOp>().getConfig().getQTile() << ", " << op.getColumns() << ", " << op.getDim() << ">("
-         << names.of(op.getRounding()) << ", " << expr(op.getStride()) << ", " << literal(op.getScale().convertToDouble());
-  printNumbers(op.getWhere().front(), {"row", "head"}, "", "", ");\n");
 }
 
 void Printer::print(LoadSumOp op) {

@@ -57,7 +57,7 @@ bool Printer::isSpelledOnce(Value value, Block *block) {
 bool Printer::isInlined(Operation *op) {
   if (isa<arith::ConstantOp, arith::ExtSIOp>(op))
     return true; // a cast costs nothing and reads better where it matters
-  if (op->getNumResults() != 1 || !isMemoryEffectFree(op) || isa<BlockIndexOp, UnitIndexOp>(op))
+  if (op->getNumResults() != 1 || !isMemoryEffectFree(op) || isa<BlockIndexOp, UnitIndexOp, WarpgroupIndexOp>(op))
     return false;
   Value value = op->getResult(0);
   // A value that a loop uses but does not define is worth a line before it.
@@ -179,6 +179,7 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       .Case<DrawsOp>([&](auto) { return call("attn::draws"); })
       .Case([&](ListedOp l) { return call(l.getFirst() ? "attn::listed_near" : "attn::listed"); })
       .Case<OnListOp>([&](auto) { return call("attn::on_list"); })
+      .Case<WarpgroupIndexOp>([&](auto) { return Spelled("attn::warpgroup_index()", P::Primary); })
       .Case<BlockIndexOp>([&](auto) { return Spelled("attn::block_index()", P::Primary); })
       .Case([&](LoadOp l) {
         std::string element = expr(l.getArray(), P::Primary) + "[" + expr(l.getIndex()) + "]";

@@ -92,8 +92,6 @@ private:
   void print(tile::AddSumOp op);
   void print(tile::StageOp op);
   void print(tile::AddStagedOp op);
-  void print(tile::RoundSumsOp op);
-  void print(tile::EndSumsOp op);
   void print(tile::LoadSumOp op);
   void print(tile::RolesOp op);
   void print(tile::PersistOp op);

@@ -11,7 +11,7 @@ using namespace attn::tile;
 void Printer::print(RolesOp op) {
   std::string shared;
   for (auto place : op->getParentOfType<KernelOp>().getBody().getOps<PlaceOp>())
-    if (isa<RingType, FeedType, StagingType, RoundingType>(place.getType()))
+    if (isa<RingType, FeedType, StagingType>(place.getType()))
       shared += (shared.empty() ? "" : ", ") + names.of(place.getResult()).str();
   bool adds = !op.getAdder().empty(), reduces = !op.getReducer().empty();
   line() << "attn::begin_roles";
@@ -34,17 +34,10 @@ void Printer::print(RolesOp op) {
   indent += 2;
   line() << "attn::keep_registers<" << op.getProducerRegisters() << ">();\n";
   if (adds) {
-    // In this order: with adders first, ptxas spills 4 bytes of packed windows.
-    auto print = [&](StringRef role, Region &region) {
-      if (region.empty())
-        return;
-      line() << "if (attn::is_" << role << "()) {\n";
-      printBlock(region.front());
-      line() << "  return;\n";
-      line() << "}\n";
-    };
-    print("rounder", op.getRounder());
-    print("adder", op.getAdder());
+    line() << "if (attn::is_adder()) {\n";
+    printBlock(op.getAdder().front());
+    line() << "  return;\n";
+    line() << "}\n";
   }
   line() << "if (attn::is_idle()) return;" << (adds ? "\n" : "  // one warp of the four is enough\n");
   indent -= 2;

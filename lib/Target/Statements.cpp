@@ -39,8 +39,8 @@ void Printer::printScalar(Operation *op) {
     return;
   Value value = op->getResult(0);
   StringRef wish = Names::wishOf(value);
-  if (isa<BlockIndexOp, UnitIndexOp>(op))
-    wish = isa<UnitIndexOp>(op) ? "unit" : "block";
+  if (isa<BlockIndexOp, UnitIndexOp, WarpgroupIndexOp>(op))
+    wish = isa<UnitIndexOp>(op) ? "unit" : isa<BlockIndexOp>(op) ? "block" : "warpgroup";
   std::string text = spell(op).first;
   names.define(value, wish.empty() ? "x" : wish);
   std::string type = typeOf(value.getType());
@@ -57,7 +57,7 @@ void Printer::printOp(Operation *op) {
             MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, ClearShareOp, MergeOp, AddSinkOp, RepairOp, RolesOp, PersistOp,
             SendOp, RecallOp, FillOp, TakeOp, PassOp, OwnRowsOp, ReleaseOp, PutOp, AsideOp,
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, DropOp, DrawOp, DropDrawnOp, DropGradsOp, ShareOp, MmaTnOp, AddSumOp,
-            LoadSumOp, StageOp, AddStagedOp, RoundSumsOp, EndSumsOp, HereOp,
+            LoadSumOp, StageOp, AddStagedOp, HereOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
             PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, RangesOp, SelectTilesOp, TogetherOp, GatherBlocksOp, GatherListedOp, GatheredOp, GatheredBitsOp, scf::ForOp, scf::IfOp>(
             [&](auto o) { print(o); })
@@ -99,6 +99,7 @@ void Printer::printOp(Operation *op) {
       .Case([&](ReleaseEarlyOp o) {
         line() << "attn::release_early(" << name(o.getRing()) << ", " << expr(o.getMore()) << ");\n";
       })
+      .Case([&](PutZerosOp o) { line() << "attn::put_zeros(" << name(o.getRing()) << ");\n"; })
       .Case([&](PublishOp o) { line() << "attn::publish(" << name(o.getRing()) << ");\n"; })
       .Case([&](NoProductOp) {})
       .Case([&](RescaleOp o) { line() << "attn::rescale(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n"; })
@@ -145,9 +146,6 @@ void Printer::print(PlaceOp op) {
         if (op->getParentOfType<KernelOp>().getConfig().getReducer())
           text << ", /*written by warps=*/4";
         text << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
-      })
-      .Case([&](RoundingType t) {
-        text << "attn::Rounding<" << t.getBytes() << ", " << typeOf(t.getElement()) << "> " << names.of(op.getResult()) << "(" << op.getOffset().value_or(0) << ")";
       })
       .Case([&](RingType t) {
         if (auto statistics = dyn_cast<StatisticsType>(t.getTile())) {

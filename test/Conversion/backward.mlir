@@ -59,6 +59,27 @@ attn.backward @grads of(@p) dlse
 // HOPPER: tile.load_sum %dQ, %sum columns 32 turn(%turn)
 // HOPPER: tile.store %dq_rows
 
+// The next tile's keys come while this one's are in use; its values, too, if they are narrow.
+// RUN: sed 's/heads(4, 2)/heads(4)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=AHEAD
+// AHEAD: tile.kernel @grads({{.*}}) target("sm_90a") {{.*}}reducer = 32
+// AHEAD: tile.place "K" slots 2
+// AHEAD: tile.place "V" slots 2
+// AHEAD: tile.place "staging" : !tile.staging<1, 32768>
+// AHEAD-NOT: tile.warpgroup_index
+
+// Query tiles as narrow as what a warpgroup has of the keys: each walks along those that its own keys see. Not where heads share keys, or scores are
+// changed: there are no registers for it.
+// RUN: sed 's/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=OWN
+// RUN: sed 's/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/; s/dtype/score([#attn.softcap<30.0>]) dtype/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SAME
+// RUN: sed 's/dims(64)/dims(128)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SAME
+// OWN: tile.kernel @grads({{.*}}) target("sm_90a") {{.*}}reducer = 64
+// OWN: tile.place "K" slots 2
+// OWN: tile.place "V" :
+// OWN: %warpgroup = tile.warpgroup_index
+// OWN: tile.kv_loop [%{{.*}}, %{{.*}}, %[[ALL:.*]]] tests {{.*}} own [%{{.*}}, %{{.*}}, %{{.*}}] carry()
+// SAME: tile.kernel @grads({{.*}}) target("sm_90a")
+// SAME-NOT: tile.warpgroup_index
+
 // Heads that share keys but no mask: each walks its own tiles. A mask's arrays are of that head, too.
 // RUN: sed 's/attn.causal/attn.heads<#attn.causal, #attn.band<left = 7>>/' %s | attn-opt --convert-attn-to-tile=target=cpu | FileCheck %s --check-prefix=HEADS
 // HEADS: tile.kernel @grads(
@@ -108,25 +129,6 @@ attn.backward @grads of(@p) dlse
 // RUN: sed 's/thd/bshd/; s/attn.causal/attn.prefix<"lengths">/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=CLEARED
 // CLEARED: tile.prepare {{.*}}clears(%sum) columns 64
 // CLEARED: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag
-
-// Where key tiles have few query tiles, who completes a sum rounds it, and the last kernel does what is left; not where heads share keys, scores are changed,
-// or registers do not suffice.
-// RUN: sed 's/thd/bshd/; s/attn.causal/attn.band<left = 99, right = 0>/; s/(4, 2)/(4, 4)/' %s > %t.window.mlir
-// RUN: attn-opt %t.window.mlir --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ROUNDS
-// ROUNDS: tile.kernel @grads({{.*}}%dq: !tile.ptr<bf16>
-// ROUNDS: tile.add_sum %sum, %dQ through(%staging : !tile.staging<1, 32768>) turns(%turn{{.*}} of %key_tile) after_first rounds(%rounding below %{{.*}} rows %{{.*}} of %q0, %sequence_head{{.*}} stride %dq_row : !tile.rounding<32768, bf16>) dim 64 scale 1.250000e-01
-// ROUNDS: } to {
-// ROUNDS: tile.yield %dq_rows
-// ROUNDS: tile.kernel @grads_dq
-// ROUNDS: %state = tile.load uniform %turn
-// ROUNDS: tile.load_sum
-// RUN: sed 's/(4, 4)/(4, 2)/' %t.window.mlir | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=LEAVES
-// RUN: sed 's/dlse/deterministic dlse/' %t.window.mlir | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=LEAVES
-// RUN: sed 's/dtype(bf16)/dtype(bf16) score([#attn.softcap<9.0>])/' %t.window.mlir | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=LEAVES
-// RUN: attn-opt %t.window.mlir --convert-attn-to-tile="target=sm_90a fallback=1" | FileCheck %s --check-prefix=LEAVES
-// LEAVES-NOT: !tile.rounding
-// LEAVES: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns
-// LEAVES-NOT: %state
 
 // If asked for, dense ones in turns, too, and heads of a group take turns.
 // RUN: sed 's/thd/bshd/; s/dlse/deterministic dlse/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=TURNS

@@ -56,30 +56,6 @@ attn.backward @grads of(@p)
 // CHECK-NEXT: attn::find_sequence<64>(total_q / 64 + batch + 1 - block / 4,
 // CHECK: attn::load_sum<64>(dQ, sum, turn);
 
-// Under a window, a warp of its own rounds sums as they become complete, and a staging place has room for one tile. What is known of a message adders read
-// again where they want it.
-// RUN: sed 's/attn.causal/attn.band<left = 1023, right = 0>/; s/(4, 2)/(4, 4)/' %s | attn-translate --target=sm_90a | FileCheck %s --check-prefix=ROUNDS
-// ROUNDS: attn::Staging<2, 16384, /*written by warps=*/4> staging(
-// ROUNDS: attn::Rounding<32768, attn::bf16> rounding(
-// ROUNDS: attn::begin_roles<6>({{.*}}staging, rounding,
-// ROUNDS: if (attn::is_rounder()) {
-// ROUNDS-NEXT: attn::round_sums<64, 64, 128>(rounding, dq_row, {{.*}}f, [=](int row, int head) {
-// ROUNDS-NEXT: auto *const dq_rows = dq +
-// ROUNDS-NEXT: return dq_rows;
-// ROUNDS: if (attn::is_adder()) {
-// ROUNDS-NEXT: attn::receive<true>(feed, message)
-// ROUNDS: for (int j =
-// ROUNDS: attn::recall(feed,
-// ROUNDS: attn::add_staged<2>(sum, staging, rounding, turn, key_tile, ({{.*}} + 127) / 128, attn::min({{.*}}, 64), {{[{].*[}]}}, [=](int other) {
-// ROUNDS: attn::forget(feed);
-// ROUNDS: attn::end_sums<2>(rounding, staging);
-// ROUNDS: // grads_dq for sm_80
-// ROUNDS: const int state = attn::uniform(turn[0]);
-// ROUNDS: if (state >= 0) {
-// ROUNDS: attn::load_sum<64>(dQ, sum, turn);
-// ROUNDS: if (state < 0) {
-// ROUNDS: attn::store_zero<128, 64, 128>(dq_rows, dq_row, write_rows - rows);
-
 // In a fixed order, where that is asked for.
 // RUN: sed 's/of(@p)/of(@p) deterministic/' %s | attn-translate --target=sm_90a | FileCheck %s --check-prefix=TURNS
 // TURNS: attn::add_staged<2>(sum, staging, turn, key_tile, [=](int other) {

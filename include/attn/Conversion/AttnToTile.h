@@ -43,7 +43,6 @@ struct BackwardConfigs {
   bool together = true;                    ///< are dK and dV added up by one kernel?
   bool sums = false;                       ///< is dQ added up in global memory, by the kernel of dK?
   SumOrder order = SumOrder::Any;          ///< and how?
-  bool rounds = false;                     ///< sums where they are complete, as far as there is time for it
   const char *whyNoSums = nullptr;         ///< a reader's reason, if it is not
 };
 /// `listsSlots`: kernels get lists of the slots they are for, in no order.

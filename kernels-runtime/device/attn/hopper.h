@@ -16,4 +16,3 @@
 #include "attn/sequence.cuh"
 #include "attn/statistics.cuh"
 #include "attn/sums.cuh"
-#include "attn/rounding.cuh"

@@ -91,7 +91,6 @@ template <int Kernel = 0> ATTN_INLINE int role_index() {
 }
 template <int Kernel = 0> ATTN_INLINE int adder_index() { return role_index<Kernel>() - 1; }  // of two
 template <int Kernel = 0> ATTN_INLINE bool is_adder() { return role_index<Kernel>() == 1 || role_index<Kernel>() == 2; }
-template <int Kernel = 0> ATTN_INLINE bool is_rounder() { return role_index<Kernel>() == 3; }
 template <int Kernel = 0> ATTN_INLINE bool is_idle() { return role_index<Kernel>() > 0; }
 
 // Registers from warps that only copy to those that compute.

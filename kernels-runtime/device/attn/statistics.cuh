@@ -67,6 +67,15 @@ template <class T, int R, int C, int S, int W> ATTN_INLINE void put(const PutRin
   __syncwarp();
   put_at(ring.tile().address + ring.place, held);
 }
+// Zeros: of a step in which this warp's rows have nothing to do.
+template <class T, int R, int C, int S> ATTN_INLINE void put_zeros(const PutRing<T, R, C, S> &ring) {
+  barrier_wait(ring.empty(), ring.parity() ^ 1);
+  const int thread = thread_here();
+  const unsigned at = ring.tile().address + thread / 32 * 2048 + thread % 32 * 16;
+#pragma unroll
+  for (int i = 0; i < C / 16; ++i)
+    asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(at + i / 4 * Swizzled<T, R, C>::ChunkBytes + i % 4 * 512), "r"(0) : "memory");
+}
 // A held tile that lies in the ring's next slot: each lane's numbers of 16 columns in 16 bytes of their own, among the rows that its warp puts there later.
 template <class Element, int R, int C, int W> struct Aside {
   using T = Element;

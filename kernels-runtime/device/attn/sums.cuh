@@ -46,6 +46,10 @@ template <int Parts, int S, int B, int V> ATTN_INLINE bool is_mine(const Staging
   static_assert(S == Parts || S == 2 * Parts);
   return (S == Parts ? int(staging.parity()) : staging.cursor.slot() / Parts) == adder_index();
 }
+template <int Parts, int S, int B, int V> ATTN_INLINE void wait_for_part(const Staging<S, B, V> &staging, int part) {
+  if constexpr (S == Parts) barrier_wait(staging.empty() + part * 8, staging.parity() ^ 1);  // else `full` may be two phases away, and says it is there
+  barrier_wait(staging.full() + part * 8, staging.parity());
+}
 template <bool Copies, int Bytes> ATTN_INLINE void begin_part(float *sum, unsigned from) {
   if constexpr (Copies) asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(sum), "r"(from), "n"(Bytes) : "memory");
   else asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(sum), "r"(from), "n"(Bytes) : "memory");
@@ -55,8 +59,7 @@ ATTN_INLINE void end_parts() { asm volatile("cp.async.bulk.commit_group;\ncp.asy
 template <bool Copies, int Parts, int S, int B, int V> ATTN_INLINE void add_parts(float *sum, const Staging<S, B, V> &staging) {
 #pragma unroll
   for (int part = 0; part < Parts; ++part) {
-    if constexpr (S == Parts) barrier_wait(staging.empty() + part * 8, staging.parity() ^ 1);  // else `full` may be two phases away, and says it is there
-    barrier_wait(staging.full() + part * 8, staging.parity());
+    wait_for_part<Parts>(staging, part);
     begin_part<Copies, B>(sum + part * (B / 4), staging.at() + part * B);
     end_parts();
     barrier_arrive(staging.empty() + part * 8);
@@ -88,21 +91,9 @@ template <class F> ATTN_INLINE void wait_for_turn(const int *turn, F has_come) {
   }
   asm volatile("fence.proxy.async.global;" ::: "memory");
 }
-ATTN_INLINE void wait_for_copies() { asm volatile("cp.async.bulk.wait_group 0;\nfence.proxy.async.global;" ::: "memory"); }
 ATTN_INLINE void end_turn(int *turn, int tile) {
-  wait_for_copies();
+  asm volatile("cp.async.bulk.wait_group 0;\nfence.proxy.async.global;" ::: "memory");
   asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(turn), "r"(tile + 1) : "memory");
-}
-// One lane. The first, who has nobody before it, writes, and leaves `number` + 1; others wait for that and add. Is it the first?
-template <int Parts, int S, int B, int V> ATTN_INLINE bool add_behind_first(float *sum, const Staging<S, B, V> &staging, int *turn, int before, int number) {
-  if (before < 0) {
-    add_parts<true, Parts>(sum, staging);
-    end_turn(turn, number);
-    return true;
-  }
-  wait_for_turn(turn, [](int last) { return last != 0; });
-  add_parts<false, Parts>(sum, staging);
-  return false;
 }
 // In order of numbers: all parts are there before the turn is waited for, since who has it passes it on soon. Or in any order, but behind the first.
 template <int Parts = 1, bool AfterFirst = false, int S, int B, int V, class F>
@@ -111,10 +102,16 @@ ATTN_INLINE void add_staged(float *sum, Staging<S, B, V> &staging, int *turn, in
     const int before = number_before(tile, adds);
     if (lane_index() == 0) {
       if constexpr (AfterFirst) {
-        add_behind_first<Parts>(sum, staging, turn, before, tile);
+        if (before < 0) {
+          add_parts<true, Parts>(sum, staging);
+          end_turn(turn, tile);
+        } else {
+          wait_for_turn(turn, [](int last) { return last != 0; });
+          add_parts<false, Parts>(sum, staging);
+        }
       } else {
 #pragma unroll
-        for (int part = 0; part < Parts; ++part) barrier_wait(staging.full() + part * 8, staging.parity());
+        for (int part = 0; part < Parts; ++part) wait_for_part<Parts>(staging, part);
         if (before < 0) {
           begin_part<true, Parts * B>(sum, staging.at());
         } else {

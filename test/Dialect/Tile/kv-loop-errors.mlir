@@ -40,7 +40,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) config(<q_tile = 64,
 tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   // C1, in the generic form
   // expected-error @below {{'tile.kv_loop' op expected each run as an array of i64 arrays, got: 1 : i64}}
-  "tile.kv_loop"(%n, %n) <{operandSegmentSizes = array<i32: 2, 0>, runs = [1]}> ({
+  "tile.kv_loop"(%n, %n) <{operandSegmentSizes = array<i32: 2, 0, 0>, runs = [1]}> ({
   ^bb0(%j: i32, %next: i32, %more: i1):
     "tile.yield"() : () -> ()
   }) : (i32, i32) -> ()
@@ -51,7 +51,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) config(<q_tile = 64,
 tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   // C1, in the generic form
   // expected-error @below {{'tile.kv_loop' op expected 2 bounds for its runs, got: 3}}
-  "tile.kv_loop"(%n, %n, %n) <{operandSegmentSizes = array<i32: 3, 0>, runs = [[array<i64>]]}> ({
+  "tile.kv_loop"(%n, %n, %n) <{operandSegmentSizes = array<i32: 3, 0, 0>, runs = [[array<i64>]]}> ({
   ^bb0(%j: i32, %next: i32, %more: i1):
     "tile.yield"() : () -> ()
   }) : (i32, i32, i32) -> ()
@@ -126,6 +126,28 @@ tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) config(<q_tile = 64,
   // C3
   // expected-error @below {{expected tests among the 0 conjuncts of the body's `tile.keep`, got: -1}}
   tile.kv_loop [%n, %n] tests [[-1]] carry() {
+  ^bb0(%j: i32, %next: i32, %more: i1):
+    tile.yield
+  }
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  // C4: own bounds are as many as those of a run
+  // expected-error @below {{'tile.kv_loop' op expected own bounds like those of a single run, got: 2 for 1 runs and 3 bounds}}
+  tile.kv_loop [%n, %n, %n] tests [[], []] own [%n, %n] carry() {
+  ^bb0(%j: i32, %next: i32, %more: i1):
+    tile.yield
+  }
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  // C4: which is the only one
+  // expected-error @below {{'tile.kv_loop' op expected own bounds like those of a single run, got: 4 for 2 runs and 4 bounds}}
+  tile.kv_loop [%n, %n] tests [[]], [%n, %n] tests [[]] own [%n, %n, %n, %n] carry() {
   ^bb0(%j: i32, %next: i32, %more: i1):
     tile.yield
   }

@@ -27,6 +27,8 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
   // CHECK: %Q = tile.place "Q" at 0 : !tile.shared<128x64xbf16, 72>
   // GENERIC: "tile.place"() <{name = "Q", offset = 0 : i64}> : () -> !tile.shared<128x64xbf16, 72>
   %0 = tile.place "Q" at 0 : !tile.shared<128x64xbf16, 72>
+  // CHECK: %K_twice = tile.place "K_twice" slots 2 : !tile.shared<64x64xbf16, swizzled>
+  %twice = tile.place "K_twice" slots 2 : !tile.shared<64x64xbf16, swizzled>
   // CHECK: %K = tile.place "K" : !tile.shared<64x64xbf16, 72>
   %1 = tile.place "K" : !tile.shared<64x64xbf16, 72>
   // CHECK: %V = tile.place "V" : !tile.shared<64x128xbf16, 136>
@@ -84,9 +86,17 @@ tile.kernel @forward(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f
   // CHECK: tile.mma_qk %s, %held, %K : !tile.frag<128x64, 4>, !tile.held<128x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
   %held_product = tile.mma_qk %3, %6, %1 : !tile.frag<128x64, 4>, !tile.held<128x64xbf16, 4>, !tile.shared<64x64xbf16, 72>
 
+  // CHECK: %warpgroup = tile.warpgroup_index
+  // CHECK: tile.kv_loop [%c0_i32, %[[LEN]]] tests [{{\[}}]] own [%warpgroup, %[[LEN]]] carry() {
+  // GENERIC: "tile.kv_loop"({{.*}}) <{operandSegmentSizes = array<i32: 2, 2, 0>, runs = {{\[\[}}array<i64>]]}>
+  %warpgroup = tile.warpgroup_index
+  tile.kv_loop [%zero, %len] tests [[]] own [%warpgroup, %len] carry() {
+  ^bb0(%j: i32, %next: i32, %more: i1):
+    tile.yield
+  }
   // CHECK: tile.kv_loop [%c0_i32, %[[LEN]], %batch] tests [{{\[}}0, 1], []], [%batch, %total_q] tests [{{\[}}1]] carry() {
   // CHECK-NEXT: ^bb0(%j: i32, %next: i32, %more: i1):
-  // GENERIC: "tile.kv_loop"({{.*}}) <{operandSegmentSizes = array<i32: 5, 0>, runs = {{\[\[}}array<i64: 0, 1>, array<i64>], [array<i64: 1>]]}>
+  // GENERIC: "tile.kv_loop"({{.*}}) <{operandSegmentSizes = array<i32: 5, 0, 0>, runs = {{\[\[}}array<i64: 0, 1>, array<i64>], [array<i64: 1>]]}>
   tile.kv_loop [%zero, %len, %batch] tests [[0, 1], []], [%batch, %total_q] tests [[1]] carry() {
   ^bb0(%j: i32, %next: i32, %more: i1):
     // CHECK: %[[QK:.*]] = tile.mma_qk %s, %Q, %K : !tile.frag<128x64, 4>, !tile.shared<128x64xbf16, 72>, !tile.shared<64x64xbf16, 72>
@@ -231,7 +241,7 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
     // GENERIC: "tile.release"({{.*}}) : (!tile.ring<2, <64x80xbf16, swizzled>>) -> ()
     tile.release %1 : !tile.ring<2, !tile.shared<64x80xbf16, swizzled>>
     // CHECK: tile.kv_loop [%c0_i32, %blocks] tests {{\[\[}}]] carry() one_body {
-    // GENERIC: "tile.kv_loop"({{.*}}) <{one_body, operandSegmentSizes = array<i32: 2, 0>, runs = {{\[\[}}array<i64>]]}>
+    // GENERIC: "tile.kv_loop"({{.*}}) <{one_body, operandSegmentSizes = array<i32: 2, 0, 0>, runs = {{\[\[}}array<i64>]]}>
     tile.kv_loop [%zero, %blocks] tests [[]] carry() one_body {
     ^bb0(%j: i32, %next: i32, %more: i1):
       tile.yield

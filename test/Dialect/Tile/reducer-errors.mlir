@@ -90,6 +90,16 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense head
 tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %stats = tile.place "stats" : !tile.ring<2, !tile.statistics<64>>
+  // tile.put_zeros C1
+  // expected-error @below {{'tile.put_zeros' op expected a ring of swizzled tiles, got: '!tile.ring<2, !tile.statistics<64>>'}}
+  tile.put_zeros %stats : !tile.ring<2, !tile.statistics<64>>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+  %stats = tile.place "stats" : !tile.ring<2, !tile.statistics<64>>
   // tile.aside C1
   // expected-error @below {{'tile.aside' op expected a ring of tiles like '!tile.held<128x64xbf16, 8>', got: '!tile.ring<2, !tile.statistics<64>>'}}
   %p = tile.aside %stats : !tile.ring<2, !tile.statistics<64>>, !tile.held<128x64xbf16, 8>

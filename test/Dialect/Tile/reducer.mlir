@@ -31,6 +31,8 @@ tile.kernel @keys(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense h
     tile.round %p, %s {at_once} : !tile.held<128x64xbf16, 8>, !tile.frag<128x64, 8>
     // CHECK: %{{.*}} = tile.aside %dS : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
     %aside = tile.aside %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
+    // CHECK: tile.put_zeros %dS : !tile.ring<2, <128x64xbf16, swizzled>>
+    tile.put_zeros %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
     // CHECK: tile.put %dS, %p : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
     tile.put %dS, %p : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
     // CHECK: tile.publish %dS : !tile.ring<2, <128x64xbf16, swizzled>>

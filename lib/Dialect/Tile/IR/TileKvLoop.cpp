@@ -4,10 +4,10 @@
 using namespace mlir;
 using namespace attn::tile;
 
-/// `[%a, %b] tests [[0]], [%c, %d] tests [[]] carry(%t : type) { ... }`
+/// `[%a, %b] tests [[0]], [%c, %d] tests [[]] own [%e, %f] carry(%t : type) { ... }`
 ParseResult KvLoopOp::parse(OpAsmParser &parser, OperationState &result) {
   Builder &builder = parser.getBuilder();
-  SmallVector<OpAsmParser::UnresolvedOperand> bounds, carried;
+  SmallVector<OpAsmParser::UnresolvedOperand> bounds, own, carried;
   SmallVector<Attribute> runs;
   SmallVector<Type> types;
   auto parseRun = [&]() -> ParseResult {
@@ -34,15 +34,20 @@ ParseResult KvLoopOp::parse(OpAsmParser &parser, OperationState &result) {
   auto parseCarried = [&]() -> ParseResult {
     return failure(parser.parseOperand(carried.emplace_back()) || parser.parseColonType(types.emplace_back()));
   };
-  if (parser.parseCommaSeparatedList(parseRun) || parser.parseKeyword("carry") ||
+  if (parser.parseCommaSeparatedList(parseRun))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("own")) && parser.parseOperandList(own, OpAsmParser::Delimiter::Square))
+    return failure();
+  if (parser.parseKeyword("carry") ||
       parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseCarried))
     return failure();
   if (parser.resolveOperands(bounds, builder.getI32Type(), result.operands) ||
+      parser.resolveOperands(own, builder.getI32Type(), result.operands) ||
       parser.resolveOperands(carried, types, parser.getNameLoc(), result.operands))
     return failure();
   result.addTypes(types);
   result.addAttribute(getRunsAttrName(result.name), builder.getArrayAttr(runs));
-  result.getOrAddProperties<Properties>().operandSegmentSizes = {int(bounds.size()), int(carried.size())};
+  result.getOrAddProperties<Properties>().operandSegmentSizes = {int(bounds.size()), int(own.size()), int(carried.size())};
   if (succeeded(parser.parseOptionalKeyword("one_body")))
     result.addAttribute(getOneBodyAttrName(result.name), builder.getUnitAttr());
   return parser.parseRegion(*result.addRegion());
@@ -59,6 +64,8 @@ void KvLoopOp::print(OpAsmPrinter &printer) {
     });
     printer << "]";
   });
+  if (!getOwn().empty())
+    printer << " own [" << getOwn() << "]";
   printer << " carry(";
   llvm::interleaveComma(getCarried(), printer, [&](Value v) { printer << v << " : " << v.getType(); });
   printer << ") ";
@@ -90,6 +97,8 @@ LogicalResult KvLoopOp::verify() {
   }
   if (bounds != getBounds().size())
     return emitOpError("expected ") << bounds << " bounds for its runs, got: " << getBounds().size();
+  if (!getOwn().empty() && (getRuns().size() != 1 || getOwn().size() != getBounds().size())) // C4
+    return emitOpError("expected own bounds like those of a single run, got: ") << getOwn().size() << " for " << getRuns().size() << " runs and " << getBounds().size() << " bounds";
   Block &body = getBody().front();
   SmallVector<Type> args(3, IntegerType::get(getContext(), 32));
   args[2] = IntegerType::get(getContext(), 1);

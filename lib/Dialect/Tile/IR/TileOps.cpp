@@ -36,6 +36,8 @@ OpFoldResult AdvanceOp::fold(FoldAdaptor adaptor) {
   return offset && offset.getValue().isZero() ? getBase() : Value();
 }
 
+void WarpgroupIndexOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "warpgroup"); }
+
 void BlockIndexOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "block"); }
 
 LogicalResult BlockIndexOp::verify() {

@@ -38,8 +38,6 @@ LogicalResult ReleaseOp::verify() {
 LogicalResult RolesOp::verify() {
   if (getReducer().empty() == getReducerRegisters().has_value()) // C1
     return emitOpError("expected registers of a reducer if there is one, and only then");
-  if (getAdder().empty() && !getRounder().empty()) // C1
-    return emitOpError("expected an adder for the rounder");
   return success();
 }
 
@@ -147,6 +145,13 @@ static LogicalResult verifyHeldInRing(Operation *op, RingType ring, HeldType hel
   return success();
 }
 
+LogicalResult PutZerosOp::verify() {
+  auto tile = dyn_cast<SharedType>(getRing().getType().getTile());
+  if (!tile || !tile.isSwizzled()) // C1
+    return emitOpError("expected a ring of swizzled tiles, got: ") << getRing().getType();
+  return success();
+}
+
 LogicalResult PutOp::verify() { return verifyHeldInRing(*this, getRing().getType(), getHeld().getType()); }
 
 LogicalResult AsideOp::verify() { return verifyHeldInRing(*this, getRing().getType(), getHeld().getType()); }
@@ -158,28 +163,18 @@ static LogicalResult verifySlot(Operation *op, FragType acc, StagingType staging
   return success();
 }
 
-/// Is it a region over so many i32 that yields one value, as wanted?
-static bool yieldsOne(Region &region, unsigned numbers, llvm::function_ref<bool(Type)> wanted) {
-  if (!region.hasOneBlock() || region.getNumArguments() != numbers || !llvm::all_of(region.getArgumentTypes(), [](Type t) { return t.isInteger(32); }))
-    return false;
-  auto yield = dyn_cast<YieldOp>(region.front().getTerminator());
-  return yield && yield.getValues().size() == 1 && wanted(yield.getValues()[0].getType());
-}
-static bool saysWhoAdds(Region &adds) {
-  return yieldsOne(adds, 1, [](Type type) { return type.isInteger(1); });
-}
-static bool saysWhere(Region &where, RoundingType rounding) {
-  return yieldsOne(where, 2, [&](Type type) { auto ptr = dyn_cast<PtrType>(type); return ptr && ptr.getElement() == rounding.getElement(); });
-}
-
 /// Are turns complete, or not there at all?
-static LogicalResult verifyTurns(Operation *op, Value turn, Value tile, bool afterFirst, Value rounding, Region &adds) {
-  if (bool(turn) != bool(tile) || (turn ? !saysWhoAdds(adds) : !adds.empty()))
+static LogicalResult verifyTurns(Operation *op, Value turn, Value tile, bool afterFirst, Region &adds) {
+  auto fits = [&] {
+    if (!adds.hasOneBlock() || adds.getNumArguments() != 1 || !adds.getArgument(0).getType().isInteger(32))
+      return false;
+    auto yield = dyn_cast<YieldOp>(adds.front().getTerminator());
+    return yield && yield.getValues().size() == 1 && yield.getValues()[0].getType().isInteger(1);
+  };
+  if (bool(turn) != bool(tile) || (turn ? !fits() : !adds.empty()))
     return op->emitOpError("expected turns and a region over (i32) that yields an i1, or neither");
   if (afterFirst && !turn)
     return op->emitOpError("expected after_first with turns");
-  if (rounding && !afterFirst)
-    return op->emitOpError("expected after_first with a place for rounding");
   return success();
 }
 
@@ -188,12 +183,7 @@ LogicalResult AddSumOp::verify() {
     return failure();
   if (getTurn() && !getStaging()) // C2
     return emitOpError("expected a staging place, got turns without one");
-  if (getRounding() && getRounding().getType().getBytes() != getAcc().getType().getRows() * getAcc().getType().getCols() * 4) // C1
-    return emitOpError("expected a place to round ") << getAcc().getType() << ", got: " << getRounding().getType();
-  bool rounds = bool(getRounding());
-  if (rounds != getDim().has_value() || rounds != getScale().has_value() || (rounds ? !saysWhere(getWhere(), getRounding().getType()) : !getWhere().empty())) // C2
-    return emitOpError("expected all of rounds, dim, scale and a region over (i32, i32) that yields where to write, or none of them");
-  return verifyTurns(*this, getTurn(), getTile(), getAfterFirst(), getRounding(), getAdds());
+  return verifyTurns(*this, getTurn(), getTile(), getAfterFirst(), getAdds());
 }
 
 LogicalResult StageOp::verify() { return verifySlot(*this, getAcc().getType(), getStaging().getType()); }
@@ -201,16 +191,7 @@ LogicalResult StageOp::verify() { return verifySlot(*this, getAcc().getType(), g
 LogicalResult AddStagedOp::verify() {
   if (int64_t(getBlocks()) < 1) // C2
     return emitOpError("expected at least one block, got: ") << int64_t(getBlocks());
-  return verifyTurns(*this, getTurn(), getTile(), getAfterFirst(), getRounding(), getAdds());
-}
-
-LogicalResult RoundSumsOp::verify() {
-  if (!saysWhere(getWhere(), getRounding().getType())) // C1
-    return emitOpError("expected a region over (i32, i32) that yields where to write");
-  auto kernel = (*this)->getParentOfType<KernelOp>();
-  if (getColumns() % 32 || getColumns() == 0 || (kernel && kernel.getConfig().getQTile() % 64)) // C1
-    return emitOpError("expected columns in multiples of 32 and tiles in multiples of 64 rows, got: ") << int64_t(getColumns());
-  return success();
+  return verifyTurns(*this, getTurn(), getTile(), getAfterFirst(), getAdds());
 }
 
 LogicalResult LoadSumOp::verify() {

@@ -133,12 +133,6 @@ LogicalResult StagingType::verify(function_ref<InFlightDiagnostic()> emitError, 
   return success();
 }
 
-LogicalResult RoundingType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t bytes, Type element) {
-  if (bytes <= 0 || bytes % 2048 || !(element.isBF16() || element.isF16())) // C1
-    return emitError() << "expected a positive multiple of 2048 bytes to become bf16 or f16, got: " << bytes << ", " << element;
-  return success();
-}
-
 LogicalResult StatisticsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows) {
   if (rows < 16 || rows > 256 || rows % 16) // C1
     return emitError() << "expected statistics of 16 to 256 rows in multiples of 16, got: " << rows;

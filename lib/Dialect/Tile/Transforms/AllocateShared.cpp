@@ -77,9 +77,11 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
       }
       if (auto type = dyn_cast<StatisticsType>(place.getType()))
         allocate(place, type.getBytes(), 128);
-      llvm::TypeSwitch<Type>(place.getType())
-          .Case<StagingType, RoundingType>([&](auto type) { allocate(place, type.getAllBytes(), 128); })
-          .Case<FeedType, TableType, ForestType>([&](auto type) { allocate(place, type.getBytes(), 16); });
+      if (auto type = dyn_cast<StagingType>(place.getType()))
+        allocate(place, type.getAllBytes(), 128);
+      llvm::TypeSwitch<Type>(place.getType()).Case<FeedType, TableType, ForestType>([&](auto type) {
+        allocate(place, type.getBytes(), 16);
+      });
     });
     if (rings.empty())
       bytes = llvm::alignTo(bytes, 128);

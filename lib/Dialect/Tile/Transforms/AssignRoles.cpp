@@ -54,8 +54,9 @@ static DenseMap<Value, Value> makeRings(PersistOp persist, ConfigAttr config) {
     if (!tile)
       return;
     bool often = bool(copy->getParentOfType<KvLoopOp>());
-    auto type = RingType::get(b.getContext(), often ? config.getStages() : config.getQStages(), tile.getType());
     auto place = tile.getDefiningOp<PlaceOp>();
+    int64_t slots = place.getSlots().value_or(often ? config.getStages() : config.getQStages());
+    auto type = RingType::get(b.getContext(), slots, tile.getType());
     rings[tile] = PlaceOp::create(b, place.getLoc(), type, place.getName());
   });
   return rings;
@@ -75,6 +76,7 @@ static void mergeSegments(KvLoopOp loop) {
     runs.push_back(b.getArrayAttr(b.getDenseI64ArrayAttr({})));
   }
   loop.getBoundsMutable().assign(bounds);
+  loop.getOwnMutable().clear();
   loop.setRunsAttr(b.getArrayAttr(runs));
 }
 
@@ -116,45 +118,15 @@ static bool isStaged(Operation *op) {
   return sum && sum.getStaging();
 }
 
-/// A number worked out again where it is wanted: in between it needs no register.
-static Value madeHere(OpBuilder &b, Value number) {
-  Operation *op = number.getDefiningOp();
-  if (op && op->hasTrait<OpTrait::ConstantLike>())
-    return number;
-  if (!op || !isa<arith::ArithDialect>(op->getDialect()))
-    return HereOp::create(b, number.getLoc(), number);
-  IRMapping made;
-  for (Value operand : op->getOperands())
-    made.map(operand, madeHere(b, operand));
-  return b.clone(*op, made)->getResult(0);
-}
-
 static void add(PersistOp persist, Value staging, int64_t blocks) {
   strip(persist, [&](Operation *op) {
     if (!isStaged(op))
       return;
     auto sum = cast<AddSumOp>(op);
     OpBuilder b(op);
-    Value tiles = sum.getTiles() ? madeHere(b, sum.getTiles()) : Value();
-    auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getTurn(), sum.getTile(), blocks, sum.getAfterFirst(), sum.getRounding(), tiles,
-                                      sum.getRows(), sum.getRow(), sum.getHead());
+    auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getTurn(), sum.getTile(), blocks, sum.getAfterFirst());
     staged.getAdds().takeBody(sum.getAdds());
   });
-}
-
-/// A region that is to leave a program makes what it used of that itself.
-static void standAlone(Region &region, PersistOp program) {
-  OpBuilder b(region);
-  for (bool more = true; std::exchange(more, false);) {
-    SetVector<Value> used;
-    getUsedValuesDefinedAbove(region, used);
-    for (Value value : used)
-      if (Operation *op = value.getDefiningOp(); op && program->isProperAncestor(op)) {
-        b.setInsertionPointToStart(&region.front());
-        replaceAllUsesInRegionWith(value, b.clone(*op)->getResult(cast<OpResult>(value).getResultNumber()), region);
-        more = true;
-      }
-  }
 }
 
 /// Takes what consumers put into a ring and multiplies it with the keys, a block of 64 rows at a time.
@@ -255,6 +227,36 @@ static void consume(Operation *copy, Value ring) {
   copy->erase();
 }
 
+/// Of a step in which the warpgroup's rows have nothing to do: all that is brought is given back, and zeros are put where others read.
+static void passStep(KvLoopOp loop, Value from, Value to, OpBuilder b) {
+  Location loc = loop.getLoc();
+  auto steps = scf::ForOp::create(b, loc, from, to, arith::ConstantIntOp::create(b, loc, 1, 32));
+  b.setInsertionPointToStart(steps.getBody());
+  for (Operation &op : loop.getBody().front()) {
+    if (auto take = dyn_cast<TakeOp>(op)) {
+      TakeOp::create(b, loc, take.getRing());
+      ReleaseOp::create(b, loc, take.getRing());
+    }
+    if (auto put = dyn_cast<PutOp>(op)) {
+      PutZerosOp::create(b, loc, put.getRing());
+      PublishOp::create(b, loc, put.getRing());
+    }
+  }
+}
+
+/// Each warpgroup walks along what its own rows see.
+static void keepToOwn(KvLoopOp loop) {
+  SmallVector<Value> own(loop.getOwn());
+  if (own.empty())
+    return;
+  OpBuilder b(loop);
+  passStep(loop, loop.getBounds().front(), own.front(), b);
+  b.setInsertionPointAfter(loop);
+  passStep(loop, own.back(), loop.getBounds().back(), b);
+  loop.getBoundsMutable().assign(own);
+  loop.getOwnMutable().clear();
+}
+
 //===----------------------------------------------------------------------===//
 // What consumers need not find out again
 //===----------------------------------------------------------------------===//
@@ -264,10 +266,13 @@ static SmallVector<Value> scalarsToSend(PersistOp program) {
   Block &body = program.getBody().front();
   SetVector<Operation *> known;
   auto isKnown = [&](Value value) { return value == body.getArgument(0) || known.contains(value.getDefiningOp()); };
+  DenseSet<Operation *> own; // what differs from one warpgroup to the next
   for (Operation &op : body) {
     if (op.getNumRegions() || op.getNumResults() == 0 || !isMemoryEffectFree(&op))
       continue;
-    if (llvm::any_of(op.getOperands(), isKnown))
+    if (isa<WarpgroupIndexOp>(op) || llvm::any_of(op.getOperands(), [&](Value operand) { return own.contains(operand.getDefiningOp()); }))
+      own.insert(&op);
+    else if (llvm::any_of(op.getOperands(), isKnown))
       known.insert(&op);
   }
   // A pointer or a truth is no word: who uses one makes it again.
@@ -410,9 +415,8 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     sendScalars(producer, consumer, inProducer);
     produce(producer, rings);
     if (adds) {
-      AddSumOp sum;
-      consumer.walk([&](AddSumOp op) { sum = op; });
-      Value staging = sum.getStaging();
+      Value staging;
+      consumer.walk([&](AddSumOp sum) { staging = sum.getStaging(); });
       int64_t blocks = 1;
       if (reduces) {
         consumer.walk([&](MmaTnOp product) { blocks = product.getAcc().getType().getWarps() / 4; });
@@ -428,17 +432,9 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
       b.setInsertionPointToEnd(&roles.getAdder().emplaceBlock());
       auto adder = cast<PersistOp>(b.clone(*consumer));
       add(adder, staging, blocks);
-      workOutHere(adder);
-      if (Value rounding = sum.getRounding()) {
-        EndSumsOp::create(b, sum.getLoc(), rounding, staging, blocks);
-        b.setInsertionPointToEnd(&roles.getRounder().emplaceBlock());
-        auto round = RoundSumsOp::create(b, sum.getLoc(), rounding, sum.getStride(), b.getI64IntegerAttr(sum.getAcc().getType().getCols()), sum.getDimAttr(),
-                                         sum.getScaleAttr());
-        standAlone(sum.getWhere(), consumer);
-        round.getWhere().takeBody(sum.getWhere());
-      }
       stage(consumer, reduces);
       workOutHere(producer);
+      workOutHere(adder);
     }
     SmallVector<Operation *> taken;
     consumer.walk([&](Operation *op) {
@@ -447,6 +443,7 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     });
     for (Operation *copy : taken)
       consume(copy, rings.lookup(destinationOf(copy)));
+    consumer.walk([](KvLoopOp loop) { keepToOwn(loop); });
 
     // Registers are the consumer's; tiles lie in rings now.
     for (auto place : llvm::make_early_inc_range(kernel.getBody().getOps<PlaceOp>())) {

@@ -87,16 +87,24 @@ namespace {
 /// Writes the turned loop.
 class Overlap {
 public:
-  Overlap(KvLoopOp loop, Body body) : loop(loop), body(body), loc(loop.getLoc()), b(loop) {}
+  Overlap(KvLoopOp loop, Body body) : loop(loop), body(body), loc(loop.getLoc()), b(loop) {
+    for (auto product : loop.getBody().getOps<MmaQkOp>())
+      if (product != body.scores)
+        grads = product;
+    auto take = grads ? wholeOf(grads.getQ()).getDefiningOp<TakeOp>() : TakeOp();
+    if (take && take->getBlock() == loop->getBlock()) // not of several heads
+      values = take;
+  }
 
   void write() {
     TileOfWalk first = firstTile(loop, b);
     map.map(loop.getTile(), first.tile);
     beginScores(first.any, wholeOf(body.scores.getQ()));
+    takeLate();
     WaitOp::create(b, loc, map.lookup(body.scores.getToken()));
 
     Value none = NoProductOp::create(b, loc);
-    auto turned = KvLoopOp::create(b, loc, none.getType(), loop.getBounds(), none, loop.getRunsAttr(), loop.getOneBody());
+    auto turned = KvLoopOp::create(b, loc, none.getType(), loop.getBounds(), loop.getOwn(), none, loop.getRunsAttr(), loop.getOneBody());
     writeBody(turned, first.tile);
     WaitOp::create(b, loc, turned.getResults().front());
     ReleaseOp::create(b, loc, body.take.getRing(), /*passed=*/true, first.any);
@@ -123,6 +131,8 @@ private:
         ReleaseOp::create(b, loc, ring, /*passed=*/true, later);
       }
       b.clone(op, map);
+      if (values && isa<WaitOp>(op) && soleWait(grads.getToken()) == &op && cast<RingType>(values.getRing().getType()).getStages() == 1)
+        ReleaseEarlyOp::create(b, loc, values.getRing(), turned.getMore()); // the next tile's come under what is left of this one
     }
     Value passed = PassOp::create(b, loc, ring);
     map.map(loop.getTile(), turned.getNext());
@@ -132,6 +142,19 @@ private:
     b.clone(*body.publish, map);
     WaitOp::create(b, loc, map.lookup(body.scores.getToken()));
     YieldOp::create(b, loc, product);
+  }
+
+  /// The values are looked at when the first scores are under way.
+  void takeLate() {
+    if (!values)
+      return;
+    SmallVector<Operation *> ops = {values};
+    for (Operation *user : values.getTile().getUsers())
+      if (user->getBlock() == loop->getBlock())
+        ops.push_back(user);
+    llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    for (Operation *op : ops)
+      op->moveBefore(loop);
   }
 
   bool isTurned(Operation *op) {
@@ -161,6 +184,8 @@ private:
 
   KvLoopOp loop;
   Body body;
+  MmaQkOp grads;  ///< of probabilities; null if there are none
+  TakeOp values;  ///< their left operand, if it is this loop's alone
   Location loc;
   OpBuilder b;
   IRMapping map;

@@ -162,7 +162,7 @@ public:
 
 private:
   template <typename Write> void writeLoop(ArrayRef<Value> bounds, bool oneBody, Write write) {
-    auto turned = KvLoopOp::create(b, loc, TypeRange(), bounds, ValueRange(), loop.getRunsAttr(), oneBody);
+    auto turned = KvLoopOp::create(b, loc, TypeRange(), bounds, /*own=*/ValueRange(), ValueRange(), loop.getRunsAttr(), oneBody);
     Block &block = turned.getBody().emplaceBlock();
     block.addArguments(loop.getBody().getArgumentTypes(), SmallVector<Location>(3, loc));
     OpBuilder::InsertionGuard guard(b);

@@ -72,7 +72,7 @@ static void waitForQueriesLast(KvLoopOp loop) {
 /// The loop itself, with more tokens going around.
 static void carry(KvLoopOp loop, ValueRange tokens) {
   OpBuilder b(loop);
-  auto pipelined = KvLoopOp::create(b, loop.getLoc(), tokens.getTypes(), loop.getBounds(), tokens, loop.getRuns(),
+  auto pipelined = KvLoopOp::create(b, loop.getLoc(), tokens.getTypes(), loop.getBounds(), loop.getOwn(), tokens, loop.getRuns(),
                                     loop.getOneBody());
   pipelined.getBody().takeBody(loop.getBody());
   // Nothing is in flight behind it: a copy for "no next tile" was never started.

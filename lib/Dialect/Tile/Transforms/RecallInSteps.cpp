@@ -35,8 +35,8 @@ static Operation *statementOf(Operation *user) {
   return user;
 }
 
-static void recallIn(scf::ForOp loop, PersistOp role) {
-  for (BlockArgument word : role.getBody().getArguments()) {
+static void recallIn(scf::ForOp loop, PersistOp consumer) {
+  for (BlockArgument word : consumer.getBody().getArguments()) {
     if (bounds(word, loop))
       continue;
     DenseMap<Block *, Operation *> first; // who wants it in each block of the step
@@ -52,29 +52,12 @@ static void recallIn(scf::ForOp loop, PersistOp role) {
     DenseMap<Block *, Value> recalled;
     for (auto [block, user] : first) {
       OpBuilder b(user);
-      Location named = NameLoc::get(b.getStringAttr(PersistOp::nameOf(word)), role.getLoc());
-      recalled[block] = RecallOp::create(b, named, b.getI32Type(), role.getFeed(), word.getArgNumber());
+      Location named = NameLoc::get(b.getStringAttr(PersistOp::nameOf(word)), consumer.getLoc());
+      recalled[block] = RecallOp::create(b, named, b.getI32Type(), consumer.getFeed(), word.getArgNumber());
     }
     for (OpOperand *use : uses)
       use->set(recalled[statementOf(use->getOwner())->getBlock()]);
   }
-}
-
-static void recallInSteps(PersistOp role) {
-  role.walk([&](scf::ForOp loop) {
-    bool innermost = loop.getBody()->getOps<scf::ForOp>().empty();
-    if (innermost)
-      recallIn(loop, role);
-  });
-}
-
-/// Those who count what is added to sums have few registers for what they know of a query tile.
-static void recallInAdder(PersistOp adder) {
-  recallInSteps(adder);
-  if (!adder.walk([](RecallOp) { return WalkResult::interrupt(); }).wasInterrupted())
-    return;
-  OpBuilder b = OpBuilder::atBlockEnd(&adder.getBody().front());
-  ForgetOp::create(b, adder.getLoc(), adder.getFeed());
 }
 
 namespace {
@@ -84,13 +67,15 @@ struct RecallInStepsPass : attn::tile::impl::RecallInStepsBase<RecallInStepsPass
     if (!getOperation().getConfig().getReducer())
       return;
     getOperation().walk([](RolesOp roles) {
-      if (!roles.getRounder().empty())
-        recallInAdder(*roles.getAdder().front().getOps<PersistOp>().begin());
       auto consumer = *roles.getConsumer().front().getOps<PersistOp>().begin();
       // Behind the loop words are recalled, too, or else the message is gone by now.
       if (consumer.getBody().front().empty() || !isa<ForgetOp>(consumer.getBody().front().back()))
         return;
-      recallInSteps(consumer);
+      consumer.walk([&](scf::ForOp loop) {
+        bool innermost = loop.getBody()->getOps<scf::ForOp>().empty();
+        if (innermost)
+          recallIn(loop, consumer);
+      });
     });
   }
 };

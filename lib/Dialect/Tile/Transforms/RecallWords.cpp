@@ -35,7 +35,7 @@ public:
                consumer->isProperAncestor(op) && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
                !isa<LoadOp>(op)) {
       IRMapping operands;
-      bool follows = false;
+      bool follows = isa<WarpgroupIndexOp>(op); // it takes a register as a word does
       for (Value operand : op->getOperands()) {
         operands.map(operand, of(operand));
         follows |= operands.lookup(operand) != operand;

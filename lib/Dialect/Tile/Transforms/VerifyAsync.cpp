@@ -32,7 +32,7 @@ struct State {
   DenseSet<Value> nothing;              ///< tokens of nothing
   DenseMap<Value, TakeOp> taken;        ///< ring -> what was taken from it and not yet released
   DenseMap<Value, PassOp> passed;       ///< ring -> what was passed and not yet released
-  DenseMap<Value, PutOp> put;           ///< ring -> what was put there and not yet published
+  DenseMap<Value, Operation *> put;           ///< ring -> what was put there and not yet published
   DenseMap<Value, Operation *> covered; ///< what was aside -> what lies there since
   DenseMap<Value, Value> gone;          ///< tile -> ring, once it is released
   SmallVector<Value> early;             ///< tiles that are gone unless the loop has more steps
@@ -67,7 +67,7 @@ public:
         continue;
       bool filled = false, taken = false;
       for (Operation *user : place->getUsers()) {
-        filled |= isa<FillOp, FillStatisticsOp, PutOp>(user);
+        filled |= isa<FillOp, FillStatisticsOp, PutOp, PutZerosOp>(user);
         taken |= isa<TakeOp>(user);
       }
       if (filled != taken)
@@ -186,14 +186,14 @@ private:
     return success();
   }
 
-  LogicalResult put(PutOp op, State &state) {
-    if (auto it = state.put.find(op.getRing()); it != state.put.end())
-      return complain(op, op.getRing(), "puts a tile into", it->second, "of which this one is not published");
-    state.put[op.getRing()] = op;
-    for (Operation *user : op.getRing().getUsers())
+  LogicalResult put(Operation *op, Value ring, State &state) {
+    if (auto it = state.put.find(ring); it != state.put.end())
+      return complain(op, ring, "puts a tile into", it->second, "of which this one is not published");
+    state.put[ring] = op;
+    for (Operation *user : ring.getUsers())
       if (auto aside = dyn_cast<AsideOp>(user))
         state.covered[aside.getHeld()] = op;
-    return touch(op, op.getHeld(), state, /*write=*/false);
+    return success();
   }
 
   LogicalResult publish(PublishOp op, State &state) {
@@ -325,7 +325,8 @@ private:
           state.nothing.insert(o.getToken());
           return success();
         })
-        .Case([&](PutOp o) { return put(o, state); })
+        .Case([&](PutOp o) { return failure(failed(put(op, o.getRing(), state)) || failed(touch(op, o.getHeld(), state, /*write=*/false))); })
+        .Case([&](PutZerosOp o) { return put(op, o.getRing(), state); })
         .Case([&](PublishOp o) { return publish(o, state); })
         .Case([&](AsideOp o) {
           state.covered.erase(o.getHeld());

@@ -207,6 +207,23 @@ def Tile_PutOp : Tile_Op<"put"> {
   let hasVerifier = 1;
 }
 
+def Tile_PutZerosOp : Tile_Op<"put_zeros"> {
+  let summary = "the same with a tile of zeros";
+  let description = [{
+    Of a step in which a warpgroup's rows have nothing to do.
+
+    Constraints:
+    - C1: the ring's tiles are swizzled ones.
+
+    ```mlir
+    tile.put_zeros %dS : !tile.ring<2, <128x64xbf16, swizzled>>
+    ```
+  }];
+  let arguments = (ins Tile_Ring:$ring);
+  let assemblyFormat = "$ring attr-dict `:` qualified(type($ring))";
+  let hasVerifier = 1;
+}
+
 def Tile_AsideOp : Tile_Op<"aside"> {
   let summary = "a held tile that waits in shared memory, where the ring's next tile will be put";
   let description = [{
@@ -283,14 +300,9 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
     that share sums are begun in ascending order. With `after_first`, blocks wait only until the first has written, and then add in no
     order; the counter is left at 1 + its number.
 
-    With `rounds`, whoever completes the sum reads it back, by way of a place for that, multiplies it by `scale`, and writes the rows below `rows`,
-    `stride` elements apart, of `dim` columns; no number of those that add is `below` or above. The counter is left at what is not 0 then. Where the
-    first row is written a second region says, of two numbers that tell one sum from another (`of`).
-
     Constraints:
-    - C1: each slot of the staging place has room for the fragment and no more, and so has the place for rounding.
-    - C2: turns go with a staging place and with a region over (i32) -> (i1), after_first with turns, and rounds with after_first, with `dim` and `scale`, and
-      with a region over (i32, i32) that yields a pointer to the place's elements.
+    - C1: each slot of the staging place has room for the fragment and no more.
+    - C2: turns go with a staging place and with a region over (i32) -> (i1), and after_first with turns.
 
     ```mlir
     tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
@@ -300,31 +312,14 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
       %adds = arith.cmpi slt, %other, %tile : i32
       tile.yield %adds : i1
     }
-    tile.add_sum %sum, %dQ through(%one : !tile.staging<1, 32768>) turns(%turn of %tile) after_first
-        rounds(%rounding below %tiles rows %rows of %row, %head stride %dq_row : !tile.rounding<32768, bf16>) dim 128 scale 8.8e-02 : !tile.frag<128x64, 8> {
-    ^bb0(%other: i32):
-      %adds = arith.cmpi slt, %other, %tile : i32
-      tile.yield %adds : i1
-    } to {
-    ^bb0(%first: i32, %of_head: i32):
-      %line = arith.extui %of_head : i32 to i64
-      %begin = tile.advance %dq, %line : !tile.ptr<bf16>
-      tile.yield %begin : !tile.ptr<bf16>
-    }
     ```
   }];
   let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, Optional<Tile_Staging>:$staging, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile,
-                       UnitAttr:$after_first, Optional<Tile_Rounding>:$rounding, Optional<I32>:$tiles, Optional<I32>:$rows, Optional<I32>:$row,
-                       Optional<I32>:$head, Optional<I64>:$stride, OptionalAttr<I64Attr>:$dim, OptionalAttr<F64Attr>:$scale);
-  let regions = (region AnyRegion:$adds, AnyRegion:$where);
-  let builders = [OpBuilder<(ins "::mlir::Value":$sum, "::mlir::Value":$acc, "::mlir::Value":$staging, "::mlir::Value":$turn, "::mlir::Value":$tile, "bool":$after_first), [{
-    build($_builder, $_state, sum, acc, staging, turn, tile, after_first, /*rounding=*/::mlir::Value(), /*tiles=*/::mlir::Value(), /*rows=*/::mlir::Value(),
-          /*row=*/::mlir::Value(), /*head=*/::mlir::Value(), /*stride=*/::mlir::Value(), /*dim=*/::mlir::IntegerAttr(), /*scale=*/::mlir::FloatAttr());
-  }]>];
+                       UnitAttr:$after_first);
+  let regions = (region AnyRegion:$adds);
   let assemblyFormat = [{
     $sum `,` $acc (`through` `(` $staging^ `:` qualified(type($staging)) `)`)? (`turns` `(` $turn^ `of` $tile `)`)? (`after_first` $after_first^)?
-    (`rounds` `(` $rounding^ `below` $tiles `rows` $rows `of` $row `,` $head `stride` $stride `:` qualified(type($rounding)) `)`)? (`dim` $dim^)?
-    (`scale` $scale^)? attr-dict `:` qualified(type($acc)) ($adds^)? (`to` $where^)?
+    attr-dict `:` qualified(type($acc)) ($adds^)?
   }];
   let hasVerifier = 1;
 }
@@ -350,10 +345,10 @@ def Tile_AddStagedOp : Tile_Op<"add_staged", [AttrSizedOperandSegments]> {
   let summary = "adds the next slot of a staging place to a sum in global memory";
   let description = [{
     `tile.add_sum` of the role that adds, where its order and its region are explained.
-    A tile that a reducer made comes in `blocks`, a slot each. With `rounds` it tells the role that rounds what is complete.
+    A tile that a reducer made comes in `blocks`, a slot each.
 
     Constraints:
-    - C1: turns go with a region over (i32) -> (i1), after_first with turns, and rounds with after_first.
+    - C1: turns go with a region over (i32) -> (i1), and after_first with turns.
     - C2: blocks is positive.
 
     ```mlir
@@ -362,50 +357,11 @@ def Tile_AddStagedOp : Tile_Op<"add_staged", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins Tile_FloatPtr:$sum, Tile_Staging:$staging, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile,
-                       DefaultValuedAttr<I64Attr, "1">:$blocks, UnitAttr:$after_first, Optional<Tile_Rounding>:$rounding, Optional<I32>:$tiles,
-                       Optional<I32>:$rows, Optional<I32>:$row, Optional<I32>:$head);
+                       DefaultValuedAttr<I64Attr, "1">:$blocks, UnitAttr:$after_first);
   let regions = (region AnyRegion:$adds);
   let assemblyFormat = [{
-    $sum `,` $staging (`turns` `(` $turn^ `of` $tile `)`)? (`after_first` $after_first^)?
-    (`rounds` `(` $rounding^ `below` $tiles `rows` $rows `of` $row `,` $head `:` qualified(type($rounding)) `)`)? (`blocks` $blocks^)? attr-dict `:` qualified(type($staging)) ($adds^)?
+    $sum `,` $staging (`turns` `(` $turn^ `of` $tile `)`)? (`after_first` $after_first^)? (`blocks` $blocks^)? attr-dict `:` qualified(type($staging)) ($adds^)?
   }];
-  let hasVerifier = 1;
-}
-
-def Tile_EndSumsOp : Tile_Op<"end_sums"> {
-  let summary = "tells the role that rounds that no more sums are added to";
-  let description = [{
-    Behind the last `tile.add_staged`, by who would be next, of tiles in so many `blocks`.
-
-    ```mlir
-    tile.end_sums %rounding, %staging blocks 2 : !tile.rounding<32768, bf16>, !tile.staging<2, 16384>
-    ```
-  }];
-  let arguments = (ins Tile_Rounding:$rounding, Tile_Staging:$staging, DefaultValuedAttr<I64Attr, "1">:$blocks);
-  let assemblyFormat = "$rounding `,` $staging (`blocks` $blocks^)? attr-dict `:` qualified(type($rounding)) `,` qualified(type($staging))";
-}
-
-def Tile_RoundSumsOp : Tile_Op<"round_sums"> {
-  let summary = "reads, scales and writes sums as they become complete";
-  let description = [{
-    `tile.add_sum` of the role that rounds, where the region is explained: all of its program. Rows are `stride` elements apart; `columns` are those of the
-    fragments that were added.
-
-    Constraints:
-    - C1: columns in multiples of 32, tiles of 64 rows, or a multiple of that, and a region over (i32, i32) that yields a pointer to the place's elements.
-
-    ```mlir
-    tile.round_sums %rounding stride %dq_row columns 64 dim 128 scale 8.8e-02 : !tile.rounding<32768, bf16> to {
-    ^bb0(%row: i32, %head: i32):
-      %line = arith.extui %head : i32 to i64
-      %begin = tile.advance %dq, %line : !tile.ptr<bf16>
-      tile.yield %begin : !tile.ptr<bf16>
-    }
-    ```
-  }];
-  let arguments = (ins Tile_Rounding:$rounding, I64:$stride, I64Attr:$columns, I64Attr:$dim, F64Attr:$scale);
-  let regions = (region SizedRegion<1>:$where);
-  let assemblyFormat = "$rounding `stride` $stride `columns` $columns `dim` $dim `scale` $scale attr-dict `:` qualified(type($rounding)) `to` $where";
   let hasVerifier = 1;
 }
 

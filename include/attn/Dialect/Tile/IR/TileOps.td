@@ -104,6 +104,19 @@ def Tile_BlockIndexOp : Tile_Op<"block_index", [Pure, DeclareOpInterfaceMethods<
   let hasVerifier = 1;
 }
 
+def Tile_WarpgroupIndexOp : Tile_Op<"warpgroup_index", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "the number of this warpgroup among those that compute";
+  let description = [{
+    It has 64 rows of a fragment, from 64 times its number on.
+
+    ```mlir
+    %warpgroup = tile.warpgroup_index
+    ```
+  }];
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict";
+}
+
 def Tile_FindSequenceOp : Tile_Op<"find_sequence", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "which sequence and rows of a packed layout a slot stands for";
   let description = [{
@@ -195,18 +208,20 @@ def Tile_PlaceOp : Tile_Op<"place", [DeclareOpInterfaceMethods<OpAsmOpInterface,
     A tile in shared memory, a ring of them, a fragment in registers or the state
     of query rows, with its name. `offset` (bytes into the block's shared memory,
     a multiple of 128, of 1024 for rings) is given to places in shared memory by
-    `tile-allocate-shared`, and so is that of a ring's `barriers`.
+    `tile-allocate-shared`, and so is that of a ring's `barriers`. `slots`: of a tile for which `tile-assign-roles` makes
+    a ring, how many that has, if not as many as the config says.
 
     ```mlir
     %Q = tile.place "Q" : !tile.shared<128x128xbf16, 136>
+    %K = tile.place "K" slots 2 : !tile.shared<128x128xbf16, swizzled>
     %s = tile.place "s" : !tile.frag<128x64, 4>
     ```
   }];
-  let arguments = (ins StrAttr:$name, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$barriers);
+  let arguments = (ins StrAttr:$name, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$barriers, OptionalAttr<I64Attr>:$slots);
   let results = (outs Tile_AnyPlace:$result);
-  let assemblyFormat = "$name (`at` $offset^)? (`barriers` $barriers^)? attr-dict `:` qualified(type($result))";
+  let assemblyFormat = "$name (`at` $offset^)? (`barriers` $barriers^)? (`slots` $slots^)? attr-dict `:` qualified(type($result))";
   let builders = [OpBuilder<(ins "::mlir::Type":$type, "::llvm::StringRef":$name), [{
-    build($_builder, $_state, type, $_builder.getStringAttr(name), ::mlir::IntegerAttr(), ::mlir::IntegerAttr());
+    build($_builder, $_state, type, $_builder.getStringAttr(name), ::mlir::IntegerAttr(), ::mlir::IntegerAttr(), ::mlir::IntegerAttr());
   }]>];
 }
 

@@ -105,11 +105,11 @@ def Tile_RolesOp : Tile_Op<"roles", [SingleBlock, NoTerminator]> {
     away); the `consumer` region is run by all warps of the config, each on its
     16 rows; the `reducer`, where the config has one, is a warpgroup that multiplies what consumers
     share; the `adder`, if there is something to add up in memory, is two more warps of the producer's
-    warpgroup, and the `rounder`, if sums are rounded where they are complete, one more. They meet in rings, in staging places, in places for rounding and in
-    the feed only. `registers` are a thread's: of producer, adder and rounder, of consumers, of the reducer.
+    warpgroup. They meet in rings, in staging places and in the feed only. `registers` are a thread's:
+    of producer and adder, of consumers, of the reducer.
 
     Constraints:
-    - C1: a reducer has registers, and without one there are none; a rounder has an adder.
+    - C1: a reducer has registers, and without one there are none.
 
     ```mlir
     tile.roles registers(40, 232) producer {
@@ -119,15 +119,14 @@ def Tile_RolesOp : Tile_Op<"roles", [SingleBlock, NoTerminator]> {
     } consumer {
     } reducer {
     } adder {
-    } rounder {
     }
     ```
   }];
   let arguments = (ins I64Attr:$producer_registers, I64Attr:$consumer_registers, OptionalAttr<I64Attr>:$reducer_registers);
-  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer, MaxSizedRegion<1>:$reducer, MaxSizedRegion<1>:$adder, MaxSizedRegion<1>:$rounder);
+  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer, MaxSizedRegion<1>:$reducer, MaxSizedRegion<1>:$adder);
   let assemblyFormat = [{
     `registers` `(` $producer_registers `,` $consumer_registers (`,` $reducer_registers^)? `)` `producer` $producer `consumer` $consumer
-    (`reducer` $reducer^)? (`adder` $adder^)? (`rounder` $rounder^)? attr-dict
+    (`reducer` $reducer^)? (`adder` $adder^)? attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -187,24 +187,6 @@ def Tile_Staging : Tile_Type<"Staging", "staging"> {
   }];
 }
 
-def Tile_Rounding : Tile_Type<"Rounding", "rounding"> {
-  let summary = "a place: a complete sum in shared memory, to be rounded";
-  let description = [{
-    Room for `bytes` of float32 that are rounded to `element`, and eight words of the role that adds to the one that rounds, with two barriers each.
-
-    Constraints:
-    - C1: bytes is a positive multiple of 2048, the element bf16 or f16.
-
-    Example: `!tile.rounding<32768, bf16>`.
-  }];
-  let parameters = (ins "int64_t":$bytes, "::mlir::Type":$element);
-  let assemblyFormat = "`<` $bytes `,` $element `>`";
-  let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    int64_t getAllBytes() const { return getBytes() + 16 + 8 * (2 * 8 + 32); }
-  }];
-}
-
 def Tile_Feed : Tile_Type<"Feed", "feed"> {
   let summary = "a place: messages of the role that loads to those that compute, one a query tile";
   let description = [{
@@ -406,7 +388,7 @@ def Tile_ProductToken : Tile_TokenOf<"product">;
 def Tile_AnyScores : AnyTypeOf<[Tile_Frag, Tile_Scores]>;
 def Tile_AnySum : AnyTypeOf<[Tile_Frag, Tile_Strip]>;
 def Tile_AnyRows : AnyTypeOf<[Tile_Rows, Tile_StripRows]>;
-def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Statistics, Tile_Staging, Tile_Rounding, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows, Tile_Table, Tile_Forest,
+def Tile_AnyPlace : AnyTypeOf<[Tile_Shared, Tile_Statistics, Tile_Staging, Tile_Ring, Tile_Feed, Tile_Held, Tile_Frag, Tile_Rows, Tile_Table, Tile_Forest,
                                Tile_Strip, Tile_Scores, Tile_StripRows, Tile_Weights]>;
 
 #endif // TILE_TYPES

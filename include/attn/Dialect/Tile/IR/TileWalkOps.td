@@ -28,12 +28,16 @@ def Tile_KvLoopOp : Tile_Op<"kv_loop", [SingleBlock, AttrSizedOperandSegments,
     `one_body`: to be split into one loop that asks which tiles need a test,
     whatever the config says.
 
+    `own [%a, %b, %c]`, of a walk of one run: that of the warpgroup's own rows, as `bounds` are that of the tile's. It lies within that, and
+    may differ from one warpgroup to the next (`tile.warpgroup_index`). Tiles outside it add nothing to those rows.
+
     Made by `convert-attn-to-tile`, gone after `tile-split-kv-loop`.
 
     Constraints:
     - C1: a run has one more bound than it has segments, and at least one segment.
     - C2: what is carried, yielded and returned has the same types.
     - C3: tests name conjuncts that the body's `tile.keep` yields.
+    - C4: own bounds are none, or as many as those of a single run.
 
     ```mlir
     tile.kv_loop [%begin, %full, %end] tests [[0], []] carry() {
@@ -47,7 +51,7 @@ def Tile_KvLoopOp : Tile_Op<"kv_loop", [SingleBlock, AttrSizedOperandSegments,
     }
     ```
   }];
-  let arguments = (ins Variadic<I32>:$bounds, Variadic<Tile_Token>:$carried, ArrayAttr:$runs, UnitAttr:$one_body);
+  let arguments = (ins Variadic<I32>:$bounds, Variadic<I32>:$own, Variadic<Tile_Token>:$carried, ArrayAttr:$runs, UnitAttr:$one_body);
   let results = (outs Variadic<Tile_Token>:$results);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;

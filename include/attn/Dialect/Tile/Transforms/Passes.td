@@ -38,7 +38,7 @@ def AssignRoles : Pass<"tile-assign-roles", "::attn::tile::KernelOp"> {
     and sent: consumers wait for no memory and divide no integers. Of masks of many parts, that
     are the bounds of the walk, and none of the lists that these are made of: beyond 100 numbers they
     are made ahead of a packed batch's branch, and the producer has 32 registers more if the consumers'
-    fragments leave them 96 for all else. What a backward pass adds up in memory gets a role of its own, the adder, and what is rounded once it is complete another, the rounder; with
+    fragments leave them 96 for all else. What a backward pass adds up in memory gets a role of its own, the adder; with
     a `reducer` in the config, so does the product that is added up, a block of 64 rows at a time.
     (`test/Dialect/Tile/Transforms/assign-roles.mlir`, `test/Conversion/odd-masks.mlir`)
   }];
@@ -108,8 +108,7 @@ def RecallInSteps : Pass<"tile-recall-in-steps", "::attn::tile::KernelOp"> {
   let summary = "what a step of a full loop wants of the message is read again in each step";
   let description = [{
     Beside a reducer, those that compute have 208 registers, and accumulators, scores and what ptxas keeps for itself take 200. Words
-    of the message that a step needs, and the loop's bounds do not, become `tile.recall` where they are wanted. Beside a rounder the same goes
-    for the adder, which has 32 registers and more to know of each tile (`test/Target/backward.mlir`).
+    of the message that a step needs, and the loop's bounds do not, become `tile.recall` where they are wanted.
     (`test/Dialect/Tile/Transforms/recall-in-steps.mlir`)
   }];
 }
