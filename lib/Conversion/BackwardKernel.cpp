@@ -98,18 +98,22 @@ private:
       int64_t columns = sumFragmentColumns(problem, config), all = sumColumns(problem.getDimQk()), blocks = passing * all / columns / 64;
       part = place("dQ", FragType::get(b.getContext(), 64 * blocks, columns, 4 * blocks));
       // Of wide ones nothing is staged: there is no room. In turns, where a tile waits for others, there is room for two of them; else for keys of the next tile,
-      // which a block so begins while its reducer is still at this one's, and for values, too, if they are narrow. (A loop over heads has no registers for that.)
-      bool ahead = reduces && results.order != SumOrder::InTurns && problem.getHeads() == problem.getKvHeads();
+      // which a block so begins while its reducer is still at this one's, and for values, too, if they are narrow.
+      auto bytesOf = [](Value place) { return cast<SharedType>(place.getType()).getBytes(); };
+      int64_t staged = passing * all * 4, room = sharedMemoryLimit("sm_90a", 90) - 2048 - 2 * tile.getBytes() - staged -
+                                                 config.getStages() * (bytesOf(Q) + bytesOf(dO)) - 2 * bytesOf(K) - bytesOf(V);
+      bool ahead = reduces && results.order != SumOrder::InTurns && sparesRegisters() && room >= 0;
       if (results.dv)
-        staging = place("staging", StagingType::get(b.getContext(), ahead ? 1 : 2, passing * all * 4));
-      if (ahead) {
+        staging = place("staging", StagingType::get(b.getContext(), ahead ? 1 : 2, staged));
+      if (ahead)
         K.getDefiningOp<PlaceOp>().setSlots(2);
-        int64_t bytes = 2 * (colsQk + colsV) * (2 * atRest + config.getStages() * passing) + 2 * 2 * atRest * passing + 4 * passing * all;
-        if (bytes <= sharedMemoryLimit("sm_90a", 90) - 2048)
-          V.getDefiningOp<PlaceOp>().setSlots(2);
-      }
+      if (ahead && room >= bytesOf(V))
+        V.getDefiningOp<PlaceOp>().setSlots(2);
     }
   }
+
+  /// Has a thread beside a reducer a register or two for what makes a tile's beginning and end shorter? A loop over heads and random numbers leave none.
+  bool sparesRegisters() { return problem.getHeads() == problem.getKvHeads() && !dropout; }
 
   /// Are gradients of scores needed, and so V?
   bool needsGrads() { return results.dk || results.dq; }
@@ -212,7 +216,7 @@ private:
   SmallVector<Value> findOwnBounds(ArrayRef<KeyRun> runs) {
     constexpr int64_t rows = 64;
     bool narrow = config.getQTile() <= rows; // else they see something of each
-    bool plain = problem.getModifiers().empty() && problem.getHeads() == problem.getKvHeads(); // others have no registers for it
+    bool plain = problem.getModifiers().empty() && sparesRegisters();
     if (!reduces || !narrow || !plain || lists || runs.size() != 1 || !walk->hidesKeys() || !walk->hasOneRun())
       return {};
     Index before = math.mul(Index(Value(WarpgroupIndexOp::create(b, loc))), rows), count = math.sub(slot.rows, before);

@@ -24,7 +24,6 @@
 // TEXT: attn::mma_qk(s, V_rows, dO_tile);
 // TEXT: attn::mark_dropped_turned(p, k0{{.*}}, q0, draws, 3277);
 // TEXT-NEXT: attn::wait_products<0>(s);
-// TEXT-NEXT: attn::release_early(V,
 // TEXT-NEXT: attn::drop_grads<true>(s, p, stats_tile, 1.111118646e+00f);
 // TEXT-NEXT: attn::release(stats);
 // TEXT-NEXT: attn::mma_pv(dV, p, dO_tile);

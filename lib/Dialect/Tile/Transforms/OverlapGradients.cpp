@@ -91,9 +91,13 @@ public:
     for (auto product : loop.getBody().getOps<MmaQkOp>())
       if (product != body.scores)
         grads = product;
-    auto take = grads ? wholeOf(grads.getQ()).getDefiningOp<TakeOp>() : TakeOp();
-    if (take && take->getBlock() == loop->getBlock()) // not of several heads
-      values = take;
+    // Of several heads it is not, and where the next tile's keys have to wait for this one's end, its values may, too.
+    auto takeOf = [&](MmaQkOp product) {
+      auto take = product ? wholeOf(product.getQ()).getDefiningOp<TakeOp>() : TakeOp();
+      return take && take->getBlock() == loop->getBlock() ? take : TakeOp();
+    };
+    if (TakeOp keys = takeOf(body.scores); keys && cast<RingType>(keys.getRing().getType()).getStages() > 1)
+      values = takeOf(grads);
   }
 
   void write() {
@@ -185,7 +189,7 @@ private:
   KvLoopOp loop;
   Body body;
   MmaQkOp grads;  ///< of probabilities; null if there are none
-  TakeOp values;  ///< their left operand, if it is this loop's alone
+  TakeOp values;  ///< their left operand, if that is this loop's alone and is looked at late and given back early
   Location loc;
   OpBuilder b;
   IRMapping map;

@@ -12,6 +12,8 @@
 // What warpgroups read of K and V is found once,
 // CHECK: %K_tile = tile.take %K
 // CHECK-NEXT: %K_rows = tile.own_rows %K_tile
+// CHECK-NEXT: %V_tile = tile.take %V
+// CHECK-NEXT: %V_rows = tile.own_rows %V_tile
 // and the first scores come before the loop. If there is no tile, K stands in for it.
 // CHECK-NEXT: %[[ANY:.*]] = arith.cmpi slt, %[[BEGIN:.*]], %{{.*}}
 // CHECK-NEXT: %[[FIRST:.*]] = tile.take %Q if(%[[ANY]]) else(%K_tile
@@ -20,9 +22,6 @@
 // CHECK-NEXT: tile.zero_rows %[[FIRST]] from(%[[LEFT]])
 // CHECK-NEXT: }
 // CHECK-NEXT: %[[S:.*]] = tile.mma_qk %s, %K_rows, %[[FIRST]] :
-// Values are looked at when those are under way.
-// CHECK-NEXT: %V_tile = tile.take %V
-// CHECK-NEXT: %V_rows = tile.own_rows %V_tile
 // CHECK-NEXT: tile.wait %[[S]]
 // CHECK-NEXT: %[[NONE:.*]] = tile.no_product
 
@@ -35,10 +34,7 @@
 // CHECK-NEXT: tile.wait %[[BEFORE]]
 // CHECK-NEXT: tile.release %Q passed when(%[[LATER]])
 // CHECK-NEXT: tile.round %p, %s {at_once}
-// CHECK: %[[DP:.*]] = tile.mma_qk %s, %V_rows
-// The last step gives their slot back.
-// CHECK: tile.wait %[[DP]]
-// CHECK-NEXT: tile.release_early %V unless %[[MORE]]
+// CHECK: tile.mma_qk %s, %V_rows
 // CHECK: tile.put %dS
 // CHECK-NEXT: %Q_passed = tile.pass %Q
 // CHECK-NEXT: %[[Q:.*]] = tile.take %Q if(%[[MORE]]) else(%Q_passed
