@@ -83,11 +83,11 @@ class Dense:
 
 
 class Packed:
-    """Padded packed sequences whose lengths change, both passes; causal, GQA. `left`: under a window of so many keys and one more, without GQA."""
+    """Padded packed sequences whose lengths change, both passes; causal, 8 heads that share `g` heads of keys. `left`: under a window of so many keys and one more."""
 
-    def __init__(self, library, tokens, batch, d=128, options="", left=None):
+    def __init__(self, library, tokens, batch, d=128, options="", left=None, g=2):
         self.tokens, self.batch, self.d, self.left = tokens, batch, d, left
-        g, mask = (2, "#attn.causal") if left is None else (8, f"#attn.band<left = {left}, right = 0>")
+        mask = "#attn.causal" if left is None else f"#attn.band<left = {left}, right = 0>"
         text = f"attn.problem @p mask({mask}) layout(thd padded) heads(8, {g}) dims({d}) dtype(bf16)\n"
         self.forward = library.compile(text)
         self.backward = library.compile(text + f"attn.backward @grads of(@p) {options}")
