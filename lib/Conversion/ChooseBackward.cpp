@@ -66,10 +66,10 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   BackwardConfigs configs;
   configs.together = target == "cpu" || dim <= 128;
   configs.prepare = ConfigAttr::get(context, /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
-  // Of one or two key tiles, to clear, add up and round sums in memory takes longer than two more products.
+  // Narrow products of a few rows, or of two key tiles, take less than to add up and round sums in memory, or to wait for turns.
   int64_t most = std::max(problem.getBoundQ().value_or(4096), problem.getBoundKv().value_or(4096));
   KeyWalk walk(problem.getMask(), MaskScope());
-  bool fewTiles = dim <= 128 && most <= (dim > 64 && walk.hidesKeys() ? 256 : 192);
+  bool fewTiles = dim <= 64 && most <= (backward.getDeterministic() ? 192 : 64);
   // In turns: where the tiles that add before a tile are known without lists, and come soon.
   bool reads = listsSlots || !distinctOperands(problem.getMask()).empty();
   const char *whyNoTurns = dim > 128            ? "deterministic, and wide columns leave no room for turns"

@@ -200,7 +200,7 @@ attn.problem @p128 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16)
 attn.backward @g128 of(@p128)
 // Head dims without whole parts, or beyond 128: up to 64. What is typical leaves longer ones to tiles.
 attn.problem @p72 mask(#attn.full) layout(thd) heads(4) dims(72) dtype(bf16) bounds(65) {sym_visibility = "private"}
-// CHECK: tile.kernel @g72({{.*}} config(<q_tile = 32, kv_tile = 128
+// CHECK: tile.kernel @g72({{.*}} config(<q_tile = 64, kv_tile = 128
 attn.backward @g72 of(@p72)
 attn.problem @p100 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) typical(100) {sym_visibility = "private"}
 // BOTH: tile.kernel @g100_short({{.*}} config(<q_tile = 104, kv_tile = 104, warps = 7, blocks = 1, by_sequence = true>)
@@ -212,7 +212,7 @@ attn.backward @g100 of(@p100)
 // Where registers do not do: fewer blocks, then tiles. And those where shared memory does not do.
 // ONE: tile.kernel @g({{.*}} config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 1, by_sequence = true>)
 // TWO-NOT: by_sequence
-// TWO: tile.kernel @g({{.*}} config(<q_tile = 32, kv_tile = 128
+// TWO: tile.kernel @g({{.*}} config(<q_tile = 64, kv_tile = 128
 // SMALL-NOT: by_sequence
 // SMALL: tile.kernel @g(
 attn.problem @p mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(96) {sym_visibility = "private"}

@@ -36,20 +36,31 @@ attn.problem @window mask(#attn.band<left = 1023, right = 0>) layout(bshd) heads
 // CHECK-SAME: {
 attn.problem @capped_window mask(#attn.band<left = 1023, right = 0>) layout(bshd) heads(4) dims(256) dtype(bf16) score([#attn.softcap<50.0>])
 // -----
-// Gradients: bounds of which two key tiles have all keys.
-// CHECK: tile.kernel @short_grads({{.*}}config(<q_tile = 32
+// Gradients of narrow heads in a fixed order: bounds of which two key tiles have all keys.
+// CHECK: tile.kernel @short_grads({{.*}}config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>)
 // CHECK-NOT: dq_sum
 // CHECK: tile.kernel @short_grads_dq(
-attn.problem @short mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(256) {sym_visibility = "private"}
-attn.backward @short_grads of(@short)
-// -----
-// CHECK: tile.kernel @full_grads({{.*}}dq_sum
-attn.problem @full mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(256) {sym_visibility = "private"}
-attn.backward @full_grads of(@full)
+attn.problem @short mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(bf16) bounds(192) {sym_visibility = "private"}
+attn.backward @short_grads of(@short) deterministic
 // -----
 // CHECK: tile.kernel @longer_grads({{.*}}dq_sum
-attn.problem @longer mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(257) {sym_visibility = "private"}
-attn.backward @longer_grads of(@longer)
+attn.problem @longer mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(bf16) bounds(193) {sym_visibility = "private"}
+attn.backward @longer_grads of(@longer) deterministic
+// -----
+// CHECK: tile.kernel @wide_grads({{.*}}dq_sum
+attn.problem @wide mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(129) {sym_visibility = "private"}
+attn.backward @wide_grads of(@wide) deterministic
+// -----
+// In any order: of 64 rows (which are on tiles where masks differ between heads).
+// CHECK: tile.kernel @few_grads({{.*}}config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>)
+// CHECK-NOT: dq_sum
+// CHECK: tile.kernel @few_grads_dq(
+attn.problem @few mask(#attn.heads<#attn.full, #attn.causal>) layout(thd) heads(4) dims(64) dtype(bf16) bounds(64) {sym_visibility = "private"}
+attn.backward @few_grads of(@few)
+// -----
+// CHECK: tile.kernel @more_grads({{.*}}dq_sum
+attn.problem @more mask(#attn.heads<#attn.full, #attn.causal>) layout(thd) heads(4) dims(64) dtype(bf16) bounds(65) {sym_visibility = "private"}
+attn.backward @more_grads of(@more)
 // -----
 // Many compares in a test, of which a chunk and a band with two ends have two: four at d 65 to 128, else six.
 // CHECK: tile.kernel @four({{.*}} config(<{{[^>]*}}one_body = true
