@@ -81,6 +81,8 @@ Verdict attn::fuzz::compareBackward(BackwardOp backward, const Problem &made, do
   // of scores are products with weights that are rounded.
   double weights = plain.factor * tiny / 2 * extentOf("do").element * rowsOfKey;
   double ofScores = problem.dropoutInForce() ? tiny / 2 * scale * grad : 0;
+  ofScores += 0x1p-126 * scale * grad; // probabilities that are no normal numbers are 0
+  weights += 0x1p-126 * plain.factor * extentOf("do").element * rowsOfKey;
   struct Bound {
     const char *name;
     double most, flushed;
