@@ -231,8 +231,6 @@ static tile::ConfigAttr chooseTileBackward(ProblemOp problem, llvm::StringRef ta
   int64_t tiles = problem.getKvHeads() / sides, turns = warps == 2 || (warps == 1 && rows * sides < 16) ? 2 : 1;
   int64_t together = problem.dropoutInForce() ? 16 : 8;
   int64_t qTile = llvm::alignTo(rows * sides, together), kvTile = llvm::alignTo(keys * sides, std::max(together, sides));
-  if (dim > 64 && warps == 6 && kvTile > 80 && kvTile <= 96)
-    qTile = kvTile = 96; // of 88, in parts or whole, ptxas spills 8 bytes, which would cost one of two blocks
   bool lean = problem.getModifiers().empty() && together == 8 && isa<FullMaskAttr, CausalMaskAttr>(problem.getMask());
   int64_t bytes = 4 * (qTile + kvTile) * (llvm::alignTo(dim, 16) + 8) + 8 * 16 * warps + 256;
   if (bytes > sharedMemoryLimit(target, arch))

@@ -28,7 +28,8 @@ ATTN_INLINE void store_if(bool some, void *to, const unsigned (&x)[4]) {
 }
 
 // Rounded rows [0, rows), zero rows [rows, write_rows), 16 bytes a store. Without roles a row's address is opaque: else the compiler, short of registers, works
-// it out anew for each store. With roles registers are for something else, and a store's predicate costs none.
+// it out anew for each store; a mask for rows of zeros would take the registers that tiles of sequences' own lack. With roles registers are for something else,
+// and a store's predicate costs none.
 template <int Dim, class T, class Stride, int R, int C, int W>
 ATTN_INLINE void store(T *dst, Stride stride, const Frag<R, C, W> &acc, int rows, int write_rows) {
   constexpr bool alone = Block<Dim * 0>::threads == 32 * W;
@@ -36,7 +37,7 @@ ATTN_INLINE void store(T *dst, Stride stride, const Frag<R, C, W> &acc, int rows
 #pragma unroll
   for (int i = 0; i < 2 * acc.Blocks; ++i) {
     const int r = acc.row(i);
-    const unsigned kept = r < rows ? ~0u : 0;
+    const unsigned kept = alone || r < rows ? ~0u : 0;
     T *to = dst + offset_of(stride, r) + t * 8;
     if constexpr (alone) asm volatile("" : "+l"(to));
 #pragma unroll
@@ -48,9 +49,13 @@ ATTN_INLINE void store(T *dst, Stride stride, const Frag<R, C, W> &acc, int rows
         x[j] = pack<T>(v[0], v[1]) & kept;
       }
       transpose_quad(x);
-      const bool some = r < write_rows && (n + 4 <= Dim / 8 || n + t < Dim / 8);
-      if constexpr (!alone) store_if(some, to + n * 8, x);
-      else if (some) *(uint4 *)(to + n * 8) = {x[0], x[1], x[2], x[3]};
+      const bool inside = n + 4 <= Dim / 8 || n + t < Dim / 8;
+      if constexpr (!alone) {
+        store_if(r < write_rows && inside, to + n * 8, x);
+      } else if (inside) {
+        if (r < rows) *(uint4 *)(to + n * 8) = {x[0], x[1], x[2], x[3]};
+        else if (r < write_rows) *(uint4 *)(to + n * 8) = {0, 0, 0, 0};
+      }
     }
   }
 }
