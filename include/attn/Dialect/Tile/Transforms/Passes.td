@@ -40,7 +40,9 @@ def AssignRoles : Pass<"tile-assign-roles", "::attn::tile::KernelOp"> {
     are made ahead of a packed batch's branch, and the producer has 32 registers more if the consumers'
     fragments leave them 96 for all else. What a backward pass adds up in memory gets a role of its own, the adder; with
     a `reducer` in the config, so does the product that is added up, a block of 64 rows at a time.
-    (`test/Dialect/Tile/Transforms/assign-roles.mlir`, `test/Conversion/odd-masks.mlir`)
+    Of a walk with `own` bounds, consumers have those: in steps outside of them they give back what was brought, and put zeros
+    where others read; all other roles walk along all of it.
+    (`test/Dialect/Tile/Transforms/assign-roles.mlir`, `test/Dialect/Tile/Transforms/own-steps.mlir`, `test/Conversion/odd-masks.mlir`)
   }];
 }
 
@@ -74,8 +76,9 @@ def OverlapGradients : Pass<"tile-overlap-gradients", "::attn::tile::KernelOp"> 
     and dK's product of this one, and exponentials run under the latter. Its query tile is passed
     (`tile.pass`), and given back when the next step needs the registers that it multiplies. What warpgroups read of K and V is
     found once (`tile.own_rows`). What others do with dS is told behind both
-    products (`tile.publish`). Other backward passes are left alone.
-    (`test/Dialect/Tile/Transforms/overlap-gradients.mlir`)
+    products (`tile.publish`). Where the ring of keys has a slot for the next tile's, values are taken when the first scores are under way, and a ring of one
+    slot gets it back in the last step (`tile.release_early`). Other backward passes are left alone.
+    (`test/Dialect/Tile/Transforms/overlap-gradients.mlir`, `test/Dialect/Tile/Transforms/own-steps.mlir`)
   }];
   let dependentDialects = ["::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
 }
