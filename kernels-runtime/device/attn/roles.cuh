@@ -46,7 +46,7 @@ template <int N, class... Word> ATTN_INLINE void send(Feed<N> &feed, Word... wor
 }
 template <int N> ATTN_INLINE void send_end(Feed<N> &feed) { send(feed, -1); }
 template <int N> ATTN_INLINE void forget(Feed<N> &feed) {
-  __syncwarp();
+  if constexpr (Feed<N>::Arrivals == 1) __syncwarp();
   if (Feed<N>::Arrivals == 32 || lane_index() == 0) barrier_arrive(feed.empty());
   feed.step();
 }
