@@ -54,10 +54,18 @@ bool Printer::isSpelledOnce(Value value, Block *block) {
   return user->getNumResults() != 1 || !isInlined(user) || isSpelledOnce(user->getResult(0), block);
 }
 
+StringRef Printer::nameOfIndex(Operation *op) {
+  return llvm::TypeSwitch<Operation *, StringRef>(op)
+      .Case([](BlockIndexOp) { return "block"; })
+      .Case([](UnitIndexOp) { return "unit"; })
+      .Case([](WarpgroupIndexOp) { return "warpgroup"; })
+      .Default([](Operation *) { return ""; });
+}
+
 bool Printer::isInlined(Operation *op) {
   if (isa<arith::ConstantOp, arith::ExtSIOp>(op))
     return true; // a cast costs nothing and reads better where it matters
-  if (op->getNumResults() != 1 || !isMemoryEffectFree(op) || isa<BlockIndexOp, UnitIndexOp, WarpgroupIndexOp>(op))
+  if (op->getNumResults() != 1 || !isMemoryEffectFree(op) || !nameOfIndex(op).empty())
     return false;
   Value value = op->getResult(0);
   // A value that a loop uses but does not define is worth a line before it.

@@ -151,6 +151,8 @@ private:
   std::string expr(mlir::Value value, Precedence context = Precedence::Conditional);
   std::pair<std::string, Precedence> spell(mlir::Operation *op);
   static bool isInlined(mlir::Operation *op);
+  /// What a number of the launch or the block is called, which is looked up once; empty for other ops.
+  static llvm::StringRef nameOfIndex(mlir::Operation *op);
   /// Is an inlined value's text in one place, in this block, where all lanes come by?
   static bool isSpelledOnce(mlir::Value value, mlir::Block *block);
 

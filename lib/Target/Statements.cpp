@@ -38,9 +38,9 @@ void Printer::printScalar(Operation *op) {
   if (isInlined(op))
     return;
   Value value = op->getResult(0);
-  StringRef wish = Names::wishOf(value);
-  if (isa<BlockIndexOp, UnitIndexOp, WarpgroupIndexOp>(op))
-    wish = isa<UnitIndexOp>(op) ? "unit" : isa<BlockIndexOp>(op) ? "block" : "warpgroup";
+  StringRef wish = nameOfIndex(op);
+  if (wish.empty())
+    wish = Names::wishOf(value);
   std::string text = spell(op).first;
   names.define(value, wish.empty() ? "x" : wish);
   std::string type = typeOf(value.getType());

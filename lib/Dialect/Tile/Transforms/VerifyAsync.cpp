@@ -32,7 +32,7 @@ struct State {
   DenseSet<Value> nothing;              ///< tokens of nothing
   DenseMap<Value, TakeOp> taken;        ///< ring -> what was taken from it and not yet released
   DenseMap<Value, PassOp> passed;       ///< ring -> what was passed and not yet released
-  DenseMap<Value, Operation *> put;           ///< ring -> what was put there and not yet published
+  DenseMap<Value, Operation *> put;     ///< ring -> what was put there and not yet published
   DenseMap<Value, Operation *> covered; ///< what was aside -> what lies there since
   DenseMap<Value, Value> gone;          ///< tile -> ring, once it is released
   SmallVector<Value> early;             ///< tiles that are gone unless the loop has more steps
