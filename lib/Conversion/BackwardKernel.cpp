@@ -318,7 +318,7 @@ private:
       if (grads)
         wait(grads);
       if (!dropout || !results.dv)
-        GradScoresOp::create(b, loc, dp, weights, stats, /*turned=*/ofKeys);
+        GradScoresOp::create(b, loc, dp, weights, stats, slopes, /*turned=*/ofKeys);
       if (reduces) // to where probabilities are
         wait(std::exchange(products[0], Value()));
       Value rounded = round(ds, dp);
@@ -386,16 +386,23 @@ private:
                         b.getF64FloatAttr(dropout->factor()), ofKeys ? b.getUnitAttr() : UnitAttr());
   }
 
+  /// Where both are held, rounded: their product takes half an instruction a score.
+  bool slopesApart() { return reduces && !dropout; }
+
   /// Returns what gradients of probabilities are to be weighted by.
   Value becomeProbabilities(KvLoopOp loop, Value row0, Value col0) {
     auto op = ProbabilitiesOp::create(b, loc, s, stats, row0, col0, /*weighted=*/Value(),
-                                      b.getF64FloatAttr(scaleOfProducts()), ofKeys ? b.getUnitAttr() : UnitAttr(), /*within=*/FloatAttr());
+                                      b.getF64FloatAttr(scaleOfProducts()), ofKeys ? b.getUnitAttr() : UnitAttr(), /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
+    if (slopesApart())
+      op.setSlopes(ArrayRef<double>{});
     if (!writeModified(op, OpBuilder(loop), ofKeys, /*packs=*/false, needsGrads(), /*hasSmall=*/boxes && (results.sums || !needsGrads())))
       return s;
     if (reduces) {
       OpBuilder ahead(op);
       op.getWeightedMutable().assign(AsideOp::create(ahead, loc, ds.getType(), dS));
-      return op.getWeighted();
+      if (slopesApart())
+        slopes = op.getWeighted();
+      return slopes ? s : op.getWeighted();
     }
     OpBuilder top = OpBuilder::atBlockBegin(&op->getParentOfType<KernelOp>().getBody().front());
     if (!weighted) // there are no registers for more where products hold their operands
@@ -456,7 +463,7 @@ private:
   std::function<Index(Index j)> tileAt; ///< which one the walk's number j is; none: j
   Slot slot;
   Value firstRow;            ///< of the statistics
-  Value Q, K, V, dO, stats, s, dp, p, ds, weighted, dQ, dK, dV;
+  Value Q, K, V, dO, stats, s, dp, p, ds, weighted, slopes, dQ, dK, dV;
   Value dS, part, staging;   ///< where dQ is added up
   std::optional<KeyWalk> walk;
   SmallVector<int64_t> allTests;

@@ -65,7 +65,9 @@ double ForwardBody::modifyScores(Operation *loop, Index k0) {
     auto op = ModifyOp::create(b, loc, s, origin, math.value(k0), some(within), some(modifier.smallBecomes(factor)));
     if (within > 0)
       writeScore(op.getSmall(), before, factor,
-                 [&](ScoreScope &scope, Score score) { return modifier.emitSmallScore(scope, score); });
+                 [&](ScoreScope &scope, Score score) {
+                   return SmallValue(scope.each, score.value, within, SmallValue::Beyond).score(modifier.smallScore(factor));
+                 });
     factor = writeScore(op.getBody(), before, factor,
                         [&](ScoreScope &scope, Score score) { return modifier.emitScore(scope, score); });
   }

@@ -271,11 +271,9 @@ Value SequenceBody::loadEntry(const ScoreOperand &operand, OpBuilder &at, const 
   return element(offset);
 }
 
-Score SequenceBody::modified(ScoreScope &of, Value product, Value &slope, bool small, const ScoreOperand *by) {
-  Score score = {product, scaleOfProducts()};
-  for (ScoreModifierInterface modifier : problem.getModifiers()) {
-    auto derivative = [&] { return small ? modifier.emitSmallDerivative(of, score) : modifier.emitDerivative(of, score); };
-    if (Value own = by && !slope ? Value() : derivative())
+Score SequenceBody::modified(ScoreScope &of, Score score, ArrayRef<ScoreModifierInterface> modifiers, Value &slope, const ScoreOperand *by) {
+  for (ScoreModifierInterface modifier : modifiers) {
+    if (Value own = by && !slope ? Value() : modifier.emitDerivative(of, score))
       slope = slope ? of.each.mul(slope, own) : own;
     for (auto [i, operand] : llvm::enumerate(modifier.operands()))
       if (by && operand == *by) {
@@ -283,16 +281,13 @@ Score SequenceBody::modified(ScoreScope &of, Value product, Value &slope, bool s
         more = more ? more : of.each.constant(1);
         slope = slope ? of.each.add(slope, more) : more;
       }
-    score = settled(of.each, small ? modifier.emitSmallScore(of, score) : modifier.emitScore(of, score));
-    small = false; // the bound is one of products
+    score = settled(of.each, modifier.emitScore(of, score));
   }
   return score;
 }
 
 bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turned, bool packs, bool wantsSlope,
                                  bool hasSmall, const ScoreOperand *by) {
-  if (problem.getModifiers().empty())
-    return false;
   bool sloping = false;
   auto write = [&](Region &region, bool small) {
     Block &block = region.emplaceBlock();
@@ -309,17 +304,40 @@ bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turn
     ScoreScope of = scoreScope(sequence, packs ? inside : before, inside, q, k, /*from=*/turned ? first : q, /*base=*/turned ? k : first,
                                turned ? each.neg(ahead) : ahead);
     Value slope;
-    Score score = modified(of, block.getArgument(0), slope, small, by);
+    Score score = {block.getArgument(0), scaleOfProducts()};
+    SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
+    if (small) {
+      ScoreModifierInterface first = modifiers.front();
+      SmallVector<double> derivative = first.smallDerivative(score.factor);
+      // float16 has no exponents for squares of products.
+      SmallValue x(each, score.value, first.smallBelow(score.factor), SmallValue::Square, /*narrow=*/problem.getDtype().isF16());
+      score = modified(of, settled(each, x.score(first.smallScore(score.factor))), ArrayRef(modifiers).drop_front(), slope, by);
+      if (op.getSlopes() && !slope) { // worked out of two at a time
+        slope = x.argument;
+        op.setSlopes(x.coefficients(derivative));
+      } else {
+        Value own = x.evaluate(derivative);
+        slope = slope ? each.mul(slope, own) : own;
+      }
+    } else {
+      score = modified(of, score, modifiers, slope, by);
+    }
     sloping = slope && wantsSlope;
     YieldOp::create(inside, loc, ValueRange{score.value, sloping ? slope : each.constant(1)});
     op.setScale(APFloat(score.factor));
   };
+  if (problem.getModifiers().empty()) {
+    op.removeSlopesAttr();
+    return false;
+  }
   write(op.getModify(), /*small=*/false);
   double within = problem.getModifiers().front().smallBelow(scaleOfProducts());
   if (hasSmall && sloping && within > 0) {
     write(op.getSmall(), /*small=*/true);
     op.setWithin(APFloat(within));
   }
+  if (!sloping)
+    op.removeSlopesAttr();
   return sloping;
 }
 

@@ -93,15 +93,14 @@ protected:
   ScoreScope scoreScope(const MaskScope &sequence, mlir::OpBuilder &once, mlir::OpBuilder &inside, Index q, Index k,
                         Index from, Index base, mlir::Value ahead);
 
-  /// What all modifiers make of a product. `slope`: by how much more the score changes than the product, null if by as much; or,
-  /// with `by`, by how much it changes with the entry of that array, null if it does not.
-  /// `small`: of a product that is so for the first of them.
-  Score modified(ScoreScope &of, mlir::Value product, mlir::Value &slope, bool small = false, const ScoreOperand *by = nullptr);
+  /// What modifiers make of a score. `slope`: by how much more it changes then, null if by as much; or, with `by`, by how much it changes with
+  /// the entry of that array, null if it does not.
+  Score modified(ScoreScope &of, Score score, llvm::ArrayRef<ScoreModifierInterface> modifiers, mlir::Value &slope, const ScoreOperand *by);
 
   /// Fills the region in which `op` gets from products to scores, and sets its scale. `before`: for what
   /// depends on no score. `turned`: columns are queries; `packs`: rows are pairs of a query and a
   /// head. Returns whether the region has a slope to give, if one is wanted: `by` an array's entry it always has.
-  /// `hasSmall`: with one for small scores, if there is a formula.
+  /// `hasSmall`: with one for small scores, if there is a formula. Slopes are given apart if the op has an attribute for them.
   bool writeModified(tile::ProbabilitiesOp op, mlir::OpBuilder before, bool turned, bool packs, bool wantsSlope,
                      bool hasSmall = false, const ScoreOperand *by = nullptr);
 

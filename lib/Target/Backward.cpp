@@ -90,7 +90,8 @@ void Printer::print(FillStatisticsOp op) {
 }
 
 void Printer::print(ProbabilitiesOp op) {
-  line() << "attn::probabilities<" << (op.getTurned() ? "true" : "false") << ">(" << names.of(op.getS()) << ", ";
+  line() << "attn::probabilities" << (op.getSlopes() ? "_and_slopes" : "") << "<" << (op.getTurned() ? "true" : "false") << ">("
+         << names.of(op.getS()) << ", ";
   if (op.getWeighted())
     os << names.of(op.getWeighted()) << ", ";
   os << names.of(op.getStatistics()) << ", " << base2(op.getScale().convertToDouble());
@@ -101,6 +102,13 @@ void Printer::print(ProbabilitiesOp op) {
   os << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", ";
   if (op.getWithin()) {
     os << literal(op.getWithin()->convertToDouble()) << ", ";
+    if (ArrayRef<double> slope = op.getSlopes().value_or(ArrayRef<double>()); !slope.empty()) {
+      os << "attn::Polynomial<" << slope.size() << ">{";
+      llvm::interleaveComma(slope, os, [&](double coefficient) { os << literal(coefficient); });
+      os << "}, ";
+    } else if (op.getSlopes()) {
+      os << "attn::Itself(), ";
+    }
     printLambda(op.getSmall().front(), "}, ", op.getTurned());
   }
   printLambda(op.getModify().front(), "});\n", op.getTurned());
@@ -108,5 +116,6 @@ void Printer::print(ProbabilitiesOp op) {
 
 void Printer::print(GradScoresOp op) {
   line() << "attn::grad_scores<" << (op.getTurned() ? "true" : "false") << ">(" << names.of(op.getGrad()) << ", "
-         << names.of(op.getP()) << ", " << names.of(op.getStatistics()) << ");\n";
+         << names.of(op.getP()) << ", " << (op.getSlopes() ? names.of(op.getSlopes()).str() + ", " : "")
+         << names.of(op.getStatistics()) << ");\n";
 }

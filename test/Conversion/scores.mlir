@@ -155,7 +155,7 @@ attn.problem @zero mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) s
 // CHECK-NEXT: %beyond = math.fma %score, %score, %{{.*}} : f32
 attn.problem @large mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(1024.0) score([#attn.softcap<1.0>])
 // CHECK-LABEL: tile.kernel @larger
-// CHECK: %[[C:.*]] = arith.constant 8.192000e+03 : f32
+// CHECK: %[[C:.*]] = arith.constant 20485.002 : f32
 // CHECK: tile.modify
 // CHECK-NEXT: ^bb0
 // CHECK-NEXT: %[[X:.*]] = arith.mulf %score, %[[C]] : f32

@@ -150,19 +150,42 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, Frag<R, N, W> &weighted, const 
 template <class T, int R, int N, int W> ATTN_INLINE void set_pair(Held<T, R, N, W> &held, int m, int k, int i, unsigned pair) { held.v[m][k][i] = pair; }
 template <class T, int R, int N, int W> ATTN_INLINE unsigned pair_of(const Held<T, R, N, W> &held, int m, int n, int i) { return held.v[m][n / 2][n % 2 * 2 + i / 2]; }
 
+// What is kept of a pair's slope: probability times slope,
+struct Weighted {
+  static ATTN_INLINE float number(float p, float slope) { return p * slope; }
+  template <class T> static ATTN_INLINE unsigned pair(float low, float high) { return pack<T>(low, high); }
+};
+// the slope itself,
+struct Itself : Weighted {
+  static ATTN_INLINE float number(float, float slope) { return slope; }
+};
+// or this, of what is given in its stead.
+template <int N> struct Polynomial {
+  float coefficients[N];
+  static ATTN_INLINE float number(float, float x) { return x; }
+  template <class T> ATTN_INLINE unsigned pair(float low, float high) const {
+    const unsigned x = pack<T>(low, high);
+    unsigned sum = pack<T>(coefficients[N - 1], coefficients[N - 1]);
+#pragma unroll
+    for (int i = N - 2; i >= 0; --i) sum = fma_pair<T>(sum, x, pack<T>(coefficients[i], coefficients[i]));
+    return sum;
+  }
+};
+
 // The same with `weighted` as products hold it: there are no registers for more. Shown: no pair is hidden, and all slopes are numbers.
-template <bool Turned, bool Shown = false, template <class, int, int, int> class Place, class T, int R, int N, int W, int K, class First, class F>
-ATTN_INLINE void probabilities(Frag<R, N, W> &s, Place<T, R, N, W> &weighted, const Statistics<K> &stats, float scale, First row0, int column0, F f) {
-  float slope = 0;
+template <bool Turned, bool Shown = false, template <class, int, int, int> class Place, class T, int R, int N, int W, int K, class First, class F, class Kept = Weighted>
+ATTN_INLINE void probabilities(Frag<R, N, W> &s, Place<T, R, N, W> &weighted, const Statistics<K> &stats, float scale, First row0, int column0, F f, Kept kept = Kept()) {
+  float before = 0;
   with_statistics<Turned>(
       s, [&](int i) { return stats.lse(i); },
       [&](int m, int n, int i, float lse) {
         const float score = s.v[m][n][i];
         const Changed changed = changed_at(s, score, m, n, i, row0, column0, f);
-        const float p = exp2(!Shown && score == -infinity() ? score : fmaf(changed.score, scale, -lse)), now = !Shown && p == 0 ? 0 : p * changed.slope;
+        const float p = exp2(!Shown && score == -infinity() ? score : fmaf(changed.score, scale, -lse));
+        const float now = !Shown && p == 0 ? 0 : kept.number(p, changed.slope);
         s.v[m][n][i] = p;
-        if (i % 2) set_pair(weighted, m, n / 2, n % 2 * 2 + i / 2, pack<T>(slope, now));
-        slope = now;
+        if (i % 2) set_pair(weighted, m, n / 2, n % 2 * 2 + i / 2, kept.template pair<T>(before, now));
+        before = now;
       });
 }
 // The same with a formula for scores below `within`, which is right where all of the warp's are; a hidden one is not.
@@ -170,6 +193,17 @@ template <bool Turned, class Weighted, int R, int N, int W, int K, class First, 
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, Weighted &weighted, const Statistics<K> &stats, float scale, First row0, int column0, float within, Small small, F f) {
   if (__any_sync(~0u, largest_of(s) >= within)) probabilities<Turned>(s, weighted, stats, scale, row0, column0, f);
   else probabilities<Turned, true>(s, weighted, stats, scale, row0, column0, small);
+}
+// With slopes in place of weights; `slope`: of small scores.
+template <bool Turned, class Place, int R, int N, int W, int K, class First, class F>
+ATTN_INLINE void probabilities_and_slopes(Frag<R, N, W> &s, Place &slopes, const Statistics<K> &stats, float scale, First row0, int column0, F f) {
+  probabilities<Turned>(s, slopes, stats, scale, row0, column0, f, Itself());
+}
+template <bool Turned, class Place, int R, int N, int W, int K, class First, class Slope, class Small, class F>
+ATTN_INLINE void probabilities_and_slopes(Frag<R, N, W> &s, Place &slopes, const Statistics<K> &stats, float scale, First row0, int column0, float within, Slope slope,
+                                          Small small, F f) {
+  if (__any_sync(~0u, largest_of(s) >= within)) probabilities_and_slopes<Turned>(s, slopes, stats, scale, row0, column0, f);
+  else probabilities<Turned, true>(s, slopes, stats, scale, row0, column0, small, slope);
 }
 template <bool Turned, int R, int N, int W, int K, class First, class F>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, const Statistics<K> &stats, float scale, First row0, int column0, F f) {
@@ -190,6 +224,18 @@ ATTN_INLINE void grad_scores(Frag<R, N, W> &x, Place<T, R, N, W> &p, const Stati
       x, [&](int i) { return stats.delta(i); },
       [&](int m, int n, int i, float delta) {
         const unsigned pair = pair_of(p, m, n, i);
+        x.v[m][n][i] = (i % 2 ? high_half<T>(pair) : low_half<T>(pair)) * (x.v[m][n][i] - delta);
+      });
+}
+
+// The same with slopes of scores, held as probabilities are.
+template <bool Turned, template <class, int, int, int> class Place, class T, class Slopes, int R, int N, int W, int K>
+ATTN_INLINE void grad_scores(Frag<R, N, W> &x, Place<T, R, N, W> &p, Slopes &slopes, const Statistics<K> &stats) {
+  unsigned pair = 0;
+  with_statistics<Turned>(
+      x, [&](int i) { return stats.delta(i); },
+      [&](int m, int n, int i, float delta) {
+        if (i % 2 == 0) pair = multiply_pair<T>(pair_of(p, m, n, i), pair_of(slopes, m, n, i));
         x.v[m][n][i] = (i % 2 ? high_half<T>(pair) : low_half<T>(pair)) * (x.v[m][n][i] - delta);
       });
 }

@@ -90,6 +90,16 @@ ATTN_INLINE void round_to(float &to, float x) { to = x; }
 template <class T> ATTN_INLINE float low_half(unsigned x) { return to_float(T{(unsigned short)(x & 0xffff)}); }
 template <class T> ATTN_INLINE float high_half(unsigned x) { return to_float(T{(unsigned short)(x >> 16)}); }
 
+// Both halves of a register: of two elements, rounded once.
+template <class T> ATTN_INLINE unsigned fma_pair(unsigned a, unsigned b, unsigned c);
+template <> ATTN_INLINE unsigned fma_pair<bf16>(unsigned a, unsigned b, unsigned c) {
+  unsigned d; asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c)); return d;
+}
+template <> ATTN_INLINE unsigned fma_pair<fp16>(unsigned a, unsigned b, unsigned c) {
+  unsigned d; asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c)); return d;
+}
+template <class T> ATTN_INLINE unsigned multiply_pair(unsigned a, unsigned b) { return fma_pair<T>(a, b, pack<T>(-0.f, -0.f)); }
+
 // x * 0 + sum on both halves: stays zero exactly as long as every x was finite.
 template <class T> ATTN_INLINE unsigned times_zero(unsigned x, unsigned sum);
 template <> ATTN_INLINE unsigned times_zero<bf16>(unsigned x, unsigned sum) {

@@ -270,6 +270,49 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
 
 // -----
 
+tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %dp = tile.place "dp" : !tile.frag<128x64, 8>
+  %held = tile.place "held" : !tile.held<128x64xbf16, 8>
+  %stats = tile.place "stats" : !tile.statistics<64>
+  // tile.grad_scores C2
+  // expected-error @below {{expected slopes that are held, as p is, got: '!tile.held<128x64xbf16, 8>' and '!tile.frag<128x64, 8>'}}
+  tile.grad_scores %dp, %dp slopes(%held : !tile.held<128x64xbf16, 8>), %stats turned : !tile.frag<128x64, 8>, !tile.frag<128x64, 8>, !tile.statistics<64>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<128x64, 8>
+  %stats = tile.place "stats" : !tile.statistics<64>
+  // tile.probabilities C3
+  // expected-error @below {{expected `slopes` with `weighted` that is held, and numbers with `small` only}}
+  tile.probabilities %s, %stats at(%n, %n) weighted(%s : !tile.frag<128x64, 8>) slopes [] scale 0.5 turned
+      : !tile.frag<128x64, 8>, !tile.statistics<64> modify {
+  ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %ahead: f32):
+    tile.yield %score, %ahead : f32, f32
+  }
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %s = tile.place "s" : !tile.frag<128x64, 8>
+  %held = tile.place "held" : !tile.held<128x64xbf16, 8>
+  %stats = tile.place "stats" : !tile.statistics<64>
+  // tile.probabilities C3
+  // expected-error @below {{expected `slopes` with `weighted` that is held, and numbers with `small` only}}
+  tile.probabilities %s, %stats at(%n, %n) weighted(%held : !tile.held<128x64xbf16, 8>) slopes [1.0] scale 0.5 turned
+      : !tile.frag<128x64, 8>, !tile.statistics<64> modify {
+  ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %ahead: f32):
+    tile.yield %score, %ahead : f32, f32
+  }
+}
+
+// -----
+
 tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   // expected-error @below {{expected 1 to 8 slots of a positive multiple of 128 bytes, got: 2 of 100}}

@@ -49,6 +49,18 @@ tile.kernel @gradients(%q: !tile.ptr<bf16>, %statistics: !tile.ptr<f32>, %pitch:
   ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %ahead: f32):
     tile.yield %score, %ahead : f32, f32
   }
+  // CHECK: tile.probabilities %s, %stats at(%n, %n) weighted(%wh : !tile.held<64x16xbf16, 4>) slopes [1.000000e+00, -5.000000e-01] scale 5.000000e-01 turned : !tile.frag<64x16, 4>, !tile.statistics<16> small(2.500000e+00) {
+  tile.probabilities %s, %stats at(%n, %n) weighted(%wh : !tile.held<64x16xbf16, 4>) slopes [1.0, -0.5] scale 0.5 turned
+      : !tile.frag<64x16, 4>, !tile.statistics<16> small(2.5) {
+  ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %ahead: f32):
+    tile.yield %ahead, %score : f32, f32
+  } modify {
+  ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %ahead: f32):
+    tile.yield %score, %ahead : f32, f32
+  }
+  // CHECK: tile.grad_scores %dp, %p slopes(%wh : !tile.held<64x16xbf16, 4>), %stats turned : !tile.frag<64x16, 4>, !tile.held<64x16xbf16, 4>, !tile.statistics<16>
+  %p = tile.place "p" : !tile.held<64x16xbf16, 4>
+  tile.grad_scores %dp, %p slopes(%wh : !tile.held<64x16xbf16, 4>), %stats turned : !tile.frag<64x16, 4>, !tile.held<64x16xbf16, 4>, !tile.statistics<16>
   // CHECK: tile.grad_scores %dp, %w, %stats turned : !tile.frag<64x16, 4>, !tile.frag<64x16, 4>, !tile.statistics<16>
   tile.grad_scores %dp, %w, %stats turned : !tile.frag<64x16, 4>, !tile.frag<64x16, 4>, !tile.statistics<16>
   // CHECK: tile.scale %dp by 5.000000e-01 : !tile.frag<64x16, 4>

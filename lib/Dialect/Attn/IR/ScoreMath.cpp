@@ -3,6 +3,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -41,6 +42,40 @@ Value FloatMath::convert(Index a) {
 Value FloatMath::named(Value a, llvm::StringRef name) {
   a.getDefiningOp()->setLoc(NameLoc::get(builder.getStringAttr(name), loc));
   return a;
+}
+
+SmallValue::SmallValue(FloatMath &math, Value value, double bound, Argument over, bool narrow)
+    : math(math), x(value), within(bound), over(over) {
+  if (narrow || bound < 0x1p-13 || bound > 0x1p11) {
+    x = math.mul(x, math.constant(1 / bound));
+    within = 1;
+  }
+  argument = over == Square ? math.named(math.mul(x, x), "square") : math.named(math.fma(x, x, math.constant(-within * within)), "beyond");
+}
+
+SmallVector<double> SmallValue::coefficients(ArrayRef<double> polynomial) const {
+  SmallVector<double> to(polynomial);
+  if (over == Beyond) // (x / within)^2 = beyond / within^2 + 1
+    for (size_t done = 0; done < to.size(); ++done)
+      for (size_t i = to.size() - 1; i > done; --i)
+        to[i - 1] += to[i];
+  for (auto [i, coefficient] : llvm::enumerate(to))
+    coefficient /= std::pow(within, 2 * i);
+  return to;
+}
+
+Value SmallValue::evaluate(ArrayRef<double> polynomial) const {
+  Value sum;
+  for (double coefficient : llvm::reverse(coefficients(polynomial)))
+    sum = sum ? math.fma(sum, argument, math.constant(coefficient)) : math.constant(coefficient);
+  return sum;
+}
+
+Score SmallValue::score(ArrayRef<double> polynomial) const {
+  SmallVector<double> scaled(polynomial);
+  for (double &coefficient : scaled)
+    coefficient /= within * factorOfExponents;
+  return {x, factorOfExponents, evaluate(scaled)};
 }
 
 Score attn::settled(FloatMath &math, Score score) {

@@ -267,6 +267,8 @@ LogicalResult GradScoresOp::verify() { // C1
     return failure();
   if (held ? !frag : p != grad)
     return emitOpError("expected p of type ") << grad << ", got: " << p;
+  if (getSlopes() && getSlopes().getType() != held) // C2
+    return emitOpError("expected slopes that are held, as p is, got: ") << getSlopes().getType() << " and " << p;
   return verifyStatistics(*this, getGrad().getType(), getStatistics().getType(), getTurned());
 }
 
@@ -396,6 +398,8 @@ LogicalResult ProbabilitiesOp::verify() {
   if (getWeighted() && (getModify().empty() || (held ? !frag : getWeighted().getType() != getS().getType()))) // C3
     return emitOpError("expected `weighted` with a region, of type ") << getS().getType() << ", got: "
                                                                       << getWeighted().getType();
+  if (getSlopes() && (!held || (!getSlopes()->empty() && !getWithin()))) // C3
+    return emitOpError("expected `slopes` with `weighted` that is held, and numbers with `small` only");
   bool pairs = isa<PairsType>(getRow0().getType());
   if (pairs && getTurned()) // C5
     return emitOpError("expected rows of queries where they are pairs, got: turned with ") << getRow0().getType();

@@ -118,7 +118,7 @@ def Attn_ScoreModifierInterface : AttrInterface<"ScoreModifierInterface"> {
 
     `modify` is the definition. `emitScore` is the same as IR on f32. Scores that
     are small, as almost all are, may have a cheaper formula: `smallBelow` and
-    `emitSmallScore`. What the backward pass needs, `derivative` and `emitDerivative`,
+    `smallScore`. What the backward pass needs, `derivative` and `emitDerivative`,
     is held against finite differences of the definition.
   }];
   let methods = [
@@ -129,17 +129,17 @@ def Attn_ScoreModifierInterface : AttrInterface<"ScoreModifierInterface"> {
       some of float32's own, of the largest score.}],
       "::attn::Score", "emitScore", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score)>,
 
-    InterfaceMethod<[{`emitSmallScore` may be used where |value| is below this, for values of the
-      given factor. 0: there is no such formula.}],
+    InterfaceMethod<[{`smallScore` and `smallDerivative` may be used where |value| is below this, for values of the
+      given factor. 0: there are no such formulas.}],
       "double", "smallBelow", (ins "double":$factor), "", [{ return 0; }]>,
 
-    InterfaceMethod<[{What `emitSmallScore` makes of a value of `smallBelow`, in natural units, if it makes more of
+    InterfaceMethod<[{What `smallScore` makes of a value of `smallBelow`, in natural units, if it makes more of
       greater values, of their negatives the negative, and asks for nothing else. 0: it does not.}],
       "double", "smallBecomes", (ins "double":$factor), "", [{ return 0; }]>,
 
-    InterfaceMethod<"As `emitScore`, for small scores only; leaves the same factor.",
-      "::attn::Score", "emitSmallScore", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score), "",
-      [{ return $_attr.emitScore(scope, score); }]>,
+    InterfaceMethod<[{What becomes of a small score, in natural units, with x = value / `smallBelow`: x times a polynomial over x^2, whose
+      coefficients these are, the constant first. `emitScore` then leaves the factor of exponents, ln 2.}],
+      "::llvm::SmallVector<double>", "smallScore", (ins "double":$factor), "", [{ return {}; }]>,
 
     InterfaceMethod<"The derivative of `modify` by the score, in natural units, in double.",
       "double", "derivative", (ins "const ::attn::ScorePoint &":$point, "double":$score)>,
@@ -148,9 +148,8 @@ def Attn_ScoreModifierInterface : AttrInterface<"ScoreModifierInterface"> {
       `emitScore` gets. Null: 1, as of those that only add something. 0 where the score is infinite.}],
       "::mlir::Value", "emitDerivative", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score)>,
 
-    InterfaceMethod<"As `emitDerivative`, for small scores only.",
-      "::mlir::Value", "emitSmallDerivative", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score), "",
-      [{ return $_attr.emitDerivative(scope, score); }]>,
+    InterfaceMethod<[{The same of small scores, with x = value / `smallBelow`: the coefficients of a polynomial over x^2, the constant first.}],
+      "::llvm::SmallVector<double>", "smallDerivative", (ins "double":$factor), "", [{ return {}; }]>,
 
     InterfaceMethod<[{The derivative of `modify` by the entry of operand number `operand` that belongs to the
       score, in natural units, in double.}],

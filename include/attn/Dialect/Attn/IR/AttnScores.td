@@ -9,7 +9,7 @@ class Attn_ScoreModifier<string name, string mnem, list<string> methods> : AttrD
   let mnemonic = mnem;
 }
 
-def Attn_Softcap : Attn_ScoreModifier<"Softcap", "softcap", ["smallBelow", "smallBecomes", "emitSmallScore", "emitSmallDerivative"]> {
+def Attn_Softcap : Attn_ScoreModifier<"Softcap", "softcap", ["smallBelow", "smallBecomes", "smallScore", "smallDerivative"]> {
   let summary = "scores level off at a cap";
   let description = [{
     A score s becomes cap * tanh(s / cap): small ones stay what they are, none

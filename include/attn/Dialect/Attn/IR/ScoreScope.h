@@ -98,6 +98,30 @@ struct ScoreScope {
   std::function<std::optional<int64_t>(Diagonal)> reach;
 };
 
+/// Of scores whose value is the exponent of 2, so that nothing is left to multiply by.
+inline constexpr double factorOfExponents = 0.69314718055994530942;
+
+/// A value that is below `within` in size, and what polynomials over (value / within)^2 are of it (`smallScore`, `smallDerivative`).
+class SmallValue {
+public:
+  /// They are worked out over a square, or over what a square is beyond that of `within`, whose sign says whether the value is small. `narrow`: squares
+  /// of the value as it is may be too large for who works them out.
+  enum Argument { Square, Beyond };
+  SmallValue(FloatMath &math, mlir::Value value, double within, Argument argument, bool narrow = false);
+  mlir::Value argument; ///< the square, or what is beyond
+  /// The same polynomial over `argument`.
+  llvm::SmallVector<double> coefficients(llvm::ArrayRef<double> polynomial) const;
+  mlir::Value evaluate(llvm::ArrayRef<double> polynomial) const;
+  /// value / within times the polynomial, with the factor of exponents.
+  Score score(llvm::ArrayRef<double> polynomial) const;
+
+private:
+  FloatMath &math;
+  mlir::Value x; ///< in units in which powers are within f32
+  double within; ///< in the same
+  Argument over;
+};
+
 /// The same score as a value and a factor alone.
 Score settled(FloatMath &math, Score score);
 

@@ -80,28 +80,38 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
     The region, where a problem modifies its scores, gets a score, the numbers of its row and
     its column, (`row0`, `col0`) being those of the tile's first, the column once more as `base` +
     `ahead` (as in `tile.modify`), the head as well where rows are pairs of a query and a head, and yields the modified score and its derivative, in
-    natural units. With `weighted`, that place gets probability times derivative. `small`: a region that is taken
-    where all scores of a warp, hidden ones too, are smaller than this in size.
+    natural units. With `weighted`, that place gets probability times derivative, or, with `slopes`, derivatives alone, for
+    `tile.grad_scores` to multiply by. `small`: a region that is taken
+    where all scores of a warp, hidden ones too, are smaller than this in size. If `slopes` has numbers, it yields x in place of the derivative,
+    which is the polynomial with these coefficients, the constant first, and is worked out of two scores at a time, in the held type's precision.
 
     Constraints:
     - C1: scale is positive.
     - C2: as many statistics as there are rows, or columns if turned.
-    - C3: `weighted` goes with a region and has the scores' type, or holds a tile of their shape.
+    - C3: `weighted` goes with a region and has the scores' type, or holds a tile of their shape; it holds one with `slopes`, which have numbers only
+      where there is `small`.
     - C4: the region yields two numbers of type f32; so does `small`, which is for a positive number, with a
       region and `weighted`.
     - C5: only rows are pairs, not columns: not with `turned`.
 
     ```mlir
     tile.probabilities %s, %stats at(%k0, %q0) scale 8.838835e-02 turned : !tile.frag<128x64, 8>, !tile.statistics<64>
+    tile.probabilities %s, %stats at(%k0, %q0) weighted(%aside : !tile.held<128x64xbf16, 8>) slopes [] scale 1.0 turned
+        : !tile.frag<128x64, 8>, !tile.statistics<64> modify {
+    ^bb0(%score: f32, %key: i32, %query: i32, %base: i32, %ahead: f32):
+      %twice = arith.addf %score, %score : f32
+      %two = arith.constant 2.0 : f32
+      tile.yield %twice, %two : f32, f32
+    }
     ```
   }];
   let arguments = (ins Tile_AnyScores:$s, Tile_AnyStatistics:$statistics, Tile_Origin:$row0, I32:$col0,
                        Optional<AnyTypeOf<[Tile_AnyScores, Tile_Held]>>:$weighted, F64Attr:$scale, UnitAttr:$turned,
-                       OptionalAttr<F64Attr>:$within);
+                       OptionalAttr<F64Attr>:$within, OptionalAttr<DenseF64ArrayAttr>:$slopes);
   let regions = (region AnyRegion:$small, AnyRegion:$modify);
   let assemblyFormat = [{
     $s `,` $statistics `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `)` (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)?
-    `scale` $scale (`turned` $turned^)? attr-dict `:` qualified(type($s)) `,` qualified(type($statistics))
+    (`slopes` $slopes^)? `scale` $scale (`turned` $turned^)? attr-dict `:` qualified(type($s)) `,` qualified(type($statistics))
     (`small` `(` $within^ `)` $small)? (`modify` $modify^)?
   }];
   let hasVerifier = 1;
@@ -135,20 +145,23 @@ def Tile_GradScoresOp : Tile_Op<"grad_scores"> {
   let description = [{
     Each x of `grad`, a product of dO and V, becomes p * (x - delta), with the probability (or
     what it was weighted to) of the same pair and the delta of its query row. Of probabilities
-    that are held, rounded, for a product as well, no second copy takes up registers.
+    that are held, rounded, for a product as well, no second copy takes up registers. With `slopes`, of `tile.probabilities`, p times
+    slope, rounded, takes the place of p.
 
     Constraints:
-    - C2: p has the same rows, columns and warps as grad.
+    - C2: p has the same rows, columns and warps as grad; with `slopes`, it is held as they are.
     - C1: as many statistics as there are rows, or columns if turned.
 
     ```mlir
     tile.grad_scores %dp, %s, %stats turned : !tile.frag<128x64, 8>, !tile.frag<128x64, 8>, !tile.statistics<64>
+    tile.grad_scores %dp, %p slopes(%aside : !tile.held<128x64xbf16, 8>), %stats turned
+        : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
     ```
   }];
   let arguments = (ins Tile_AnyScores:$grad, AnyTypeOf<[Tile_Frag, Tile_Held, Tile_Scores]>:$p,
-                       Tile_AnyStatistics:$statistics, UnitAttr:$turned);
+                       Tile_AnyStatistics:$statistics, Optional<Tile_Held>:$slopes, UnitAttr:$turned);
   let assemblyFormat = [{
-    $grad `,` $p `,` $statistics (`turned` $turned^)? attr-dict
+    $grad `,` $p (`slopes` `(` $slopes^ `:` qualified(type($slopes)) `)`)? `,` $statistics (`turned` $turned^)? attr-dict
     `:` qualified(type($grad)) `,` qualified(type($p)) `,` qualified(type($statistics))
   }];
   let hasVerifier = 1;
