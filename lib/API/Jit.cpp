@@ -156,7 +156,7 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::St
     if (rt::Status status = bind(artifact, program.signature, tensors, *sizes, binding); !status)
       return status;
   for (size_t i = first; i < loaded.size(); ++i)
-    if (rt::Status status = bindings[i].blocks ? loaded[i].launch(bindings[i], stream) : clearResults(i, tensors, stream);
+    if (rt::Status status = bindings[i].blocks ? loaded[i].launch(bindings[i], stream) : clearResults(i, bindings, tensors, stream);
         !status)
       return status;
   if (rt::Status status = asked ? checkStatus(given) : rt::Status(); !status)
@@ -164,15 +164,17 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::St
   return validate(given, *sizes);
 }
 
-rt::Status Kernel::clearResults(size_t number, llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const {
+rt::Status Kernel::clearResults(size_t number, llvm::ArrayRef<Binding> bindings, llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const {
   for (const rt::Param &param : program.kernels[number].params) {
     std::optional<size_t> index = program.signature.indexOf(param.name);
     if (!index || !program.signature[*index].isResult())
       continue;
-    auto has = [&](const rt::Artifact &artifact) {
-      return llvm::any_of(artifact.params, [&](const rt::Param &other) { return other.name == param.name; });
-    };
-    if (llvm::any_of(llvm::ArrayRef(program.kernels).take_front(number), has)) // who came before has written it
+    auto has = [&](size_t i) { return llvm::any_of(program.kernels[i].params, [&](const rt::Param &other) { return other.name == param.name; }); };
+    if (llvm::any_of(llvm::seq(number), has)) // who came before has written it
+      continue;
+    // Of rows of queries a kernel of keys writes some only, and the kernel of queries behind it the others.
+    auto writesRest = [&](size_t i) { return bindings[i].blocks && !program.kernels[i].grid.keys && has(i); };
+    if (program.kernels[number].grid.keys && llvm::any_of(llvm::seq(number + 1, bindings.size()), writesRest))
       continue;
     const TensorView &view = tensors[*index];
     size_t bytes = elementsOf(view.shape) * sizeOf(view.dtype);

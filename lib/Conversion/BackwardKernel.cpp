@@ -216,8 +216,10 @@ private:
   SmallVector<Value> findOwnBounds(ArrayRef<KeyRun> runs) {
     constexpr int64_t rows = 64;
     bool narrow = config.getQTile() <= rows; // else they see something of each
-    bool plain = problem.getModifiers().empty() && sparesRegisters();
-    if (!reduces || !narrow || !plain || lists || runs.size() != 1 || !walk->hidesKeys() || !walk->hasOneRun())
+    SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
+    // Packed rows leave no registers for the bounds then, and what asks where scores are gets slower.
+    bool modified = !modifiers.empty() && (kernelIsPacked() || modifiers.size() > 1 || modifiers.front().smallBelow(scaleOfProducts()) == 0);
+    if (!reduces || !narrow || modified || !sparesRegisters() || lists || runs.size() != 1 || !walk->hidesKeys() || !walk->hasOneRun())
       return {};
     Index before = math.mul(Index(Value(WarpgroupIndexOp::create(b, loc))), rows), count = math.sub(slot.rows, before);
     SmallVector<KeyRun> own = findRuns(math.add(slot.first, before), math.min(count, rows), rows);
@@ -346,10 +348,13 @@ private:
         turn = turnPointer(firstRow, h, other);
         number = math.value(math.named(math.floorDiv(slot.first, config.getKvTile()), "key_tile"));
       }
-      auto add = AddSumOp::create(b, loc, sumPointer(firstRow, h, other), part, staging, turn, number);
-      add.setAfterFirst(results.order == SumOrder::AfterFirst);
+      bool afterFirst = results.order == SumOrder::AfterFirst;
+      auto add = AddSumOp::create(b, loc, sumPointer(firstRow, h, other), part, staging, turn, number, afterFirst, /*alone=*/Value(), /*dst=*/Value(),
+                                  /*stride=*/Value(), /*rows=*/Value(), /*factor=*/FloatAttr(), /*dim=*/IntegerAttr());
       if (turn)
         buildAdds(add, walk, tile);
+      if (results.alone)
+        storeAlone(add, walk, other, left, row);
     }
     if (products[1])
       wait(products[1]);
@@ -371,6 +376,22 @@ private:
     for (const KeyRun &run : walk.queryRuns(math, keys, config.getQTile()))
       adds = math.logicalOr(adds, math.logicalAnd(math.le(run.bounds.front(), tile), math.lt(tile, run.bounds.back())));
     YieldOp::create(b, loc, math.value(adds));
+  }
+
+  /// Query tiles whose keys are all in one tile have no sum.
+  void storeAlone(AddSumOp add, KeyWalk &walk, Index q0, Index left, Index row) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(add);
+    Interval queries = {q0, math.min(math.add(q0, config.getQTile()), lenQ)};
+    SmallVector<KeyRun> runs = walk.runs(math, queries, config.getKvTile());
+    assert(runs.size() == 1 && "walks begin at the first key");
+    Index rows = math.select(math.lt(slot.first, config.getKvTile()), left, 0); // of a tile that sees more than it need
+    add.getAloneMutable().assign(math.value(math.le(runs.front().bounds.back(), 1)));
+    add.getDstMutable().assign(rowPointer("dq", row, batch, h));
+    add.getStrideMutable().assign(args["dq_row"]);
+    add.getRowsMutable().assign(math.value(rows));
+    add.setFactor(APFloat(problem.scaleOrDefault()));
+    add.setDim(problem.getDimQk());
   }
 
   /// Of what makes dV and, once `grads` is over, of gradients. Those of scores are made here if there is both: then numbers are drawn once.

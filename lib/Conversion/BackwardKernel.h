@@ -19,6 +19,7 @@ struct GradientResults {
   bool dq = false, dk = false, dv = false;
   bool sums = false; ///< dQ is added to `dq_sum`, by key tiles,
   SumOrder order = SumOrder::Any;
+  bool alone = false; ///< rows of dQ of one key tile only are written at once
   bool clears = false; ///< sums, for a kernel behind this one
 };
 /// Gradients of one side: of queries, or else of keys.
@@ -27,9 +28,9 @@ void writeGradients(ProblemOp problem, tile::KernelOp kernel, GradientResults re
 int64_t sumFragmentColumns(ProblemOp problem, tile::ConfigAttr config);
 
 /// Of rows, as `PrepareOp` and `LoadSumOp` define it. `columns`: of the fragments that were added; `clearedByKeys`: sums were cleared by blocks
-/// of key tiles.
+/// of key tiles; `mayBeDone`: rows may have been written (`GradientResults::alone`).
 void writePrepare(ProblemOp problem, tile::KernelOp kernel);
-void writeRoundSums(ProblemOp problem, tile::KernelOp kernel, int64_t columns, bool clearedByKeys);
+void writeRoundSums(ProblemOp problem, tile::KernelOp kernel, int64_t columns, bool clearedByKeys, bool mayBeDone);
 
 } // namespace attn
 

@@ -41,9 +41,9 @@ public:
 class RoundSumsKernel : BackwardBody {
 public:
   /// `columns`: of the fragments that were added. `clearedByKeys`: by blocks of key tiles, of which there may be none.
-  RoundSumsKernel(ProblemOp problem, KernelOp kernel, int64_t columns, bool clearedByKeys)
+  RoundSumsKernel(ProblemOp problem, KernelOp kernel, int64_t columns, bool clearedByKeys, bool mayBeDone)
       : BackwardBody(problem, kernel), config(kernel.getConfig()), columns(columns),
-        mayLack(clearedByKeys && !problem.getKLayout().isPacked()) {}
+        mayLack(clearedByKeys && !problem.getKLayout().isPacked()), mayBeDone(mayBeDone) {}
 
   void build() {
     Value acc = place("dQ", FragType::get(b.getContext(), config.getQTile(), sumColumns(problem.getDimQk()),
@@ -55,6 +55,9 @@ public:
       Value dst = rowPointer("dq", slot.row, batch, h);
       Value turn = args.contains("dq_turns") ? turnPointer(firstTiledRow(), h, slot.first) : Value();
       Value sum = sumPointer(firstTiledRow(), h, slot.first);
+      OpBuilder::InsertionGuard guard(b);
+      if (mayBeDone)
+        leaveWhatIsDone(turn, slot);
       auto load = [&] { LoadSumOp::create(b, loc, acc, sum, columns, turn); };
       if (mayLack)
         loadIfAnyKeys(acc, load);
@@ -82,15 +85,28 @@ private:
     load();
   }
 
+  /// What follows is for sums. Of rows that are written, padding is left.
+  void leaveWhatIsDone(Value turn, const Slot &slot) {
+    Value none = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(0));
+    Index last = Value(LoadOp::create(b, loc, b.getI32Type(), turn, none, /*uniform=*/true));
+    bool padded = problem.getQLayout().isPacked();
+    auto done = scf::IfOp::create(b, loc, math.value(math.lt(last, 0)), /*withElseRegion=*/true);
+    b.setInsertionPointToStart(done.thenBlock());
+    if (padded)
+      StorePaddingOp::create(b, loc, rowPointer("dq", math.add(slot.row, slot.rows), batch, h), args["dq_row"],
+                             math.value(math.sub(slot.written, slot.rows)), problem.getDimQk());
+    b.setInsertionPointToStart(done.elseBlock());
+  }
+
   ConfigAttr config;
   int64_t columns;
-  bool mayLack;
+  bool mayLack, mayBeDone;
 };
 
 } // namespace
 
 void attn::writePrepare(ProblemOp problem, KernelOp kernel) { PrepareKernel(problem, kernel).build(); }
 
-void attn::writeRoundSums(ProblemOp problem, KernelOp kernel, int64_t columns, bool clearedByKeys) {
-  RoundSumsKernel(problem, kernel, columns, clearedByKeys).build();
+void attn::writeRoundSums(ProblemOp problem, KernelOp kernel, int64_t columns, bool clearedByKeys, bool mayBeDone) {
+  RoundSumsKernel(problem, kernel, columns, clearedByKeys, mayBeDone).build();
 }

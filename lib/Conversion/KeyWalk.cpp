@@ -44,6 +44,13 @@ static MaskScope probeScope() {
   return probe;
 }
 
+bool attn::someEndInFirstTile(MaskInterface mask) {
+  IndexMath math;
+  auto keysOf = [&](int64_t q) { return mask.keyRanges(math, probeScope(), {Index::position(q), Index::position(q + 64)}).some; };
+  IntervalList later = keysOf(probeLength / 2), first = keysOf(0);
+  return later.size() == 1 && later.front().lo.is(0) && countOf(first) <= 128 && countOf(first) < countOf(later);
+}
+
 unsigned attn::comparesOf(MaskInterface mask) {
   unsigned compares = 0;
   for (MaskInterface child : mask.children())

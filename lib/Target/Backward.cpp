@@ -57,6 +57,13 @@ void Printer::print(AddSumOp op) {
   line() << "attn::add_sum(" << expr(op.getSum()) << ", " << names.of(op.getAcc()) << ");\n";
 }
 
+void Printer::print(StoreAloneOp op) {
+  line() << "attn::store_alone<" << op.getDim() << ">(" << expr(op.getDst()) << ", " << expr(op.getStride()) << ", " << names.of(op.getAcc()) << ", "
+         << literal(op.getFactor().convertToDouble()) << ", " << expr(op.getRows()) << ");\n";
+}
+
+void Printer::print(SkipSumOp op) { line() << "attn::skip_sum(" << expr(op.getTurn()) << ");\n"; }
+
 void Printer::print(StageOp op) {
   line() << "attn::stage(" << names.of(op.getStaging()) << ", " << names.of(op.getAcc()) << ");\n";
 }

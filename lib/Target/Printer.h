@@ -91,6 +91,8 @@ private:
   void print(tile::MmaTnOp op);
   void print(tile::AddSumOp op);
   void print(tile::StageOp op);
+  void print(tile::StoreAloneOp op);
+  void print(tile::SkipSumOp op);
   void print(tile::AddStagedOp op);
   void print(tile::LoadSumOp op);
   void print(tile::RolesOp op);

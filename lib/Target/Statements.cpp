@@ -57,7 +57,7 @@ void Printer::printOp(Operation *op) {
             MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, ClearShareOp, MergeOp, AddSinkOp, RepairOp, RolesOp, PersistOp,
             SendOp, RecallOp, FillOp, TakeOp, PassOp, OwnRowsOp, ReleaseOp, PutOp, AsideOp,
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, DropOp, DrawOp, DropDrawnOp, DropGradsOp, ShareOp, MmaTnOp, AddSumOp,
-            LoadSumOp, StageOp, AddStagedOp, HereOp,
+            LoadSumOp, StageOp, StoreAloneOp, SkipSumOp, AddStagedOp, HereOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
             PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, RangesOp, SelectTilesOp, TogetherOp, GatherBlocksOp, GatherListedOp, GatheredOp, GatheredBitsOp, scf::ForOp, scf::IfOp>(
             [&](auto o) { print(o); })
@@ -338,7 +338,7 @@ std::string Printer::literal(double value) {
   std::string text;
   llvm::raw_string_ostream os(text);
   if (float narrow = value; std::isfinite(narrow))
-    os << llvm::format("%.9ef", value);
+    os << llvm::format("%.9ef", narrow == 0 ? 0 : value); // what is too small for a float is no literal
   else // no literal says it
     os << llvm::format("attn::float_of(0x%08xu)", llvm::bit_cast<uint32_t>(narrow));
   return text;

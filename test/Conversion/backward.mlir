@@ -67,8 +67,8 @@ attn.backward @grads of(@p) dlse
 // AHEAD: tile.place "staging" : !tile.staging<1, 32768>
 // AHEAD-NOT: tile.warpgroup_index
 
-// Query tiles as narrow as what a warpgroup has of the keys: each walks along those that its own keys see. Not where heads share keys, or scores are
-// changed: there are no registers for it.
+// Query tiles as narrow as what a warpgroup has of the keys: each walks along those that its own keys see. Not where heads share keys, or scores of packed
+// rows are changed: there are no registers for it.
 // RUN: sed 's/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=OWN
 // RUN: sed 's/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/; s/dtype/score([#attn.softcap<30.0>]) dtype/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SAME
 // RUN: sed 's/dims(64)/dims(128)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SAME
@@ -126,6 +126,22 @@ attn.backward @grads of(@p) dlse
 // DENSE: %query_tiles =
 // DENSE: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn{{.*}} of %key_tile) after_first : !tile.frag
 // DENSE: tile.load_sum %dQ, %sum columns 32 turn(%turn)
+// Rows whose keys are all in the first tile have no sum. Not where reducers are narrow, but of packed rows; not under masks whose walks begin elsewhere, or
+// end for all rows alike.
+// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ALONE
+// RUN: attn-opt %s --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefixes=ALONE,PADDING
+// ALONE: %[[ALONE:.*]] = arith.cmpi sle, %end{{.*}}, %c1_i32
+// ALONE: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn{{.*}} of %key_tile){{.*}} alone(%[[ALONE]]) to(%dq_rows : !tile.ptr<bf16> stride %dq_row rows %{{.*}} by {{.*}} dim {{64|128}}) : !tile.frag
+// ALONE: %[[DONE:.*]] = arith.cmpi slt, %{{.*}}, %c0_i32
+// ALONE: scf.if %[[DONE]] {
+// PADDING: tile.store_padding
+// ALONE: } else {
+// ALONE-NEXT: tile.load_sum
+// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/attn.causal/attn.full/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SUMMED
+// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/attn.causal/attn.band<left = 99, right = 0>/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SUMMED
+// SUMMED: tile.add_sum {{.*}} : !tile.frag
+// SUMMED-NOT: alone(
+
 // RUN: sed 's/thd/bshd/; s/attn.causal/attn.prefix<"lengths">/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=CLEARED
 // CLEARED: tile.prepare {{.*}}clears(%sum) columns 64
 // CLEARED: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag

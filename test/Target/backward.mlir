@@ -36,17 +36,25 @@ attn.backward @grads of(@p)
 // CHECK: const auto dS_tile = attn::take(dS);
 // CHECK-NEXT: attn::mma_tn<0>(dQ, dS_tile, K_tile);
 // CHECK-NEXT: attn::wait_products<0>(dQ);
+// CHECK-NEXT: if ([[FEW:x_[0-9]+]]) {
+// CHECK-NEXT: attn::store_alone<64>(dq_rows, dq_row, dQ, {{.*}}f, [[ROWS:x_[0-9]+]]);
+// CHECK-NEXT: } else {
 // CHECK-NEXT: attn::stage(staging, dQ);
+// CHECK-NEXT: }
 // CHECK-NEXT: attn::mma_tn<1>(dQ, dS_tile, K_tile);
 // CHECK-NEXT: attn::wait_products<0>(dQ);
 // CHECK-NEXT: attn::release(dS);
+// CHECK-NEXT: if ([[FEW]]) {
+// CHECK-NEXT: attn::store_alone<64>(dq_rows + 64, dq_row, dQ, {{.*}}f, [[ROWS]]);
+// CHECK-NEXT: } else {
 // CHECK-NEXT: attn::stage(staging, dQ);
 // Another role adds, behind the first: who that is is asked where the region was.
 // CHECK: attn::keep_registers<32>();
 // CHECK: if (attn::is_adder()) {
 // CHECK: const int batch_2 = attn::here(batch);
+// CHECK: attn::skip_sum(turn);
 // CHECK: attn::add_staged<2, true>(sum, staging, turn, key_tile, [=](int other) {
-// CHECK: return begin_2 <= [[TILE:x_[0-9]+]] & [[TILE]] < end_2;
+// CHECK: return begin_2 <= [[TILE:x_[0-9]+]] & [[TILE]] < end_3;
 // CHECK: if (attn::is_idle()) return;
 // Who waits for tiles before its own draws its first one, too.
 // CHECK: for (int block = attn::first_drawn(queue, blocks); block < blocks; block = attn::next_drawn(queue, block, blocks)) {
@@ -54,7 +62,10 @@ attn.backward @grads of(@p)
 // CHECK: grads_dq for sm_80
 // CHECK: const int h = block % 4;
 // CHECK-NEXT: attn::find_sequence<64>(total_q / 64 + batch + 1 - block / 4,
-// CHECK: attn::load_sum<64>(dQ, sum, turn);
+// CHECK: if (attn::uniform(turn[0]) < 0) {
+// CHECK: attn::store_zero<128, 64, 128>({{.*}}, dq_row, write_rows - rows);
+// CHECK-NEXT: } else {
+// CHECK-NEXT: attn::load_sum<64>(dQ, sum, turn);
 
 // In a fixed order, where that is asked for.
 // RUN: sed 's/of(@p)/of(@p) deterministic/' %s | attn-translate --target=sm_90a | FileCheck %s --check-prefix=TURNS

@@ -70,7 +70,7 @@ private:
   };
   const Loaded &main() const { return loaded[program.main]; }
   /// What kernel number `number` would be the first to write, where it has no block to: lengths and offsets of no rows.
-  rt::Status clearResults(size_t number, llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const;
+  rt::Status clearResults(size_t number, llvm::ArrayRef<Binding> bindings, llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const;
   rt::Status checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &sizes) const;
   rt::Status checkStatus(llvm::ArrayRef<TensorView> tensors) const;
   /// What lies there by now.

@@ -41,7 +41,7 @@ ATTN_INLINE void prepare(float *to, long long pitch, const T *o, long long o_row
   static_assert(Dim <= 256 && Rows % Together == 0);
   if (rows <= 0) return;
   const int lane = threadIdx.x % Lanes;
-#pragma unroll 4
+#pragma unroll 2
   for (int r = threadIdx.x / Lanes; r < Rows; r += Together) {
     const bool live = r < rows;
     const float lse_of_row = live ? lse[r] : -infinity();

@@ -128,7 +128,30 @@ ATTN_INLINE void add_staged(float *sum, Staging<S, B, V> &staging, int *turn, in
   }
   step_tile<Parts>(staging);
 }
-// The same from registers, 16 bytes each.
+// A sum that nobody adds to, since one tile has all of it, which has been written.
+ATTN_INLINE void skip_sum(int *turn) { if (lane_index() == 0) *turn = -1; }
+// The rows of a reducer's block.
+template <int Dim, class T, int C> ATTN_INLINE void store_alone(T *dst, long long stride, const Frag<64, C, 4> &acc, float factor, int rows) {
+  const int thread = thread_here() % 128, t = thread % 4;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int r = thread / 32 * 16 + i * 8 + thread % 32 / 4;
+    T *const to = dst + r * stride + t * 8;
+#pragma unroll
+    for (int n = 0; n < Dim / 8; n += 4) {
+      unsigned x[4];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const float *const v = acc.v[0][min(n + j, acc.Pieces - 1)] + i * 2;
+        x[j] = pack<T>(v[0] * factor, v[1] * factor);
+      }
+      transpose_quad(x);
+      store_if(r < rows && (n + 4 <= Dim / 8 || n + t < Dim / 8), to + n * 8, x);
+    }
+  }
+}
+
+// A part added from registers, 16 bytes each.
 template <int R, int C, int W> ATTN_INLINE void add_sum(float *sum, const Frag<R, C, W> &acc) {
   float *const at = sum + warp_index() / 4 * 64 * C + threadIdx.x % 128 * 4;
 #pragma unroll

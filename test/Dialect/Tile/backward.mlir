@@ -139,6 +139,19 @@ tile.kernel @turns(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %statistics: !ti
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
   }
+  // CHECK: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first alone(%{{.*}}) to(%q : !tile.ptr<bf16> stride %pitch rows %tile by 1.250000e-01 dim 64) : !tile.frag<128x64, 8> {
+  %alone = arith.cmpi slt, %tile, %tile : i32
+  tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first
+      alone(%alone) to(%q : !tile.ptr<bf16> stride %pitch rows %tile by 0.125 dim 64) : !tile.frag<128x64, 8> {
+  ^bb0(%other: i32):
+    %adds = arith.cmpi slt, %other, %tile : i32
+    tile.yield %adds : i1
+  }
+  // CHECK: tile.skip_sum %turn : !tile.ptr<i32>
+  tile.skip_sum %turn : !tile.ptr<i32>
+  %block = tile.place "block" : !tile.frag<64x64, 4>
+  // CHECK: tile.store_alone %q stride(%pitch), %block by 1.250000e-01 rows(%tile) dim 56 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
+  tile.store_alone %q stride(%pitch), %block by 0.125 rows(%tile) dim 56 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
   // CHECK: tile.load_sum %dQ, %sum columns 64 turn(%turn) : !tile.frag<128x64, 8>
   tile.load_sum %dQ, %sum columns 64 turn(%turn) : !tile.frag<128x64, 8>
 }

@@ -183,7 +183,18 @@ LogicalResult AddSumOp::verify() {
     return failure();
   if (getTurn() && !getStaging()) // C2
     return emitOpError("expected a staging place, got turns without one");
+  bool alone = bool(getAlone());
+  if ((alone && !getTurn()) || bool(getDst()) != alone || bool(getStride()) != alone || bool(getRows()) != alone || getFactor().has_value() != alone ||
+      getDim().has_value() != alone) // C3
+    return emitOpError("expected `alone` with turns and with where rows are written, or none of it");
   return verifyTurns(*this, getTurn(), getTile(), getAfterFirst(), getAdds());
+}
+
+LogicalResult StoreAloneOp::verify() {
+  FragType acc = getAcc().getType();
+  if (acc.getRows() != 64 || acc.getWarps() != 4 || int64_t(getDim()) > acc.getCols()) // C1
+    return emitOpError("expected a fragment of 64 rows, four warps and ") << int64_t(getDim()) << " columns or more, got: " << acc;
+  return success();
 }
 
 LogicalResult StageOp::verify() { return verifySlot(*this, getAcc().getType(), getStaging().getType()); }

@@ -124,9 +124,35 @@ static void add(PersistOp persist, Value staging, int64_t blocks) {
       return;
     auto sum = cast<AddSumOp>(op);
     OpBuilder b(op);
+    if (sum.getAlone()) {
+      auto alone = scf::IfOp::create(b, sum.getLoc(), sum.getAlone(), /*withElseRegion=*/true);
+      b.setInsertionPointToStart(alone.thenBlock());
+      SkipSumOp::create(b, sum.getLoc(), sum.getTurn());
+      b.setInsertionPointToStart(alone.elseBlock());
+    }
     auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getTurn(), sum.getTile(), blocks, sum.getAfterFirst());
     staged.getAdds().takeBody(sum.getAdds());
   });
+}
+
+/// What becomes of block `i` of dQ. Blocks of all rows come first, then those of the next columns.
+static void leave(OpBuilder b, AddSumOp sum, Value staging, Value acc, int64_t i, int64_t rowBlocks) {
+  Location loc = sum.getLoc();
+  if (sum.getAlone()) {
+    int64_t first = i % rowBlocks * 64, column = i / rowBlocks * cast<FragType>(acc.getType()).getCols();
+    int64_t columns = std::min(int64_t(*sum.getDim()) - column, cast<FragType>(acc.getType()).getCols());
+    auto alone = scf::IfOp::create(b, loc, sum.getAlone(), /*withElseRegion=*/true);
+    b.setInsertionPointToStart(alone.thenBlock());
+    auto wide = [&](int64_t x) -> Value { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(x)); };
+    Value offset = arith::MulIOp::create(b, loc, sum.getStride(), wide(first)), rows = sum.getRows();
+    Value dst = AdvanceOp::create(b, loc, sum.getDst(), arith::AddIOp::create(b, loc, offset, wide(column)));
+    if (first)
+      rows = arith::SubIOp::create(b, loc, rows, arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(first)));
+    if (columns > 0)
+      StoreAloneOp::create(b, loc, dst, sum.getStride(), acc, *sum.getFactor(), rows, columns);
+    b.setInsertionPointToStart(alone.elseBlock());
+  }
+  StageOp::create(b, loc, staging, acc);
 }
 
 /// Takes what consumers put into a ring and multiplies it with the keys, a block of 64 rows at a time.
@@ -145,7 +171,7 @@ static void reduce(PersistOp persist, const DenseMap<Value, Value> &rings, Value
       takeKeys = TakeOp::create(b, loc, rings.lookup(keys));
     if (auto share = dyn_cast<ShareOp>(op))
       ring = share.getRing();
-    if (op != product)
+    if (!isStaged(op))
       return;
     Value tile = TakeOp::create(b, loc, ring).getTile();
     for (int64_t i = 0; i < blocks; ++i) {
@@ -153,7 +179,7 @@ static void reduce(PersistOp persist, const DenseMap<Value, Value> &rings, Value
       WaitOp::create(b, loc, token);
       if (i + 1 == blocks)
         ReleaseOp::create(b, loc, ring);
-      StageOp::create(b, loc, staging, acc);
+      leave(b, cast<AddSumOp>(op), staging, acc, i, /*rowBlocks=*/cast<SharedType>(product.getA().getType()).getCols() / 64);
     }
   });
   Block *block = takeKeys->getBlock();

@@ -45,6 +45,28 @@
 // CHECK: } adder {
 // CHECK: tile.add_staged %dq_sum, %staging blocks 2
 
+// Rows of one key tile only are no sum: the reducer writes them, those of the second block 64 columns further, and the adder says that there is nothing to add.
+// RUN: sed 's/(%%dk:/(%%dq: !tile.ptr<bf16>, %%turn: !tile.ptr<i32>, %%alone: i1, %%rows: i32, %%dk:/' %S/Inputs/reducer.mlir > %t.args.mlir
+// RUN: sed '/add_sum/s/) : \(.*\)/) turns(%%turn of %%j) alone(%%alone) to(%%dq : !tile.ptr<bf16> stride %%dk_row rows %%rows by 0.5 dim 120) : \1 {\n^bb0(%%o: i32):\n%%a = arith.cmpi slt, %%o, %%j : i32\ntile.yield %%a : i1\n}/' \
+// RUN:   %t.args.mlir | attn-opt -tile-assign-roles -canonicalize | FileCheck %s --check-prefix=ALONE
+// ALONE: } reducer {
+// ALONE: block 0 of 2
+// ALONE: scf.if %alone {
+// ALONE-NEXT: tile.store_alone %dq stride(%dk_row), %dQ by 5.000000e-01 rows(%[[ROWS:.*]]) dim 64
+// ALONE-NEXT: } else {
+// ALONE-NEXT: tile.stage %staging, %dQ
+// ALONE: block 1 of 2
+// ALONE: scf.if %alone {
+// ALONE: %[[TO:.*]] = tile.advance %dq, %c64_i64
+// ALONE-NEXT: tile.store_alone %[[TO]] stride(%dk_row), %dQ by 5.000000e-01 rows(%[[ROWS]]) dim 56
+// ALONE-NEXT: } else {
+// ALONE-NEXT: tile.stage %staging, %dQ
+// ALONE: } adder {
+// ALONE: scf.if %alone {
+// ALONE-NEXT: tile.skip_sum %turn
+// ALONE-NEXT: } else {
+// ALONE-NEXT: tile.add_staged %dq_sum, %staging turns(%turn of %{{.*}}) blocks 2
+
 // With 32 columns there are twice as many blocks, and registers for those that compute.
 // NARROW: %staging = tile.place "staging" : !tile.staging<8, 8192>
 // NARROW: tile.roles registers(32, 216, 48) producer {

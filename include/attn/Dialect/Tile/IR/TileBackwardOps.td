@@ -313,9 +313,13 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
     that share sums are begun in ascending order. With `after_first`, blocks wait only until the first has written, and then add in no
     order; the counter is left at 1 + its number.
 
+    Where `alone` is true, one block at most has something for the sum, as all blocks know. Nobody adds, and the counter is left at -1: the fragment's
+    rows below `rows`, 0 of any other block, are multiplied `by` a number, rounded and written to `dst`, `dim` columns each.
+
     Constraints:
     - C1: each slot of the staging place has room for the fragment and no more.
     - C2: turns go with a staging place and with a region over (i32) -> (i1), and after_first with turns.
+    - C3: alone goes with turns, and with where rows are written.
 
     ```mlir
     tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
@@ -328,13 +332,46 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, Optional<Tile_Staging>:$staging, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile,
-                       UnitAttr:$after_first);
+                       UnitAttr:$after_first, Optional<I1>:$alone, Optional<Tile_Ptr>:$dst, Optional<I64>:$stride, Optional<I32>:$rows,
+                       OptionalAttr<F64Attr>:$factor, OptionalAttr<I64Attr>:$dim);
   let regions = (region AnyRegion:$adds);
   let assemblyFormat = [{
     $sum `,` $acc (`through` `(` $staging^ `:` qualified(type($staging)) `)`)? (`turns` `(` $turn^ `of` $tile `)`)? (`after_first` $after_first^)?
+    (`alone` `(` $alone^ `)` `to` `(` $dst `:` qualified(type($dst)) `stride` $stride `rows` $rows `by` $factor `dim` $dim `)`)?
     attr-dict `:` qualified(type($acc)) ($adds^)?
   }];
   let hasVerifier = 1;
+}
+
+def Tile_StoreAloneOp : Tile_Op<"store_alone"> {
+  let summary = "writes 64 rows that a reducer's four warps have";
+  let description = [{
+    `tile.add_sum` of a reducer, of a block that is alone: rows below `rows` are multiplied `by` a number, rounded, and written.
+
+    Constraints:
+    - C1: the fragment has 64 rows and four warps, and `dim` columns or more.
+
+    ```mlir
+    tile.store_alone %dq stride(%dq_row), %acc by 0.125 rows(%rows) dim 64 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
+    ```
+  }];
+  let arguments = (ins Tile_Ptr:$dst, I64:$stride, Tile_Frag:$acc, F64Attr:$factor, I32:$rows, I64Attr:$dim);
+  let assemblyFormat = [{ $dst `stride` `(` $stride `)` `,` $acc `by` $factor `rows` `(` $rows `)` `dim` $dim attr-dict
+    `:` qualified(type($dst)) `,` qualified(type($acc)) }];
+  let hasVerifier = 1;
+}
+
+def Tile_SkipSumOp : Tile_Op<"skip_sum"> {
+  let summary = "leaves a sum's counter at -1: nobody adds to it";
+  let description = [{
+    `tile.add_sum` of the role that adds, of a block that is alone.
+
+    ```mlir
+    tile.skip_sum %turn : !tile.ptr<i32>
+    ```
+  }];
+  let arguments = (ins Tile_IntPtr:$turn);
+  let assemblyFormat = "$turn attr-dict `:` qualified(type($turn))";
 }
 
 def Tile_StageOp : Tile_Op<"stage"> {
@@ -381,7 +418,7 @@ def Tile_AddStagedOp : Tile_Op<"add_staged", [AttrSizedOperandSegments]> {
 def Tile_LoadSumOp : Tile_Op<"load_sum"> {
   let summary = "reads a fragment from a sum, as `tile.add_sum` left it";
   let description = [{
-    `columns` are those of the fragments that were added. With `turn`, the counter of those who added in order: zeros if nobody did.
+    `columns` are those of the fragments that were added. With `turn`, the counter of those who added in order: zeros if it is 0.
 
     Constraints:
     - C1: the fragment's columns are a multiple of `columns`, its rows of 64, 16 for each warp.
