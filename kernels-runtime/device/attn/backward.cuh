@@ -128,9 +128,6 @@ template <bool Turned, int R, int N, int W, int K> ATTN_INLINE void probabilitie
       s, [&](int i) { return stats.lse(i); }, [&](int m, int n, int i, float lse) { s.v[m][n][i] = exp2(fmaf(s.v[m][n][i], scale, -lse)); });
 }
 
-// scale * score - lse. By 1 nothing is multiplied, so that the compiler may join the difference with the product that the score is.
-ATTN_INLINE float exponent_below(float score, float scale, float lse) { return scale == 1 ? score - lse : fmaf(score, scale, -lse); }
-
 // What f makes of element (m, n, i), which is `score`.
 template <int R, int N, int W, class First, class F>
 ATTN_INLINE Changed changed_at(const Frag<R, N, W> &s, float score, int m, int n, int i, First row0, int column0, F f) {
@@ -145,7 +142,7 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, Frag<R, N, W> &weighted, const 
       [&](int m, int n, int i, float lse) {
         const float score = s.v[m][n][i];
         const Changed changed = changed_at(s, score, m, n, i, row0, column0, f);
-        s.v[m][n][i] = !Shown && score == -infinity() ? 0 : exp2(exponent_below(changed.score, scale, lse));
+        s.v[m][n][i] = !Shown && score == -infinity() ? 0 : exp2(fmaf(changed.score, scale, -lse));
         weighted.v[m][n][i] = !Shown && s.v[m][n][i] == 0 ? 0 : s.v[m][n][i] * changed.slope;  // which need not be a number there
       });
 }
@@ -184,7 +181,7 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, Place<T, R, N, W> &weighted, co
       [&](int m, int n, int i, float lse) {
         const float score = s.v[m][n][i];
         const Changed changed = changed_at(s, score, m, n, i, row0, column0, f);
-        const float p = exp2(!Shown && score == -infinity() ? score : exponent_below(changed.score, scale, lse));
+        const float p = exp2(!Shown && score == -infinity() ? score : fmaf(changed.score, scale, -lse));
         const float now = !Shown && p == 0 ? 0 : kept.number(p, changed.slope);
         s.v[m][n][i] = p;
         if (i % 2) set_pair(weighted, m, n / 2, n % 2 * 2 + i / 2, kept.template pair<T>(before, now));
