@@ -92,6 +92,32 @@ static void checkTensors() {
   check(Tensor(Dtype::F32, {0, 3}).bytes().empty() && Tensor(Dtype::F32, {}).numElements() == 1, "empty and scalar");
 }
 
+/// Polynomials of small scores against the definition.
+static void checkSmallScores() {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<AttnDialect>();
+  auto evaluate = [](llvm::ArrayRef<double> polynomial, double x) {
+    double sum = 0;
+    for (double coefficient : llvm::reverse(polynomial))
+      sum = sum * x + coefficient;
+    return sum;
+  };
+  for (double cap : {1.0, 30.0, 50.0, 0x1p-60, 0x1p60})
+    for (double factor : {0.08838834764831845, 1.0, 1e-30, 1e30}) {
+      ScoreModifierInterface softcap = SoftcapAttr::get(&context, llvm::APFloat(cap));
+      double within = softcap.smallBelow(factor), worst = 0, worstSlope = 0;
+      llvm::SmallVector<double> score = softcap.smallScore(factor), slope = softcap.smallDerivative(factor);
+      check(within > 0 && !score.empty() && !slope.empty(), "softcap knows small scores");
+      for (double x = -1; x <= 1; x += 1.0 / 512) {
+        double natural = x * within * factor, expected = softcap.modify(ScorePoint(), natural);
+        worst = std::max(worst, std::fabs(x * evaluate(score, x * x) - expected) / std::max(std::fabs(expected), 1e-300));
+        worstSlope = std::max(worstSlope, std::fabs(evaluate(slope, x * x) - softcap.derivative(ScorePoint(), natural)));
+      }
+      check(factor / cap > 0x1p120 || worst < 0x1p-16, "a small score is right to 2^-16, of a cap of " + std::to_string(cap));
+      check(factor / cap > 0x1p120 || worstSlope < 2e-4, "and its slope to 2e-4");
+    }
+}
+
 //===--------------------------------------------------------------------===//
 // Interpreter
 //===--------------------------------------------------------------------===//
@@ -151,6 +177,7 @@ int main(int argc, char **argv) {
   if (selfTest) {
     checkRounding();
     checkTensors();
+    checkSmallScores();
   } else if (llvm::Error failure = run()) {
     llvm::errs() << "error: " << llvm::toString(std::move(failure)) << "\n";
     return 1;
