@@ -217,8 +217,8 @@ private:
     constexpr int64_t rows = 64;
     bool narrow = config.getQTile() <= rows; // else they see something of each
     SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
-    // Packed rows leave no registers for the bounds then, and what asks where scores are gets slower.
-    bool modified = !modifiers.empty() && (kernelIsPacked() || modifiers.size() > 1 || modifiers.front().smallBelow(scaleOfProducts()) == 0);
+    // Packed rows and turns leave no registers for the bounds then, and what asks where scores are gets slower.
+    bool modified = !modifiers.empty() && (kernelIsPacked() || results.order == SumOrder::InTurns || modifiers.size() > 1 || modifiers.front().smallBelow(scaleOfProducts()) == 0);
     if (!reduces || !narrow || modified || !sparesRegisters() || lists || runs.size() != 1 || !walk->hidesKeys() || !walk->hasOneRun())
       return {};
     Index before = math.mul(Index(Value(WarpgroupIndexOp::create(b, loc))), rows), count = math.sub(slot.rows, before);
@@ -354,7 +354,7 @@ private:
       if (turn)
         buildAdds(add, walk, tile);
       if (results.alone)
-        storeAlone(add, walk, other, left, row);
+        storeAlone(add, walk, tile, other, left, row);
     }
     if (products[1])
       wait(products[1]);
@@ -370,23 +370,29 @@ private:
     Block &block = add.getAdds().emplaceBlock();
     Index other = Value(block.addArgument(b.getI32Type(), loc));
     b.setInsertionPointToStart(&block);
-    Index first = math.mul(other, config.getKvTile());
-    Cond adds = Cond::of(false);
-    Interval keys = {first, math.min(math.add(first, config.getKvTile()), scope.lenK)};
-    for (const KeyRun &run : walk.queryRuns(math, keys, config.getQTile()))
-      adds = math.logicalOr(adds, math.logicalAnd(math.le(run.bounds.front(), tile), math.lt(tile, run.bounds.back())));
-    YieldOp::create(b, loc, math.value(adds));
+    YieldOp::create(b, loc, math.value(adds(walk, other, tile)));
   }
 
-  /// Query tiles whose keys are all in one tile have no sum.
-  void storeAlone(AddSumOp add, KeyWalk &walk, Index q0, Index left, Index row) {
+  /// Does key tile `other` come by query tile `tile`?
+  Cond adds(KeyWalk &walk, Index other, Index tile) {
+    Index first = math.mul(other, config.getKvTile());
+    Interval keys = {first, math.min(math.add(first, config.getKvTile()), scope.lenK)};
+    Cond adds = Cond::of(false);
+    for (const KeyRun &run : walk.queryRuns(math, keys, config.getQTile()))
+      adds = math.logicalOr(adds, math.logicalAnd(math.le(run.bounds.front(), tile), math.lt(tile, run.bounds.back())));
+    return adds;
+  }
+
+  /// Query tiles whose keys are all in the first tile have no sum. Walks over keys and over queries may each visit more than they need, so the first tile of keys has
+  /// to come by: it writes the rows.
+  void storeAlone(AddSumOp add, KeyWalk &walk, Index tile, Index q0, Index left, Index row) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(add);
     Interval queries = {q0, math.min(math.add(q0, config.getQTile()), lenQ)};
     SmallVector<KeyRun> runs = walk.runs(math, queries, config.getKvTile());
-    assert(runs.size() == 1 && "walks begin at the first key");
-    Index rows = math.select(math.lt(slot.first, config.getKvTile()), left, 0); // of a tile that sees more than it need
-    add.getAloneMutable().assign(math.value(math.le(runs.front().bounds.back(), 1)));
+    assert(runs.size() == 1 && "someEndInFirstTile said so");
+    Index rows = math.select(math.lt(slot.first, config.getKvTile()), left, 0);
+    add.getAloneMutable().assign(math.value(math.logicalAnd(math.le(runs.front().bounds.back(), 1), adds(walk, 0, tile))));
     add.getDstMutable().assign(rowPointer("dq", row, batch, h));
     add.getStrideMutable().assign(args["dq_row"]);
     add.getRowsMutable().assign(math.value(rows));
@@ -407,8 +413,12 @@ private:
                         b.getF64FloatAttr(dropout->factor()), ofKeys ? b.getUnitAttr() : UnitAttr());
   }
 
-  /// Where both are held, rounded: their product takes half an instruction a score.
-  bool slopesApart() { return reduces && !dropout; }
+  /// Where both are held, rounded: their product takes half an instruction a score. In float16 slopes that may be beyond it are not: softcap's are 1 at most.
+  bool slopesApart() {
+    SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
+    bool fits = !problem.getDtype().isF16() || (modifiers.size() == 1 && modifiers.front().smallBelow(scaleOfProducts()) > 0);
+    return reduces && !dropout && fits;
+  }
 
   /// Returns what gradients of probabilities are to be weighted by.
   Value becomeProbabilities(KvLoopOp loop, Value row0, Value col0) {

@@ -130,7 +130,8 @@ attn.backward @grads of(@p) dlse
 // end for all rows alike.
 // RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ALONE
 // RUN: attn-opt %s --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefixes=ALONE,PADDING
-// ALONE: %[[ALONE:.*]] = arith.cmpi sle, %end{{.*}}, %c1_i32
+// ALONE: %[[ONE:.*]] = arith.cmpi sle, %end{{.*}}, %c1_i32
+// ALONE: %[[ALONE:.*]] = arith.andi %[[ONE]], %{{.*}}
 // ALONE: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn{{.*}} of %key_tile){{.*}} alone(%[[ALONE]]) to(%dq_rows : !tile.ptr<bf16> stride %dq_row rows %{{.*}} by {{.*}} dim {{64|128}}) : !tile.frag
 // ALONE: %[[DONE:.*]] = arith.cmpi slt, %{{.*}}, %c0_i32
 // ALONE: scf.if %[[DONE]] {

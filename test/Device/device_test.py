@@ -350,13 +350,15 @@ def test_backward_masks():
     masks = {"#attn.full": i >= 0, "#attn.causal": j <= i, "#attn.causal<bottom_right>": j <= i + 121,
              "#attn.band<left = 100, right = 0>": (j <= i) & (j >= i - 100),
              "#attn.and<#attn.or<#attn.prefix<4>, #attn.band<left = 60, right = 0>>, #attn.causal>":
-                 ((j < 4) | (j >= i - 60)) & (j <= i)}
+                 ((j < 4) | (j >= i - 60)) & (j <= i),
+             # tiles that predicates visit in vain, from one side only; rows that see nothing
+             '#attn.predicate<"q >= 200 && k >= 200 && q >= k">': (i >= 200) & (j >= 200) & (j <= i)}
     worst, count, bad = 0.0, 0, []
     for d, e in ((64, 64), (128, 128), (192, 128), (256, 256), (72, 40)):
         cases = [(mask, 4, 2, "bf16", "", order) for mask in masks for order in ("", "deterministic")]
         if d <= 128:  # without shared keys warpgroups walk query tiles of their own
             cases += [(mask, 4, 4, "bf16", "", "") for mask in ("#attn.full", "#attn.causal", "#attn.causal<bottom_right>")]
-        cases += [("#attn.band<left = 100, right = 0>", 4, 4, "bf16", "", ""), ("#attn.causal", 3, 3, "f16", "", "dlse"), ("#attn.causal", 6, 2, "bf16", "score([#attn.softcap<2.0>])", ""),
+        cases += [("#attn.band<left = 100, right = 0>", 4, 4, "bf16", "", ""), ("#attn.causal", 3, 3, "f16", "", "dlse"), ("#attn.causal", 6, 2, "bf16", "score([#attn.softcap<2.0>])", ""), ("#attn.causal", 3, 3, "f16", "score([#attn.softcap<2.0>])", ""),
                   ("#attn.full", 4, 2, "bf16", "score([#attn.alibi])", "deterministic"), ("#attn.causal", 4, 2, "bf16", "", "deterministic")]
         for mask, h, g, dtype, score, options in cases:
             x = backward.Dense(library, mask, 2, 300, 421, h, g, d, e, dtype, score, options)

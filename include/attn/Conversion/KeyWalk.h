@@ -23,8 +23,8 @@ bool listsVisits(ProblemOp problem, tile::ConfigAttr config);
 /// How many compares the test of a mask's pairs has: of rows' intervals the ends within a sequence, of a leaf without such one.
 unsigned comparesOf(MaskInterface mask);
 
-/// Is each walk over keys one run from the first key of the sequence on, that of later rows longer, as under a causal mask? Then the first rows of long
-/// sequences see keys of one tile only.
+/// Is a walk over keys (the first head's) one run from the first key of the sequence on, that of later rows longer, as under a causal mask? Then the first rows of
+/// long sequences see keys of one tile only.
 bool someEndInFirstTile(MaskInterface mask);
 
 /// How many tiles the runs have.

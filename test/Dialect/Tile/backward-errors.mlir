@@ -165,13 +165,28 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
 // -----
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %dq: !tile.ptr<bf16>, %row: i64, %rows: i32, %alone: i1) target("sm_90a") grid(dense heads 1 keys)
-    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
   %staging = tile.place "staging" : !tile.staging<2, 32768>
   // tile.add_sum C3
   // expected-error @below {{expected `alone` with turns and with where rows are written, or none of it}}
   tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>)
       alone(%alone) to(%dq : !tile.ptr<bf16> stride %row rows %rows by 0.125 dim 64) : !tile.frag<128x64, 8>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %dq: !tile.ptr<bf16>, %row: i64, %rows: i32, %turn: !tile.ptr<i32>, %alone: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
+  %staging = tile.place "staging" : !tile.staging<2, 32768>
+  // tile.add_sum C3
+  // expected-error @below {{expected `alone` in a kernel with a reducer, and no more columns than it makes}}
+  tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %rows)
+      alone(%alone) to(%dq : !tile.ptr<bf16> stride %row rows %rows by 0.125 dim 64) : !tile.frag<128x64, 8> {
+  ^bb0(%other: i32):
+    tile.yield %alone : i1
+  }
 }
 
 // -----

@@ -108,7 +108,7 @@ tile.kernel @sums(%sum: !tile.ptr<f32>, %statistics: !tile.ptr<f32>, %q: !tile.p
 
 // The same in turns: the region says which other key tiles add to a query tile's sum.
 tile.kernel @turns(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %statistics: !tile.ptr<f32>, %q: !tile.ptr<bf16>, %pitch: i64, %tile: i32)
-    target("sm_90a") grid(dense heads 2 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+    target("sm_90a") grid(dense heads 2 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
   %staging = tile.place "staging" : !tile.staging<2, 32768>
   // CHECK: tile.prepare {{.*}} dim 64 turns(%turn) : !tile.ptr<bf16>

@@ -184,6 +184,9 @@ LogicalResult AddSumOp::verify() {
   if (getTurn() && !getStaging()) // C2
     return emitOpError("expected a staging place, got turns without one");
   bool alone = bool(getAlone());
+  auto kernel = getOperation()->getParentOfType<KernelOp>();
+  if (alone && (!kernel || !kernel.getConfig().getReducer() || int64_t(getDim().value_or(0)) > getAcc().getType().getCols() * getAcc().getType().getWarps() / 4)) // C3
+    return emitOpError("expected `alone` in a kernel with a reducer, and no more columns than it makes");
   if ((alone && !getTurn()) || bool(getDst()) != alone || bool(getStride()) != alone || bool(getRows()) != alone || getFactor().has_value() != alone ||
       getDim().has_value() != alone) // C3
     return emitOpError("expected `alone` with turns and with where rows are written, or none of it");

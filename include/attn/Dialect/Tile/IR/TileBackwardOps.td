@@ -313,13 +313,13 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
     that share sums are begun in ascending order. With `after_first`, blocks wait only until the first has written, and then add in no
     order; the counter is left at 1 + its number.
 
-    Where `alone` is true, one block at most has something for the sum, as all blocks know. Nobody adds, and the counter is left at -1: the fragment's
+    Where `alone` is true, one block has all of the sum, as all that come by know. Nobody adds, and the counter is left at -1: the fragment's
     rows below `rows`, 0 of any other block, are multiplied `by` a number, rounded and written to `dst`, `dim` columns each.
 
     Constraints:
     - C1: each slot of the staging place has room for the fragment and no more.
     - C2: turns go with a staging place and with a region over (i32) -> (i1), and after_first with turns.
-    - C3: alone goes with turns, and with where rows are written.
+    - C3: alone goes with turns, with where rows are written, of no more columns than blocks of the fragment have, and with a kernel that has a reducer.
 
     ```mlir
     tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
