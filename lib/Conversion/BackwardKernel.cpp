@@ -216,9 +216,8 @@ private:
   SmallVector<Value> findOwnBounds(ArrayRef<KeyRun> runs) {
     constexpr int64_t rows = 64;
     bool narrow = config.getQTile() <= rows; // else they see something of each
-    SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
     // Packed rows and turns leave no registers for the bounds then, and what asks where scores are gets slower.
-    bool modified = !modifiers.empty() && (kernelIsPacked() || results.order == SumOrder::InTurns || modifiers.size() > 1 || modifiers.front().smallBelow(scaleOfProducts()) == 0);
+    bool modified = !problem.getModifiers().empty() && (kernelIsPacked() || results.order == SumOrder::InTurns || !onlyModifierHasSmall());
     if (!reduces || !narrow || modified || !sparesRegisters() || lists || runs.size() != 1 || !walk->hidesKeys() || !walk->hasOneRun())
       return {};
     Index before = math.mul(Index(Value(WarpgroupIndexOp::create(b, loc))), rows), count = math.sub(slot.rows, before);
@@ -413,11 +412,15 @@ private:
                         b.getF64FloatAttr(dropout->factor()), ofKeys ? b.getUnitAttr() : UnitAttr());
   }
 
+  /// Is there one modifier, with formulas for small scores, as softcap has?
+  bool onlyModifierHasSmall() {
+    SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
+    return modifiers.size() == 1 && modifiers.front().smallBelow(scaleOfProducts()) > 0;
+  }
+
   /// Where both are held, rounded: their product takes half an instruction a score. In float16 slopes that may be beyond it are not: softcap's are 1 at most.
   bool slopesApart() {
-    SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
-    bool fits = !problem.getDtype().isF16() || (modifiers.size() == 1 && modifiers.front().smallBelow(scaleOfProducts()) > 0);
-    return reduces && !dropout && fits;
+    return reduces && !dropout && !problem.getModifiers().empty() && (!problem.getDtype().isF16() || onlyModifierHasSmall());
   }
 
   /// Returns what gradients of probabilities are to be weighted by.
@@ -430,10 +433,12 @@ private:
       return s;
     if (reduces) {
       OpBuilder ahead(op);
-      op.getWeightedMutable().assign(AsideOp::create(ahead, loc, ds.getType(), dS));
-      if (slopesApart())
-        slopes = op.getWeighted();
-      return slopes ? s : op.getWeighted();
+      Value aside = AsideOp::create(ahead, loc, ds.getType(), dS);
+      op.getWeightedMutable().assign(aside);
+      if (!op.getSlopes())
+        return aside;
+      slopes = aside;
+      return s;
     }
     OpBuilder top = OpBuilder::atBlockBegin(&op->getParentOfType<KernelOp>().getBody().front());
     if (!weighted) // there are no registers for more where products hold their operands

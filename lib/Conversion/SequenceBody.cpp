@@ -288,6 +288,8 @@ Score SequenceBody::modified(ScoreScope &of, Score score, ArrayRef<ScoreModifier
 
 bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turned, bool packs, bool wantsSlope,
                                  bool hasSmall, const ScoreOperand *by) {
+  if (problem.getModifiers().empty())
+    return false;
   bool sloping = false;
   auto write = [&](Region &region, bool small) {
     Block &block = region.emplaceBlock();
@@ -326,10 +328,6 @@ bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turn
     YieldOp::create(inside, loc, ValueRange{score.value, sloping ? slope : each.constant(1)});
     op.setScale(APFloat(score.factor));
   };
-  if (problem.getModifiers().empty()) {
-    op.removeSlopesAttr();
-    return false;
-  }
   write(op.getModify(), /*small=*/false);
   double within = problem.getModifiers().front().smallBelow(scaleOfProducts());
   if (hasSmall && sloping && within > 0) {

@@ -68,7 +68,7 @@ attn.backward @grads of(@p) dlse
 // AHEAD-NOT: tile.warpgroup_index
 
 // Query tiles as narrow as what a warpgroup has of the keys: each walks along those that its own keys see. Not where heads share keys, or scores of packed
-// rows are changed: there are no registers for it.
+// rows, or in turns, are changed: there are no registers for it; nor with ALiBi.
 // RUN: sed 's/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=OWN
 // RUN: sed 's/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/; s/dtype/score([#attn.softcap<30.0>]) dtype/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SAME
 // RUN: sed 's/dims(64)/dims(128)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SAME
@@ -79,6 +79,10 @@ attn.backward @grads of(@p) dlse
 // OWN: tile.kv_loop [%{{.*}}, %{{.*}}, %[[ALL:.*]]] tests {{.*}} own [%{{.*}}, %{{.*}}, %{{.*}}] carry()
 // SAME: tile.kernel @grads({{.*}}) target("sm_90a")
 // SAME-NOT: tile.warpgroup_index
+// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/; s/dtype/score([#attn.softcap<30.0>]) dtype/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=CAPPED
+// CAPPED: tile.kv_loop {{.*}} own [%{{.*}}, %{{.*}}, %{{.*}}] carry()
+// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/; s/dtype/score([#attn.softcap<30.0>]) dtype/; s/dlse/deterministic/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SAME
+// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/heads(4, 2)/heads(4)/; s/dtype/score([#attn.alibi]) dtype/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SAME
 
 // Heads that share keys but no mask: each walks its own tiles. A mask's arrays are of that head, too.
 // RUN: sed 's/attn.causal/attn.heads<#attn.causal, #attn.band<left = 7>>/' %s | attn-opt --convert-attn-to-tile=target=cpu | FileCheck %s --check-prefix=HEADS

@@ -189,8 +189,8 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, Place<T, R, N, W> &weighted, co
       });
 }
 // The same with a formula for scores below `within`, which is right where all of the warp's are; a hidden one is not.
-template <bool Turned, class Weighted, int R, int N, int W, int K, class First, class Small, class F>
-ATTN_INLINE void probabilities(Frag<R, N, W> &s, Weighted &weighted, const Statistics<K> &stats, float scale, First row0, int column0, float within, Small small, F f) {
+template <bool Turned, class Place, int R, int N, int W, int K, class First, class Small, class F>
+ATTN_INLINE void probabilities(Frag<R, N, W> &s, Place &weighted, const Statistics<K> &stats, float scale, First row0, int column0, float within, Small small, F f) {
   if (__any_sync(~0u, largest_of(s) >= within)) probabilities<Turned>(s, weighted, stats, scale, row0, column0, f);
   else probabilities<Turned, true>(s, weighted, stats, scale, row0, column0, small);
 }

@@ -27,30 +27,38 @@ ATTN_INLINE void store_if(bool some, void *to, const unsigned (&x)[4]) {
                : "memory");
 }
 
+// Of a fragment's row i of this lane the columns of four pieces from n on, times a factor, rounded: eight columns for each lane of the quad, 16 bytes.
+template <class T, int R, int C, int W>
+ATTN_INLINE void quad_pieces(unsigned (&x)[4], const Frag<R, C, W> &acc, int i, int n, float factor = 1, unsigned kept = ~0u) {
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const float *const v = acc.v[i / 2][min(n + j, acc.Pieces - 1)] + i % 2 * 2;
+    x[j] = pack<T>(v[0] * factor, v[1] * factor) & kept;
+  }
+  transpose_quad(x);
+}
+// Has lane t of a quad columns of a row of Dim there?
+template <int Dim> ATTN_INLINE bool is_inside(int n, int t) { return n + 4 <= Dim / 8 || n + t < Dim / 8; }
+
 // Rounded rows [0, rows), zero rows [rows, write_rows), 16 bytes a store. Without roles a row's address is opaque: else the compiler, short of registers, works
 // it out anew for each store; a mask for rows of zeros would take the registers that tiles of sequences' own lack. With roles registers are for something else,
 // and a store's predicate costs none.
 template <int Dim, class T, class Stride, int R, int C, int W>
 ATTN_INLINE void store(T *dst, Stride stride, const Frag<R, C, W> &acc, int rows, int write_rows) {
-  constexpr bool alone = Block<Dim * 0>::threads == 32 * W;
+  constexpr bool plain = Block<Dim * 0>::threads == 32 * W;
   const int t = lane_index() % 4;
 #pragma unroll
   for (int i = 0; i < 2 * acc.Blocks; ++i) {
     const int r = acc.row(i);
-    const unsigned kept = alone || r < rows ? ~0u : 0;
+    const unsigned kept = plain || r < rows ? ~0u : 0;
     T *to = dst + offset_of(stride, r) + t * 8;
-    if constexpr (alone) asm volatile("" : "+l"(to));
+    if constexpr (plain) asm volatile("" : "+l"(to));
 #pragma unroll
     for (int n = 0; n < Dim / 8; n += 4) {
       unsigned x[4];
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        const float *v = acc.v[i / 2][min(n + j, acc.Pieces - 1)] + i % 2 * 2;
-        x[j] = pack<T>(v[0], v[1]) & kept;
-      }
-      transpose_quad(x);
-      const bool inside = n + 4 <= Dim / 8 || n + t < Dim / 8;
-      if constexpr (!alone) {
+      quad_pieces<T>(x, acc, i, n, 1, kept);
+      const bool inside = is_inside<Dim>(n, t);
+      if constexpr (!plain) {
         store_if(r < write_rows && inside, to + n * 8, x);
       } else if (inside) {
         if (r < rows) *(uint4 *)(to + n * 8) = {x[0], x[1], x[2], x[3]};

@@ -140,13 +140,8 @@ template <int Dim, class T, int C> ATTN_INLINE void store_alone(T *dst, long lon
 #pragma unroll
     for (int n = 0; n < Dim / 8; n += 4) {
       unsigned x[4];
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        const float *const v = acc.v[0][min(n + j, acc.Pieces - 1)] + i * 2;
-        x[j] = pack<T>(v[0] * factor, v[1] * factor);
-      }
-      transpose_quad(x);
-      store_if(r < rows && (n + 4 <= Dim / 8 || n + t < Dim / 8), to + n * 8, x);
+      quad_pieces<T>(x, acc, i, n, factor);
+      store_if(r < rows && is_inside<Dim>(n, t), to + n * 8, x);
     }
   }
 }
