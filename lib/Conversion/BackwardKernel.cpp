@@ -389,9 +389,11 @@ private:
     b.setInsertionPoint(add);
     Interval queries = {q0, math.min(math.add(q0, config.getQTile()), lenQ)};
     SmallVector<KeyRun> runs = walk.runs(math, queries, config.getKvTile());
-    assert(runs.size() == 1 && "someEndInFirstTile said so");
     Index rows = math.select(math.lt(slot.first, config.getKvTile()), left, 0);
-    add.getAloneMutable().assign(math.value(math.logicalAnd(math.le(runs.front().bounds.back(), 1), adds(walk, 0, tile))));
+    Cond alone = adds(walk, 0, tile);
+    for (const KeyRun &run : llvm::reverse(runs))
+      alone = math.logicalAnd(math.le(run.bounds.back(), 1), alone);
+    add.getAloneMutable().assign(math.value(alone));
     add.getDstMutable().assign(rowPointer("dq", row, batch, h));
     add.getStrideMutable().assign(args["dq_row"]);
     add.getRowsMutable().assign(math.value(rows));

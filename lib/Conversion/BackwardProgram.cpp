@@ -65,9 +65,7 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
       tensors.push_back(visitLists(ofKeys).list);
     writeGradients(problem, make(suffix, tensors, /*keys=*/!results.dq, roles, config), results);
   };
-  // A reducer of 32 columns, with four blocks a step or more, is slower by 2 to 3 % for asking; short documents gain more.
-  bool asks = configs.keys.getReducer() >= 64 || (configs.keys.getReducer() && problem.getKLayout().isPacked());
-  bool alone = configs.sums && configs.together && configs.order != SumOrder::Any && asks && someEndInFirstTile(problem.getMask());
+  bool alone = writesAlone(problem, configs);
   if (configs.together) {
     gradients("", {.dk = true, .dv = true, .sums = configs.sums, .order = configs.order, .alone = alone}, configs.keys);
   } else {

@@ -250,6 +250,17 @@ static tile::ConfigAttr chooseTileBackward(ProblemOp problem, llvm::StringRef ta
       .withHeadsInTurn(std::gcd(turns, tiles));
 }
 
+// Measured on an H200 (docs/Schedules/streaming.md): of so many rows and keys, kernels on tiles are faster than a block of seven or eight warps, if they
+// write dQ without a sum.
+static bool leavesToTiles(BackwardOp backward, llvm::StringRef target, int64_t arch) {
+  ProblemOp problem = backward.getProblemOp();
+  bool plain = problem.getModifiers().empty() && !problem.dropoutInForce() && problem.getHeads() == problem.getKvHeads();
+  bool narrow = std::max(problem.getDimQk(), problem.getDimV()) <= 64;
+  if (!plain || std::min(*problem.expectedQueries(), *problem.expectedKeys()) <= (narrow || backward.getDeterministic() ? 112 : 96))
+    return false;
+  return writesAlone(problem, chooseBackwardConfigs(backward, target, arch, /*fallback=*/0, /*listsSlots=*/false));
+}
+
 // Measured on an H200 (docs/Schedules/streaming.md). With one row a group of lanes, a key at a time
 // leaves registers for 32 warps, and these for what is under way. Where rows have to be read
 // again for each key, two of them and two keys; a pair of a row and a key then takes 0.13 ns,
@@ -263,6 +274,8 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
   if (dim <= 256 && (!isShort || dependsOnHead(problem.getMask()))) // strips have one mask for a kv head's rows
     return because(why, !queries ? nothingSaid : isShort ? "its mask differs between heads" : lengthsOf(problem) + ": too long to stream",
                    tile::ConfigAttr());
+  if (isShort && leavesToTiles(backward, target, arch))
+    return because(why, lengthsOf(problem) + ": key tiles of 128 have all of a sequence's keys, and its dQ no sum", tile::ConfigAttr());
   if (isShort && dim <= 256 && (*keys > 40 || fillsTiles(problem, 2))) {
     note(why, lengthsOf(problem) + ": short enough to stream, and " + (fillsTiles(problem, 2) ? rowsEnough : "more keys than strips are faster with"));
     tile::ConfigAttr config = chooseTileBackward(problem, target, arch);

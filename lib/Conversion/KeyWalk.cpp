@@ -44,11 +44,13 @@ static MaskScope probeScope() {
   return probe;
 }
 
-bool attn::someEndInFirstTile(MaskInterface mask) {
+bool attn::someEndInFirstTile(MaskInterface mask, bool someAreShort) {
   IndexMath math;
   auto keysOf = [&](int64_t q) { return mask.keyRanges(math, probeScope(), {Index::position(q), Index::position(q + 64)}).some; };
   IntervalList later = keysOf(probeLength / 2), first = keysOf(0);
-  return later.size() == 1 && later.front().lo.is(0) && countOf(first) <= 128 && countOf(first) < countOf(later);
+  if (later.size() != 1 || first.size() != 1)
+    return false;
+  return someAreShort || (later.front().lo.is(0) && countOf(first) <= 128 && countOf(first) < countOf(later));
 }
 
 unsigned attn::comparesOf(MaskInterface mask) {

@@ -12,6 +12,13 @@ bool SequenceBody::growsWithRows() {
   return KeyWalk(problem.getMask(), none).growsWithRows();
 }
 
+int64_t SequenceBody::headsInLines(int64_t heads) {
+  if (problem.getQLayout().getKind() == LayoutKind::bhsd)
+    return 1;
+  int64_t row = 2 * problem.getDimQk();
+  return row % 256 == 0 ? 1 : std::gcd<int64_t>(heads, row % 128 == 0 ? 2 : 8);
+}
+
 SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, bool packed, Order order) {
   Deal dealt;
   if (order == Order::InTurns && !packed) {
@@ -23,17 +30,18 @@ SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, b
     together = math.min(together, math.sub(math.mul(arg("batch"), heads), first));
     dealt.tile = math.named(div(inGroup, together), "tile");
     dealt.head = math.add(first, math.sub(inGroup, times(dealt.tile, together)));
-  } else if (order == Order::Alike || (order == Order::LastFirst && !packed)) {
-    dealt.head = div(block, tiles), dealt.tile = rem(block, tiles);
-    if (order == Order::LastFirst)
-      dealt.head = math.sub(math.mul(arg("batch"), heads), math.add(dealt.head, 1));
-  } else if (packed) {
+  } else if (packed && order != Order::Alike) {
     dealt.head = rem(block, heads), dealt.tile = div(block, heads);
   } else {
-    int64_t together = std::gcd<int64_t>(heads, 8);
-    Index turn = math.named(math.floorDiv(block, together), "turn");
-    dealt.head = math.add(math.mul(div(turn, tiles), together), rem(block, together));
-    dealt.tile = rem(turn, tiles);
+    bool alike = order == Order::Alike || order == Order::LastFirst;
+    int64_t together = alike ? headsInLines(heads) : std::gcd<int64_t>(heads, 8);
+    Index groupTile = together == 1 ? block : math.named(math.floorDiv(block, together), "group_tile");
+    dealt.head = div(groupTile, tiles);
+    if (together != 1)
+      dealt.head = math.add(math.mul(dealt.head, together), rem(block, together));
+    dealt.tile = rem(groupTile, tiles);
+    if (order == Order::LastFirst)
+      dealt.head = math.sub(math.mul(arg("batch"), heads), math.add(dealt.head, 1));
   }
   if (order == Order::LastIsLongest || order == Order::LastFirst)
     dealt.tile = math.sub(math.sub(tiles, 1), dealt.tile);

@@ -48,8 +48,12 @@ protected:
   /// Do later rows see more keys than earlier ones?
   bool growsWithRows();
 
+  /// Of so many heads, whose rows lie side by side, how many take turns so that what is fetched for one is there for the next: the TMA unit has
+  /// L2 fetch 256 bytes at a time, and a row of less than that, or of no whole lines of 128, is a part of them. (Measured: 96 columns want eight.)
+  int64_t headsInLines(int64_t heads);
+
   /// In which order blocks have tiles. Blocks that run at the same time should read the same rows.
-  /// Where all tiles cost the same, those of a head follow each other. Else the longest come first,
+  /// Where all tiles cost the same, those of a head (or of heads that share lines) follow each other. Else the longest come first,
   /// or the last blocks would run alone: those of a group of heads (as many as share the L2 cache),
   /// then the next; of slots, which are of several sequences, those of all heads.
   /// Where tiles of a head wait for each other, those of several heads take turns in any case.

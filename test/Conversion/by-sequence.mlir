@@ -195,8 +195,12 @@ attn.backward @g1 of(@p1)
 attn.problem @p96 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(96) {sym_visibility = "private"}
 // CHECK: tile.kernel @g96({{.*}} config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 2, by_sequence = true>)
 attn.backward @g96 of(@p96)
+attn.problem @p112 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(112) {sym_visibility = "private"}
+// CHECK: tile.kernel @g112({{.*}} config(<q_tile = 112, kv_tile = 112, warps = 7, blocks = 1, by_sequence = true>)
+attn.backward @g112 of(@p112) deterministic
+// With more than 96 rows (in a fixed order, 112) kernels on tiles are faster, where a tile of keys has no sums.
 attn.problem @p128 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(128) {sym_visibility = "private"}
-// CHECK: tile.kernel @g128({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, by_sequence = true>)
+// CHECK: tile.kernel @g128({{.*}} config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>)
 attn.backward @g128 of(@p128)
 // Head dims without whole parts, or beyond 128: up to 64. What is typical leaves longer ones to tiles.
 attn.problem @p72 mask(#attn.full) layout(thd) heads(4) dims(72) dtype(bf16) bounds(65) {sym_visibility = "private"}

@@ -48,6 +48,8 @@ struct BackwardConfigs {
 /// `listsSlots`: kernels get lists of the slots they are for, in no order.
 BackwardConfigs chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback,
                                       bool listsSlots);
+/// Is dQ of query tiles that one key tile sees written by that, with no sum?
+bool writesAlone(ProblemOp problem, const BackwardConfigs &configs);
 
 /// Of a backward pass that is streamed: where the problem's sequences
 /// are short, or head dims beyond those of tiles. Null for others.

@@ -23,9 +23,9 @@ bool listsVisits(ProblemOp problem, tile::ConfigAttr config);
 /// How many compares the test of a mask's pairs has: of rows' intervals the ends within a sequence, of a leaf without such one.
 unsigned comparesOf(MaskInterface mask);
 
-/// Is a walk over keys (the first head's) one run from the first key of the sequence on, that of later rows longer, as under a causal mask? Then the first rows of
-/// long sequences see keys of one tile only.
-bool someEndInFirstTile(MaskInterface mask);
+/// Are there query tiles, under the first head's mask, that see keys of the first tile only, and is that easily said, since a walk over keys is one run? If
+/// sequences may be short, so they are; else where runs begin with the first key and those of later rows are longer, as under a causal mask.
+bool someEndInFirstTile(MaskInterface mask, bool someAreShort);
 
 /// How many tiles the runs have.
 Index countTiles(IndexMath &math, llvm::ArrayRef<KeyRun> runs);
