@@ -141,17 +141,17 @@ class Packed:
 
 
 class Documents:
-    """Packed sequences without padding, both passes; causal."""
+    """Packed sequences without padding, both passes; causal, if no other mask is given."""
 
     @staticmethod
-    def texts(d, heads, options=""):
+    def texts(d, heads, options="", mask="#attn.causal"):
         """Of the forward and of the backward pass."""
-        problem = f"attn.problem @p mask(#attn.causal) layout(thd) heads({heads}, {heads}) dims({d}, {d}) dtype(bf16)\n"
+        problem = f"attn.problem @p mask({mask}) layout(thd) heads({heads}, {heads}) dims({d}, {d}) dtype(bf16)\n"
         return problem, problem + f"attn.backward @grads of(@p) {options}"
 
-    def __init__(self, library, lengths, d, heads, options=""):
+    def __init__(self, library, lengths, d, heads, options="", mask="#attn.causal"):
         self.lengths, self.d, tokens = lengths, d, sum(lengths)
-        self.forward, self.backward = (library.compile(text) for text in self.texts(d, heads, options))
+        self.forward, self.backward = (library.compile(text) for text in self.texts(d, heads, options, mask))
         self.q, self.k, self.v, self.do = (randn(tokens, heads, d) for _ in range(4))
         self.o, self.lse = poisoned(self.q), torch.full((heads, tokens), math.nan, device="cuda")
         self.dq, self.dk, self.dv = poisoned(self.q), poisoned(self.k), poisoned(self.v)
@@ -164,3 +164,15 @@ class Documents:
         stream = stream or torch.cuda.current_stream().cuda_stream
         self.forward.launch(self.of_forward, stream)
         self.backward.launch(self.of_backward, stream)
+
+    def error(self, visible):
+        """Relative, of the three gradients, the largest; `visible` is of a row and a key of one sequence, tensors of numbers."""
+        wanted = [torch.zeros_like(t, dtype=torch.float64) for t in (self.dq, self.dk, self.dv)]
+        first = 0
+        for length in filter(None, self.lengths):
+            own, i = slice(first, first + length), torch.arange(length, device="cuda")
+            grads = reference(*(t[own] for t in (self.q, self.k, self.v, self.do)), visible(i[:, None], i[None]), self.d ** -0.5)[2:]
+            for whole, part in zip(wanted, grads):
+                whole[own] = part
+            first += length
+        return max(((t.double() - w).norm() / w.norm()).item() for t, w in zip((self.dq, self.dk, self.dv), wanted))
