@@ -45,11 +45,11 @@ Index BackwardBody::findFirstQuery() {
   return load(startsOf(/*keys=*/false), batch);
 }
 
-BackwardBody::Slot BackwardBody::denseSlot(Index extent, int64_t tileRows, int64_t heads, Order order) {
+BackwardBody::Slot BackwardBody::denseSlot(Index extent, LayoutAttr layout, int64_t tileRows, int64_t heads, Order order) {
   Slot slot;
   Index block = Value(BlockIndexOp::create(b, loc, Value()));
   Index tiles = math.named(math.ceilDiv(extent, tileRows), "tiles");
-  Deal dealt = deal(block, tiles, heads, /*packed=*/false, order);
+  Deal dealt = deal(block, tiles, heads, layout, order);
   Index head = math.named(dealt.head, "sequence_head");
   slot.head = rem(head, heads);
   batch = math.named(div(head, heads), "b");
@@ -59,7 +59,7 @@ BackwardBody::Slot BackwardBody::denseSlot(Index extent, int64_t tileRows, int64
   return slot;
 }
 
-BackwardBody::Slot BackwardBody::packedSlot(StringRef side, bool padded, int64_t tileRows, int64_t heads, Order order) {
+BackwardBody::Slot BackwardBody::packedSlot(StringRef side, LayoutAttr layout, int64_t tileRows, int64_t heads, Order order) {
   Slot slot;
   Index total = arg(("total_" + side).str());
   std::optional<Index> listed = listedSlots(total, tileRows);
@@ -67,12 +67,12 @@ BackwardBody::Slot BackwardBody::packedSlot(StringRef side, bool padded, int64_t
   Index slots = listed ? *listed : math.named(numberOfSlots(total, tileRows), "slots");
   if (listed && order == Order::LastIsLongest)
     order = Order::FirstIsLongest; // as a list has them
-  Deal dealt = deal(block, slots, heads, /*packed=*/true, order);
+  Deal dealt = deal(block, slots, heads, layout, order);
   slot.head = dealt.head;
   Index number = listed ? listedSlot(dealt.tile) : dealt.tile;
   Value lengths = args[("cu_seqlens_" + side).str()];
   slot.number = number;
-  Value offsets = padded ? args[("padded_offsets_" + side).str()] : lengths;
+  Value offsets = layout.getPadded() ? args[("padded_offsets_" + side).str()] : lengths;
   auto find = FindSequenceOp::create(b, loc, math.value(number), lengths, offsets, args["batch"], math.value(total),
                                      tileRows);
   batch = find.getB();
@@ -85,12 +85,12 @@ BackwardBody::Slot BackwardBody::packedSlot(StringRef side, bool padded, int64_t
 
 BackwardBody::Slot BackwardBody::querySlot(int64_t tileRows, Order order) {
   LayoutAttr layout = problem.getQLayout();
-  return layout.isPacked() ? packedSlot("q", layout.getPadded(), tileRows, problem.getHeads(), order)
-                           : denseSlot(arg("seqlen_q"), tileRows, problem.getHeads(), order);
+  return layout.isPacked() ? packedSlot("q", layout, tileRows, problem.getHeads(), order)
+                           : denseSlot(arg("seqlen_q"), layout, tileRows, problem.getHeads(), order);
 }
 
 BackwardBody::Slot BackwardBody::keySlot(int64_t tileRows, Order order) {
   LayoutAttr layout = problem.getKLayout();
-  return layout.isPacked() ? packedSlot("kv", layout.getPadded(), tileRows, problem.getKvHeads(), order)
-                           : denseSlot(arg("seqlen_kv"), tileRows, problem.getKvHeads(), order);
+  return layout.isPacked() ? packedSlot("kv", layout, tileRows, problem.getKvHeads(), order)
+                           : denseSlot(arg("seqlen_kv"), layout, tileRows, problem.getKvHeads(), order);
 }

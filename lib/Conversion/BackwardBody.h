@@ -47,8 +47,8 @@ protected:
 private:
   /// Row q of a sequence, of all heads' in whole tiles.
   mlir::Value tiledRow(mlir::Value firstRow, Index head, Index q);
-  Slot denseSlot(Index extent, int64_t tileRows, int64_t heads, Order order);
-  Slot packedSlot(llvm::StringRef side, bool padded, int64_t tileRows, int64_t heads, Order order);
+  Slot denseSlot(Index extent, LayoutAttr layout, int64_t tileRows, int64_t heads, Order order);
+  Slot packedSlot(llvm::StringRef side, LayoutAttr layout, int64_t tileRows, int64_t heads, Order order);
 };
 
 } // namespace attn

@@ -348,8 +348,7 @@ private:
         number = math.value(math.named(math.floorDiv(slot.first, config.getKvTile()), "key_tile"));
       }
       bool afterFirst = results.order == SumOrder::AfterFirst;
-      auto add = AddSumOp::create(b, loc, sumPointer(firstRow, h, other), part, staging, turn, number, afterFirst, /*alone=*/Value(), /*dst=*/Value(),
-                                  /*stride=*/Value(), /*rows=*/Value(), /*factor=*/FloatAttr(), /*dim=*/IntegerAttr());
+      auto add = AddSumOp::create(b, loc, sumPointer(firstRow, h, other), part, staging, turn, number, afterFirst);
       if (turn)
         buildAdds(add, walk, tile);
       if (results.alone)

@@ -250,13 +250,14 @@ static tile::ConfigAttr chooseTileBackward(ProblemOp problem, llvm::StringRef ta
       .withHeadsInTurn(std::gcd(turns, tiles));
 }
 
-// Measured on an H200 (docs/Schedules/streaming.md): of so many rows and keys, kernels on tiles are faster than a block of seven or eight warps, if they
-// write dQ without a sum.
+// Measured on an H200 (docs/Schedules/streaming.md): where bounds are so many rows and keys, kernels on tiles are faster than a block of seven or eight warps, if
+// they write dQ of one tile of keys without a sum. (If they turn out not to fit beside a reducer, the problem stays theirs.)
 static bool leavesToTiles(BackwardOp backward, llvm::StringRef target, int64_t arch) {
   ProblemOp problem = backward.getProblemOp();
+  bool packed = problem.getQLayout().isPacked() && problem.getKLayout().isPacked(), narrow = std::max(problem.getDimQk(), problem.getDimV()) <= 64;
   bool plain = problem.getModifiers().empty() && !problem.dropoutInForce() && problem.getHeads() == problem.getKvHeads();
-  bool narrow = std::max(problem.getDimQk(), problem.getDimV()) <= 64;
-  if (!plain || std::min(*problem.expectedQueries(), *problem.expectedKeys()) <= (narrow || backward.getDeterministic() ? 112 : 96))
+  int64_t least = narrow || backward.getDeterministic() ? 112 : 96;
+  if (!packed || !plain || !problem.getBoundQ() || int64_t(std::min(*problem.getBoundQ(), *problem.getBoundKv())) <= least)
     return false;
   return writesAlone(problem, chooseBackwardConfigs(backward, target, arch, /*fallback=*/0, /*listsSlots=*/false));
 }
@@ -275,7 +276,7 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
     return because(why, !queries ? nothingSaid : isShort ? "its mask differs between heads" : lengthsOf(problem) + ": too long to stream",
                    tile::ConfigAttr());
   if (isShort && leavesToTiles(backward, target, arch))
-    return because(why, lengthsOf(problem) + ": key tiles of 128 have all of a sequence's keys, and its dQ no sum", tile::ConfigAttr());
+    return because(why, lengthsOf(problem) + ": a tile has all keys of such a sequence, of whose dQ nothing is added up", tile::ConfigAttr());
   if (isShort && dim <= 256 && (*keys > 40 || fillsTiles(problem, 2))) {
     note(why, lengthsOf(problem) + ": short enough to stream, and " + (fillsTiles(problem, 2) ? rowsEnough : "more keys than strips are faster with"));
     tile::ConfigAttr config = chooseTileBackward(problem, target, arch);

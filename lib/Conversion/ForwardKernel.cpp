@@ -75,7 +75,7 @@ private:
     Index seqlen = arg("seqlen_q");
     Index tiles = math.named(math.ceilDiv(seqlen, config.getQueries()), "tiles");
     int64_t heads = gridHeads();
-    Deal dealt = deal(block, tiles, heads, /*packed=*/false, growsWithRows() ? Order::LastIsLongest : Order::Alike);
+    Deal dealt = deal(block, tiles, heads, problem.getQLayout(), growsWithRows() ? Order::LastIsLongest : Order::Alike);
     tile = dealt.tile;
     Index head = math.named(dealt.head, "sequence_head");
     h = math.named(firstHead(rem(head, heads)), "h");
@@ -93,7 +93,7 @@ private:
     Order order = !growsWithRows() ? Order::Alike
                   : listed         ? Order::FirstIsLongest // as a list has them
                                    : Order::LastIsLongest;
-    Deal dealt = deal(block, slots, gridHeads(), /*packed=*/true, order);
+    Deal dealt = deal(block, slots, gridHeads(), problem.getQLayout(), order);
     h = math.named(firstHead(dealt.head), "h");
     slot = dealt.tile;
     if (listed)

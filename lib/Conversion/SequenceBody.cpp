@@ -12,15 +12,16 @@ bool SequenceBody::growsWithRows() {
   return KeyWalk(problem.getMask(), none).growsWithRows();
 }
 
-int64_t SequenceBody::headsInLines(int64_t heads) {
-  if (problem.getQLayout().getKind() == LayoutKind::bhsd)
+int64_t SequenceBody::headsInLines(int64_t heads, LayoutAttr layout) {
+  if (layout.getKind() == LayoutKind::bhsd)
     return 1;
   int64_t row = 2 * problem.getDimQk();
   return row % 256 == 0 ? 1 : std::gcd<int64_t>(heads, row % 128 == 0 ? 2 : 8);
 }
 
-SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, bool packed, Order order) {
+SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, LayoutAttr layout, Order order) {
   Deal dealt;
+  bool packed = layout.isPacked();
   if (order == Order::InTurns && !packed) {
     // As many heads as share the L2 cache, eight at least: then tiles that add to the same sums lie so far apart that none waits.
     int64_t cached = (1 << 15) / llvm::alignTo(problem.getDimQk(), 64);
@@ -34,7 +35,7 @@ SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, b
     dealt.head = rem(block, heads), dealt.tile = div(block, heads);
   } else {
     bool alike = order == Order::Alike || order == Order::LastFirst;
-    int64_t together = alike ? headsInLines(heads) : std::gcd<int64_t>(heads, 8);
+    int64_t together = alike ? headsInLines(heads, layout) : std::gcd<int64_t>(heads, 8);
     Index groupTile = together == 1 ? block : math.named(math.floorDiv(block, together), "group_tile");
     dealt.head = div(groupTile, tiles);
     if (together != 1)

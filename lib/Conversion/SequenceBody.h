@@ -48,9 +48,10 @@ protected:
   /// Do later rows see more keys than earlier ones?
   bool growsWithRows();
 
-  /// Of so many heads, whose rows lie side by side, how many take turns so that what is fetched for one is there for the next: the TMA unit has
-  /// L2 fetch 256 bytes at a time, and a row of less than that, or of no whole lines of 128, is a part of them. (Measured: 96 columns want eight.)
-  int64_t headsInLines(int64_t heads);
+  /// Heads whose rows lie side by side share what is fetched for one of them: the TMA unit has L2 fetch 256 bytes at a time. So many take turns: one whose
+  /// rows of Q or K are whole pieces of 256 bytes, two of whole lines of 128, else eight (of 96 columns four would do, but eight were measured to be faster),
+  /// or as many of these as divide the heads. Where a head's rows follow each other, one.
+  int64_t headsInLines(int64_t heads, LayoutAttr layout);
 
   /// In which order blocks have tiles. Blocks that run at the same time should read the same rows.
   /// Where all tiles cost the same, those of a head (or of heads that share lines) follow each other. Else the longest come first,
@@ -63,7 +64,7 @@ protected:
   struct Deal {
     Index tile = 0, head = 0;
   };
-  Deal deal(Index block, Index tiles, int64_t heads, bool packed, Order order);
+  Deal deal(Index block, Index tiles, int64_t heads, LayoutAttr layout, Order order);
 
   /// Of `total` rows in tiles of `rows`, how many slots the list has that says which this kernel is for;
   /// nothing without a list. And one of them.

@@ -135,6 +135,8 @@ attn.backward @grads of(@p) dlse
 // RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ALONE
 // RUN: attn-opt %s --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefixes=ALONE,PADDING
 // RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.full/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefixes=ALONE,PADDING
+// RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.full/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ONE-SLOT
+// ONE-SLOT: tile.add_sum {{.*}} !tile.staging<1, 32768>
 // RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.band<left = 99, right = 99>/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefixes=ALONE,PADDING
 // ALONE: %[[ONE:.*]] = arith.cmpi sle, %end{{.*}}, %c1_i32
 // ALONE: %[[ALONE:.*]] = arith.andi %[[ONE]], %{{.*}}

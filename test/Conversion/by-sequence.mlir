@@ -198,7 +198,14 @@ attn.backward @g96 of(@p96)
 attn.problem @p112 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(112) {sym_visibility = "private"}
 // CHECK: tile.kernel @g112({{.*}} config(<q_tile = 112, kv_tile = 112, warps = 7, blocks = 1, by_sequence = true>)
 attn.backward @g112 of(@p112) deterministic
-// With more than 96 rows (in a fixed order, 112) kernels on tiles are faster, where a tile of keys has no sums.
+// With bounds of more than 96 rows (in a fixed order, 112) kernels on tiles are faster, where a tile of keys has no sums: not if that many are typical only,
+// nor of dense rows.
+attn.problem @typical128 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) typical(128) {sym_visibility = "private"}
+// CHECK: tile.kernel @gtypical128_short({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, by_sequence = true>)
+attn.backward @gtypical128 of(@typical128)
+attn.problem @dense128 mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(128) {sym_visibility = "private"}
+// CHECK: tile.kernel @gdense128({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, by_sequence = true>)
+attn.backward @gdense128 of(@dense128)
 attn.problem @p128 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(128) {sym_visibility = "private"}
 // CHECK: tile.kernel @g128({{.*}} config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>)
 attn.backward @g128 of(@p128)

@@ -149,14 +149,15 @@ class Documents:
         problem = f"attn.problem @p mask({mask}) layout(thd) heads({heads}, {heads}) dims({d}, {d}) dtype(bf16)\n"
         return problem, problem + f"attn.backward @grads of(@p) {options}"
 
-    def __init__(self, library, lengths, d, heads, options="", mask="#attn.causal"):
-        self.lengths, self.d, tokens = lengths, d, sum(lengths)
+    def __init__(self, library, lengths, d, heads, options="", mask="#attn.causal", keys=None):
+        """`keys`: of each sequence, if there are not as many as queries."""
+        self.lengths, self.keys, self.d = lengths, keys or lengths, d
         self.forward, self.backward = (library.compile(text) for text in self.texts(d, heads, options, mask))
-        self.q, self.k, self.v, self.do = (randn(tokens, heads, d) for _ in range(4))
-        self.o, self.lse = poisoned(self.q), torch.full((heads, tokens), math.nan, device="cuda")
+        self.q, self.k, self.v, self.do = (randn(sum(rows), heads, d) for rows in (lengths, self.keys, self.keys, lengths))
+        self.o, self.lse = poisoned(self.q), torch.full((heads, sum(lengths)), math.nan, device="cuda")
         self.dq, self.dk, self.dv = poisoned(self.q), poisoned(self.k), poisoned(self.v)
-        self.cu = torch.tensor([0, *lengths]).cumsum(0).int().cuda()
-        tensors = dict(q=self.q, k=self.k, v=self.v, o=self.o, lse=self.lse, cu_seqlens_q=self.cu, cu_seqlens_kv=self.cu)
+        self.cu, cu_kv = (torch.tensor([0, *rows]).cumsum(0).int().cuda() for rows in (lengths, self.keys))
+        tensors = dict(q=self.q, k=self.k, v=self.v, o=self.o, lse=self.lse, cu_seqlens_q=self.cu, cu_seqlens_kv=cu_kv)
         self.of_forward = self.forward.bind(**tensors)
         self.of_backward = self.backward.bind(**tensors, do=self.do, dq=self.dq, dk=self.dk, dv=self.dv)
 
@@ -166,13 +167,15 @@ class Documents:
         self.backward.launch(self.of_backward, stream)
 
     def error(self, visible):
-        """Relative, of the three gradients, the largest; `visible` is of a row and a key of one sequence, tensors of numbers."""
+        """Relative, of the three gradients, the largest; `visible` is of queries and keys of one sequence, tensors of numbers, and how many there are."""
         wanted = [torch.zeros_like(t, dtype=torch.float64) for t in (self.dq, self.dk, self.dv)]
-        first = 0
-        for length in filter(None, self.lengths):
-            own, i = slice(first, first + length), torch.arange(length, device="cuda")
-            grads = reference(*(t[own] for t in (self.q, self.k, self.v, self.do)), visible(i[:, None], i[None]), self.d ** -0.5)[2:]
-            for whole, part in zip(wanted, grads):
-                whole[own] = part
-            first += length
+        row = key = 0
+        for rows, keys in zip(self.lengths, self.keys):
+            of_q, of_k = slice(row, row + rows), slice(key, key + keys)
+            row, key = row + rows, key + keys
+            if rows and keys:
+                i, j = torch.arange(rows, device="cuda")[:, None], torch.arange(keys, device="cuda")[None]
+                grads = reference(self.q[of_q], self.k[of_k], self.v[of_k], self.do[of_q], visible(i, j, rows, keys), self.d ** -0.5)[2:]
+                for whole, own, part in zip(wanted, (of_q, of_k, of_k), grads):
+                    whole[own] = part
         return max(((t.double() - w).norm() / w.norm()).item() for t, w in zip((self.dq, self.dk, self.dv), wanted))

@@ -23,8 +23,8 @@ bool listsVisits(ProblemOp problem, tile::ConfigAttr config);
 /// How many compares the test of a mask's pairs has: of rows' intervals the ends within a sequence, of a leaf without such one.
 unsigned comparesOf(MaskInterface mask);
 
-/// Are there query tiles, under the first head's mask, that see keys of the first tile only, and is that easily said, since a walk over keys is one run? If
-/// sequences may be short, so they are; else where runs begin with the first key and those of later rows are longer, as under a causal mask.
+/// May there be query tiles that see keys of the first tile only, and is that easily said, since a walk over keys is one run? (Bounds are looked at of the
+/// first head's mask.) In short sequences there are; of long ones where runs begin with the first key and later rows' are longer, as under a causal mask.
 bool someEndInFirstTile(MaskInterface mask, bool someAreShort);
 
 /// How many tiles the runs have.

@@ -335,6 +335,11 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
                        UnitAttr:$after_first, Optional<I1>:$alone, Optional<Tile_Ptr>:$dst, Optional<I64>:$stride, Optional<I32>:$rows,
                        OptionalAttr<F64Attr>:$factor, OptionalAttr<I64Attr>:$dim);
   let regions = (region AnyRegion:$adds);
+  // Of no block that is alone.
+  let builders = [OpBuilder<(ins "mlir::Value":$sum, "mlir::Value":$acc, "mlir::Value":$staging, "mlir::Value":$turn, "mlir::Value":$tile, "bool":$afterFirst), [{
+    build($_builder, $_state, sum, acc, staging, turn, tile, afterFirst, /*alone=*/{}, /*dst=*/{}, /*stride=*/{}, /*rows=*/{}, mlir::FloatAttr(),
+          mlir::IntegerAttr());
+  }]>];
   let assemblyFormat = [{
     $sum `,` $acc (`through` `(` $staging^ `:` qualified(type($staging)) `)`)? (`turns` `(` $turn^ `of` $tile `)`)? (`after_first` $after_first^)?
     (`alone` `(` $alone^ `)` `to` `(` $dst `:` qualified(type($dst)) `stride` $stride `rows` $rows `by` $factor `dim` $dim `)`)?
