@@ -45,36 +45,36 @@ Index BackwardBody::findFirstQuery() {
   return load(startsOf(/*keys=*/false), batch);
 }
 
-BackwardBody::Slot BackwardBody::denseSlot(Index extent, LayoutAttr layout, int64_t tileRows, int64_t heads, Order order) {
+BackwardBody::Slot BackwardBody::denseSlot(bool keys, int64_t tileRows, Order order) {
   Slot slot;
   Index block = Value(BlockIndexOp::create(b, loc, Value()));
-  Index tiles = math.named(math.ceilDiv(extent, tileRows), "tiles");
-  Deal dealt = deal(block, tiles, heads, layout, order);
+  Index tiles = math.named(tilesOf(keys, tileRows), "tiles");
+  int64_t heads = headsOf(keys);
+  Deal dealt = deal(block, tiles, heads, layoutOf(keys), order);
   Index head = math.named(dealt.head, "sequence_head");
   slot.head = rem(head, heads);
   batch = math.named(div(head, heads), "b");
   slot.number = math.add(times(batch, tiles), dealt.tile);
   slot.first = slot.row = math.mul(dealt.tile, tileRows);
-  slot.rows = slot.written = math.named(math.min(math.sub(extent, slot.first), tileRows), "rows");
+  slot.rows = slot.written = math.named(math.min(math.sub(extentOf(keys), slot.first), tileRows), "rows");
   return slot;
 }
 
-BackwardBody::Slot BackwardBody::packedSlot(StringRef side, LayoutAttr layout, int64_t tileRows, int64_t heads, Order order) {
+BackwardBody::Slot BackwardBody::packedSlot(bool keys, int64_t tileRows, Order order) {
   Slot slot;
-  Index total = arg(("total_" + side).str());
+  Index total = extentOf(keys);
+  int64_t heads = headsOf(keys);
   std::optional<Index> listed = listedSlots(total, tileRows);
   Index block = listed ? listedBlock(math.mul(*listed, heads)) : Index(Value(BlockIndexOp::create(b, loc, Value())));
-  Index slots = listed ? *listed : math.named(numberOfSlots(total, tileRows), "slots");
+  Index slots = listed ? *listed : math.named(tilesOf(keys, tileRows), "slots");
   if (listed && order == Order::LastIsLongest)
     order = Order::FirstIsLongest; // as a list has them
-  Deal dealt = deal(block, slots, heads, layout, order);
+  Deal dealt = deal(block, slots, heads, layoutOf(keys), order);
   slot.head = dealt.head;
   Index number = listed ? listedSlot(dealt.tile) : dealt.tile;
-  Value lengths = args[("cu_seqlens_" + side).str()];
   slot.number = number;
-  Value offsets = layout.getPadded() ? args[("padded_offsets_" + side).str()] : lengths;
-  auto find = FindSequenceOp::create(b, loc, math.value(number), lengths, offsets, args["batch"], math.value(total),
-                                     tileRows);
+  auto find = FindSequenceOp::create(b, loc, math.value(number), args[keys ? "cu_seqlens_kv" : "cu_seqlens_q"], startsOf(keys), args["batch"],
+                                     math.value(total), tileRows);
   batch = find.getB();
   slot.first = find.getQ0();
   slot.rows = find.getRows();
@@ -83,14 +83,6 @@ BackwardBody::Slot BackwardBody::packedSlot(StringRef side, LayoutAttr layout, i
   return slot;
 }
 
-BackwardBody::Slot BackwardBody::querySlot(int64_t tileRows, Order order) {
-  LayoutAttr layout = problem.getQLayout();
-  return layout.isPacked() ? packedSlot("q", layout, tileRows, problem.getHeads(), order)
-                           : denseSlot(arg("seqlen_q"), layout, tileRows, problem.getHeads(), order);
-}
-
-BackwardBody::Slot BackwardBody::keySlot(int64_t tileRows, Order order) {
-  LayoutAttr layout = problem.getKLayout();
-  return layout.isPacked() ? packedSlot("kv", layout, tileRows, problem.getKvHeads(), order)
-                           : denseSlot(arg("seqlen_kv"), layout, tileRows, problem.getKvHeads(), order);
+BackwardBody::Slot BackwardBody::slotOf(bool keys, int64_t tileRows, Order order) {
+  return layoutOf(keys).isPacked() ? packedSlot(keys, tileRows, order) : denseSlot(keys, tileRows, order);
 }

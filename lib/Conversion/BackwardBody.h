@@ -40,15 +40,15 @@ protected:
     Index head = 0;
     Index number = 0; ///< of the tile, among those of all sequences
   };
-  /// These set `batch`.
-  Slot querySlot(int64_t tileRows, Order order);
-  Slot keySlot(int64_t tileRows, Order order);
+  /// A tile of queries, or of keys. Sets `batch`.
+  Slot slotOf(bool keys, int64_t tileRows, Order order);
 
 private:
   /// Row q of a sequence, of all heads' in whole tiles.
   mlir::Value tiledRow(mlir::Value firstRow, Index head, Index q);
-  Slot denseSlot(Index extent, LayoutAttr layout, int64_t tileRows, int64_t heads, Order order);
-  Slot packedSlot(llvm::StringRef side, LayoutAttr layout, int64_t tileRows, int64_t heads, Order order);
+  int64_t headsOf(bool keys) { return keys ? problem.getKvHeads() : problem.getHeads(); }
+  Slot denseSlot(bool keys, int64_t tileRows, Order order);
+  Slot packedSlot(bool keys, int64_t tileRows, Order order);
 };
 
 } // namespace attn

@@ -27,8 +27,8 @@ public:
     declarePlaces();
     bool grows = growsWithRows();
     Order ofTiles = results.order == SumOrder::InTurns ? Order::InTurns : grows ? Order::FirstIsLongest : Order::Alike;
-    slot = ofKeys ? keySlot(config.getKvTile(), ofTiles)
-                  : querySlot(config.getQTile(), grows ? Order::LastIsLongest : Order::Alike);
+    slot = ofKeys ? slotOf(/*keys=*/true, config.getKvTile(), ofTiles)
+                  : slotOf(/*keys=*/false, config.getQTile(), grows ? Order::LastIsLongest : Order::Alike);
     slot.first = math.named(slot.first, ofKeys ? "k0" : "q0");
     int64_t group = problem.getHeads() / problem.getKvHeads();
     if (ofKeys) {
@@ -390,7 +390,7 @@ private:
     SmallVector<KeyRun> runs = walk.runs(math, queries, config.getKvTile());
     Index rows = math.select(math.lt(slot.first, config.getKvTile()), left, 0);
     Cond alone = adds(walk, 0, tile);
-    for (const KeyRun &run : llvm::reverse(runs))
+    for (const KeyRun &run : runs)
       alone = math.logicalAnd(math.le(run.bounds.back(), 1), alone);
     add.getAloneMutable().assign(math.value(alone));
     add.getDstMutable().assign(rowPointer("dq", row, batch, h));

@@ -20,7 +20,7 @@ public:
   PrepareKernel(ProblemOp problem, KernelOp kernel) : BackwardBody(problem, kernel) {}
 
   void build() {
-    Slot slot = querySlot(statisticsTile, Order::Alike);
+    Slot slot = slotOf(/*keys=*/false, statisticsTile, Order::Alike);
     h = math.named(slot.head, "h");
     // NOTE: of a slot that stands for padding, `first` counts from another sequence's end.
     Value firstRow = mul(wide(slot.number), wide(statisticsTile));
@@ -48,7 +48,7 @@ public:
   void build() {
     Value acc = place("dQ", FragType::get(b.getContext(), config.getQTile(), sumColumns(problem.getDimQk()),
                                           config.getWarps()));
-    Slot slot = querySlot(config.getQTile(), Order::LastFirst);
+    Slot slot = slotOf(/*keys=*/false, config.getQTile(), Order::LastFirst);
     h = math.named(slot.head, "h");
     auto store = [&] {
       firstQuery = findFirstQuery();

@@ -132,15 +132,13 @@ attn.backward @grads of(@p) dlse
 // DENSE: tile.load_sum %dQ, %sum columns 32 turn(%turn)
 // Rows whose keys are all in the first tile have no sum. Not where reducers are narrow, but of packed rows; of dense ones not under masks whose walks begin
 // elsewhere, or end for all rows alike, nor of packed ones where heads share keys; else packed sequences may be short under any mask of one run.
-// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ALONE
-// RUN: attn-opt %s --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefixes=ALONE,PADDING
-// RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.full/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefixes=ALONE,PADDING
-// RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.full/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ONE-SLOT
-// ONE-SLOT: tile.add_sum {{.*}} !tile.staging<1, 32768>
-// RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.band<left = 99, right = 99>/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefixes=ALONE,PADDING
+// RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ALONE -DSLOTS=2
+// RUN: attn-opt %s --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefixes=ALONE,PADDING -DSLOTS=2
+// RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.full/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefixes=ALONE,PADDING -DSLOTS=1
+// RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.band<left = 99, right = 99>/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefixes=ALONE,PADDING -DSLOTS=1
 // ALONE: %[[ONE:.*]] = arith.cmpi sle, %end{{.*}}, %c1_i32
 // ALONE: %[[ALONE:.*]] = arith.andi %[[ONE]], %{{.*}}
-// ALONE: tile.add_sum %sum, %dQ through(%staging : !tile.staging<{{1|2}}, 32768>) turns(%turn{{.*}} of %key_tile){{.*}} alone(%[[ALONE]]) to(%dq_rows : !tile.ptr<bf16> stride %dq_row rows %{{.*}} by {{.*}} dim {{64|128}}) : !tile.frag
+// ALONE: tile.add_sum %sum, %dQ through(%staging : !tile.staging<[[SLOTS]], 32768>) turns(%turn{{.*}} of %key_tile){{.*}} alone(%[[ALONE]]) to(%dq_rows : !tile.ptr<bf16> stride %dq_row rows %{{.*}} by {{.*}} dim {{64|128}}) : !tile.frag
 // ALONE: %[[DONE:.*]] = arith.cmpi slt, %{{.*}}, %c0_i32
 // ALONE: scf.if %[[DONE]] {
 // PADDING: tile.store_padding

@@ -82,6 +82,12 @@ class Dense:
         return worst
 
 
+def largest_error(got, wanted):
+    """Relative, of several gradients; infinite if one has a NaN."""
+    errors = [((g.double() - w).norm() / max(w.norm().item(), 1e-3)).item() for g, w in zip(got, wanted)]
+    return max(error if error == error else math.inf for error in errors)
+
+
 class Packed:
     """Padded packed sequences whose lengths change, both passes; causal, 8 heads that share `g` heads of keys. `left`: under a window of so many keys and one more."""
 
@@ -131,9 +137,7 @@ class Packed:
             if self.left is not None:
                 visible = visible.triu(-self.left)
             want = reference(self.q[b:e], self.k[b:e], self.v[b:e], self.do[b:e], visible, self.d ** -0.5)[2:]
-            for got, w in zip((self.dq[b:e], self.dk[b:e], self.dv[b:e]), want):
-                error = ((got.double() - w).norm() / max(w.norm().item(), 1e-3)).item()
-                worst = max(worst, error if error == error else math.inf)
+            worst = max(worst, largest_error((self.dq[b:e], self.dk[b:e], self.dv[b:e]), want))
         for x in (self.dq, self.dk, self.dv):
             if (x[self.padding] != 0).any():
                 return math.inf
@@ -178,4 +182,4 @@ class Documents:
                 grads = reference(self.q[of_q], self.k[of_k], self.v[of_k], self.do[of_q], visible(i, j, rows, keys), self.d ** -0.5)[2:]
                 for whole, own, part in zip(wanted, (of_q, of_k, of_k), grads):
                     whole[own] = part
-        return max(((t.double() - w).norm() / w.norm()).item() for t, w in zip((self.dq, self.dk, self.dv), wanted))
+        return largest_error((self.dq, self.dk, self.dv), wanted)
