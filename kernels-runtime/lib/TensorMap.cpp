@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdint>
 #include <utility>
 
 using namespace attn::rt;
@@ -20,27 +21,34 @@ Result<TensorMap> attn::rt::encodeTensorMap(const TensorMapSpec &spec) {
                              driver.version() / 1000, driver.version() % 1000 / 10),
                  {},
                  {}};
-  uint64_t extents[4], strides[3];
+  uint64_t extents[5], strides[4];
   for (int i = 0; i < 4; ++i)
     extents[i] = static_cast<uint64_t>(spec.extents[i]);
   for (int i = 0; i < 3; ++i)
     strides[i] = static_cast<uint64_t>(spec.strides[i]) * 2;
-  uint32_t box[4] = {static_cast<uint32_t>(spec.boxCols), static_cast<uint32_t>(spec.boxRows),
-                     static_cast<uint32_t>(spec.boxHeads), 1};
+  if (spec.packed) {
+    constexpr uint64_t back = uint64_t(1) << 34; // times kPackedRows: 2^64
+    extents[1] = kPackedRows;
+    extents[3] = extents[4] = INT32_MAX; // as far as coordinates go
+    strides[2] = strides[0];
+    strides[3] = back - strides[0] % back;
+  }
+  uint32_t box[5] = {static_cast<uint32_t>(spec.boxCols), static_cast<uint32_t>(spec.boxRows),
+                     static_cast<uint32_t>(spec.boxHeads), 1, 1};
   if (spec.boxHeads != 1) {
     std::swap(box[1], box[2]);
     std::swap(extents[1], extents[2]);
     std::swap(strides[0], strides[1]);
   }
-  const uint32_t steps[4] = {1, 1, 1, 1};
+  const uint32_t steps[5] = {1, 1, 1, 1, 1};
   TensorMap map;
   if (int code =
-          encode(&map, spec.bf16 ? cuda::tensorMapBfloat16 : cuda::tensorMapFloat16, 4,
+          encode(&map, spec.bf16 ? cuda::tensorMapBfloat16 : cuda::tensorMapFloat16, spec.packed ? 5 : 4,
                  reinterpret_cast<void *>(spec.address), extents, strides, box, steps, cuda::tensorMapInterleaveNone,
                  cuda::tensorMapSwizzle128B, cuda::tensorMapPromotion256B, cuda::tensorMapFillZeros)) {
     Error error = driver.error("cuTensorMapEncodeTiled", code);
     error.message +=
-        fmt::format(" for {} of extents [{}], strides [{}] and box [{}] at {:#x}", spec.bf16 ? "bf16" : "f16",
+        fmt::format(" for {}{} of extents [{}], strides [{}] and box [{}] at {:#x}", spec.packed ? "packed " : "", spec.bf16 ? "bf16" : "f16",
                     fmt::join(spec.extents, ", "), fmt::join(spec.strides, ", "), fmt::join(box, ", "), spec.address);
     return error;
   }

@@ -166,6 +166,7 @@ rt::Result<rt::TensorMapSpec> attn::mapOf(const rt::Param &param, const TensorSp
   map.boxCols = param.boxCols;
   map.boxHeads = param.boxHeads;
   map.bf16 = spec.dtype == Dtype::BF16;
+  map.packed = spec.batchAxis < 0;
   bool elements = !llvm::is_contained(view.shape, 0);
   // Nothing is copied from a tensor without elements, but its map has to be one.
   map.address = elements ? reinterpret_cast<rt::DevicePtr>(view.data) : 4096;

@@ -146,9 +146,6 @@ private:
       ClearOp::create(b, loc, acc);
     for (Value token : copied)
       WaitOp::create(b, loc, token);
-    if (results.sums && problem.getKLayout().isPacked()) // rows of another sequence would join dQ
-      for (Value place : {K, V})
-        ZeroRowsOp::create(b, loc, place, math.value(slot.rows));
     if (problem.scaleOrDefault() < 0 && !boxes)
       NegateOp::create(b, loc, ofKeys ? K : Q);
 
@@ -268,13 +265,7 @@ private:
     Index left = math.sub(ofKeys ? lenQ : scope.lenK, other);
     Index row = math.add(ofKeys ? firstQuery : firstKey, other);
     auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
-    // What a box brings from behind a packed sequence is somebody else's.
-    bool packed = boxes && (ofKeys ? problem.getQLayout() : problem.getKLayout()).isPacked();
-    auto bring = [&](Value place, StringRef tensor, Index head) {
-      wait(copy(place, tensor, row, head, left));
-      if (packed)
-        ZeroRowsOp::create(b, loc, place, math.value(left));
-    };
+    auto bring = [&](Value place, StringRef tensor, Index head) { wait(copy(place, tensor, row, head, left)); };
     bool negated = boxes && problem.scaleOrDefault() < 0;
 
     bring(ofKeys ? Q : K, ofKeys ? "q" : "k", ofKeys ? h : kvHead);
@@ -454,7 +445,7 @@ private:
 
   Value copy(Value place, StringRef tensor, Index row, Index head, Index rows) {
     if (boxes)
-      return copyBox(place, tensor, row, head);
+      return copyBox(place, tensor, row, head, rows);
     int64_t dim = tensor == "q" || tensor == "k" ? problem.getDimQk() : problem.getDimV();
     return CopyAsyncOp::create(b, loc, place, rowPointer(tensor, row, batch, head), args[(tensor + "_row").str()],
                                math.value(rows), dim, Value());

@@ -131,7 +131,7 @@ private:
     }
     Value rowsInTile = rowsOf(rows);
     Value copied =
-        boxes ? copyBox(Q, "q", first, h)
+        boxes ? copyBox(Q, "q", first, h, rows)
               : CopyAsyncOp::create(b, loc, Q, queryRows, queryStride, rowsInTile, problem.getDimQk(), Value());
     ClearOp::create(b, loc, acc);
     ClearOp::create(b, loc, row);
@@ -270,13 +270,13 @@ private:
     if (listed)
       keyTile = listed->tileAt(keyTile);
     Index k0 = math.named(math.mul(keyTile, config.getKvTile()), "k0");
-    auto left = [&] { return math.value(math.sub(scope.lenK, k0)); };
     auto copy = [&](Value place, StringRef tensor, Value base, int64_t dim) -> Value {
+      Index left = math.sub(scope.lenK, k0);
       if (boxes)
-        return copyBox(place, tensor, math.add(firstKey, k0), kvHead);
+        return copyBox(place, tensor, math.add(firstKey, k0), kvHead, left);
       Value stride = args[(tensor + "_row").str()];
       Value src = AdvanceOp::create(b, loc, base, mul(wide(k0), stride));
-      return CopyAsyncOp::create(b, loc, place, src, stride, left(), dim, Value());
+      return CopyAsyncOp::create(b, loc, place, src, stride, math.value(left), dim, Value());
     };
     auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
 
@@ -290,8 +290,6 @@ private:
     SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), rising ? b.getUnitAttr() : UnitAttr());
     drop(s, origin, math.value(k0), draws, /*scaled=*/false);
     wait(copy(V, "v", values, problem.getDimV()));
-    if (boxes && problem.getKLayout().isPacked())
-      ZeroRowsOp::create(b, loc, V, left()); // what lies behind a packed sequence is somebody else's
     wait(MmaPvOp::create(b, loc, acc, s, V, /*guarded=*/!boxes, Value()).getToken());
     YieldOp::create(b, loc, ValueRange());
     buildTests(walk, keep.getBody());

@@ -28,12 +28,12 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr c
 
   if (!boxes)
     return arguments;
-  auto map = [&](int64_t rows, int64_t heads) {
-    return tile::MapType::get(problem.getContext(), rows, heads, problem.getDtype());
+  auto map = [&](int64_t rows, int64_t heads, LayoutAttr layout) {
+    return tile::MapType::get(problem.getContext(), rows, heads, problem.getDtype(), layout.isPacked());
   };
-  arguments.add("q_map", map(config.getQueries(), config.getPackHeads()));
-  arguments.add("k_map", map(config.getKvTile(), 1));
-  arguments.add("v_map", map(config.getKvTile(), 1));
+  arguments.add("q_map", map(config.getQueries(), config.getPackHeads(), problem.getQLayout()));
+  arguments.add("k_map", map(config.getKvTile(), 1, problem.getKLayout()));
+  arguments.add("v_map", map(config.getKvTile(), 1, problem.getVLayout()));
   arguments.add("blocks", b.getI32Type());
   arguments.add("queue", tile::QueueType::get(problem.getContext()));
   return arguments;
@@ -75,11 +75,11 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<String
   ProblemOp problem = backward.getProblemOp();
   Builder b(problem.getContext());
   std::vector<ProblemTensor> plain;
-  SmallVector<StringRef> boxed;
+  SmallVector<std::pair<StringRef, bool>> boxed; // and whether it is packed
   for (ProblemTensor &tensor : tensorsOf(backward)) {
     const auto *name = llvm::find(names, tensor.name);
     if (boxes && name != names.end() && tensor.role == ProblemTensor::Operand)
-      boxed.push_back(*name);
+      boxed.emplace_back(*name, tensor.batchAxis < 0);
     else if (tensor.role == ProblemTensor::Array || name != names.end())
       plain.push_back(std::move(tensor));
   }
@@ -103,8 +103,8 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<String
   for (StringRef stride : {"statistics_head", "statistics_kind"}) // a producer has no registers to work them out
     if (llvm::is_contained(names, stride))
       arguments.add(stride, b.getI64Type());
-  for (StringRef name : boxed)
-    arguments.add(name + "_map", tile::MapType::get(b.getContext(), rows(name), 1, problem.getDtype()));
+  for (auto [name, packed] : boxed)
+    arguments.add(name + "_map", tile::MapType::get(b.getContext(), rows(name), 1, problem.getDtype(), packed));
   if (boxes) {
     arguments.add("blocks", b.getI32Type());
     arguments.add("queue", tile::QueueType::get(b.getContext()));

@@ -329,11 +329,12 @@ KvLoopOp SequenceBody::createLoop(ArrayRef<KeyRun> runs) {
   return loop;
 }
 
-Value SequenceBody::copyBox(Value place, StringRef tensor, Index row, Index head) {
+Value SequenceBody::copyBox(Value place, StringRef tensor, Index row, Index head, Index left) {
   LayoutAttr layout = tensor == "q"   ? problem.getQLayout()
                       : tensor == "k" ? problem.getKLayout()
                       : tensor == "v" ? problem.getVLayout()
                                       : problem.getOLayout();
+  bool packed = layout.isPacked();
   return CopyBoxOp::create(b, loc, place, args[(tensor + "_map").str()], math.value(row), math.value(head),
-                           math.value(layout.isPacked() ? Index(0) : batch));
+                           packed ? Value() : math.value(batch), packed ? math.value(left) : Value());
 }

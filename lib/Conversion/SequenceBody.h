@@ -129,8 +129,8 @@ protected:
   // Addresses and run-time numbers
   //===------------------------------------------------------------------===//
 
-  /// The place's rows of a head, from `row` (of the sequence, or of all tokens when packed) on.
-  mlir::Value copyBox(mlir::Value place, llvm::StringRef tensor, Index row, Index head);
+  /// The place's rows of a head, from `row` (of the sequence, or of all tokens when packed) on, where so many are `left` of the sequence; zeros behind them.
+  mlir::Value copyBox(mlir::Value place, llvm::StringRef tensor, Index row, Index head, Index left);
   Index load(mlir::Value array, Index at) {
     return mlir::Value(tile::LoadOp::create(b, loc, array, math.value(at), /*uniform=*/true));
   }

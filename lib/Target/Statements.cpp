@@ -109,9 +109,6 @@ void Printer::printOp(Operation *op) {
       .Case([&](RoundOp o) {
         line() << (o.getAtOnce() ? "attn::round_at_once(" : "attn::round(") << name(o.getP()) << ", " << name(o.getS()) << ");\n";
       })
-      .Case([&](ZeroRowsOp o) {
-        line() << "attn::zero_rows(" << name(o.getPlace()) << ", " << expr(o.getFirst()) << ");\n";
-      })
       .Case([&](HoldOp o) { line() << "attn::hold(" << name(o.getHeld()) << ", " << name(o.getSrc()) << ");\n"; })
       .Case([&](NegateOp o) { line() << "attn::negate(" << name(o.getPlace()) << ");\n"; })
       .Case([&](NormalizeOp o) {

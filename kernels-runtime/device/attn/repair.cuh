@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What to do about NaN and Inf where no row may see them: tiles that lie behind a sequence, and rows that the mask keeps from a key.
+// What to do about NaN and Inf in keys that the mask keeps from a row.
 #pragma once
 #include "attn/drop.cuh"
 #include "attn/modify.cuh"
@@ -13,15 +13,6 @@ namespace attn {
 struct NoSink {
   ATTN_INLINE float operator()(int = 0) const { return -infinity(); }
 };
-
-// Rows from `first` on become 0. Each warpgroup does it for itself, before its own product reads them: all write the same zeros.
-template <class T, int R, int C> ATTN_INLINE void zero_rows(const Swizzled<T, R, C> &V, int first) {
-  if (first >= R) return;
-  for (int chunk = 0; chunk < V.Chunks; ++chunk)
-    for (int r = first + threadIdx.x % 128 / 8; r < R; r += 16) chunk_at(V.address + chunk * V.ChunkBytes + r * 128 + threadIdx.x % 8 * 16) = {0, 0, 0, 0};
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-  asm volatile("bar.sync %0, 128;" ::"r"(1 + warp_index() / 4) : "memory");
-}
 
 // The tiles of Keys keys that a walk goes along.
 template <int Keys, class F> struct Along { int tiles; F tile_at; };

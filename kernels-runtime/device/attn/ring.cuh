@@ -9,8 +9,10 @@
 
 namespace attn {
 
-// What cuTensorMapEncodeTiled makes: rank 4, (column, row, head, batch), boxes of a tile's rows by 64 columns, 128 byte swizzle, zeros out of bounds.
+// What cuTensorMapEncodeTiled makes: rank 4, (column, row, head, batch), boxes of a tile's rows by 64 columns, 128 byte swizzle, zeros out of bounds; of packed
+// rows rank 5.
 struct alignas(64) TensorMap { unsigned long long opaque[16]; };
+constexpr int kPackedRows = 1 << 30;
 
 // The last warpgroup brings tiles; of a reducer kernel the one before it makes a product of its own; all before these compute.
 #define ATTN_REDUCER_KERNEL(name, block_threads, blocks_per_sm)                                                    \
@@ -103,22 +105,40 @@ template <class TileType, int StageCount, bool Reduced = false> struct Slots {
 template <class Element, int RowCount, int ColCount, int StageCount, bool Reduced = false>
 using Ring = Slots<Swizzled<Element, RowCount, ColCount>, StageCount, Reduced>;
 
-// Producer: waits for the next slot to be empty and starts bringing the box at (row, head, batch) into it, or (head, row, batch) where a map has heads take
-// turns. Rows and columns out of the tensor's bounds become zeros; they count as bytes that land. BoxRows: those of a box that does not fill the tile.
-template <int BoxRows = 0, class T, int R, int C, int S, bool D>
-ATTN_INLINE void fill(Ring<T, R, C, S, D> &ring, const TensorMap &map, int row, int head, int batch) {
+// Producer: waits for the next slot to be empty; then `bring(to, column)` starts for each chunk of its columns. What is out of bounds becomes zeros, which
+// count as bytes that land. BoxRows: those of a box that does not fill the tile.
+template <int BoxRows, class T, int R, int C, int S, bool D, class F> ATTN_INLINE void fill_chunks(Ring<T, R, C, S, D> &ring, F bring) {
   if (lane_index() == 0) {
     using Tile = typename Ring<T, R, C, S, D>::Tile;
     barrier_wait(ring.empty(), ring.parity() ^ 1);
     barrier_expect(ring.full(), BoxRows ? BoxRows * 128 * Tile::Chunks : Tile::Bytes);
 #pragma unroll
-    for (int c = 0; c < Tile::Chunks; ++c)
-      asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(
-                       ring.tile().address + c * Tile::ChunkBytes),
-                   "l"(&map), "r"(c * 64), "r"(row), "r"(head), "r"(batch), "r"(ring.full())
-                   : "memory");
+    for (int c = 0; c < Tile::Chunks; ++c) bring(ring.tile().address + c * Tile::ChunkBytes, c * 64);
   }
   ring.step();
+}
+// The box at (row, head, batch), or (head, row, batch) where a map has heads take turns.
+template <int BoxRows = 0, class T, int R, int C, int S, bool D>
+ATTN_INLINE void fill(Ring<T, R, C, S, D> &ring, const TensorMap &map, int row, int head, int batch) {
+  fill_chunks<BoxRows>(ring, [&](unsigned to, int column) {
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(to), "l"(&map),
+                 "r"(column), "r"(row), "r"(head), "r"(batch), "r"(ring.full())
+                 : "memory");
+  });
+}
+// The same of packed rows, of which so many are `left` of a sequence: zeros behind them. attn-rt/TensorMap.h says what a map has five coordinates for.
+ATTN_INLINE void bring_packed(unsigned to, const TensorMap &map, int column, int second, int third, int end, unsigned full) {
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"(to), "l"(&map),
+               "r"(column), "r"(second), "r"(third), "r"(end), "r"(kPackedRows), "r"(full)
+               : "memory");
+}
+template <class T, int R, int C, int S, bool D>
+ATTN_INLINE void fill_packed(Ring<T, R, C, S, D> &ring, const TensorMap &map, int row, int head, int left) {
+  fill_chunks<0>(ring, [&](unsigned to, int column) { bring_packed(to, map, column, kPackedRows - left, head, row + left, ring.full()); });
+}
+template <int BoxRows = 0, class T, int R, int C, int S, bool D>
+ATTN_INLINE void fill_packed_heads(Ring<T, R, C, S, D> &ring, const TensorMap &map, int head, int row, int left) {
+  fill_chunks<BoxRows>(ring, [&](unsigned to, int column) { bring_packed(to, map, column, head, kPackedRows - left, row + left, ring.full()); });
 }
 
 // Consumer: waits for the next tile, and gives its slot back when nothing reads it any more.

@@ -2,9 +2,16 @@
 //
 // Tensor maps: how the copy engine of sm_90 and later (TMA) sees a tensor. A
 // kernel names a box by the position of its corner; what of the box lies outside
-// the tensor arrives as zeros. Ours have four dimensions whatever the tensor's
-// layout is, so kernels are the same for all layouts: columns (contiguous, 2
-// bytes each), rows, heads, batch. A packed tensor has a batch of 1.
+// the tensor arrives as zeros. Ours have four dimensions: columns (contiguous, 2
+// bytes each), rows, heads, batch.
+//
+// A packed tensor has no batch, and its rows end where a sequence ends, which only
+// the kernel knows. So its map has rows three times, in five dimensions: columns, rows up
+// to `kPackedRows`, heads, rows again, and a last one of which a step leads
+// 2^34 bytes less a row ahead, so that `kPackedRows` of them are the same number of
+// rows back, modulo 2^64. A box that begins `left` rows ahead of the row `end` is at
+// (column, kPackedRows - left, head, end, kPackedRows): where the sequence is over,
+// the second of them leaves the tensor. (As Triton's ragged tensor descriptors do it.)
 //
 #ifndef ATTN_RT_TENSORMAP_H
 #define ATTN_RT_TENSORMAP_H
@@ -29,9 +36,13 @@ struct TensorMapSpec {
                                      ///< of 8 below `kTensorMapStrideLimit`
   int boxRows = 0, boxCols = 0;      ///< of one copy; the box is of one sequence and head,
   bool bf16 = false;                 ///< else f16
-  int boxHeads = 1;                  ///< or of several heads: then the map's order is columns,
-                                     ///< heads, rows, batch, and rows of heads take turns
+  int boxHeads = 1;                  ///< or of several heads: then heads come before rows in
+                                     ///< the map's order, and rows of heads take turns
+  bool packed = false;               ///< of sequences one behind another: batch is 1
 };
+
+/// Rows that a sequence of a packed map may have.
+inline constexpr int64_t kPackedRows = int64_t(1) << 30;
 
 /// Strides of a map are below 2^40 bytes.
 inline constexpr int64_t kTensorMapStrideLimit = int64_t(1) << 39;

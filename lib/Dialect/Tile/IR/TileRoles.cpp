@@ -89,7 +89,9 @@ LogicalResult RecallOp::verify() {
 }
 
 /// Does a box of the map fill the tile?
-static LogicalResult verifyBox(Operation *op, Type place, MapType map) {
+static LogicalResult verifyBox(Operation *op, Type place, MapType map, Value batch, Value left) {
+  if (bool(left) != map.isPacked() || bool(batch) == map.isPacked()) // C2
+    return op->emitOpError("expected ") << (map.isPacked() ? "rows and no batch" : "a batch and no rows") << " for " << map;
   auto tile = dyn_cast<SharedType>(place);
   if (!tile) // C1
     return op->emitOpError("expected a tile, got: ") << place;
@@ -101,9 +103,9 @@ static LogicalResult verifyBox(Operation *op, Type place, MapType map) {
   return success();
 }
 
-LogicalResult CopyBoxOp::verify() { return verifyBox(*this, getDst().getType(), getMap().getType()); }
+LogicalResult CopyBoxOp::verify() { return verifyBox(*this, getDst().getType(), getMap().getType(), getBatch(), getRows()); }
 
-LogicalResult FillOp::verify() { return verifyBox(*this, getRing().getType().getTile(), getMap().getType()); }
+LogicalResult FillOp::verify() { return verifyBox(*this, getRing().getType().getTile(), getMap().getType(), getBatch(), getRows()); }
 
 static LogicalResult verifyRows(Operation *op, int64_t dim, Type element, StringRef what) {
   if (dim < 8 || dim > 256 || dim % 8 || !(element.isBF16() || element.isF16())) // C1

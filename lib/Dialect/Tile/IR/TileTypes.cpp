@@ -61,23 +61,26 @@ Type MapType::parse(AsmParser &parser) {
   SmallVector<int64_t> rows;
   Type element;
   if (parser.parseLess() || parser.parseDimensionList(rows, /*allowDynamic=*/false, /*withTrailingX=*/true) ||
-      parser.parseType(element) || parser.parseGreater())
+      parser.parseType(element))
+    return {};
+  bool packed = succeeded(parser.parseOptionalComma());
+  if ((packed && parser.parseKeyword("packed")) || parser.parseGreater())
     return {};
   if (rows.size() != 1 && rows.size() != 2) {
     parser.emitError(loc, "expected the rows of a box, or its rows and heads, got: ") << rows.size() << " extents";
     return {};
   }
-  return parser.getChecked<MapType>(loc, parser.getContext(), rows[0], rows.size() == 2 ? rows[1] : 1, element);
+  return parser.getChecked<MapType>(loc, parser.getContext(), rows[0], rows.size() == 2 ? rows[1] : 1, element, packed);
 }
 
 void MapType::print(AsmPrinter &printer) const {
   printer << "<" << getRows() << "x";
   if (getHeads() != 1)
     printer << getHeads() << "x";
-  printer << getElement() << ">";
+  printer << getElement() << (isPacked() ? ", packed>" : ">");
 }
 
-LogicalResult MapType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t heads, Type element) {
+LogicalResult MapType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t heads, Type element, bool /*packed*/) {
   if (rows < 1 || heads < 1 || rows * heads < 16 || rows * heads > 256 || !(element.isBF16() || element.isF16())) // C1
     return emitError() << "expected boxes of 16 to 256 rows of bf16 or f16, got: " << rows * heads << " of " << element;
   return success();

@@ -86,7 +86,7 @@ static void strip(PersistOp persist, llvm::function_ref<void(Operation *)> keep)
   persist.walk<WalkOrder::PreOrder>([&](Operation *op) {
     bool hasRegion = isa<ModifyOp, KeepOp, AddSinkOp, RepairOp, ProbabilitiesOp, AddSumOp>(op);
     if (hasRegion || isa<CopyBoxOp, WaitOp, ClearOp, HoldOp, MmaQkOp, MmaPvOp, SoftmaxStepOp, NormalizeOp, StoreOp,
-                         StoreLseOp, StorePaddingOp, ClearShareOp, ZeroRowsOp, CopyStatisticsOp, GradScoresOp, AsideOp, DropOp, DropGradsOp,
+                         StoreLseOp, StorePaddingOp, ClearShareOp, CopyStatisticsOp, GradScoresOp, AsideOp, DropOp, DropGradsOp,
                          RoundOp, ScaleOp, ShareOp, MmaTnOp>(op)) {
       keep(op);
       gone.push_back(op);
@@ -105,7 +105,7 @@ static void produce(PersistOp persist, const DenseMap<Value, Value> &rings) {
       FillStatisticsOp::create(b, copy.getLoc(), rings.lookup(copy.getDst()), copy.getSrc(), copy.getPitch());
     if (auto copy = dyn_cast<CopyBoxOp>(op))
       FillOp::create(b, copy.getLoc(), rings.lookup(copy.getDst()), copy.getMap(), copy.getRow(), copy.getHead(),
-                     copy.getBatch());
+                     copy.getBatch(), copy.getRows());
   });
 }
 

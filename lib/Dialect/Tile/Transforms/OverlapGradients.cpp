@@ -21,10 +21,9 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-/// The body as roles leave it: take Q, (zero rows,) s = K Q^T, wait, ..., put dS, publish, ..., dK += dS Q, wait, release Q.
+/// The body as roles leave it: take Q, s = K Q^T, wait, ..., put dS, publish, ..., dK += dS Q, wait, release Q.
 struct Body {
   TakeOp take;
-  ZeroRowsOp zero; ///< may be null
   MmaQkOp scores;
   WaitOp waitScores;
   PublishOp publish;
@@ -56,9 +55,6 @@ static std::optional<Body> match(KvLoopOp loop) {
   body.waitScores = soleWait(body.scores.getToken()), body.waitProduct = soleWait(body.product.getToken());
   if (!body.take || body.product.getV() != body.take.getTile() || body.product.getP() != body.round.getP())
     return std::nullopt;
-  for (Operation *user : body.take.getTile().getUsers())
-    if (auto zero = dyn_cast<ZeroRowsOp>(user))
-      body.zero = zero;
   for (Operation *user : body.take.getRing().getUsers())
     if (auto release = dyn_cast<ReleaseOp>(user); release && release->getBlock() == &block)
       body.release = release;
@@ -127,7 +123,7 @@ private:
     map.map(old.getArguments(), block.getArguments().take_front(3));
     Value ring = body.take.getRing();
     for (Operation &op : old.without_terminator()) {
-      if (isa_and_nonnull<TakeOp, ZeroRowsOp, MmaQkOp, WaitOp, MmaPvOp, ReleaseOp, PublishOp>(&op) && isTurned(&op))
+      if (isa_and_nonnull<TakeOp, MmaQkOp, WaitOp, MmaPvOp, ReleaseOp, PublishOp>(&op) && isTurned(&op))
         continue;
       if (&op == body.round) {
         Value later = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, turned.getTile(), first);
@@ -162,8 +158,8 @@ private:
   }
 
   bool isTurned(Operation *op) {
-    return llvm::is_contained(std::initializer_list<Operation *>{body.take, body.zero, body.scores, body.waitScores, body.publish,
-                                                                 body.product, body.waitProduct, body.release},
+    return llvm::is_contained(std::initializer_list<Operation *>{body.take, body.scores, body.waitScores, body.publish, body.product,
+                                                                 body.waitProduct, body.release},
                               op);
   }
 
@@ -171,18 +167,6 @@ private:
   void beginScores(Value more, Value otherwise) {
     auto take = TakeOp::create(b, body.take.getLoc(), body.take.getRing(), more, otherwise);
     map.map(body.take.getTile(), take.getTile());
-    if (body.zero) {
-      OpBuilder::InsertionGuard guard(b);
-      SmallVector<Operation *> scalars;
-      for (Operation *scalar : sliceOf(body.zero))
-        if (scalar != body.zero && isMemoryEffectFree(scalar))
-          scalars.push_back(scalar);
-      IRMapping here(map);
-      for (Operation *scalar : scalars)
-        b.clone(*scalar, here);
-      b.setInsertionPointToStart(scf::IfOp::create(b, loc, more, /*withElseRegion=*/false).thenBlock());
-      b.clone(*body.zero, here);
-    }
     map.map(body.scores.getToken(), cast<MmaQkOp>(b.clone(*body.scores, map)).getToken());
   }
 

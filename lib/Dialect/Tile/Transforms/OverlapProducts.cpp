@@ -23,7 +23,7 @@ using namespace attn::tile;
 
 namespace {
 /// The body as roles leave it: take K, s = Q K^T, wait, release, modify, keep, softmax,
-/// take V, (zero rows,) acc += P V, wait, release.
+/// take V, acc += P V, wait, release.
 struct Body {
   SmallVector<Operation *> scores; ///< take K to its release, with what they need
   SmallVector<Operation *> tests;  ///< modify, keep
@@ -116,7 +116,7 @@ public:
       if (turns)
         TakeTurnOp::create(b, loc);
       clone(ArrayRef(body.scores).take_front(qk));
-      cloneValues(ArrayRef(body.values).take_front(pv), /*last=*/false);
+      cloneValues(ArrayRef(body.values).take_front(pv));
       if (turns)
         PassTurnOp::create(b, loc);
       cloneDraw();
@@ -156,7 +156,7 @@ public:
     b.setInsertionPointToStart(some.thenBlock());
     map = IRMapping();
     map.map(loop.getTile(), last.tile);
-    cloneValues(body.values, /*last=*/true);
+    cloneValues(body.values);
     loop.erase();
   }
 
@@ -201,12 +201,9 @@ private:
     cast<DropOp>(*std::prev(b.getInsertionPoint())).getPlaceMutable().assign(place);
   }
 
-  /// Of the product with V, P being in `p`. Bounds rise, so only the walk's last tile
-  /// reaches over the sequence's end.
-  void cloneValues(ArrayRef<Operation *> ops, bool last) {
+  /// Of the product with V, P being in `p`.
+  void cloneValues(ArrayRef<Operation *> ops) {
     for (Operation *op : ops) {
-      if (isa<ZeroRowsOp>(op) && !last)
-        continue;
       clone(op);
       if (op == body.pv)
         cast<MmaPvOp>(map.lookup(body.pv.getToken()).getDefiningOp()).getPMutable().assign(p);

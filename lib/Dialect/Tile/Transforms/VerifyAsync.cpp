@@ -402,7 +402,6 @@ private:
                          failed(touch(op, o.getP(), state, /*write=*/true)));
         })
         .Case([&](FetchOp o) { return touch(op, o.getDst(), state, /*write=*/true); })
-        .Case([&](ZeroRowsOp o) { return touch(op, o.getPlace(), state, /*write=*/true); })
         .Case<ProbabilitiesOp, GradScoresOp, DropGradsOp>([&](auto o) -> LogicalResult {
           Value statistics = o.getStatistics();
           if (failed(touch(op, statistics, state, /*write=*/false)))

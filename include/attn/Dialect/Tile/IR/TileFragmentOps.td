@@ -201,20 +201,6 @@ def Tile_WeighOp : Tile_Op<"weigh", [DeclareOpInterfaceMethods<OpAsmOpInterface,
   let hasVerifier = 1;
 }
 
-def Tile_ZeroRowsOp : Tile_Op<"zero_rows"> {
-  let summary = "clears the rows of a tile that lie behind its sequence";
-  let description = [{
-    Rows from `first` on; nothing if there are none. A box of a packed tensor
-    reaches into the next sequence or into padding, and 0 * NaN is NaN.
-
-    ```mlir
-    tile.zero_rows %V from(%left) : !tile.shared<128x128xbf16, swizzled>
-    ```
-  }];
-  let arguments = (ins Tile_Shared:$place, I32:$first);
-  let assemblyFormat = "$place `from` `(` $first `)` attr-dict `:` qualified(type($place))";
-}
-
 def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">, AllTypesMatch<["q", "k", "v"]>,
     AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {

@@ -295,26 +295,28 @@ def Tile_CopyAsyncOp : Tile_Op<"copy_async"> {
   let hasVerifier = 1;
 }
 
-def Tile_CopyBoxOp : Tile_Op<"copy_box"> {
+def Tile_CopyBoxOp : Tile_Op<"copy_box", [AttrSizedOperandSegments]> {
   let summary = "starts copying a box of a tensor into shared memory";
   let description = [{
     The place's rows from `row` on, of one head of one sequence, or of the map's heads
     from `head` on, in turns; what lies out of
-    the tensor's bounds becomes 0. What lies behind a sequence but within the
-    tensor (packed layouts) comes along.
+    the tensor's bounds becomes 0, and of a packed tensor, whose rows count through all sequences,
+    what lies behind the next `rows` ones, which are those that are left of a sequence (none, if less than 0).
 
     Constraints:
     - C1: the place is swizzled and has the map's rows and element type. (Of a map with heads, less than one
       query's rows may be missing: what they hold is nobody's.)
+    - C2: a packed map has `rows`, another one a batch.
 
     ```mlir
     %t = tile.copy_box %K, %k_map at(%row, %head, %b) : !tile.shared<128x128xbf16, swizzled>, !tile.map<128xbf16>
+    %u = tile.copy_box %V, %v_map at(%row, %head) rows(%left) : !tile.shared<128x128xbf16, swizzled>, !tile.map<128xbf16, packed>
     ```
   }];
-  let arguments = (ins Tile_Shared:$dst, Tile_Map:$map, I32:$row, I32:$head, I32:$batch);
+  let arguments = (ins Tile_Shared:$dst, Tile_Map:$map, I32:$row, I32:$head, Optional<I32>:$batch, Optional<I32>:$rows);
   let results = (outs Tile_CopyToken:$token);
   let assemblyFormat = [{
-    $dst `,` $map `at` `(` $row `,` $head `,` $batch `)` attr-dict `:` qualified(type($dst)) `,` qualified(type($map))
+    $dst `,` $map `at` `(` $row `,` $head (`,` $batch^)? `)` (`rows` `(` $rows^ `)`)? attr-dict `:` qualified(type($dst)) `,` qualified(type($map))
   }];
   let hasVerifier = 1;
 }

@@ -131,19 +131,20 @@ def Tile_RolesOp : Tile_Op<"roles", [SingleBlock, NoTerminator]> {
   let hasVerifier = 1;
 }
 
-def Tile_FillOp : Tile_Op<"fill"> {
+def Tile_FillOp : Tile_Op<"fill", [AttrSizedOperandSegments]> {
   let summary = "waits for the ring's next slot to be empty and starts copying a box into it";
   let description = [{
     Constraints:
     - C1: the ring's tile has the map's rows and element type.
+    - C2: a packed map has `rows`, as in `tile.copy_box`, another one a batch.
 
     ```mlir
     tile.fill %K, %k_map at(%row, %head, %b) : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>, !tile.map<128xbf16>
     ```
   }];
-  let arguments = (ins Tile_Ring:$ring, Tile_Map:$map, I32:$row, I32:$head, I32:$batch);
+  let arguments = (ins Tile_Ring:$ring, Tile_Map:$map, I32:$row, I32:$head, Optional<I32>:$batch, Optional<I32>:$rows);
   let assemblyFormat = [{
-    $ring `,` $map `at` `(` $row `,` $head `,` $batch `)` attr-dict `:` qualified(type($ring)) `,` qualified(type($map))
+    $ring `,` $map `at` `(` $row `,` $head (`,` $batch^)? `)` (`rows` `(` $rows^ `)`)? attr-dict `:` qualified(type($ring)) `,` qualified(type($map))
   }];
   let hasVerifier = 1;
 }

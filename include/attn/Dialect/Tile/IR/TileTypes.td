@@ -64,17 +64,19 @@ def Tile_Map : Tile_Type<"Map", "map"> {
     Of a tensor with the dimensions (column, row, head, batch), made by the
     launcher from its address and strides; one copy brings a box of `rows` rows
     and 64 columns of one head, or of `heads` heads, the rows of which then take turns
-    (`!tile.pairs`). What lies out of bounds reads as 0. An argument
-    of kernels only. (CUDA driver API, `cuTensorMapEncodeTiled`.)
+    (`!tile.pairs`). What lies out of bounds reads as 0. A `packed` tensor has no batch; how many rows of a sequence
+    are left is said by who copies, and those behind them read as 0, too. An argument
+    of kernels only. (CUDA driver API, `cuTensorMapEncodeTiled`; attn-rt/TensorMap.h says how.)
 
     Constraints:
     - C1: rows, or rows * heads, is from 16 to 256, elements are bf16 or f16.
 
-    Example: `!tile.map<128xbf16>`, `!tile.map<16x4xbf16>`.
+    Example: `!tile.map<128xbf16>`, `!tile.map<16x4xbf16, packed>`.
   }];
-  let parameters = (ins "int64_t":$rows, "int64_t":$heads, "::mlir::Type":$element);
+  let parameters = (ins "int64_t":$rows, "int64_t":$heads, "::mlir::Type":$element, "bool":$packed);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{ bool isPacked() const { return getPacked(); } }];
 }
 
 def Tile_Pairs : Tile_Type<"Pairs", "pairs"> {
