@@ -97,7 +97,7 @@ private:
       // A block for each warpgroup; what a reducer makes one by one is as if there were as many warpgroups as blocks.
       int64_t columns = sumFragmentColumns(problem, config), all = sumColumns(problem.getDimQk()), blocks = passing * all / columns / 64;
       part = place("dQ", FragType::get(b.getContext(), 64 * blocks, columns, 4 * blocks));
-      // Of wide ones nothing is staged: there is no room. In turns, where a tile waits for others, there is room for two of them; else for keys of the next tile,
+      // Of wide ones nothing is staged: there is no room but for barriers. In turns, where a tile waits for others, there is room for two of them; else for keys of the next tile,
       // which a block so begins while its reducer is still at this one's, and for values, too, if they are narrow.
       auto bytesOf = [](Value place) { return cast<SharedType>(place.getType()).getBytes(); };
       int64_t staged = passing * all * 4, room = sharedMemoryLimit("sm_90a", 90) - 2048 - 2 * tile.getBytes() - staged -
@@ -105,6 +105,8 @@ private:
       bool ahead = reduces && results.order != SumOrder::InTurns && sparesRegisters() && room >= 0;
       if (results.dv)
         staging = place("staging", StagingType::get(b.getContext(), ahead ? 1 : 2, staged));
+      else if (results.order == SumOrder::InTurns)
+        staging = place("turns", StagingType::get(b.getContext(), 2, 0));
       if (ahead)
         K.getDefiningOp<PlaceOp>().setSlots(2);
       if (ahead && room >= bytesOf(V))
@@ -321,10 +323,10 @@ private:
       Value tile = results.sums ? ShareOp::create(b, loc, dS, ds).getTile() : Value();
       // First, so that adding it up runs beside the product with Q. Not of wide tiles, which have no registers for
       // both, and one slot for Q: it is filled again while dQ is made.
-      if (tile && staging)
+      if (tile && results.dv)
         sum = MmaTnOp::create(b, loc, part, tile, K).getToken();
       products[1] = accumulate();
-      if (tile && !staging) {
+      if (tile && !results.dv) {
         wait(std::exchange(products[1], Value()));
         sum = MmaTnOp::create(b, loc, part, tile, K).getToken();
       }

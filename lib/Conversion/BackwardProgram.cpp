@@ -50,8 +50,11 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
     read.push_back("dlse");
   // The kernel of dV has time to clear, if each of its blocks has a number.
   bool clears = configs.sums && !configs.together && !limit;
-  if (configs.sums && !clears)
-    read.push_back(configs.order != SumOrder::Any ? "dq_turns" : "dq_sum");
+  bool inOrder = configs.order != SumOrder::Any;
+  if (configs.sums && inOrder)
+    read.push_back("dq_turns");
+  if (configs.sums && !clears && !(inOrder && configs.together)) // else the first to come writes
+    read.push_back("dq_sum");
   writePrepare(problem, make("_prepare", read, false, false, configs.prepare));
   auto gradients = [&](StringRef suffix, GradientResults results, ConfigAttr config) {
     SmallVector<StringRef> tensors = {"q", "k", "do", "statistics", "statistics_head", "statistics_kind"};
@@ -70,7 +73,7 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
     gradients("", {.dk = true, .dv = true, .sums = configs.sums, .order = configs.order, .alone = alone}, configs.keys);
   } else {
     gradients("_dv", {.dv = true, .clears = clears}, configs.values);
-    gradients("", {.dk = true, .sums = configs.sums}, configs.keys);
+    gradients("", {.dk = true, .sums = configs.sums, .order = configs.order}, configs.keys);
   }
   if (configs.sums) {
     int64_t blocks = sumColumns(problem.getDimQk()) > 128 ? 3 : 4; // as many as have registers for a row's columns

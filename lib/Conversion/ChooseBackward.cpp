@@ -82,8 +82,7 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   bool fewTiles = dim <= 64 && most <= (backward.getDeterministic() ? 192 : 64);
   // In turns: where the tiles that add before a tile are known without lists, and come soon.
   bool reads = listsSlots || !distinctOperands(problem.getMask()).empty();
-  const char *whyNoTurns = dim > 128            ? "deterministic, and wide columns leave no room for turns"
-                           : reads              ? "deterministic, and lists or arrays say which tiles add to it"
+  const char *whyNoTurns = reads                ? "deterministic, and lists or arrays say which tiles add to it"
                            : !walk.hasOneRun() ? "deterministic, and tiles that add to it are no single run"
                            : walk.beginsWithLongest() ? "deterministic, and the first key tiles would have others wait"
                                                       : nullptr;
@@ -97,8 +96,8 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
                       : dim > 128 && sumColumns(problem.getDimQk()) == 192 ? "warpgroups cannot share out its columns"
                                                                            : nullptr;
   configs.sums = !configs.whyNoSums;
-  if (configs.sums && !whyNoTurns) // in either order nothing is cleared; to wait for the first alone costs less
-    configs.order = backward.getDeterministic() ? SumOrder::InTurns : SumOrder::AfterFirst;
+  if (configs.sums && !whyNoTurns) // in either order narrow ones are not cleared; to wait for the first alone costs less
+    configs.order = backward.getDeterministic() ? SumOrder::InTurns : configs.together ? SumOrder::AfterFirst : SumOrder::Any;
   if (target == "cpu") {
     configs.keys = configs.queries = config(64, 64, 1);
   } else if (target == "sm_90a") {

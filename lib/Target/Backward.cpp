@@ -57,6 +57,10 @@ void Printer::print(AddSumOp op) {
   line() << "attn::add_sum(" << expr(op.getSum()) << ", " << names.of(op.getAcc()) << ");\n";
 }
 
+void Printer::print(AddInTurnOp op) {
+  line() << "attn::add_sum(" << expr(op.getSum()) << ", " << names.of(op.getAcc()) << ", " << names.of(op.getStaging()) << ");\n";
+}
+
 void Printer::print(StoreAloneOp op) {
   line() << "attn::store_alone<" << op.getDim() << ">(" << expr(op.getDst()) << ", " << expr(op.getStride()) << ", " << names.of(op.getAcc()) << ", "
          << literal(op.getFactor().convertToDouble()) << ", " << expr(op.getRows()) << ");\n";

@@ -91,6 +91,7 @@ private:
   void print(tile::MmaTnOp op);
   void print(tile::AddSumOp op);
   void print(tile::StageOp op);
+  void print(tile::AddInTurnOp op);
   void print(tile::StoreAloneOp op);
   void print(tile::SkipSumOp op);
   void print(tile::AddStagedOp op);

@@ -146,7 +146,7 @@ template <int Dim, class T, int C> ATTN_INLINE void store_alone(T *dst, long lon
   }
 }
 
-// A part added from registers, 16 bytes each.
+// From registers, 16 bytes each.
 template <int R, int C, int W> ATTN_INLINE void add_sum(float *sum, const Frag<R, C, W> &acc) {
   float *const at = sum + warp_index() / 4 * 64 * C + threadIdx.x % 128 * 4;
 #pragma unroll
@@ -154,6 +154,30 @@ template <int R, int C, int W> ATTN_INLINE void add_sum(float *sum, const Frag<R
     asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(at + n * 512), "f"(acc.v[0][n][0]), "f"(acc.v[0][n][1]), "f"(acc.v[0][n][2]),
                  "f"(acc.v[0][n][3])
                  : "memory");
+}
+
+// The same in turns: slots have barriers only, of which one completes when a block may add, and the other when it has. Two warps take turns with blocks' query
+// tiles, so that one waits for its turn while the other says that it is over.
+template <int S, int V, int R, int C, int W> ATTN_INLINE void add_sum(float *sum, const Frag<R, C, W> &acc, Staging<S, 0, V> &turns) {
+  barrier_wait(turns.empty(), turns.parity());
+  add_sum(sum, acc);
+  __syncwarp();
+  if (thread_here() % 32 == 0) barrier_arrive(turns.full());
+  turns.step();
+}
+template <int S, int V, class F> ATTN_INLINE void add_staged(float *, Staging<S, 0, V> &turns, int *turn, int tile, F adds) {
+  static_assert(S == 2);
+  if (is_mine<1>(turns)) {
+    const int before = number_before(tile, adds);
+    if (lane_index() == 0) {
+      if (before >= 0) wait_for_turn(turn, [=](int last) { return last == before + 1; });
+      barrier_arrive(turns.empty());
+      barrier_wait(turns.full(), turns.parity());
+      asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(turn), "r"(tile + 1) : "memory");
+    }
+    __syncwarp();
+  }
+  turns.step();
 }
 
 // What is left to a block of an array of 0s if blocks take turns, 16 bytes a thread.

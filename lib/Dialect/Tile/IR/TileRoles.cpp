@@ -181,7 +181,10 @@ static LogicalResult verifyTurns(Operation *op, Value turn, Value tile, bool aft
 }
 
 LogicalResult AddSumOp::verify() {
-  if (getStaging() && failed(verifySlot(*this, getAcc().getType(), getStaging().getType())))
+  bool empty = getStaging() && getStaging().getType().getBytes() == 0;
+  if (empty && (!getTurn() || getAfterFirst())) // C1
+    return emitOpError("expected turns, and not after_first, for slots of 0 bytes");
+  if (getStaging() && !empty && failed(verifySlot(*this, getAcc().getType(), getStaging().getType())))
     return failure();
   if (getTurn() && !getStaging()) // C2
     return emitOpError("expected a staging place, got turns without one");
@@ -193,6 +196,12 @@ LogicalResult AddSumOp::verify() {
       getDim().has_value() != alone) // C3
     return emitOpError("expected `alone` with turns and with where rows are written, or none of it");
   return verifyTurns(*this, getTurn(), getTile(), getAfterFirst(), getAdds());
+}
+
+LogicalResult AddInTurnOp::verify() {
+  if (getStaging().getType().getBytes() != 0) // C1
+    return emitOpError("expected slots of 0 bytes, got: ") << getStaging().getType();
+  return success();
 }
 
 LogicalResult StoreAloneOp::verify() {

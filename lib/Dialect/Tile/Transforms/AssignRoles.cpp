@@ -215,7 +215,9 @@ static void stage(PersistOp persist, bool reduces) {
       PublishOp::create(b, op->getLoc(), share.getRing());
     } else if (auto product = dyn_cast<MmaTnOp>(op)) {
       soleWait(product.getToken())->erase();
-    } else if (auto sum = cast<AddSumOp>(op); !reduces) {
+    } else if (auto sum = cast<AddSumOp>(op); sum.getStaging().getType().getBytes() == 0) {
+      AddInTurnOp::create(b, op->getLoc(), sum.getSum(), sum.getAcc(), sum.getStaging());
+    } else if (!reduces) {
       StageOp::create(b, op->getLoc(), sum.getStaging(), sum.getAcc());
     }
     op->erase();

@@ -310,7 +310,7 @@ private:
           return start(op, mma.getToken(), mma.getAcc(), {mma.getA(), mma.getB()}, state);
         })
         .Case([&](ShareOp o) { return touch(op, o.getHeld(), state, /*write=*/false); })
-        .Case<AddSumOp, StageOp, StoreAloneOp, LoadSumOp>([&](auto o) {
+        .Case<AddSumOp, AddInTurnOp, StageOp, StoreAloneOp, LoadSumOp>([&](auto o) {
           return touch(op, o.getAcc(), state, /*write=*/isa<LoadSumOp>(op));
         })
         .Case([&](WaitOp w) { return wait(op, w.getTokens(), state); })

@@ -308,7 +308,8 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
 
     Without `turns` blocks add in no order, to what was 0. With them, in the order of the numbers that blocks have
     (`of`): the region is given another number and says whether that block adds to the same sum. Before a block adds, it waits
-    until the last one of them below its own has; the first writes what others add to. `turns` points at the sum's counter, 0
+    until the last one of them below its own has; the first writes what others add to, or, where there is room for barriers only (slots of 0 bytes),
+    adds to what was 0. `turns` points at the sum's counter, 0
     before the launch, which is left at 1 + the number of who added last. So that no block waits for one that has not begun, numbers
     that share sums are begun in ascending order. With `after_first`, blocks wait only until the first has written, and then add in no
     order; the counter is left at 1 + its number.
@@ -317,7 +318,7 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
     rows below `rows`, 0 of any other block, are multiplied `by` a number, rounded and written to `dst`, `dim` columns each.
 
     Constraints:
-    - C1: each slot of the staging place has room for the fragment and no more.
+    - C1: each slot of the staging place has room for the fragment and no more, or none, with turns that are not after_first.
     - C2: turns go with a staging place and with a region over (i32) -> (i1), and after_first with turns.
     - C3: alone goes with turns, with where rows are written, of no more columns than blocks of the fragment have, and with a kernel that has a reducer.
 
@@ -345,6 +346,23 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
     (`alone` `(` $alone^ `)` `to` `(` $dst `:` qualified(type($dst)) `stride` $stride `rows` $rows `by` $factor `dim` $dim `)`)?
     attr-dict `:` qualified(type($acc)) ($adds^)?
   }];
+  let hasVerifier = 1;
+}
+
+def Tile_AddInTurnOp : Tile_Op<"add_in_turn"> {
+  let summary = "adds a fragment to a sum in global memory when `tile.add_staged` says that it may";
+  let description = [{
+    `tile.add_sum` of those that multiply, from registers, where nothing is staged; then it says that it has.
+
+    Constraints:
+    - C1: slots have 0 bytes.
+
+    ```mlir
+    tile.add_in_turn %sum, %wide_dQ, %turns : !tile.frag<128x128, 8>, !tile.staging<2, 0>
+    ```
+  }];
+  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, Tile_Staging:$staging);
+  let assemblyFormat = "$sum `,` $acc `,` $staging attr-dict `:` qualified(type($acc)) `,` qualified(type($staging))";
   let hasVerifier = 1;
 }
 
@@ -399,7 +417,7 @@ def Tile_StageOp : Tile_Op<"stage"> {
 def Tile_AddStagedOp : Tile_Op<"add_staged", [AttrSizedOperandSegments]> {
   let summary = "adds the next slot of a staging place to a sum in global memory";
   let description = [{
-    `tile.add_sum` of the role that adds, where its order and its region are explained.
+    `tile.add_sum` of the role that adds, where its order and its region are explained. If slots have 0 bytes, `tile.add_in_turn` adds.
     A tile that a reducer made comes in `blocks`, a slot each.
 
     Constraints:

@@ -174,10 +174,11 @@ def Tile_Staging : Tile_Type<"Staging", "staging"> {
   let summary = "a place: fragments in shared memory on their way to global memory";
   let description = [{
     Like a ring the other way around: `slots` of `bytes` with two barriers each, of which one completes when all warps that
-    multiply have written their part, the other when the role that adds has read it.
+    multiply have written their part, the other when the role that adds has read it. Of 0 bytes nothing is staged: who multiplies
+    adds for itself, and the barriers complete when it has and when it may.
 
     Constraints:
-    - C1: slots is from 1 to 8, bytes a positive multiple of 128.
+    - C1: slots is from 1 to 8, bytes a multiple of 128.
 
     Example: `!tile.staging<2, 32768>`.
   }];
