@@ -21,6 +21,7 @@ Result<TensorMap> attn::rt::encodeTensorMap(const TensorMapSpec &spec) {
                              driver.version() / 1000, driver.version() % 1000 / 10),
                  {},
                  {}};
+  const int rank = spec.packed ? 5 : 4;
   uint64_t extents[5], strides[4];
   for (int i = 0; i < 4; ++i)
     extents[i] = static_cast<uint64_t>(spec.extents[i]);
@@ -43,13 +44,14 @@ Result<TensorMap> attn::rt::encodeTensorMap(const TensorMapSpec &spec) {
   const uint32_t steps[5] = {1, 1, 1, 1, 1};
   TensorMap map;
   if (int code =
-          encode(&map, spec.bf16 ? cuda::tensorMapBfloat16 : cuda::tensorMapFloat16, spec.packed ? 5 : 4,
+          encode(&map, spec.bf16 ? cuda::tensorMapBfloat16 : cuda::tensorMapFloat16, rank,
                  reinterpret_cast<void *>(spec.address), extents, strides, box, steps, cuda::tensorMapInterleaveNone,
                  cuda::tensorMapSwizzle128B, cuda::tensorMapPromotion256B, cuda::tensorMapFillZeros)) {
     Error error = driver.error("cuTensorMapEncodeTiled", code);
     error.message +=
-        fmt::format(" for {}{} of extents [{}], strides [{}] and box [{}] at {:#x}", spec.packed ? "packed " : "", spec.bf16 ? "bf16" : "f16",
-                    fmt::join(spec.extents, ", "), fmt::join(spec.strides, ", "), fmt::join(box, ", "), spec.address);
+        fmt::format(" for {}{} of extents [{}], strides [{}] and box [{}] at {:#x}", spec.packed ? "packed " : "",
+                    spec.bf16 ? "bf16" : "f16", fmt::join(spec.extents, ", "), fmt::join(spec.strides, ", "),
+                    fmt::join(box, box + rank, ", "), spec.address);
     return error;
   }
   return map;

@@ -49,12 +49,10 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
   if (backward.getDlse())
     read.push_back("dlse");
   // The kernel of dV has time to clear, if each of its blocks has a number.
-  bool clears = configs.sums && !configs.together && !limit;
-  bool inOrder = configs.order != SumOrder::Any;
-  if (configs.sums && inOrder)
-    read.push_back("dq_turns");
-  if (configs.sums && !clears && !(inOrder && configs.together)) // else the first to come writes
-    read.push_back("dq_sum");
+  bool inOrder = configs.order != SumOrder::Any; // the first to come writes
+  bool clears = configs.sums && !configs.together && !limit && !inOrder;
+  if (configs.sums && !clears)
+    read.push_back(inOrder ? "dq_turns" : "dq_sum");
   writePrepare(problem, make("_prepare", read, false, false, configs.prepare));
   auto gradients = [&](StringRef suffix, GradientResults results, ConfigAttr config) {
     SmallVector<StringRef> tensors = {"q", "k", "do", "statistics", "statistics_head", "statistics_kind"};

@@ -231,14 +231,12 @@ private:
             packs ? perRow(wide(int64_t(1)), args["lse_head"]) : Value()};
   }
 
-  /// Near its row's last key, scores are the largest: the walk begins there. Not over boxes
-  /// of packed keys, of which only a walk's last may reach into the next sequence.
+  /// Near its row's last key, scores are the largest: the walk begins there.
   bool walksBackward() {
-    return !lists && !(boxes && problem.getKLayout().isPacked()) &&
-           llvm::any_of(problem.getModifiers(), [&](ScoreModifierInterface modifier) {
-             std::optional<Diagonal> peak = modifier.peak();
-             return peak && reachOf(problem.getMask(), *peak).value_or(1) <= 0;
-           });
+    return !lists && llvm::any_of(problem.getModifiers(), [&](ScoreModifierInterface modifier) {
+      std::optional<Diagonal> peak = modifier.peak();
+      return peak && reachOf(problem.getMask(), *peak).value_or(1) <= 0;
+    });
   }
 
   /// The same walk from its end: tile j is number -1 - j.

@@ -59,7 +59,7 @@ protected:
   /// then the next; of slots, which are of several sequences, those of all heads.
   /// Where tiles of a head wait for each other, those of several heads take turns in any case.
   /// Who reads what the kernel before has written begins with the last, which caches still have.
-  enum class Order { Alike, FirstIsLongest, LastIsLongest, InTurns, LastFirst };
+  enum class Order { Alike, FirstIsLongest, LastIsLongest, InTurns, FarInTurns, LastFirst };
   /// A tile and a head; heads count on from sequence to sequence where these are not packed.
   struct Deal {
     Index tile = 0, head = 0;

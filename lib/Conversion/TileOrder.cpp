@@ -23,10 +23,11 @@ int64_t SequenceBody::headsInLines(int64_t heads, LayoutAttr layout) {
 SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, LayoutAttr layout, Order order) {
   Deal dealt;
   bool packed = layout.isPacked();
-  if (order == Order::InTurns && !packed) {
-    // As many heads as share the L2 cache, eight at least: then tiles that add to the same sums lie so far apart that none waits.
-    int64_t cached = (1 << 15) / llvm::alignTo(problem.getDimQk(), 64);
-    Index together = math.named(math.clamp(div(cached, tiles), 8, 64), "together");
+  if ((order == Order::InTurns || order == Order::FarInTurns) && !packed) {
+    // As many heads as share the L2 cache, eight at least: then tiles that add to the same sums lie so far apart that none waits. Four times as many where it
+    // costs more to wait.
+    int64_t least = order == Order::FarInTurns ? 32 : 8, cached = least * (1 << 12) / llvm::alignTo(problem.getDimQk(), 64);
+    Index together = math.named(math.clamp(div(cached, tiles), least, 64), "together");
     Index group = div(block, times(together, tiles)), first = math.named(times(group, together), "first_head");
     Index inGroup = math.sub(block, times(first, tiles));
     together = math.min(together, math.sub(math.mul(arg("batch"), heads), first));

@@ -58,7 +58,8 @@ void Printer::print(AddSumOp op) {
 }
 
 void Printer::print(AddInTurnOp op) {
-  line() << "attn::add_sum(" << expr(op.getSum()) << ", " << names.of(op.getAcc()) << ", " << names.of(op.getStaging()) << ");\n";
+  line() << "attn::add_in_turn" << (op.getOver() ? "<true>(" : "<false>(") << expr(op.getSum()) << ", " << names.of(op.getAcc()) << ", "
+         << names.of(op.getStaging()) << ");\n";
 }
 
 void Printer::print(StoreAloneOp op) {

@@ -106,8 +106,9 @@ void Printer::print(FillOp op) {
   Value second = op.getRow(), third = op.getHead();
   if (map.getHeads() != 1)
     std::swap(second, third);
-  line() << "attn::fill" << (!map.isPacked() ? "" : map.getHeads() == 1 ? "_packed" : "_packed_heads") << (whole ? "" : "<" + std::to_string(rows) + ">") << "(" << names.of(op.getRing())
-         << ", " << names.of(op.getMap()) << ", " << expr(second) << ", " << expr(third) << ", "
+  line() << "attn::fill" << (!map.isPacked() ? "" : map.getHeads() == 1 ? "_packed" : "_packed_heads")
+         << (whole ? "" : "<" + std::to_string(rows) + ">") << "(" << names.of(op.getRing()) << ", "
+         << names.of(op.getMap()) << ", " << expr(second) << ", " << expr(third) << ", "
          << expr(map.isPacked() ? op.getRows() : op.getBatch()) << ");\n";
 }
 

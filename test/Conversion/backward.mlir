@@ -35,13 +35,16 @@ attn.backward @grads of(@p) dlse
 // CHECK: tile.mma_qk %dp, %dO, %V
 // CHECK: tile.mma_pv %dQ, %dp, %K
 
-// What another sequence has behind this one's queries becomes 0; weights, and then gradients of scores, are held in registers,
-// where scores were.
+// Boxes end where the sequence does: what another one has behind it would join its gradients. Weights, and then gradients of
+// scores, are held in registers, where scores were.
 // HOPPER: tile.kernel @grads_prepare({{.*}}) target("sm_80")
 // HOPPER: tile.kernel @grads({{.*}}) target("sm_90a") {{.*}}reducer = 32
-// HOPPER: tile.zero_rows %Q
+// HOPPER: tile.copy_box %K, %k_map at(%[[KEY:.*]], %kv_head) rows(%[[KEYS:.*]]) : {{.*}}, !tile.map<128xbf16, packed>
+// HOPPER-NEXT: tile.copy_box %V, %v_map at(%[[KEY]], %kv_head) rows(%[[KEYS]]) : {{.*}}, !tile.map<128xbf16, packed>
+// HOPPER: %[[LEFT:.*]] = arith.subi %len_q, %q0
+// HOPPER: tile.copy_box %Q, %q_map at(%[[QUERY:.*]], %h) rows(%[[LEFT]]) : {{.*}}, !tile.map<128xbf16, packed>
 // HOPPER: tile.round %p, %s {at_once}
-// HOPPER: tile.zero_rows %dO
+// HOPPER-NEXT: tile.copy_box %dO, %do_map at(%[[QUERY]], %h) rows(%[[LEFT]]) : {{.*}}, !tile.map<128xbf16, packed>
 // HOPPER: tile.mma_qk %s, %V, %dO
 // HOPPER: tile.mma_pv %dV, %p, %dO
 // HOPPER: tile.grad_scores %s, %p, %stats turned
@@ -127,7 +130,9 @@ attn.backward @grads of(@p) dlse
 // Dense ones in any order, but behind the first, which writes. Where arrays say who that is, sums begin with 0.
 // RUN: sed 's/thd/bshd/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=DENSE
 // DENSE: tile.prepare {{.*}}turns(%turn)
+// DENSE: tile.copy_box %K, %k_map at(%{{[^,]*}}, %kv_head, %b) : {{.*}}, !tile.map<128xbf16>
 // DENSE: %query_tiles =
+// DENSE: tile.copy_box %Q, %q_map at(%{{[^,]*}}, %h, %b) : {{.*}}, !tile.map<128xbf16>
 // DENSE: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn{{.*}} of %key_tile) after_first : !tile.frag
 // DENSE: tile.load_sum %dQ, %sum columns 32 turn(%turn)
 // Rows whose keys are all in the first tile have no sum. Not where reducers are narrow, but of packed rows; of dense ones not under masks whose walks begin
@@ -164,11 +169,38 @@ attn.backward @grads of(@p) dlse
 // TURNS: %query_tiles =
 // TURNS: tile.add_sum {{.*}} turns(%turn of %key_tile)
 
-// Not where tiles that add before are not known, or would be waited for long, or of wide heads: there
+// Staged where sums have 128 columns. Narrower and wider ones are added from registers: then four times as many heads take turns, and keys have two slots if
+// there is a reducer.
+// RUN: sed 's/thd/bshd/; s/dlse/deterministic/; s/heads(4, 2)/heads(4)/; s/dims(64)/dims(128)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=STAGED
+// STAGED: tile.kernel @grads(
+// STAGED-NOT: slots 2
+// STAGED: tile.place "staging" : !tile.staging<2, 32768>
+// STAGED: %[[MOST:.*]] = arith.divui %c256_i32, %tiles
+// STAGED: arith.maxsi %[[MOST]], %c8_i32
+// RUN: sed 's/thd/bshd/; s/dlse/deterministic/; s/heads(4, 2)/heads(4)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=NARROW
+// NARROW: tile.kernel @grads(
+// NARROW: %K = tile.place "K" slots 2 :
+// NARROW: tile.place "turns" : !tile.staging<2, 0>
+// NARROW: %[[MOST:.*]] = arith.divui %c2048_i32, %tiles
+// NARROW: arith.maxsi %[[MOST]], %c32_i32
+// NARROW: tile.add_sum %sum, %dQ through(%turns : !tile.staging<2, 0>) turns(%turn{{.*}} of %key_tile) : !tile.frag
+// RUN: sed 's/dlse/deterministic/; s/dims(64)/dims(256)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=GATED
+// GATED: tile.prepare {{.*}}turns(%turn)
+// Nobody clears what the first tile writes.
+// GATED: tile.kernel @grads_dv(
+// GATED-NOT: tile.clear_share
+// GATED: tile.kernel @grads({{.*}}dq_turns
+// GATED: tile.place "turns" : !tile.staging<2, 0>
+// GATED: tile.mma_pv %dK
+// GATED: tile.mma_tn %dQ
+// GATED: tile.add_sum %sum, %dQ through(%turns : !tile.staging<2, 0>) turns(%turn{{.*}} of %key_tile) : !tile.frag
+// GATED: tile.load_sum %dQ, %sum columns 128 turn(%turn)
+
+// Not where tiles that add before are not known, or would be waited for long: there
 // query tiles are at rest for dQ, as on all other targets.
 // RUN: sed 's/dlse/deterministic dlse/; s/attn.causal/attn.document/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ORDERED
 // RUN: sed 's/dlse/deterministic dlse/; s/attn.causal/attn.or<#attn.prefix<4>, #attn.band<left = 99, right = 0>>/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ORDERED
-// RUN: sed 's/dlse/deterministic dlse/; s/dims(64)/dims(256)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ORDERED
+// RUN: sed 's/dlse/deterministic dlse/; s/attn.causal/attn.document/; s/dims(64)/dims(256)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ORDERED
 // ORDERED-NOT: tile.add_sum
 // ORDERED: tile.kernel @grads_dq({{.*}}) target("sm_90a")
 // ORDERED: tile.mma_pv %dQ, %ds, %K

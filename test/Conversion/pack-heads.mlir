@@ -46,9 +46,9 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2)
 
 //--- hopper.mlir
 // A box brings heads in turns; with packed sequences and parts of their keys, too.
-// CHECK: %q_map: !tile.map<10x6xbf16>, %k_map: !tile.map<128xbf16>
+// CHECK: %q_map: !tile.map<10x6xbf16, packed>, %k_map: !tile.map<128xbf16, packed>
 // CHECK: tile.find_sequence {{.*}} tile 10
-// CHECK: tile.fill %Q, %q_map at(%row0, %h, %c0_i32) : !tile.ring<1, <64x128xbf16, swizzled>>, !tile.map<10x6xbf16>
+// CHECK: tile.fill %Q, %q_map at(%row0, %h) rows(%rows) : !tile.ring<1, <64x128xbf16, swizzled>>, !tile.map<10x6xbf16, packed>
 // CHECK: tile.store_padding %{{.*}} stride(%{{.*}} heads 6)
 // CHECK: tile.store %partial_o_rows stride(%{{.*}} heads 6), %acc
 // CHECK: tile.store_lse %partial_lse_rows stride(%{{.*}} heads 6), %row
@@ -56,7 +56,7 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2)
 // The kernel that merges sees rows of all heads.
 // CHECK: tile.kernel @p_merge({{.*}} grid(packed heads 12)
 // TEXT: attn::store<128>(partial_o_rows, x_{{[0-9]+}}, acc,
-// TEXT: attn::fill<60>(Q, q_map, h, row0, 0);
+// TEXT: attn::fill_packed_heads<60>(Q, q_map, h, row0, rows);
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2) dims(128) dtype(bf16)
   config(#tile.config<q_tile = 64, kv_tile = 128, warps = 4, blocks = 1, splits = 0, pack_heads = 6>)
 

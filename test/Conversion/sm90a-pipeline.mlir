@@ -17,10 +17,10 @@
 // CHECK-DAG: %feed = tile.place "feed" at {{[0-9]+}} : !tile.feed<{{[0-9]+}}>
 // CHECK: tile.roles {{.*}} producer {
 // CHECK-NEXT: tile.persist %blocks, %queue feed(%feed
-// CHECK: tile.fill %Q, %q_map
+// CHECK: tile.fill %Q, %q_map at(%{{[^,]*}}, %{{[^,]*}}, %[[B:[^,]*]]) :
 // CHECK: scf.for
-// CHECK: tile.fill %K, %k_map
-// CHECK: tile.fill %V, %v_map
+// CHECK: tile.fill %K, %k_map at(%[[K0:[^,]*]], %{{[^,]*}}, %[[B]]) :
+// CHECK-NEXT: tile.fill %V, %v_map at(%[[K0]], %{{[^,]*}}, %[[B]]) :
 // CHECK-NOT: scf.for
 // CHECK: } consumer {
 // CHECK: tile.persist %blocks feed(%feed
@@ -30,7 +30,6 @@
 // CHECK-NOT: scf.for
 // CHECK: tile.release %Q
 // CHECK-NEXT: scf.if
-// CHECK-NOT: tile.zero_rows
 // CHECK-NOT: tile.repair
 // One body, and smaller tiles, where the first attempt took too many registers.
 // FALLBACK-LABEL: tile.kernel @full
@@ -66,12 +65,18 @@ attn.problem @full mask(#attn.full) layout(bshd) heads(8, 2) dims(64) dtype(bf16
 // FALLBACK-LABEL: tile.kernel @window
 attn.problem @window mask(#attn.band<left = 511, right = 0>) layout(bshd) heads(8) dims(128) dtype(bf16)
 
-// Packed: padding slots, and rows behind the sequence, which only the last tile has.
+// Packed: padding slots, and boxes that end where the sequence does, so that nothing is done to a tile ahead of its product.
 // CHECK-LABEL: tile.kernel @packed
 // CHECK: tile.find_sequence
 // CHECK: tile.send
 // CHECK: scf.if
-// CHECK: tile.fill %Q
+// CHECK: tile.fill %Q, %q_map at(%{{[^,]*}}, %[[H:[^,]*]]) rows(%rows)
+// CHECK: scf.for
+// CHECK: %[[K0:.*]] = arith.muli
+// CHECK-NEXT: %[[LEFT:.*]] = arith.subi %{{.*}}, %[[K0]]
+// CHECK-NEXT: %[[KEY:.*]] = arith.addi %{{.*}}, %[[K0]]
+// CHECK-NEXT: tile.fill %K, %k_map at(%[[KEY]], %[[H]]) rows(%[[LEFT]])
+// CHECK-NEXT: tile.fill %V, %v_map at(%[[KEY]], %[[H]]) rows(%[[LEFT]])
 // CHECK: } consumer {
 // CHECK-NOT: tile.find_sequence
 // CHECK-NOT: tile.load
@@ -80,9 +85,12 @@ attn.problem @window mask(#attn.band<left = 511, right = 0>) layout(bshd) heads(
 // CHECK: tile.store_padding
 // CHECK: scf.if
 // CHECK-COUNT-3: scf.for
-// CHECK-NOT: tile.zero_rows
+// CHECK: %[[V:.*]] = tile.take %V
+// CHECK-NEXT: tile.mma_pv %acc, %p, %[[V]]
 // CHECK: tile.release %Q
-// CHECK-COUNT-1: tile.zero_rows
+// CHECK-NEXT: scf.if
+// CHECK-NEXT: %[[V:.*]] = tile.take %V
+// CHECK-NEXT: tile.mma_pv %acc, %p, %[[V]]
 // CHECK: tile.repair
 attn.problem @packed mask(#attn.causal) layout(thd padded) heads(8) dims(64) dtype(bf16)
 

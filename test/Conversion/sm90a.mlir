@@ -26,21 +26,21 @@ attn.problem @causal mask(#attn.causal) layout(bshd) heads(8, 2) dims(72, 40) dt
 // CHECK: tile.block_index
 // CHECK: %kv_head = arith.divui %h, %c4_i32
 // CHECK-NOT: tile.copy_async
-// CHECK: %[[TQ:.*]] = tile.copy_box %Q, %q_map at(%q0, %h, %b)
+// CHECK: %[[TQ:.*]] = tile.copy_box %Q, %q_map at(%q0, %h, %b) :
 // CHECK-NEXT: tile.clear %acc
 // CHECK-NEXT: tile.clear %row
 // CHECK-NEXT: tile.wait %[[TQ]]
 // CHECK: tile.kv_loop [%c0_i32{{.*}}, %{{.*}}, %{{.*}}] tests {{\[\[}}], [0]] carry() {
 // CHECK-NEXT: ^bb0(%j: i32, %next: i32, %more: i1):
 // CHECK: %[[K0:.*]] = arith.muli %j, %c32_i32
-// CHECK: %[[TK:.*]] = tile.copy_box %K, %k_map at(%[[K0]], %kv_head, %b)
+// CHECK: %[[TK:.*]] = tile.copy_box %K, %k_map at(%[[K0]], %kv_head, %b) :
 // CHECK-NEXT: tile.wait %[[TK]]
 // CHECK-NEXT: %[[TS:.*]] = tile.mma_qk %s, %Q, %K :
 // CHECK-NEXT: tile.wait %[[TS]]
 // CHECK-NEXT: tile.keep %s at(%q0, %[[K0]])
 // CHECK: tile.softmax_step %s, %row, %acc scale 0.11785{{[0-9]+}}
-// What lies behind a dense tensor's rows reads as 0, so nothing has to be cleared.
-// CHECK-NEXT: %[[TV:.*]] = tile.copy_box %V, %v_map at(%[[K0]], %kv_head, %b)
+// What lies behind a dense tensor's rows reads as 0.
+// CHECK: %[[TV:.*]] = tile.copy_box %V, %v_map at(%[[K0]], %kv_head, %b) :
 // CHECK-NEXT: tile.wait %[[TV]]
 // CHECK-NEXT: %[[TA:.*]] = tile.mma_pv %acc, %s, %V :
 // CHECK-NEXT: tile.wait %[[TA]]
@@ -58,9 +58,10 @@ attn.problem @causal mask(#attn.causal) layout(bshd) heads(8, 2) dims(72, 40) dt
 // CHECK: %[[KEPT:.*]] = arith.cmpi slt, %[[KEY]], %[[END]]
 // CHECK: tile.yield %[[KEPT]] : i1
 
-// Packed tensors have one sequence: rows are counted from its first token, and what lies
-// behind a sequence is the next one's or padding.
+// Rows of packed tensors are counted from the first token of all. Behind a sequence is the
+// next one, or padding: a box is told how many rows are left, and the others read as 0, too.
 // CHECK: tile.kernel @packed(
+// CHECK-SAME: %q_map: !tile.map<[[QT:[0-9]+]]xbf16, packed>, %k_map: !tile.map<[[KT:[0-9]+]]xbf16, packed>, %v_map: !tile.map<[[KT]]xbf16, packed>,
 // CHECK-SAME: grid(packed heads 8)
 // CHECK: %b, %q0, %first, %rows, %write_rows = tile.find_sequence
 // CHECK: %row0 = arith.addi %first, %q0
@@ -68,30 +69,31 @@ attn.problem @causal mask(#attn.causal) layout(bshd) heads(8, 2) dims(72, 40) dt
 // CHECK: scf.if
 // CHECK: tile.store_padding
 // CHECK: scf.if
-// CHECK: %[[NONE:.*]] = arith.constant 0 : i32
-// CHECK: tile.copy_box %Q, %q_map at(%row0, %h, %[[NONE]])
+// CHECK: tile.copy_box %Q, %q_map at(%row0, %h) rows(%rows) : {{.*}}, !tile.map<[[QT]]xbf16, packed>
 // CHECK: tile.kv_loop
 // CHECK: %[[K0:.*]] = arith.muli %j, %
+// CHECK: %[[LEFT:.*]] = arith.subi %len_kv, %[[K0]]
 // CHECK: %[[KEY0:.*]] = arith.addi %first_key, %[[K0]]
-// CHECK: tile.copy_box %K, %k_map at(%[[KEY0]], %h, %c0_i32{{.*}})
+// CHECK: tile.copy_box %K, %k_map at(%[[KEY0]], %h) rows(%[[LEFT]])
+// CHECK: %[[LEFT:.*]] = arith.subi %len_kv, %[[K0]]
 // CHECK: %[[VALUE0:.*]] = arith.addi %first_key, %[[K0]]
-// CHECK: %[[TV:.*]] = tile.copy_box %V, %v_map at(%[[VALUE0]], %h, %c0_i32{{.*}})
+// CHECK: %[[TV:.*]] = tile.copy_box %V, %v_map at(%[[VALUE0]], %h) rows(%[[LEFT]])
 // CHECK-NEXT: tile.wait %[[TV]]
-// CHECK-NEXT: %[[LEFT:.*]] = arith.subi %len_kv, %[[K0]]
-// CHECK-NEXT: tile.zero_rows %V from(%[[LEFT]])
 // CHECK-NEXT: tile.mma_pv
 // CHECK: tile.repair
 attn.problem @packed mask(#attn.causal) layout(thd padded) heads(8) dims(64) dtype(bf16)
 
 // Packed queries against dense keys, and the other way round: each tensor as it is.
 // CHECK: tile.kernel @packed_queries(
-// CHECK: tile.copy_box %Q, %q_map at(%{{.*}}, %{{.*}}, %c0_i32{{.*}})
-// CHECK: tile.copy_box %K, %k_map at(%{{.*}}, %{{.*}}, %b)
-// CHECK-NOT: tile.zero_rows
+// CHECK: tile.copy_box %Q, %q_map at(%row0, %h) rows(%rows) : {{.*}}xbf16, packed>
+// CHECK: tile.copy_box %K, %k_map at(%{{[^,]*}}, %h, %b) : {{.*}}xbf16>
+// CHECK: tile.copy_box %V, %v_map at(%{{[^,]*}}, %h, %b) : {{.*}}xbf16>
 // CHECK: tile.kernel @packed_keys(
-// CHECK: tile.copy_box %Q, %q_map at(%q0, %h, %b)
-// CHECK: tile.copy_box %K, %k_map at(%{{.*}}, %{{.*}}, %c0_i32{{.*}})
-// CHECK: tile.zero_rows %V
+// CHECK: tile.copy_box %Q, %q_map at(%q0, %h, %b) : {{.*}}xbf16>
+// CHECK: %[[LEFT:.*]] = arith.subi %len_kv, %
+// CHECK: tile.copy_box %K, %k_map at(%{{[^,]*}}, %h) rows(%[[LEFT]]) : {{.*}}xbf16, packed>
+// CHECK: %[[LEFT:.*]] = arith.subi %len_kv, %
+// CHECK: tile.copy_box %V, %v_map at(%{{[^,]*}}, %h) rows(%[[LEFT]]) : {{.*}}xbf16, packed>
 attn.problem @packed_queries mask(#attn.full) layout(thd, bshd, bshd, thd) heads(8) dims(64) dtype(bf16)
 attn.problem @packed_keys mask(#attn.full) layout(bshd, thd, thd, bshd) heads(8) dims(64) dtype(bf16)
 

@@ -218,6 +218,33 @@ static void fakeDriver() {
   Result<TensorMap> far = encodeTensorMap(spec);
   EXPECT(!far);
   fmt::print("{}\n", far.error().str());
+
+  // Packed rows are there three times; a step of the last leads a row back, in multiples of 2^34.
+  constexpr uint64_t most = INT32_MAX, back = uint64_t(1) << 34;
+  TensorMapSpec packed{0x4000, {64, 100, 4, 1}, {256, 64, 64}, 128, 64, true};
+  packed.packed = true;
+  uint64_t ofRows[16] = {9, 5, 0x4000, 64, 1 << 30, 4, most, most, 512, 128, 512, back - 512, 64, 128, 1};
+  map = *encodeTensorMap(packed);
+  EXPECT(std::equal(ofRows, ofRows + 16, map.opaque));
+  packed.boxHeads = 2;
+  uint64_t ofHeads[16] = {9, 5, 0x4000, 64, 4, 1 << 30, most, most, 128, 512, 512, back - 512, 64, 2, 128};
+  map = *encodeTensorMap(packed);
+  EXPECT(std::equal(ofHeads, ofHeads + 16, map.opaque));
+  packed.boxHeads = 1;
+  packed.strides[0] = (int64_t(1) << 33) + 256; // 2^34 bytes and a row of before: as far back as that row alone
+  map = *encodeTensorMap(packed);
+  EXPECT(map.opaque[8] == back + 512 && map.opaque[10] == back + 512 && map.opaque[11] == back - 512);
+  // From where kernels ask for a box its address is that of its row, modulo 2^64.
+  for (int64_t stride : {int64_t(8), int64_t(256), int64_t(1) << 33, kTensorMapStrideLimit - 8}) {
+    packed.strides[0] = stride;
+    map = *encodeTensorMap(packed);
+    const uint64_t *steps = map.opaque + 8, rows = kPackedRows, row = 1000, left = 77;
+    EXPECT((rows - left) * steps[0] + (row + left) * steps[2] + rows * steps[3] == row * steps[0], "{}", stride);
+  }
+  packed.strides[0] = kTensorMapStrideLimit;
+  Result<TensorMap> farPacked = encodeTensorMap(packed);
+  EXPECT(!farPacked);
+  fmt::print("{}\n", farPacked.error().str());
 }
 
 static std::shared_ptr<Module> load(Artifact artifact) {

@@ -99,7 +99,7 @@ struct Case {
   }
 };
 
-/// Maps have the same axes for all layouts.
+/// Maps have the same axes for all layouts; packed ones say so.
 static void layouts() {
   for (const char *dtype : {"bf16", "f16"}) {
     Case c("bshd, bhsd, sbhd, bshd", {3, 200, 50}, "4, 2", dtype);
@@ -110,6 +110,7 @@ static void layouts() {
     rt::TensorMapSpec q = c.map("q_map"), k = c.map("k_map"), v = c.map("v_map");
     EXPECT(q.boxRows == 128 && q.boxCols == 64 && k.boxRows == 176 && k.boxCols == 32 && v.boxRows == 176);
     EXPECT(q.address == reinterpret_cast<uintptr_t>(memory + 16) && q.bf16 == (dtype[0] == 'b'));
+    EXPECT(!q.packed && !k.packed && !v.packed);
   }
   Case given("bshd", {3, 200, 50});
   given.stridesOf("q") = {1 << 20, 4096, 128, 1};
@@ -122,6 +123,13 @@ static void layouts() {
   packed.mustBind();
   packed.expectMap("q_map", {96, 200, 4, 1}, {4 * 96, 96, 96});
   packed.expectMap("v_map", {64, 50, 2, 1}, {2 * 64, 64, 64});
+  for (const char *name : {"q_map", "k_map", "v_map"}) {
+    EXPECT(packed.map(name).packed, "{}", name);
+    EXPECT(!given.map(name).packed, "{}", name);
+  }
+  Case mixed("thd, bshd, bshd, thd", {3, 200, 50});
+  mixed.mustBind();
+  EXPECT(mixed.map("q_map").packed && !mixed.map("k_map").packed && !mixed.map("v_map").packed, "each as its tensor is");
 }
 
 /// Strides that nobody takes a step of may be anything; the map's are legal.

@@ -14,8 +14,10 @@ attn.backward @grads of(@p)
 // CHECK: const auto K_rows = attn::own_rows(K_tile);
 // CHECK: const auto Q_tile = attn::take(Q, [[ANY:x_[0-9]+]], K_tile);
 // CHECK: attn::mma_qk(s, K_rows, Q_tile);
-// CHECK: const int [[END:[a-z_0-9]+]] = attn::recall(feed, 7);
-// CHECK: attn::keep_turned(s, {{.*}}, [=](int key, int query) {
+// CHECK: const int [[KEY:[a-z_0-9]+]] = attn::recall(feed, 3);
+// CHECK-NEXT: const int [[END:[a-z_0-9]+]] = attn::recall(feed, 9);
+// CHECK-NEXT: attn::keep_turned(s, [[KEY]], {{.*}}, [=](int key, int query) {
+// CHECK-NEXT: return key < attn::min(query + 1, [[END]]);
 // CHECK: attn::wait_products<0>(dK);
 // CHECK-NEXT: attn::release_passed(Q, j_2 != {{.*}});
 // CHECK-NEXT: attn::round_at_once(p, s);
@@ -58,6 +60,13 @@ attn.backward @grads of(@p)
 // CHECK: if (attn::is_idle()) return;
 // Who waits for tiles before its own draws its first one, too.
 // CHECK: for (int block = attn::first_drawn(queue, blocks); block < blocks; block = attn::next_drawn(queue, block, blocks)) {
+// Boxes end where sequences of keys and of queries do.
+// CHECK: attn::fill_packed(K, k_map, [[KEYS:x_[0-9]+]], kv_head, rows);
+// CHECK-NEXT: attn::fill_packed(V, v_map, [[KEYS]], kv_head, rows);
+// CHECK: const int [[LEFT:x_[0-9]+]] = len_q - q0_2;
+// CHECK-NEXT: const int [[QUERIES:x_[0-9]+]] = first_query + q0_2;
+// CHECK-NEXT: attn::fill_packed(Q, q_map, [[QUERIES]], h, [[LEFT]]);
+// CHECK: attn::fill_packed(dO, do_map, [[QUERIES]], h, [[LEFT]]);
 // Sums are rounded from the last to the first: caches still have what was added last.
 // CHECK: grads_dq for sm_80
 // CHECK: const int h = block % 4;
@@ -70,6 +79,13 @@ attn.backward @grads of(@p)
 // In a fixed order, where that is asked for.
 // RUN: sed 's/of(@p)/of(@p) deterministic/' %s | attn-translate --target=sm_90a | FileCheck %s --check-prefix=TURNS
 // TURNS: attn::add_staged<2>(sum, staging, turn, key_tile, [=](int other) {
+
+// Where nothing is staged, from registers.
+// RUN: sed 's/of(@p)/of(@p) deterministic/; s/dims(128, 128)/dims(64)/; s/dims(128)/dims(64)/' %s | attn-translate --target=sm_90a | FileCheck %s --check-prefix=REGISTERS
+// REGISTERS: attn::Staging<2, 0, /*written by warps=*/4> turns(
+// REGISTERS: attn::add_in_turn<false>(sum, dQ, turns);
+// REGISTERS: attn::add_in_turn<true>(sum + {{[0-9]+}}, dQ, turns);
+// REGISTERS: attn::add_staged<{{[0-9]+}}>(sum, turns, turn, key_tile, [=](int other) {
 
 // Without a reducer, those that compute make dQ, too.
 // RUN: sed 's/of(@p)/of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true>)/' %s \

@@ -38,14 +38,15 @@
 // PRODUCER: const int len_kv = attn::uniform(cu_seqlens_kv[attn::min(b + 1, batch)]) - attn::uniform(cu_seqlens_kv[b]);
 // PRODUCER-NEXT: attn::send(feed, block, {{.*}}q0, rows, {{.*}}len_kv);
 // PRODUCER-NEXT: if (rows > 0) {
-// PRODUCER-NEXT: attn::fill(Q, q_map, row0, h, 0);
+// PRODUCER-NEXT: attn::fill_packed(Q, q_map, row0, h, rows);
 // PRODUCER: const int end = (attn::min(q0 + rows, len_kv) + [[#LESS:]]) / {{[0-9]+}};
 // PRODUCER-NEXT: #pragma unroll 1
 // PRODUCER-NEXT: for (int j = 0; j < end; ++j) {
 // PRODUCER-NEXT: const int k0 = j * [[#LESS+1]];
+// PRODUCER-NEXT: const int [[LEFT:x[_0-9]*]] = len_kv - k0;
 // PRODUCER-NEXT: const int [[X:x[_0-9]*]] = first_key + k0;
-// PRODUCER-NEXT: attn::fill(K, k_map, [[X]], kv_head, 0);
-// PRODUCER-NEXT: attn::fill(V, v_map, [[X]], kv_head, 0);
+// PRODUCER-NEXT: attn::fill_packed(K, k_map, [[X]], kv_head, [[LEFT]]);
+// PRODUCER-NEXT: attn::fill_packed(V, v_map, [[X]], kv_head, [[LEFT]]);
 // PRODUCER-NEXT: }
 // PRODUCER-NEXT: }
 // PRODUCER-NEXT: }
@@ -121,11 +122,9 @@
 // CONSUMER: attn::weigh(p, s, row, 1.803368801e-01f);
 // CONSUMER: }
 // CONSUMER-NEXT: attn::release(Q);
-// The last tile's product; what lies behind the sequence is somebody else's.
+// The last tile's product.
 // CONSUMER-NEXT: if ([[END]] > 0) {
 // CONSUMER-NEXT: const auto V_tile = attn::take(V);
-// CONSUMER-NEXT: const int k0 = {{.*}} * [[#KT]];
-// CONSUMER-NEXT: attn::zero_rows(V_tile, len_kv - k0);
 // CONSUMER-NEXT: attn::mma_pv(acc, p, V_tile);
 // CONSUMER-NEXT: attn::wait_products<0>(acc);
 // CONSUMER-NEXT: attn::release(V);

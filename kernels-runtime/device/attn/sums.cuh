@@ -17,6 +17,7 @@ template <int SlotCount, int ByteCount, int WarpCount = 0> struct Staging {
   ATTN_INLINE unsigned at() const { return slots + cursor.slot() * Bytes; }
   ATTN_INLINE unsigned full() const { return slots + Slots * Bytes + cursor.slot() * 8; }
   ATTN_INLINE unsigned empty() const { return full() + Slots * 8; }
+  ATTN_INLINE unsigned word() const { return empty() + Slots * 8; }  // if nothing is staged
   ATTN_INLINE void step() { cursor.step(); }
   ATTN_INLINE void init(int consumers, int /*others*/) const {
     const int writers = WarpCount ? WarpCount : consumers;
@@ -146,34 +147,50 @@ template <int Dim, class T, int C> ATTN_INLINE void store_alone(T *dst, long lon
   }
 }
 
-// From registers, 16 bytes each.
+// From registers, 16 bytes each: those of a block, or each warpgroup's block behind the other's.
+template <int R, int C, int W> ATTN_INLINE float *place_in_sum(float *sum, const Frag<R, C, W> &) {
+  return sum + (W == 4 ? 0 : warp_index() / 4 * 64 * C) + threadIdx.x % 128 * 4;
+}
 template <int R, int C, int W> ATTN_INLINE void add_sum(float *sum, const Frag<R, C, W> &acc) {
-  float *const at = sum + warp_index() / 4 * 64 * C + threadIdx.x % 128 * 4;
+  float *const at = place_in_sum(sum, acc);
 #pragma unroll
   for (int n = 0; n < acc.Pieces; ++n)
     asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(at + n * 512), "f"(acc.v[0][n][0]), "f"(acc.v[0][n][1]), "f"(acc.v[0][n][2]),
                  "f"(acc.v[0][n][3])
                  : "memory");
 }
-
-// The same in turns: slots have barriers only, of which one completes when a block may add, and the other when it has. Two warps take turns with blocks' query
-// tiles, so that one waits for its turn while the other says that it is over.
-template <int S, int V, int R, int C, int W> ATTN_INLINE void add_sum(float *sum, const Frag<R, C, W> &acc, Staging<S, 0, V> &turns) {
-  barrier_wait(turns.empty(), turns.parity());
-  add_sum(sum, acc);
-  __syncwarp();
-  if (thread_here() % 32 == 0) barrier_arrive(turns.full());
-  turns.step();
+template <int R, int C, int W> ATTN_INLINE void write_sum(float *sum, const Frag<R, C, W> &acc) {
+  float *const at = place_in_sum(sum, acc);
+#pragma unroll
+  for (int n = 0; n < acc.Pieces; ++n) *(float4 *)(at + n * 512) = {acc.v[0][n][0], acc.v[0][n][1], acc.v[0][n][2], acc.v[0][n][3]};
 }
-template <int S, int V, class F> ATTN_INLINE void add_staged(float *, Staging<S, 0, V> &turns, int *turn, int tile, F adds) {
+
+// In turns, where nothing is staged: slots have barriers only, of which one completes when a block may add, and the other when it has, and a word, which says whether
+// it is the first, and writes. Two warps take turns with blocks' query tiles, so that one waits for its turn while the other says that it is over. Over: with the
+// last part of a tile.
+template <bool Over, int S, int V, int R, int C, int W> ATTN_INLINE void add_in_turn(float *sum, const Frag<R, C, W> &acc, Staging<S, 0, V> &turns) {
+  barrier_wait(turns.empty(), turns.parity());
+  int writes;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(writes) : "r"(turns.word()) : "memory");
+  if (writes) write_sum(sum, acc);
+  else add_sum(sum, acc);
+  if constexpr (Over) {
+    __syncwarp();
+    if (thread_here() % 32 == 0) barrier_arrive(turns.full());
+    turns.step();
+  }
+}
+template <int Parts = 1, bool AfterFirst = false, int S, int V, class F>
+ATTN_INLINE void add_staged(float *, Staging<S, 0, V> &turns, int *turn, int tile, F adds) {
   static_assert(S == 2);
   if (is_mine<1>(turns)) {
     const int before = number_before(tile, adds);
     if (lane_index() == 0) {
-      if (before >= 0) wait_for_turn(turn, [=](int last) { return last == before + 1; });
+      if (before >= 0) wait_for_turn(turn, [=](int last) { return AfterFirst ? last != 0 : last == before + 1; });
+      asm volatile("st.shared.b32 [%0], %1;" ::"r"(turns.word()), "r"(int(before < 0)) : "memory");
       barrier_arrive(turns.empty());
       barrier_wait(turns.full(), turns.parity());
-      asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(turn), "r"(tile + 1) : "memory");
+      if (!AfterFirst || before < 0) asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(turn), "r"(tile + 1) : "memory");
     }
     __syncwarp();
   }

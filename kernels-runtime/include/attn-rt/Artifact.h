@@ -21,7 +21,7 @@ namespace attn::rt {
 /// Raised whenever the meaning of a field below or of the kernel's argument
 /// list changes. Artifacts of another version are refused, cache entries of
 /// another version are not seen.
-inline constexpr int kAbiVersion = 7;
+inline constexpr int kAbiVersion = 8;
 
 /// One argument of the kernel, in the order of its C signature. Launching takes
 /// `void *const *args`; `args[i]` points at a value of this kind (as

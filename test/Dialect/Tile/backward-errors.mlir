@@ -164,6 +164,38 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
 
 // -----
 
+tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
+  %turns = tile.place "turns" : !tile.staging<2, 0>
+  // tile.add_sum C1
+  // expected-error @below {{expected turns for slots of 0 bytes}}
+  tile.add_sum %sum, %dQ through(%turns : !tile.staging<2, 0>) : !tile.frag<128x64, 8>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %turns = tile.place "turns" : !tile.staging<2, 0>
+  // tile.add_staged C1
+  // expected-error @below {{expected turns for slots of 0 bytes}}
+  tile.add_staged %sum, %turns : !tile.staging<2, 0>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
+  %staging = tile.place "staging" : !tile.staging<2, 32768>
+  // tile.add_in_turn C1
+  // expected-error @below {{expected slots of 0 bytes, got: '!tile.staging<2, 32768>'}}
+  tile.add_in_turn %sum, %dQ, %staging over : !tile.frag<128x64, 8>, !tile.staging<2, 32768>
+}
+
+// -----
+
 tile.kernel @k(%sum: !tile.ptr<f32>, %dq: !tile.ptr<bf16>, %row: i64, %rows: i32, %alone: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
@@ -352,6 +384,6 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1 keys)
 
 tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
-  // expected-error @below {{expected 1 to 8 slots of a positive multiple of 128 bytes, got: 2 of 100}}
+  // expected-error @below {{expected 1 to 8 slots of a multiple of 128 bytes, got: 2 of 100}}
   %staging = tile.place "staging" : !tile.staging<2, 100>
 }

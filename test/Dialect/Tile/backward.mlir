@@ -96,6 +96,9 @@ tile.kernel @sums(%sum: !tile.ptr<f32>, %statistics: !tile.ptr<f32>, %q: !tile.p
   tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
   // CHECK: tile.add_sum %sum, %dQ : !tile.frag<128x64, 8>
   tile.add_sum %sum, %dQ : !tile.frag<128x64, 8>
+  %turns = tile.place "turns" : !tile.staging<2, 0>
+  // CHECK: tile.add_in_turn %sum, %dQ, %turns over : !tile.frag<128x64, 8>, !tile.staging<2, 0>
+  tile.add_in_turn %sum, %dQ, %turns over : !tile.frag<128x64, 8>, !tile.staging<2, 0>
   // CHECK: tile.stage %staging, %dQ : !tile.staging<2, 32768>, !tile.frag<128x64, 8>
   tile.stage %staging, %dQ : !tile.staging<2, 32768>, !tile.frag<128x64, 8>
   // CHECK: tile.add_staged %sum, %staging : !tile.staging<2, 32768>

@@ -247,6 +247,66 @@ tile.kernel @k(%map: !tile.map<64xf16>, %n: i32) target("sm_90a") grid(dense hea
 
 // -----
 
+tile.kernel @k(%map: !tile.map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_box C2: a packed map has rows
+  // expected-error @below {{'tile.copy_box' op expected rows and no batch for '!tile.map<64xbf16, packed>'}}
+  %t = tile.copy_box %K, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16, packed>
+}
+
+// -----
+
+tile.kernel @k(%map: !tile.map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_box C2: and no batch
+  // expected-error @below {{'tile.copy_box' op expected rows and no batch for '!tile.map<64xbf16, packed>'}}
+  %t = tile.copy_box %K, %map at(%n, %n, %n) rows(%n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16, packed>
+}
+
+// -----
+
+tile.kernel @k(%map: !tile.map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_box C2: so one of both
+  // expected-error @below {{'tile.copy_box' op expected rows and no batch for '!tile.map<64xbf16, packed>'}}
+  %t = tile.copy_box %K, %map at(%n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16, packed>
+}
+
+// -----
+
+tile.kernel @k(%map: !tile.map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_box C2: another one has a batch
+  // expected-error @below {{'tile.copy_box' op expected a batch and no rows for '!tile.map<64xbf16>'}}
+  %t = tile.copy_box %K, %map at(%n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
+}
+
+// -----
+
+tile.kernel @k(%map: !tile.map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_box C2: and no rows
+  // expected-error @below {{'tile.copy_box' op expected a batch and no rows for '!tile.map<64xbf16>'}}
+  %t = tile.copy_box %K, %map at(%n, %n, %n) rows(%n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
+}
+
+// -----
+
+tile.kernel @k(%map: !tile.map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
+  // tile.copy_box C2: which do not stand for it
+  // expected-error @below {{'tile.copy_box' op expected a batch and no rows for '!tile.map<64xbf16>'}}
+  %t = tile.copy_box %K, %map at(%n, %n) rows(%n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
+}
+
+// -----
+
 tile.kernel @k(%map: !tile.map<128xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -263,6 +323,46 @@ tile.kernel @k(%map: !tile.map<64xf16>, %n: i32) target("sm_90a") grid(dense hea
   // tile.fill C1: and element type
   // expected-error @below {{'tile.fill' op expected a swizzled tile of the map's rows and element type, got: }}
   tile.fill %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xf16>
+}
+
+// -----
+
+tile.kernel @k(%map: !tile.map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  // tile.fill C2: a packed map has rows
+  // expected-error @below {{'tile.fill' op expected rows and no batch for '!tile.map<64xbf16, packed>'}}
+  tile.fill %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16, packed>
+}
+
+// -----
+
+tile.kernel @k(%map: !tile.map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  // tile.fill C2: and no batch
+  // expected-error @below {{'tile.fill' op expected rows and no batch for '!tile.map<64xbf16, packed>'}}
+  tile.fill %K, %map at(%n, %n, %n) rows(%n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16, packed>
+}
+
+// -----
+
+tile.kernel @k(%map: !tile.map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  // tile.fill C2: another one has a batch
+  // expected-error @below {{'tile.fill' op expected a batch and no rows for '!tile.map<64xbf16>'}}
+  tile.fill %K, %map at(%n, %n) rows(%n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
+}
+
+// -----
+
+tile.kernel @k(%map: !tile.map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  // tile.fill C2: and no rows
+  // expected-error @below {{'tile.fill' op expected a batch and no rows for '!tile.map<64xbf16>'}}
+  tile.fill %K, %map at(%n, %n, %n) rows(%n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
 }
 
 // -----

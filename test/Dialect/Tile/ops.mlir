@@ -155,9 +155,9 @@ tile.kernel @empty() target("cpu") grid(dense heads 1)
 }
 // What sm_90a adds: boxes by tensor maps, roles that meet in rings and a feed, halves of
 // `tile.softmax_step`, and the repair of rows.
-// CHECK: tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_map: !tile.map<64xbf16>, %blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3, q_stages = 2>) {
-tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_map: !tile.map<64xbf16>, %blocks: i32,
-                    %queue: !tile.queue) target("sm_90a") grid(dense heads 1)
+// CHECK: tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_map: !tile.map<64xbf16>, %v_map: !tile.map<64xbf16, packed>, %blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3, q_stages = 2>) {
+tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_map: !tile.map<64xbf16>,
+                    %v_map: !tile.map<64xbf16, packed>, %blocks: i32, %queue: !tile.queue) target("sm_90a") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3, q_stages = 2>) {
   %zero = arith.constant 0 : i32
   // CHECK: %Q = tile.place "Q" at 1024 : !tile.shared<64x80xbf16, swizzled>
@@ -170,10 +170,16 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
   %2 = tile.place "feed" : !tile.feed<2>
 
   // CHECK: %[[T:.*]] = tile.copy_box %Q, %k_map at(%c0_i32, %blocks, %c0_i32) : !tile.shared<64x80xbf16, swizzled>, !tile.map<64xbf16>
-  // GENERIC: "tile.copy_box"({{.*}}) : (!tile.shared<64x80xbf16, swizzled>, !tile.map<64xbf16>, i32, i32, i32) -> !tile.token<copy>
+  // GENERIC: "tile.copy_box"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>}> : (!tile.shared<64x80xbf16, swizzled>, !tile.map<64xbf16>, i32, i32, i32) -> !tile.token<copy>
   %t = tile.copy_box %0, %k_map at(%zero, %blocks, %zero) : !tile.shared<64x80xbf16, swizzled>, !tile.map<64xbf16>
   // CHECK: tile.wait %[[T]] : !tile.token<copy>
   tile.wait %t : !tile.token<copy>
+  // Of a packed tensor, what is left of the sequence in place of which one it is.
+  // CHECK: %[[U:.*]] = tile.copy_box %Q, %v_map at(%c0_i32, %blocks) rows(%blocks) : !tile.shared<64x80xbf16, swizzled>, !tile.map<64xbf16, packed>
+  // GENERIC: "tile.copy_box"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1>}> : (!tile.shared<64x80xbf16, swizzled>, !tile.map<64xbf16, packed>, i32, i32, i32) -> !tile.token<copy>
+  %u = tile.copy_box %0, %v_map at(%zero, %blocks) rows(%blocks) : !tile.shared<64x80xbf16, swizzled>, !tile.map<64xbf16, packed>
+  // CHECK: tile.wait %[[U]] : !tile.token<copy>
+  tile.wait %u : !tile.token<copy>
 
   // A loop over block numbers, without and with a counter that deals them out.
   // CHECK: tile.persist %blocks {
@@ -195,8 +201,11 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
       // GENERIC: "tile.send"({{.*}}) : (!tile.feed<2>, i32, i32) -> ()
       tile.send %2(%b, %zero) : !tile.feed<2>
       // CHECK-NEXT: tile.fill %K, %k_map at(%[[BLOCK]], %c0_i32, %blocks) : !tile.ring<2, <64x80xbf16, swizzled>>, !tile.map<64xbf16>
-      // GENERIC: "tile.fill"({{.*}}) : (!tile.ring<2, <64x80xbf16, swizzled>>, !tile.map<64xbf16>, i32, i32, i32) -> ()
+      // GENERIC: "tile.fill"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>}> : (!tile.ring<2, <64x80xbf16, swizzled>>, !tile.map<64xbf16>, i32, i32, i32) -> ()
       tile.fill %1, %k_map at(%b, %zero, %blocks) : !tile.ring<2, !tile.shared<64x80xbf16, swizzled>>, !tile.map<64xbf16>
+      // CHECK-NEXT: tile.fill %K, %v_map at(%[[BLOCK]], %c0_i32) rows(%blocks) : !tile.ring<2, <64x80xbf16, swizzled>>, !tile.map<64xbf16, packed>
+      // GENERIC: "tile.fill"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1>}> : (!tile.ring<2, <64x80xbf16, swizzled>>, !tile.map<64xbf16, packed>, i32, i32, i32) -> ()
+      tile.fill %1, %v_map at(%b, %zero) rows(%blocks) : !tile.ring<2, !tile.shared<64x80xbf16, swizzled>>, !tile.map<64xbf16, packed>
     }
   // CHECK: } consumer {
   } consumer {
@@ -230,9 +239,6 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
     // CHECK: tile.weigh %p, %s, %state scale 5.000000e-01 : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
     // GENERIC: "tile.weigh"({{.*}}) <{scale = 5.000000e-01 : f64}>
     tile.weigh %p, %s, %state scale 0.5 : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
-    // CHECK: tile.zero_rows %K_tile from(%blocks) : !tile.shared<64x80xbf16, swizzled>
-    // GENERIC: "tile.zero_rows"
-    tile.zero_rows %k from(%blocks) : !tile.shared<64x80xbf16, swizzled>
     // P as it is held after `tile.round`.
     // CHECK: tile.mma_pv %acc, %p, %K_tile : !tile.frag<64x80, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x80xbf16, swizzled>
     %pv = tile.mma_pv %acc, %p, %k : !tile.frag<64x80, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x80xbf16, swizzled>
@@ -296,7 +302,8 @@ tile.kernel @merge(%o: !tile.ptr<f16>, %lse: !tile.ptr<f32>, %po: !tile.ptr<f32>
 
 // Rows that are pairs of a query and one of 4 heads.
 // CHECK-LABEL: tile.kernel @pairs
-tile.kernel @pairs(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %q_map: !tile.map<16x4xbf16>, %st: i64, %n: i32)
+tile.kernel @pairs(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %q_map: !tile.map<16x4xbf16>,
+                   %packed_map: !tile.map<16x4xbf16, packed>, %st: i64, %n: i32)
     target("sm_80") grid(dense heads 2) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 4>) {
   %Q = tile.place "Q" : !tile.shared<64x64xbf16, 72>
   %B = tile.place "B" : !tile.shared<64x64xbf16, swizzled>
@@ -312,6 +319,9 @@ tile.kernel @pairs(%q: !tile.ptr<bf16>, %o: !tile.ptr<bf16>, %lse: !tile.ptr<f32
   // CHECK: tile.copy_box %B, %q_map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<16x4xbf16>
   %u = tile.copy_box %B, %q_map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<16x4xbf16>
   tile.wait %t, %u : !tile.token<copy>, !tile.token<copy>
+  // CHECK: tile.copy_box %B, %packed_map at(%n, %n) rows(%n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<16x4xbf16, packed>
+  %v = tile.copy_box %B, %packed_map at(%n, %n) rows(%n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<16x4xbf16, packed>
+  tile.wait %v : !tile.token<copy>
   // A score's head is a row's, and comes last.
   // CHECK: tile.modify %s at(%[[AT]] heads 4, %n) : !tile.frag<64x64, 4> {
   // CHECK-NEXT: ^bb0(%score: f32, %q_0: i32, %k: i32, %base: i32, %ahead: f32, %h: i32):

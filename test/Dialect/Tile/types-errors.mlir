@@ -185,6 +185,18 @@ module attributes {tile.type = !tile.map<64x64xbf16>} {}
 
 // -----
 
+// Nothing else stands behind the elements.
+// expected-error @below {{expected 'packed'}}
+module attributes {tile.type = !tile.map<64xbf16, other>} {}
+
+// -----
+
+// Packed ones have the same boxes.
+// expected-error @below {{got: 15 of 'bf16'}}
+module attributes {tile.type = !tile.map<15xbf16, packed>} {}
+
+// -----
+
 // !tile.pairs C1: heads is from 2 to 256, the number i32 or i64.
 // expected-error @below {{expected pairs with one of 2 to 256 heads, counted in i32 or i64, got: 1 in 'i32'}}
 module attributes {tile.type = !tile.pairs<1, i32>} {}

@@ -91,15 +91,25 @@ int cuStreamGetId(void *stream, unsigned long long *id) { return *id = (uintptr_
 int cuTensorMapEncodeTiled(void *map, int dtype, uint32_t rank, void *address, const uint64_t *extents,
                            const uint64_t *strides, const uint32_t *box, const uint32_t *elementStrides, int interleave,
                            int swizzle, int l2Promotion, int oobFill) {
-  uint64_t said[16] = {dtype,      rank,       (uintptr_t)address, extents[0], extents[1], extents[2],
-                       extents[3], strides[0], strides[1],         strides[2], box[0],     box[1],
-                       box[2]};
-  for (int i = 0; i < 3; ++i)
-    if (strides[i] >> 40)
+  // As many extents and strides as the rank says, and three numbers of the box.
+  uint64_t said[16] = {dtype, rank, (uintptr_t)address}, *next = said + 3;
+  if (rank < 3 || rank > 5)
+    return 1;
+  memcpy(next, extents, rank * sizeof *next);
+  next += rank;
+  memcpy(next, strides, (rank - 1) * sizeof *next);
+  next += rank - 1;
+  for (uint32_t i = 0; i + 1 < rank; ++i)
+    if (strides[i] >> 40 || strides[i] % 16)
       return 1;
   if (!current)
     return 201;
+  for (uint32_t i = 0; i < 3; ++i)
+    *next++ = box[i];
   memcpy(map, said, sizeof said);
-  return (uintptr_t)map % 64 || box[3] != 1 || elementStrides[0] * elementStrides[3] != 1;
+  int bad = (uintptr_t)map % 64 != 0;
+  for (uint32_t i = 0; i < rank; ++i)
+    bad |= elementStrides[i] != 1 || (i > 2 && box[i] != 1);
+  return bad;
 }
 #endif

@@ -182,8 +182,8 @@ static LogicalResult verifyTurns(Operation *op, Value turn, Value tile, bool aft
 
 LogicalResult AddSumOp::verify() {
   bool empty = getStaging() && getStaging().getType().getBytes() == 0;
-  if (empty && (!getTurn() || getAfterFirst())) // C1
-    return emitOpError("expected turns, and not after_first, for slots of 0 bytes");
+  if (empty && !getTurn()) // C1
+    return emitOpError("expected turns for slots of 0 bytes");
   if (getStaging() && !empty && failed(verifySlot(*this, getAcc().getType(), getStaging().getType())))
     return failure();
   if (getTurn() && !getStaging()) // C2
@@ -216,6 +216,8 @@ LogicalResult StageOp::verify() { return verifySlot(*this, getAcc().getType(), g
 LogicalResult AddStagedOp::verify() {
   if (int64_t(getBlocks()) < 1) // C2
     return emitOpError("expected at least one block, got: ") << int64_t(getBlocks());
+  if (getStaging().getType().getBytes() == 0 && !getTurn()) // C1
+    return emitOpError("expected turns for slots of 0 bytes");
   return verifyTurns(*this, getTurn(), getTile(), getAfterFirst(), getAdds());
 }
 

@@ -136,14 +136,14 @@ static void add(PersistOp persist, Value staging, int64_t blocks) {
 }
 
 /// What becomes of block `i` of dQ. Blocks of all rows come first, then those of the next columns.
-static void leave(OpBuilder b, AddSumOp sum, Value staging, Value acc, int64_t i, int64_t rowBlocks) {
+static void leave(OpBuilder b, AddSumOp sum, Value staging, Value acc, int64_t i, int64_t blocks, int64_t rowBlocks) {
   Location loc = sum.getLoc();
+  auto wide = [&](int64_t x) -> Value { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(x)); };
   if (sum.getAlone()) {
     int64_t first = i % rowBlocks * 64, column = i / rowBlocks * cast<FragType>(acc.getType()).getCols();
     int64_t columns = std::min(int64_t(*sum.getDim()) - column, cast<FragType>(acc.getType()).getCols());
     auto alone = scf::IfOp::create(b, loc, sum.getAlone(), /*withElseRegion=*/true);
     b.setInsertionPointToStart(alone.thenBlock());
-    auto wide = [&](int64_t x) -> Value { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(x)); };
     Value offset = arith::MulIOp::create(b, loc, sum.getStride(), wide(first)), rows = sum.getRows();
     Value dst = AdvanceOp::create(b, loc, sum.getDst(), arith::AddIOp::create(b, loc, offset, wide(column)));
     if (first)
@@ -152,7 +152,10 @@ static void leave(OpBuilder b, AddSumOp sum, Value staging, Value acc, int64_t i
       StoreAloneOp::create(b, loc, dst, sum.getStride(), acc, *sum.getFactor(), rows, columns);
     b.setInsertionPointToStart(alone.elseBlock());
   }
-  StageOp::create(b, loc, staging, acc);
+  if (sum.getStaging().getType().getBytes())
+    StageOp::create(b, loc, staging, acc);
+  else
+    AddInTurnOp::create(b, loc, AdvanceOp::create(b, loc, sum.getSum(), wide(i * 64 * cast<FragType>(acc.getType()).getCols())), acc, staging, i + 1 == blocks);
 }
 
 /// Takes what consumers put into a ring and multiplies it with the keys, a block of 64 rows at a time.
@@ -179,7 +182,7 @@ static void reduce(PersistOp persist, const DenseMap<Value, Value> &rings, Value
       WaitOp::create(b, loc, token);
       if (i + 1 == blocks)
         ReleaseOp::create(b, loc, ring);
-      leave(b, cast<AddSumOp>(op), staging, acc, i, /*rowBlocks=*/cast<SharedType>(product.getA().getType()).getCols() / 64);
+      leave(b, cast<AddSumOp>(op), staging, acc, i, blocks, /*rowBlocks=*/cast<SharedType>(product.getA().getType()).getCols() / 64);
     }
   });
   Block *block = takeKeys->getBlock();
@@ -215,10 +218,10 @@ static void stage(PersistOp persist, bool reduces) {
       PublishOp::create(b, op->getLoc(), share.getRing());
     } else if (auto product = dyn_cast<MmaTnOp>(op)) {
       soleWait(product.getToken())->erase();
-    } else if (auto sum = cast<AddSumOp>(op); sum.getStaging().getType().getBytes() == 0) {
-      AddInTurnOp::create(b, op->getLoc(), sum.getSum(), sum.getAcc(), sum.getStaging());
-    } else if (!reduces) {
+    } else if (auto sum = cast<AddSumOp>(op); !reduces && sum.getStaging().getType().getBytes()) {
       StageOp::create(b, op->getLoc(), sum.getStaging(), sum.getAcc());
+    } else if (!reduces) {
+      AddInTurnOp::create(b, op->getLoc(), sum.getSum(), sum.getAcc(), sum.getStaging(), /*over=*/true);
     }
     op->erase();
   }
@@ -451,7 +454,8 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
         auto all = staging.getDefiningOp<PlaceOp>();
         auto type = cast<StagingType>(all.getType());
         b.setInsertionPoint(all);
-        staging = PlaceOp::create(b, all.getLoc(), StagingType::get(b.getContext(), type.getSlots() * blocks, type.getBytes() / blocks), all.getName());
+        if (type.getBytes())
+          staging = PlaceOp::create(b, all.getLoc(), StagingType::get(b.getContext(), type.getSlots() * blocks, type.getBytes() / blocks), all.getName());
         b.setInsertionPointToEnd(&roles.getReducer().emplaceBlock());
         auto reducer = cast<PersistOp>(b.clone(*consumer));
         reduce(reducer, rings, staging, blocks);

@@ -45,6 +45,23 @@
 // CHECK: } adder {
 // CHECK: tile.add_staged %dq_sum, %staging blocks 2
 
+// Where nothing is staged, it adds each block for itself, and its turn is over with the last.
+// RUN: sed 's/(%%dk:/(%%turn: !tile.ptr<i32>, %%dk:/; s/"staging" : !tile.staging<2, 32768>/"turns" : !tile.staging<2, 0>/' %S/Inputs/reducer.mlir > %t.args.mlir
+// RUN: sed '/add_sum/s/<2, 32768>) : \(.*\)/<2, 0>) turns(%%turn of %%j) : \1 {\n^bb0(%%o: i32):\n%%a = arith.cmpi slt, %%o, %%j : i32\ntile.yield %%a : i1\n}/' \
+// RUN:   %t.args.mlir | attn-opt -tile-assign-roles | FileCheck %s --check-prefix=REGISTERS
+// REGISTERS: %turns = tile.place "turns" : !tile.staging<2, 0>
+// REGISTERS: } consumer {
+// REGISTERS-NOT: tile.add_in_turn
+// REGISTERS: } reducer {
+// REGISTERS: block 0 of 2
+// REGISTERS: %[[FIRST:.*]] = tile.advance %dq_sum, %c0_i64
+// REGISTERS-NEXT: tile.add_in_turn %[[FIRST]], %dQ, %turns : !tile.frag<64x64, 4>, !tile.staging<2, 0>
+// REGISTERS: block 1 of 2
+// REGISTERS: %[[SECOND:.*]] = tile.advance %dq_sum, %c4096_i64
+// REGISTERS-NEXT: tile.add_in_turn %[[SECOND]], %dQ, %turns over : !tile.frag<64x64, 4>, !tile.staging<2, 0>
+// REGISTERS: } adder {
+// REGISTERS: tile.add_staged %dq_sum, %turns turns(%turn of %{{.*}}) blocks 2 : !tile.staging<2, 0>
+
 // Rows of one key tile only are no sum: the reducer writes them, those of the second block 64 columns further, and the adder says that there is nothing to add.
 // RUN: sed 's/(%%dk:/(%%dq: !tile.ptr<bf16>, %%turn: !tile.ptr<i32>, %%alone: i1, %%rows: i32, %%dk:/' %S/Inputs/reducer.mlir > %t.args.mlir
 // RUN: sed '/add_sum/s/) : \(.*\)/) turns(%%turn of %%j) alone(%%alone) to(%%dq : !tile.ptr<bf16> stride %%dk_row rows %%rows by 0.5 dim 120) : \1 {\n^bb0(%%o: i32):\n%%a = arith.cmpi slt, %%o, %%j : i32\ntile.yield %%a : i1\n}/' \

@@ -27,14 +27,14 @@
 // CHECK-NEXT: %end = arith.divui %len, %[[EIGHT]]
 // CHECK-NEXT: tile.send %feed(%[[BLOCK]], %h, %len, %end) : !tile.feed<4>
 
-// It fills as often as there was a copy, and does not care about tests: the walk is one
-// segment.
+// It fills as often as there was a copy, with what is left of a packed sequence, and does
+// not care about tests: the walk is one segment.
 // CHECK-NEXT: tile.fill %Q, %map at(%n, %h, %n)
 // CHECK-NEXT: %[[ZERO:.*]] = arith.constant 0
 // CHECK-NEXT: tile.kv_loop [%[[ZERO]], %end] tests {{\[\[}}]] carry() {
 // CHECK-NEXT: ^bb0(%[[J:.*]]: i32, %{{.*}}: i32, %{{.*}}: i1):
 // CHECK-NEXT: tile.fill %K, %map at(%[[J]], %h, %n)
-// CHECK-NEXT: tile.fill %V, %map at(%[[J]], %n, %h)
+// CHECK-NEXT: tile.fill %V, %packed_map at(%[[J]], %h) rows(%len) : {{.*}}, !tile.map<64xbf16, packed>
 // CHECK-NEXT: tile.yield
 // CHECK-NEXT: }
 // CHECK-NEXT: }
@@ -61,7 +61,6 @@
 // CHECK-NEXT: tile.keep %s at(%[[SAME]], %[[J]])
 // CHECK: tile.softmax_step
 // CHECK-NEXT: %V_tile = tile.take %V
-// CHECK-NEXT: tile.zero_rows %V_tile from(%len)
 // CHECK-NEXT: %[[PV:.*]] = tile.mma_pv %acc, %s, %V_tile
 // CHECK-NEXT: tile.wait %[[PV]]
 // CHECK-NEXT: tile.release %V
@@ -73,8 +72,8 @@
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: }
-tile.kernel @one_run(%map: !tile.map<64xbf16>, %lens: !tile.ptr<i32>, %o: !tile.ptr<bf16>, %o_row: i64, %n: i32,
-                     %blocks: i32, %queue: !tile.queue) target("sm_90a")
+tile.kernel @one_run(%map: !tile.map<64xbf16>, %packed_map: !tile.map<64xbf16, packed>, %lens: !tile.ptr<i32>,
+                     %o: !tile.ptr<bf16>, %o_row: i64, %n: i32, %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, stages = 3, q_stages = 2>) {
   %Q = tile.place "Q" : !tile.shared<64x64xbf16, swizzled>
   %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
@@ -107,9 +106,8 @@ tile.kernel @one_run(%map: !tile.map<64xbf16>, %lens: !tile.ptr<i32>, %o: !tile.
         tile.yield %below : i1
       }
       tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
-      %tv = tile.copy_box %V, %map at(%j, %n, %h) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
+      %tv = tile.copy_box %V, %packed_map at(%j, %h) rows(%len) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16, packed>
       tile.wait %tv : !tile.token<copy>
-      tile.zero_rows %V from(%len) : !tile.shared<64x64xbf16, swizzled>
       %ta = tile.mma_pv %acc, %s, %V : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ta : !tile.token<product>
       tile.yield

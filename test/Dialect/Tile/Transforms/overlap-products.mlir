@@ -14,7 +14,7 @@
 
 // The last tile, and whether there is one; no bound lies before the first tile, so
 // bounds cut off at the one behind it are the walk's first tile, and the rest.
-// CHECK: %[[LAST:.*]] = arith.subi %hi, %{{.*}} : i32
+// CHECK: arith.subi %hi, %{{.*}} : i32
 // CHECK-NEXT: %[[ANY:.*]] = arith.cmpi slt, %lo, %hi : i32
 // CHECK: %[[SECOND:.*]] = arith.addi %lo, %{{.*}} : i32
 // CHECK-NEXT: %[[F0:.*]] = arith.minsi %lo, %[[SECOND]]
@@ -59,14 +59,10 @@
 
 // Q is given back before the last product with V, of which nothing is left to overlap, if
 // the second loop has not done so: its only slot goes when the walk's last scores are there.
-// Only the last tile reaches behind its sequence, so rows are cleared here alone.
 // CHECK: }
 // CHECK-NEXT: tile.release %Q
 // CHECK-NEXT: scf.if %[[ANY]] {
 // CHECK-NEXT: %[[V:.*]] = tile.take %V
-// CHECK-NEXT: %[[K0:.*]] = arith.muli %[[LAST]], %n
-// CHECK-NEXT: %[[LEFT:.*]] = arith.subi %n, %[[K0]]
-// CHECK-NEXT: tile.zero_rows %[[V]] from(%[[LEFT]])
 // CHECK-NEXT: %[[PV:.*]] = tile.mma_pv %acc, %p, %[[V]]
 // CHECK-NEXT: tile.wait %[[PV]]
 // CHECK-NEXT: tile.release %V
@@ -100,8 +96,6 @@ tile.kernel @one_run(%n: i32, %lo: i32, %mid: i32, %hi: i32, %map: !tile.map<64x
       }
       tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
       %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      %left = arith.subi %n, %k0 : i32
-      tile.zero_rows %v from(%left) : !tile.shared<64x64xbf16, swizzled>
       %ta = tile.mma_pv %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ta : !tile.token<product>
       tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -139,7 +133,9 @@ tile.kernel @one_run(%n: i32, %lo: i32, %mid: i32, %hi: i32, %map: !tile.map<64x
 // CHECK: tile.yield
 // CHECK-NEXT: }
 // CHECK-NEXT: scf.if %[[ANY]] {
-// CHECK: tile.zero_rows %{{.*}} from(%[[LAST]])
+// What the last product asks of its tile it asks of the walk's last.
+// CHECK: %[[WHEN:.*]] = arith.cmpi slt, %[[LAST]], %n : i32
+// CHECK-NEXT: tile.mma_pv %acc, %p, %{{.*}} when(%[[WHEN]])
 tile.kernel @two_runs(%n: i32, %lo: i32, %mid: i32, %hi: i32, %map: !tile.map<64xbf16>) target("sm_90a")
     grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
@@ -160,8 +156,8 @@ tile.kernel @two_runs(%n: i32, %lo: i32, %mid: i32, %hi: i32, %map: !tile.map<64
       tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.softmax_step %s, %row, %acc scale 0.125 : !tile.frag<64x64, 4>, !tile.rows<64, 4>, !tile.frag<64x64, 4>
       %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-      tile.zero_rows %v from(%j) : !tile.shared<64x64xbf16, swizzled>
-      %ta = tile.mma_pv %acc, %s, %v : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
+      %when = arith.cmpi slt, %j, %n : i32
+      %ta = tile.mma_pv %acc, %s, %v when(%when) : !tile.frag<64x64, 4>, !tile.frag<64x64, 4>, !tile.shared<64x64xbf16, swizzled>
       tile.wait %ta : !tile.token<product>
       tile.release %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
       tile.yield

@@ -60,7 +60,7 @@ tile.kernel @values_after(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32
 
 // -----
 
-tile.kernel @zero_after(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @negate_after(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
@@ -69,8 +69,8 @@ tile.kernel @zero_after(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, 
     // or written.
     %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-    // expected-error @below {{'tile.zero_rows' op reads a tile of a ring that it has released}}
-    tile.zero_rows %k from(%n) : !tile.shared<64x64xbf16, swizzled>
+    // expected-error @below {{'tile.negate' op reads a tile of a ring that it has released}}
+    tile.negate %k : !tile.shared<64x64xbf16, swizzled>
   }
 }
 
@@ -184,7 +184,7 @@ tile.kernel @release_values_in_flight(%map: !tile.map<64xbf16>, %n: i32, %some: 
 
 // -----
 
-tile.kernel @zero_in_flight(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @box_read(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %hi: i32) target("sm_90a") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   tile.roles registers(40, 232) producer {
@@ -192,12 +192,13 @@ tile.kernel @zero_in_flight(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i
   } consumer {
     %acc = tile.place "acc" : !tile.frag<64x64, 4>
     %p = tile.place "p" : !tile.held<64x64xbf16, 4>
-    // Rows are cleared under a product that reads them.
+    // A box comes under a product that reads what was there.
     %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
     // expected-note @below {{while this is in flight and reads it}}
     %t = tile.mma_pv %acc, %p, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
-    // expected-error @below {{'tile.zero_rows' op writes}}
-    tile.zero_rows %k from(%n) : !tile.shared<64x64xbf16, swizzled>
+    // expected-error @below {{'tile.copy_box' op writes}}
+    %u = tile.copy_box %k, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
+    tile.wait %u : !tile.token<copy>
     tile.wait %t : !tile.token<product>
     tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   }

@@ -129,7 +129,8 @@ tile.kernel @rings(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %block
         tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
         %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
         %v = tile.take %V : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-        tile.zero_rows %v from(%j) : !tile.shared<64x64xbf16, swizzled>
+        %tv = tile.copy_box %v, %map at(%j, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
+        tile.wait %tv : !tile.token<copy>
         %ts = tile.mma_qk %s, %held, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
         %ta = tile.mma_pv %acc, %p, %v : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
         tile.wait %ts : !tile.token<product>

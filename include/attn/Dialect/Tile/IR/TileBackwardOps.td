@@ -302,14 +302,13 @@ def Tile_MmaTnOp : Tile_Op<"mma_tn"> {
 def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
   let summary = "adds a fragment to a sum in global memory";
   let description = [{
-    Element by element: through shared memory, by a bulk copy that adds, or,
-    where there is no room for that, from registers. Elements lie as the fragment's threads have
+    Element by element: through shared memory, by a bulk copy that adds, or
+    from registers, where there is no staging place or its slots have 0 bytes. Elements lie as the fragment's threads have
     them; `tile.load_sum` knows how. All is over when the kernel is.
 
     Without `turns` blocks add in no order, to what was 0. With them, in the order of the numbers that blocks have
     (`of`): the region is given another number and says whether that block adds to the same sum. Before a block adds, it waits
-    until the last one of them below its own has; the first writes what others add to, or, where there is room for barriers only (slots of 0 bytes),
-    adds to what was 0. `turns` points at the sum's counter, 0
+    until the last one of them below its own has; the first writes what others add to. `turns` points at the sum's counter, 0
     before the launch, which is left at 1 + the number of who added last. So that no block waits for one that has not begun, numbers
     that share sums are begun in ascending order. With `after_first`, blocks wait only until the first has written, and then add in no
     order; the counter is left at 1 + its number.
@@ -318,7 +317,7 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
     rows below `rows`, 0 of any other block, are multiplied `by` a number, rounded and written to `dst`, `dim` columns each.
 
     Constraints:
-    - C1: each slot of the staging place has room for the fragment and no more, or none, with turns that are not after_first.
+    - C1: each slot of the staging place has room for the fragment and no more, or, with turns, none at all.
     - C2: turns go with a staging place and with a region over (i32) -> (i1), and after_first with turns.
     - C3: alone goes with turns, with where rows are written, of no more columns than blocks of the fragment have, and with a kernel that has a reducer.
 
@@ -352,17 +351,18 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
 def Tile_AddInTurnOp : Tile_Op<"add_in_turn"> {
   let summary = "adds a fragment to a sum in global memory when `tile.add_staged` says that it may";
   let description = [{
-    `tile.add_sum` of those that multiply, from registers, where nothing is staged; then it says that it has.
+    `tile.add_sum` of those that multiply or of a reducer, from registers, where nothing is staged. Of a tile that comes in blocks,
+    the turn is `over` with the last of them, which says so.
 
     Constraints:
     - C1: slots have 0 bytes.
 
     ```mlir
-    tile.add_in_turn %sum, %wide_dQ, %turns : !tile.frag<128x128, 8>, !tile.staging<2, 0>
+    tile.add_in_turn %sum, %wide_dQ, %turns over : !tile.frag<128x128, 8>, !tile.staging<2, 0>
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, Tile_Staging:$staging);
-  let assemblyFormat = "$sum `,` $acc `,` $staging attr-dict `:` qualified(type($acc)) `,` qualified(type($staging))";
+  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, Tile_Staging:$staging, UnitAttr:$over);
+  let assemblyFormat = "$sum `,` $acc `,` $staging (`over` $over^)? attr-dict `:` qualified(type($acc)) `,` qualified(type($staging))";
   let hasVerifier = 1;
 }
 
@@ -421,7 +421,7 @@ def Tile_AddStagedOp : Tile_Op<"add_staged", [AttrSizedOperandSegments]> {
     A tile that a reducer made comes in `blocks`, a slot each.
 
     Constraints:
-    - C1: turns go with a region over (i32) -> (i1), and after_first with turns.
+    - C1: turns go with a region over (i32) -> (i1), and after_first, and slots of 0 bytes, with turns.
     - C2: blocks is positive.
 
     ```mlir

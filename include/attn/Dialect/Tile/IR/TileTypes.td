@@ -174,8 +174,8 @@ def Tile_Staging : Tile_Type<"Staging", "staging"> {
   let summary = "a place: fragments in shared memory on their way to global memory";
   let description = [{
     Like a ring the other way around: `slots` of `bytes` with two barriers each, of which one completes when all warps that
-    multiply have written their part, the other when the role that adds has read it. Of 0 bytes nothing is staged: who multiplies
-    adds for itself, and the barriers complete when it has and when it may.
+    multiply have written their part, the other when the role that adds has read it. Of 0 bytes nothing is staged: who has a fragment
+    adds it for itself, and the barriers complete when it has and when it may. Then a slot has 8 bytes more, in which it says whether a sum is begun or added to.
 
     Constraints:
     - C1: slots is from 1 to 8, bytes a multiple of 128.
@@ -186,7 +186,7 @@ def Tile_Staging : Tile_Type<"Staging", "staging"> {
   let assemblyFormat = "`<` $slots `,` $bytes `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    int64_t getAllBytes() const { return getSlots() * (getBytes() + 2 * 8); }
+    int64_t getAllBytes() const { return getSlots() * (getBytes() + (getBytes() ? 2 : 3) * 8); }
   }];
 }
 

@@ -2,7 +2,7 @@
 //
 // The walk of a key tile over query tiles, for kernels whose dQ a reducer makes.
 tile.kernel @keys(%dk: !tile.ptr<bf16>, %dk_row: i64, %statistics: !tile.ptr<f32>, %dq_sum: !tile.ptr<f32>, %pitch: i64, %n: i32,
-                  %q_map: !tile.map<64xbf16>, %k_map: !tile.map<128xbf16>, %blocks: i32, %queue: !tile.queue) target("sm_90a")
+                  %q_map: !tile.map<64xbf16, packed>, %k_map: !tile.map<128xbf16>, %blocks: i32, %queue: !tile.queue) target("sm_90a")
     grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %Q = tile.place "Q" : !tile.shared<64x128xbf16, swizzled>
   %K = tile.place "K" : !tile.shared<128x128xbf16, swizzled>
@@ -31,9 +31,8 @@ tile.kernel @keys(%dk: !tile.ptr<bf16>, %dk_row: i64, %statistics: !tile.ptr<f32
     tile.kv_loop [%begin, %end] tests [[0]] carry() {
     ^bb0(%j: i32, %next: i32, %more: i1):
       %left = arith.subi %n, %j : i32
-      %tq = tile.copy_box %Q, %q_map at(%j, %n, %n) : !tile.shared<64x128xbf16, swizzled>, !tile.map<64xbf16>
+      %tq = tile.copy_box %Q, %q_map at(%j, %n) rows(%left) : !tile.shared<64x128xbf16, swizzled>, !tile.map<64xbf16, packed>
       tile.wait %tq : !tile.token<copy>
-      tile.zero_rows %Q from(%left) : !tile.shared<64x128xbf16, swizzled>
       %ts = tile.mma_qk %s, %K, %Q {late} : !tile.frag<128x64, 8>, !tile.shared<128x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
       tile.wait %ts : !tile.token<product>
       %tt = tile.copy_statistics %stats, %statistics pitch(%pitch) : !tile.statistics<64>
@@ -45,7 +44,7 @@ tile.kernel @keys(%dk: !tile.ptr<bf16>, %dk_row: i64, %statistics: !tile.ptr<f32
       }
       tile.probabilities %s, %stats at(%k0, %j) scale 0.125 turned : !tile.frag<128x64, 8>, !tile.statistics<64>
       tile.round %p, %s {at_once} : !tile.held<128x64xbf16, 8>, !tile.frag<128x64, 8>
-      %to = tile.copy_box %dO, %q_map at(%j, %n, %n) : !tile.shared<64x128xbf16, swizzled>, !tile.map<64xbf16>
+      %to = tile.copy_box %dO, %q_map at(%j, %n) rows(%left) : !tile.shared<64x128xbf16, swizzled>, !tile.map<64xbf16, packed>
       tile.wait %to : !tile.token<copy>
       %tp = tile.mma_qk %s, %V, %dO {late} : !tile.frag<128x64, 8>, !tile.shared<128x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
       %tdv = tile.mma_pv %dV, %p, %dO : !tile.frag<128x128, 8>, !tile.held<128x64xbf16, 8>, !tile.shared<64x128xbf16, swizzled>
