@@ -26,7 +26,7 @@ public:
   void build() {
     declarePlaces();
     bool grows = growsWithRows();
-    Order ofTiles = results.order == SumOrder::InTurns ? addsFromRegisters() ? Order::FarInTurns : Order::InTurns
+    Order ofTiles = results.order == SumOrder::InTurns ? reduces && addsFromRegisters() ? Order::FarInTurns : Order::InTurns
                     : grows                            ? Order::FirstIsLongest
                                                        : Order::Alike;
     slot = ofKeys ? slotOf(/*keys=*/true, config.getKvTile(), ofTiles)
@@ -415,7 +415,7 @@ private:
   /// Is there one modifier, with formulas for small scores, as softcap has?
   bool onlyModifierHasSmall() {
     SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
-    return modifiers.size() == 1 && modifiers.front().smallBelow(scaleOfProducts()) > 0;
+    return modifiers.size() == 1 && modifiers.front().smallBelow(scaleOfProducts(), errorOfScores()) > 0;
   }
 
   /// Where both are held, rounded: their product takes half an instruction a score. In float16 slopes that may be beyond it are not: softcap's are 1 at most.

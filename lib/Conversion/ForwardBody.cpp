@@ -59,17 +59,23 @@ void ForwardBody::writeSink(Region &region) {
 double ForwardBody::modifyScores(Operation *loop, Index k0) {
   double factor = scaleOfProducts();
   OpBuilder before(loop);
-  for (ScoreModifierInterface modifier : problem.getModifiers()) {
-    double within = modifier.smallBelow(factor);
+  SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
+  for (auto [i, modifier] : llvm::enumerate(modifiers)) {
+    double within = modifier.smallBelow(factor, /*error=*/0);
     auto some = [&](double number) { return number > 0 ? b.getF64FloatAttr(number) : FloatAttr(); };
     auto op = ModifyOp::create(b, loc, s, origin, math.value(k0), some(within), some(modifier.smallBecomes(factor)));
+    auto write = [&, first = i == 0](Region &region, llvm::function_ref<Score(ScoreScope &, Score)> emit) {
+      return writeScore(region, before, factor, [&](ScoreScope &scope, Score score) {
+        if (first)
+          score.value = productOf(scope.each, score.value);
+        return emit(scope, score);
+      });
+    };
     if (within > 0)
-      writeScore(op.getSmall(), before, factor,
-                 [&](ScoreScope &scope, Score score) {
-                   return SmallValue(scope.each, score.value, within, SmallValue::Beyond).score(modifier.smallScore(factor));
-                 });
-    factor = writeScore(op.getBody(), before, factor,
-                        [&](ScoreScope &scope, Score score) { return modifier.emitScore(scope, score); });
+      write(op.getSmall(), [&, modifier = modifier](ScoreScope &scope, Score score) {
+        return SmallValue(scope.each, score.value, within, SmallValue::Beyond).score(modifier.smallScore(factor, /*error=*/0));
+      });
+    factor = write(op.getBody(), [modifier = modifier](ScoreScope &scope, Score score) { return modifier.emitScore(scope, score); });
   }
   return factor;
 }

@@ -191,6 +191,7 @@ private:
             APFloat(writeScore(repair.getModify(), before, scaleOfProducts(), [&](ScoreScope &scope, Score score) {
               if (problem.scaleOrDefault() < 0)
                 score.value = scope.each.neg(score.value);
+              score.value = productOf(scope.each, score.value);
               for (ScoreModifierInterface modifier : modifiers)
                 score = settled(scope.each, modifier.emitScore(scope, score));
               return score;

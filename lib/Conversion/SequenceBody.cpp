@@ -272,14 +272,14 @@ bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turn
     ScoreScope of = scoreScope(sequence, packs ? inside : before, inside, q, k, /*from=*/turned ? first : q, /*base=*/turned ? k : first,
                                turned ? each.neg(ahead) : ahead);
     Value slope;
-    Score score = {block.getArgument(0), scaleOfProducts()};
+    Score score = {productOf(each, block.getArgument(0)), scaleOfProducts()};
     SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
     if (small) {
       ScoreModifierInterface first = modifiers.front();
-      SmallVector<double> derivative = first.smallDerivative(score.factor);
+      SmallVector<double> derivative = first.smallDerivative(score.factor, errorOfScores());
       // float16 has no exponents for squares of products.
-      SmallValue x(each, score.value, first.smallBelow(score.factor), SmallValue::Square, /*narrow=*/problem.getDtype().isF16());
-      score = modified(of, settled(each, x.score(first.smallScore(score.factor))), ArrayRef(modifiers).drop_front(), slope, by);
+      SmallValue x(each, score.value, first.smallBelow(score.factor, errorOfScores()), SmallValue::Square, /*narrow=*/problem.getDtype().isF16());
+      score = modified(of, settled(each, x.score(first.smallScore(score.factor, errorOfScores()))), ArrayRef(modifiers).drop_front(), slope, by);
       if (op.getSlopes() && !slope) { // worked out of two at a time
         slope = x.argument;
         op.setSlopes(x.coefficients(derivative));
@@ -295,7 +295,7 @@ bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turn
     op.setScale(APFloat(score.factor));
   };
   write(op.getModify(), /*small=*/false);
-  double within = problem.getModifiers().front().smallBelow(scaleOfProducts());
+  double within = problem.getModifiers().front().smallBelow(scaleOfProducts(), errorOfScores());
   if (hasSmall && sloping && within > 0) {
     write(op.getSmall(), /*small=*/true);
     op.setWithin(APFloat(within));
@@ -307,7 +307,11 @@ bool SequenceBody::writeModified(ProbabilitiesOp op, OpBuilder before, bool turn
 
 double SequenceBody::scaleOfProducts() {
   double scale = std::abs(problem.scaleOrDefault());
-  return scale > 0 ? scale : 0x1p-149;
+  return scale > 0 ? scale : problem.getModifiers().empty() ? 0x1p-149 : 1; // `productOf` is 0
+}
+
+Value SequenceBody::productOf(FloatMath &math, Value product) {
+  return problem.scaleOrDefault() == 0 ? math.mul(product, math.constant(0)) : product;
 }
 
 KvLoopOp SequenceBody::createLoop(ArrayRef<KeyRun> runs) {

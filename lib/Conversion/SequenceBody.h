@@ -121,6 +121,10 @@ protected:
   /// Positive: the sign is in Q by now. A scale of 0 makes every product 0, and
   /// so does the least float; but a score of -inf has to stay one.
   double scaleOfProducts();
+  /// The product as the first modifier gets it: with a scale of 0 it is 0, not only next to it, since a function may have a step or a kink there.
+  mlir::Value productOf(FloatMath &math, mlir::Value product);
+  /// Of a score in a backward pass, which does not matter: half of what rounding its probability is.
+  double errorOfScores() { return problem.getDtype().isBF16() ? 0x1p-10 : 0; }
 
   /// The walk over runs of tiles, its body yet empty; null if there are no runs.
   tile::KvLoopOp createLoop(llvm::ArrayRef<KeyRun> runs);

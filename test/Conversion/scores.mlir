@@ -142,12 +142,12 @@ attn.problem @both mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @negative mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) scale(-0.5)
   score([#attn.softcap<2.0>, #attn.alibi])
 
-// A scale so small that slopes could not be divided by it, and one whose coefficients
+// A scale of 0, by which slopes could not be divided, and one whose coefficients
 // would leave f32: scores are multiplied first.
 // CHECK-LABEL: tile.kernel @zero
-// CHECK: %[[LEAST:.*]] = arith.constant 1.401300e-45 : f32
+// CHECK: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
 // CHECK: tile.modify
-// CHECK: arith.mulf %score, %[[LEAST]] : f32
+// CHECK: arith.mulf %score, %[[ZERO]] : f32
 // CHECK: tile.softmax_step %s, %row, %acc scale 1.000000e+00
 attn.problem @zero mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(0.0) score([#attn.alibi])
 // CHECK-LABEL: tile.kernel @large

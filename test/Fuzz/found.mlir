@@ -4,6 +4,9 @@
 // RUN: attn-run %s --problem=strips_with_sinks --target=cpu --seqlen-q=3 --seqlen-kv=5 --check | FileCheck %s --check-prefix=SINKS
 // RUN: attn-run %s --problem=remainder_of_sum --target=cpu --seqlen-q=50 --seqlen-kv=70 --check | FileCheck %s
 // RUN: attn-run %s --problem=remainder_of_sum_grads --target=cpu --seqlen-q=50 --seqlen-kv=70 --check | FileCheck %s --check-prefix=GRADS
+// RUN: attn-run %s --problem=step_at_zero --target=cpu --seqlen-q=50 --seqlen-kv=70 --check | FileCheck %s
+// RUN: attn-run %s --problem=step_at_zero_grads --target=cpu --seqlen-q=50 --seqlen-kv=70 --check | FileCheck %s --check-prefix=GRADS
+// RUN: attn-run %s --problem=capped_step_at_zero --target=cpu --seqlen-q=50 --seqlen-kv=70 --check | FileCheck %s
 // CHECK-COUNT-2: ok
 // GRADS-COUNT-3: ok
 // SINKS: ok
@@ -23,3 +26,8 @@ attn.problem @strips_with_sinks mask(#attn.full) layout(bshd) heads(4) dims(8, 1
 // Did not compile: a choice between 1 and 0 becomes a condition that is extended.
 attn.problem @remainder_of_sum mask(#attn.predicate<"(k + 1) % 2 == 0 || (q + 4) % 3 < k">) layout(bshd) heads(2) dims(32) dtype(bf16)
 attn.backward @remainder_of_sum_grads of(@remainder_of_sum)
+
+// With a scale of 0, products were multiplied by the least float: a function that asks whether a score is below 0 was told so by the sign of a product.
+attn.problem @step_at_zero mask(#attn.full) layout(bshd) heads(2, 1) dims(32) dtype(bf16) scale(0.0) score([#attn.score<"s < 0.0 ? s - k : s">])
+attn.backward @step_at_zero_grads of(@step_at_zero)
+attn.problem @capped_step_at_zero mask(#attn.causal) layout(bshd) heads(2, 1) dims(32) dtype(f16) scale(0.0) score([#attn.softcap<3.0>, #attn.score<"s < 0.0 ? s - k : s">])

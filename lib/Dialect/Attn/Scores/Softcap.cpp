@@ -4,7 +4,8 @@
 // good as the inputs' rounding for some inputs and much worse for others (many
 // small products that add up to a large score), and takes the unit that
 // exponentials, which are short anyway, take too. Up to two fifths of the cap, and
-// few scores are beyond, a polynomial is right to 2^-17 and cheaper.
+// few scores are beyond, a polynomial is right to 2^-17 and cheaper; up to a quarter
+// a shorter one to 2^-13.
 //
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -13,12 +14,23 @@
 using namespace mlir;
 using namespace attn;
 
-/// tanh(x) / x for |x| <= limit, over x^2: the least relative error is 6.3e-6.
-static constexpr double limit = 0.4;
-static constexpr double polynomial[] = {0.9999937530845565, -0.3326257921993455, 0.12127785063197698};
+namespace {
+/// For |x| <= limit: tanh(x) / x over x^2 with the least relative error, and the derivative of tanh, over x^2, with the least square error but for the 1.
+struct Formula {
+  double limit, error;
+  ArrayRef<double> score, slope;
+};
+} // namespace
+static constexpr double fineScore[] = {0.9999937530845565, -0.3326257921993455, 0.12127785063197698};
+static constexpr double fineSlope[] = {1, -0.9969407733246535, 0.5958837068600257}; // right to 1.1e-4
+static constexpr double coarseScore[] = {0.99993664735561938, -0.32518500352749785};
+static constexpr double coarseSlope[] = {1, -0.97103382252268244}; // to 7.1e-4
+static const Formula fine = {0.4, 6.3e-6, fineScore, fineSlope}, coarse = {0.25, 6.4e-5, coarseScore, coarseSlope};
 
-/// The derivative of tanh at the same x, less 1, over x^2 and x^4: the least square error; 1.1e-4 at most.
-static constexpr double slope[] = {-0.9969407733246535, 0.5958837068600257};
+/// The shortest one that is right enough.
+static const Formula &formulaOf(SoftcapAttr softcap, double error) {
+  return coarse.error * coarse.limit * softcap.getCap().convertToDouble() <= error ? coarse : fine;
+}
 
 double SoftcapAttr::modify(const ScorePoint &, double score) const {
   double cap = getCap().convertToDouble();
@@ -38,14 +50,14 @@ static double toArgument(SoftcapAttr softcap, double factor) {
 
 /// A number of few digits, whose square is a float too: who tests and who computes
 /// with the difference of squares have the same number.
-double SoftcapAttr::smallBelow(double factor) const {
+double SoftcapAttr::smallBelow(double factor, double error) const {
   int exponent;
-  double digits = std::frexp(std::min(limit / toArgument(*this, factor), 0x1p60), &exponent);
+  double digits = std::frexp(std::min(formulaOf(*this, error).limit / toArgument(*this, factor), 0x1p60), &exponent);
   return std::ldexp(std::floor(digits * 0x1p11), exponent - 11);
 }
 
 double SoftcapAttr::smallBecomes(double factor) const {
-  return getCap().convertToDouble() * std::tanh(smallBelow(factor) * toArgument(*this, factor));
+  return getCap().convertToDouble() * std::tanh(smallBelow(factor, /*error=*/0) * toArgument(*this, factor));
 }
 
 Score SoftcapAttr::emitScore(ScoreScope &scope, Score score) const {
@@ -61,17 +73,20 @@ Value SoftcapAttr::emitDerivative(ScoreScope &scope, Score score) const {
   return math.fma(math.neg(tanh), tanh, math.constant(1));
 }
 
-SmallVector<double> SoftcapAttr::smallScore(double factor) const {
-  double most = toArgument(*this, factor) * smallBelow(factor), cap = getCap().convertToDouble();
+SmallVector<double> SoftcapAttr::smallScore(double factor, double error) const {
+  double most = toArgument(*this, factor) * smallBelow(factor, error), cap = getCap().convertToDouble();
   SmallVector<double> score;
-  for (auto [i, coefficient] : llvm::enumerate(polynomial))
+  for (auto [i, coefficient] : llvm::enumerate(formulaOf(*this, error).score))
     score.push_back(cap * coefficient * std::pow(most, 2 * i + 1));
   return score;
 }
 
-SmallVector<double> SoftcapAttr::smallDerivative(double factor) const {
-  double most = toArgument(*this, factor) * smallBelow(factor);
-  return {1, slope[0] * std::pow(most, 2), slope[1] * std::pow(most, 4)};
+SmallVector<double> SoftcapAttr::smallDerivative(double factor, double error) const {
+  double most = toArgument(*this, factor) * smallBelow(factor, error);
+  SmallVector<double> slope;
+  for (auto [i, coefficient] : llvm::enumerate(formulaOf(*this, error).slope))
+    slope.push_back(coefficient * std::pow(most, 2 * i));
+  return slope;
 }
 
 LogicalResult SoftcapAttr::verify(function_ref<InFlightDiagnostic()> emitError, APFloat cap) {

@@ -130,16 +130,17 @@ def Attn_ScoreModifierInterface : AttrInterface<"ScoreModifierInterface"> {
       "::attn::Score", "emitScore", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score)>,
 
     InterfaceMethod<[{`smallScore` and `smallDerivative` may be used where |value| is below this, for values of the
-      given factor. 0: there are no such formulas.}],
-      "double", "smallBelow", (ins "double":$factor), "", [{ return 0; }]>,
+      given factor and with the same `error`: that of a score, in natural units, which does not matter. 0: as little as there is.
+      0 is returned if there are no such formulas.}],
+      "double", "smallBelow", (ins "double":$factor, "double":$error), "", [{ return 0; }]>,
 
-    InterfaceMethod<[{What `smallScore` makes of a value of `smallBelow`, in natural units, if it makes more of
+    InterfaceMethod<[{What `smallScore` makes of a value of `smallBelow`, with the least error, in natural units, if it makes more of
       greater values, of their negatives the negative, and asks for nothing else. 0: it does not.}],
       "double", "smallBecomes", (ins "double":$factor), "", [{ return 0; }]>,
 
     InterfaceMethod<[{What becomes of a small score, in natural units, with x = value / `smallBelow`: x times a polynomial over x^2, whose
       coefficients these are, the constant first. `emitScore` then leaves the factor of exponents, ln 2.}],
-      "::llvm::SmallVector<double>", "smallScore", (ins "double":$factor), "", [{ return {}; }]>,
+      "::llvm::SmallVector<double>", "smallScore", (ins "double":$factor, "double":$error), "", [{ return {}; }]>,
 
     InterfaceMethod<"The derivative of `modify` by the score, in natural units, in double.",
       "double", "derivative", (ins "const ::attn::ScorePoint &":$point, "double":$score)>,
@@ -149,7 +150,7 @@ def Attn_ScoreModifierInterface : AttrInterface<"ScoreModifierInterface"> {
       "::mlir::Value", "emitDerivative", (ins "::attn::ScoreScope &":$scope, "::attn::Score":$score)>,
 
     InterfaceMethod<[{The same of small scores, with x = value / `smallBelow`: the coefficients of a polynomial over x^2, the constant first.}],
-      "::llvm::SmallVector<double>", "smallDerivative", (ins "double":$factor), "", [{ return {}; }]>,
+      "::llvm::SmallVector<double>", "smallDerivative", (ins "double":$factor, "double":$error), "", [{ return {}; }]>,
 
     InterfaceMethod<[{The derivative of `modify` by the entry of operand number `operand` that belongs to the
       score, in natural units, in double.}],
