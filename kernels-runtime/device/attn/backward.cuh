@@ -181,7 +181,10 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, Place<T, R, N, W> &weighted, co
       [&](int m, int n, int i, float lse) {
         const float score = s.v[m][n][i];
         const Changed changed = changed_at(s, score, m, n, i, row0, column0, f);
-        const float p = exp2(!Shown && score == -infinity() ? score : fmaf(changed.score, scale, -lse));
+        // By 1 nothing is multiplied, so that the compiler may join the difference with the product that a small score is. (Of 128 queries it makes other code by it,
+        // which is slower.)
+        const bool joins = Shown && N <= 64 && scale == 1;
+        const float p = exp2(!Shown && score == -infinity() ? score : joins ? changed.score - lse : fmaf(changed.score, scale, -lse));
         const float now = !Shown && p == 0 ? 0 : kept.number(p, changed.slope);
         s.v[m][n][i] = p;
         if (i % 2) set_pair(weighted, m, n / 2, n % 2 * 2 + i / 2, kept.template pair<T>(before, now));

@@ -20,7 +20,7 @@ template <int SlotCount, int ByteCount, int WarpCount = 0> struct Staging {
   ATTN_INLINE unsigned word() const { return empty() + Slots * 8; }  // if nothing is staged
   ATTN_INLINE void step() { cursor.step(); }
   ATTN_INLINE void init(int consumers, int /*others*/) const {
-    const int writers = WarpCount ? WarpCount : consumers;
+    const int writers = (WarpCount ? WarpCount : consumers) * (Bytes ? 1 : 32);  // lanes that read a word say so by themselves, which the race checker follows
     for (int i = 0; i < Slots; ++i) barrier_init(slots + Slots * Bytes + i * 8, writers), barrier_init(slots + Slots * (Bytes + 8) + i * 8, 1);
   }
 };
@@ -175,8 +175,7 @@ template <bool Over, int S, int V, int R, int C, int W> ATTN_INLINE void add_in_
   if (writes) write_sum(sum, acc);
   else add_sum(sum, acc);
   if constexpr (Over) {
-    __syncwarp();
-    if (thread_here() % 32 == 0) barrier_arrive(turns.full());
+    barrier_arrive(turns.full());
     turns.step();
   }
 }
