@@ -123,8 +123,8 @@ protected:
   double scaleOfProducts();
   /// The product as the first modifier gets it: with a scale of 0 it is 0, not only next to it, since a function may have a step or a kink there.
   mlir::Value productOf(FloatMath &math, mlir::Value product);
-  /// Of a score in a backward pass, which does not matter: half of what rounding its probability is.
-  double errorOfScores() { return problem.getDtype().isBF16() ? 0x1p-10 : 0; }
+  /// Of a score in a backward pass, which does not matter: half of what rounding its probability is. None of what another modifier may make more of.
+  double errorOfScores() { return problem.getDtype().isBF16() && problem.getModifiers().size() == 1 ? 0x1p-10 : 0; }
 
   /// The walk over runs of tiles, its body yet empty; null if there are no runs.
   tile::KvLoopOp createLoop(llvm::ArrayRef<KeyRun> runs);

@@ -135,7 +135,7 @@ attn.backward @grads of(@p)
 // RUN: sed 's/dtype(bf16)/dtype(bf16) score([#attn.softcap<30.0>, #attn.head_scale<"t">])/' %s | attn-translate --target=sm_90a | FileCheck %s --check-prefix=SLOPES
 // SLOPES: attn::probabilities_and_slopes<true>({{.*}}, attn::Itself(), [=](float score, int, int, int, float) {
 // SLOPES: const float square = score * score;
-// SLOPES-NEXT: return attn::Changed{{[{].*}} * [[T:x_[0-9]+]], [[T]] * attn::fma({{[^,]*}}, square, 1.000000000e+00f)};
+// SLOPES-NEXT: return attn::Changed{{[{].*}} * [[T:x_[0-9]+]], [[T]] * attn::fma(attn::fma({{.*}}, square, {{.*}}), square, 1.000000000e+00f)};
 // RUN: sed 's/dtype(bf16)/dtype(bf16) dropout(0.1, "seed") score([#attn.softcap<30.0>])/' %s | attn-translate --target=sm_90a | FileCheck %s --check-prefix=DROPS
 // DROPS: attn::probabilities<true>(s, {{[a-z]+}}, stats_tile, {{.*}}, [=](float score, int, int, int, float) {
 // DROPS: attn::drop_grads<
