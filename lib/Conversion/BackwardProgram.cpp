@@ -48,8 +48,8 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
   SmallVector<StringRef> read = {"o", "lse", "do", "statistics", "statistics_head", "statistics_kind"};
   if (backward.getDlse())
     read.push_back("dlse");
-  // The kernel of dV has time to clear, if each of its blocks has a number.
   bool inOrder = configs.order != SumOrder::Any; // the first to come writes
+  // The kernel of dV has time to clear, if each of its blocks has a number.
   bool clears = configs.sums && !configs.together && !limit && !inOrder;
   if (configs.sums && !clears)
     read.push_back(inOrder ? "dq_turns" : "dq_sum");

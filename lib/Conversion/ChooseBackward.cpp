@@ -96,7 +96,7 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
                       : dim > 128 && sumColumns(problem.getDimQk()) == 192 ? "warpgroups cannot share out its columns"
                                                                            : nullptr;
   configs.sums = !configs.whyNoSums;
-  if (configs.sums && !whyNoTurns) // in either order narrow ones are not cleared; to wait for the first alone costs less
+  if (configs.sums && !whyNoTurns) // in either order nothing is cleared; to wait for the first alone costs less. (Wide ones are cleared beside products.)
     configs.order = backward.getDeterministic() ? SumOrder::InTurns : configs.together ? SumOrder::AfterFirst : SumOrder::Any;
   if (target == "cpu") {
     configs.keys = configs.queries = config(64, 64, 1);

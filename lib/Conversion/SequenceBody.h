@@ -57,7 +57,7 @@ protected:
   /// Where all tiles cost the same, those of a head (or of heads that share lines) follow each other. Else the longest come first,
   /// or the last blocks would run alone: those of a group of heads (as many as share the L2 cache),
   /// then the next; of slots, which are of several sequences, those of all heads.
-  /// Where tiles of a head wait for each other, those of several heads take turns in any case.
+  /// Where tiles of a head wait for each other, those of several heads take turns in any case, of more heads (`Far`) where it costs more to wait.
   /// Who reads what the kernel before has written begins with the last, which caches still have.
   enum class Order { Alike, FirstIsLongest, LastIsLongest, InTurns, FarInTurns, LastFirst };
   /// A tile and a head; heads count on from sequence to sequence where these are not packed.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// dQ of a backward pass on Hopper, added up in global memory: staged by those who multiply, and added by two warps.
+// dQ of a backward pass on Hopper, added up in global memory: staged by those who multiply, and added by two warps, or, in turns, added from registers when these say so.
 #pragma once
 #include "attn/roles.cuh"
 #include "attn/statistics.cuh"
@@ -179,17 +179,17 @@ template <bool Over, int S, int V, int R, int C, int W> ATTN_INLINE void add_in_
     turns.step();
   }
 }
-template <int Parts = 1, bool AfterFirst = false, int S, int V, class F>
+template <int /*Parts*/ = 1, int S, int V, class F>
 ATTN_INLINE void add_staged(float *, Staging<S, 0, V> &turns, int *turn, int tile, F adds) {
   static_assert(S == 2);
   if (is_mine<1>(turns)) {
     const int before = number_before(tile, adds);
     if (lane_index() == 0) {
-      if (before >= 0) wait_for_turn(turn, [=](int last) { return AfterFirst ? last != 0 : last == before + 1; });
+      if (before >= 0) wait_for_turn(turn, [=](int last) { return last == before + 1; });
       asm volatile("st.shared.b32 [%0], %1;" ::"r"(turns.word()), "r"(int(before < 0)) : "memory");
       barrier_arrive(turns.empty());
       barrier_wait(turns.full(), turns.parity());
-      if (!AfterFirst || before < 0) asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(turn), "r"(tile + 1) : "memory");
+      asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(turn), "r"(tile + 1) : "memory");
     }
     __syncwarp();
   }

@@ -169,7 +169,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
   %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
   %turns = tile.place "turns" : !tile.staging<2, 0>
   // tile.add_sum C1
-  // expected-error @below {{expected turns for slots of 0 bytes}}
+  // expected-error @below {{expected turns for slots of 0 bytes, and not after_first}}
   tile.add_sum %sum, %dQ through(%turns : !tile.staging<2, 0>) : !tile.frag<128x64, 8>
 }
 
@@ -179,8 +179,30 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %turns = tile.place "turns" : !tile.staging<2, 0>
   // tile.add_staged C1
-  // expected-error @below {{expected turns for slots of 0 bytes}}
+  // expected-error @below {{expected turns for slots of 0 bytes, and not after_first}}
   tile.add_staged %sum, %turns : !tile.staging<2, 0>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %turns = tile.place "turns" : !tile.staging<2, 0>
+  // tile.add_staged C1
+  // expected-error @below {{expected turns for slots of 0 bytes, and not after_first}}
+  tile.add_staged %sum, %turns turns(%turn of %tile) after_first : !tile.staging<2, 0> {
+  ^bb0(%other: i32):
+    %adds = arith.cmpi slt, %other, %tile : i32
+    tile.yield %adds : i1
+  }
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  // expected-error @below {{expected two slots of 0 bytes, one for each warp that adds, got: 1}}
+  %turns = tile.place "turns" : !tile.staging<1, 0>
 }
 
 // -----

@@ -166,7 +166,9 @@ static LogicalResult verifySlot(Operation *op, FragType acc, StagingType staging
 }
 
 /// Are turns complete, or not there at all?
-static LogicalResult verifyTurns(Operation *op, Value turn, Value tile, bool afterFirst, Region &adds) {
+static LogicalResult verifyTurns(Operation *op, Value staging, Value turn, Value tile, bool afterFirst, Region &adds) {
+  if (staging && cast<StagingType>(staging.getType()).getBytes() == 0 && (!turn || afterFirst)) // C1
+    return op->emitOpError("expected turns for slots of 0 bytes, and not after_first");
   auto fits = [&] {
     if (!adds.hasOneBlock() || adds.getNumArguments() != 1 || !adds.getArgument(0).getType().isInteger(32))
       return false;
@@ -181,10 +183,7 @@ static LogicalResult verifyTurns(Operation *op, Value turn, Value tile, bool aft
 }
 
 LogicalResult AddSumOp::verify() {
-  bool empty = getStaging() && getStaging().getType().getBytes() == 0;
-  if (empty && !getTurn()) // C1
-    return emitOpError("expected turns for slots of 0 bytes");
-  if (getStaging() && !empty && failed(verifySlot(*this, getAcc().getType(), getStaging().getType())))
+  if (getStaging() && getStaging().getType().getBytes() && failed(verifySlot(*this, getAcc().getType(), getStaging().getType())))
     return failure();
   if (getTurn() && !getStaging()) // C2
     return emitOpError("expected a staging place, got turns without one");
@@ -195,7 +194,7 @@ LogicalResult AddSumOp::verify() {
   if ((alone && !getTurn()) || bool(getDst()) != alone || bool(getStride()) != alone || bool(getRows()) != alone || getFactor().has_value() != alone ||
       getDim().has_value() != alone) // C3
     return emitOpError("expected `alone` with turns and with where rows are written, or none of it");
-  return verifyTurns(*this, getTurn(), getTile(), getAfterFirst(), getAdds());
+  return verifyTurns(*this, getStaging(), getTurn(), getTile(), getAfterFirst(), getAdds());
 }
 
 LogicalResult AddInTurnOp::verify() {
@@ -216,9 +215,7 @@ LogicalResult StageOp::verify() { return verifySlot(*this, getAcc().getType(), g
 LogicalResult AddStagedOp::verify() {
   if (int64_t(getBlocks()) < 1) // C2
     return emitOpError("expected at least one block, got: ") << int64_t(getBlocks());
-  if (getStaging().getType().getBytes() == 0 && !getTurn()) // C1
-    return emitOpError("expected turns for slots of 0 bytes");
-  return verifyTurns(*this, getTurn(), getTile(), getAfterFirst(), getAdds());
+  return verifyTurns(*this, getStaging(), getTurn(), getTile(), getAfterFirst(), getAdds());
 }
 
 LogicalResult LoadSumOp::verify() {

@@ -133,6 +133,8 @@ int64_t RingType::getBytes() const {
 LogicalResult StagingType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t slots, int64_t bytes) {
   if (slots < 1 || slots > 8 || bytes < 0 || bytes % 128) // C1
     return emitError() << "expected 1 to 8 slots of a multiple of 128 bytes, got: " << slots << " of " << bytes;
+  if (bytes == 0 && slots != 2) // C2
+    return emitError() << "expected two slots of 0 bytes, one for each warp that adds, got: " << slots;
   return success();
 }
 

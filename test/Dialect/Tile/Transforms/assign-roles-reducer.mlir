@@ -84,6 +84,28 @@
 // ALONE-NEXT: } else {
 // ALONE-NEXT: tile.add_staged %dq_sum, %staging turns(%turn of %{{.*}}) blocks 2
 
+// The same where nothing is staged: of rows that are alone nobody has a turn, so none is over.
+// RUN: sed 's/"staging" : !tile.staging<2, 32768>/"turns" : !tile.staging<2, 0>/' %t.args.mlir > %t.turns.mlir
+// RUN: sed '/add_sum/s/<2, 32768>) : \(.*\)/<2, 0>) turns(%%turn of %%j) alone(%%alone) to(%%dq : !tile.ptr<bf16> stride %%dk_row rows %%rows by 0.5 dim 120) : \1 {\n^bb0(%%o: i32):\n%%a = arith.cmpi slt, %%o, %%j : i32\ntile.yield %%a : i1\n}/' \
+// RUN:   %t.turns.mlir | attn-opt -tile-assign-roles -canonicalize | FileCheck %s --check-prefix=NO-TURN
+// NO-TURN: } reducer {
+// NO-TURN: block 0 of 2
+// NO-TURN: scf.if %alone {
+// NO-TURN-NEXT: tile.store_alone
+// NO-TURN-NEXT: } else {
+// NO-TURN-NEXT: tile.add_in_turn %dq_sum, %dQ, %turns : !tile.frag
+// NO-TURN: block 1 of 2
+// NO-TURN: scf.if %alone {
+// NO-TURN: tile.store_alone
+// NO-TURN-NEXT: } else {
+// NO-TURN-NEXT: %[[SECOND:.*]] = tile.advance %dq_sum, %c4096_i64
+// NO-TURN-NEXT: tile.add_in_turn %[[SECOND]], %dQ, %turns over
+// NO-TURN: } adder {
+// NO-TURN: scf.if %alone {
+// NO-TURN-NEXT: tile.skip_sum %turn
+// NO-TURN-NEXT: } else {
+// NO-TURN-NEXT: tile.add_staged %dq_sum, %turns turns(%turn of %{{.*}}) blocks 2
+
 // With 32 columns there are twice as many blocks, and registers for those that compute.
 // NARROW: %staging = tile.place "staging" : !tile.staging<8, 8192>
 // NARROW: tile.roles registers(32, 216, 48) producer {

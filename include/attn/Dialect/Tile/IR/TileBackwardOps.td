@@ -317,7 +317,7 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
     rows below `rows`, 0 of any other block, are multiplied `by` a number, rounded and written to `dst`, `dim` columns each.
 
     Constraints:
-    - C1: each slot of the staging place has room for the fragment and no more, or, with turns, none at all.
+    - C1: each slot of the staging place has room for the fragment and no more, or, with turns that are not after_first, none at all.
     - C2: turns go with a staging place and with a region over (i32) -> (i1), and after_first with turns.
     - C3: alone goes with turns, with where rows are written, of no more columns than blocks of the fragment have, and with a kernel that has a reducer.
 
@@ -421,7 +421,7 @@ def Tile_AddStagedOp : Tile_Op<"add_staged", [AttrSizedOperandSegments]> {
     A tile that a reducer made comes in `blocks`, a slot each.
 
     Constraints:
-    - C1: turns go with a region over (i32) -> (i1), and after_first, and slots of 0 bytes, with turns.
+    - C1: turns go with a region over (i32) -> (i1), after_first with turns, and slots of 0 bytes with turns that are not after_first.
     - C2: blocks is positive.
 
     ```mlir

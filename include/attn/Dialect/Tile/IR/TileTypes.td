@@ -179,6 +179,7 @@ def Tile_Staging : Tile_Type<"Staging", "staging"> {
 
     Constraints:
     - C1: slots is from 1 to 8, bytes a multiple of 128.
+    - C2: of 0 bytes there are two slots, one for each warp that adds.
 
     Example: `!tile.staging<2, 32768>`.
   }];
