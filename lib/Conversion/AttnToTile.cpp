@@ -188,6 +188,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       writeSlotLists(problem, generic(), limit, LongSlots{0, config.getQueries()});
       grid.longer = b.getDenseI64ArrayAttr({limit.queries, limit.keys});
     }
+    if (std::optional<int64_t> tiles = tilesOfBounds(problem, config))
+      grid.tiles = b.getI64IntegerAttr(*tiles);
     writeForward(problem,
                  KernelArguments::ofForward(problem, config, boxes, lists, /*slots=*/classes, whole)
                      .makeKernel(b, loc, problem.getSymName(), target, grid, config),
@@ -243,6 +245,12 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << config.getQueries()
              << "), the queries of a tile of the config in force (or another config), got: tiles(" << *listed
              << ") with " << config;
+    if (config.getLook() > 1) {
+      bool plain = problem.getModifiers().empty() && !problem.dropoutInForce();
+      if (target != "sm_90a" || !plain || !problem.getKLayout().isPacked() || !tilesOfBounds(problem, config))
+        return problem.emitOpError("expected look = 1 but for target `sm_90a`, packed keys and bounds of two query tiles at most, without score modifiers, dropout, lists, packed heads and splits, got: ")
+               << config;
+    }
     if (config.getReducer())
       return problem.emitOpError("expected no reducer, which a backward pass alone has, got: ") << config;
     int64_t group = problem.getHeads() / problem.getKvHeads();
@@ -279,7 +287,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     }
     if (config.getWarps() % 4 || config.getQTile() != 16 * config.getWarps())
       return problem.emitOpError("expected 4, 8 or 12 warps of 16 rows each for target `sm_90a`, got: ") << config;
-    if (config.getStages() < 2)
+    if (config.getStages() < 2 && config.getLook() == 1)
       return problem.emitOpError("expected 2 stages at least, got: ") << config;
     if (config.getTurns() && config.getWarps() == 4)
       return problem.emitOpError("expected turns of two or three warpgroups, got: ") << config;
@@ -288,7 +296,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
                  "expected at most 3 blocks and 12 warps a multiprocessor and no hold_q for target `sm_90a`, got: ")
              << config;
     // ptxas wants room for an instruction with all of a product as its operand before roles share registers out anew.
-    int64_t wide = std::max<int64_t>(config.getKvTile(), problem.getDimV()), atLaunch = config.getRegistersAtLaunch();
+    int64_t wide = std::max<int64_t>(config.getKvTile() * config.getLook(), problem.getDimV()), atLaunch = config.getRegistersAtLaunch();
     if (wide / 2 + 30 > atLaunch)
       return problem.emitOpError("expected at most ")
              << (atLaunch - 30) * 2 << " keys a tile and columns of v, since a thread is launched with " << atLaunch << " registers, got: " << wide

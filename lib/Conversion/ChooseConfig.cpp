@@ -296,6 +296,15 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
   return tile::ConfigAttr::ofStrips(problem.getContext(), rows, step, /*packHeads=*/1, lanes, /*warps=*/4, blocks);
 }
 
+// Measured on an H200 (docs/Schedules/streaming.md): of more than 80 rows or keys by their bounds, tiles that these fill are faster than a block of six warps.
+static bool leavesToTiles(ProblemOp problem, std::string *why) {
+  int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), most = std::max(problem.getBoundQ().value_or(0), problem.getBoundKv().value_or(0));
+  bool wide = dim > (isa<CausalMaskAttr>(problem.getMask()) ? 96 : 64);
+  if (!wide || most <= 80 || problem.getHeads() != problem.getKvHeads() || !chooseBounded(problem))
+    return false;
+  return because(why, lengthsOf(problem) + ": they fill a tile", true);
+}
+
 // Measured on an H200 (docs/results). A thread has 255 registers, and the output
 // accumulator takes q_tile * dim_v / (32 * warps) of them, so wide heads get
 // shorter query tiles. (At 256, 128 x 128 with eight warps is up to a tenth faster
@@ -309,7 +318,7 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
 // for most. Not at wide heads with three segments, whose bodies take 1.5 s to
 // compile, nor around 128 under a full mask, where ptxas runs out of registers.
 tile::ConfigAttr attn::chooseConfig(ProblemOp problem, llvm::StringRef target, int64_t arch, std::string *why) {
-  if (isStreamed(problem, why) && !hasSizeClasses(problem)) {
+  if (isStreamed(problem, why) && !hasSizeClasses(problem) && !(target == "sm_90a" && leavesToTiles(problem, why))) {
     std::string how;
     tile::ConfigAttr config = chooseStreamed(problem, &how);
     if (why && !how.empty())
@@ -343,6 +352,12 @@ tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config) {
     if (config.getKvTile() == 1)
       return {};
     return config.withKvTile(config.getKvTile() / 2);
+  }
+  if (int64_t keys = config.getKvTile() * config.getLook(); config.getLook() > 1) { // walks of smaller tiles leave a look more registers
+    for (int64_t tile : {32, 16})
+      if (tile < config.getKvTile() && keys % tile == 0)
+        return config.withKvTile(tile).withLook(keys / tile);
+    return config.withLook(1).withKvTile(64).withStages(2, 1);
   }
   if (config.getBySequence()) // registers for more of each block
     return config.getBlocks() == 1 ? tile::ConfigAttr() : config.withBlocks(config.getBlocks() * 3 / 4);

@@ -21,6 +21,8 @@ int64_t headsToPack(ProblemOp problem, int64_t rows);
 
 /// `chooseConfig` for `sm_90a`, of what is not streamed.
 tile::ConfigAttr chooseHopper(ProblemOp problem);
+/// Of packed sequences of up to 256 rows and keys by their bounds, the tiles that these fill; null where others are faster.
+tile::ConfigAttr chooseBounded(ProblemOp problem);
 
 } // namespace attn
 

@@ -93,6 +93,33 @@ static tile::ConfigAttr chooseNarrowHeads(ProblemOp problem, KeyWalk &walk, bool
   return typical <= most ? three(64, walk.hidesKeys() ? qStages : 1) : one(12, 128).withTurns(turns);
 }
 
+// Measured on an H200 (docs/Schedules/streaming.md): a sequence's rows are one tile, or two that look at the same keys, and its keys one or two tiles, or as many
+// as are looked at in one go. Where rows see few keys that others do not, most of such a tile is hidden: smaller ones are faster from 145 keys on, and
+// of head dims to 64.
+tile::ConfigAttr attn::chooseBounded(ProblemOp problem) {
+  int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), rows = problem.getBoundQ().value_or(INT64_MAX), keys = problem.getBoundKv().value_or(INT64_MAX);
+  bool packed = problem.getQLayout().isPacked() && problem.getKLayout().isPacked(), plain = problem.getModifiers().empty() && !problem.dropoutInForce();
+  bool full = llvm::isa<FullMaskAttr>(problem.getMask()), causal = llvm::isa<CausalMaskAttr>(problem.getMask());
+  int64_t most = std::max(rows, keys);
+  if (!packed || !plain || problem.getTiles() || dim > 128 || most > 256 || !(full || (causal && dim > 64 && most <= 144)))
+    return {};
+  auto config = [&](int64_t warps, int64_t kvTile, int64_t stages, int64_t qStages, int64_t look) {
+    return tile::ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, /*blocks=*/1).withStages(stages, qStages).withLook(look);
+  };
+  if (rows > 128 && rows <= 192 && keys <= 192) {
+    if (keys <= 80 || (keys > 144 && keys <= 160))
+      return config(12, 80, 2, 1, 1);
+    return keys <= 144 ? config(12, 48, 2, 1, 3) : dim <= 64 ? config(12, 48, 1, 1, 4) : config(12, 64, 1, 1, 3);
+  }
+  if (keys <= 128)
+    return config(8, keys <= 96 ? 96 : keys <= 112 ? 112 : 128, 2, 2, 1);
+  if (causal)
+    return {};
+  if (keys <= 224)
+    return keys <= 192 ? config(8, 64, 1, 2, 3) : config(8, 112, 1, 2, 2);
+  return keys <= 240 ? config(8, 48, 1, 2, 5) : dim <= 64 ? config(8, 32, 1, 2, 8) : config(8, 64, 1, 2, 4);
+}
+
 // Measured on an H200 (docs/Schedules/hopper-forward.md). At head dims from 65 to 128 three warpgroups have registers for 80
 // keys only, which pays from about 8192 keys on. A second slot for Q has the next tile's queries there in
 // time: it pays where tiles of a grid are alike, or long. Where all sequences are short, two small blocks hide each other's
@@ -117,6 +144,8 @@ tile::ConfigAttr attn::chooseHopper(ProblemOp problem) {
   if (!drops && !readsBy(problem, ScoreOperand::Key))
     if (tile::ConfigAttr listed = chooseListed(problem, walk.isLocal(), turns))
       return listed;
+  if (tile::ConfigAttr bounded = chooseBounded(problem))
+    return bounded;
   if (dim <= 64)
     return chooseNarrowHeads(problem, walk, turns);
   auto twoBlocks = [&](int64_t kvTile, int64_t qStages) {

@@ -20,7 +20,8 @@ namespace {
 class ForwardKernel : ForwardBody {
 public:
   ForwardKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config)
-      : ForwardBody(problem, kernel, config), boxes(kernel.isPersistent()), lists(kernel.getArg(visitLists(false).list)) {}
+      : ForwardBody(problem, kernel, config), boxes(kernel.isPersistent()), lists(kernel.getArg(visitLists(false).list)),
+        tiles(kernel.getTiles()) {}
 
   void build() {
     declarePlaces();
@@ -29,6 +30,8 @@ public:
       findKeys();
       return attend();
     }
+    if (tiles)
+      return attendSequence();
     findPackedTile();
     findKeys();
     writeApart(rows, [&] { storePadding(); }, [&] { attend(); });
@@ -46,12 +49,16 @@ private:
       return place(name, FragType::get(b.getContext(), config.getQTile(), cols, config.getWarps()));
     };
     Q = shared("Q", config.getQTile(), colsQk, boxes);
-    K = shared("K", config.getKvTile(), colsQk, boxes);
-    V = shared("V", config.getKvTile(), colsV, boxes);
+    K = shared("K", config.getKvTile() * config.getLook(), colsQk, boxes);
+    V = shared("V", config.getKvTile() * config.getLook(), colsV, boxes);
     s = frag("s", config.getKvTile());
     acc = frag("acc", colsV);
     if (config.getHoldQ())
       held = place("held", HeldType::get(b.getContext(), config.getQTile(), colsQk, dtype, config.getWarps()));
+    if (int64_t keys = config.getKvTile() * config.getLook(); config.getLook() > 1) {
+      allScores = frag("all_scores", keys);
+      probabilities = place("all", HeldType::get(b.getContext(), config.getQTile(), keys, dtype, config.getWarps()));
+    }
     row = place("row", RowsType::get(b.getContext(), config.getQTile(), config.getWarps()));
   }
 
@@ -109,11 +116,65 @@ private:
     first = math.named(math.add(firstQuery, q0), "row0");
   }
 
+  /// This block's tiles of the sequence that its number says: one, if that has no more rows than its bounds said.
+  void attendSequence() {
+    Index block = Value(BlockIndexOp::create(b, loc, Value())), number = *tiles == 1 ? Index(0) : rem(block, *tiles), group = div(block, *tiles);
+    h = math.named(firstHead(rem(group, gridHeads())), "h");
+    batch = math.named(div(group, gridHeads()), "b");
+    bool padded = problem.getQLayout().getPadded();
+    Value starts = startsOf(/*keys=*/false);
+    firstQuery = math.named(load(starts, batch), "first");
+    Index behind = padded ? math.named(load(starts, math.min(math.add(batch, 1), arg("batch"))), "behind") : Index(0);
+    findKeys();
+
+    // Rows before the first sequence and behind the last, of which there may be many: shared out among all blocks.
+    Index share = math.mul(math.add(math.mul(batch, *tiles), number), config.getQueries());
+    Index shares = math.mul(math.max(arg("batch"), 1), *tiles * config.getQueries());
+    auto pad = [&](StringRef left, Index begin, Index end) {
+      Index own = math.add(begin, share), count = math.named(math.sub(end, own), left);
+      loop("i", 0, count, shares, [&](Index i) {
+        first = math.add(own, i);
+        writeRows = math.min(math.sub(count, i), config.getQueries());
+        storePadding();
+      });
+    };
+    if (padded)
+      pad("before", 0, load(starts, 0));
+    pad("behind_all", load(starts, arg("batch")), arg("total_q"));
+
+    Index extent = padded ? math.sub(behind, firstQuery) : lenQ;
+    auto turns = [&](Keys keys) {
+      q0 = enterLoop("q0", math.mul(number, config.getQueries()), extent, *tiles * config.getQueries());
+      if (!boxes)
+        BarrierOp::create(b, loc); // places were another tile's
+      first = math.named(math.add(firstQuery, q0), "row0");
+      writeRows = math.named(math.min(math.sub(extent, q0), config.getQueries()), "write_rows");
+      rows = padded ? math.named(math.clamp(math.sub(lenQ, q0), 0, config.getQueries()), "rows") : writeRows;
+      if (padded)
+        writeApart(rows, [&] { storePadding(); }, [&] { attend(keys); });
+      else
+        attend(keys);
+    };
+    if (config.getLook() == 1)
+      return turns(Keys::Walked);
+    if (!sharesLook())
+      return turns(Keys::Either);
+    ifLooked(
+        [&] {
+          bringAll(K, "k"); // values come again for each tile: they would be waited for ahead of the first queries
+          turns(Keys::Held);
+        },
+        [&] { turns(Keys::Walked); });
+  }
+
   //===------------------------------------------------------------------===//
   // The computation
   //===------------------------------------------------------------------===//
 
-  void attend() {
+  /// How a tile comes to its keys: tile by tile; in one go, those being there already; or, by how many there are, either.
+  enum class Keys { Walked, Held, Either };
+
+  void attend(Keys come = Keys::Walked) {
     firstOfTile = q0;
     findArrays();
     KeyWalk walk(problem.getMask(), scope);
@@ -153,7 +214,16 @@ private:
       visited = {math.mul(visited.lo, config.getKvTile()),
                  math.min(math.mul(visited.hi, config.getKvTile()), scope.lenK)};
     }
-    buildLoop(walk, runs, listed, keys, values);
+    switch (come) {
+    case Keys::Walked:
+      buildLoop(walk, runs, listed, keys, values);
+      break;
+    case Keys::Held:
+      lookAtAll(walk, /*there=*/true);
+      break;
+    case Keys::Either:
+      ifLooked([&] { lookAtAll(walk, /*there=*/false); }, [&] { buildLoop(walk, runs, listed, keys, values); });
+    }
 
     // Of a share of the keys, the first one's.
     findSink(config.isSplit() ? std::optional(math.eq(split, 0)) : std::nullopt);
@@ -294,6 +364,46 @@ private:
     buildTests(walk, keep.getBody());
   }
 
+  /// Do several tiles of a sequence's rows look at the same keys?
+  bool sharesLook() { return int64_t(*problem.getBoundQ()) > config.getQueries() * *tiles; }
+
+  /// Has the sequence more than one tile of keys, and no more than `look`?
+  void ifLooked(function_ref<void()> look, function_ref<void()> walk) {
+    Cond fits = math.logicalAnd(math.lt(config.getKvTile(), scope.lenK), math.le(scope.lenK, config.getKvTile() * config.getLook()));
+    auto branch = scf::IfOp::create(b, loc, math.value(fits), /*withElseRegion=*/true);
+    for (auto [block, write] : {std::pair(branch.thenBlock(), look), std::pair(branch.elseBlock(), walk)}) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(block);
+      write();
+    }
+  }
+
+  void bringAll(Value place, StringRef tensor) {
+    WaitOp::create(b, loc, copyBox(place, tensor, firstKey, kvHead, scope.lenK, config.getLook()));
+  }
+
+  /// All keys of such a sequence: their scores, then the softmax, then results. `there`: K is.
+  void lookAtAll(KeyWalk &walk, bool there) {
+    int64_t keys = config.getKvTile() * config.getLook();
+    auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
+    if (!there)
+      bringAll(K, "k");
+    wait(MmaQkOp::create(b, loc, allScores, held ? held : Q, K, /*negated=*/problem.scaleOrDefault() < 0, /*late=*/false).getToken());
+    auto test = [&] {
+      auto keep = KeepOp::create(b, loc, allScores, origin, math.value(0));
+      buildTests(walk, keep.getBody());
+    };
+    if (walk.hidesKeys()) // else what is behind the last
+      test();
+    else
+      onlyIf(math.lt(scope.lenK, keys), test);
+    SoftmaxOp::create(b, loc, allScores, row, b.getF64FloatAttr(scaleOfProducts()));
+    RoundOp::create(b, loc, probabilities, allScores);
+    ClearOp::create(b, loc, acc);
+    bringAll(V, "v");
+    wait(MmaPvOp::create(b, loc, acc, probabilities, V, /*guarded=*/false, Value()).getToken());
+  }
+
   void storePadding() {
     auto [o, stride, lse, lseStride] = results();
     if (!config.isSplit())
@@ -304,7 +414,9 @@ private:
 
   bool boxes; ///< tiles are copied as boxes of tensors, by their maps
   bool lists; ///< of key tiles are there, made by kernels ahead of this one
+  std::optional<int64_t> tiles; ///< of each sequence, which a block then knows by its number
   Value Q, K, V, acc, row, held;
+  Value allScores, probabilities; ///< of all keys, if they are looked at in one go
   Index tile = 0;      ///< of queries: its slot, or its number in the sequence
   Index q0 = 0;        ///< the tile's first row in its sequence
   Index first = 0;     ///< the same as a row of the tensor

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Conversion/Schedule.h"
+#include "attn/Conversion/KeyWalk.h"
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
 
 using namespace attn;
@@ -9,14 +10,25 @@ static void place(Schedule &schedule, ConfigAttr config) {
   (config.streams() ? schedule.streamed : schedule.tiles) = config;
 }
 
-static std::string nameOf(const Schedule &schedule, ProblemOp problem, llvm::StringRef target) {
+std::optional<int64_t> attn::tilesOfBounds(ProblemOp problem, ConfigAttr config) {
+  constexpr int64_t most = 2;
+  if (!problem.getQLayout().isPacked() || !problem.getBoundQ() || problem.getTiles() || config.streams() || config.isSplit() ||
+      config.getPackHeads() != 1 || listsVisits(problem, config))
+    return std::nullopt;
+  int64_t tiles = llvm::divideCeil(std::max<int64_t>(*problem.getBoundQ(), 1), config.getQueries());
+  if (tiles > most)
+    return std::nullopt;
+  return config.getLook() > 1 ? 1 : tiles;
+}
+
+static std::string nameOf(const Schedule &schedule, ProblemOp problem, llvm::StringRef target, bool bySequence) {
   std::string streamed, tiles;
   if (schedule.streamed)
     streamed = schedule.streamed.hasStrips() ? "strips" : "tiles that sequences own";
   if (ConfigAttr config = schedule.tiles) {
     tiles = "tiles";
     if (problem.getQLayout().isPacked() || problem.getKLayout().isPacked())
-      tiles += " by slots";
+      tiles += bySequence ? " by sequence" : " by slots";
     if (target == "sm_90a")
       tiles += " with warp roles";
     if (config.isSplit())
@@ -55,7 +67,7 @@ Schedule attn::scheduleOf(ProblemOp problem, llvm::StringRef target, int64_t arc
       schedule.why += ", and " + how + "; no bounds say that all are so short";
     }
   }
-  schedule.name = nameOf(schedule, problem, target);
+  schedule.name = nameOf(schedule, problem, target, schedule.tiles && tilesOfBounds(problem, schedule.tiles));
   return schedule;
 }
 
@@ -89,6 +101,6 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
     if (schedule.streamed)
       schedule.why += "; no bounds say that all are so short";
   }
-  schedule.name = nameOf(schedule, problem, target) + dq;
+  schedule.name = nameOf(schedule, problem, target, /*bySequence=*/false) + dq;
   return schedule;
 }

@@ -134,7 +134,8 @@ protected:
   //===------------------------------------------------------------------===//
 
   /// The place's rows of a head, from `row` (of the sequence, or of all tokens when packed) on, where so many are `left` of the sequence; zeros behind them.
-  mlir::Value copyBox(mlir::Value place, llvm::StringRef tensor, Index row, Index head, Index left);
+  /// `boxes` of the tensor's map, of several for which the place has room.
+  mlir::Value copyBox(mlir::Value place, llvm::StringRef tensor, Index row, Index head, Index left, int64_t boxes = 1);
   Index load(mlir::Value array, Index at) {
     return mlir::Value(tile::LoadOp::create(b, loc, array, math.value(at), /*uniform=*/true));
   }

@@ -107,7 +107,7 @@ void Printer::print(FillOp op) {
   if (map.getHeads() != 1)
     std::swap(second, third);
   line() << "attn::fill" << (!map.isPacked() ? "" : map.getHeads() == 1 ? "_packed" : "_packed_heads")
-         << (whole ? "" : "<" + std::to_string(rows) + ">") << "(" << names.of(op.getRing()) << ", "
+         << (whole ? "" : "<" + std::to_string(rows) + (op.getBoxes() ? ", " + std::to_string(*op.getBoxes()) : "") + ">") << "(" << names.of(op.getRing()) << ", "
          << names.of(op.getMap()) << ", " << expr(second) << ", " << expr(third) << ", "
          << expr(map.isPacked() ? op.getRows() : op.getBatch()) << ");\n";
 }

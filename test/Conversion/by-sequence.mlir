@@ -163,9 +163,7 @@ attn.problem @s129 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) 
 attn.problem @s161 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(161)
 // CHECK: tile.kernel @s193({{.*}}) config(<q_tile = 128, kv_tile = 128, warps = 8
 attn.problem @s193 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(193)
-// Packed ones have small tiles up to 384, but where bounds fill as many large ones.
-// CHECK: tile.kernel @packed193({{.*}}) config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
-attn.problem @packed193 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(193)
+// Packed ones have small tiles up to 384 (bounded.mlir says which have others).
 // CHECK: tile.kernel @packed257({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2, q_stages = 2>)
 attn.problem @packed257 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(257)
 // CHECK: tile.kernel @packed193_capped({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2, q_stages = 2>)

@@ -131,13 +131,21 @@ def main():
     cases["window, d 80, f16"] = Batch(6, 3, 80, (4, 16), "#attn.band<left = 2, right = 1>", torch.float16)
     cases["d 256"] = Batch(4, 4, 256, (16, 16))
     cases["d 512"] = Batch(2, 2, 512, (1, 16))
+    # What a tile or two of tensor cores' rows are, all of whose keys may be looked at in one go.
+    large = {f"{bounds} h {heads}/{kv_heads}": Batch(heads, kv_heads, 128, bounds) for bounds, heads, kv_heads in (
+        ((96, 96), 3, 3), ((128, 100), 4, 2), ((144, 144), 3, 3), ((160, 160), 4, 2), ((192, 192), 3, 3), ((224, 224), 4, 2), ((240, 240), 3, 3),
+        ((256, 256), 4, 2), ((100, 190), 3, 3), ((200, 90), 3, 3))}
+    large["(144, 144) causal, f16"] = Batch(3, 3, 96, (144, 144), "#attn.causal", torch.float16)
+    large["(192, 192) d 64, f16"] = Batch(4, 2, 64, (192, 192), "#attn.full", torch.float16)
+    large["(256, 256) d 40"] = Batch(4, 2, 40, (256, 256))
+    cases |= large
     far = Batch(16, 16, 512, (1, 16))
     with ThreadPoolExecutor(16) as pool:
         texts = {t for b in [*cases.values(), far] for t in (b.text, b.both)}
         kernels = dict(zip(texts, pool.map(library.compile, texts)))
     torch.manual_seed(0)
     for name, batch in cases.items():
-        most = 20 if "16" in name or "17" in name else 8
+        most = 280 if name in large else 20 if "16" in name or "17" in name else 8
         worst, where = 0.0, ""
         for count in (1, 3, 7, 9):
             batch.fill(small(count, most, count), small(count, most, 100 + count))

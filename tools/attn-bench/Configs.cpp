@@ -105,9 +105,9 @@ std::string bench::textOf(ConfigAttr config) {
 std::string bench::fullTextOf(ConfigAttr config) {
   return fmt::format("q_tile = {}, kv_tile = {}, warps = {}, blocks = {}, hold_q = {}, one_body = {}, stages = {}, "
                      "q_stages = {}, turns = {}, splits = {}, pack_heads = {}, lanes = {}, by_sequence = {}, "
-                     "heads_in_turn = {}, parts = {}",
+                     "heads_in_turn = {}, parts = {}, reducer = {}, look = {}",
                      config.getQTile(), config.getKvTile(), config.getWarps(), config.getBlocks(), config.getHoldQ(),
                      config.getOneBody(), config.getStages(), config.getQStages(), config.getTurns(),
                      config.getSplits(), config.getPackHeads(), config.getLanes(),
-                     config.getBySequence(), config.getHeadsInTurn(), config.getParts());
+                     config.getBySequence(), config.getHeadsInTurn(), config.getParts(), config.getReducer(), config.getLook());
 }

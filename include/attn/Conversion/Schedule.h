@@ -22,6 +22,11 @@ struct BackwardSchedule : Schedule { ///< `tiles` is that of key tiles at rest
   BackwardConfigs configs;           ///< of all kernels on tiles, where there are some
 };
 
+/// How many tiles of a forward pass a sequence has, or a block takes turns at, if bounds say that they are one or two: then a grid deals out so many to each
+/// sequence, by its number. Of slots, half would be nobody's, and to find out whose one is takes longer than what a short sequence needs of memory. Tiles
+/// that look at the same keys in one go are a block's. Nothing for others, and where lists say which keys a slot visits.
+std::optional<int64_t> tilesOfBounds(ProblemOp problem, tile::ConfigAttr config);
+
 /// What is wrong with the config that an op was given, to schedule it by; nothing if it has none.
 std::optional<std::string> faultOfConfig(mlir::Attribute given);
 

@@ -106,21 +106,23 @@ template <class Element, int RowCount, int ColCount, int StageCount, bool Reduce
 using Ring = Slots<Swizzled<Element, RowCount, ColCount>, StageCount, Reduced>;
 
 // Producer: waits for the next slot to be empty; then `bring(to, column)` starts for each chunk of its columns. What is out of bounds becomes zeros, which
-// count as bytes that land. BoxRows: those of a box that does not fill the tile.
-template <int BoxRows, class T, int R, int C, int S, bool D, class F> ATTN_INLINE void fill_chunks(Ring<T, R, C, S, D> &ring, F bring) {
+// count as bytes that land. BoxRows: those of a box that does not fill the tile, of which several may come; then `bring(to, column, row)`.
+template <int BoxRows, int Boxes, class T, int R, int C, int S, bool D, class F> ATTN_INLINE void fill_chunks(Ring<T, R, C, S, D> &ring, F bring) {
   if (lane_index() == 0) {
     using Tile = typename Ring<T, R, C, S, D>::Tile;
     barrier_wait(ring.empty(), ring.parity() ^ 1);
-    barrier_expect(ring.full(), BoxRows ? BoxRows * 128 * Tile::Chunks : Tile::Bytes);
+    barrier_expect(ring.full(), BoxRows ? Boxes * BoxRows * 128 * Tile::Chunks : Tile::Bytes);
 #pragma unroll
-    for (int c = 0; c < Tile::Chunks; ++c) bring(ring.tile().address + c * Tile::ChunkBytes, c * 64);
+    for (int i = 0; i < Boxes; ++i)
+#pragma unroll
+      for (int c = 0; c < Tile::Chunks; ++c) bring(ring.tile().address + c * Tile::ChunkBytes + i * BoxRows * 128, c * 64, i * BoxRows);
   }
   ring.step();
 }
 // The box at (row, head, batch), or (head, row, batch) where a map has heads take turns.
 template <int BoxRows = 0, class T, int R, int C, int S, bool D>
 ATTN_INLINE void fill(Ring<T, R, C, S, D> &ring, const TensorMap &map, int row, int head, int batch) {
-  fill_chunks<BoxRows>(ring, [&](unsigned to, int column) {
+  fill_chunks<BoxRows, 1>(ring, [&](unsigned to, int column, int) {
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(to), "l"(&map),
                  "r"(column), "r"(row), "r"(head), "r"(batch), "r"(ring.full())
                  : "memory");
@@ -132,13 +134,15 @@ ATTN_INLINE void bring_packed(unsigned to, const TensorMap &map, int column, int
                "r"(column), "r"(second), "r"(third), "r"(end), "r"(kPackedRows), "r"(full)
                : "memory");
 }
-template <class T, int R, int C, int S, bool D>
+template <int BoxRows = 0, int Boxes = 1, class T, int R, int C, int S, bool D>
 ATTN_INLINE void fill_packed(Ring<T, R, C, S, D> &ring, const TensorMap &map, int row, int head, int left) {
-  fill_chunks<0>(ring, [&](unsigned to, int column) { bring_packed(to, map, column, kPackedRows - left, head, row + left, ring.full()); });
+  fill_chunks<BoxRows, Boxes>(ring, [&](unsigned to, int column, int first) {
+    bring_packed(to, map, column, kPackedRows - left + first, head, row + left, ring.full());
+  });
 }
 template <int BoxRows = 0, class T, int R, int C, int S, bool D>
 ATTN_INLINE void fill_packed_heads(Ring<T, R, C, S, D> &ring, const TensorMap &map, int head, int row, int left) {
-  fill_chunks<BoxRows>(ring, [&](unsigned to, int column) { bring_packed(to, map, column, head, kPackedRows - left, row + left, ring.full()); });
+  fill_chunks<BoxRows, 1>(ring, [&](unsigned to, int column, int) { bring_packed(to, map, column, head, kPackedRows - left, row + left, ring.full()); });
 }
 
 // Consumer: waits for the next tile, and gives its slot back when nothing reads it any more.

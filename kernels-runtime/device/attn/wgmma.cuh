@@ -209,14 +209,14 @@ ATTN_INLINE void end_products() { asm volatile("wgmma.commit_group.sync.aligned;
 // Steps of a product from Step on, 16 of the depth each; constants all the way down, as offsets have to be. The compiler likes to keep the sums of Q's
 // descriptor and all offsets in registers from tile to tile, which is well where there is room: beyond a depth of 128, or if asked to be late, they are added where they are used.
 // Both, which gradients of wide heads ask for, has not been timed with four steps.
-template <bool Negate, bool Late, int Step, class T, int R, int N, int C, int Pieces>
+template <bool Negate, bool Late, int Step, class T, int R, int N, int C, int Keys, int Pieces>
 ATTN_INLINE void qk_steps(float (&s)[Pieces][4], unsigned long long q, unsigned long long k) {
   constexpr bool adds = Late || C > 128;
   constexpr int chunk = Step / 4, within = Step % 4 * 2, at = chunk * Swizzled<T, R, C>::ChunkBytes / 16 + within, late = adds ? at : 0;
-  constexpr int steps = (C <= 128 || !Late) && Step + 4 <= C / 16 ? 4 : 1, k_at = chunk * Swizzled<T, N, C>::ChunkBytes / 16 + within;
+  constexpr int steps = (C <= 128 || !Late) && Step + 4 <= C / 16 ? 4 : 1, k_at = chunk * Swizzled<T, Keys, C>::ChunkBytes / 16 + within;
   if constexpr (steps == 4) Wgmma<T, N>::template four_qk<Negate, late, adds ? 0 : 2>(s, q + (at - late), k + k_at, Step != 0);
   else Wgmma<T, N>::template qk<Negate, late>(s, q + (at - late), k + k_at, Step != 0);
-  if constexpr (Step + steps < C / 16) qk_steps<Negate, Late, Step + steps, T, R, N, C>(s, q, k);
+  if constexpr (Step + steps < C / 16) qk_steps<Negate, Late, Step + steps, T, R, N, C, Keys>(s, q, k);
 }
 template <int Step, class T, int N, int C, int Pieces>
 ATTN_INLINE void pv_steps(float (&acc)[Pieces][4], const unsigned (&p)[N / 16][4], unsigned long long v) {
@@ -226,16 +226,17 @@ ATTN_INLINE void pv_steps(float (&acc)[Pieces][4], const unsigned (&p)[N / 16][4
   if constexpr (Step + steps < N / 16) pv_steps<Step + steps, T, N, C>(acc, p, v);
 }
 
-// s = Q K^T, or -Q K^T: of the warpgroup's 64 rows of Q, which begin at an address.
-template <bool Negate, bool Late, class T, int C, int R, int N, int W> ATTN_INLINE void mma_rows(Frag<R, N, W> &s, unsigned rows, const Swizzled<T, N, C> &K) {
-  static_assert(R == 16 * W && W % 4 == 0);
+// s = Q K^T, or -Q K^T: of the warpgroup's 64 rows of Q, which begin at an address, and K's first rows, or all.
+template <bool Negate, bool Late, class T, int C, int R, int N, int W, int Keys>
+ATTN_INLINE void mma_rows(Frag<R, N, W> &s, unsigned rows, const Swizzled<T, Keys, C> &K) {
+  static_assert(R == 16 * W && W % 4 == 0 && N <= Keys);
   settle(s);
   begin_products();
-  qk_steps<Negate, Late, 0, T, R, N, C>(s.v[0], describe(rows, 16), describe(K.address, 16));
+  qk_steps<Negate, Late, 0, T, R, N, C, Keys>(s.v[0], describe(rows, 16), describe(K.address, 16));
   end_products();
 }
-template <bool Negate = false, bool Late = false, class T, int R, int N, int C, int W>
-ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Swizzled<T, R, C> &Q, const Swizzled<T, N, C> &K) {
+template <bool Negate = false, bool Late = false, class T, int R, int N, int C, int W, int Keys>
+ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Swizzled<T, R, C> &Q, const Swizzled<T, Keys, C> &K) {
   mma_rows<Negate, Late>(s, Q.address + warp_index() / 4 * 64 * 128, K);
 }
 
@@ -244,13 +245,15 @@ template <class T, int RowCount, int ColCount> struct OwnRows { unsigned address
 template <class T, int R, int C> ATTN_INLINE OwnRows<T, R, C> own_rows(const Swizzled<T, R, C> &tile) {
   return {unsigned(uniform(tile.address + threadIdx.x / 128 * 64 * 128))};
 }
-template <bool Negate = false, class T, int R, int N, int C, int W>
-ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const OwnRows<T, R, C> &Q, const Swizzled<T, N, C> &K) {
+template <bool Negate = false, class T, int R, int N, int C, int W, int Keys>
+ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const OwnRows<T, R, C> &Q, const Swizzled<T, Keys, C> &K) {
   mma_rows<Negate, false>(s, Q.address, K);
 }
 
-// acc += P V.
-template <class T, int R, int N, int C, int W> ATTN_INLINE void mma_pv(Frag<R, C, W> &acc, const Held<T, R, N, W> &p, const Swizzled<T, N, C> &V) {
+// acc += P V, of V's first rows, or all.
+template <class T, int R, int N, int C, int W, int Keys>
+ATTN_INLINE void mma_pv(Frag<R, C, W> &acc, const Held<T, R, N, W> &p, const Swizzled<T, Keys, C> &V) {
+  static_assert(N <= Keys);
   settle(acc);
   begin_products();
   pv_steps<0, T, N, C>(acc.v[0], p.v[0], describe(V.address, V.ChunkBytes));

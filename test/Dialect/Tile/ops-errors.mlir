@@ -247,6 +247,26 @@ tile.kernel @k(%map: !tile.map<64xf16>, %n: i32) target("sm_90a") grid(dense hea
 
 // -----
 
+tile.kernel @k(%map: !tile.map<64xbf16, packed>, %n: i32) target("sm_90a") grid(packed heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.shared<192x64xbf16, swizzled>
+  // tile.copy_box C3: as many boxes as there is room for
+  // expected-error @below {{'tile.copy_box' op expected from 1 to 3 boxes, of a packed map without heads, got: 4 of '!tile.map<64xbf16, packed>'}}
+  %t = tile.copy_box %K, %map at(%n, %n) rows(%n) boxes 4 : !tile.shared<192x64xbf16, swizzled>, !tile.map<64xbf16, packed>
+}
+
+// -----
+
+tile.kernel @k(%map: !tile.map<64xbf16>, %n: i32) target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
+  // tile.fill C3: of a packed map
+  // expected-error @below {{'tile.fill' op expected from 1 to 1 boxes, of a packed map without heads, got: 1 of '!tile.map<64xbf16>'}}
+  tile.fill %K, %map at(%n, %n, %n) boxes 1 : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
+}
+
+// -----
+
 tile.kernel @k(%map: !tile.map<64xbf16, packed>, %n: i32) target("sm_90a") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %K = tile.place "K" : !tile.shared<64x64xbf16, swizzled>
@@ -476,11 +496,11 @@ tile.kernel @k() target("sm_90a") grid(dense heads 1)
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %V = tile.place "V" : !tile.shared<64x64xbf16, swizzled>
-  %p = tile.place "p" : !tile.held<64x32xbf16, 4>
+  %p = tile.place "p" : !tile.held<64x96xbf16, 4>
   %acc = tile.place "acc" : !tile.frag<64x64, 4>
-  // tile.mma_pv C1, of a P that is held
-  // expected-error @below {{expected acc to be p's rows by V's columns over V's rows, got: '!tile.frag<64x64, 4>' += '!tile.held<64x32xbf16, 4>' x '!tile.shared<64x64xbf16, swizzled>'}}
-  %t = tile.mma_pv %acc, %p, %V : !tile.frag<64x64, 4>, !tile.held<64x32xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
+  // tile.mma_pv C1, of a P that is held, and has more columns than V has rows
+  // expected-error @below {{expected acc to be p's rows by V's columns over V's rows, got: '!tile.frag<64x64, 4>' += '!tile.held<64x96xbf16, 4>' x '!tile.shared<64x64xbf16, swizzled>'}}
+  %t = tile.mma_pv %acc, %p, %V : !tile.frag<64x64, 4>, !tile.held<64x96xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
 }
 
 // -----

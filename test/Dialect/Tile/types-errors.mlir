@@ -129,6 +129,24 @@ module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 272, warps 
 
 // -----
 
+// C11: look is positive, at 256 keys at most.
+// expected-error @below {{expected a positive look at 256 keys at most, got: look = 0, kv_tile = 64}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, look = 0>} {}
+
+// -----
+
+// C11
+// expected-error @below {{expected a positive look at 256 keys at most, got: look = 3, kv_tile = 96}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 96, warps = 4, blocks = 1, look = 3>} {}
+
+// -----
+
+// C8
+// expected-error @below {{and nothing else but blocks, pack_heads, heads_in_turn and parts with by_sequence}}
+module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, by_sequence = true, look = 2>} {}
+
+// -----
+
 // C3: blocks is from 1 to 16.
 // expected-error @below {{expected blocks from 1 to 16, got: 0}}
 module attributes {tile.config = #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 0>} {}

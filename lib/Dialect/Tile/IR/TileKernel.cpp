@@ -106,11 +106,12 @@ LogicalResult KernelOp::verify() {
   ConfigAttr config = getConfig();
   if (getKeys() && config.getWarps() != 16 && config.getKvTile() % (16 * config.getWarps())) // C4
     return emitOpError("expected a kv_tile in multiples of 16 * warps in a grid of key tiles, got: ") << config;
-  if (isStreaming() != config.streams() || int64_t(getTiles().value_or(1)) < 1) // C5
-    return emitOpError("expected positive `tiles` with a config of lanes or by_sequence, and none without, got: ")
-           << config << (isStreaming() ? " with tiles" : " without");
+  bool mayHave = isStreaming() || (getPacked() && !hasRows());
+  if (getTiles() ? !mayHave || int64_t(*getTiles()) < 1 : isStreaming()) // C5
+    return emitOpError("expected positive `tiles` with a config of lanes or by_sequence, and in packed grids only with others, got: ")
+           << config << (getTiles() ? " with tiles" : " without");
   if (auto longer = getLonger()) // C6
-    if (longer->size() != 2 || (*longer)[0] < 0 || (*longer)[1] < 0 || !getPacked() || isStreaming())
+    if (longer->size() != 2 || (*longer)[0] < 0 || (*longer)[1] < 0 || !getPacked() || getTiles())
       return emitOpError("expected `longer` of two numbers that are not negative, in a packed grid without tiles, got: ")
              << llvm::ArrayRef(*longer);
   return success();

@@ -436,13 +436,20 @@ LogicalResult WeighOp::verify() {
   return success();
 }
 
+/// Is a tile of keys or values read by so many rows: all it has, or, where it is swizzled, its first?
+static bool hasDepth(Type type, int64_t rows) {
+  auto tile = dyn_cast<SharedType>(type);
+  int64_t all = shapeOf(type).rows;
+  return all == rows || (tile && tile.isSwizzled() && rows < all);
+}
+
 LogicalResult MmaQkOp::verify() {
   TileShape s = shapeOf(getS().getType()), q = shapeOf(getQ().getType()), k = shapeOf(getK().getType());
   bool strips = isa<StripType>(getQ().getType());
   Type element = strips ? Float32Type::get(getContext()) : k.element; // of Q
   auto frag = dyn_cast<FragType>(getS().getType());
   bool rows = frag && isa<SharedType>(getQ().getType()) ? haveRowsOf(frag, q.rows) : s.rows == q.rows;
-  if (!rows || s.cols != k.rows || q.cols != k.cols || q.element != element) // C1
+  if (!rows || !hasDepth(getK().getType(), s.cols) || q.cols != k.cols || q.element != element) // C1
     return emitOpError("expected s to be Q's rows by K's rows over equal columns, got: ")
            << getS().getType() << " = " << getQ().getType() << " x " << getK().getType();
   return verifyLanesOf(*this, getOperands()); // C2
@@ -460,7 +467,7 @@ LogicalResult MmaPvOp::verify() {
   Type accType = getAcc().getType(), pType = getP().getType(), vType = getV().getType();
   TileShape acc = shapeOf(accType), p = shapeOf(pType), v = shapeOf(vType);
   bool sum = acc.element.isF32() && warpsOf(accType) == warpsOf(pType);
-  if (!sum || acc.rows != p.rows || p.cols != v.rows || acc.cols != v.cols) // C1
+  if (!sum || acc.rows != p.rows || !hasDepth(vType, p.cols) || acc.cols != v.cols) // C1
     return emitOpError("expected acc to be p's rows by V's columns over V's rows, got: ")
            << accType << " += " << pType << " x " << vType;
   ValueRange places = getOperands().take_front(3);

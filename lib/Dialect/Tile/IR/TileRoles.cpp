@@ -89,23 +89,25 @@ LogicalResult RecallOp::verify() {
 }
 
 /// Does a box of the map fill the tile?
-static LogicalResult verifyBox(Operation *op, Type place, MapType map, Value batch, Value left) {
+static LogicalResult verifyBox(Operation *op, Type place, MapType map, Value batch, Value left, std::optional<uint64_t> boxes) {
   if (bool(left) != map.isPacked() || bool(batch) == map.isPacked()) // C2
     return op->emitOpError("expected ") << (map.isPacked() ? "rows and no batch" : "a batch and no rows") << " for " << map;
   auto tile = dyn_cast<SharedType>(place);
   if (!tile) // C1
     return op->emitOpError("expected a tile, got: ") << place;
   int64_t rows = map.getRows() * map.getHeads();
-  bool fills = rows <= tile.getRows() && tile.getRows() - rows < map.getHeads();
+  bool fills = rows <= tile.getRows() && (tile.getRows() - rows < map.getHeads() || (map.isPacked() && map.getHeads() == 1 && tile.getRows() % rows == 0));
   if (!tile.isSwizzled() || !fills || tile.getElement() != map.getElement()) // C1
     return op->emitOpError("expected a swizzled tile of the map's rows and element type, got: ")
            << tile << " and " << map;
+  if (boxes && (!map.isPacked() || map.getHeads() != 1 || int64_t(*boxes) < 1 || int64_t(*boxes) * rows > tile.getRows())) // C3
+    return op->emitOpError("expected from 1 to ") << tile.getRows() / rows << " boxes, of a packed map without heads, got: " << int64_t(*boxes) << " of " << map;
   return success();
 }
 
-LogicalResult CopyBoxOp::verify() { return verifyBox(*this, getDst().getType(), getMap().getType(), getBatch(), getRows()); }
+LogicalResult CopyBoxOp::verify() { return verifyBox(*this, getDst().getType(), getMap().getType(), getBatch(), getRows(), getBoxes()); }
 
-LogicalResult FillOp::verify() { return verifyBox(*this, getRing().getType().getTile(), getMap().getType(), getBatch(), getRows()); }
+LogicalResult FillOp::verify() { return verifyBox(*this, getRing().getType().getTile(), getMap().getType(), getBatch(), getRows(), getBoxes()); }
 
 static LogicalResult verifyRows(Operation *op, int64_t dim, Type element, StringRef what) {
   if (dim < 8 || dim > 256 || dim % 8 || !(element.isBF16() || element.isF16())) // C1

@@ -307,14 +307,14 @@ static LogicalResult verifyStrips(function_ref<InFlightDiagnostic()> emitError, 
 LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t qTile, int64_t kvTile,
                                  int64_t warps, int64_t blocks, bool holdQ, bool oneBody, int64_t stages,
                                  int64_t qStages, bool turns, int64_t splits, int64_t packHeads,
-                                 int64_t lanes, bool bySequence, int64_t headsInTurn, int64_t parts, int64_t reducer) {
+                                 int64_t lanes, bool bySequence, int64_t headsInTurn, int64_t parts, int64_t reducer, int64_t look) {
   if (int64_t most = bySequence ? 32 : 16; blocks < 1 || blocks > most) // C3
     return emitError() << "expected blocks from 1 to " << most << ", got: " << blocks;
   if (headsInTurn < 1 || (headsInTurn != 1 && !bySequence)) // C9
     return emitError() << "expected a positive heads_in_turn, and 1 without by_sequence, got: " << headsInTurn;
   if (parts < 0 || (parts && !bySequence)) // C9
     return emitError() << "expected parts not to be negative, and 0 without by_sequence, got: " << parts;
-  bool others = holdQ || oneBody || stages != 2 || qStages != 1 || turns || splits != 1 || reducer;
+  bool others = holdQ || oneBody || stages != 2 || qStages != 1 || turns || splits != 1 || reducer || look != 1;
   if (lanes) // C7
     return verifyStrips(emitError, qTile, kvTile, warps, packHeads, lanes, others || bySequence);
   if (bySequence && (others || warps < 1 || warps > 8 || qTile < 1 || qTile > 256 || kvTile < 8 || kvTile > 256 || kvTile % 8)) // C8
@@ -329,6 +329,8 @@ LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, i
                        << qTile << ", warps = " << warps;
   if (!bySequence && (kvTile < 16 || kvTile > 256 || kvTile % 16)) // C2
     return emitError() << "expected a kv_tile in multiples of 16 from 16 to 256, got: " << kvTile;
+  if (look < 1 || kvTile * look > 256) // C11
+    return emitError() << "expected a positive look at 256 keys at most, got: look = " << look << ", kv_tile = " << kvTile;
   if (stages < 1 || stages > 8 || qStages < 1 || qStages > 2) // C4
     return emitError() << "expected stages from 1 to 8 and q_stages 1 or 2, got: stages = " << stages
                        << ", q_stages = " << qStages;
@@ -353,17 +355,17 @@ struct Fields {
   bool turns;
   int64_t splits, packHeads, lanes;
   bool bySequence;
-  int64_t headsInTurn, parts, reducer;
+  int64_t headsInTurn, parts, reducer, look;
 
   explicit Fields(ConfigAttr c)
       : context(c.getContext()), qTile(c.getQTile()), kvTile(c.getKvTile()), warps(c.getWarps()), blocks(c.getBlocks()),
         holdQ(c.getHoldQ()), oneBody(c.getOneBody()), stages(c.getStages()), qStages(c.getQStages()),
         turns(c.getTurns()), splits(c.getSplits()), packHeads(c.getPackHeads()),
         lanes(c.getLanes()), bySequence(c.getBySequence()), headsInTurn(c.getHeadsInTurn()), parts(c.getParts()),
-        reducer(c.getReducer()) {}
+        reducer(c.getReducer()), look(c.getLook()) {}
   operator ConfigAttr() const {
     return ConfigAttr::get(context, qTile, kvTile, warps, blocks, holdQ, oneBody, stages, qStages, turns, splits,
-                           packHeads, lanes, bySequence, headsInTurn, parts, reducer);
+                           packHeads, lanes, bySequence, headsInTurn, parts, reducer, look);
   }
 };
 } // namespace
@@ -394,10 +396,11 @@ ConfigAttr ConfigAttr::withHeadsInTurn(int64_t heads) const { return with(*this,
 ConfigAttr ConfigAttr::withParts(int64_t parts) const { return with(*this, &Fields::parts, parts); }
 ConfigAttr ConfigAttr::withBlocks(int64_t blocks) const { return with(*this, &Fields::blocks, blocks); }
 ConfigAttr ConfigAttr::withReducer(int64_t columns) const { return with(*this, &Fields::reducer, columns); }
+ConfigAttr ConfigAttr::withLook(int64_t tiles) const { return with(*this, &Fields::look, tiles); }
 
 ConfigAttr ConfigAttr::ofStrips(MLIRContext *context, int64_t rows, int64_t keys, int64_t packHeads, int64_t lanes,
                                 int64_t warps, int64_t blocks) {
   return ConfigAttr::get(context, rows, keys, warps, blocks, /*hold_q=*/false, /*one_body=*/false, /*stages=*/2,
                          /*q_stages=*/1, /*turns=*/false, /*splits=*/1, packHeads, lanes,
-                         /*by_sequence=*/false, /*heads_in_turn=*/1, /*parts=*/0, /*reducer=*/0);
+                         /*by_sequence=*/false, /*heads_in_turn=*/1, /*parts=*/0, /*reducer=*/0, /*look=*/1);
 }

@@ -33,15 +33,24 @@ static Value destinationOf(Operation *op) {
   return {};
 }
 
-/// Can a ring stand for the place that is copied into? Its tile is waited for beside
-/// the copy, and read behind that only.
+/// Does it read what this copy brought, and nothing that was copied there since?
+static bool reads(Operation *user, Operation *copy) {
+  WaitOp wait = soleWait(copy->getResult(0));
+  Operation *here = wait ? wait->getBlock()->findAncestorOpInBlock(*user) : nullptr;
+  return here && wait->isBeforeInBlock(here) && llvm::none_of(destinationOf(copy).getUsers(), [&](Operation *other) {
+           Operation *there = destinationOf(other) ? wait->getBlock()->findAncestorOpInBlock(*other) : nullptr;
+           return there && wait->isBeforeInBlock(there) && (there == here || there->isBeforeInBlock(here));
+         });
+}
+
+/// Can a ring stand for the place that is copied into? Its tiles are waited for beside
+/// the copies, and read behind that only, and before anything else is copied there.
 static bool fitsRing(Operation *copy) {
   WaitOp wait = soleWait(copy->getResult(0));
   Value place = destinationOf(copy);
-  return wait && wait->getBlock() == copy->getBlock() && place.getDefiningOp<PlaceOp>() &&
-         llvm::all_of(place.getUsers(), [&](Operation *user) {
-           Operation *here = wait->getBlock()->findAncestorOpInBlock(*user);
-           return user == copy || (here && wait->isBeforeInBlock(here));
+  auto copies = llvm::make_filter_range(place.getUsers(), [](Operation *user) { return bool(destinationOf(user)); });
+  return wait && wait->getBlock() == copy->getBlock() && place.getDefiningOp<PlaceOp>() && llvm::all_of(place.getUsers(), [&](Operation *user) {
+           return destinationOf(user) || llvm::any_of(copies, [&](Operation *other) { return reads(user, other); });
          });
 }
 
@@ -51,9 +60,9 @@ static DenseMap<Value, Value> makeRings(PersistOp persist, ConfigAttr config) {
   OpBuilder b(persist);
   persist.walk([&](Operation *copy) {
     Value tile = destinationOf(copy);
-    if (!tile)
+    if (!tile || rings.contains(tile))
       return;
-    bool often = bool(copy->getParentOfType<KvLoopOp>());
+    bool often = llvm::any_of(tile.getUsers(), [](Operation *user) { return destinationOf(user) && user->getParentOfType<KvLoopOp>(); });
     auto place = tile.getDefiningOp<PlaceOp>();
     int64_t slots = place.getSlots().value_or(often ? config.getStages() : config.getQStages());
     auto type = RingType::get(b.getContext(), slots, tile.getType());
@@ -85,7 +94,7 @@ static void strip(PersistOp persist, llvm::function_ref<void(Operation *)> keep)
   SmallVector<Operation *> gone;
   persist.walk<WalkOrder::PreOrder>([&](Operation *op) {
     bool hasRegion = isa<ModifyOp, KeepOp, AddSinkOp, RepairOp, ProbabilitiesOp, AddSumOp>(op);
-    if (hasRegion || isa<CopyBoxOp, WaitOp, ClearOp, HoldOp, MmaQkOp, MmaPvOp, SoftmaxStepOp, NormalizeOp, StoreOp,
+    if (hasRegion || isa<CopyBoxOp, WaitOp, ClearOp, HoldOp, MmaQkOp, MmaPvOp, SoftmaxStepOp, SoftmaxOp, NormalizeOp, StoreOp,
                          StoreLseOp, StorePaddingOp, ClearShareOp, CopyStatisticsOp, GradScoresOp, AsideOp, DropOp, DropGradsOp,
                          RoundOp, ScaleOp, ShareOp, MmaTnOp>(op)) {
       keep(op);
@@ -105,7 +114,7 @@ static void produce(PersistOp persist, const DenseMap<Value, Value> &rings) {
       FillStatisticsOp::create(b, copy.getLoc(), rings.lookup(copy.getDst()), copy.getSrc(), copy.getPitch());
     if (auto copy = dyn_cast<CopyBoxOp>(op))
       FillOp::create(b, copy.getLoc(), rings.lookup(copy.getDst()), copy.getMap(), copy.getRow(), copy.getHead(),
-                     copy.getBatch(), copy.getRows());
+                     copy.getBatch(), copy.getRows(), copy.getBoxesAttr());
   });
 }
 
@@ -236,22 +245,53 @@ static Operation *endOf(Operation *user) {
   return isa<MmaQkOp, MmaPvOp, MmaTnOp>(user) && user->hasOneUse() ? *user->user_begin() : user;
 }
 
+/// The last of these in a block, by what of it they are in; null if none is there.
+static Operation *lastIn(Block &block, ArrayRef<Operation *> ends) {
+  Operation *last = nullptr;
+  for (Operation *end : ends)
+    if (Operation *here = block.findAncestorOpInBlock(*end); here && (!last || last->isBeforeInBlock(here)))
+      last = here;
+  return last;
+}
+
+/// Gives back what was taken ahead of a branch or a loop where its last reader in there is done, not behind it: of a ring of one slot, what comes next is
+/// brought meanwhile. (Walks over keys are turned later, and see to it themselves.)
+static void releaseInside(Operation *around, Value ring, ArrayRef<Operation *> ends) {
+  auto loop = dyn_cast<scf::ForOp>(around);
+  if ((!loop && !isa<scf::IfOp>(around)) || cast<RingType>(ring.getType()).getStages() != 1)
+    return;
+  for (Region &region : around->getRegions()) {
+    Operation *last = region.empty() ? nullptr : lastIn(region.front(), ends);
+    if (!last || last->getNumRegions())
+      continue;
+    OpBuilder b(around->getContext());
+    b.setInsertionPointAfter(last);
+    Location loc = last->getLoc();
+    Value more = arith::ConstantIntOp::create(b, loc, 0, 1);
+    if (loop) {
+      Value next = arith::AddIOp::create(b, NameLoc::get(b.getStringAttr("next"), loc), loop.getInductionVar(), loop.getStep());
+      more = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, next, loop.getUpperBound());
+    }
+    ReleaseEarlyOp::create(b, loc, ring, more);
+  }
+}
+
 /// Takes the place's tile where it was waited for, and releases it behind its last reader.
 static void consume(Operation *copy, Value ring) {
   WaitOp wait = soleWait(copy->getResult(0));
   OpBuilder b(wait);
   auto take = TakeOp::create(b, wait.getLoc(), ring);
-  Operation *last = take;
+  SmallVector<Operation *> ends = {take};
   auto persist = copy->getParentOfType<PersistOp>();
   for (OpOperand &use : llvm::make_early_inc_range(destinationOf(copy).getUses())) {
     Operation *user = use.getOwner();
-    if (user == copy || !persist->isProperAncestor(user))
+    if (destinationOf(user) || !persist->isProperAncestor(user) || !reads(user, copy))
       continue;
     use.set(take.getTile());
-    Operation *end = take->getBlock()->findAncestorOpInBlock(*endOf(user));
-    if (last->isBeforeInBlock(end))
-      last = end;
+    ends.push_back(endOf(user));
   }
+  Operation *last = lastIn(*take->getBlock(), ends);
+  releaseInside(last, ring, ends);
   b.setInsertionPointAfter(last);
   ReleaseOp::create(b, copy->getLoc(), ring);
   wait.erase();
@@ -415,7 +455,7 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     PersistOp consumer = *found.begin();
     WalkResult tokens = consumer.walk([](Operation *op) {
       if (destinationOf(op) && !fitsRing(op))
-        op->emitOpError("expected a place filled by it alone, one wait beside it, and readers behind that");
+        op->emitOpError("expected one wait beside it, and what reads its place behind that, before another copy to it");
       else if (isa<MmaQkOp, MmaPvOp, MmaTnOp>(op) && !llvm::all_of(op->getUsers(), llvm::IsaPred<WaitOp>))
         op->emitOpError("expected its token to be waited for and not to be carried around a loop");
       else

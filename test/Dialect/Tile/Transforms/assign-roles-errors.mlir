@@ -33,7 +33,7 @@ tile.kernel @never(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %block
   tile.persist %blocks, %queue {
   ^bb0(%block: i32):
     // Nobody waits.
-    // expected-error @below {{'tile.copy_box' op expected a place filled by it alone, one wait beside it, and readers behind that}}
+    // expected-error @below {{'tile.copy_box' op expected one wait beside it, and what reads its place behind that, before another copy to it}}
     %t = tile.copy_box %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
   }
 }
@@ -48,7 +48,7 @@ tile.kernel @twice_waited(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32,
   ^bb0(%block: i32):
     // Two waits: where is it taken?
     %some = arith.cmpi slt, %lo, %hi : i32
-    // expected-error @below {{'tile.copy_box' op expected a place filled by it alone, one wait beside it, and readers behind that}}
+    // expected-error @below {{'tile.copy_box' op expected one wait beside it, and what reads its place behind that, before another copy to it}}
     %t = tile.copy_box %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
     scf.if %some {
       tile.wait %t : !tile.token<copy>
@@ -68,7 +68,7 @@ tile.kernel @together(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %bl
   tile.persist %blocks, %queue {
   ^bb0(%block: i32):
     // One wait for two copies.
-    // expected-error @below {{'tile.copy_box' op expected a place filled by it alone, one wait beside it, and readers behind that}}
+    // expected-error @below {{'tile.copy_box' op expected one wait beside it, and what reads its place behind that, before another copy to it}}
     %t = tile.copy_box %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
     %u = tile.copy_box %K, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
     tile.wait %t, %u : !tile.token<copy>, !tile.token<copy>
@@ -85,7 +85,7 @@ tile.kernel @branch(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %bloc
   ^bb0(%block: i32):
     // A tile would be filled always and taken sometimes.
     %some = arith.cmpi slt, %lo, %hi : i32
-    // expected-error @below {{'tile.copy_box' op expected a place filled by it alone, one wait beside it, and readers behind that}}
+    // expected-error @below {{'tile.copy_box' op expected one wait beside it, and what reads its place behind that, before another copy to it}}
     %t = tile.copy_box %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
     scf.if %some {
       tile.wait %t : !tile.token<copy>
@@ -101,13 +101,16 @@ tile.kernel @twice(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %block
   %held = tile.place "held" : !tile.held<64x64xbf16, 4>
   tile.persist %blocks, %queue {
   ^bb0(%block: i32):
-    // Filled twice: the readers between would read the second.
+    // Filled twice, or not: nobody knows what is read.
+    // expected-error @below {{'tile.copy_box' op expected one wait beside it, and what reads its place behind that, before another copy to it}}
     %t = tile.copy_box %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
     tile.wait %t : !tile.token<copy>
+    %some = arith.cmpi slt, %lo, %hi : i32
+    scf.if %some {
+      %u = tile.copy_box %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
+      tile.wait %u : !tile.token<copy>
+    }
     tile.hold %held, %Q : !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
-    // expected-error @below {{'tile.copy_box' op expected a place filled by it alone, one wait beside it, and readers behind that}}
-    %u = tile.copy_box %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
-    tile.wait %u : !tile.token<copy>
   }
 }
 
@@ -120,7 +123,7 @@ tile.kernel @before(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %bloc
   tile.persist %blocks, %queue {
   ^bb0(%block: i32):
     // Read before it is waited for, when the tile is not taken yet.
-    // expected-error @below {{'tile.copy_box' op expected a place filled by it alone, one wait beside it, and readers behind that}}
+    // expected-error @below {{'tile.copy_box' op expected one wait beside it, and what reads its place behind that, before another copy to it}}
     %t = tile.copy_box %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
     tile.hold %held, %Q : !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
     tile.wait %t : !tile.token<copy>
@@ -138,7 +141,7 @@ tile.kernel @outside(%map: !tile.map<64xbf16>, %n: i32, %lo: i32, %hi: i32, %blo
     // Read where the tile is not known.
     %some = arith.cmpi slt, %lo, %hi : i32
     scf.if %some {
-      // expected-error @below {{'tile.copy_box' op expected a place filled by it alone, one wait beside it, and readers behind that}}
+      // expected-error @below {{'tile.copy_box' op expected one wait beside it, and what reads its place behind that, before another copy to it}}
       %t = tile.copy_box %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
       tile.wait %t : !tile.token<copy>
     }
@@ -154,7 +157,7 @@ tile.kernel @no_place(%Q: !tile.shared<64x64xbf16, swizzled>, %map: !tile.map<64
   tile.persist %blocks, %queue {
   ^bb0(%block: i32):
     // Not a place of this kernel.
-    // expected-error @below {{'tile.copy_box' op expected a place filled by it alone, one wait beside it, and readers behind that}}
+    // expected-error @below {{'tile.copy_box' op expected one wait beside it, and what reads its place behind that, before another copy to it}}
     %t = tile.copy_box %Q, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
     tile.wait %t : !tile.token<copy>
   }

@@ -47,6 +47,9 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     and a kv head, and heads side by side fill a tile that the rows of one would leave empty. With `heads_in_turn` a block has so
     many tiles of heads of its sequence, one after the other: what it costs to begin, and to find lengths, is then theirs together.
     Tiles have as many rows and keys as are there as a rule: warps have 16 rows each in registers, of which the last ones' may be nobody's.
+    With `look`, keys of so many tiles are looked at in one go where a sequence has more than one tile of them and no more than these: then nothing is carried
+    from tile to tile, and scores and results have a thread's registers one after the other (docs/Schedules/hopper-forward.md).
+
     With `parts`, `kv_tile` is expected to hold all keys: then nothing is carried from key tile to key tile, and a block makes its
     results so many parts of their columns at a time; what does not fit is walked 16 keys at a time.
 
@@ -66,6 +69,7 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
       nothing else but blocks, pack_heads, heads_in_turn and parts is given.
     - C9: heads_in_turn is positive, and 1 without by_sequence; parts is not negative, and 0 without it.
     - C10: reducer is 0, or 32 or 64, and then q_tile is a multiple of 64, warps is 8, blocks is 1, stages is 2 at least, and there is one_body: two have no registers.
+    - C11: look is positive, kv_tile times look at most 256, and 1 with lanes or by_sequence.
 
     ```mlir
     #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>
@@ -83,11 +87,12 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
                         DefaultValuedParameter<"bool", "false">:$by_sequence,
                         DefaultValuedParameter<"int64_t", "1">:$heads_in_turn,
                         DefaultValuedParameter<"int64_t", "0">:$parts,
-                        DefaultValuedParameter<"int64_t", "0">:$reducer);
+                        DefaultValuedParameter<"int64_t", "0">:$reducer,
+                        DefaultValuedParameter<"int64_t", "1">:$look);
   let builders = [AttrBuilder<(ins "int64_t":$q_tile, "int64_t":$kv_tile, "int64_t":$warps, "int64_t":$blocks), [{
     return $_get($_ctxt, q_tile, kv_tile, warps, blocks, /*hold_q=*/false, /*one_body=*/false, /*stages=*/2,
                  /*q_stages=*/1, /*turns=*/false, /*splits=*/1, /*pack_heads=*/1, /*lanes=*/0, /*by_sequence=*/false,
-                 /*heads_in_turn=*/1, /*parts=*/0, /*reducer=*/0);
+                 /*heads_in_turn=*/1, /*parts=*/0, /*reducer=*/0, /*look=*/1);
   }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
@@ -115,6 +120,7 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     ConfigAttr withParts(int64_t parts) const;
     ConfigAttr withBlocks(int64_t blocks) const;
     ConfigAttr withReducer(int64_t columns) const;
+    ConfigAttr withLook(int64_t tiles) const;
     /// Threads of a block with roles: those that compute, and a warpgroup or two for the other roles.
     int64_t getThreadsOfRoles() const { return 32 * getWarps() + (getReducer() ? 256 : 128); }
     /// Registers that a thread of a kernel with roles is launched with: they come in eights.

@@ -39,7 +39,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     `packed`, one for each query tile and head, or, with `keys`, for each key tile and kv
     head (of a backward pass); `rows cluster N`, a cluster of N blocks
     for each row of the batch (made of `attn.segments`). With `tiles N` a sequence has N tiles for
-    a group of heads, which take turns if its rows need more (docs/Schedules/streaming.md); a
+    a head or a group of heads, by its number, and these take turns if its rows need more (docs/Schedules/streaming.md); a
     tile is a block's, or, with lanes, a warp's. With `longer M, N` blocks are those that
     sequences of more than M queries or N keys can need, since lists say which slots these have
     (`tile.list_slots`). The kernels of a problem are launched one after the other, in their order.
@@ -50,7 +50,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     - C3: the grid has at least one head, or clusters of 1 to 16 blocks (of 1, but for sm_90a).
     - C4: fragments' rows go to warps: kv_tile is a multiple of 16 * warps in a grid of key tiles (unless warps is 16: then there
       are none).
-    - C5: a kernel has `tiles`, which are positive, if and only if its config has lanes or by_sequence.
+    - C5: a kernel has `tiles` if its config has lanes or by_sequence; of others those with a packed grid may have some. They are positive.
     - C6: `longer` only in packed grids without `tiles`; it is two numbers that are not negative.
 
     ```mlir
@@ -71,8 +71,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     ::mlir::Value getArg(::llvm::StringRef name);
     /// Is a launch as wide as the chip, with roles inside, and not as the grid?
     bool isPersistent() { return getTarget() == "sm_90a" && !hasRows() && !isStreaming(); }
-    /// Does each sequence have tiles of its own?
-    bool isStreaming() { return getTiles().has_value(); }
+    /// Are there neither tiles of a grid nor roles?
+    bool isStreaming() { return getConfig().streams(); }
     /// Is a cluster for each row of the batch?
     bool hasRows() { return getCluster().has_value(); }
     /// Rows of a block's tile of results: keys in a grid of key tiles, else rows of queries.
@@ -302,21 +302,24 @@ def Tile_CopyBoxOp : Tile_Op<"copy_box", [AttrSizedOperandSegments]> {
     from `head` on, in turns; what lies out of
     the tensor's bounds becomes 0, and of a packed tensor, whose rows count through all sequences,
     what lies behind the next `rows` ones, which are those that are left of a sequence (none, if less than 0).
+    A place may have room for several boxes: so many come, of rows that follow each other, as `boxes` says, and one if it says nothing.
 
     Constraints:
-    - C1: the place is swizzled and has the map's rows and element type. (Of a map with heads, less than one
+    - C1: the place is swizzled and has the map's element type, and its rows, or those of several boxes. (Of a map with heads, less than one
       query's rows may be missing: what they hold is nobody's.)
     - C2: a packed map has `rows`, another one a batch.
+    - C3: `boxes`, of a packed map without heads, are positive, and no more than the place has room for.
 
     ```mlir
     %t = tile.copy_box %K, %k_map at(%row, %head, %b) : !tile.shared<128x128xbf16, swizzled>, !tile.map<128xbf16>
     %u = tile.copy_box %V, %v_map at(%row, %head) rows(%left) : !tile.shared<128x128xbf16, swizzled>, !tile.map<128xbf16, packed>
+    %w = tile.copy_box %all, %all_map at(%row, %head) rows(%left) boxes 3 : !tile.shared<192x128xbf16, swizzled>, !tile.map<64xbf16, packed>
     ```
   }];
-  let arguments = (ins Tile_Shared:$dst, Tile_Map:$map, I32:$row, I32:$head, Optional<I32>:$batch, Optional<I32>:$rows);
+  let arguments = (ins Tile_Shared:$dst, Tile_Map:$map, I32:$row, I32:$head, Optional<I32>:$batch, Optional<I32>:$rows, OptionalAttr<I64Attr>:$boxes);
   let results = (outs Tile_CopyToken:$token);
   let assemblyFormat = [{
-    $dst `,` $map `at` `(` $row `,` $head (`,` $batch^)? `)` (`rows` `(` $rows^ `)`)? attr-dict `:` qualified(type($dst)) `,` qualified(type($map))
+    $dst `,` $map `at` `(` $row `,` $head (`,` $batch^)? `)` (`rows` `(` $rows^ `)`)? (`boxes` $boxes^)? attr-dict `:` qualified(type($dst)) `,` qualified(type($map))
   }];
   let hasVerifier = 1;
 }
@@ -409,7 +412,7 @@ def Tile_MmaQkOp : Tile_Op<"mma_qk"> {
   let summary = "starts s = Q K^T";
   let description = [{
     Constraints:
-    - C1: s has Q's rows, rounded up to 16 of each warp, and as many columns as K has rows; Q (in shared memory, or held
+    - C1: s has Q's rows, rounded up to 16 of each warp, and as many columns as K has rows, or those of its first rows if K is swizzled; Q (in shared memory, or held
       in registers) and K have equal columns and element types.
     - C2: of strips, all have as many lanes, and q has elements of f32.
 
@@ -436,7 +439,7 @@ def Tile_MmaPvOp : Tile_Op<"mma_pv"> {
     them through 0 * NaN. With `when`, that is only so if the condition holds.
 
     Constraints:
-    - C1: acc has p's rows and V's columns; p has as many columns as V has rows.
+    - C1: acc has p's rows and V's columns; p has as many columns as V has rows, or as many as its first rows if V is swizzled.
     - C2: of strips, all have as many lanes, and acc has elements of f32.
 
     ```mlir

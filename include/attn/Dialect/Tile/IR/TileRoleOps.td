@@ -135,16 +135,17 @@ def Tile_FillOp : Tile_Op<"fill", [AttrSizedOperandSegments]> {
   let summary = "waits for the ring's next slot to be empty and starts copying a box into it";
   let description = [{
     Constraints:
-    - C1: the ring's tile has the map's rows and element type.
-    - C2: a packed map has `rows`, as in `tile.copy_box`, another one a batch.
+    - C1: the ring's tile has the map's element type, and its rows or those of several `boxes`, as in `tile.copy_box`.
+    - C2: a packed map has `rows`, as there, another one a batch.
+    - C3: `boxes` as there.
 
     ```mlir
     tile.fill %K, %k_map at(%row, %head, %b) : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>, !tile.map<128xbf16>
     ```
   }];
-  let arguments = (ins Tile_Ring:$ring, Tile_Map:$map, I32:$row, I32:$head, Optional<I32>:$batch, Optional<I32>:$rows);
+  let arguments = (ins Tile_Ring:$ring, Tile_Map:$map, I32:$row, I32:$head, Optional<I32>:$batch, Optional<I32>:$rows, OptionalAttr<I64Attr>:$boxes);
   let assemblyFormat = [{
-    $ring `,` $map `at` `(` $row `,` $head (`,` $batch^)? `)` (`rows` `(` $rows^ `)`)? attr-dict `:` qualified(type($ring)) `,` qualified(type($map))
+    $ring `,` $map `at` `(` $row `,` $head (`,` $batch^)? `)` (`rows` `(` $rows^ `)`)? (`boxes` $boxes^)? attr-dict `:` qualified(type($ring)) `,` qualified(type($map))
   }];
   let hasVerifier = 1;
 }

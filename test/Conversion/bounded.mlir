@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Packed sequences of one or two tiles by their bounds: a block knows its sequence by its number, and may look at all of its keys in one go.
+//
+// RUN: rm -rf %t && split-file %s %t
+// RUN: attn-opt %t/dealt.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/dealt.mlir
+// RUN: attn-opt %t/padded.mlir -convert-attn-to-tile="target=sm_80" -canonicalize -cse | FileCheck %t/padded.mlir
+// RUN: attn-opt %t/look.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/look.mlir
+// RUN: attn-opt %t/look.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse -tile-persist -tile-assign-roles | FileCheck %t/look.mlir --check-prefix=ROLES
+// RUN: attn-translate %t/look.mlir --target=sm_90a | FileCheck %t/look.mlir --check-prefix=CUDA
+// RUN: attn-opt %t/shared.mlir --attn-pipeline="target=sm_90a" | FileCheck %t/shared.mlir
+// RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir
+// RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=1" | FileCheck %t/fallback.mlir
+// RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=3" | FileCheck %t/fallback.mlir --check-prefix=LAST
+// RUN: attn-opt %t/errors.mlir -split-input-file -convert-attn-to-tile="target=sm_90a" -verify-diagnostics
+//
+// Longer than their bounds, empty, and with rows that are nobody's.
+// RUN: attn-run %t/dealt.mlir --target=cpu --check --lengths-q=70,0,1,300,64,65,128 --lengths-kv=70,5,0,200,129,1,64 | FileCheck %s --check-prefix=RIGHT
+// RUN: attn-run %t/dealt.mlir --target=cpu --check --lengths-q=0 --lengths-kv=0 | FileCheck %s --check-prefix=RIGHT
+// RUN: attn-run %t/padded.mlir --target=cpu --check --lengths-q=70,0,1,300,64,65,128 --lengths-kv=70,5,0,200,129,1,64 | FileCheck %s --check-prefix=RIGHT
+// RIGHT: schedule tiles by sequence
+// RIGHT: error    o: {{.*}}: ok
+// RIGHT-NEXT: error    lse: {{.*}}: ok
+
+//--- dealt.mlir
+// CHECK: tile.kernel @p({{.*}}) target("sm_90a") grid(packed heads 4 tiles 1) config(<q_tile = 128, kv_tile = 112, warps = 8, blocks = 1, q_stages = 2>)
+// CHECK: %block = tile.block_index
+// CHECK-NEXT: %h = arith.remui %block, %c4_i32
+// CHECK-NEXT: %b = arith.divui %block, %c4_i32
+// CHECK-NEXT: %first = tile.load uniform %cu_seqlens_q[%b]
+// What is behind the last sequence is shared out.
+// CHECK: %behind_all = arith.subi %total_q
+// CHECK: scf.for %{{.*}} = %c0_i32 to %behind_all step
+// CHECK: tile.store_padding
+// A tile in one turn, if there are no more rows than bounds say.
+// CHECK: scf.for %q0 = %c0_i32 to %len_q step %c128_i32
+// CHECK-NOT: scf.if
+// CHECK: tile.copy_box %Q
+// CHECK: tile.kv_loop
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100)
+
+//--- padded.mlir
+// Two tiles on other targets, whose blocks' places are used again.
+// CHECK: grid(packed heads 4 tiles 2) config(<q_tile = 64
+// CHECK: %behind = tile.load uniform %padded_offsets_q
+// CHECK: scf.for %{{.*}} = %c0_i32 to %before step
+// CHECK: scf.for %{{.*}} = %c0_i32 to %behind_all step
+// CHECK: scf.for %q0 = %{{.*}} to %{{.*}} step %c128_i32
+// CHECK-NEXT: tile.barrier
+// CHECK: scf.if
+// CHECK: tile.store_padding
+attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(4, 2) dims(64, 48) dtype(f16) bounds(100, 128)
+  score([#attn.softcap<10.0>])
+
+//--- look.mlir
+// CHECK: tile.kernel @p({{.*}}) grid(packed heads 4 tiles 1) config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1, stages = 1, look = 3>)
+// CHECK: %K = tile.place "K" : !tile.shared<192x128xbf16, swizzled>
+// CHECK: %all_scores = tile.place "all_scores" : !tile.frag<192x192, 12>
+// CHECK: %all = tile.place "all" : !tile.held<192x192xbf16, 12>
+// More than a tile of keys, and no more than a look's.
+// CHECK-DAG: %[[MORE:.*]] = arith.cmpi sgt, %len_kv, %c64_i32
+// CHECK-DAG: %[[FEW:.*]] = arith.cmpi sle, %len_kv, %c192_i32
+// CHECK: %[[LOOK:.*]] = arith.andi %[[MORE]], %[[FEW]]
+// CHECK: scf.if %[[LOOK]] {
+// CHECK-NEXT: %[[T:.*]] = tile.copy_box %K, %k_map at(%first_key, %h) rows(%len_kv) boxes 3
+// CHECK-NEXT: tile.wait %[[T]]
+// CHECK-NEXT: %[[S:.*]] = tile.mma_qk %all_scores, %Q, %K
+// CHECK-NEXT: tile.wait %[[S]]
+// CHECK: scf.if
+// CHECK-NEXT: tile.keep %all_scores
+// CHECK: tile.softmax %all_scores, %row
+// CHECK-NEXT: tile.round %all, %all_scores
+// CHECK-NEXT: tile.clear %acc
+// CHECK-NEXT: tile.copy_box %V, %v_map at(%first_key, %h) rows(%len_kv) boxes 3
+// CHECK: tile.mma_pv %acc, %all, %V
+// CHECK: } else {
+// Else they are walked as ever, a box in a slot.
+// CHECK: tile.kv_loop
+// CHECK: tile.copy_box %K, %k_map at({{.*}}) rows(%{{[^)]*}}) :
+// CHECK: tile.mma_qk %s, %Q, %K
+//
+// Both ways fill and take from the same rings, and queries are given back where they are done with.
+// ROLES: tile.roles
+// ROLES: scf.if
+// ROLES-NEXT: tile.fill %K, %k_map {{.*}} boxes 3
+// ROLES-NEXT: tile.fill %V, %v_map {{.*}} boxes 3
+// ROLES-NEXT: } else {
+// ROLES: tile.kv_loop
+// ROLES: tile.fill %K, %k_map
+// ROLES-NOT: boxes
+// ROLES: consumer
+// ROLES: %[[Q:.*]] = tile.take %Q
+// ROLES: scf.if
+// ROLES-NEXT: %[[K:.*]] = tile.take %K
+// ROLES-NEXT: %[[S:.*]] = tile.mma_qk %all_scores, %[[Q]], %[[K]]
+// ROLES-NEXT: tile.wait %[[S]]
+// ROLES-DAG: tile.release_early %Q unless %false
+// ROLES-DAG: tile.release %K
+// ROLES: } else {
+// ROLES: tile.kv_loop
+// ROLES: tile.release %Q
+//
+// CUDA: attn::Ring<attn::bf16, 192, 128, 1> K(
+// CUDA: if (len_kv > 64 & len_kv <= 192) {
+// CUDA: attn::mma_qk(all_scores, Q_tile, K_tile);
+// CUDA: attn::release_early(Q, false);
+// CUDA: } else {
+// CUDA: attn::fill_packed<64, 3>(K, k_map, first_key, h, len_kv);
+// CUDA: attn::fill_packed<64>(K, k_map,
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(161, 192)
+
+//--- shared.mlir
+// Two tiles of rows look at the same keys, which are given back as soon as the last one's scores are there; values come for each.
+// CHECK: grid(packed heads 4 tiles 1) config(<q_tile = 128, kv_tile = 112, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 2>)
+// CHECK: } consumer {
+// CHECK: scf.if
+// CHECK-NEXT: %[[K:.*]] = tile.take %K
+// CHECK: scf.for %q0
+// CHECK: %[[Q:.*]] = tile.take %Q
+// CHECK: tile.mma_qk %all_scores, %[[Q]], %[[K]]
+// CHECK: %next = arith.addi %q0, %c128_i32
+// CHECK: %[[MORE:.*]] = arith.cmpi slt, %next, %{{.*}}
+// CHECK: tile.release_early %K unless %[[MORE]]
+// CHECK: tile.take %V
+// CHECK: tile.release %V
+// CHECK: tile.store
+// CHECK: tile.release %K
+// CHECK: } else {
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(224)
+
+//--- chosen.mlir
+// CHECK: tile.kernel @s80({{.*}}by_sequence = true
+attn.problem @s80 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(80)
+// CHECK: tile.kernel @s81({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 96, warps = 8, blocks = 1, q_stages = 2>)
+attn.problem @s81 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(81)
+// CHECK: tile.kernel @s113({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
+attn.problem @s113 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(113)
+// CHECK: tile.kernel @s129({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 48, warps = 12, blocks = 1, look = 3>)
+attn.problem @s129 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(129)
+// CHECK: tile.kernel @s145({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
+attn.problem @s145 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(145)
+// CHECK: tile.kernel @narrow161({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 48, warps = 12, blocks = 1, stages = 1, look = 4>)
+attn.problem @narrow161 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) bounds(161)
+// CHECK: tile.kernel @s225({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 48, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 5>)
+attn.problem @s225 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(225)
+// CHECK: tile.kernel @s241({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 4>)
+attn.problem @s241 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(241)
+// CHECK: tile.kernel @narrow241({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 32, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 8>)
+attn.problem @narrow241 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) bounds(241)
+// Rows and keys may have bounds of their own.
+// CHECK: tile.kernel @few_keys({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
+attn.problem @few_keys mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(150, 80)
+// CHECK: tile.kernel @few_rows({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 3>)
+attn.problem @few_rows mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100, 180)
+// CHECK: tile.kernel @two({{.*}} tiles 2) config(<q_tile = 128, kv_tile = 96, warps = 8, blocks = 1, q_stages = 2>)
+attn.problem @two mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(200, 90)
+// Smaller tiles where most of one would be hidden; modified scores are walked.
+// CHECK: tile.kernel @causal145({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2, q_stages = 2>)
+attn.problem @causal145 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(145)
+// CHECK: tile.kernel @capped({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
+attn.problem @capped mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(130) score([#attn.softcap<10.0>])
+// More tiles have slots, in which nobody's are few.
+// CHECK: tile.kernel @s257({{.*}} grid(packed heads 4) config(
+attn.problem @s257 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(257)
+
+//--- fallback.mlir
+// CHECK: config(<q_tile = 192, kv_tile = 32, warps = 12, blocks = 1, stages = 1, look = 6>)
+// LAST: config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1>)
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(161, 192)
+
+//--- errors.mlir
+// expected-error @below {{'attn.problem' op expected look = 1 but for target `sm_90a`, packed keys and bounds of two query tiles at most, without score modifiers, dropout, lists, packed heads and splits, got: #tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, look = 2>}}
+attn.problem @modified mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100) score([#attn.softcap<10.0>])
+  config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, look = 2>)
+
+// -----
+
+// expected-error @below {{expected look = 1 but for target `sm_90a`, packed keys and bounds of two query tiles at most}}
+attn.problem @dense mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(100)
+  config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, look = 2>)
+
+// -----
+
+// expected-error @below {{expected look = 1 but for target `sm_90a`, packed keys and bounds of two query tiles at most}}
+attn.problem @unbounded mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
+  config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, look = 2>)
+
+// -----
+
+// expected-error @below {{expected look = 1 but for target `sm_90a`, packed keys and bounds of two query tiles at most}}
+attn.problem @dropped mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100) dropout(0.1, "seed")
+  config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, look = 2>)
+
+// -----
+
+// expected-error @below {{expected 2 stages at least, got: #tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, stages = 1>}}
+attn.problem @single mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100)
+  config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, stages = 1>)
