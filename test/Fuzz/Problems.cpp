@@ -74,14 +74,16 @@ static std::pair<Lengths, Lengths> lengths(Random &random, int64_t sizeClass) {
   }
 }
 
-/// Sequences of a few rows, many or a few of them, empty ones among them.
-static std::pair<Lengths, Lengths> shortLengths(Random &random, bool few) {
+/// Sequences of a few rows, many or a few of them, empty ones among them; or around `bound` rows, if those are many.
+static std::pair<Lengths, Lengths> shortLengths(Random &random, bool few, int64_t bound) {
   int64_t count = random.pick<int64_t>({1, 3, 7, 9, random.between(2, 60), 257}), most = random.between(1, 20);
   if (few)
     count = random.between(1, 12);
   if (random.oneIn(few ? 15 : 5))
     count = random.between(1, 6), most = 130;
   bool single = random.oneIn(2); // one query each, as in cross attention
+  if (bound > 128 && !random.oneIn(3))
+    count = random.between(1, few ? 4 : 12), most = bound + random.between(-60, 60), single = false;
   std::pair<Lengths, Lengths> both;
   for (int64_t i = 0; i < count; ++i) {
     both.first.push_back(random.oneIn(8) ? 0 : single ? 1 : random.between(1, most));
@@ -300,7 +302,7 @@ Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, ui
   bool isShort = problem.getBoundQ() && ((number + kernelSeed) % 2 || late);
   bool hasLists = llvm::any_of(problem.getMask().operands(), [](const MaskOperand &array) { return array.lists; });
   int64_t sizeClass = hasLists && !computation.backward && random.oneIn(3) ? farKeys : (number + kernelSeed) % 13;
-  auto [lengthsQ, lengthsKv] = isShort ? shortLengths(random, late) : lengths(random, sizeClass);
+  auto [lengthsQ, lengthsKv] = isShort ? shortLengths(random, late, std::max(*problem.getBoundQ(), *problem.getBoundKv())) : lengths(random, sizeClass);
   int64_t batch = lengthsQ.size();
   made.sizes = {batch, addSide(random, "q", problem.getQLayout(), lengthsQ, late, made.exact),
                 addSide(random, "kv", problem.getKLayout(), lengthsKv, late, made.exact)};

@@ -12,6 +12,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
+#include "mlir/AsmParser/AsmParser.h"
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -35,6 +36,7 @@ static cl::opt<int64_t> onlyProblem("problem-seed", cl::desc("rerun this problem
 static cl::opt<unsigned> threadCount("threads", cl::desc("kernels compiled and run at a time; default: all CPUs"),
                                      cl::init(0));
 static cl::opt<bool> fewQueries("few-queries", cl::desc("share out keys among blocks and pack heads into tiles"));
+static cl::opt<bool> boundedSequences("bounded", cl::desc("sequences of a tile or two, packed as a rule, by bounds that may be wrong"));
 static cl::opt<bool> shortSequences("short", cl::desc("stream short sequences, whose bounds may be wrong"));
 static cl::opt<bool> backwardPass("backward", cl::desc("the problems' backward passes"));
 static cl::opt<double> mostSeconds("seconds", cl::desc("begin no other kernel after so many; default: all kernels"), cl::init(HUGE_VAL));
@@ -92,6 +94,32 @@ static std::string forFewQueries(ProblemOp problem, const Target &target, uint64
   tile::ConfigAttr config = chooseConfig(problem, target.family, target.arch);
   config = config.withPackHeads(std::max<int64_t>(packed, 1));
   problem.setConfigAttr(config.withSplits(counts[kernelSeed % std::size(counts)]));
+  return textOf(problem);
+}
+
+/// The problem's text with bounds of a tile or two, as a rule with what all keys of a sequence are looked at for in one go: packed rows, a mask that hides none
+/// (or a causal one), and scores as they are.
+static std::string forBounds(ProblemOp problem, uint64_t kernelSeed) {
+  Random random(kernelSeed, 5);
+  mlir::MLIRContext *context = problem.getContext();
+  auto bound = [&] { return uint64_t(random.pick<int64_t>({85, 100, 128, 129, 140, 144, 150, 161, 190, 192, 200, 224, 230, 250, 256, 300})); };
+  problem.removeTypicalQAttr(), problem.removeTypicalKvAttr();
+  uint64_t rows = bound();
+  problem.setBoundQ(rows);
+  problem.setBoundKv(random.oneIn(3) ? bound() : rows);
+  auto narrow = [&](uint64_t dim) { return dim <= 128 ? dim : 8 * random.between(1, 16); };
+  problem.setDimQk(narrow(problem.getDimQk()));
+  problem.setDimV(narrow(problem.getDimV()));
+  if (!random.oneIn(4)) {
+    auto packed = LayoutAttr::get(context, LayoutKind::thd, /*padded=*/random.oneIn(2));
+    problem.setQLayoutAttr(packed), problem.setOLayoutAttr(packed);
+    packed = LayoutAttr::get(context, LayoutKind::thd, /*padded=*/random.oneIn(2));
+    problem.setKLayoutAttr(packed), problem.setVLayoutAttr(packed);
+  }
+  if (!random.oneIn(4))
+    problem.removeScoreAttr(), problem.removeDropoutAttr(), problem.removeSeedAttr();
+  if (!random.oneIn(4))
+    problem.setMaskAttr(llvm::cast<MaskInterface>(mlir::parseAttribute(random.oneIn(3) ? "#attn.causal" : "#attn.full", context)));
   return textOf(problem);
 }
 
@@ -174,6 +202,8 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
   auto module = compilation.parse(kernelCase.text, "fuzz");
   if (module && fewQueries)
     kernelCase.text = forFewQueries(*(**module).getOps<ProblemOp>().begin(), target, kernelSeed);
+  if (module && boundedSequences)
+    kernelCase.text = forBounds(*(**module).getOps<ProblemOp>().begin(), kernelSeed);
   if (module && shortSequences)
     kernelCase.text = forShortSequences(**module, target, kernelSeed);
   auto kernel =
