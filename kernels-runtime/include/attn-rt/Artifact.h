@@ -52,8 +52,8 @@ struct Param {
 ///           (contract/verbs.md, `find_sequence`).
 ///
 ///   rows:   batch, each a cluster of `Artifact::clusters` blocks
-///   streaming: heads * batch * sequenceTiles warps, `warps` of them a block; sequences with
-///           more rows than that take several turns. (Of a packed batch of 0 as of
+///   by sequence: heads * batch * sequenceTiles tiles, a block each, or, in streaming kernels, `warps` of them
+///           a block; sequences with more rows than that take several turns. (Of a packed batch of 0 as of
 ///           one of 1, which has padding to write.)
 ///
 /// With `keys` tiles are of keys and heads are kv heads; all else is the same. Where only sequences of
@@ -70,7 +70,7 @@ struct GridRule {
   bool rows = false;
   int splits = 1; ///< parts of a query tile's keys; 0: as many as fill the machine
   bool keys = false;
-  int sequenceTiles = 0; ///< of each sequence, in a streaming kernel; 0: it is none
+  int sequenceTiles = 0; ///< of each sequence, by its number; 0: tiles are the grid's
   int warps = 1;         ///< of a streaming kernel's block, if each has a query tile of its own
   int longerQ = 0, longerKv = 0; ///< both 0: all sequences have tiles
   int most = 0;                  ///< blocks, which then take turns; 0: as many as there are tiles
