@@ -29,8 +29,9 @@ Result<TensorMap> attn::rt::encodeTensorMap(const TensorMapSpec &spec) {
     strides[i] = static_cast<uint64_t>(spec.strides[i]) * 2;
   if (spec.packed) {
     constexpr uint64_t back = uint64_t(1) << 34; // times kPackedRows: 2^64
+    extents[3] = extents[1] + 1; // where sequences end: a box of one that would end behind the tensor is zeros
     extents[1] = kPackedRows;
-    extents[3] = extents[4] = INT32_MAX; // as far as coordinates go
+    extents[4] = INT32_MAX; // as far as coordinates go
     strides[2] = strides[0];
     strides[3] = back - strides[0] % back;
   }

@@ -89,8 +89,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return backward.emitOpError("expected no reducer where ")
              << (configs.sums ? "dV has a kernel of its own" : "dQ has a kernel of its own (" + std::string(configs.whyNoSums) + ")") << ", got: " << keys;
     bool others = !roles && (keys.getStages() != 2 || keys.getQStages() != 1);
-    if (keys.getHoldQ() || keys.getTurns() || keys.getSplits() != 1 || others)
-      return backward.emitOpError("expected the default hold_q, turns and splits with gradients on tiles")
+    if (keys.getHoldQ() || keys.getTurns() || keys.getSplits() != 1 || keys.getLook() != 1 || others)
+      return backward.emitOpError("expected the default hold_q, turns, splits and look with gradients on tiles")
              << (others ? ", and stages without roles" : "") << ", got: " << keys;
     if (keys.getPackHeads() != 1)
       return backward.emitOpError("expected pack_heads = 1 with gradients on tiles, got: ") << keys;

@@ -296,11 +296,12 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
   return tile::ConfigAttr::ofStrips(problem.getContext(), rows, step, /*packHeads=*/1, lanes, /*warps=*/4, blocks);
 }
 
-// Measured on an H200 (docs/Schedules/streaming.md): of more than 80 rows or keys by their bounds, tiles that these fill are faster than a block of six warps.
+// Measured on an H200 (docs/Schedules/streaming.md): of more than 80 rows and as many keys by their bounds, tiles that these fill are faster than a block of six
+// warps.
 static bool leavesToTiles(ProblemOp problem, std::string *why) {
-  int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), most = std::max(problem.getBoundQ().value_or(0), problem.getBoundKv().value_or(0));
+  int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), least = std::min(problem.getBoundQ().value_or(0), problem.getBoundKv().value_or(0));
   bool wide = dim > (isa<CausalMaskAttr>(problem.getMask()) ? 96 : 64);
-  if (!wide || most <= 80 || problem.getHeads() != problem.getKvHeads() || !chooseBounded(problem))
+  if (!wide || least <= 80 || problem.getHeads() != problem.getKvHeads() || !chooseBounded(problem))
     return false;
   return because(why, lengthsOf(problem) + ": they fill a tile", true);
 }

@@ -94,14 +94,14 @@ static tile::ConfigAttr chooseNarrowHeads(ProblemOp problem, KeyWalk &walk, bool
 }
 
 // Measured on an H200 (docs/Schedules/streaming.md): a sequence's rows are one tile, or two that look at the same keys, and its keys one or two tiles, or as many
-// as are looked at in one go. Where rows see few keys that others do not, most of such a tile is hidden: smaller ones are faster from 145 keys on, and
-// of head dims to 64.
+// as are looked at in one go. Under a causal mask much of such a tile is hidden: from 161 keys on smaller ones are faster, at head dims beyond 96, where
+// 192 x 80 finds no registers for its tests, from 145 on, and of head dims to 64 all are.
 tile::ConfigAttr attn::chooseBounded(ProblemOp problem) {
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), rows = problem.getBoundQ().value_or(INT64_MAX), keys = problem.getBoundKv().value_or(INT64_MAX);
   bool packed = problem.getQLayout().isPacked() && problem.getKLayout().isPacked(), plain = problem.getModifiers().empty() && !problem.dropoutInForce();
   bool full = llvm::isa<FullMaskAttr>(problem.getMask()), causal = llvm::isa<CausalMaskAttr>(problem.getMask());
   int64_t most = std::max(rows, keys);
-  if (!packed || !plain || problem.getTiles() || dim > 128 || most > 256 || !(full || (causal && dim > 64 && most <= 144)))
+  if (!packed || !plain || problem.getTiles() || dim > 128 || most > 256 || !(full || (causal && dim > 64 && most <= (dim <= 96 ? 160 : 144))))
     return {};
   auto config = [&](int64_t warps, int64_t kvTile, int64_t stages, int64_t qStages, int64_t look) {
     return tile::ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, /*blocks=*/1).withStages(stages, qStages).withLook(look);

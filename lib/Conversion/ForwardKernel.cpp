@@ -127,11 +127,14 @@ private:
     Index behind = padded ? math.named(load(starts, math.min(math.add(batch, 1), arg("batch"))), "behind") : Index(0);
     findKeys();
 
-    // Rows before the first sequence and behind the last, of which there may be many: shared out among all blocks.
-    Index share = math.mul(math.add(math.mul(batch, *tiles), number), config.getQueries());
-    Index shares = math.mul(math.max(arg("batch"), 1), *tiles * config.getQueries());
+    // Rows before the first sequence and behind the last, of which there may be many: shared out among the blocks of the first sequences. (Of all, a stride
+    // might have more than 32 bits.)
+    constexpr int64_t enough = 4096;
+    Index sharing = math.min(math.max(arg("batch"), 1), enough);
+    Index share = math.mul(math.add(math.mul(math.min(batch, enough), *tiles), number), config.getQueries());
+    Index shares = math.mul(sharing, *tiles * config.getQueries());
     auto pad = [&](StringRef left, Index begin, Index end) {
-      Index own = math.add(begin, share), count = math.named(math.sub(end, own), left);
+      Index own = math.add(begin, share), count = math.named(math.select(math.lt(batch, enough), math.sub(end, own), 0), left);
       loop("i", 0, count, shares, [&](Index i) {
         first = math.add(own, i);
         writeRows = math.min(math.sub(count, i), config.getQueries());
@@ -342,7 +345,7 @@ private:
     auto copy = [&](Value place, StringRef tensor, Value base, int64_t dim) -> Value {
       Index left = math.sub(scope.lenK, k0);
       if (boxes)
-        return copyBox(place, tensor, math.add(firstKey, k0), kvHead, left);
+        return copyBox(place, tensor, math.add(firstKey, k0), kvHead, left, config.getLook() > 1 ? std::optional<int64_t>(1) : std::nullopt);
       Value stride = args[(tensor + "_row").str()];
       Value src = AdvanceOp::create(b, loc, base, mul(wide(k0), stride));
       return CopyAsyncOp::create(b, loc, place, src, stride, math.value(left), dim, Value());

@@ -333,12 +333,12 @@ KvLoopOp SequenceBody::createLoop(ArrayRef<KeyRun> runs) {
   return loop;
 }
 
-Value SequenceBody::copyBox(Value place, StringRef tensor, Index row, Index head, Index left, int64_t boxes) {
+Value SequenceBody::copyBox(Value place, StringRef tensor, Index row, Index head, Index left, std::optional<int64_t> boxes) {
   LayoutAttr layout = tensor == "q"   ? problem.getQLayout()
                       : tensor == "k" ? problem.getKLayout()
                       : tensor == "v" ? problem.getVLayout()
                                       : problem.getOLayout();
   bool packed = layout.isPacked();
   return CopyBoxOp::create(b, loc, place, args[(tensor + "_map").str()], math.value(row), math.value(head),
-                           packed ? Value() : math.value(batch), packed ? math.value(left) : Value(), boxes == 1 ? IntegerAttr() : b.getI64IntegerAttr(boxes));
+                           packed ? Value() : math.value(batch), packed ? math.value(left) : Value(), boxes ? b.getI64IntegerAttr(*boxes) : IntegerAttr());
 }

@@ -134,8 +134,8 @@ protected:
   //===------------------------------------------------------------------===//
 
   /// The place's rows of a head, from `row` (of the sequence, or of all tokens when packed) on, where so many are `left` of the sequence; zeros behind them.
-  /// `boxes` of the tensor's map, of several for which the place has room.
-  mlir::Value copyBox(mlir::Value place, llvm::StringRef tensor, Index row, Index head, Index left, int64_t boxes = 1);
+  /// `boxes` of the tensor's map, if the place has room for several.
+  mlir::Value copyBox(mlir::Value place, llvm::StringRef tensor, Index row, Index head, Index left, std::optional<int64_t> boxes = std::nullopt);
   Index load(mlir::Value array, Index at) {
     return mlir::Value(tile::LoadOp::create(b, loc, array, math.value(at), /*uniform=*/true));
   }

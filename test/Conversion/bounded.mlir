@@ -29,7 +29,7 @@
 // CHECK-NEXT: %b = arith.divui %block, %c4_i32
 // CHECK-NEXT: %first = tile.load uniform %cu_seqlens_q[%b]
 // What is behind the last sequence is shared out.
-// CHECK: %behind_all = arith.subi %total_q
+// CHECK: %behind_all = arith.select
 // CHECK: scf.for %{{.*}} = %c0_i32 to %behind_all step
 // CHECK: tile.store_padding
 // A tile in one turn, if there are no more rows than bounds say.
@@ -76,7 +76,7 @@ attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(
 // CHECK: } else {
 // Else they are walked as ever, a box in a slot.
 // CHECK: tile.kv_loop
-// CHECK: tile.copy_box %K, %k_map at({{.*}}) rows(%{{[^)]*}}) :
+// CHECK: tile.copy_box %K, %k_map at({{.*}}) rows(%{{[^)]*}}) boxes 1 :
 // CHECK: tile.mma_qk %s, %Q, %K
 //
 // Both ways fill and take from the same rings, and queries are given back where they are done with.
@@ -86,8 +86,7 @@ attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(
 // ROLES-NEXT: tile.fill %V, %v_map {{.*}} boxes 3
 // ROLES-NEXT: } else {
 // ROLES: tile.kv_loop
-// ROLES: tile.fill %K, %k_map
-// ROLES-NOT: boxes
+// ROLES: tile.fill %K, %k_map {{.*}} boxes 1
 // ROLES: consumer
 // ROLES: %[[Q:.*]] = tile.take %Q
 // ROLES: scf.if
@@ -106,7 +105,7 @@ attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(
 // CUDA: attn::release_early(Q, false);
 // CUDA: } else {
 // CUDA: attn::fill_packed<64, 3>(K, k_map, first_key, h, len_kv);
-// CUDA: attn::fill_packed<64>(K, k_map,
+// CUDA: attn::fill_packed<64, 1>(K, k_map,
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(161, 192)
 
 //--- shared.mlir
@@ -147,7 +146,15 @@ attn.problem @s225 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) b
 attn.problem @s241 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(241)
 // CHECK: tile.kernel @narrow241({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 32, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 8>)
 attn.problem @narrow241 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) bounds(241)
-// Rows and keys may have bounds of their own.
+// Rows and keys may have bounds of their own; where either are few, reading all is quicker without tiles of as many as that.
+// CHECK: tile.kernel @one_row({{.*}}lanes = 16
+attn.problem @one_row mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(1, 100)
+// CHECK: tile.kernel @four_rows({{.*}}by_sequence = true
+attn.problem @four_rows mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(4, 128)
+// CHECK: tile.kernel @half_rows({{.*}}by_sequence = true
+attn.problem @half_rows mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(64, 96)
+// CHECK: tile.kernel @two_keys({{.*}}by_sequence = true
+attn.problem @two_keys mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(96, 2)
 // CHECK: tile.kernel @few_keys({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
 attn.problem @few_keys mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(150, 80)
 // CHECK: tile.kernel @few_rows({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 3>)
@@ -157,6 +164,8 @@ attn.problem @two mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bo
 // Smaller tiles where most of one would be hidden; modified scores are walked.
 // CHECK: tile.kernel @causal145({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2, q_stages = 2>)
 attn.problem @causal145 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(145)
+// CHECK: tile.kernel @causal160({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
+attn.problem @causal160 mask(#attn.causal) layout(thd) heads(4) dims(96) dtype(bf16) bounds(160)
 // CHECK: tile.kernel @capped({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
 attn.problem @capped mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(130) score([#attn.softcap<10.0>])
 // More tiles have slots, in which nobody's are few.

@@ -82,7 +82,7 @@ static std::pair<Lengths, Lengths> shortLengths(Random &random, bool few, int64_
   if (random.oneIn(few ? 15 : 5))
     count = random.between(1, 6), most = 130;
   bool single = random.oneIn(2); // one query each, as in cross attention
-  if (bound > 128 && !random.oneIn(3))
+  if (bound > 64 && !random.oneIn(3))
     count = random.between(1, few ? 4 : 12), most = bound + random.between(-60, 60), single = false;
   std::pair<Lengths, Lengths> both;
   for (int64_t i = 0; i < count; ++i) {

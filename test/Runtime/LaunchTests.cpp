@@ -219,15 +219,15 @@ static void fakeDriver() {
   EXPECT(!far);
   fmt::print("{}\n", far.error().str());
 
-  // Packed rows are there three times; a step of the last leads a row back, in multiples of 2^34.
+  // Packed rows are there three times, the second time as ends of sequences, up to the tensor's; a step of the last leads a row back, in multiples of 2^34.
   constexpr uint64_t most = INT32_MAX, back = uint64_t(1) << 34;
   TensorMapSpec packed{0x4000, {64, 100, 4, 1}, {256, 64, 64}, 128, 64, true};
   packed.packed = true;
-  uint64_t ofRows[16] = {9, 5, 0x4000, 64, 1 << 30, 4, most, most, 512, 128, 512, back - 512, 64, 128, 1};
+  uint64_t ofRows[16] = {9, 5, 0x4000, 64, 1 << 30, 4, 101, most, 512, 128, 512, back - 512, 64, 128, 1};
   map = *encodeTensorMap(packed);
   EXPECT(std::equal(ofRows, ofRows + 16, map.opaque));
   packed.boxHeads = 2;
-  uint64_t ofHeads[16] = {9, 5, 0x4000, 64, 4, 1 << 30, most, most, 128, 512, 512, back - 512, 64, 2, 128};
+  uint64_t ofHeads[16] = {9, 5, 0x4000, 64, 4, 1 << 30, 101, most, 128, 512, 512, back - 512, 64, 2, 128};
   map = *encodeTensorMap(packed);
   EXPECT(std::equal(ofHeads, ofHeads + 16, map.opaque));
   packed.boxHeads = 1;

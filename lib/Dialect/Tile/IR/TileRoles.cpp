@@ -96,7 +96,7 @@ static LogicalResult verifyBox(Operation *op, Type place, MapType map, Value bat
   if (!tile) // C1
     return op->emitOpError("expected a tile, got: ") << place;
   int64_t rows = map.getRows() * map.getHeads();
-  bool fills = rows <= tile.getRows() && (tile.getRows() - rows < map.getHeads() || (map.isPacked() && map.getHeads() == 1 && tile.getRows() % rows == 0));
+  bool fills = rows <= tile.getRows() && (tile.getRows() - rows < map.getHeads() || (boxes && tile.getRows() % rows == 0));
   if (!tile.isSwizzled() || !fills || tile.getElement() != map.getElement()) // C1
     return op->emitOpError("expected a swizzled tile of the map's rows and element type, got: ")
            << tile << " and " << map;

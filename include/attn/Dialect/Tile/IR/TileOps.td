@@ -50,7 +50,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     - C3: the grid has at least one head, or clusters of 1 to 16 blocks (of 1, but for sm_90a).
     - C4: fragments' rows go to warps: kv_tile is a multiple of 16 * warps in a grid of key tiles (unless warps is 16: then there
       are none).
-    - C5: a kernel has `tiles` if its config has lanes or by_sequence; of others those with a packed grid may have some. They are positive.
+    - C5: a kernel has `tiles` if its config has lanes or by_sequence; of others those with a packed grid of query tiles may have some. They are positive.
     - C6: `longer` only in packed grids without `tiles`; it is two numbers that are not negative.
 
     ```mlir
@@ -302,10 +302,10 @@ def Tile_CopyBoxOp : Tile_Op<"copy_box", [AttrSizedOperandSegments]> {
     from `head` on, in turns; what lies out of
     the tensor's bounds becomes 0, and of a packed tensor, whose rows count through all sequences,
     what lies behind the next `rows` ones, which are those that are left of a sequence (none, if less than 0).
-    A place may have room for several boxes: so many come, of rows that follow each other, as `boxes` says, and one if it says nothing.
+    A place may have room for several boxes: then `boxes` says how many come, of rows that follow each other.
 
     Constraints:
-    - C1: the place is swizzled and has the map's element type, and its rows, or those of several boxes. (Of a map with heads, less than one
+    - C1: the place is swizzled and has the map's element type, and its rows, or, with `boxes`, those of several. (Of a map with heads, less than one
       query's rows may be missing: what they hold is nobody's.)
     - C2: a packed map has `rows`, another one a batch.
     - C3: `boxes`, of a packed map without heads, are positive, and no more than the place has room for.

@@ -135,7 +135,7 @@ def Tile_FillOp : Tile_Op<"fill", [AttrSizedOperandSegments]> {
   let summary = "waits for the ring's next slot to be empty and starts copying a box into it";
   let description = [{
     Constraints:
-    - C1: the ring's tile has the map's element type, and its rows or those of several `boxes`, as in `tile.copy_box`.
+    - C1: the ring's tile has the map's element type, and its rows or, with `boxes`, those of several, as in `tile.copy_box`.
     - C2: a packed map has `rows`, as there, another one a batch.
     - C3: `boxes` as there.
 
@@ -220,11 +220,11 @@ def Tile_ReleaseOp : Tile_Op<"release"> {
 }
 
 def Tile_ReleaseEarlyOp : Tile_Op<"release_early"> {
-  let summary = "gives a slot back ahead of its release, in the last step of a walk";
+  let summary = "gives a slot back ahead of its release, in the last step of a walk, or of another loop, or in a branch";
   let description = [{
     Where there are no `more` steps, nothing reads the tile taken last behind this
-    op. `tile.release` still has to follow, behind the loop: it gives back what was
-    not given back here (of a walk without tiles, say).
+    op. `tile.release` still has to follow, behind the loop or the branches: it gives back what was
+    not given back here (of a walk without tiles, say, or in the other branch).
 
     Constraints:
     - C1: in a `tile.kv_loop`, `more` is its own.
