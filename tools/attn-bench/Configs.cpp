@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Configs.h"
-#include "attn/Conversion/AttnToTile.h"
+#include "attn/Conversion/Schedule.h"
+#include "llvm/Support/MathExtras.h"
 #include <fmt/format.h>
 
 using namespace attn;
@@ -20,6 +21,23 @@ static std::vector<int64_t> multiplesOf16(int64_t from, int64_t to) {
   return list;
 }
 
+/// What looks at all keys that bounds speak of in one go, if the problem may.
+static void addLooks(ProblemOp problem, std::vector<ConfigAttr> &configs) {
+  bool packed = problem.getQLayout().isPacked() && problem.getKLayout().isPacked();
+  if (!packed || !problem.getBoundKv() || !problem.getModifiers().empty() || problem.dropoutInForce())
+    return;
+  for (int64_t warps : {8, 12})
+    for (int64_t kvTile : multiplesOf16(16, 128)) {
+      int64_t look = llvm::divideCeil(*problem.getBoundKv(), kvTile), most = warps == 12 ? 192 : 256; // scores that have registers
+      auto config = ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, /*blocks=*/1);
+      if (look < 2 || kvTile * look > most || !tilesOfBounds(problem, config))
+        continue;
+      for (int64_t stages : {1, 2})
+        for (int64_t qStages : {1, 2})
+          configs.push_back(config.withStages(stages, qStages).withLook(look));
+    }
+}
+
 static std::vector<ConfigAttr> hopperConfigs(ProblemOp problem) {
   std::vector<ConfigAttr> configs;
   for (auto [warps, blocks] : {std::pair(4, 1), {4, 2}, {4, 3}, {8, 1}, {12, 1}}) {
@@ -37,6 +55,7 @@ static std::vector<ConfigAttr> hopperConfigs(ProblemOp problem) {
                                     .withTurns(turns));
     }
   }
+  addLooks(problem, configs);
   return configs;
 }
 
