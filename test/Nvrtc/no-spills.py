@@ -123,6 +123,7 @@ FIRST = {  # plain problems whose first choice has to fit, and what they say of 
     "first_short": " typical(512)",
     "first_long": " typical(16384)",
 }
+FIRST_OF_BOUNDS = {f"first_of_{most}": f" bounds({most})" for most in (96, 128, 144, 192, 224, 240, 256)}  # of packed ones, what looks at all keys in one go
 
 
 def cases():
@@ -190,6 +191,7 @@ def cases():
     for hint in FIRST:
         chosen |= {("sm_90a", mask, f"{layout} {hint}", d, d, "bf16") for mask in ("full", "causal")
                    for layout in ("bshd", "thd padded") for d in (64, 128)}
+    chosen |= {("sm_90a", "full", f"thd {hint}", d, d, "bf16") for hint in FIRST_OF_BOUNDS for d in (64, 128)}
     chosen = sorted(chosen, key=lambda case: -(case[3] + case[4]) * (1 + (case[1] == "sink_window")))
     return chosen + [(chip, mask, "segments", 0, 0, "i32") for chip in CHIPS for mask in SEGMENTS]
 
@@ -220,7 +222,7 @@ def compile_one(folder, case):
             mask, hint = DROPPED[mask]
             hint = ' dropout(0.1, "seed")' + hint
         layout, first = (layout.rsplit(" ", 1) if "first" in layout else (layout, None))
-        hint = FIRST.get(first, hint)
+        hint = (FIRST | FIRST_OF_BOUNDS).get(first, hint)
         if layout == "thd listed":
             layout, hint = "thd", f" tiles({LISTED[chip][d]})"
         layout, backward, order = layout.partition(" backward")
