@@ -9,6 +9,7 @@
 // RUN: attn-opt %t/look.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse -tile-persist -tile-assign-roles | FileCheck %t/look.mlir --check-prefix=ROLES
 // RUN: attn-translate %t/look.mlir --target=sm_90a | FileCheck %t/look.mlir --check-prefix=CUDA
 // RUN: attn-opt %t/shared.mlir --attn-pipeline="target=sm_90a" | FileCheck %t/shared.mlir
+// RUN: attn-opt %t/shared_padded.mlir --attn-pipeline="target=sm_90a" | FileCheck %t/shared_padded.mlir
 // RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir
 // RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=1" | FileCheck %t/fallback.mlir
 // RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=3" | FileCheck %t/fallback.mlir --check-prefix=LAST
@@ -126,6 +127,19 @@ attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) boun
 // CHECK: tile.release %K
 // CHECK: } else {
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(224)
+
+//--- shared_padded.mlir
+// Where a tile may have no rows, in the branch of those that do.
+// CHECK: } consumer {
+// CHECK: %[[K:.*]] = tile.take %K
+// CHECK: scf.for %q0
+// CHECK: scf.if
+// CHECK: tile.store_padding
+// CHECK: scf.if
+// CHECK: tile.mma_qk %all_scores, %{{.*}}, %[[K]]
+// CHECK: tile.release_early %K unless
+// CHECK: tile.release %K
+attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(128) dtype(bf16) bounds(224)
 
 //--- chosen.mlir
 // CHECK: tile.kernel @s80({{.*}}by_sequence = true

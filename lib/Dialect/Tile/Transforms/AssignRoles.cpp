@@ -254,26 +254,37 @@ static Operation *lastIn(Block &block, ArrayRef<Operation *> ends) {
   return last;
 }
 
-/// Gives back what was taken ahead of a branch or a loop where its last reader in there is done, not behind it: of a ring of one slot, what comes next is
-/// brought meanwhile. (Walks over keys are turned later, and see to it themselves.)
-static void releaseInside(Operation *around, Value ring, ArrayRef<Operation *> ends) {
-  auto loop = dyn_cast<scf::ForOp>(around);
-  if ((!loop && !isa<scf::IfOp>(around)) || cast<RingType>(ring.getType()).getStages() != 1)
+/// Gives back in a block, or in the branches that it ends with, what nothing reads behind its last reader there, unless there is another turn of the loop.
+/// (Walks over keys are turned later, and see to it themselves.)
+static void releaseIn(Block &block, Value ring, ArrayRef<Operation *> ends, scf::ForOp loop) {
+  Operation *last = lastIn(block, ends);
+  if (auto branch = dyn_cast_or_null<scf::IfOp>(last)) {
+    for (Region &region : branch->getRegions())
+      if (!region.empty())
+        releaseIn(region.front(), ring, ends, loop);
     return;
-  for (Region &region : around->getRegions()) {
-    Operation *last = region.empty() ? nullptr : lastIn(region.front(), ends);
-    if (!last || last->getNumRegions())
-      continue;
-    OpBuilder b(around->getContext());
-    b.setInsertionPointAfter(last);
-    Location loc = last->getLoc();
-    Value more = arith::ConstantIntOp::create(b, loc, 0, 1);
-    if (loop) {
-      Value next = arith::AddIOp::create(b, NameLoc::get(b.getStringAttr("next"), loc), loop.getInductionVar(), loop.getStep());
-      more = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, next, loop.getUpperBound());
-    }
-    ReleaseEarlyOp::create(b, loc, ring, more);
   }
+  if (!last || last->getNumRegions())
+    return;
+  OpBuilder b(last->getContext());
+  b.setInsertionPointAfter(last);
+  Location loc = last->getLoc();
+  Value more = arith::ConstantIntOp::create(b, loc, 0, 1);
+  if (loop) {
+    Value next = arith::AddIOp::create(b, NameLoc::get(b.getStringAttr("next"), loc), loop.getInductionVar(), loop.getStep());
+    more = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, next, loop.getUpperBound());
+  }
+  ReleaseEarlyOp::create(b, loc, ring, more);
+}
+
+/// Gives back what was taken ahead of branches or a loop where its last reader in there is done, not behind them: of a ring of one slot, what comes next is
+/// brought meanwhile.
+static void releaseInside(Operation *around, Value ring, ArrayRef<Operation *> ends) {
+  if (!isa<scf::ForOp, scf::IfOp>(around) || cast<RingType>(ring.getType()).getStages() != 1)
+    return;
+  for (Region &region : around->getRegions())
+    if (!region.empty())
+      releaseIn(region.front(), ring, ends, dyn_cast<scf::ForOp>(around));
 }
 
 /// Takes the place's tile where it was waited for, and releases it behind its last reader.
