@@ -245,12 +245,9 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << config.getQueries()
              << "), the queries of a tile of the config in force (or another config), got: tiles(" << *listed
              << ") with " << config;
-    if (config.getLook() > 1) {
-      bool plain = problem.getModifiers().empty() && !problem.dropoutInForce();
-      if (target != "sm_90a" || !plain || !problem.getKLayout().isPacked() || !tilesOfBounds(problem, config))
-        return problem.emitOpError("expected look = 1 but for target `sm_90a`, packed keys and bounds of two query tiles at most, without score modifiers, dropout, lists, packed heads and splits, got: ")
-               << config;
-    }
+    if (config.getLook() > 1 && (target != "sm_90a" || !mayLook(problem) || !tilesOfBounds(problem, config)))
+      return problem.emitOpError("expected look = 1 but for target `sm_90a`, packed keys and bounds of two query tiles at most, without score modifiers, dropout, lists, packed heads and splits, got: ")
+             << config;
     if (config.getReducer())
       return problem.emitOpError("expected no reducer, which a backward pass alone has, got: ") << config;
     int64_t group = problem.getHeads() / problem.getKvHeads();

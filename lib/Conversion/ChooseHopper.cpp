@@ -4,6 +4,7 @@
 //
 #include "ChooseConfig.h"
 #include "attn/Conversion/KeyWalk.h"
+#include "attn/Conversion/Schedule.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace attn;
@@ -98,10 +99,9 @@ static tile::ConfigAttr chooseNarrowHeads(ProblemOp problem, KeyWalk &walk, bool
 // 192 x 80 finds no registers for its tests, from 145 on, and of head dims to 64 all are.
 tile::ConfigAttr attn::chooseBounded(ProblemOp problem) {
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), rows = problem.getBoundQ().value_or(INT64_MAX), keys = problem.getBoundKv().value_or(INT64_MAX);
-  bool packed = problem.getQLayout().isPacked() && problem.getKLayout().isPacked(), plain = problem.getModifiers().empty() && !problem.dropoutInForce();
   bool full = llvm::isa<FullMaskAttr>(problem.getMask()), causal = llvm::isa<CausalMaskAttr>(problem.getMask());
   int64_t most = std::max(rows, keys);
-  if (!packed || !plain || problem.getTiles() || dim > 128 || most > 256 || !(full || (causal && dim > 64 && most <= (dim <= 96 ? 160 : 144))))
+  if (!mayLook(problem) || problem.getTiles() || dim > 128 || most > 256 || !(full || (causal && dim > 64 && most <= (dim <= 96 ? 160 : 144))))
     return {};
   auto config = [&](int64_t warps, int64_t kvTile, int64_t stages, int64_t qStages, int64_t look) {
     return tile::ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, /*blocks=*/1).withStages(stages, qStages).withLook(look);
@@ -164,7 +164,8 @@ tile::ConfigAttr attn::chooseHopper(ProblemOp problem) {
     return most <= 160 ? config(12, 80) : twoBlocks(96, 1);
   }
   bool modified = !problem.getModifiers().empty();
-  // Small tiles waste less, but for bounds that fill as many large ones, where all is seen: 0.65 of a copy for 0.54 at 193, 0.79 for 0.67 at 256.
+  // Small tiles waste less, but for bounds that fill as many large ones, where all is seen. (Timed at 193 and 256, which are
+  // `chooseBounded`'s since; 321 to 384 fill three likewise.)
   bool fillsLarge = dim > 96 && most <= 384 && llvm::alignTo(most, 128) == llvm::alignTo(most, 64) && !walk.hidesKeys() && !modified && !drops;
   if (dim <= 128 && typical <= 384 && packed && !fillsLarge)
     return twoBlocks(64, 2);

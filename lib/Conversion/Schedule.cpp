@@ -21,6 +21,10 @@ std::optional<int64_t> attn::tilesOfBounds(ProblemOp problem, ConfigAttr config)
   return config.getLook() > 1 ? 1 : tiles;
 }
 
+bool attn::mayLook(ProblemOp problem) {
+  return problem.getQLayout().isPacked() && problem.getKLayout().isPacked() && problem.getModifiers().empty() && !problem.dropoutInForce();
+}
+
 static std::string nameOf(const Schedule &schedule, ProblemOp problem, llvm::StringRef target, bool bySequence) {
   std::string streamed, tiles;
   if (schedule.streamed)

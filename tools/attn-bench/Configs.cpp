@@ -23,8 +23,7 @@ static std::vector<int64_t> multiplesOf16(int64_t from, int64_t to) {
 
 /// What looks at all keys that bounds speak of in one go, if the problem may.
 static void addLooks(ProblemOp problem, std::vector<ConfigAttr> &configs) {
-  bool packed = problem.getQLayout().isPacked() && problem.getKLayout().isPacked();
-  if (!packed || !problem.getBoundKv() || !problem.getModifiers().empty() || problem.dropoutInForce())
+  if (!mayLook(problem) || !problem.getBoundKv())
     return;
   for (int64_t warps : {8, 12})
     for (int64_t kvTile : multiplesOf16(16, 128)) {

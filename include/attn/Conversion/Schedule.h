@@ -27,6 +27,9 @@ struct BackwardSchedule : Schedule { ///< `tiles` is that of key tiles at rest
 /// that look at the same keys in one go are a block's. Nothing for others, and where lists say which keys a slot visits.
 std::optional<int64_t> tilesOfBounds(ProblemOp problem, tile::ConfigAttr config);
 
+/// Do rows and keys lie packed, and scores stay as they are? Then tiles of Hopper may `look` at all keys in one go, where `tilesOfBounds` has a number.
+bool mayLook(ProblemOp problem);
+
 /// What is wrong with the config that an op was given, to schedule it by; nothing if it has none.
 std::optional<std::string> faultOfConfig(mlir::Attribute given);
 

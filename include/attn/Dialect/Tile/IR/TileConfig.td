@@ -47,11 +47,11 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     and a kv head, and heads side by side fill a tile that the rows of one would leave empty. With `heads_in_turn` a block has so
     many tiles of heads of its sequence, one after the other: what it costs to begin, and to find lengths, is then theirs together.
     Tiles have as many rows and keys as are there as a rule: warps have 16 rows each in registers, of which the last ones' may be nobody's.
-    With `look`, keys of so many tiles are looked at in one go where a sequence has more than one tile of them and no more than these: then nothing is carried
-    from tile to tile, and scores and results have a thread's registers one after the other (docs/Schedules/streaming.md, 9).
-
     With `parts`, `kv_tile` is expected to hold all keys: then nothing is carried from key tile to key tile, and a block makes its
     results so many parts of their columns at a time; what does not fit is walked 16 keys at a time.
+
+    With `look`, keys of so many tiles are looked at in one go where a sequence has more than one tile of them and no more than these: then nothing is carried
+    from tile to tile, and scores and results have a thread's registers one after the other (docs/Schedules/streaming.md, 9).
 
     Constraints:
     - C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256 (or as many rows as
