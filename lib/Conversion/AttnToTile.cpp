@@ -61,8 +61,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     Attribute given = backward.getConfigAttr();
     if (std::optional<std::string> fault = faultOfConfig(given))
       return backward.emitOpError(*fault);
-    if (given && backward.getLearned() && cast<ConfigAttr>(given).streams()) // which needs what tiles' kernels leave
-      return backward.emitOpError("expected no config of lanes or by_sequence with learned arrays, got: ") << given;
+    if (given && backward.getLearned() && ownsSequences(cast<ConfigAttr>(given))) // which needs what tiles' kernels leave
+      return backward.emitOpError("expected no config of lanes, by_sequence or look with learned arrays, got: ") << given;
     BackwardSchedule schedule = scheduleOf(backward, target, arch, fallback);
     ProblemOp problem = backward.getProblemOp();
     if (!schedule.tiles) {
@@ -89,8 +89,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return backward.emitOpError("expected no reducer where ")
              << (configs.sums ? "dV has a kernel of its own" : "dQ has a kernel of its own (" + std::string(configs.whyNoSums) + ")") << ", got: " << keys;
     bool others = !roles && (keys.getStages() != 2 || keys.getQStages() != 1);
-    if (keys.getHoldQ() || keys.getTurns() || keys.getSplits() != 1 || keys.getLook() != 1 || others)
-      return backward.emitOpError("expected the default hold_q, turns, splits and look with gradients on tiles")
+    if (keys.getHoldQ() || keys.getTurns() || keys.getSplits() != 1 || others)
+      return backward.emitOpError("expected the default hold_q, turns and splits with gradients on tiles")
              << (others ? ", and stages without roles" : "") << ", got: " << keys;
     if (keys.getPackHeads() != 1)
       return backward.emitOpError("expected pack_heads = 1 with gradients on tiles, got: ") << keys;
@@ -112,6 +112,15 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
 
   LogicalResult stream(BackwardOp backward, ConfigAttr config, std::optional<ShortLimit> limit = std::nullopt) {
     ProblemOp problem = backward.getProblemOp();
+    std::string name = backward.getSymName().str();
+    if (limit)
+      name = freeSymbol(getOperation(), name + "_short");
+    if (config.getLook() > 1) {
+      if (failed(checkLook(backward, problem, config)))
+        return failure();
+      writeLookBackward(backward, name, config, *limit);
+      return success();
+    }
     int64_t group = problem.getHeads() / problem.getKvHeads(), dim = std::max(problem.getDimQk(), problem.getDimV());
     if (dependsOnHead(problem.getMask()))
       return backward.emitOpError("expected a config without lanes and by_sequence for a mask that differs between heads, got: ") << config;
@@ -128,11 +137,22 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << problem.getDimQk() << ", " << problem.getDimV() << " with " << config;
     if (config.getBySequence() && failed(checkDropped(backward, problem, config)))
       return failure();
-    std::string name = backward.getSymName().str();
-    if (limit)
-      name = freeSymbol(getOperation(), name + "_short");
     writeStreamingBackward(backward, name, generic(), onTarget(config), limit);
     return success();
+  }
+
+  /// Whether a block may look at all pairs of a sequence: each warpgroup has 64 rows of them, and 64 keys of the sums.
+  LogicalResult checkLook(BackwardOp backward, ProblemOp problem, ConfigAttr config) {
+    int64_t rows = config.getQTile(), dim = std::max(problem.getDimQk(), problem.getDimV());
+    bool fits = target == "sm_90a" && mayLook(problem) && problem.getHeads() == problem.getKvHeads() && dim <= 128;
+    int64_t keys = config.getKvTile() * config.getLook(), most = 16 * config.getWarps();
+    bool tiles = rows > most - 64 && rows <= most && keys <= most && rows % 16 == 0 && (config.getWarps() == 4 || config.getWarps() == 8);
+    bool others = config.getHoldQ() || config.getTurns() || config.getSplits() != 1 || config.getReducer() || config.getPackHeads() != 1 || config.getOneBody();
+    if (fits && tiles && !others)
+      return success();
+    return backward.emitOpError("expected look = 1 but for target `sm_90a`, packed rows and keys, as many kv heads, dims to 128, no score modifiers and dropout, "
+                                "and with it 4 or 8 warps, 16 rows for each but the last three at most, no more keys, nothing else but blocks and stages, got: ")
+           << config;
   }
 
   /// The target of what is not for Hopper alone.

@@ -3,8 +3,8 @@
 // Tile sizes of backward passes: what fits. A thread has 255 registers (240 where roles share
 // them out), for accumulators as wide as a head dim and for two tiles of scores.
 //
-#include "attn/Conversion/AttnToTile.h"
 #include "attn/Conversion/KeyWalk.h"
+#include "attn/Conversion/Schedule.h"
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -117,7 +117,7 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
     configs.keys = config(passing, 64, 4);
     configs.queries = config(64, passing, 4);
   }
-  if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(backward.getConfigAttr()))
+  if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(backward.getConfigAttr()); given && !ownsSequences(given))
     configs.keys = given;
   configs.values = target == "sm_90a" && dim > 128 && !backward.getConfigAttr() ? valuesAlone(problem, drops, fallback) : configs.keys;
   return configs;

@@ -127,17 +127,9 @@ private:
     Index behind = padded ? math.named(load(starts, math.min(math.add(batch, 1), arg("batch"))), "behind") : Index(0);
     findKeys();
 
-    // Rows before the first sequence and behind the last, of which there may be many: shared out among the blocks of the first sequences. (Of all, a stride
-    // might have more than 32 bits.)
-    constexpr int64_t enough = 4096;
-    Index sharing = math.min(math.max(arg("batch"), 1), enough);
-    Index share = math.mul(math.add(math.mul(math.min(batch, enough), *tiles), number), config.getQueries());
-    Index shares = math.mul(sharing, *tiles * config.getQueries());
     auto pad = [&](StringRef left, Index begin, Index end) {
-      Index own = math.add(begin, share), count = math.named(math.select(math.lt(batch, enough), math.sub(end, own), 0), left);
-      loop("i", 0, count, shares, [&](Index i) {
-        first = math.add(own, i);
-        writeRows = math.min(math.sub(count, i), config.getQueries());
+      sharePadding(left, begin, end, *tiles, number, config.getQueries(), [&](Index row, Index count) {
+        first = row, writeRows = count;
         storePadding();
       });
     };

@@ -66,6 +66,14 @@ unsigned attn::comparesOf(MaskInterface mask) {
   return std::max(compares, 1u);
 }
 
+bool attn::showsIntervals(MaskInterface mask) {
+  auto children = mask.children();
+  if (!children.empty())
+    return llvm::all_of(children, showsIntervals);
+  IndexMath math;
+  return mask.rowIntervals(math, probeScope(), Index::position(0)).has_value();
+}
+
 int64_t KeyWalk::keysOf(int64_t q) { return countKeys(mask, probeScope(), q); }
 
 /// The queries of some keys' walk.

@@ -6,10 +6,6 @@
 using namespace attn;
 using tile::ConfigAttr;
 
-static void place(Schedule &schedule, ConfigAttr config) {
-  (config.streams() ? schedule.streamed : schedule.tiles) = config;
-}
-
 std::optional<int64_t> attn::tilesOfBounds(ProblemOp problem, ConfigAttr config) {
   constexpr int64_t most = 2;
   if (!problem.getQLayout().isPacked() || !problem.getBoundQ() || problem.getTiles() || config.streams() || config.isSplit() ||
@@ -28,7 +24,9 @@ bool attn::mayLook(ProblemOp problem) {
 static std::string nameOf(const Schedule &schedule, ProblemOp problem, llvm::StringRef target, bool bySequence) {
   std::string streamed, tiles;
   if (schedule.streamed)
-    streamed = schedule.streamed.hasStrips() ? "strips" : "tiles that sequences own";
+    streamed = schedule.streamed.hasStrips()    ? "strips"
+               : schedule.streamed.getLook() > 1 ? "one look at all pairs of a sequence"
+                                                 : "tiles that sequences own";
   if (ConfigAttr config = schedule.tiles) {
     tiles = "tiles";
     if (problem.getQLayout().isPacked() || problem.getKLayout().isPacked())
@@ -54,7 +52,7 @@ std::optional<std::string> attn::faultOfConfig(mlir::Attribute given) {
 Schedule attn::scheduleOf(ProblemOp problem, llvm::StringRef target, int64_t arch, int64_t fallback) {
   Schedule schedule;
   if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(problem.getConfigAttr())) {
-    place(schedule, given);
+    (given.streams() ? schedule.streamed : schedule.tiles) = given;
     schedule.why = "its config is given";
   } else {
     ConfigAttr config = chooseConfig(problem, target, arch, &schedule.why);
@@ -64,7 +62,7 @@ Schedule attn::scheduleOf(ProblemOp problem, llvm::StringRef target, int64_t arc
         break;
       config = next;
     }
-    place(schedule, config);
+    (config.streams() ? schedule.streamed : schedule.tiles) = config;
     if (hasSizeClasses(problem)) {
       std::string how;
       schedule.streamed = chooseStreamed(problem, &how);
@@ -79,7 +77,7 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
   ProblemOp problem = backward.getProblemOp();
   BackwardSchedule schedule;
   if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(backward.getConfigAttr())) {
-    place(schedule, given);
+    (ownsSequences(given) ? schedule.streamed : schedule.tiles) = given;
     schedule.why = "its config is given";
   } else {
     schedule.streamed = chooseStreamedBackward(backward, target, arch, &schedule.why);
@@ -102,7 +100,7 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
     dq = configs.order == SumOrder::InTurns ? ", dQ added up in a fixed order"
          : configs.sums  ? ", dQ added up in any order"
                          : std::string(", dQ in a fixed order (") + configs.whyNoSums + ")";
-    if (schedule.streamed)
+    if (schedule.streamed && !problem.getBoundQ())
       schedule.why += "; no bounds say that all are so short";
   }
   schedule.name = nameOf(schedule, problem, target, /*bySequence=*/false) + dq;

@@ -41,6 +41,16 @@ void SequenceBody::writeApart(Index rows, llvm::function_ref<void()> padding, ll
   }
 }
 
+void SequenceBody::sharePadding(StringRef name, Index begin, Index end, int64_t tiles, Index number, int64_t rows,
+                                llvm::function_ref<void(Index, Index)> pad) {
+  constexpr int64_t enough = 4096; // sequences: of all, a stride might have more than 32 bits
+  Index sharing = math.min(math.max(arg("batch"), 1), enough);
+  Index share = math.mul(math.add(math.mul(math.min(batch, enough), tiles), number), rows);
+  Index shares = math.mul(sharing, tiles * rows);
+  Index own = math.add(begin, share), count = math.named(math.select(math.lt(batch, enough), math.sub(end, own), 0), name);
+  loop("i", 0, count, shares, [&](Index i) { pad(math.add(own, i), math.min(math.sub(count, i), rows)); });
+}
+
 void SequenceBody::findLengths() {
   if (problem.getQLayout().isPacked())
     lenQ = math.named(lengthIn("cu_seqlens_q"), "len_q");

@@ -79,6 +79,10 @@ protected:
   /// uniform in the loops of this one.
   void writeApart(Index rows, llvm::function_ref<void()> padding, llvm::function_ref<void()> computing);
 
+  /// Rows [begin, end) of a packed side that are no sequence's, of which there may be many: shared out among the blocks of a grid that deals so many `tiles` of
+  /// `rows` rows to each sequence, this one being its `number`. `pad` gets the first row and how many, of `rows` at most.
+  void sharePadding(llvm::StringRef name, Index begin, Index end, int64_t tiles, Index number, int64_t rows, llvm::function_ref<void(Index, Index)> pad);
+
   /// Where the keys of the sequence lie and how many there are; how many queries.
   void findLengths();
   /// All that masks ask about the sequence `batch`.

@@ -23,6 +23,8 @@ ShortLimit attn::shortLimit(ProblemOp problem, ConfigAttr config) {
 // What does not fit a tile is on strips, where a pair takes 0.13 ns and the other kernels 60 ns a sequence and head.
 ShortLimit attn::shortLimit(BackwardOp backward, ConfigAttr config) {
   ProblemOp problem = backward.getProblemOp();
+  if (config.getLook() > 1)
+    return {config.getQTile(), config.getKvTile() * config.getLook()};
   if (config.getBySequence())
     return {std::max<int64_t>(config.getQueries(), 16),
             std::max<int64_t>(config.getKvTile() / kvHeadsOf(problem, config), 16)};

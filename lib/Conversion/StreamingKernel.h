@@ -23,6 +23,9 @@ void writeStreaming(ProblemOp problem, tile::KernelOp kernel, tile::ConfigAttr c
 void writeStreamingBackward(BackwardOp backward, llvm::StringRef name, llvm::StringRef target, tile::ConfigAttr config,
                             std::optional<ShortLimit> limit = std::nullopt);
 
+/// The same with a config of `look`, for sm_90a: of sequences within the limit, which all fit the block's one tile.
+void writeLookBackward(BackwardOp backward, llvm::StringRef name, tile::ConfigAttr config, ShortLimit limit);
+
 } // namespace attn
 
 #endif // ATTN_LIB_CONVERSION_STREAMINGKERNEL_H

@@ -31,7 +31,7 @@ static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
   };
   if (llvm::any_of(arg.getUses(), writes) || isSummedInto(arg))
     return true;
-  bool backward = kernel.getArg("statistics") || kernel.getArg("dq_sum"); // reads what a forward pass left
+  bool backward = kernel.getArg("statistics") || kernel.getArg("dq_sum") || kernel.getArg("dk"); // reads what a forward pass left
   if (backward && name == "statistics") // of several kernels only the first writes it; one that streams leaves delta there
     return kernel.isStreaming() ||
            kernel.walk([](PrepareOp) { return WalkResult::interrupt(); }).wasInterrupted();

@@ -27,5 +27,5 @@ attn.problem @listed mask(#attn.full) layout(thd) heads(8) dims(64) dtype(bf16) 
 // -----
 
 attn.problem @given mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
-// expected-error @below {{expected the default hold_q, turns, splits and look with gradients on tiles, and stages without roles, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, stages = 3>}}
+// expected-error @below {{expected the default hold_q, turns and splits with gradients on tiles, and stages without roles, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, stages = 3>}}
 attn.backward @grads of(@given) config(#tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, stages = 3>)

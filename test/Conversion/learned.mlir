@@ -49,7 +49,7 @@ attn.backward @short of(@p) learned(["t"])
 // -----
 
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 4) dims(64) dtype(bf16) score([#attn.head_scale<"t">]) bounds(4, 8)
-// expected-error @below {{expected no config of lanes or by_sequence with learned arrays, got: #tile.config}}
+// expected-error @below {{expected no config of lanes, by_sequence or look with learned arrays, got: #tile.config}}
 attn.backward @short of(@p) learned(["t"]) config(#tile.config<q_tile = 2, kv_tile = 2, warps = 4, blocks = 1, lanes = 8>)
 
 // -----

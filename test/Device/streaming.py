@@ -40,11 +40,11 @@ def report(check, ok, **facts):
 class Batch:
     """A padded packed batch: `gap` rows of NaN before, between and behind sequences."""
 
-    def __init__(self, heads, kv_heads, dim, bounds, mask="#attn.full", dtype=torch.bfloat16, score="", rows=0):
+    def __init__(self, heads, kv_heads, dim, bounds, mask="#attn.full", dtype=torch.bfloat16, score="", rows=0, hint="bounds"):
         self.heads, self.kv_heads, self.dim, self.dtype, self.mask, self.rows = heads, kv_heads, dim, dtype, mask, rows
         name = {torch.bfloat16: "bf16", torch.float16: "f16"}[dtype]
         self.text = (f"attn.problem @p mask({mask}) layout(thd padded) heads({heads}, {kv_heads}) dims({dim}) dtype({name})"
-                     f"{score} bounds({bounds[0]}, {bounds[1]})")
+                     f"{score} {hint}({bounds[0]}, {bounds[1]})")
         self.both = self.text + "\nattn.backward @g of(@p)"
 
     def fill(self, lengths_q, lengths_kv, gap=3, scale=1.0):
@@ -134,9 +134,15 @@ def main():
     # What a tile or two of tensor cores' rows are, all of whose keys may be looked at in one go.
     large = {f"{bounds} h {heads}/{kv_heads}": Batch(heads, kv_heads, 128, bounds) for bounds, heads, kv_heads in (
         ((96, 96), 3, 3), ((128, 100), 4, 2), ((144, 144), 3, 3), ((160, 160), 4, 2), ((192, 192), 3, 3), ((224, 224), 4, 2), ((240, 240), 3, 3),
-        ((256, 256), 4, 2), ((100, 190), 3, 3), ((200, 90), 3, 3))}
+        ((256, 256), 4, 2), ((100, 190), 3, 3), ((200, 90), 3, 3),
+        # Their gradients, too, if each head has keys of its own.
+        ((66, 66), 3, 3), ((80, 70), 4, 4), ((112, 97), 3, 3), ((65, 128), 3, 3), ((128, 128), 4, 4))}
     large["(144, 144) causal, f16"] = Batch(3, 3, 96, (144, 144), "#attn.causal", torch.float16)
     large["(192, 192) d 64, f16"] = Batch(4, 2, 64, (192, 192), "#attn.full", torch.float16)
+    large["(128, 128) causal, d 96, f16"] = Batch(3, 3, 96, (128, 128), "#attn.causal", torch.float16)
+    large["(90, 120) window, d 64"] = Batch(4, 4, 64, (90, 120), "#attn.band<left = 2, right = 1>")
+    large["(128, 100) causal, d 40"] = Batch(3, 3, 40, (128, 100), "#attn.causal")
+    large["typical (100, 100)"] = Batch(4, 4, 128, (100, 100), "#attn.causal", hint="typical")
     large["(256, 256) d 40"] = Batch(4, 2, 40, (256, 256))
     cases |= large
     far = Batch(16, 16, 512, (1, 16))
@@ -156,32 +162,33 @@ def main():
             worst, where = max((worst, where), batch.check())
         report(f"odd and empty, padding of NaN: {name}", worst <= 2, error_of_2=worst, where=where)
 
-    batch = cases["(16, 16) h 4/2"]
-    batch.fill(small(257, 16, 1), small(257, 16, 2))
-    batch.bind(kernels[batch.text], kernels[batch.both])
-    batch.launch()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    for name, count, most in (("(16, 16) h 4/2", 257, 16), ("(128, 128) h 4/4", 65, 128)):
+        batch = cases[name]
+        batch.fill(small(count, most, 1), small(count, most, 2))
+        batch.bind(kernels[batch.text], kernels[batch.both])
         batch.launch()
-    worst, same = 0.0, True
-    for i in range(6):  # the same room, other lengths: to twice the bounds
-        for side, x in ((0, "q"), (1, "kv")):
-            room = [b - a - 3 for a, b in zip(batch.starts[side], batch.starts[side][1:])]
-            lengths = [int(torch.randint(0, r + 1, ())) for r in room]
-            batch.lengths = (lengths, batch.lengths[1]) if side == 0 else (batch.lengths[0], lengths)
-            sums = torch.tensor([sum(lengths[:i]) for i in range(len(lengths) + 1)], dtype=torch.int32)
-            batch.t["cu_seqlens_" + x].copy_(sums)
-        batch.poison()
-        graph.replay()
         torch.cuda.synchronize()
-        worst = max(worst, batch.check()[0])
-        first = [batch.t[x].clone() for x in ("o", "dq", "dk", "dv")]
-        graph.replay()
-        torch.cuda.synchronize()
-        same &= all(torch.equal(a, batch.t[x]) for a, x in zip(first, ("o", "dq", "dk", "dv")))
-    report("a CUDA graph with 6 sets of lengths", worst <= 2, error_of_2=worst)
-    report("equal bits from equal inputs", same)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            batch.launch()
+        worst, same = 0.0, True
+        for i in range(6):  # the same room, other lengths: to twice the bounds
+            for side, x in ((0, "q"), (1, "kv")):
+                room = [b - a - 3 for a, b in zip(batch.starts[side], batch.starts[side][1:])]
+                lengths = [int(torch.randint(0, r + 1, ())) for r in room]
+                batch.lengths = (lengths, batch.lengths[1]) if side == 0 else (batch.lengths[0], lengths)
+                sums = torch.tensor([sum(lengths[:i]) for i in range(len(lengths) + 1)], dtype=torch.int32)
+                batch.t["cu_seqlens_" + x].copy_(sums)
+            batch.poison()
+            graph.replay()
+            torch.cuda.synchronize()
+            worst = max(worst, batch.check()[0])
+            first = [batch.t[x].clone() for x in ("o", "dq", "dk", "dv")]
+            graph.replay()
+            torch.cuda.synchronize()
+            same &= all(torch.equal(a, batch.t[x]) for a, x in zip(first, ("o", "dq", "dk", "dv")))
+        report(f"a CUDA graph with 6 sets of lengths: {name}", worst <= 2, error_of_2=worst)
+        report(f"equal bits from equal inputs: {name}", same)
 
     # 30720 sequences of 16 keys, 16 heads of 512: 4.03e9 elements, beyond int32. Without padding between them.
     b, s = 30720, 16

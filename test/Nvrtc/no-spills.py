@@ -126,6 +126,9 @@ FIRST = {  # plain problems whose first choice has to fit, and what they say of 
 FIRST_OF_BOUNDS = {f"first_of_{most}": f" bounds({most})" for most in (96, 128, 144, 192, 224, 240, 256)}  # of packed ones, what looks at all keys in one go
 
 
+LOOKED_AT = ("full", "causal", "window", "sink_window")
+
+
 def cases():
     """(chip, mask, layout, d_qk, d_v, dtype), each once, those that take longest first."""
     chosen = set()
@@ -192,6 +195,10 @@ def cases():
         chosen |= {("sm_90a", mask, f"{layout} {hint}", d, d, "bf16") for mask in ("full", "causal")
                    for layout in ("bshd", "thd padded") for d in (64, 128)}
     chosen |= {("sm_90a", "full", f"thd {hint}", d, d, "bf16") for hint in FIRST_OF_BOUNDS for d in (64, 128)}
+    # Gradients of sequences that are one tile, which have nothing to fall back to.
+    for i, mask in enumerate(LOOKED_AT):
+        chosen |= {("sm_90a", mask, f"{('thd', 'thd padded')[(i + j) % 2]} backward looks {most}", d, d, ("bf16", "f16")[i % 2])
+                   for j, most in enumerate((80, 128)) for d in (64, 128)}
     chosen = sorted(chosen, key=lambda case: -(case[3] + case[4]) * (1 + (case[1] == "sink_window")))
     return chosen + [(chip, mask, "segments", 0, 0, "i32") for chip in CHIPS for mask in SEGMENTS]
 
@@ -225,6 +232,8 @@ def compile_one(folder, case):
         hint = (FIRST | FIRST_OF_BOUNDS).get(first, hint)
         if layout == "thd listed":
             layout, hint = "thd", f" tiles({LISTED[chip][d]})"
+        layout, looks, most = layout.partition(" looks ")
+        hint = f" bounds({most})" if looks else hint
         layout, backward, order = layout.partition(" backward")
         if mask == "learned":
             hint, order = ' sink("sinks")', order + ' learned(["pairs", "table", "gate", "sinks"])'
@@ -234,7 +243,7 @@ def compile_one(folder, case):
             layout, hint = "thd", " typical(25, 100)"
         mask = BOUNDED[mask][0] if mask in BOUNDED else SPLIT.get(mask, mask)
         mask, modifiers = MODIFIED.get(mask, (mask, ""))
-        heads = 16 if case[1].startswith("alone") else 4
+        heads = 16 if case[1].startswith("alone") or looks else 4
         text = (f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED)[mask]}) layout({layout}) heads(16, {heads}) "
                 f"dims({d}, {e}) dtype({dtype}) score([{modifiers}]){hint}\n")
         if "_grads_" in name_of(case):

@@ -22,6 +22,8 @@ bool listsVisits(ProblemOp problem, tile::ConfigAttr config);
 
 /// How many compares the test of a mask's pairs has: of rows' intervals the ends within a sequence, of a leaf without such one.
 unsigned comparesOf(MaskInterface mask);
+/// Do all leaves show a row intervals of keys? Else a test has to work something out for each pair.
+bool showsIntervals(MaskInterface mask);
 
 /// May there be query tiles that see keys of the first tile only, and is that easily said, since a walk over keys is one run? (Bounds are looked at of the
 /// first head's mask.) In short sequences there are; of long ones where runs begin with the first key and later rows' are longer, as under a causal mask.

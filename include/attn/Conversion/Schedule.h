@@ -30,6 +30,9 @@ std::optional<int64_t> tilesOfBounds(ProblemOp problem, tile::ConfigAttr config)
 /// Do rows and keys lie packed, and scores stay as they are? Then tiles of Hopper may `look` at all keys in one go, where `tilesOfBounds` has a number.
 bool mayLook(ProblemOp problem);
 
+/// Of a backward pass: has a block, or a warp, all of a sequence? With `look` it has one on Hopper, and other kernels what is longer.
+inline bool ownsSequences(tile::ConfigAttr config) { return config.streams() || config.getLook() > 1; }
+
 /// What is wrong with the config that an op was given, to schedule it by; nothing if it has none.
 std::optional<std::string> faultOfConfig(mlir::Attribute given);
 

@@ -20,18 +20,61 @@ template <int N, int S> ATTN_INLINE void fill_statistics(StatisticsRing<N, S> &r
   ring.step();
 }
 
+// What a forward pass left of a tile's rows, in registers of who has them: as the maximum lse in base 2 (+inf of a row that sees nothing, or is none), as the
+// sum what is known of delta.
+template <int R, int W>
+ATTN_INLINE void load_statistics(Rows<R, W> &row, const float *lse, long long, const float *known, long long, float sign, int rows) {
+#pragma unroll
+  for (int i = 0; i < R / W / 8; ++i) {
+    const int r = row.row(i);
+    const float x = r < rows ? lse[r] : -infinity();
+    row.max[i] = x == -infinity() ? infinity() : x * 1.44269504088896f;
+    row.sum[i] = known && r < rows ? sign * known[r] : 0;
+  }
+}
+template <bool Turned, int R, int N, int W> ATTN_INLINE void probabilities(Frag<R, N, W> &s, const Rows<R, W> &row, float scale) {
+  static_assert(!Turned);
+#pragma unroll
+  for (int m = 0; m < s.Blocks; ++m)
+#pragma unroll
+    for (int n = 0; n < s.Pieces; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) s.v[m][n][i] = exp2(fmaf(s.v[m][n][i], scale, -row.max[2 * m + i / 2]));
+}
+// Of rows all of whose keys are in the fragment: x becomes p * (x - delta), delta being what is known and the row's sum of p * x. All sums first: row by row
+// ptxas has no registers for the products to come.
+template <int R, int N, int W> ATTN_INLINE void row_grads(Frag<R, N, W> &x, const Frag<R, N, W> &p, const Rows<R, W> &row) {
+  float delta[R / W / 8] = {};
+#pragma unroll
+  for (int m = 0; m < x.Blocks; ++m)
+#pragma unroll
+    for (int n = 0; n < x.Pieces; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) delta[2 * m + i / 2] = fmaf(p.v[m][n][i], x.v[m][n][i], delta[2 * m + i / 2]);
+#pragma unroll
+  for (int i = 0; i < 2 * x.Blocks; ++i) delta[i] = quad_sum(delta[i]) + row.sum[i];
+#pragma unroll
+  for (int m = 0; m < x.Blocks; ++m)
+#pragma unroll
+    for (int n = 0; n < x.Pieces; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) x.v[m][n][i] = p.v[m][n][i] * (x.v[m][n][i] - delta[2 * m + i / 2]);
+}
+
 // The slots of dS are used in turn. Each warp waits here for the others' rows, so that whoever comes here again has read the slot before last.
-template <class T, int R, int C, int W, int Kernel = 0> ATTN_INLINE Swizzled<T, R, C> share(Ring<T, R, C, 2> &ring, const Held<T, R, C, W> &held) {
-  static_assert(R == 16 * W);
+// A tile may have room for the first warps' rows only, and for more columns.
+template <class T, int R, int C, int Rows, int Cols, int W> ATTN_INLINE Swizzled<T, R, C> share(Ring<T, R, C, 2> &ring, const Held<T, Rows, Cols, W> &held) {
+  static_assert(Rows == 16 * W && R <= Rows && R % 16 == 0 && C >= Cols);
   const Swizzled<T, R, C> tile = ring.tile();
   const int lane = lane_index(), row = warp_index() * 16 + lane % 16;
+  if (R == Rows || row < R)
 #pragma unroll
-  for (int k = 0; k < C / 16; ++k) {
-    const int unit = (k % 4 * 2 + lane / 16) ^ (row % 8);
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(tile.address + k / 4 * tile.ChunkBytes + row * 128 + unit * 16),
-                 "r"(held.v[0][k][0]), "r"(held.v[0][k][1]), "r"(held.v[0][k][2]), "r"(held.v[0][k][3])
-                 : "memory");
-  }
+    for (int k = 0; k < Cols / 16; ++k) {
+      const int unit = (k % 4 * 2 + lane / 16) ^ (row % 8);
+      asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(tile.address + k / 4 * tile.ChunkBytes + row * 128 + unit * 16),
+                   "r"(held.v[0][k][0]), "r"(held.v[0][k][1]), "r"(held.v[0][k][2]), "r"(held.v[0][k][3])
+                   : "memory");
+    }
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   asm volatile("bar.sync 8, %0;" ::"n"(W * 32) : "memory");
   ring.step();

@@ -227,17 +227,19 @@ ATTN_INLINE void pv_steps(float (&acc)[Pieces][4], const unsigned (&p)[N / 16][4
 }
 
 // s = Q K^T, or -Q K^T: of the warpgroup's 64 rows of Q, which begin at an address, and K's first rows, or all.
-template <bool Negate, bool Late, class T, int C, int R, int N, int W, int Keys>
+template <bool Negate, bool Late, class T, int C, int Rows, int R, int N, int W, int Keys>
 ATTN_INLINE void mma_rows(Frag<R, N, W> &s, unsigned rows, const Swizzled<T, Keys, C> &K) {
   static_assert(R == 16 * W && W % 4 == 0 && N <= Keys);
   settle(s);
   begin_products();
-  qk_steps<Negate, Late, 0, T, R, N, C, Keys>(s.v[0], describe(rows, 16), describe(K.address, 16));
+  qk_steps<Negate, Late, 0, T, Rows, N, C, Keys>(s.v[0], describe(rows, 16), describe(K.address, 16));
   end_products();
 }
-template <bool Negate = false, bool Late = false, class T, int R, int N, int C, int W, int Keys>
-ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Swizzled<T, R, C> &Q, const Swizzled<T, Keys, C> &K) {
-  mma_rows<Negate, Late>(s, Q.address + warp_index() / 4 * 64 * 128, K);
+// Of a Q with fewer rows than the fragment, what lies behind them is multiplied, too: rows of nobody, whatever comes of them.
+template <bool Negate = false, bool Late = false, class T, int R, int N, int C, int W, int Rows, int Keys>
+ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const Swizzled<T, Rows, C> &Q, const Swizzled<T, Keys, C> &K) {
+  static_assert(Rows > R - 64 && Rows <= R);
+  mma_rows<Negate, Late, T, C, Rows>(s, Q.address + warp_index() / 4 * 64 * 128, K);
 }
 
 // The same of a tile's rows at an address that all lanes know: what follows from it is worked out for a whole warp.
@@ -247,7 +249,7 @@ template <class T, int R, int C> ATTN_INLINE OwnRows<T, R, C> own_rows(const Swi
 }
 template <bool Negate = false, class T, int R, int N, int C, int W, int Keys>
 ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const OwnRows<T, R, C> &Q, const Swizzled<T, Keys, C> &K) {
-  mma_rows<Negate, false>(s, Q.address, K);
+  mma_rows<Negate, false, T, C, R>(s, Q.address, K);
 }
 
 // acc += P V, of V's first rows, or all.

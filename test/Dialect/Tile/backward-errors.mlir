@@ -135,8 +135,83 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
   %dS = tile.place "dS" : !tile.ring<3, <128x64xbf16, swizzled>>
   %ds = tile.place "ds" : !tile.held<128x64xbf16, 8>
   // tile.share C1
-  // expected-error @below {{expected a ring of two tiles like '!tile.held<128x64xbf16, 8>', got: '!tile.ring<3, <128x64xbf16, swizzled>>'}}
+  // expected-error @below {{expected a ring of two tiles with room for '!tile.held<128x64xbf16, 8>' or its first rows, 16 of each warp, got: '!tile.ring<3, <128x64xbf16, swizzled>>'}}
   %0 = tile.share %dS, %ds : !tile.ring<3, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %dS = tile.place "dS" : !tile.ring<2, <96x32xbf16, swizzled>>
+  %ds = tile.place "ds" : !tile.held<128x64xbf16, 8>
+  // tile.share C1
+  // expected-error @below {{expected a ring of two tiles with room for '!tile.held<128x64xbf16, 8>' or its first rows, 16 of each warp, got: '!tile.ring<2, <96x32xbf16, swizzled>>'}}
+  %0 = tile.share %dS, %ds : !tile.ring<2, <96x32xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
+}
+
+// -----
+
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32, %stride: i64) target("sm_90a") grid(packed heads 1 tiles 1)
+    config(<q_tile = 96, kv_tile = 16, warps = 8, blocks = 1, look = 6>) {
+  %stats = tile.place "stats" : !tile.rows<128, 8>
+  // tile.load_statistics C3
+  // expected-error @below {{'tile.load_statistics' op expected no stride and no delta with '!tile.rows<128, 8>'}}
+  tile.load_statistics %stats, %lse stride(%stride) rows(%n) : !tile.rows<128, 8>
+}
+
+// -----
+
+tile.kernel @k(%lse: !tile.ptr<f32>, %n: i32) target("sm_90a") grid(packed heads 1 tiles 1)
+    config(<q_tile = 96, kv_tile = 16, warps = 8, blocks = 1, look = 6>) {
+  %stats = tile.place "stats" : !tile.rows<128, 8>
+  // tile.load_statistics C3
+  // expected-error @below {{'tile.load_statistics' op expected no stride and no delta with '!tile.rows<128, 8>'}}
+  tile.load_statistics %stats, %lse delta(%lse) rows(%n) : !tile.rows<128, 8>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_tile = 96, kv_tile = 16, warps = 8, blocks = 1, look = 6>) {
+  %stats = tile.place "stats" : !tile.rows<128, 4>
+  %s = tile.place "s" : !tile.frag<128x96, 8>
+  // tile.probabilities C2: of the same warps.
+  // expected-error @below {{expected statistics of all rows of '!tile.frag<128x96, 8>', got: '!tile.rows<128, 4>'}}
+  tile.probabilities %s, %stats at(%n, %n) scale 0.5 : !tile.frag<128x96, 8>, !tile.rows<128, 4>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_tile = 96, kv_tile = 16, warps = 8, blocks = 1, look = 6>) {
+  %stats = tile.place "stats" : !tile.rows<128, 8>
+  %s = tile.place "s" : !tile.frag<128x128, 8>
+  // tile.probabilities C2: rows are not columns.
+  // expected-error @below {{expected statistics of all columns of '!tile.frag<128x128, 8>', got: '!tile.rows<128, 8>'}}
+  tile.probabilities %s, %stats at(%n, %n) scale 0.5 turned : !tile.frag<128x128, 8>, !tile.rows<128, 8>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_tile = 96, kv_tile = 16, warps = 8, blocks = 1, look = 6>) {
+  %stats = tile.place "stats" : !tile.rows<128, 8>
+  %s = tile.place "s" : !tile.frag<128x96, 8>
+  // tile.probabilities C6
+  // expected-error @below {{expected no region with statistics in registers, got: '!tile.rows<128, 8>'}}
+  tile.probabilities %s, %stats at(%n, %n) scale 0.5 : !tile.frag<128x96, 8>, !tile.rows<128, 8> modify {
+  ^bb0(%score: f32, %row: i32, %column: i32, %base: i32, %ahead: f32):
+    tile.yield %score, %score : f32, f32
+  }
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_tile = 96, kv_tile = 16, warps = 8, blocks = 1, look = 6>) {
+  %stats = tile.place "stats" : !tile.rows<128, 8>
+  %s = tile.place "s" : !tile.frag<128x96, 8>
+  %dp = tile.place "dp" : !tile.frag<128x96, 8>
+  // tile.row_grads C2
+  // expected-error @below {{expected no weighted with statistics in registers, got: '!tile.rows<128, 8>'}}
+  tile.row_grads %dp, %s, %stats weighted(%s : !tile.frag<128x96, 8>) : !tile.frag<128x96, 8>, !tile.rows<128, 8>
 }
 
 // -----

@@ -251,6 +251,8 @@ static LogicalResult verifyStatistics(Operation *op, Type scores, Type statistic
   bool fits = false;
   if (auto tile = dyn_cast<StatisticsType>(statistics))
     fits = frag && tile.getRows() == (turned ? frag.getCols() : frag.getRows());
+  else if (auto rows = dyn_cast<RowsType>(statistics))
+    fits = frag && !turned && rows.getRows() == frag.getRows() && rows.getWarps() == frag.getWarps();
   else if (auto rows = cast<StripRowsType>(statistics); strip && !turned)
     fits = rows.getRows() == strip.getRows() && rows.getLanes() == strip.getLanes();
   if (!fits)
@@ -296,6 +298,8 @@ LogicalResult RowGradsOp::verify() {
     return failure();
   if (getWeighted() && getWeighted().getType() != getP().getType()) // C2
     return emitOpError("expected weighted of type ") << getP().getType() << ", got: " << getWeighted().getType();
+  if (getWeighted() && isa<RowsType>(getStatistics().getType())) // C2
+    return emitOpError("expected no weighted with statistics in registers, got: ") << getStatistics().getType();
   return success();
 }
 
@@ -403,6 +407,8 @@ LogicalResult ProbabilitiesOp::verify() {
   bool pairs = isa<PairsType>(getRow0().getType());
   if (pairs && getTurned()) // C5
     return emitOpError("expected rows of queries where they are pairs, got: turned with ") << getRow0().getType();
+  if (isa<RowsType>(getStatistics().getType()) && !getModify().empty()) // C6
+    return emitOpError("expected no region with statistics in registers, got: ") << getStatistics().getType();
   if (getWithin().has_value() == getSmall().empty() ||
       (getWithin() && !(getWithin()->convertToDouble() > 0 && getWeighted()))) // C4
     return emitOpError("expected a positive bound with a region for smaller scores, and `weighted`, or none of them");

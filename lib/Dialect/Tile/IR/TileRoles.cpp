@@ -134,9 +134,9 @@ void ShareOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 LogicalResult ShareOp::verify() {
   auto tile = dyn_cast<SharedType>(getRing().getType().getTile());
   HeldType held = getHeld().getType();
-  if (getRing().getType().getStages() != 2 || !tile || tile.getRows() != held.getRows() ||
-      tile.getCols() != held.getCols() || tile.getElement() != held.getElement()) // C1
-    return emitOpError("expected a ring of two tiles like ") << held << ", got: " << getRing().getType();
+  if (getRing().getType().getStages() != 2 || !tile || tile.getRows() > held.getRows() ||
+      tile.getCols() < held.getCols() || tile.getElement() != held.getElement()) // C1
+    return emitOpError("expected a ring of two tiles with room for ") << held << " or its first rows, 16 of each warp, got: " << getRing().getType();
   return success();
 }
 

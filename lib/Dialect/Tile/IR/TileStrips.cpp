@@ -59,6 +59,8 @@ LogicalResult LoadStatisticsOp::verify() {
   if (getGradLse() && bool(getStride()) != bool(getGradStride())) // C2
     return emitOpError("expected strides of both lse and dlse, or of neither, got: that of ")
            << (getStride() ? "lse" : "dlse");
+  if (isa<RowsType>(getRow().getType()) && (getStride() || getDelta())) // C3
+    return emitOpError("expected no stride and no delta with ") << getRow().getType();
   return success();
 }
 

@@ -322,7 +322,7 @@ LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, i
                           "blocks, pack_heads, heads_in_turn and parts with by_sequence, got: q_tile = "
                        << qTile << ", kv_tile = " << kvTile << ", warps = " << warps;
   bool rows = warps > 12 ? qTile % 16 == 0
-                         : qTile == warps || qTile % (16 * warps) == 0 || (qTile % 16 == 0 && kvTile % (16 * warps) == 0);
+                         : qTile == warps || qTile % (16 * warps) == 0 || (qTile % 16 == 0 && (kvTile % (16 * warps) == 0 || look > 1));
   if (!bySequence && (!llvm::is_contained({1, 2, 4, 8, 12, 16}, warps) || qTile <= 0 || qTile > 256 || !rows)) // C1
     return emitError() << "expected 1, 2, 4, 8 or 12 warps and a q_tile of as many rows, or in multiples of 16 * warps "
                           "up to 256, got: q_tile = "

@@ -96,7 +96,7 @@ static void strip(PersistOp persist, llvm::function_ref<void(Operation *)> keep)
     bool hasRegion = isa<ModifyOp, KeepOp, AddSinkOp, RepairOp, ProbabilitiesOp, AddSumOp>(op);
     if (hasRegion || isa<CopyBoxOp, WaitOp, ClearOp, HoldOp, MmaQkOp, MmaPvOp, SoftmaxStepOp, SoftmaxOp, NormalizeOp, StoreOp,
                          StoreLseOp, StorePaddingOp, ClearShareOp, CopyStatisticsOp, GradScoresOp, AsideOp, DropOp, DropGradsOp,
-                         RoundOp, ScaleOp, ShareOp, MmaTnOp>(op)) {
+                         RoundOp, ScaleOp, ShareOp, MmaTnOp, LoadStatisticsOp, RowGradsOp>(op)) {
       keep(op);
       gone.push_back(op);
     }
@@ -535,6 +535,10 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
       else if (isa<FragType, HeldType, RowsType>(place.getType()))
         place->moveBefore(consumer);
     }
+    roles.walk([](PlaceOp place) { // of a branch, in roles that have no use for it
+      if (place.use_empty())
+        place.erase();
+    });
     IRRewriter rewriter(&getContext());
     (void)runRegionDCE(rewriter, roles->getRegions());
   }

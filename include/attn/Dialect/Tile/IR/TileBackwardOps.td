@@ -93,6 +93,7 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
     - C4: the region yields two numbers of type f32; so does `small`, which is for a positive number, with a
       region and `weighted`.
     - C5: only rows are pairs, not columns: not with `turned`.
+    - C6: statistics in `!tile.rows`, those of a fragment's own warps, go with no region.
 
     ```mlir
     tile.probabilities %s, %stats at(%k0, %q0) scale 8.838835e-02 turned : !tile.frag<128x64, 8>, !tile.statistics<64>
@@ -105,7 +106,7 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
     }
     ```
   }];
-  let arguments = (ins Tile_AnyScores:$s, Tile_AnyStatistics:$statistics, Tile_Origin:$row0, I32:$col0,
+  let arguments = (ins Tile_AnyScores:$s, AnyTypeOf<[Tile_AnyStatistics, Tile_Rows]>:$statistics, Tile_Origin:$row0, I32:$col0,
                        Optional<AnyTypeOf<[Tile_AnyScores, Tile_Held]>>:$weighted, F64Attr:$scale, UnitAttr:$turned,
                        OptionalAttr<F64Attr>:$within, OptionalAttr<DenseF64ArrayAttr>:$slopes);
   let regions = (region AnyRegion:$small, AnyRegion:$modify);
@@ -126,13 +127,13 @@ def Tile_RowGradsOp : Tile_Op<"row_grads", [AllTypesMatch<["grad", "p"]>]> {
 
     Constraints:
     - C1: as many statistics as there are rows.
-    - C2: weighted has the type of p.
+    - C2: weighted has the type of p, and does not go with statistics in `!tile.rows`.
 
     ```mlir
     tile.row_grads %dp, %s, %stats : !tile.frag<16x16, 1>, !tile.statistics<16>
     ```
   }];
-  let arguments = (ins Tile_Frag:$grad, Tile_Frag:$p, Tile_Statistics:$statistics, Optional<Tile_Frag>:$weighted);
+  let arguments = (ins Tile_Frag:$grad, Tile_Frag:$p, AnyTypeOf<[Tile_Statistics, Tile_Rows]>:$statistics, Optional<Tile_Frag>:$weighted);
   let assemblyFormat = [{
     $grad `,` $p `,` $statistics (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)? attr-dict
     `:` qualified(type($grad)) `,` qualified(type($statistics))
@@ -191,7 +192,8 @@ def Tile_ShareOp : Tile_Op<"share", [DeclareOpInterfaceMethods<OpAsmOpInterface,
     so that this one, too, waits for nobody but those who are behind.
 
     Constraints:
-    - C1: the ring has two stages, of tiles of the held one's rows, columns and element type.
+    - C1: the ring has two stages, of tiles of the held one's element type, of its rows, or fewer, of which the first warps' are then written, 16 each, and of its
+      columns, or more, which are not written.
 
     ```mlir
     %dS_tile = tile.share %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>

@@ -90,22 +90,23 @@ def Tile_PadRowsOp : Tile_Op<"pad_rows"> {
 //===----------------------------------------------------------------------===//
 
 def Tile_LoadStatisticsOp : Tile_Op<"load_statistics", [AttrSizedOperandSegments]> {
-  let summary = "what a backward pass on strips has to know of its rows";
+  let summary = "what a backward pass that has all keys of its rows has to know of them";
   let description = [{
     As the maximum of each row lse * log2(e) (+inf where lse is -inf, or from `rows` on);
     as its sum 0, or minus its `dlse`, or its `delta`. Of statistics, the same numbers in shared memory, which
-    ends with a barrier. Rows of lse and dlse follow each other, or lie `stride` apart.
+    ends with a barrier; of a fragment's rows (`!tile.rows`), in the registers of its warps. Rows of lse and dlse follow each other, or lie `stride` apart.
 
     Constraints:
     - C1: not both dlse and delta.
     - C2: dlse has a stride if lse has one.
+    - C3: `!tile.rows` have no stride and no delta.
 
     ```mlir
     tile.load_statistics %row, %lse rows(%n) : !tile.strip_rows<1, 16>
     tile.load_statistics %row, %lse delta(%delta) rows(%n) : !tile.strip_rows<1, 16>
     ```
   }];
-  let arguments = (ins Tile_AnyStatistics:$row, Tile_FloatPtr:$lse, Optional<Tile_Stride>:$stride,
+  let arguments = (ins AnyTypeOf<[Tile_AnyStatistics, Tile_Rows]>:$row, Tile_FloatPtr:$lse, Optional<Tile_Stride>:$stride,
                        Optional<Tile_FloatPtr>:$grad_lse, Optional<Tile_Stride>:$grad_stride,
                        Optional<Tile_FloatPtr>:$delta, I32:$rows);
   let assemblyFormat = [{

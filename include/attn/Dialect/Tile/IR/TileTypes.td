@@ -243,6 +243,8 @@ def Tile_Held : Tile_Type<"Held", "held"> {
 def Tile_Rows : Tile_Type<"Rows", "rows"> {
   let summary = "a place: running maximum and sum of each query row";
   let description = [{
+    Or what a backward pass knows of it, as `tile.load_statistics` puts it there.
+
     Example: `!tile.rows<128, 4>`: 128 rows, split over 4 warps.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$warps);

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Gradients of packed sequences whose rows and keys are one tile: a block looks at all pairs in one go. Longer ones have the kernels on tiles.
+//
+// RUN: rm -rf %t && split-file %s %t
+// RUN: attn-opt %t/padded.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/padded.mlir
+// RUN: attn-opt %t/padded.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse -tile-persist -tile-assign-roles | FileCheck %t/padded.mlir --check-prefix=ROLES
+// RUN: attn-translate %t/causal.mlir --target=sm_90a | FileCheck %t/causal.mlir
+// RUN: attn-opt %t/chosen.mlir -split-input-file -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir
+// RUN: attn-opt %t/errors.mlir -split-input-file -convert-attn-to-tile="target=sm_90a" -verify-diagnostics
+// RUN: attn-opt %t/other.mlir -convert-attn-to-tile="target=sm_80" -verify-diagnostics
+// RUN: attn-opt %t/schedules.mlir --explain --target=sm_90a | FileCheck %t/schedules.mlir
+
+//--- padded.mlir
+// CHECK: tile.kernel @g_short({{.*}} target("sm_90a") grid(packed heads 4 tiles 1) config(<q_tile = 112, kv_tile = 16, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 6>)
+// Rows and keys that are there; of fragments the last warp's rows are nobody's.
+// CHECK: %Q = tile.place "Q" : !tile.shared<112x96xbf16, swizzled>
+// CHECK: %K = tile.place "K" slots 1 : !tile.shared<96x96xbf16, swizzled>
+// CHECK: %turned = tile.place "turned" : !tile.ring<2, <112x128xbf16, swizzled>>
+// CHECK: %block = tile.block_index
+// CHECK-NOT: scf.if
+// Padding behind the last sequence, before the first and behind this one beyond its tile, on both sides.
+// CHECK: scf.for %{{.*}} = %c0_i32 to %behind_all step
+// CHECK: tile.store_padding %dq_rows
+// CHECK: scf.for %{{.*}} = %c0_i32 to %before step
+// CHECK: tile.store_padding %dq_rows
+// CHECK: %extent_q = arith.select %[[SHORT:.*]], %{{.*}}, %c0_i32
+// CHECK: scf.for %{{.*}} = %c112_i32 to %extent_q step %c112_i32
+// CHECK: tile.store_padding %dq_rows
+// CHECK: scf.for %{{.*}} = %c0_i32 to %behind_all
+// CHECK: tile.store_padding %dk_rows
+// CHECK: tile.store_padding %dv_rows
+// CHECK: scf.for %{{.*}} = %c96_i32 to %extent_kv step %c96_i32
+// CHECK: %[[WRITTEN:.*]] = arith.minsi %extent_kv, %c96_i32
+// CHECK: scf.if %[[SHORT]] {
+// CHECK: tile.load_statistics %stats, %{{.*}} rows(%len_q) : !tile.rows<128, 8>
+// CHECK: tile.mma_qk %s, %Q, %K
+// CHECK: tile.mma_qk %dp, %dO, %V
+// What is behind the last key is tested where there is something.
+// CHECK: scf.if
+// CHECK-NEXT: tile.keep %s
+// CHECK: tile.probabilities %s, %stats
+// CHECK: tile.row_grads %dp, %s, %stats
+// CHECK: tile.round %weights, %s {at_once}
+// CHECK-NEXT: %[[P:.*]] = tile.share %turned, %weights
+// CHECK-NEXT: tile.round %weights, %dp {at_once}
+// CHECK: %[[DV:.*]] = tile.mma_tn %dV, %[[P]], %dO
+// CHECK-NEXT: tile.wait %[[DV]]
+// CHECK-NEXT: %[[S:.*]] = tile.share %turned, %weights
+// CHECK: tile.mma_pv %dQ, %weights, %K
+// CHECK: tile.store %dv_rows stride(%dv_row), %dV rows(%len_kv, %[[WRITTEN]]) dim 80
+// CHECK: tile.mma_tn %dK, %[[S]], %Q
+// CHECK: tile.store %dq_rows
+// CHECK: tile.store %dk_rows
+// Longer ones.
+// CHECK: tile.kernel @g_slots(
+// CHECK: tile.kernel @g_prepare({{.*}} longer 112, 96)
+// CHECK: tile.kernel @g({{.*}} longer 112, 96)
+// CHECK: tile.kernel @g_dq({{.*}} longer 112, 96)
+// The producer knows lengths and brings what slots get free for; places of a branch are not its.
+// ROLES: tile.kernel @g_short
+// ROLES: tile.send %feed
+// ROLES: scf.if
+// ROLES-NOT: tile.place
+// ROLES: tile.fill %Q, %q_map
+// ROLES-NEXT: tile.fill %V, %v_map
+// ROLES-NEXT: tile.fill %dO, %do_map
+// ROLES-NEXT: tile.fill %K, %k_map
+// ROLES: consumer {
+// ROLES: tile.take %Q
+// ROLES: tile.release %V
+// ROLES: tile.release %dO
+// ROLES: tile.release %K
+// ROLES: tile.release %Q
+// ROLES: tile.kernel @g_slots
+attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(96, 80) dtype(bf16) bounds(100, 90)
+attn.backward @g of(@p)
+
+//--- causal.mlir
+// CHECK: ATTN_KERNEL(g_short, /*threads=*/384, /*blocks per multiprocessor=*/1)
+// CHECK-NEXT: (const float *lse, const float *dlse, attn::fp16 *dq, attn::fp16 *dk, attn::fp16 *dv,
+// CHECK: attn::Rows<128, 8> stats;
+// CHECK-NEXT: attn::load_statistics(stats, lse + {{.*}}, 1ll, dlse + {{.*}}, 1ll, -1.f, len_q);
+// A scale's sign is the product's, and of both results that it scales.
+// CHECK: attn::mma_qk<true>(s, Q_tile, K_tile);
+// CHECK: attn::keep(s, 0, 0
+// CHECK: attn::scale(dQ, -5.000000000e-01f);
+// CHECK: attn::scale(dK, -5.000000000e-01f);
+attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(f16) bounds(128) scale(-0.5)
+attn.backward @g of(@p) dlse
+
+//--- chosen.mlir
+// In both directions more than 64.
+// CHECK: tile.kernel @g({{.*}} by_sequence = true
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(64, 100) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 80, kv_tile = 16, warps = 8, blocks = 1, q_stages = 2, look = 7>)
+attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd) heads(4) dims(64) dtype(bf16) bounds(65, 100) {sym_visibility = "private"}
+attn.backward @g of(@p) deterministic
+
+// -----
+
+// Lengths that are typical: the largest tile. Longer ones than that are others'.
+// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 128, kv_tile = 16, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 8>)
+// CHECK: longer 128, 128)
+attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) typical(70) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// Longer.
+// CHECK-NOT: look
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(129, 100) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// Shared keys.
+// CHECK-NOT: look
+attn.problem @p mask(#attn.full) layout(thd) heads(4, 2) dims(128) dtype(bf16) bounds(100) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// A modifier; a condition, for which there are no registers; dropout.
+// CHECK-NOT: look
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100) score([#attn.softcap<10.0>]) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// CHECK-NOT: look
+attn.problem @p mask(#attn.predicate<"q % 3 == k % 3">) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// CHECK-NOT: look
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+//--- errors.mlir
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
+// expected-error @below {{nothing else but blocks and stages, got: #tile.config<q_tile = 64, kv_tile = 16, warps = 8, blocks = 1, look = 4>}}
+attn.backward @g of(@p) config(#tile.config<q_tile = 64, kv_tile = 16, warps = 8, blocks = 1, look = 4>)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
+// expected-error @below {{nothing else but blocks and stages, got: #tile.config<q_tile = 64, kv_tile = 16, warps = 4, blocks = 1, look = 5>}}
+attn.backward @g of(@p) config(#tile.config<q_tile = 64, kv_tile = 16, warps = 4, blocks = 1, look = 5>)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
+// expected-error @below {{stages = 1, q_stages = 2, turns = true, look = 8>}}
+attn.backward @g of(@p) config(#tile.config<q_tile = 128, kv_tile = 16, warps = 8, blocks = 1, stages = 1, q_stages = 2, turns = true, look = 8>)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(192) dtype(bf16)
+// expected-error @below {{expected look = 1 but for target `sm_90a`, packed rows and keys, as many kv heads, dims to 128}}
+attn.backward @g of(@p) config(#tile.config<q_tile = 128, kv_tile = 16, warps = 8, blocks = 1, stages = 1, look = 8>)
+
+//--- other.mlir
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
+// expected-error @below {{expected look = 1 but for target `sm_90a`}}
+attn.backward @g of(@p) config(#tile.config<q_tile = 128, kv_tile = 16, warps = 8, blocks = 1, stages = 1, look = 8>)
+
+//--- schedules.mlir
+// CHECK: backward @g: one look at all pairs of a sequence for short sequences, tiles by slots with warp roles for long ones, dQ added up in any order; bounds(100, 100)
+// CHECK-SAME: all pairs of such a sequence are one tile
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100)
+attn.backward @g of(@p)
