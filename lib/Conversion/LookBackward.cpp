@@ -23,7 +23,7 @@ public:
     scope.head = h;
     findArrays();
     Index writtenQ = findWritten(/*ofKeys=*/false), writtenKv = findWritten(/*ofKeys=*/true);
-    onlyIf(*isShort, [&] { compute(writtenQ, writtenKv); });
+    onlyIf(computes(), [&] { compute(writtenQ, writtenKv); });
   }
 
 private:
@@ -46,10 +46,13 @@ private:
     return place(name, FragType::get(b.getContext(), rowsOfAll(), cols, config.getWarps()));
   }
 
-  /// Of a side, how many rows of the sequence's this block writes with what it computes: those that are there, and padding behind them. What padding there is
-  /// beyond the tile, before the first sequence and behind the last is written here.
+  /// Are there rows and keys? Without either all results are 0, and a tensor without rows has none to bring.
+  Cond computes() { return math.logicalAnd(*isShort, math.logicalAnd(math.lt(0, lenQ), math.lt(0, scope.lenK))); }
+
+  /// Of a side, how many rows of the sequence's this block writes with what it computes: those that are there, and padding behind them. Zeros beyond the tile, of
+  /// rows or keys without the other, before the first sequence and behind the last are written here.
   Index findWritten(bool ofKeys) {
-    int64_t rows = ofKeys ? keys() : config.getQTile();
+    int64_t rows = ofKeys ? keys() : config.getQTile(), step = config.getQTile(); // of `tile.store_padding`, on both sides
     Index own = ofKeys ? firstKey : firstQuery, length = ofKeys ? scope.lenK : lenQ;
     Value starts = startsOf(ofKeys);
     auto pad = [&](Index first, Index count) {
@@ -61,14 +64,15 @@ private:
       zeros("dk", kvHead, problem.getDimQk());
       zeros("dv", kvHead, problem.getDimV());
     };
-    auto share = [&](StringRef name, Index begin, Index end) { sharePadding(name, begin, end, /*tiles=*/1, /*number=*/0, rows, pad); };
+    auto share = [&](StringRef name, Index begin, Index end) { sharePadding(name, begin, end, /*tiles=*/1, /*number=*/0, step, pad); };
     share("behind_all", load(starts, arg("batch")), arg(ofKeys ? "total_kv" : "total_q"));
-    if (!layoutOf(ofKeys).getPadded())
-      return length; // of those that are computed
-    share("before", 0, load(starts, 0));
-    Index extent = math.sub(load(starts, math.min(math.add(batch, 1), arg("batch"))), own);
+    Index extent = length;
+    if (layoutOf(ofKeys).getPadded()) {
+      share("before", 0, load(starts, 0));
+      extent = math.sub(load(starts, math.min(math.add(batch, 1), arg("batch"))), own);
+    }
     extent = math.named(math.select(*isShort, extent, 0), ofKeys ? "extent_kv" : "extent_q"); // longer ones are other kernels'
-    loop("i", rows, extent, rows, [&](Index i) { pad(math.add(own, i), math.min(math.sub(extent, i), rows)); });
+    loop("i", math.select(computes(), rows, 0), extent, step, [&](Index i) { pad(math.add(own, i), math.min(math.sub(extent, i), step)); });
     return math.min(extent, rows);
   }
 

@@ -25,8 +25,9 @@
 // RUN: attn-opt %t/in_turn.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/in_turn.mlir
 // RUN: attn-run %t/wide_grads.mlir --target=cpu --check --lengths-q=70,3,0,96 --lengths-kv=81,24,5,60 | FileCheck %s --check-prefix=GRADS
 // RUN: attn-opt %t/wide_grads.mlir -convert-attn-to-tile="target=sm_80" -canonicalize -cse | FileCheck %t/wide_grads.mlir
-// RUN: attn-opt %t/chosen_grads.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen_grads.mlir
-// RUN: attn-opt %t/chosen_grads.mlir -convert-attn-to-tile="target=sm_90a fallback=2" | FileCheck %t/chosen_grads.mlir --check-prefix=BOTH
+// RUN: attn-opt %t/chosen_grads.mlir -convert-attn-to-tile="target=sm_80" | FileCheck %t/chosen_grads.mlir
+// RUN: attn-opt %t/chosen_grads.mlir -convert-attn-to-tile="target=sm_80 fallback=2" | FileCheck %t/chosen_grads.mlir --check-prefix=BOTH
+// RUN: attn-opt %t/chosen_grads.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen_grads.mlir --check-prefix=HOPPER
 // RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=1" | FileCheck %t/fallback.mlir --check-prefix=ONE
 // RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=2" | FileCheck %t/fallback.mlir --check-prefix=TWO
 // RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_80 arch=86" | FileCheck %t/fallback.mlir --check-prefix=SMALL
@@ -203,25 +204,27 @@ attn.backward @g96 of(@p96)
 attn.problem @p112 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(112) {sym_visibility = "private"}
 // CHECK: tile.kernel @g112({{.*}} config(<q_tile = 112, kv_tile = 112, warps = 7, blocks = 1, by_sequence = true>)
 attn.backward @g112 of(@p112) deterministic
-// With bounds of more than 96 rows (in a fixed order, 112) kernels on tiles are faster, where a tile of keys has no sums: not if that many are typical only,
-// nor of dense rows.
+// On Hopper, where sequences are not looked at in one go (look-backward.mlir), kernels on tiles are faster with bounds of more than 96 rows (in a fixed order,
+// 112), if a tile of keys has no sums: not if that many are typical only, nor of dense rows.
 attn.problem @typical128 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) typical(128) {sym_visibility = "private"}
 // CHECK: tile.kernel @gtypical128_short({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, by_sequence = true>)
 attn.backward @gtypical128 of(@typical128)
 attn.problem @dense128 mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(128) {sym_visibility = "private"}
 // CHECK: tile.kernel @gdense128({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, by_sequence = true>)
+// HOPPER: tile.kernel @gdense128({{.*}} by_sequence = true>)
 attn.backward @gdense128 of(@dense128)
-attn.problem @p128 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(128) {sym_visibility = "private"}
-// CHECK: tile.kernel @g128({{.*}} config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>)
+attn.problem @p128 mask(#attn.predicate<"q >= k">) layout(thd) heads(4) dims(128) dtype(bf16) bounds(128) {sym_visibility = "private"}
+// CHECK: tile.kernel @g128({{.*}} by_sequence = true>)
+// HOPPER: tile.kernel @g128({{.*}} config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>)
 attn.backward @g128 of(@p128)
 // Head dims without whole parts, or beyond 128: up to 64. What is typical leaves longer ones to tiles.
 attn.problem @p72 mask(#attn.full) layout(thd) heads(4) dims(72) dtype(bf16) bounds(65) {sym_visibility = "private"}
-// CHECK: tile.kernel @g72({{.*}} config(<q_tile = 64, kv_tile = 128
+// CHECK: tile.kernel @g72({{.*}} config(<q_tile = {{[0-9]+}}, kv_tile = 64, warps = 4, blocks = 1>)
 attn.backward @g72 of(@p72)
 attn.problem @p100 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) typical(100) {sym_visibility = "private"}
 // BOTH: tile.kernel @g100_short({{.*}} config(<q_tile = 104, kv_tile = 104, warps = 7, blocks = 1, by_sequence = true>)
 // CHECK: tile.kernel @g100_short({{.*}} config(<q_tile = 104, kv_tile = 104, warps = 7, blocks = 1, by_sequence = true>)
-// CHECK: tile.kernel @g100({{.*}} config(<q_tile = {{[0-9]+}}, kv_tile = 128, warps = 8
+// CHECK: tile.kernel @g100({{.*}} config(<q_tile = {{[0-9]+}}, kv_tile = 64, warps = 4
 attn.backward @g100 of(@p100)
 
 //--- fallback.mlir

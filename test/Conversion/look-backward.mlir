@@ -25,14 +25,15 @@
 // CHECK: scf.for %{{.*}} = %c0_i32 to %before step
 // CHECK: tile.store_padding %dq_rows
 // CHECK: %extent_q = arith.select %[[SHORT:.*]], %{{.*}}, %c0_i32
-// CHECK: scf.for %{{.*}} = %c112_i32 to %extent_q step %c112_i32
+// CHECK: %[[FROM:.*]] = arith.select %[[COMPUTES:.*]], %c112_i32, %c0_i32
+// CHECK: scf.for %{{.*}} = %[[FROM]] to %extent_q step %c112_i32
 // CHECK: tile.store_padding %dq_rows
 // CHECK: scf.for %{{.*}} = %c0_i32 to %behind_all
 // CHECK: tile.store_padding %dk_rows
 // CHECK: tile.store_padding %dv_rows
-// CHECK: scf.for %{{.*}} = %c96_i32 to %extent_kv step %c96_i32
+// CHECK: scf.for %{{.*}} = %{{.*}} to %extent_kv step %c112_i32
 // CHECK: %[[WRITTEN:.*]] = arith.minsi %extent_kv, %c96_i32
-// CHECK: scf.if %[[SHORT]] {
+// CHECK: scf.if %[[COMPUTES]] {
 // CHECK: tile.load_statistics %stats, %{{.*}} rows(%len_q) : !tile.rows<128, 8>
 // CHECK: tile.mma_qk %s, %Q, %K
 // CHECK: tile.mma_qk %dp, %dO, %V

@@ -98,11 +98,16 @@ static std::string forFewQueries(ProblemOp problem, const Target &target, uint64
 }
 
 /// The problem's text with bounds of a tile or two, as a rule with what all keys of a sequence are looked at for in one go: packed rows, a mask that hides none
-/// (or a causal one), and scores as they are.
-static std::string forBounds(ProblemOp problem, uint64_t kernelSeed) {
+/// (or a causal one), and scores as they are; of gradients a tile, and keys that heads do not share.
+static std::string forBounds(mlir::ModuleOp module, uint64_t kernelSeed) {
+  ProblemOp problem = *module.getOps<ProblemOp>().begin();
   Random random(kernelSeed, 5);
   mlir::MLIRContext *context = problem.getContext();
-  auto bound = [&] { return uint64_t(random.pick<int64_t>({85, 100, 128, 129, 140, 144, 150, 161, 190, 192, 200, 224, 230, 250, 256, 300})); };
+  auto bound = [&] {
+    if (backwardPass && !random.oneIn(4))
+      return uint64_t(random.between(65, 128));
+    return uint64_t(random.pick<int64_t>({85, 100, 128, 129, 140, 144, 150, 161, 190, 192, 200, 224, 230, 250, 256, 300}));
+  };
   problem.removeTypicalQAttr(), problem.removeTypicalKvAttr();
   uint64_t rows = bound();
   problem.setBoundQ(rows);
@@ -120,7 +125,15 @@ static std::string forBounds(ProblemOp problem, uint64_t kernelSeed) {
     problem.removeScoreAttr(), problem.removeDropoutAttr(), problem.removeSeedAttr();
   if (!random.oneIn(4))
     problem.setMaskAttr(llvm::cast<MaskInterface>(mlir::parseAttribute(random.oneIn(3) ? "#attn.causal" : "#attn.full", context)));
-  return textOf(problem);
+  if (!backwardPass)
+    return textOf(problem);
+  if (!random.oneIn(4))
+    problem.setKvHeads(problem.getHeads());
+  if (random.oneIn(4) && problem.getQLayout().isPacked() && problem.getKLayout().isPacked()) {
+    problem.setTypicalQ(problem.getBoundQ()), problem.setTypicalKv(problem.getBoundKv());
+    problem.removeBoundQAttr(), problem.removeBoundKvAttr();
+  }
+  return textOf(module);
 }
 
 /// Tiles that sequences own.
@@ -197,13 +210,13 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
     kernelCase.text.erase(kernelCase.text.find(" outputs(o)"), strlen(" outputs(o)"));
   if (backwardPass)
     kernelCase.text += kernelSeed % 3 ? "\nattn.backward @grads of(@fuzz)" : "\nattn.backward @grads of(@fuzz) deterministic dlse";
-  if (backwardPass && !shortSequences)
+  if (backwardPass && !shortSequences && !boundedSequences)
     kernelCase.text += learnedArrays(compilation, kernelCase.text);
   auto module = compilation.parse(kernelCase.text, "fuzz");
   if (module && fewQueries)
     kernelCase.text = forFewQueries(*(**module).getOps<ProblemOp>().begin(), target, kernelSeed);
   if (module && boundedSequences)
-    kernelCase.text = forBounds(*(**module).getOps<ProblemOp>().begin(), kernelSeed);
+    kernelCase.text = forBounds(**module, kernelSeed);
   if (module && shortSequences)
     kernelCase.text = forShortSequences(**module, target, kernelSeed);
   auto kernel =
