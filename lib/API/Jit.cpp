@@ -165,6 +165,8 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::St
 }
 
 rt::Status Kernel::clearResults(size_t number, llvm::ArrayRef<Binding> bindings, llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const {
+  if (program.kernels[number].grid.hasLimit())
+    return {};
   for (const rt::Param &param : program.kernels[number].params) {
     std::optional<size_t> index = program.signature.indexOf(param.name);
     if (!index || !program.signature[*index].isResult())

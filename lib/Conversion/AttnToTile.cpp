@@ -143,14 +143,13 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
 
   /// Whether a block may look at all pairs of a sequence: each warpgroup has 64 rows of them, and 64 keys of the sums.
   LogicalResult checkLook(BackwardOp backward, ProblemOp problem, ConfigAttr config) {
-    int64_t rows = config.getQTile(), dim = std::max(problem.getDimQk(), problem.getDimV());
-    bool fits = target == "sm_90a" && mayLook(problem) && problem.getHeads() == problem.getKvHeads() && dim <= 128;
-    int64_t keys = config.getKvTile() * config.getLook(), most = 16 * config.getWarps();
+    bool fits = target == "sm_90a" && mayLookBackward(problem);
+    int64_t rows = config.getQTile(), keys = config.getKvTile() * config.getLook(), most = 16 * config.getWarps();
     bool tiles = rows > most - 64 && rows <= most && keys <= most && rows % 16 == 0 && (config.getWarps() == 4 || config.getWarps() == 8);
     bool others = config.getHoldQ() || config.getTurns() || config.getSplits() != 1 || config.getReducer() || config.getPackHeads() != 1 || config.getOneBody();
     if (fits && tiles && !others)
       return success();
-    return backward.emitOpError("expected look = 1 but for target `sm_90a`, packed rows and keys, as many kv heads, dims to 128, no score modifiers and dropout, "
+    return backward.emitOpError("expected look = 1 but for target `sm_90a`, rows and keys both packed or both dense, as many kv heads, dims to 128, no score modifiers and dropout, "
                                 "and with it 4 or 8 warps, 16 rows for each but the last three at most, no more keys, nothing else but blocks and stages, got: ")
            << config;
   }

@@ -24,7 +24,8 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
   StringRef generic = roles ? "sm_80" : target; // of what brings no tiles, which is not for Hopper alone
   int64_t dqRows = configs.sums ? configs.keys.getQTile() : configs.queries.getQTile();
   const LongSlots lists[] = {{0, statisticsTile}, {1, configs.keys.getKvTile()}, {2, dqRows}};
-  if (limit)
+  bool listsSlots = limit && problem.getQLayout().isPacked(); // of dense rows, all sequences are long, or none
+  if (listsSlots)
     writeSlotLists(backward, generic, *limit, lists);
   bool visits = listsVisits(problem, configs.keys);
   if (visits)
@@ -33,7 +34,7 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
     writeVisits(backward, generic, configs.queries, /*ofKeys=*/false);
   auto make = [&](StringRef suffix, ArrayRef<StringRef> tensors, bool keys, bool boxes, ConfigAttr config) {
     SmallVector<StringRef> all(tensors);
-    if (limit)
+    if (listsSlots)
       all.push_back(slotLists(true)[keys ? 1 : suffix == "_prepare" ? 0 : 2].name);
     auto arguments = KernelArguments::ofBackward(backward, all, boxes, [&](StringRef tensor) {
       return tensor == "k" || tensor == "v" ? config.getKvTile() : config.getQTile();

@@ -254,10 +254,12 @@ static tile::ConfigAttr chooseTileBackward(ProblemOp problem, llvm::StringRef ta
 // Measured on an H100 (docs/Schedules/streaming.md, 9): of more than 64 rows and keys, in a tile that these fill, or, where no bounds say that all do, the
 // largest. Second slots for all pay where shared memory has room for them.
 static tile::ConfigAttr chooseLookBackward(ProblemOp problem, llvm::StringRef target, int64_t arch) {
-  constexpr int64_t least = 64, most = 128;
+  constexpr int64_t most = 128;
+  bool narrow = std::max(problem.getDimQk(), problem.getDimV()) <= 64;
+  int64_t least = narrow && !problem.getQLayout().isPacked() ? 80 : 64; // dense rows that a block of five warps has leave little to win
   int64_t queries = *problem.expectedQueries(), keys = *problem.expectedKeys();
-  if (target != "sm_90a" || !mayLook(problem) || problem.getHeads() != problem.getKvHeads() || !distinctOperands(problem.getMask()).empty() || !showsIntervals(problem.getMask()) || isCostly(problem) ||
-      std::max(problem.getDimQk(), problem.getDimV()) > 128 || std::min(queries, keys) <= least || std::max(queries, keys) > most)
+  if (target != "sm_90a" || !mayLookBackward(problem) || !distinctOperands(problem.getMask()).empty() || !showsIntervals(problem.getMask()) || isCostly(problem) ||
+      std::min(queries, keys) <= least || std::max(queries, keys) > most)
     return {};
   if (!problem.getBoundQ())
     queries = keys = most;

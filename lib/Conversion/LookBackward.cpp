@@ -54,7 +54,6 @@ private:
   Index findWritten(bool ofKeys) {
     int64_t rows = ofKeys ? keys() : config.getQTile(), step = config.getQTile(); // of `tile.store_padding`, on both sides
     Index own = ofKeys ? firstKey : firstQuery, length = ofKeys ? scope.lenK : lenQ;
-    Value starts = startsOf(ofKeys);
     auto pad = [&](Index first, Index count) {
       auto zeros = [&](StringRef tensor, Index head, int64_t dim) {
         StorePaddingOp::create(b, loc, rowPointer(tensor, first, batch, head), stride(tensor), math.value(count), dim);
@@ -65,11 +64,12 @@ private:
       zeros("dv", kvHead, problem.getDimV());
     };
     auto share = [&](StringRef name, Index begin, Index end) { sharePadding(name, begin, end, /*tiles=*/1, /*number=*/0, step, pad); };
-    share("behind_all", load(starts, arg("batch")), arg(ofKeys ? "total_kv" : "total_q"));
     Index extent = length;
+    if (layoutOf(ofKeys).isPacked())
+      share("behind_all", load(startsOf(ofKeys), arg("batch")), arg(ofKeys ? "total_kv" : "total_q"));
     if (layoutOf(ofKeys).getPadded()) {
-      share("before", 0, load(starts, 0));
-      extent = math.sub(load(starts, math.min(math.add(batch, 1), arg("batch"))), own);
+      share("before", 0, load(startsOf(ofKeys), 0));
+      extent = math.sub(load(startsOf(ofKeys), math.min(math.add(batch, 1), arg("batch"))), own);
     }
     extent = math.named(math.select(*isShort, extent, 0), ofKeys ? "extent_kv" : "extent_q"); // longer ones are other kernels'
     loop("i", math.select(computes(), rows, 0), extent, step, [&](Index i) { pad(math.add(own, i), math.min(math.sub(extent, i), step)); });
@@ -147,7 +147,7 @@ void attn::writeLookBackward(BackwardOp backward, StringRef name, ConfigAttr con
   SmallVector<StringRef> tensors = {"q", "k", "v", "lse", "do", "dq", "dk", "dv"};
   if (backward.getDlse())
     tensors.push_back("dlse");
-  KernelGrid grid = {/*packed=*/true, int64_t(problem.getHeads())};
+  KernelGrid grid = {problem.getQLayout().isPacked(), int64_t(problem.getHeads())};
   grid.tiles = b.getI64IntegerAttr(1);
   auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/true, [&](StringRef tensor) {
     return tensor == "k" || tensor == "v" ? config.getKvTile() * config.getLook() : config.getQTile();

@@ -17,8 +17,13 @@ std::optional<int64_t> attn::tilesOfBounds(ProblemOp problem, ConfigAttr config)
   return config.getLook() > 1 ? 1 : tiles;
 }
 
-bool attn::mayLook(ProblemOp problem) {
-  return problem.getQLayout().isPacked() && problem.getKLayout().isPacked() && problem.getModifiers().empty() && !problem.dropoutInForce();
+static bool keepsScores(ProblemOp problem) { return problem.getModifiers().empty() && !problem.dropoutInForce(); }
+
+bool attn::mayLook(ProblemOp problem) { return problem.getQLayout().isPacked() && problem.getKLayout().isPacked() && keepsScores(problem); }
+
+bool attn::mayLookBackward(ProblemOp problem) {
+  return problem.getQLayout().isPacked() == problem.getKLayout().isPacked() && keepsScores(problem) && problem.getHeads() == problem.getKvHeads() &&
+         std::max(problem.getDimQk(), problem.getDimV()) <= 128;
 }
 
 static std::string nameOf(const Schedule &schedule, ProblemOp problem, llvm::StringRef target, bool bySequence) {
@@ -95,7 +100,7 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
   std::string dq;
   if (!schedule.streamed || hasSizeClasses(backward, schedule.streamed)) {
     const BackwardConfigs &configs = schedule.configs =
-        chooseBackwardConfigs(backward, target, arch, fallback, /*listsSlots=*/bool(schedule.streamed));
+        chooseBackwardConfigs(backward, target, arch, fallback, /*listsSlots=*/schedule.streamed && problem.getQLayout().isPacked());
     schedule.tiles = configs.keys;
     dq = configs.order == SumOrder::InTurns ? ", dQ added up in a fixed order"
          : configs.sums  ? ", dQ added up in any order"

@@ -211,7 +211,6 @@ attn.problem @typical128 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype
 attn.backward @gtypical128 of(@typical128)
 attn.problem @dense128 mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(128) {sym_visibility = "private"}
 // CHECK: tile.kernel @gdense128({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, by_sequence = true>)
-// HOPPER: tile.kernel @gdense128({{.*}} by_sequence = true>)
 attn.backward @gdense128 of(@dense128)
 attn.problem @p128 mask(#attn.predicate<"q >= k">) layout(thd) heads(4) dims(128) dtype(bf16) bounds(128) {sym_visibility = "private"}
 // CHECK: tile.kernel @g128({{.*}} by_sequence = true>)
@@ -234,7 +233,7 @@ attn.backward @g100 of(@p100)
 // TWO: tile.kernel @g({{.*}} config(<q_tile = 64, kv_tile = 128
 // SMALL-NOT: by_sequence
 // SMALL: tile.kernel @g(
-attn.problem @p mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(96) {sym_visibility = "private"}
+attn.problem @p mask(#attn.predicate<"q >= k">) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(96) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 //--- errors.mlir

@@ -143,6 +143,24 @@ attn.backward @g of(@p)
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
+// -----
+
+// Dense rows: all sequences are as long, and what is launched for longer ones nothing.
+// CHECK: tile.kernel @g_short({{.*}} grid(dense heads 4 tiles 1) config(<q_tile = 128, kv_tile = 16, warps = 8, blocks = 1, q_stages = 2, look = 8>)
+// CHECK-NOT: scf.for %i = %{{.*}} to %behind_all
+// CHECK: tile.copy_box %Q, %q_map at(%{{.*}}, %kv_head, %b) :
+// CHECK: tile.kernel @g_prepare({{.*}} grid(dense heads 4 longer 128, 128)
+// CHECK: tile.kernel @g({{.*}} grid(dense heads 4 keys longer 128, 128)
+// CHECK: tile.kernel @g_dq({{.*}} grid(dense heads 4 longer 128, 128)
+attn.problem @p mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) typical(100) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// CHECK-NOT: look
+attn.problem @p mask(#attn.full) layout(bshd, thd, thd, bshd) heads(4) dims(128) dtype(bf16) bounds(100) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
 //--- errors.mlir
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @below {{nothing else but blocks and stages, got: #tile.config<q_tile = 64, kv_tile = 16, warps = 8, blocks = 1, look = 4>}}
@@ -163,7 +181,7 @@ attn.backward @g of(@p) config(#tile.config<q_tile = 128, kv_tile = 16, warps = 
 // -----
 
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(192) dtype(bf16)
-// expected-error @below {{expected look = 1 but for target `sm_90a`, packed rows and keys, as many kv heads, dims to 128}}
+// expected-error @below {{expected look = 1 but for target `sm_90a`, rows and keys both packed or both dense, as many kv heads, dims to 128}}
 attn.backward @g of(@p) config(#tile.config<q_tile = 128, kv_tile = 16, warps = 8, blocks = 1, stages = 1, look = 8>)
 
 //--- other.mlir

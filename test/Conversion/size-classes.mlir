@@ -105,7 +105,7 @@ tile.kernel @region(%x: !tile.ptr<i32>, %batch: i32) target("cpu") grid(rows clu
 
 // -----
 
-// expected-error @+1 {{expected `longer` of two numbers that are not negative, in a packed grid without tiles, got: 16, 16}}
-tile.kernel @longer(%batch: i32) target("cpu") grid(dense heads 4 longer 16, 16)
+// expected-error @+1 {{expected `longer` of two numbers that are not negative, in a grid of sequences without tiles, got: 16, 16}}
+tile.kernel @longer(%batch: i32) target("cpu") grid(packed heads 4 tiles 1 longer 16, 16)
     config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
 }

@@ -39,6 +39,9 @@ static void grid() {
   EXPECT(some.blocks(200, 1700) == 50 && some.blocks(1, 128) == 8, "blocks that take turns");
   some.longerQ = 0;
   EXPECT(some.sequences(1000, 10, 63) == 10, "0 rows are a length too");
+  some = {false, 128, 2};
+  some.longerQ = 80, some.longerKv = 96;
+  EXPECT(some.sequences(1000, 80, 96) == 0 && some.sequences(1000, 81, 96) == 1000 && some.sequences(1000, 1, 97) == 1000, "of a dense batch all or none");
   streaming.heads = 3;
   EXPECT(streaming.blocks(1, 1) == 2, "the last block has warps to spare");
   a.grid = {false, 128, 1, false, true};

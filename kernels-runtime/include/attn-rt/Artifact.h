@@ -57,7 +57,7 @@ struct Param {
 ///           one of 1, which has padding to write.)
 ///
 /// With `keys` tiles are of keys and heads are kv heads; all else is the same. Where only sequences of
-/// more than `longerQ` queries or `longerKv` keys have tiles, batch is how many of them there can be.
+/// more than `longerQ` queries or `longerKv` keys have tiles, batch is how many of them there can be: of a dense batch all or none.
 ///
 /// A persistent kernel has as many blocks of work; fewer blocks of threads
 /// (`Artifact::blocksToStart`) share them. Where the keys of a query tile go to several
@@ -75,10 +75,13 @@ struct GridRule {
   int longerQ = 0, longerKv = 0; ///< both 0: all sequences have tiles
   int most = 0;                  ///< blocks, which then take turns; 0: as many as there are tiles
 
+  /// Is the kernel for some sequences only? Others' results are other kernels'.
+  bool hasLimit() const { return longerQ != 0 || longerKv != 0; }
   /// Of a batch in buffers of so many rows, sequences that may have tiles.
   int64_t sequences(int64_t batch, int64_t rowsQ, int64_t rowsKv) const {
-    bool all = longerQ == 0 && longerKv == 0;
-    return all ? batch : std::min(batch, rowsQ / (longerQ + 1) + rowsKv / (longerKv + 1));
+    if (hasLimit() && !packed)
+      return rowsQ > longerQ || rowsKv > longerKv ? batch : 0;
+    return !hasLimit() ? batch : std::min(batch, rowsQ / (longerQ + 1) + rowsKv / (longerKv + 1));
   }
 
   /// Of one head; `queries` is seqlen_q of a dense problem, total_q (rows in the buffer) of

@@ -51,12 +51,13 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
     results so many parts of their columns at a time; what does not fit is walked 16 keys at a time.
 
     With `look`, keys of so many tiles are looked at in one go where a sequence has more than one tile of them and no more than these: then nothing is carried
-    from tile to tile, and scores and results have a thread's registers one after the other (docs/Schedules/streaming.md, 9).
+    from tile to tile, and scores and results have a thread's registers one after the other (docs/Schedules/streaming.md, 9). In a backward pass a block has all of
+    a sequence so, of `q_tile` rows at most, and other kernels have longer ones; `stages` are slots of K, V and dO, `q_stages` of Q.
 
     Constraints:
     - C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256 (or as many rows as
       warps, in a kernel without fragments, which merges; or a multiple of 16, where kv_tile is one of 16 * warps,
-      in a grid of key tiles); or warps is 16, in
+      in a grid of key tiles, or with look); or warps is 16, in
       kernels that compute no tiles, and q_tile a multiple of 16 from 16 to 256.
     - C2: kv_tile is a multiple of 16 from 16 to 256.
     - C3: blocks is from 1 to 16, with by_sequence to 32.

@@ -41,8 +41,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     for each row of the batch (made of `attn.segments`). With `tiles N` a sequence has N tiles for
     a head or a group of heads, by its number, and these take turns if its rows need more (docs/Schedules/streaming.md); a
     tile is a block's, or, with lanes, a warp's. With `longer M, N` blocks are those that
-    sequences of more than M queries or N keys can need, since lists say which slots these have
-    (`tile.list_slots`). The kernels of a problem are launched one after the other, in their order.
+    sequences of more than M queries or N keys can need: in a packed grid lists say which slots these have
+    (`tile.list_slots`), in a dense one all sequences are so long, or there is nothing to launch. The kernels of a problem are launched one after the other, in their order.
 
     Constraints:
     - C1: as many argument names as arguments.
@@ -50,8 +50,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     - C3: the grid has at least one head, or clusters of 1 to 16 blocks (of 1, but for sm_90a).
     - C4: fragments' rows go to warps: kv_tile is a multiple of 16 * warps in a grid of key tiles (unless warps is 16: then there
       are none).
-    - C5: a kernel has `tiles` if its config has lanes or by_sequence; of others those with a packed grid of query tiles may have some. They are positive.
-    - C6: `longer` only in packed grids without `tiles`; it is two numbers that are not negative.
+    - C5: a kernel has `tiles` if its config has lanes or by_sequence; of others those with a packed grid of query tiles, or a config of look, may have some. They are positive.
+    - C6: `longer` only in grids of sequences without `tiles`; it is two numbers that are not negative.
 
     ```mlir
     tile.kernel @copy(%q: !tile.ptr<bf16>, %batch: i32) target("cpu") grid(dense heads 4)
