@@ -149,7 +149,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     bool others = config.getHoldQ() || config.getTurns() || config.getSplits() != 1 || config.getReducer() || config.getPackHeads() != 1 || config.getOneBody();
     if (fits && tiles && !others)
       return success();
-    return backward.emitOpError("expected look = 1 but for target `sm_90a`, rows and keys both packed or both dense, as many kv heads, dims to 128, no score modifiers and dropout, "
+    return backward.emitOpError("expected look = 1 but for target `sm_90a`, rows and keys both packed or both dense, as many kv heads, dims to 128, no score modifiers, "
                                 "and with it 4 or 8 warps, 16 rows for each but the last three at most, no more keys, nothing else but blocks and stages, got: ")
            << config;
   }

@@ -264,6 +264,8 @@ static tile::ConfigAttr chooseLookBackward(ProblemOp problem, llvm::StringRef ta
   if (!problem.getBoundQ())
     queries = keys = most;
   int64_t qTile = llvm::alignTo(queries, 16), kvTile = llvm::alignTo(keys, 16);
+  if (problem.dropoutInForce() && std::max(problem.getDimQk(), problem.getDimV()) > 96 && std::max(qTile, kvTile) > 112)
+    return {}; // 8 bytes would be spilled
   auto bytes = [&](int64_t stages, int64_t qStages) {
     int64_t ofQk = llvm::alignTo(problem.getDimQk(), 64) * (qTile * qStages + kvTile * stages), ofV = llvm::alignTo(problem.getDimV(), 64) * (qTile + kvTile) * stages;
     return 2 * (ofQk + ofV + 2 * qTile * most);

@@ -90,9 +90,14 @@ private:
     wait(copiedQ);
     wait(copiedK);
     Value scores = MmaQkOp::create(b, loc, s, Q, K, /*negated=*/problem.scaleOrDefault() < 0, /*late=*/false).getToken();
-    wait(copiedDo);
-    wait(copiedV);
-    Value grads = MmaQkOp::create(b, loc, dp, dO, V, /*negated=*/false, /*late=*/false).getToken();
+    Value grads;
+    auto beginGrads = [&] {
+      wait(copiedDo);
+      wait(copiedV);
+      grads = MmaQkOp::create(b, loc, dp, dO, V, /*negated=*/false, /*late=*/false).getToken();
+    };
+    if (!dropout) // to draw random numbers takes the registers that gradients have
+      beginGrads();
     wait(scores);
     KeyWalk walk(problem.getMask(), scope);
     auto test = [&] {
@@ -105,8 +110,11 @@ private:
       onlyIf(math.lt(scope.lenK, keys()), test);
     ProbabilitiesOp::create(b, loc, s, stats, math.value(0), math.value(0), /*weighted=*/Value(), b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(),
                             /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
+    drop(s, math.value(0), math.value(0), findDraws(), /*scaled=*/false, /*turned=*/false, /*marks=*/true);
+    if (dropout)
+      beginGrads();
     wait(grads);
-    RowGradsOp::create(b, loc, dp, s, stats, /*weighted=*/Value());
+    RowGradsOp::create(b, loc, dp, s, stats, /*weighted=*/Value(), dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr());
 
     // Each sum beside the stores of the one before.
     Value weights = place("weights", HeldType::get(b.getContext(), rowsOfAll(), keys(), problem.getDtype(), config.getWarps()));
@@ -120,6 +128,7 @@ private:
     Value dQ = frag("dQ", llvm::alignTo(problem.getDimQk(), 16));
     ClearOp::create(b, loc, dQ);
     Value sumQ = MmaPvOp::create(b, loc, dQ, weights, K, /*guarded=*/false, Value()).getToken();
+    scaleKept(dV);
     storeSum("dv", dV, firstKey, kvHead, scope.lenK, writtenKv, problem.getDimV());
     wait(sumQ);
     Value dK = frag("dK", sumColumns(problem.getDimQk()));

@@ -17,12 +17,12 @@ std::optional<int64_t> attn::tilesOfBounds(ProblemOp problem, ConfigAttr config)
   return config.getLook() > 1 ? 1 : tiles;
 }
 
-static bool keepsScores(ProblemOp problem) { return problem.getModifiers().empty() && !problem.dropoutInForce(); }
-
-bool attn::mayLook(ProblemOp problem) { return problem.getQLayout().isPacked() && problem.getKLayout().isPacked() && keepsScores(problem); }
+bool attn::mayLook(ProblemOp problem) {
+  return problem.getQLayout().isPacked() && problem.getKLayout().isPacked() && problem.getModifiers().empty() && !problem.dropoutInForce();
+}
 
 bool attn::mayLookBackward(ProblemOp problem) {
-  return problem.getQLayout().isPacked() == problem.getKLayout().isPacked() && keepsScores(problem) && problem.getHeads() == problem.getKvHeads() &&
+  return problem.getQLayout().isPacked() == problem.getKLayout().isPacked() && problem.getModifiers().empty() && problem.getHeads() == problem.getKvHeads() &&
          std::max(problem.getDimQk(), problem.getDimV()) <= 128;
 }
 

@@ -68,8 +68,8 @@ void Printer::printOp(Operation *op) {
         os << (o.getWeighted() ? ", " + name(o.getWeighted()).str() : "") << ");\n";
       })
       .Case([&](RowGradsOp o) {
-        line() << "attn::row_grads(" << name(o.getGrad()) << ", " << name(o.getP()) << ", " << name(o.getStatistics());
-        os << (o.getWeighted() ? ", " + name(o.getWeighted()).str() : "") << ");\n";
+        line() << "attn::row_grads" << (o.getFactor() ? "<true>(" : "(") << name(o.getGrad()) << ", " << name(o.getP()) << ", " << name(o.getStatistics());
+        os << (o.getWeighted() ? ", " + name(o.getWeighted()).str() : "") << (o.getFactor() ? ", " + literal(o.getFactor()->convertToDouble()) : "") << ");\n";
       })
       .Case([&](TakeDeltaOp o) {
         line() << "attn::take_delta(" << name(o.getAcc()) << ", " << name(o.getWeights()) << ", " << name(o.getRow())

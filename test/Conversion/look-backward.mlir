@@ -126,7 +126,7 @@ attn.backward @g of(@p)
 
 // -----
 
-// A modifier; a condition, for which there are no registers; dropout.
+// A modifier; a condition, for which there are no registers.
 // CHECK-NOT: look
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100) score([#attn.softcap<10.0>]) {sym_visibility = "private"}
 attn.backward @g of(@p)
@@ -139,8 +139,22 @@ attn.backward @g of(@p)
 
 // -----
 
-// CHECK-NOT: look
+// What is dropped is marked where probabilities are, ahead of the other product, and of dV the rest is scaled.
+// CHECK: tile.kernel @g_short
+// CHECK: tile.mma_qk %s, %Q, %K
+// CHECK: tile.drop %s
+// CHECK-SAME: marks
+// CHECK: tile.mma_qk %dp, %dO, %V
+// CHECK: tile.row_grads %dp, %s, %stats dropped by 1.111
+// CHECK: tile.scale %dV by 1.111
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// No registers.
+// CHECK-NOT: look
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(113) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----

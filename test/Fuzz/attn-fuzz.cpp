@@ -121,8 +121,11 @@ static std::string forBounds(mlir::ModuleOp module, uint64_t kernelSeed) {
     packed = LayoutAttr::get(context, LayoutKind::thd, /*padded=*/random.oneIn(2));
     problem.setKLayoutAttr(packed), problem.setVLayoutAttr(packed);
   }
-  if (!random.oneIn(4))
-    problem.removeScoreAttr(), problem.removeDropoutAttr(), problem.removeSeedAttr();
+  if (!random.oneIn(4)) {
+    problem.removeScoreAttr();
+    if (!backwardPass || random.oneIn(2)) // gradients are looked at with dropout, too
+      problem.removeDropoutAttr(), problem.removeSeedAttr();
+  }
   if (!random.oneIn(4))
     problem.setMaskAttr(llvm::cast<MaskInterface>(mlir::parseAttribute(random.oneIn(3) ? "#attn.causal" : "#attn.full", context)));
   if (!backwardPass)

@@ -126,7 +126,7 @@ FIRST = {  # plain problems whose first choice has to fit, and what they say of 
 FIRST_OF_BOUNDS = {f"first_of_{most}": f" bounds({most})" for most in (96, 128, 144, 192, 224, 240, 256)}  # of packed ones, what looks at all keys in one go
 
 
-LOOKED_AT = ("full", "causal", "window", "sink_window")
+LOOKED_AT = ("full", "causal", "window", "sink_window", "dropped", "dropped_full")
 
 
 def cases():
@@ -198,7 +198,7 @@ def cases():
     # Gradients of sequences that are one tile, which have nothing to fall back to.
     for i, mask in enumerate(LOOKED_AT):
         chosen |= {("sm_90a", mask, f"{('thd', 'thd padded')[(i + j) % 2]} backward looks {most}", d, d, ("bf16", "f16")[i % 2])
-                   for j, most in enumerate((80, 128)) for d in (64, 128)}
+                   for j, most in enumerate((80, 112 if mask in DROPPED else 128)) for d in (64, 128)}
     chosen = sorted(chosen, key=lambda case: -(case[3] + case[4]) * (1 + (case[1] == "sink_window")))
     return chosen + [(chip, mask, "segments", 0, 0, "i32") for chip in CHIPS for mask in SEGMENTS]
 

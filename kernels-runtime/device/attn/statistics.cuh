@@ -42,15 +42,18 @@ template <bool Turned, int R, int N, int W> ATTN_INLINE void probabilities(Frag<
       for (int i = 0; i < 4; ++i) s.v[m][n][i] = exp2(fmaf(s.v[m][n][i], scale, -row.max[2 * m + i / 2]));
 }
 // Of rows all of whose keys are in the fragment: x becomes p * (x - delta), delta being what is known and the row's sum of p * x. All sums first: row by row
-// ptxas has no registers for the products to come.
-template <int R, int N, int W> ATTN_INLINE void row_grads(Frag<R, N, W> &x, const Frag<R, N, W> &p, const Rows<R, W> &row) {
+// ptxas has no registers for the products to come. Drops: pairs with a negative p, whose x is 0, others' times a factor.
+template <bool Drops = false, int R, int N, int W> ATTN_INLINE void row_grads(Frag<R, N, W> &x, Frag<R, N, W> &p, const Rows<R, W> &row, float factor = 1) {
   float delta[R / W / 8] = {};
 #pragma unroll
   for (int m = 0; m < x.Blocks; ++m)
 #pragma unroll
     for (int n = 0; n < x.Pieces; ++n)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) delta[2 * m + i / 2] = fmaf(p.v[m][n][i], x.v[m][n][i], delta[2 * m + i / 2]);
+      for (int i = 0; i < 4; ++i) {
+        if (Drops) x.v[m][n][i] = p.v[m][n][i] < 0 ? 0 : x.v[m][n][i] * factor;
+        delta[2 * m + i / 2] = fmaf(Drops ? fabsf(p.v[m][n][i]) : p.v[m][n][i], x.v[m][n][i], delta[2 * m + i / 2]);
+      }
 #pragma unroll
   for (int i = 0; i < 2 * x.Blocks; ++i) delta[i] = quad_sum(delta[i]) + row.sum[i];
 #pragma unroll
@@ -58,7 +61,10 @@ template <int R, int N, int W> ATTN_INLINE void row_grads(Frag<R, N, W> &x, cons
 #pragma unroll
     for (int n = 0; n < x.Pieces; ++n)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) x.v[m][n][i] = p.v[m][n][i] * (x.v[m][n][i] - delta[2 * m + i / 2]);
+      for (int i = 0; i < 4; ++i) {
+        x.v[m][n][i] = (Drops ? fabsf(p.v[m][n][i]) : p.v[m][n][i]) * (x.v[m][n][i] - delta[2 * m + i / 2]);
+        if (Drops) p.v[m][n][i] = fmaxf(p.v[m][n][i], 0);
+      }
 }
 
 // The slots of dS are used in turn. Each warp waits here for the others' rows, so that whoever comes here again has read the slot before last.

@@ -216,6 +216,17 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_
 
 // -----
 
+tile.kernel @k(%n: i32) target("sm_80") grid(packed heads 1) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1>) {
+  %stats = tile.place "stats" : !tile.statistics<16>
+  %s = tile.place "s" : !tile.frag<16x16, 1>
+  %dp = tile.place "dp" : !tile.frag<16x16, 1>
+  // tile.row_grads C2
+  // expected-error @below {{expected statistics in registers where pairs are dropped, got: '!tile.statistics<16>'}}
+  tile.row_grads %dp, %s, %stats dropped by 1.25 : !tile.frag<16x16, 1>, !tile.statistics<16>
+}
+
+// -----
+
 tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %dS = tile.place "dS" : !tile.shared<128x64xbf16, swizzled>

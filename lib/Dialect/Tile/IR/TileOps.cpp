@@ -300,6 +300,8 @@ LogicalResult RowGradsOp::verify() {
     return emitOpError("expected weighted of type ") << getP().getType() << ", got: " << getWeighted().getType();
   if (getWeighted() && isa<RowsType>(getStatistics().getType())) // C2
     return emitOpError("expected no weighted with statistics in registers, got: ") << getStatistics().getType();
+  if (getFactor() && !isa<RowsType>(getStatistics().getType())) // C2
+    return emitOpError("expected statistics in registers where pairs are dropped, got: ") << getStatistics().getType();
   return success();
 }
 

@@ -123,19 +123,25 @@ def Tile_RowGradsOp : Tile_Op<"row_grads", [AllTypesMatch<["grad", "p"]>]> {
   let description = [{
     Each x of `grad`, a product of dO and V, becomes p * (x - delta), where delta is the sum of p * x over its
     row and of what the statistics have as that row's delta (minus its dlse, or 0). With `weighted`, that
-    place's number is in front of the parenthesis. So O is not needed, and nothing is known ahead.
+    place's number is in front of the parenthesis. So O is not needed, and nothing is known ahead. `dropped`: pairs whose p is negative, as
+    `tile.drop` marks them, are dropped. Their x counts as 0, others' is multiplied `by` a number, and p becomes 0.
 
     Constraints:
     - C1: as many statistics as there are rows.
-    - C2: weighted has the type of p, and does not go with statistics in `!tile.rows`.
+    - C2: weighted has the type of p, and does not go with statistics in `!tile.rows`; `dropped` goes with these only.
 
     ```mlir
     tile.row_grads %dp, %s, %stats : !tile.frag<16x16, 1>, !tile.statistics<16>
+    tile.row_grads %dp, %s, %row dropped by 1.25 : !tile.frag<128x96, 8>, !tile.rows<128, 8>
     ```
   }];
-  let arguments = (ins Tile_Frag:$grad, Tile_Frag:$p, AnyTypeOf<[Tile_Statistics, Tile_Rows]>:$statistics, Optional<Tile_Frag>:$weighted);
+  let arguments = (ins Tile_Frag:$grad, Tile_Frag:$p, AnyTypeOf<[Tile_Statistics, Tile_Rows]>:$statistics, Optional<Tile_Frag>:$weighted,
+                       OptionalAttr<F64Attr>:$factor);
+  let builders = [OpBuilder<(ins "::mlir::Value":$grad, "::mlir::Value":$p, "::mlir::Value":$statistics, "::mlir::Value":$weighted), [{
+    build($_builder, $_state, grad, p, statistics, weighted, /*factor=*/::mlir::FloatAttr());
+  }]>];
   let assemblyFormat = [{
-    $grad `,` $p `,` $statistics (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)? attr-dict
+    $grad `,` $p `,` $statistics (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)? (`dropped` `by` $factor^)? attr-dict
     `:` qualified(type($grad)) `,` qualified(type($statistics))
   }];
   let hasVerifier = 1;
