@@ -22,7 +22,8 @@ bool attn::mayLook(ProblemOp problem) {
 }
 
 bool attn::mayLookBackward(ProblemOp problem) {
-  return problem.getQLayout().isPacked() == problem.getKLayout().isPacked() && problem.getModifiers().empty() && problem.getHeads() == problem.getKvHeads() &&
+  bool lists = llvm::any_of(problem.getMask().operands(), [](const MaskOperand &array) { return array.lists.has_value(); });
+  return problem.getQLayout().isPacked() == problem.getKLayout().isPacked() && problem.getModifiers().empty() && !lists && problem.getHeads() == problem.getKvHeads() &&
          std::max(problem.getDimQk(), problem.getDimV()) <= 128;
 }
 
@@ -86,6 +87,12 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
     schedule.why = "its config is given";
   } else {
     schedule.streamed = chooseStreamedBackward(backward, target, arch, &schedule.why);
+    if (fallback > 0 && schedule.streamed && schedule.streamed.getLook() > 1) {
+      schedule.why.clear();
+      schedule.streamed = chooseStreamedBackward(backward, target, arch, &schedule.why, /*looks=*/false);
+      schedule.why += ", and registers run out in one look at all pairs";
+      --fallback;
+    }
     if (schedule.streamed && backward.getLearned()) {
       schedule.streamed = {};
       schedule.why = "gradients of learned arrays need what kernels on tiles leave";

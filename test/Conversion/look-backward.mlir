@@ -7,6 +7,8 @@
 // RUN: attn-opt %t/padded.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse -tile-persist -tile-assign-roles | FileCheck %t/padded.mlir --check-prefix=ROLES
 // RUN: attn-translate %t/causal.mlir --target=sm_90a | FileCheck %t/causal.mlir
 // RUN: attn-opt %t/chosen.mlir -split-input-file -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir
+// RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=1" | FileCheck %t/fallback.mlir --check-prefix=ONE
+// RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=2" | FileCheck %t/fallback.mlir --check-prefix=TWO
 // RUN: attn-opt %t/errors.mlir -split-input-file -convert-attn-to-tile="target=sm_90a" -verify-diagnostics
 // RUN: attn-opt %t/other.mlir -convert-attn-to-tile="target=sm_80" -verify-diagnostics
 // RUN: attn-opt %t/schedules.mlir --explain --target=sm_90a | FileCheck %t/schedules.mlir
@@ -154,6 +156,12 @@ attn.backward @g of(@p)
 
 // No registers.
 // CHECK-NOT: look
+attn.problem @p mask(#attn.causal<bottom_right>) layout(thd) heads(4) dims(64) dtype(bf16) bounds(100) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// CHECK-NOT: look
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(113) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
@@ -175,7 +183,20 @@ attn.backward @g of(@p)
 attn.problem @p mask(#attn.full) layout(bshd, thd, thd, bshd) heads(4) dims(128) dtype(bf16) bounds(100) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
+//--- fallback.mlir
+// Without registers for a look: what would be there without one, and then its own fallbacks.
+// ONE: tile.kernel @g({{.*}} config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 2, by_sequence = true>)
+// TWO: tile.kernel @g({{.*}} config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 1, by_sequence = true>)
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(96) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
 //--- errors.mlir
+attn.problem @p mask(#attn.block_map<"offsets", "columns", q = 16, kv = 2>) layout(thd) heads(4) dims(64) dtype(bf16)
+// expected-error @below {{no score modifiers and block maps, and with it 8 warps, q_tile and kv_tile * look from 80 to 128, nothing else but blocks and stages, got: #tile.config<q_tile = 112, kv_tile = 16, warps = 8, blocks = 1, stages = 1, look = 7>}}
+attn.backward @g of(@p) config(#tile.config<q_tile = 112, kv_tile = 16, warps = 8, blocks = 1, stages = 1, look = 7>)
+
+// -----
+
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
 // expected-error @below {{nothing else but blocks and stages, got: #tile.config<q_tile = 64, kv_tile = 16, warps = 8, blocks = 1, look = 4>}}
 attn.backward @g of(@p) config(#tile.config<q_tile = 64, kv_tile = 16, warps = 8, blocks = 1, look = 4>)

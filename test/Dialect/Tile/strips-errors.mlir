@@ -73,13 +73,13 @@ module attributes {tile.config = #tile.config<q_tile = 1, kv_tile = 4, warps = 4
 // -----
 
 // tile.kernel C5: tiles go with lanes, or with a packed grid.
-// expected-error @below {{'tile.kernel' op expected positive `tiles` with a config of lanes or by_sequence, and without one only in a packed grid of query tiles, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1> with tiles}}
+// expected-error @below {{'tile.kernel' op expected positive `tiles` with a config of lanes or by_sequence, and without one only with look or in a packed grid of query tiles, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1> with tiles}}
 tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
 }
 
 // -----
 
-// expected-error @below {{only in a packed grid of query tiles, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1> with tiles}}
+// expected-error @below {{only with look or in a packed grid of query tiles, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1> with tiles}}
 tile.kernel @k() target("cpu") grid(packed heads 1 keys tiles 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
 }
 

@@ -108,7 +108,7 @@ LogicalResult KernelOp::verify() {
     return emitOpError("expected a kv_tile in multiples of 16 * warps in a grid of key tiles, got: ") << config;
   bool mayHave = isStreaming() || ((getPacked() || config.getLook() > 1) && !getKeys() && !hasRows());
   if (getTiles() ? !mayHave || int64_t(*getTiles()) < 1 : isStreaming()) // C5
-    return emitOpError("expected positive `tiles` with a config of lanes or by_sequence, and without one only in a packed grid of query tiles, got: ")
+    return emitOpError("expected positive `tiles` with a config of lanes or by_sequence, and without one only with look or in a packed grid of query tiles, got: ")
            << config << (getTiles() ? " with tiles" : " without");
   if (auto longer = getLonger()) // C6
     if (longer->size() != 2 || (*longer)[0] < 0 || (*longer)[1] < 0 || hasRows() || getTiles())

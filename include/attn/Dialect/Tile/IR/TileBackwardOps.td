@@ -132,7 +132,7 @@ def Tile_RowGradsOp : Tile_Op<"row_grads", [AllTypesMatch<["grad", "p"]>]> {
 
     ```mlir
     tile.row_grads %dp, %s, %stats : !tile.frag<16x16, 1>, !tile.statistics<16>
-    tile.row_grads %dp, %s, %row dropped by 1.25 : !tile.frag<128x96, 8>, !tile.rows<128, 8>
+    tile.row_grads %all_dp, %all_s, %row dropped by 1.25 : !tile.frag<128x96, 8>, !tile.rows<128, 8>
     ```
   }];
   let arguments = (ins Tile_Frag:$grad, Tile_Frag:$p, AnyTypeOf<[Tile_Statistics, Tile_Rows]>:$statistics, Optional<Tile_Frag>:$weighted,
