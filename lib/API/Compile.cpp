@@ -208,21 +208,18 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)
     return lowered.error();
   llvm::StringSet<> arguments;
-  bool looked = false;
   for (tile::KernelOp kernel : (*module)->getOps<tile::KernelOp>()) {
     rt::Result<rt::Artifact> artifact = print(kernel, target);
     if (!artifact)
       return artifact.error();
-    bool looks = backward && kernel.getConfig().getLook() > 1; // then others may have nothing to do
-    if (looks || (kernel.getSymName() == symbol && !looked)) {
-      looked = looks;
+    if (kernel.getSymName() == symbol) {
       program.main = program.kernels.size();
       program.qTile = kernel.getConfig().getQueries(), program.kvTile = kernel.getConfig().getKvTile();
       tile::ConfigAttr config = kernel.getConfig();
       if (mayFall)
         program.hasFallback = bool(attn::fallbackOf(config));
       else if (mayChooseBackward) // or narrower query tiles, no sums
-        program.hasFallback = looks || (config.streams() ? mayFallBackward(config) : kernel.getArg("dq_sum") != nullptr);
+        program.hasFallback = config.streams() ? mayFallBackward(config) : kernel.getArg("dq_sum") != nullptr;
     }
     for (const rt::Param &param : artifact->params)
       arguments.insert(param.name);

@@ -294,13 +294,13 @@ static bool leavesToTiles(BackwardOp backward, llvm::StringRef target, int64_t a
 // leaves registers for 32 warps, and these for what is under way. Where rows have to be read
 // again for each key, two of them and two keys; a pair of a row and a key then takes 0.13 ns,
 // and the kernels on tiles 60 ns a sequence and head.
-tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringRef target, int64_t arch, std::string *why, bool looks) {
+tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringRef target, int64_t arch, std::string *why) {
   ProblemOp problem = backward.getProblemOp();
   std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), group = problem.getHeads() / problem.getKvHeads();
   int64_t most = dim <= 128 && problem.getDimQk() % 32 == 0 && problem.getDimV() % 32 == 0 ? 128 : 64; // in parts, or whole
   bool isShort = queries && *queries * group <= most && *keys <= most;
-  if (tile::ConfigAttr look = queries && looks ? chooseLookBackward(problem, target, arch) : tile::ConfigAttr())
+  if (tile::ConfigAttr look = queries ? chooseLookBackward(problem, target, arch) : tile::ConfigAttr())
     return because(why, lengthsOf(problem) + ": all pairs of such a sequence are one tile", look);
   if (dim <= 256 && (!isShort || dependsOnHead(problem.getMask()))) // strips have one mask for a kv head's rows
     return because(why, !queries ? nothingSaid : isShort ? "its mask differs between heads" : lengthsOf(problem) + ": too long to stream",

@@ -87,17 +87,11 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
     schedule.why = "its config is given";
   } else {
     schedule.streamed = chooseStreamedBackward(backward, target, arch, &schedule.why);
-    if (fallback > 0 && schedule.streamed && schedule.streamed.getLook() > 1) {
-      schedule.why.clear();
-      schedule.streamed = chooseStreamedBackward(backward, target, arch, &schedule.why, /*looks=*/false);
-      schedule.why += ", and registers run out in one look at all pairs";
-      --fallback;
-    }
     if (schedule.streamed && backward.getLearned()) {
       schedule.streamed = {};
       schedule.why = "gradients of learned arrays need what kernels on tiles leave";
     }
-    // Of a program for both, the kernels on tiles are what fallbacks are for.
+    // Of a program for both, the kernels on tiles are what fallbacks are for: a look is chosen where it is known to fit.
     for (; fallback > 0 && schedule.streamed && !hasSizeClasses(backward, schedule.streamed) &&
            mayFallBackward(schedule.streamed);
          --fallback)

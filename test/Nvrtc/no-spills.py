@@ -233,7 +233,7 @@ def compile_one(folder, case):
         if layout == "thd listed":
             layout, hint = "thd", f" tiles({LISTED[chip][d]})"
         layout, looks, most = layout.partition(" looks ")
-        hint = f" bounds({most})" if looks else hint
+        hint += f" bounds({most})" if looks else ""
         layout, backward, order = layout.partition(" backward")
         if mask == "learned":
             hint, order = ' sink("sinks")', order + ' learned(["pairs", "table", "gate", "sinks"])'

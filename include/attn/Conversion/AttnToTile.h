@@ -52,9 +52,9 @@ BackwardConfigs chooseBackwardConfigs(BackwardOp backward, llvm::StringRef targe
 bool writesAlone(ProblemOp problem, const BackwardConfigs &configs);
 
 /// Of a backward pass that is streamed: where the problem's sequences
-/// are short, or head dims beyond those of tiles. Null for others. Without `looks` no block looks at all pairs of a sequence on Hopper.
+/// are short, or head dims beyond those of tiles. Null for others.
 tile::ConfigAttr chooseStreamedBackward(BackwardOp backward, llvm::StringRef target, int64_t arch,
-                                        std::string *why = nullptr, bool looks = true);
+                                        std::string *why = nullptr);
 /// Has its program kernels for long sequences, too? `streamed` is what short ones are streamed with.
 bool hasSizeClasses(BackwardOp backward, tile::ConfigAttr streamed);
 
