@@ -255,19 +255,20 @@ static tile::ConfigAttr chooseTileBackward(ProblemOp problem, llvm::StringRef ta
 // largest. Second slots for all pay where shared memory has room for them.
 static tile::ConfigAttr chooseLookBackward(ProblemOp problem, llvm::StringRef target, int64_t arch) {
   constexpr int64_t most = 128;
-  bool narrow = std::max(problem.getDimQk(), problem.getDimV()) <= 64;
-  int64_t least = narrow && !problem.getQLayout().isPacked() ? 80 : 64; // dense rows that a block of five warps has leave little to win
+  int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
+  int64_t least = dim <= 64 && !problem.getQLayout().isPacked() ? 80 : 64; // dense rows that a block of five warps has leave little to win
   int64_t queries = *problem.expectedQueries(), keys = *problem.expectedKeys();
-  if (target != "sm_90a" || !mayLookBackward(problem) || !distinctOperands(problem.getMask()).empty() || !showsIntervals(problem.getMask()) || isCostly(problem) ||
+  MaskInterface mask = problem.getMask();
+  if (target != "sm_90a" || !mayLookBackward(problem) || !mask.operands().empty() || !showsIntervals(mask) || isCostly(problem) ||
       std::min(queries, keys) <= least || std::max(queries, keys) > most)
     return {};
   if (!problem.getBoundQ())
     queries = keys = most;
   int64_t qTile = llvm::alignTo(queries, 16), kvTile = llvm::alignTo(keys, 16); // from 80 on
   // To draw numbers takes registers that other masks' tests have, and of large tiles all.
-  auto causal = llvm::dyn_cast<CausalMaskAttr>(problem.getMask());
-  bool plain = llvm::isa<FullMaskAttr>(problem.getMask()) || (causal && causal.getDiagonal() == Diagonal::top_left);
-  if (problem.dropoutInForce() && (!plain || (std::max(problem.getDimQk(), problem.getDimV()) > 96 && std::max(qTile, kvTile) > 112)))
+  auto causal = llvm::dyn_cast<CausalMaskAttr>(mask);
+  bool plain = llvm::isa<FullMaskAttr>(mask) || (causal && causal.getDiagonal() == Diagonal::top_left);
+  if (problem.dropoutInForce() && (!plain || (dim > 96 && std::max(qTile, kvTile) > 112)))
     return {};
   auto bytes = [&](int64_t stages, int64_t qStages) {
     int64_t ofQk = llvm::alignTo(problem.getDimQk(), 64) * (qTile * qStages + kvTile * stages), ofV = llvm::alignTo(problem.getDimV(), 64) * (qTile + kvTile) * stages;

@@ -41,7 +41,7 @@ private:
     auto tile = SharedType::get(context, rows, rowsOfAll(), problem.getDtype(), SharedType::swizzled); // a warpgroup has 64 keys of its transpose
     turned = place("turned", RingType::get(context, 2, tile));
   }
-  // In registers, declared where they are needed: what is declared ahead of the loop over blocks is kept from one to the next.
+  /// In registers, declared where they are needed.
   Value frag(const char *name, int64_t cols) {
     return place(name, FragType::get(b.getContext(), rowsOfAll(), cols, config.getWarps()));
   }
@@ -65,11 +65,12 @@ private:
     };
     auto share = [&](StringRef name, Index begin, Index end) { sharePadding(name, begin, end, /*tiles=*/1, /*number=*/0, step, pad); };
     Index extent = length;
-    if (layoutOf(ofKeys).isPacked())
-      share("behind_all", load(startsOf(ofKeys), arg("batch")), arg(ofKeys ? "total_kv" : "total_q"));
-    if (layoutOf(ofKeys).getPadded()) {
-      share("before", 0, load(startsOf(ofKeys), 0));
-      extent = math.sub(load(startsOf(ofKeys), math.min(math.add(batch, 1), arg("batch"))), own);
+    if (std::optional<Ends> ends = findEnds(ofKeys)) {
+      share("behind_all", ends->endAll, extentOf(ofKeys));
+      if (layoutOf(ofKeys).getPadded()) {
+        share("before", 0, ends->beginAll);
+        extent = math.sub(ends->behind, own);
+      }
     }
     extent = math.named(math.select(*isShort, extent, 0), ofKeys ? "extent_kv" : "extent_q"); // longer ones are other kernels'
     loop("i", math.select(computes(), rows, 0), extent, step, [&](Index i) { pad(math.add(own, i), math.min(math.sub(extent, i), step)); });

@@ -6,6 +6,8 @@
 using namespace attn;
 using tile::ConfigAttr;
 
+static void place(Schedule &schedule, ConfigAttr config, bool streams) { (streams ? schedule.streamed : schedule.tiles) = config; }
+
 std::optional<int64_t> attn::tilesOfBounds(ProblemOp problem, ConfigAttr config) {
   constexpr int64_t most = 2;
   if (!problem.getQLayout().isPacked() || !problem.getBoundQ() || problem.getTiles() || config.streams() || config.isSplit() ||
@@ -58,7 +60,7 @@ std::optional<std::string> attn::faultOfConfig(mlir::Attribute given) {
 Schedule attn::scheduleOf(ProblemOp problem, llvm::StringRef target, int64_t arch, int64_t fallback) {
   Schedule schedule;
   if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(problem.getConfigAttr())) {
-    (given.streams() ? schedule.streamed : schedule.tiles) = given;
+    place(schedule, given, given.streams());
     schedule.why = "its config is given";
   } else {
     ConfigAttr config = chooseConfig(problem, target, arch, &schedule.why);
@@ -68,7 +70,7 @@ Schedule attn::scheduleOf(ProblemOp problem, llvm::StringRef target, int64_t arc
         break;
       config = next;
     }
-    (config.streams() ? schedule.streamed : schedule.tiles) = config;
+    place(schedule, config, config.streams());
     if (hasSizeClasses(problem)) {
       std::string how;
       schedule.streamed = chooseStreamed(problem, &how);
@@ -83,7 +85,7 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
   ProblemOp problem = backward.getProblemOp();
   BackwardSchedule schedule;
   if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(backward.getConfigAttr())) {
-    (ownsSequences(given) ? schedule.streamed : schedule.tiles) = given;
+    place(schedule, given, ownsSequences(given));
     schedule.why = "its config is given";
   } else {
     schedule.streamed = chooseStreamedBackward(backward, target, arch, &schedule.why);

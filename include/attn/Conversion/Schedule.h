@@ -29,8 +29,8 @@ std::optional<int64_t> tilesOfBounds(ProblemOp problem, tile::ConfigAttr config)
 
 /// Do rows and keys lie packed, and scores stay as they are? Then tiles of Hopper may `look` at all keys in one go, where `tilesOfBounds` has a number.
 bool mayLook(ProblemOp problem);
-/// May a block of a backward pass look at all pairs of a sequence? Where both sides are packed or both dense, nothing modifies scores, masks have no lists of blocks, each head has keys of its own,
-/// and results have registers: of dims to 128.
+/// May a block of a backward pass look at all pairs of a sequence? Where both sides are packed or both dense, nothing modifies scores, masks have no lists of
+/// blocks, each head has keys of its own, and results have registers: of dims to 128.
 bool mayLookBackward(ProblemOp problem);
 
 /// Of a backward pass: has a block, or a warp, all of a sequence? With `look` it has one on Hopper, and other kernels what is longer.

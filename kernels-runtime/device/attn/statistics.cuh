@@ -32,39 +32,34 @@ ATTN_INLINE void load_statistics(Rows<R, W> &row, const float *lse, long long, c
     row.sum[i] = known && r < rows ? sign * known[r] : 0;
   }
 }
-template <bool Turned, int R, int N, int W> ATTN_INLINE void probabilities(Frag<R, N, W> &s, const Rows<R, W> &row, float scale) {
-  static_assert(!Turned);
+// f(m, n, i, the lane's row) for each element, all keys of both rows in turn.
+template <int R, int N, int W, class F> ATTN_INLINE void each_element(const Frag<R, N, W> &s, F f) {
 #pragma unroll
   for (int m = 0; m < s.Blocks; ++m)
 #pragma unroll
     for (int n = 0; n < s.Pieces; ++n)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) s.v[m][n][i] = exp2(fmaf(s.v[m][n][i], scale, -row.max[2 * m + i / 2]));
+      for (int i = 0; i < 4; ++i) f(m, n, i, 2 * m + i / 2);
+}
+template <bool Turned, int R, int N, int W> ATTN_INLINE void probabilities(Frag<R, N, W> &s, const Rows<R, W> &row, float scale) {
+  static_assert(!Turned);
+  each_element(s, [&](int m, int n, int i, int r) { s.v[m][n][i] = exp2(fmaf(s.v[m][n][i], scale, -row.max[r])); });
 }
 // Of rows all of whose keys are in the fragment: x becomes p * (x - delta), delta being what is known and the row's sum of p * x. All sums first: row by row
 // ptxas has no registers for the products to come. Drops: pairs with a negative p, whose x is 0, others' times a factor.
 template <bool Drops = false, int R, int N, int W> ATTN_INLINE void row_grads(Frag<R, N, W> &x, Frag<R, N, W> &p, const Rows<R, W> &row, float factor = 1) {
   float delta[R / W / 8] = {};
-#pragma unroll
-  for (int m = 0; m < x.Blocks; ++m)
-#pragma unroll
-    for (int n = 0; n < x.Pieces; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        if (Drops) x.v[m][n][i] = p.v[m][n][i] < 0 ? 0 : x.v[m][n][i] * factor;
-        delta[2 * m + i / 2] = fmaf(Drops ? fabsf(p.v[m][n][i]) : p.v[m][n][i], x.v[m][n][i], delta[2 * m + i / 2]);
-      }
+  auto weight = [&](int m, int n, int i) { return Drops ? fabsf(p.v[m][n][i]) : p.v[m][n][i]; };
+  each_element(x, [&](int m, int n, int i, int r) {
+    if (Drops) x.v[m][n][i] = p.v[m][n][i] < 0 ? 0 : x.v[m][n][i] * factor;
+    delta[r] = fmaf(weight(m, n, i), x.v[m][n][i], delta[r]);
+  });
 #pragma unroll
   for (int i = 0; i < 2 * x.Blocks; ++i) delta[i] = quad_sum(delta[i]) + row.sum[i];
-#pragma unroll
-  for (int m = 0; m < x.Blocks; ++m)
-#pragma unroll
-    for (int n = 0; n < x.Pieces; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        x.v[m][n][i] = (Drops ? fabsf(p.v[m][n][i]) : p.v[m][n][i]) * (x.v[m][n][i] - delta[2 * m + i / 2]);
-        if (Drops) p.v[m][n][i] = fmaxf(p.v[m][n][i], 0);
-      }
+  each_element(x, [&](int m, int n, int i, int r) {
+    x.v[m][n][i] = weight(m, n, i) * (x.v[m][n][i] - delta[r]);
+    if (Drops) p.v[m][n][i] = fmaxf(p.v[m][n][i], 0);
+  });
 }
 
 // The slots of dS are used in turn. Each warp waits here for the others' rows, so that whoever comes here again has read the slot before last.

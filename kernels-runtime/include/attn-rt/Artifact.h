@@ -79,9 +79,11 @@ struct GridRule {
   bool hasLimit() const { return longerQ != 0 || longerKv != 0; }
   /// Of a batch in buffers of so many rows, sequences that may have tiles.
   int64_t sequences(int64_t batch, int64_t rowsQ, int64_t rowsKv) const {
-    if (hasLimit() && !packed)
+    if (!hasLimit())
+      return batch;
+    if (!packed)
       return rowsQ > longerQ || rowsKv > longerKv ? batch : 0;
-    return !hasLimit() ? batch : std::min(batch, rowsQ / (longerQ + 1) + rowsKv / (longerKv + 1));
+    return std::min(batch, rowsQ / (longerQ + 1) + rowsKv / (longerKv + 1));
   }
 
   /// Of one head; `queries` is seqlen_q of a dense problem, total_q (rows in the buffer) of
