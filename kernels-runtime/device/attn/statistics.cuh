@@ -58,7 +58,7 @@ template <bool Drops = false, int R, int N, int W> ATTN_INLINE void row_grads(Fr
   for (int i = 0; i < 2 * x.Blocks; ++i) delta[i] = quad_sum(delta[i]) + row.sum[i];
   each_element(x, [&](int m, int n, int i, int r) {
     x.v[m][n][i] = weight(m, n, i) * (x.v[m][n][i] - delta[r]);
-    if (Drops) p.v[m][n][i] = fmaxf(p.v[m][n][i], 0);
+    if (Drops) asm("max.NaN.f32 %0, %0, 0f00000000;" : "+f"(p.v[m][n][i]));  // in one instruction, and a NaN stays one
   });
 }
 
