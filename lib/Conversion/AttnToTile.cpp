@@ -144,14 +144,18 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
   /// Whether a block may look at all pairs of a sequence: each warpgroup has 64 rows of them, and 64 keys of the sums.
   LogicalResult checkLook(BackwardOp backward, ProblemOp problem, ConfigAttr config) {
     bool fits = target == "sm_90a" && mayLookBackward(problem);
-    // Products read 128 rows of Q and dO: what those lack is some of the places behind them, and of K that is enough.
-    auto isBetween = [](int64_t rows) { return rows >= 80 && rows <= 128 && rows % 16 == 0; };
-    bool tiles = config.getWarps() == 8 && isBetween(config.getQTile()) && isBetween(config.getKvTile() * config.getLook());
+    // Products read 64 rows of Q and dO for each warpgroup: what those lack is some of the places behind them, and of K that is enough.
+    auto isBetween = [](int64_t rows, int64_t least, int64_t most) { return rows >= least && rows <= most && rows % 16 == 0; };
+    int64_t rows = config.getQTile(), keys = config.getKvTile() * config.getLook();
+    bool tiles = passesKeys(config) ? (config.getWarps() == 12 ? isBetween(rows, 144, 192) : config.getWarps() == 8 && isBetween(rows, 208, 256)) &&
+                                          isBetween(config.getKvTile(), 48, 64) && keys <= 256
+                                    : config.getWarps() == 8 && isBetween(rows, 80, 128) && isBetween(keys, 80, 128);
     bool others = config.getHoldQ() || config.getTurns() || config.getSplits() != 1 || config.getReducer() || config.getPackHeads() != 1 || config.getOneBody();
     if (fits && tiles && !others)
       return success();
     return backward.emitOpError("expected look = 1 but for target `sm_90a`, rows and keys both packed or both dense, as many kv heads, dims to 128, no score modifiers and block maps, "
-                                "and with it 8 warps, q_tile and kv_tile * look from 80 to 128, nothing else but blocks and stages, got: ")
+                                "and with it 8 warps, q_tile and kv_tile * look from 80 to 128, or 12 warps and q_tile from 144 to 192 or 8 and from 208 to 256, with kv_tile of 48 or 64 and kv_tile "
+                                "* look to 256, nothing else but blocks and stages, got: ")
            << config;
   }
 

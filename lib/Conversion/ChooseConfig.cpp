@@ -251,34 +251,6 @@ static tile::ConfigAttr chooseTileBackward(ProblemOp problem, llvm::StringRef ta
       .withHeadsInTurn(std::gcd(turns, tiles));
 }
 
-// Measured on an H100 (docs/Schedules/streaming.md, 9): of more than 64 rows and keys, in a tile that these fill, or, where no bounds say that all do, the
-// largest. Second slots for all pay where shared memory has room for them.
-static tile::ConfigAttr chooseLookBackward(ProblemOp problem, llvm::StringRef target, int64_t arch) {
-  constexpr int64_t most = 128;
-  int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
-  int64_t least = dim <= 64 && !problem.getQLayout().isPacked() ? 80 : 64; // dense rows that a block of five warps has leave little to win
-  int64_t queries = *problem.expectedQueries(), keys = *problem.expectedKeys();
-  MaskInterface mask = problem.getMask();
-  if (target != "sm_90a" || !mayLookBackward(problem) || !mask.operands().empty() || !showsIntervals(mask) || isCostly(problem) ||
-      std::min(queries, keys) <= least || std::max(queries, keys) > most)
-    return {};
-  if (!problem.getBoundQ())
-    queries = keys = most;
-  int64_t qTile = llvm::alignTo(queries, 16), kvTile = llvm::alignTo(keys, 16); // from 80 on
-  // To draw numbers takes registers that other masks' tests have, and of large tiles all.
-  auto causal = llvm::dyn_cast<CausalMaskAttr>(mask);
-  bool plain = llvm::isa<FullMaskAttr>(mask) || (causal && causal.getDiagonal() == Diagonal::top_left);
-  if (problem.dropoutInForce() && (!plain || (dim > 96 && std::max(qTile, kvTile) > 112)))
-    return {};
-  auto bytes = [&](int64_t stages, int64_t qStages) {
-    int64_t ofQk = llvm::alignTo(problem.getDimQk(), 64) * (qTile * qStages + kvTile * stages), ofV = llvm::alignTo(problem.getDimV(), 64) * (qTile + kvTile) * stages;
-    return 2 * (ofQk + ofV + 2 * qTile * most);
-  };
-  return tile::ConfigAttr::get(problem.getContext(), qTile, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/1)
-      .withStages(bytes(2, 2) <= sharedMemoryLimit(target, arch) - 2048 ? 2 : 1, /*qStages=*/2)
-      .withLook(kvTile / 16);
-}
-
 // Measured on an H200 (docs/Schedules/streaming.md): where bounds are so many rows and keys, kernels on tiles are faster than a block of seven or eight warps, if
 // they write dQ of one tile of keys without a sum. (If they turn out not to fit beside a reducer, the problem stays theirs.)
 static bool leavesToTiles(BackwardOp backward, llvm::StringRef target, int64_t arch) {
@@ -301,8 +273,8 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), group = problem.getHeads() / problem.getKvHeads();
   int64_t most = dim <= 128 && problem.getDimQk() % 32 == 0 && problem.getDimV() % 32 == 0 ? 128 : 64; // in parts, or whole
   bool isShort = queries && *queries * group <= most && *keys <= most;
-  if (tile::ConfigAttr look = queries ? chooseLookBackward(problem, target, arch) : tile::ConfigAttr())
-    return because(why, lengthsOf(problem) + ": all pairs of such a sequence are one tile", look);
+  if (tile::ConfigAttr look = chooseLookBackward(problem, target, arch))
+    return because(why, lengthsOf(problem) + (passesKeys(look) ? ": a block has all rows of such a sequence, which keys pass by" : ": all pairs of such a sequence are one tile"), look);
   if (dim <= 256 && (!isShort || dependsOnHead(problem.getMask()))) // strips have one mask for a kv head's rows
     return because(why, !queries ? nothingSaid : isShort ? "its mask differs between heads" : lengthsOf(problem) + ": too long to stream",
                    tile::ConfigAttr());

@@ -23,6 +23,8 @@ int64_t headsToPack(ProblemOp problem, int64_t rows);
 tile::ConfigAttr chooseHopper(ProblemOp problem);
 /// Of packed sequences of up to 256 rows and keys by their bounds, the tiles that these fill; null where others are faster.
 tile::ConfigAttr chooseBounded(ProblemOp problem);
+/// Of a backward pass, one with `look` for sequences of up to 256 rows and keys; null where other kernels are faster, or this one is not known to fit.
+tile::ConfigAttr chooseLookBackward(ProblemOp problem, llvm::StringRef target, int64_t arch);
 
 } // namespace attn
 

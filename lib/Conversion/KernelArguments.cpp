@@ -78,7 +78,7 @@ KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<String
   SmallVector<std::pair<StringRef, bool>> boxed; // and whether it is packed
   for (ProblemTensor &tensor : tensorsOf(backward)) {
     const auto *name = llvm::find(names, tensor.name);
-    if (boxes && name != names.end() && tensor.role == ProblemTensor::Operand && tensor.element == ProblemTensor::Data)
+    if (boxes && name != names.end() && tensor.role == ProblemTensor::Operand && tensor.element == ProblemTensor::Data && rows(tensor.name) > 0)
       boxed.emplace_back(*name, tensor.batchAxis < 0);
     else if (tensor.role == ProblemTensor::Array || name != names.end())
       plain.push_back(std::move(tensor));

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradients of sequences whose rows and keys are one tile each, on Hopper: a block has a sequence's and a head's, looks at all pairs in one go and makes all
-// three results of them. Nothing is added up in memory, delta is a sum over a row in registers, and no kernel is ahead of this one or behind it
-// (docs/Schedules/streaming.md, 9). Longer sequences have the kernels on tiles (SizeClasses.h).
+// Gradients of short sequences on Hopper: a block has a sequence's and a head's rows and keys, and makes all three results of them, so that nothing is added up
+// in memory, and no kernel is ahead of this one or behind it (docs/Schedules/streaming.md, 9). Where pairs are one tile, it looks at all of them in one go, and
+// delta is a sum over a row in registers. Of more rows, three warpgroups have all, and keys pass by; what these get is complete with each tile of them. Longer
+// sequences have the kernels on tiles (SizeClasses.h).
 //
 #include "StreamingKernel.h"
 #include "StreamingUnit.h"
+#include "attn/Conversion/Schedule.h"
 
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
 namespace {
+
+/// So many come at a time.
+int64_t boxOfKeys(ConfigAttr config) { return passesKeys(config) ? config.getKvTile() : config.getKvTile() * config.getLook(); }
 
 class LookBackward : StreamingUnit {
 public:
@@ -23,7 +28,7 @@ public:
     scope.head = h;
     findArrays();
     Index writtenQ = findWritten(/*ofKeys=*/false), writtenKv = findWritten(/*ofKeys=*/true);
-    onlyIf(computes(), [&] { compute(writtenQ, writtenKv); });
+    onlyIf(computes(), [&] { passes ? passBy(writtenQ, writtenKv) : lookAtOnce(writtenQ, writtenKv); });
   }
 
 private:
@@ -35,11 +40,18 @@ private:
     MLIRContext *context = b.getContext();
     int64_t rows = config.getQTile(), colsQk = llvm::alignTo(problem.getDimQk(), 16), colsV = llvm::alignTo(problem.getDimV(), 16);
     Q = shared("Q", rows, colsQk, /*isBox=*/true), dO = shared("dO", rows, colsV, /*isBox=*/true);
-    K = shared("K", keys(), colsQk, /*isBox=*/true), V = shared("V", keys(), colsV, /*isBox=*/true);
-    for (Value place : {K, V, dO})
+    K = shared("K", boxOfKeys(config), colsQk, /*isBox=*/true), V = shared("V", boxOfKeys(config), colsV, /*isBox=*/true);
+    if (!passes)
+      dO.getDefiningOp<PlaceOp>().setSlots(config.getStages());
+    for (Value place : {K, V})
       place.getDefiningOp<PlaceOp>().setSlots(config.getStages());
-    auto tile = SharedType::get(context, rows, rowsOfAll(), problem.getDtype(), SharedType::swizzled); // a warpgroup has 64 keys of its transpose
-    turned = place("turned", RingType::get(context, 2, tile));
+    auto ring = [&](const char *name, int64_t slots, int64_t columns) {
+      return place(name, RingType::get(context, slots, SharedType::get(context, rows, columns, problem.getDtype(), SharedType::swizzled)));
+    };
+    if (passes)
+      P = ring("P", 1, 64), dS = ring("dS", 1, 64);
+    else
+      turned = ring("turned", 2, rowsOfAll()); // a warpgroup has 64 keys of its transpose
   }
   /// In registers, declared where they are needed.
   Value frag(const char *name, int64_t cols) {
@@ -52,7 +64,10 @@ private:
   /// Of a side, how many rows of the sequence's this block writes with what it computes: those that are there, and padding behind them. Zeros beyond the tile, of
   /// rows or keys without the other, before the first sequence and behind the last are written here.
   Index findWritten(bool ofKeys) {
-    int64_t rows = ofKeys ? keys() : config.getQTile(), step = config.getQTile(); // of `tile.store_padding`, on both sides
+    int64_t step = config.getQTile(); // of `tile.store_padding`, on both sides
+    Index rows = ofKeys ? Index(keys()) : Index(config.getQTile());
+    if (passes && ofKeys)
+      rows = math.mul(math.ceilDiv(scope.lenK, config.getKvTile()), config.getKvTile());
     Index own = ofKeys ? firstKey : firstQuery, length = ofKeys ? scope.lenK : lenQ;
     auto pad = [&](Index first, Index count) {
       auto zeros = [&](StringRef tensor, Index head, int64_t dim) {
@@ -77,45 +92,61 @@ private:
     return math.min(extent, rows);
   }
 
-  void compute(Index writtenQ, Index writtenKv) {
-    auto wait = [&](Value token) { WaitOp::create(b, loc, token); };
-    Value s = frag("s", keys()), dp = frag("dp", keys());
-    // In the order in which their slots get free.
-    Value copiedQ = copyBox(Q, "q", firstQuery, h, lenQ), copiedV = copyBox(V, "v", firstKey, kvHead, scope.lenK);
-    Value copiedDo = copyBox(dO, "do", firstQuery, h, lenQ), copiedK = copyBox(K, "k", firstKey, kvHead, scope.lenK);
-    // Ahead of the products: beside one, ptxas has no registers for it and a test.
-    Value gradLse = args.contains("dlse") ? statisticPointer("dlse", firstQuery, batch, h) : Value();
+  void wait(Value token) { WaitOp::create(b, loc, token); }
+
+  /// Of rows from `first` on. `dlse` ahead of the products: beside one, ptxas has no registers for it and a test.
+  Value loadStatistics(int64_t first = 0) {
+    Index row = math.add(firstQuery, first);
+    Value gradLse = args.contains("dlse") ? statisticPointer("dlse", row, batch, h) : Value();
     Value stats = place("stats", RowsType::get(b.getContext(), rowsOfAll(), config.getWarps()));
-    LoadStatisticsOp::create(b, loc, stats, statisticPointer("lse", firstQuery, batch, h), /*stride=*/Value(), gradLse, /*grad_stride=*/Value(),
-                             /*delta=*/Value(), math.value(lenQ));
-    wait(copiedQ);
-    wait(copiedK);
-    Value scores = MmaQkOp::create(b, loc, s, Q, K, /*negated=*/problem.scaleOrDefault() < 0, /*late=*/false).getToken();
-    Value grads;
-    auto beginGrads = [&] {
-      wait(copiedDo);
-      wait(copiedV);
-      grads = MmaQkOp::create(b, loc, dp, dO, V, /*negated=*/false, /*late=*/false).getToken();
-    };
-    if (!dropout) // to draw random numbers takes the registers that gradients have
-      beginGrads();
-    wait(scores);
-    KeyWalk walk(problem.getMask(), scope);
+    LoadStatisticsOp::create(b, loc, stats, statisticPointer("lse", row, batch, h), /*stride=*/Value(), gradLse, /*grad_stride=*/Value(),
+                             /*delta=*/Value(), math.value(math.sub(lenQ, first)));
+    return stats;
+  }
+  Value multiply(Value s, Value q, Value k, bool negated = false, IntegerAttr first = {}) {
+    return MmaQkOp::create(b, loc, s, q, k, negated, /*late=*/false, first).getToken();
+  }
+  /// Scores of rows from `q0`, and keys from `k0` on, become probabilities.
+  void becomeProbabilities(KeyWalk &walk, Value s, Value stats, int64_t q0, Index k0, int64_t keys) {
     auto test = [&] {
-      auto keep = KeepOp::create(b, loc, s, math.value(0), math.value(0), /*turned=*/false);
+      auto keep = KeepOp::create(b, loc, s, math.value(q0), math.value(k0), /*turned=*/false);
       buildTests(walk, keep.getBody());
     };
     if (walk.hidesKeys()) // else what is behind the last
       test();
     else
-      onlyIf(math.lt(scope.lenK, keys()), test);
-    ProbabilitiesOp::create(b, loc, s, stats, math.value(0), math.value(0), /*weighted=*/Value(), b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(),
+      onlyIf(math.lt(math.sub(scope.lenK, k0), keys), test);
+    ProbabilitiesOp::create(b, loc, s, stats, math.value(q0), math.value(k0), /*weighted=*/Value(), b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(),
                             /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
-    drop(s, math.value(0), math.value(0), findDraws(), /*scaled=*/false, /*turned=*/false, /*marks=*/true);
+    drop(s, math.value(q0), math.value(k0), findDraws(), /*scaled=*/false, /*turned=*/false, /*marks=*/true);
+  }
+  void becomeGradients(Value dp, Value s, Value stats, bool known) {
+    RowGradsOp::create(b, loc, dp, s, stats, /*weighted=*/Value(), dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), known);
+  }
+
+  void lookAtOnce(Index writtenQ, Index writtenKv) {
+    Value s = frag("s", keys()), dp = frag("dp", keys());
+    // In the order in which their slots get free.
+    Value copiedQ = copyBox(Q, "q", firstQuery, h, lenQ), copiedV = copyBox(V, "v", firstKey, kvHead, scope.lenK);
+    Value copiedDo = copyBox(dO, "do", firstQuery, h, lenQ), copiedK = copyBox(K, "k", firstKey, kvHead, scope.lenK);
+    Value stats = loadStatistics();
+    wait(copiedQ);
+    wait(copiedK);
+    Value scores = multiply(s, Q, K, /*negated=*/problem.scaleOrDefault() < 0), grads;
+    auto beginGrads = [&] {
+      wait(copiedDo);
+      wait(copiedV);
+      grads = multiply(dp, dO, V);
+    };
+    if (!dropout) // to draw random numbers takes the registers that gradients have
+      beginGrads();
+    wait(scores);
+    KeyWalk walk(problem.getMask(), scope);
+    becomeProbabilities(walk, s, stats, 0, 0, keys());
     if (dropout)
       beginGrads();
     wait(grads);
-    RowGradsOp::create(b, loc, dp, s, stats, /*weighted=*/Value(), dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr());
+    becomeGradients(dp, s, stats, /*known=*/false);
 
     // Each sum beside the stores of the one before.
     Value weights = place("weights", HeldType::get(b.getContext(), rowsOfAll(), keys(), problem.getDtype(), config.getWarps()));
@@ -141,12 +172,105 @@ private:
     storeSum("dk", dK, firstKey, kvHead, scope.lenK, writtenKv, problem.getDimQk());
   }
 
+  /// dV and dK of a tile of keys, which are 64 rows of each: warpgroups deal out pieces of their columns, and a tile later each has those of the one before it,
+  /// so that what is left over is not the same one's for good.
+  void sumPieces(Index tile, Index firstRow, Index rows, Index written) {
+    int64_t groups = config.getWarps() / 4, pieces = llvm::divideCeil(problem.getDimV(), 64) + llvm::divideCeil(problem.getDimQk(), 64);
+    Value probabilities = TakeOp::create(b, loc, P).getTile(), gradScores = TakeOp::create(b, loc, dS).getTile();
+    Index own = math.sub(Index(Value(WarpgroupIndexOp::create(b, loc))), math.sub(tile, math.mul(math.floorDiv(tile, groups), groups)));
+    own = math.select(math.lt(own, 0), math.add(own, groups), own);
+    loop("piece", own, pieces, groups, [&](Index piece) {
+      Value sum = place("sum", FragType::get(b.getContext(), 64, 64, 4));
+      wait(MmaPieceOp::create(b, loc, sum, ValueRange{probabilities, gradScores}, ValueRange{dO, Q}, math.value(piece)).getToken());
+      Value more = math.value(math.lt(math.add(piece, groups), pieces));
+      for (Value ring : {P, dS}) // what is stored is nobody else's business
+        ReleaseEarlyOp::create(b, loc, ring, more);
+      Value dv = rowPointer("dv", firstRow, batch, kvHead), dk = rowPointer("dk", firstRow, batch, kvHead);
+      StorePieceOp::create(b, loc, ValueRange{dv, dk}, ValueRange{stride("dv"), stride("dk")}, sum, math.value(piece), math.value(rows), math.value(written),
+                           ArrayRef<double>{dropout ? dropout->factor() : 1, problem.scaleOrDefault()}, ArrayRef<int64_t>{int64_t(problem.getDimV()), int64_t(problem.getDimQk())});
+    });
+    for (Value ring : {P, dS})
+      ReleaseOp::create(b, loc, ring);
+  }
+
+  /// As many rows as warps have at a time, from `first` on, and what stays with them.
+  struct Rows {
+    int64_t first;
+    Value stats, dQ;
+  };
+  void passBy(Index writtenQ, Index writtenKv) {
+    int64_t step = config.getKvTile();
+    Value copiedQ = copyBox(Q, "q", firstQuery, h, lenQ), copiedDo = copyBox(dO, "do", firstQuery, h, lenQ);
+    SmallVector<Rows> atRest;
+    SmallVector<Value> outputs; // under way while dO is
+    for (int64_t first = 0; first < config.getQTile(); first += rowsOfAll()) {
+      atRest.push_back({first, loadStatistics(first), Value()});
+      Value o = place("O", HeldType::get(b.getContext(), rowsOfAll(), llvm::alignTo(problem.getDimV(), 32), problem.getDtype(), config.getWarps()));
+      HoldRowsOp::create(b, loc, o, rowPointer("o", math.add(firstQuery, first), batch, h), stride("o"), math.value(math.sub(lenQ, first)), problem.getDimV());
+      outputs.push_back(o);
+    }
+    auto firstOf = [&](const Rows &rows) { return atRest.size() > 1 ? b.getI64IntegerAttr(rows.first) : IntegerAttr(); };
+    wait(copiedDo);
+    for (auto [rows, o] : llvm::zip(atRest, outputs))
+      AddDeltasOp::create(b, loc, rows.stats, o, dO, firstOf(rows));
+    for (Rows &rows : atRest) {
+      rows.dQ = frag("dQ", llvm::alignTo(problem.getDimQk(), 16));
+      ClearOp::create(b, loc, rows.dQ);
+    }
+    wait(copiedQ);
+    KeyWalk walk(problem.getMask(), scope);
+    loop("tile", 0, math.ceilDiv(scope.lenK, step), 1, [&](Index tile) {
+      Index k0 = math.named(math.mul(tile, step), "k0"), left = math.sub(scope.lenK, k0), first = math.add(firstKey, k0);
+      wait(copyBox(K, "k", first, kvHead, left));
+      Value copiedV = copyBox(V, "v", first, kvHead, left);
+      for (const Rows &rows : atRest)
+        multiplyRows(rows, firstOf(rows), walk, k0, std::exchange(copiedV, Value()));
+      for (Value ring : {P, dS})
+        PublishOp::create(b, loc, ring);
+      sumPieces(tile, first, left, math.min(math.sub(writtenKv, k0), step));
+    });
+    for (const Rows &rows : atRest) {
+      ScaleOp::create(b, loc, rows.dQ, b.getF64FloatAttr(problem.scaleOrDefault()));
+      storeSum("dq", rows.dQ, math.add(firstQuery, rows.first), h, math.sub(lenQ, rows.first), math.sub(writtenQ, rows.first), problem.getDimQk());
+    }
+  }
+  /// Of rows and a tile of keys, from `k0` on: probabilities and gradients of scores are put where all can read them, and dQ gets its part. `copiedV`: V is yet to be
+  /// waited for.
+  void multiplyRows(const Rows &rows, IntegerAttr first, KeyWalk &walk, Index k0, Value copiedV) {
+    int64_t step = config.getKvTile();
+    Value s = frag("s", step), dp = frag("dp", step), weights = place("weights", HeldType::get(b.getContext(), rowsOfAll(), step, problem.getDtype(), config.getWarps()));
+    Value scores = multiply(s, Q, K, /*negated=*/problem.scaleOrDefault() < 0, first), grads;
+    auto beginGrads = [&] {
+      if (copiedV)
+        wait(copiedV);
+      grads = multiply(dp, dO, V, /*negated=*/false, first);
+    };
+    if (!dropout) // to draw random numbers takes the registers that gradients have
+      beginGrads();
+    wait(scores);
+    becomeProbabilities(walk, s, rows.stats, rows.first, k0, step);
+    if (dropout)
+      beginGrads();
+    else // which puts signs on probabilities until gradients are there
+      PutOp::create(b, loc, P, s, first);
+    wait(grads);
+    becomeGradients(dp, s, rows.stats, /*known=*/true);
+    if (dropout)
+      PutOp::create(b, loc, P, s, first);
+    RoundOp::create(b, loc, weights, dp, /*at_once=*/true);
+    PutOp::create(b, loc, dS, weights, first);
+    // With its product under way, pieces would have no registers.
+    wait(MmaPvOp::create(b, loc, rows.dQ, weights, K, /*guarded=*/false, Value()).getToken());
+  }
+
   void storeSum(StringRef tensor, Value acc, Index row, Index head, Index rows, Index written, int64_t dim) {
     StoreOp::create(b, loc, rowPointer(tensor, row, batch, head), stride(tensor), acc, math.value(rows), math.value(written), dim);
   }
 
   Value Q, K, V, dO;
+  bool passes = passesKeys(config);
   Value turned; ///< what rows made of keys, for products with its transpose
+  Value P, dS;  ///< the same, of keys that pass by
 };
 
 } // namespace
@@ -155,12 +279,16 @@ void attn::writeLookBackward(BackwardOp backward, StringRef name, ConfigAttr con
   ProblemOp problem = backward.getProblemOp();
   OpBuilder b(backward);
   SmallVector<StringRef> tensors = {"q", "k", "v", "lse", "do", "dq", "dk", "dv"};
+  if (passesKeys(config))
+    tensors.push_back("o");
   if (backward.getDlse())
     tensors.push_back("dlse");
   KernelGrid grid = {problem.getQLayout().isPacked(), int64_t(problem.getHeads())};
   grid.tiles = b.getI64IntegerAttr(1);
   auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/true, [&](StringRef tensor) {
-    return tensor == "k" || tensor == "v" ? config.getKvTile() * config.getLook() : config.getQTile();
+    if (tensor == "o") // by those who compute, from where it lies
+      return int64_t(0);
+    return tensor == "k" || tensor == "v" ? boxOfKeys(config) : config.getQTile();
   });
   LookBackward(backward, arguments.makeKernel(b, backward.getLoc(), name, "sm_90a", grid, config), limit).build();
 }

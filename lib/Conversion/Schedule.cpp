@@ -33,8 +33,9 @@ static std::string nameOf(const Schedule &schedule, ProblemOp problem, llvm::Str
   std::string streamed, tiles;
   if (schedule.streamed)
     streamed = schedule.streamed.hasStrips()    ? "strips"
-               : schedule.streamed.getLook() > 1 ? "one look at all pairs of a sequence"
-                                                 : "tiles that sequences own";
+               : schedule.streamed.getLook() == 1 ? "tiles that sequences own"
+               : passesKeys(schedule.streamed)    ? "rows of a sequence at rest"
+                                                  : "one look at all pairs of a sequence";
   if (ConfigAttr config = schedule.tiles) {
     tiles = "tiles";
     if (problem.getQLayout().isPacked() || problem.getKLayout().isPacked())

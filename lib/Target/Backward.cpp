@@ -30,7 +30,7 @@ void Printer::print(ShareOp op) {
 }
 
 void Printer::print(PutOp op) {
-  line() << "attn::put(" << names.of(op.getRing()) << ", " << names.of(op.getHeld());
+  line() << "attn::put" << (op.getFirst() ? "<" + std::to_string(int64_t(*op.getFirst())) + ">" : "") << "(" << names.of(op.getRing()) << ", " << names.of(op.getHeld());
   for (Operation *user : op.getRing().getUsers()) // what it is put over, if anything was aside there
     if (auto aside = dyn_cast<AsideOp>(user); aside && aside->getBlock() == op->getBlock())
       os << ", " << names.of(aside.getHeld());
@@ -49,6 +49,30 @@ void Printer::print(MmaTnOp op) {
     os << "<" << int64_t(*op.getBlock()) << ">";
   os << "(" << names.of(op.getAcc()) << ", " << names.of(op.getA()) << ", " << names.of(op.getB())
          << ");\n";
+}
+
+void Printer::print(MmaPieceOp op) {
+  line() << "attn::mma_piece(" << names.of(op.getAcc()) << ", " << expr(op.getPiece());
+  for (auto [left, right] : llvm::zip(op.getLefts(), op.getRights()))
+    os << ", " << names.of(left) << ", " << names.of(right);
+  os << ");\n";
+}
+
+void Printer::print(StorePieceOp op) {
+  line() << "attn::store_piece(" << names.of(op.getAcc()) << ", " << expr(op.getPiece()) << ", " << expr(op.getRows()) << ", " << expr(op.getWriteRows());
+  for (auto [dst, stride, factor, dim] : llvm::zip(op.getDsts(), op.getStrides(), op.getFactors(), op.getDims()))
+    os << ", attn::result<" << dim << ">(" << expr(dst) << ", " << expr(stride) << ", " << literal(factor) << ")";
+  os << ");\n";
+}
+
+void Printer::print(AddDeltasOp op) {
+  line() << "attn::add_deltas" << (op.getFirst() ? "<" + std::to_string(int64_t(*op.getFirst())) + ">" : "") << "(" << names.of(op.getRow()) << ", "
+         << names.of(op.getO()) << ", " << names.of(op.getGrad()) << ");\n";
+}
+
+void Printer::print(HoldRowsOp op) {
+  line() << "attn::hold_rows<" << op.getDim() << ">(" << names.of(op.getHeld()) << ", " << expr(op.getSrc()) << ", " << expr(op.getStride()) << ", "
+         << expr(op.getRows()) << ");\n";
 }
 
 void Printer::print(AddSumOp op) {

@@ -87,6 +87,10 @@ private:
   std::string dropped(tile::RepairOp op);
   void print(tile::ShareOp op);
   void print(tile::PutOp op);
+  void print(tile::MmaPieceOp op);
+  void print(tile::StorePieceOp op);
+  void print(tile::HoldRowsOp op);
+  void print(tile::AddDeltasOp op);
   void print(tile::AsideOp op);
   void print(tile::MmaTnOp op);
   void print(tile::AddSumOp op);

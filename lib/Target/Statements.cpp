@@ -56,7 +56,7 @@ void Printer::printOp(Operation *op) {
       .Case<FetchOp, PadRowsOp, LoadStatisticsOp, PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, WaitFiniteOp, PartOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
             MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, ClearShareOp, MergeOp, AddSinkOp, RepairOp, RolesOp, PersistOp,
             SendOp, RecallOp, FillOp, TakeOp, PassOp, OwnRowsOp, ReleaseOp, PutOp, AsideOp,
-            PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, DropOp, DrawOp, DropDrawnOp, DropGradsOp, ShareOp, MmaTnOp, AddSumOp,
+            PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, DropOp, DrawOp, DropDrawnOp, DropGradsOp, ShareOp, MmaTnOp, MmaPieceOp, StorePieceOp, HoldRowsOp, AddDeltasOp, AddSumOp,
             LoadSumOp, StageOp, AddInTurnOp, StoreAloneOp, SkipSumOp, AddStagedOp, HereOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
             PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, RangesOp, SelectTilesOp, TogetherOp, GatherBlocksOp, GatherListedOp, GatheredOp, GatheredBitsOp, scf::ForOp, scf::IfOp>(
@@ -68,7 +68,7 @@ void Printer::printOp(Operation *op) {
         os << (o.getWeighted() ? ", " + name(o.getWeighted()).str() : "") << ");\n";
       })
       .Case([&](RowGradsOp o) {
-        line() << "attn::row_grads" << (o.getFactor() ? "<true>(" : "(") << name(o.getGrad()) << ", " << name(o.getP()) << ", " << name(o.getStatistics());
+        line() << "attn::row_grads" << (o.getKnown() ? o.getFactor() ? "<true, true>(" : "<false, true>(" : o.getFactor() ? "<true>(" : "(") << name(o.getGrad()) << ", " << name(o.getP()) << ", " << name(o.getStatistics());
         os << (o.getWeighted() ? ", " + name(o.getWeighted()).str() : "") << (o.getFactor() ? ", " + literal(o.getFactor()->convertToDouble()) : "") << ");\n";
       })
       .Case([&](TakeDeltaOp o) {
@@ -158,7 +158,11 @@ void Printer::print(PlaceOp op) {
           auto release = dyn_cast<ReleaseOp>(user);
           return roles && release && release.getRing() == op.getResult() && roles.getReducer().isAncestor(user->getParentRegion());
         });
-        text << (put ? "attn::PutRing<" : "attn::Ring<") << typeOf(tile.getElement()) << ", " << tile.getRows() << ", " << tile.getCols() << ", "
+        bool meets = put && users([&](Operation *user) { // for those who put it
+          auto roles = user->getParentOfType<RolesOp>();
+          return isa<TakeOp>(user) && roles && roles.getConsumer().isAncestor(user->getParentRegion());
+        });
+        text << (meets ? "attn::MeetingRing<" : put ? "attn::PutRing<" : "attn::Ring<") << typeOf(tile.getElement()) << ", " << tile.getRows() << ", " << tile.getCols() << ", "
              << t.getStages() << (reduced && !put ? ", /*a reducer, too=*/true" : "") << "> " << names.of(op.getResult()) << "("
              << op.getOffset().value_or(0) << ", " << op.getBarriers().value_or(0) << ")";
       })
@@ -264,8 +268,10 @@ void Printer::print(PartOp op) {
 void Printer::print(MmaQkOp op) {
   const char *options = op.getLate() ? (op.getNegated() ? "<true, true>(" : "<false, true>(")
                                      : (op.getNegated() ? "<true>(" : "(");
-  line() << "attn::mma_qk" << options << names.of(op.getS()) << ", " << names.of(op.getQ())
-         << ", " << names.of(op.getK()) << ");\n";
+  std::string q = names.of(op.getQ()).str();
+  if (op.getFirst())
+    q = "attn::rows_from<" + std::to_string(int64_t(*op.getFirst())) + ">(" + q + ")";
+  line() << "attn::mma_qk" << options << names.of(op.getS()) << ", " << q << ", " << names.of(op.getK()) << ");\n";
 }
 
 void Printer::print(ModifyOp op) {

@@ -32,7 +32,7 @@ attn.backward @grads of(@p) deterministic config(#tile.config<q_tile = 64, kv_ti
 // -----
 
 attn.problem @p mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
-// expected-error @below {{expected look = 1 but for target `sm_90a`, rows and keys both packed or both dense, as many kv heads, dims to 128, no score modifiers and block maps, and with it 8 warps, q_tile and kv_tile * look from 80 to 128, nothing else but blocks and stages, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, look = 2>}}
+// expected-error @below {{expected look = 1 but for target `sm_90a`, rows and keys both packed or both dense, as many kv heads, dims to 128, no score modifiers and block maps, and with it 8 warps, q_tile and kv_tile * look from 80 to 128, or 12 warps and q_tile from 144 to 192 or 8 and from 208 to 256, with kv_tile of 48 or 64 and kv_tile * look to 256, nothing else but blocks and stages, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, look = 2>}}
 attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, look = 2>)
 
 // -----

@@ -40,15 +40,15 @@ attn.problem @capped_window mask(#attn.band<left = 1023, right = 0>) layout(bshd
 // CHECK: tile.kernel @short_grads({{.*}}config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>)
 // CHECK-NOT: dq_sum
 // CHECK: tile.kernel @short_grads_dq(
-attn.problem @short mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(bf16) bounds(192) {sym_visibility = "private"}
+attn.problem @short mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16) bounds(192) {sym_visibility = "private"}
 attn.backward @short_grads of(@short) deterministic
 // -----
 // CHECK: tile.kernel @longer_grads({{.*}}dq_sum
-attn.problem @longer mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(bf16) bounds(193) {sym_visibility = "private"}
+attn.problem @longer mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16) bounds(193) {sym_visibility = "private"}
 attn.backward @longer_grads of(@longer) deterministic
 // -----
 // CHECK: tile.kernel @wide_grads({{.*}}dq_sum
-attn.problem @wide mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(129) {sym_visibility = "private"}
+attn.problem @wide mask(#attn.causal) layout(thd) heads(4, 2) dims(128) dtype(bf16) bounds(129) {sym_visibility = "private"}
 attn.backward @wide_grads of(@wide) deterministic
 // -----
 // In any order: of 64 rows (which are on tiles where masks differ between heads).

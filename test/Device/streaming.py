@@ -136,12 +136,16 @@ def main():
         ((96, 96), 3, 3), ((128, 100), 4, 2), ((144, 144), 3, 3), ((160, 160), 4, 2), ((192, 192), 3, 3), ((224, 224), 4, 2), ((240, 240), 3, 3),
         ((256, 256), 4, 2), ((100, 190), 3, 3), ((200, 90), 3, 3),
         # Their gradients, too, if each head has keys of its own.
-        ((66, 66), 3, 3), ((80, 70), 4, 4), ((112, 97), 3, 3), ((65, 128), 3, 3), ((128, 128), 4, 4))}
+        ((66, 66), 3, 3), ((80, 70), 4, 4), ((112, 97), 3, 3), ((65, 128), 3, 3), ((128, 128), 4, 4), ((130, 100), 3, 3), ((70, 150), 4, 4))}
     large["(144, 144) causal, f16"] = Batch(3, 3, 96, (144, 144), "#attn.causal", torch.float16)
     large["(192, 192) d 64, f16"] = Batch(4, 2, 64, (192, 192), "#attn.full", torch.float16)
     large["(128, 128) causal, d 96, f16"] = Batch(3, 3, 96, (128, 128), "#attn.causal", torch.float16)
     large["(90, 120) window, d 64"] = Batch(4, 4, 64, (90, 120), "#attn.band<left = 2, right = 1>")
     large["(128, 100) causal, d 40"] = Batch(3, 3, 40, (128, 100), "#attn.causal")
+    large["(192, 192) causal, d 96, f16"] = Batch(3, 3, 96, (192, 192), "#attn.causal", torch.float16)
+    large["(150, 180) window, d 64"] = Batch(4, 4, 64, (150, 180), "#attn.band<left = 2, right = 1>")
+    large["(144, 129) causal, d 40"] = Batch(3, 3, 40, (144, 129), "#attn.causal")
+    large["typical (150, 150)"] = Batch(4, 4, 128, (150, 150), "#attn.causal", hint="typical")
     large["typical (100, 100)"] = Batch(4, 4, 128, (100, 100), "#attn.causal", hint="typical")
     large["(256, 256) d 40"] = Batch(4, 2, 40, (256, 256))
     cases |= large

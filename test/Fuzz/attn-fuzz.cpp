@@ -105,7 +105,7 @@ static std::string forBounds(mlir::ModuleOp module, uint64_t kernelSeed) {
   mlir::MLIRContext *context = problem.getContext();
   auto bound = [&] {
     if (backwardPass && !random.oneIn(4))
-      return uint64_t(random.between(65, 128));
+      return uint64_t(random.between(65, 256));
     return uint64_t(random.pick<int64_t>({85, 100, 128, 129, 140, 144, 150, 161, 190, 192, 200, 224, 230, 250, 256, 300}));
   };
   problem.removeTypicalQAttr(), problem.removeTypicalKvAttr();

@@ -36,6 +36,10 @@ bool mayLookBackward(ProblemOp problem);
 /// Of a backward pass: has a block, or a warp, all of a sequence? With `look` it has one on Hopper, and other kernels what is longer.
 inline bool ownsSequences(tile::ConfigAttr config) { return config.streams() || config.getLook() > 1; }
 
+/// Of a backward pass with `look`: there are too many rows for all pairs at once, so they are at rest, and keys pass by, a tile at a time. Three warpgroups have
+/// 64 rows each, up to 192; two have that twice.
+inline bool passesKeys(tile::ConfigAttr config) { return config.getQTile() > 128; }
+
 /// What is wrong with the config that an op was given, to schedule it by; nothing if it has none.
 std::optional<std::string> faultOfConfig(mlir::Attribute given);
 

@@ -16,3 +16,4 @@
 #include "attn/sequence.cuh"
 #include "attn/statistics.cuh"
 #include "attn/sums.cuh"
+#include "attn/pieces.cuh"

@@ -45,18 +45,52 @@ template <bool Turned, int R, int N, int W> ATTN_INLINE void probabilities(Frag<
   static_assert(!Turned);
   each_element(s, [&](int m, int n, int i, int r) { s.v[m][n][i] = exp2(fmaf(s.v[m][n][i], scale, -row.max[r])); });
 }
+// Of each row, the four lanes of a quad take 16 bytes in turns: what a lane has of its rows, one after the other.
+template <int Dim, class T, int R, int C, int W> ATTN_INLINE void hold_rows(Held<T, R, C, W> &held, const T *src, long long stride, int rows) {
+  constexpr int Own = C / 32;
+  const int t = lane_index() % 4;
+#pragma unroll
+  for (int n = 0; n < 2 * Own; ++n) {
+    const int r = held.row(n / Own), column = (t + n % Own * 4) * 8;
+    const uint4 x = r < rows && (Dim % 32 == 0 || column < Dim) ? *(const uint4 *)(src + r * stride + column) : uint4();
+    held.v[0][n][0] = x.x, held.v[0][n][1] = x.y, held.v[0][n][2] = x.z, held.v[0][n][3] = x.w;
+  }
+}
+// O's rows so, and dO's tile, of which these are the rows from First on. It may have the first warps' only: what others add is nobody's.
+template <int First = 0, class T, int R, int C, int W, int N, int M> ATTN_INLINE void add_deltas(Rows<R, W> &row, const Held<T, R, C, W> &o, const Swizzled<T, N, M> &grad) {
+  constexpr int Own = C / 32;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int r = min(First + row.row(i), N - 1);
+    float sum = 0;
+#pragma unroll
+    for (int j = 0; j < Own; ++j) {
+      const int unit = lane_index() % 4 + 4 * j;
+      const uint4 x = chunk_at(grad.address + unit / 8 * grad.ChunkBytes + r * 128 + (unit % 8 ^ r % 8) * 16);
+      const unsigned y[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const unsigned z = o.v[0][i * Own + j][k];
+        sum = fmaf(low_half<T>(y[k]), low_half<T>(z), fmaf(high_half<T>(y[k]), high_half<T>(z), sum));
+      }
+    }
+    row.sum[i] += quad_sum(sum);
+  }
+}
+
 // Of rows all of whose keys are in the fragment: x becomes p * (x - delta), delta being what is known and the row's sum of p * x. All sums first: row by row
-// ptxas has no registers for the products to come. Drops: pairs with a negative p, whose x is 0, others' times a factor.
-template <bool Drops = false, int R, int N, int W> ATTN_INLINE void row_grads(Frag<R, N, W> &x, Frag<R, N, W> &p, const Rows<R, W> &row, float factor = 1) {
+// ptxas has no registers for the products to come. Known: what is known is all of it, whatever keys are there. Drops: pairs with a negative p, whose x is 0,
+// others' times a factor.
+template <bool Drops = false, bool Known = false, int R, int N, int W>
+ATTN_INLINE void row_grads(Frag<R, N, W> &x, Frag<R, N, W> &p, const Rows<R, W> &row, float factor = 1) {
   float delta[R / W / 8] = {};
   auto weight = [&](int m, int n, int i) { return Drops ? fabsf(p.v[m][n][i]) : p.v[m][n][i]; };
-  each_element(x, [&](int m, int n, int i, int r) {
-    if (Drops) x.v[m][n][i] = p.v[m][n][i] < 0 ? 0 : x.v[m][n][i] * factor;
-    delta[r] = fmaf(weight(m, n, i), x.v[m][n][i], delta[r]);
-  });
+  auto scale = [&](int m, int n, int i) { if (Drops) x.v[m][n][i] = p.v[m][n][i] < 0 ? 0 : x.v[m][n][i] * factor; };
+  if (!Known) each_element(x, [&](int m, int n, int i, int r) { scale(m, n, i), delta[r] = fmaf(weight(m, n, i), x.v[m][n][i], delta[r]); });
 #pragma unroll
-  for (int i = 0; i < 2 * x.Blocks; ++i) delta[i] = quad_sum(delta[i]) + row.sum[i];
+  for (int i = 0; i < 2 * x.Blocks; ++i) delta[i] = (Known ? 0 : quad_sum(delta[i])) + row.sum[i];
   each_element(x, [&](int m, int n, int i, int r) {
+    if (Known) scale(m, n, i);
     x.v[m][n][i] = weight(m, n, i) * (x.v[m][n][i] - delta[r]);
     if (Drops) asm("max.NaN.f32 %0, %0, 0f00000000;" : "+f"(p.v[m][n][i]));  // in one instruction, and a NaN stays one
   });
@@ -88,28 +122,44 @@ ATTN_INLINE int place_of(int warp, int lane) {
   return row * 128 + (lane / 16 ^ row % 8) * 16;
 }
 
-// A ring for a reducer, filled by all warps that compute, which put their rows there.
+// A ring filled by all warps that compute, which put their rows there, for a reducer.
 template <class T, int R, int C, int S> struct PutRing : Slots<Swizzled<T, R, C>, S> {
   unsigned place;  // kept: to find it each time takes longer than to write there
-  ATTN_INLINE PutRing(int tiles_at, int barriers_at) : Slots<Swizzled<T, R, C>, S>(tiles_at, barriers_at) {
-    place = here(place_of(warp_index(), lane_index()));
+  ATTN_INLINE PutRing(int tiles_at, int barriers_at, int place) : Slots<Swizzled<T, R, C>, S>(tiles_at, barriers_at), place(place) {}
+  ATTN_INLINE PutRing(int tiles_at, int barriers_at) : PutRing(tiles_at, barriers_at, here(place_of(warp_index(), lane_index()))) {}
+  ATTN_INLINE void init_for(int writers, int readers) const {
+    for (int i = 0; i < S; ++i) barrier_init(this->barriers + i * 8, writers), barrier_init(this->barriers + (S + i) * 8, readers);
   }
-  ATTN_INLINE void init(int consumers, int /*others*/) const {
-    for (int i = 0; i < S; ++i) barrier_init(this->barriers + i * 8, consumers), barrier_init(this->barriers + (S + i) * 8, 4);
-  }
+  ATTN_INLINE void init(int consumers, int /*others*/) const { init_for(consumers, 4); }
 };
-template <class T, int R, int C, int W> ATTN_INLINE void put_at(unsigned at, const Held<T, R, C, W> &held) {
-  static_assert(R == 16 * W);
+// For themselves: take() waits until all rows are there, put() until nobody reads what was there before. Whose turn it is steps on with release(). Several such
+// rings have one place.
+template <class T, int R, int C, int S> struct MeetingRing : PutRing<T, R, C, S> {
+  ATTN_INLINE MeetingRing(int tiles_at, int barriers_at) : PutRing<T, R, C, S>(tiles_at, barriers_at, place_of(warp_index(), lane_index())) {}
+  ATTN_INLINE void init(int consumers, int /*others*/) const { this->init_for(consumers, consumers); }
+};
+template <class T, int R, int N, int W> ATTN_INLINE void pieces_of(unsigned (&x)[4], const Held<T, R, N, W> &held, int k) {
 #pragma unroll
-  for (int k = 0; k < C / 16; ++k)
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"((at ^ k % 4 * 32) + k / 4 * Swizzled<T, R, C>::ChunkBytes),
-                 "r"(held.v[0][k][0]), "r"(held.v[0][k][1]), "r"(held.v[0][k][2]), "r"(held.v[0][k][3])
-                 : "memory");
+  for (int i = 0; i < 4; ++i) x[i] = held.v[0][k][i];
 }
-template <class T, int R, int C, int S, int W> ATTN_INLINE void put(const PutRing<T, R, C, S> &ring, const Held<T, R, C, W> &held) {
+template <class T, int R, int N, int W> ATTN_INLINE void pieces_of(unsigned (&x)[4], const Frag<R, N, W> &s, int k) { pack_depth<T>(x, s, 0, k * 16); }
+// From row First on; of a tile with fewer rows, the first warps'.
+template <int First = 0, class T, int R, int C, class Put> ATTN_INLINE void put_at(unsigned at, const Swizzled<T, R, C> &, const Put &tile) {
+  static_assert(Put::Rows == 16 * Put::Warps && R % 16 == 0 && Put::Cols <= C);
+  if (R >= First + Put::Rows || First + warp_index() * 16 < R)
+#pragma unroll
+    for (int k = 0; k < Put::Cols / 16; ++k) {
+      unsigned x[4];
+      pieces_of<T>(x, tile, k);
+      asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"((at ^ k % 4 * 32) + k / 4 * Swizzled<T, R, C>::ChunkBytes + First * 128), "r"(x[0]),
+                   "r"(x[1]), "r"(x[2]), "r"(x[3])
+                   : "memory");
+    }
+}
+template <int First = 0, class T, int R, int C, int S, class Put> ATTN_INLINE void put(const PutRing<T, R, C, S> &ring, const Put &held) {
   barrier_wait(ring.empty(), ring.parity() ^ 1);
   __syncwarp();
-  put_at(ring.tile().address + ring.place, held);
+  put_at<First>(ring.tile().address + ring.place, ring.tile(), held);
 }
 // Zeros: of a step in which this warp's rows have nothing to do.
 template <class T, int R, int C, int S> ATTN_INLINE void put_zeros(const PutRing<T, R, C, S> &ring) {
@@ -135,7 +185,7 @@ template <class T, int R, int C, int S, int W> ATTN_INLINE void put(const PutRin
   barrier_wait(ring.empty(), ring.parity() ^ 1);
   __syncwarp();  // all have read what was there
   const int thread = thread_here();
-  put_at(ring.tile().address + place_of(thread / 32, thread % 32), held);
+  put_at(ring.tile().address + place_of(thread / 32, thread % 32), ring.tile(), held);
 }
 template <class T, int R, int C, int W> ATTN_INLINE unsigned aside_at(const Aside<T, R, C, W> &a, int k) { return a.address + k / 4 * Swizzled<T, R, C>::ChunkBytes + k % 4 * 512; }
 template <class T, int R, int C, int W> ATTN_INLINE void set_pair(Aside<T, R, C, W> &a, int, int k, int i, unsigned pair) {
@@ -148,6 +198,11 @@ template <class T, int R, int C, int W> ATTN_INLINE unsigned pair_of(Aside<T, R,
   return a.v[n % 2 * 2 + i / 2];
 }
 
+template <class T, int R, int C, int S> ATTN_INLINE void publish(const MeetingRing<T, R, C, S> &ring) {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncwarp();
+  if (lane_index() == 0) barrier_arrive(ring.full());
+}
 template <class T, int R, int C, int S> ATTN_INLINE void publish(PutRing<T, R, C, S> &ring) {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   __syncwarp();

@@ -252,6 +252,15 @@ ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const OwnRows<T, R, C> &Q, const Swizz
   mma_rows<Negate, false, T, C, R>(s, Q.address, K);
 }
 
+// The same of a tile's rows from First on.
+template <class T, int RowCount, int ColCount, int First> struct RowsFrom { unsigned address; };
+template <int First, class T, int R, int C> ATTN_INLINE RowsFrom<T, R, C, First> rows_from(const Swizzled<T, R, C> &tile) { return {tile.address + First * 128}; }
+template <bool Negate = false, bool Late = false, class T, int R, int N, int C, int W, int Rows, int First, int Keys>
+ATTN_INLINE void mma_qk(Frag<R, N, W> &s, const RowsFrom<T, Rows, C, First> &Q, const Swizzled<T, Keys, C> &K) {
+  static_assert(First % 64 == 0 && First < Rows);
+  mma_rows<Negate, Late, T, C, Rows>(s, Q.address + warp_index() / 4 * 64 * 128, K);
+}
+
 // acc += P V, of V's first rows, or all.
 template <class T, int R, int N, int C, int W, int Keys>
 ATTN_INLINE void mma_pv(Frag<R, C, W> &acc, const Held<T, R, N, W> &p, const Swizzled<T, Keys, C> &V) {

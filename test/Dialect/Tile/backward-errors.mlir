@@ -221,7 +221,7 @@ tile.kernel @k(%n: i32) target("sm_80") grid(packed heads 1) config(<q_tile = 16
   %s = tile.place "s" : !tile.frag<16x16, 1>
   %dp = tile.place "dp" : !tile.frag<16x16, 1>
   // tile.row_grads C2
-  // expected-error @below {{expected statistics in registers where pairs are dropped, got: '!tile.statistics<16>'}}
+  // expected-error @below {{expected statistics in registers where pairs are dropped, or delta is known, got: '!tile.statistics<16>'}}
   tile.row_grads %dp, %s, %stats dropped by 1.25 : !tile.frag<16x16, 1>, !tile.statistics<16>
 }
 

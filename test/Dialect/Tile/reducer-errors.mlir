@@ -78,11 +78,11 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense head
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
-  %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>
+  %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x32xbf16, swizzled>>
   %p = tile.place "p" : !tile.held<128x64xbf16, 8>
   // tile.put C1
-  // expected-error @below {{'tile.put' op expected a ring of tiles like '!tile.held<128x64xbf16, 8>', got: '!tile.ring<2, <128x128xbf16, swizzled>>'}}
-  tile.put %dS, %p : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
+  // expected-error @below {{'tile.put' op expected a ring of tiles with room for '!tile.held<128x64xbf16, 8>' or its first rows, 16 of each warp, got: '!tile.ring<2, <128x32xbf16, swizzled>>'}}
+  tile.put %dS, %p : !tile.ring<2, !tile.shared<128x32xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
 }
 
 // -----

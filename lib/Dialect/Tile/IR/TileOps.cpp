@@ -300,8 +300,8 @@ LogicalResult RowGradsOp::verify() {
     return emitOpError("expected weighted of type ") << getP().getType() << ", got: " << getWeighted().getType();
   if (getWeighted() && isa<RowsType>(getStatistics().getType())) // C2
     return emitOpError("expected no weighted with statistics in registers, got: ") << getStatistics().getType();
-  if (getFactor() && !isa<RowsType>(getStatistics().getType())) // C2
-    return emitOpError("expected statistics in registers where pairs are dropped, got: ") << getStatistics().getType();
+  if ((getFactor() || getKnown()) && !isa<RowsType>(getStatistics().getType())) // C2
+    return emitOpError("expected statistics in registers where pairs are dropped, or delta is known, got: ") << getStatistics().getType();
   return success();
 }
 
@@ -456,7 +456,8 @@ LogicalResult MmaQkOp::verify() {
   bool strips = isa<StripType>(getQ().getType());
   Type element = strips ? Float32Type::get(getContext()) : k.element; // of Q
   auto frag = dyn_cast<FragType>(getS().getType());
-  bool rows = frag && isa<SharedType>(getQ().getType()) ? haveRowsOf(frag, q.rows) : s.rows == q.rows;
+  int64_t there = getFirst() ? std::min<int64_t>(q.rows - *getFirst(), s.rows) : q.rows;
+  bool rows = frag && isa<SharedType>(getQ().getType()) ? there > 0 && haveRowsOf(frag, there) : !getFirst() && s.rows == q.rows;
   if (!rows || !hasDepth(getK().getType(), s.cols) || q.cols != k.cols || q.element != element) // C1
     return emitOpError("expected s to be Q's rows by K's rows over equal columns, got: ")
            << getS().getType() << " = " << getQ().getType() << " x " << getK().getType();

@@ -156,7 +156,51 @@ LogicalResult PutZerosOp::verify() {
   return success();
 }
 
-LogicalResult PutOp::verify() { return verifyHeldInRing(*this, getRing().getType(), getHeld().getType()); }
+LogicalResult PutOp::verify() {
+  auto tile = dyn_cast<SharedType>(getRing().getType().getTile());
+  auto hasRoom = [&](auto put) { return (getFirst() ? tile.getRows() > int64_t(*getFirst()) : tile.getRows() <= put.getRows()) && tile.getCols() >= put.getCols(); };
+  auto held = dyn_cast<HeldType>(getHeld().getType());
+  if (!tile || !(held ? hasRoom(held) && tile.getElement() == held.getElement() : hasRoom(cast<FragType>(getHeld().getType())))) // C1
+    return emitOpError("expected a ring of tiles with room for ") << getHeld().getType() << " or its first rows, 16 of each warp, got: " << getRing().getType();
+  return success();
+}
+
+LogicalResult MmaPieceOp::verify() {
+  FragType acc = getAcc().getType();
+  bool fits = !getLefts().empty() && acc.getRows() == 64 && acc.getCols() == 64 && acc.getWarps() == 4;
+  for (auto [left, right] : llvm::zip(getLefts(), getRights())) {
+    auto a = cast<SharedType>(left.getType()), b = cast<SharedType>(right.getType());
+    fits &= a.isSwizzled() && b.isSwizzled() && a.getRows() == b.getRows() && a.getElement() == b.getElement() && a.getCols() == 64;
+  }
+  if (!fits) // C1
+    return emitOpError("expected pairs of swizzled tiles of as many rows, the left one with 64 columns, and a fragment of 64 x 64 in 4 warps, got: ")
+           << acc << " of " << getLefts().getTypes() << " and " << getRights().getTypes();
+  return success();
+}
+
+LogicalResult StorePieceOp::verify() {
+  if (getFactors().size() != getDsts().size() || getDims().size() != getDsts().size()) // C1
+    return emitOpError("expected as many factors and dims as products, got: ") << getFactors().size() << " and " << getDims().size() << " for " << getDsts().size();
+  return success();
+}
+
+LogicalResult HoldRowsOp::verify() {
+  HeldType held = getHeld().getType();
+  if (held.getRows() != 16 * held.getWarps() || held.getCols() != int64_t(llvm::alignTo(getDim(), 32)) || held.getElement() != getSrc().getType().getElement()) // C1
+    return emitOpError("expected 16 rows a warp of ") << getDim() << " columns, rounded up to 32, of the pointer's element type, got: " << held;
+  return success();
+}
+
+LogicalResult AddDeltasOp::verify() {
+  HeldType o = getO().getType();
+  SharedType grad = getGrad().getType();
+  RowsType rows = getRow().getType();
+  if (!grad.isSwizzled() || grad.getElement() != o.getElement() || rows.getRows() != o.getRows() || rows.getWarps() != o.getWarps() ||
+      o.getRows() != 16 * o.getWarps() || (getFirst() ? grad.getRows() <= int64_t(*getFirst()) : grad.getRows() > o.getRows()) || int64_t(llvm::alignTo(grad.getCols(), 32)) != o.getCols()) // C1
+    return emitOpError("expected rows of statistics and O, 16 a warp, and a swizzled tile of as many or fewer and of as many columns, got: ")
+           << rows << ", " << o << " and " << grad;
+  return success();
+}
 
 LogicalResult AsideOp::verify() { return verifyHeldInRing(*this, getRing().getType(), getHeld().getType()); }
 

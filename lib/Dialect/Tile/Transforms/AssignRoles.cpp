@@ -96,7 +96,8 @@ static void strip(PersistOp persist, llvm::function_ref<void(Operation *)> keep)
     bool hasRegion = isa<ModifyOp, KeepOp, AddSinkOp, RepairOp, ProbabilitiesOp, AddSumOp>(op);
     if (hasRegion || isa<CopyBoxOp, WaitOp, ClearOp, HoldOp, MmaQkOp, MmaPvOp, SoftmaxStepOp, SoftmaxOp, NormalizeOp, StoreOp,
                          StoreLseOp, StorePaddingOp, ClearShareOp, CopyStatisticsOp, GradScoresOp, AsideOp, DropOp, DropGradsOp,
-                         RoundOp, ScaleOp, ShareOp, MmaTnOp, LoadStatisticsOp, RowGradsOp>(op)) {
+                         RoundOp, ScaleOp, ShareOp, MmaTnOp, LoadStatisticsOp, RowGradsOp, HoldRowsOp, AddDeltasOp, MmaPieceOp, StorePieceOp, PutOp, PublishOp, TakeOp,
+                         ReleaseOp, ReleaseEarlyOp>(op)) {
       keep(op);
       gone.push_back(op);
     }
@@ -242,7 +243,7 @@ static void stage(PersistOp persist, bool reduces) {
 
 /// When is `user` done with the tiles it reads?
 static Operation *endOf(Operation *user) {
-  return isa<MmaQkOp, MmaPvOp, MmaTnOp>(user) && user->hasOneUse() ? *user->user_begin() : user;
+  return isa<MmaQkOp, MmaPvOp, MmaTnOp, MmaPieceOp>(user) && user->hasOneUse() ? *user->user_begin() : user;
 }
 
 /// The last of these in a block, by what of it they are in; null if none is there.
@@ -254,14 +255,16 @@ static Operation *lastIn(Block &block, ArrayRef<Operation *> ends) {
   return last;
 }
 
-/// Gives back in a block, or in the branches that it ends with, what nothing reads behind its last reader there, unless there is another turn of the loop.
-/// (Walks over keys are turned later, and see to it themselves.)
-static void releaseIn(Block &block, Value ring, ArrayRef<Operation *> ends, scf::ForOp loop) {
+/// Gives back in a block, or in the branches or the loop that it ends with, what nothing reads behind its last reader there, unless there is another turn of one
+/// of the loops around it. (Walks over keys are turned later, and see to it themselves.)
+static void releaseIn(Block &block, Value ring, ArrayRef<Operation *> ends, SmallVector<scf::ForOp> loops) {
   Operation *last = lastIn(block, ends);
-  if (auto branch = dyn_cast_or_null<scf::IfOp>(last)) {
-    for (Region &region : branch->getRegions())
+  if (isa_and_nonnull<scf::IfOp, scf::ForOp>(last)) {
+    if (auto loop = dyn_cast<scf::ForOp>(last))
+      loops.push_back(loop);
+    for (Region &region : last->getRegions())
       if (!region.empty())
-        releaseIn(region.front(), ring, ends, loop);
+        releaseIn(region.front(), ring, ends, loops);
     return;
   }
   if (!last || last->getNumRegions())
@@ -269,12 +272,13 @@ static void releaseIn(Block &block, Value ring, ArrayRef<Operation *> ends, scf:
   OpBuilder b(last->getContext());
   b.setInsertionPointAfter(last);
   Location loc = last->getLoc();
-  Value more = arith::ConstantIntOp::create(b, loc, 0, 1);
-  if (loop) {
+  Value more;
+  for (scf::ForOp loop : loops) {
     Value next = arith::AddIOp::create(b, NameLoc::get(b.getStringAttr("next"), loc), loop.getInductionVar(), loop.getStep());
-    more = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, next, loop.getUpperBound());
+    Value turns = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, next, loop.getUpperBound());
+    more = more ? arith::OrIOp::create(b, loc, more, turns).getResult() : turns;
   }
-  ReleaseEarlyOp::create(b, loc, ring, more);
+  ReleaseEarlyOp::create(b, loc, ring, more ? more : arith::ConstantIntOp::create(b, loc, 0, 1).getResult());
 }
 
 /// Gives back what was taken ahead of branches or a loop where its last reader in there is done, not behind them: of a ring of one slot, what comes next is
@@ -282,9 +286,10 @@ static void releaseIn(Block &block, Value ring, ArrayRef<Operation *> ends, scf:
 static void releaseInside(Operation *around, Value ring, ArrayRef<Operation *> ends) {
   if (!isa<scf::ForOp, scf::IfOp>(around) || cast<RingType>(ring.getType()).getStages() != 1)
     return;
+  auto loop = dyn_cast<scf::ForOp>(around);
   for (Region &region : around->getRegions())
     if (!region.empty())
-      releaseIn(region.front(), ring, ends, dyn_cast<scf::ForOp>(around));
+      releaseIn(region.front(), ring, ends, loop ? SmallVector<scf::ForOp>{loop} : SmallVector<scf::ForOp>{});
 }
 
 /// Takes the place's tile where it was waited for, and releases it behind its last reader.
@@ -467,7 +472,7 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     WalkResult tokens = consumer.walk([](Operation *op) {
       if (destinationOf(op) && !fitsRing(op))
         op->emitOpError("expected one wait beside it, and what reads its place behind that, before another copy to it");
-      else if (isa<MmaQkOp, MmaPvOp, MmaTnOp>(op) && !llvm::all_of(op->getUsers(), llvm::IsaPred<WaitOp>))
+      else if (isa<MmaQkOp, MmaPvOp, MmaTnOp, MmaPieceOp>(op) && !llvm::all_of(op->getUsers(), llvm::IsaPred<WaitOp>))
         op->emitOpError("expected its token to be waited for and not to be carried around a loop");
       else
         return WalkResult::advance();

@@ -187,7 +187,8 @@ private:
   }
 
   LogicalResult put(Operation *op, Value ring, State &state) {
-    if (auto it = state.put.find(ring); it != state.put.end())
+    auto rows = dyn_cast<PutOp>(op); // of which there may be others
+    if (auto it = state.put.find(ring); it != state.put.end() && !(rows && rows.getFirst() && cast<PutOp>(it->second).getFirst() != rows.getFirst()))
       return complain(op, ring, "puts a tile into", it->second, "of which this one is not published");
     state.put[ring] = op;
     for (Operation *user : ring.getUsers())
@@ -309,6 +310,13 @@ private:
         .Case([&](MmaTnOp mma) {
           return start(op, mma.getToken(), mma.getAcc(), {mma.getA(), mma.getB()}, state);
         })
+        .Case([&](MmaPieceOp mma) {
+          return start(op, mma.getToken(), mma.getAcc(), llvm::to_vector(llvm::concat<Value>(mma.getLefts(), mma.getRights())), state);
+        })
+        .Case([&](HoldRowsOp o) { return touch(op, o.getHeld(), state, /*write=*/true); })
+        .Case([&](AddDeltasOp o) {
+          return failure(failed(touch(op, o.getGrad(), state, /*write=*/false)) || failed(touch(op, o.getO(), state, /*write=*/false)));
+        })
         .Case([&](ShareOp o) { return touch(op, o.getHeld(), state, /*write=*/false); })
         .Case<AddSumOp, AddInTurnOp, StageOp, StoreAloneOp, LoadSumOp>([&](auto o) {
           return touch(op, o.getAcc(), state, /*write=*/isa<LoadSumOp>(op));
@@ -425,7 +433,7 @@ private:
                   return failure();
               return success();
             })
-        .Case<StoreOp, StoreLseOp, StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp, RepairOp>([&](Operation *) -> LogicalResult {
+        .Case<StoreOp, StorePieceOp, StoreLseOp, StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp, RepairOp>([&](Operation *) -> LogicalResult {
           for (Value operand : op->getOperands())
             if (isa<FragType, RowsType, StripType, StripRowsType>(operand.getType()) && failed(touch(op, operand, state, /*write=*/false)))
               return failure();

@@ -123,27 +123,65 @@ def Tile_RowGradsOp : Tile_Op<"row_grads", [AllTypesMatch<["grad", "p"]>]> {
   let description = [{
     Each x of `grad`, a product of dO and V, becomes p * (x - delta), where delta is the sum of p * x over its
     row and of what the statistics have as that row's delta (minus its dlse, or 0). With `weighted`, that
-    place's number is in front of the parenthesis. So O is not needed, and nothing is known ahead. `dropped`: pairs whose p is negative, as
+    place's number is in front of the parenthesis. So O is not needed, and nothing is known ahead. `known`: the statistics have all of delta
+    (`tile.add_deltas`), so that the tile may have some of the keys only. `dropped`: pairs whose p is negative, as
     `tile.drop` marks them, are dropped. Their x counts as 0, others' is multiplied `by` a number, and p becomes 0.
 
     Constraints:
     - C1: as many statistics as there are rows.
-    - C2: weighted has the type of p, and does not go with statistics in `!tile.rows`; `dropped` goes with these only.
+    - C2: weighted has the type of p, and does not go with statistics in `!tile.rows`; `dropped` and `known` go with these only.
 
     ```mlir
     tile.row_grads %dp, %s, %stats : !tile.frag<16x16, 1>, !tile.statistics<16>
     tile.row_grads %all_dp, %all_s, %row dropped by 1.25 : !tile.frag<128x96, 8>, !tile.rows<128, 8>
+    tile.row_grads %all_dp, %all_s, %row known : !tile.frag<128x96, 8>, !tile.rows<128, 8>
     ```
   }];
   let arguments = (ins Tile_Frag:$grad, Tile_Frag:$p, AnyTypeOf<[Tile_Statistics, Tile_Rows]>:$statistics, Optional<Tile_Frag>:$weighted,
-                       OptionalAttr<F64Attr>:$factor);
+                       OptionalAttr<F64Attr>:$factor, UnitAttr:$known);
   let builders = [OpBuilder<(ins "::mlir::Value":$grad, "::mlir::Value":$p, "::mlir::Value":$statistics, "::mlir::Value":$weighted), [{
-    build($_builder, $_state, grad, p, statistics, weighted, /*factor=*/::mlir::FloatAttr());
+    build($_builder, $_state, grad, p, statistics, weighted, /*factor=*/::mlir::FloatAttr(), /*known=*/false);
   }]>];
   let assemblyFormat = [{
-    $grad `,` $p `,` $statistics (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)? (`dropped` `by` $factor^)? attr-dict
+    $grad `,` $p `,` $statistics (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)? (`known` $known^)? (`dropped` `by` $factor^)? attr-dict
     `:` qualified(type($grad)) `,` qualified(type($statistics))
   }];
+  let hasVerifier = 1;
+}
+
+def Tile_HoldRowsOp : Tile_Op<"hold_rows"> {
+  let summary = "brings rows from global memory to registers";
+  let description = [{
+    Not as products read them: of each row, the four lanes that have it in a fragment take 16 bytes in turns. Columns beyond `dim`, and rows from `rows` on, are 0.
+    They are under way until they are read, beside what is waited for meanwhile.
+
+    Constraints:
+    - C1: 16 rows a warp, and `dim` columns, rounded up to 32.
+
+    ```mlir
+    tile.hold_rows %all_o, %o stride(%o_row) rows(%n) dim 128 : !tile.held<192x128xbf16, 12>, !tile.ptr<bf16>
+    ```
+  }];
+  let arguments = (ins Tile_Held:$held, Tile_Ptr:$src, I64:$stride, I32:$rows, I64Attr:$dim);
+  let assemblyFormat = "$held `,` $src `stride` `(` $stride `)` `rows` `(` $rows `)` `dim` $dim attr-dict `:` qualified(type($held)) `,` qualified(type($src))";
+  let hasVerifier = 1;
+}
+
+def Tile_AddDeltasOp : Tile_Op<"add_deltas"> {
+  let summary = "adds rowsum(O dO) to what statistics know of delta";
+  let description = [{
+    For rows whose keys come in several tiles: `tile.row_grads ... known` has no sum over all of them. dO is a tile in shared memory, O's rows are held as
+    `tile.hold_rows` brings them. `first`: these are the tile's rows from there on.
+
+    Constraints:
+    - C1: O has the statistics' rows, 16 a warp; dO has these or fewer, of which the first warps' are read then, and O's columns, rounded up to 32.
+
+    ```mlir
+    tile.add_deltas %all, %all_o, %all_dO : !tile.rows<192, 12>, !tile.held<192x128xbf16, 12>, !tile.shared<144x128xbf16, swizzled>
+    ```
+  }];
+  let arguments = (ins Tile_Rows:$row, Tile_Held:$o, Tile_Shared:$grad, OptionalAttr<I64Attr>:$first);
+  let assemblyFormat = "$row `,` $o `,` $grad (`first` $first^)? attr-dict `:` qualified(type($row)) `,` qualified(type($o)) `,` qualified(type($grad))";
   let hasVerifier = 1;
 }
 
@@ -212,19 +250,25 @@ def Tile_ShareOp : Tile_Op<"share", [DeclareOpInterfaceMethods<OpAsmOpInterface,
 }
 
 def Tile_PutOp : Tile_Op<"put"> {
-  let summary = "writes a held tile to the next slot of a ring, for another role";
+  let summary = "writes a tile in registers to the next slot of a ring, for another role or all warps of this one";
   let description = [{
-    Waits until the slot is free. Each warp writes its rows; nobody may read them before `tile.publish`.
+    Waits until the slot is free. Each warp writes its rows; nobody may read them before `tile.publish`. Where the warps that put it take it as well (no reducer
+    does), each waits for the others' rows in `tile.take`, and for all to have released the slot here; `tile.share` meets them at once.
+
+    `first`: these are the tile's rows from there on, and others are put apart. A fragment is rounded on the way: a held copy of it would take registers.
 
     Constraints:
-    - C1: the ring's tiles have the held one's rows, columns and element type.
+    - C1: the ring's tiles have the held one's element type, rows and columns; or fewer rows, of which the first warps' are then written, 16 each, and more
+      columns, which are not written.
 
     ```mlir
     tile.put %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
+    tile.put %dS, %s first 0 : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.frag<128x64, 8>
     ```
   }];
-  let arguments = (ins Tile_Ring:$ring, Tile_Held:$held);
-  let assemblyFormat = "$ring `,` $held attr-dict `:` qualified(type($ring)) `,` qualified(type($held))";
+  let arguments = (ins Tile_Ring:$ring, AnyTypeOf<[Tile_Held, Tile_Frag]>:$held, OptionalAttr<I64Attr>:$first);
+  let builders = [OpBuilder<(ins "::mlir::Value":$ring, "::mlir::Value":$held), "build($_builder, $_state, ring, held, /*first=*/::mlir::IntegerAttr());">];
+  let assemblyFormat = "$ring `,` $held (`first` $first^)? attr-dict `:` qualified(type($ring)) `,` qualified(type($held))";
   let hasVerifier = 1;
 }
 
@@ -304,6 +348,50 @@ def Tile_MmaTnOp : Tile_Op<"mma_tn"> {
   let builders = [OpBuilder<(ins "::mlir::Value":$acc, "::mlir::Value":$a, "::mlir::Value":$b), [{
     build($_builder, $_state, acc, a, b, /*block=*/::mlir::IntegerAttr(), /*of=*/::mlir::IntegerAttr());
   }]>];
+  let hasVerifier = 1;
+}
+
+def Tile_MmaPieceOp : Tile_Op<"mma_piece", [SameVariadicOperandSize]> {
+  let summary = "starts a piece of one of several products A^T B";
+  let description = [{
+    Of each pair of `lefts` and `rights`, the product A^T B has 64 rows, and is cut into pieces of 64 of B's columns. Pieces are numbered through all pairs. A warpgroup
+    makes the one of a number: which ones are whose is for the program to say.
+
+    Constraints:
+    - C1: A and B are swizzled and have equal rows and element types, A has 64 columns; acc has 64 rows and columns, and 4 warps.
+
+    ```mlir
+    %t = tile.mma_piece %piece, (%P_tile, %dS_tile), (%all_dO, %all_Q) at(%j) : !tile.frag<64x64, 4>,
+        (!tile.shared<144x64xbf16, swizzled>, !tile.shared<144x64xbf16, swizzled>), (!tile.shared<144x128xbf16, swizzled>, !tile.shared<144x128xbf16, swizzled>)
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$acc, Variadic<Tile_Shared>:$lefts, Variadic<Tile_Shared>:$rights, I32:$piece);
+  let results = (outs Tile_ProductToken:$token);
+  let assemblyFormat = [{
+    $acc `,` `(` $lefts `)` `,` `(` $rights `)` `at` `(` $piece `)` attr-dict `:` qualified(type($acc)) `,` `(` qualified(type($lefts)) `)` `,` `(` qualified(type($rights)) `)`
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_StorePieceOp : Tile_Op<"store_piece", [SameVariadicOperandSize]> {
+  let summary = "writes what `tile.mma_piece` made, and zeros to padding rows";
+  let description = [{
+    As `tile.store`, to the product's columns that the piece of this number has, times that product's factor. A product has so many columns as `dims` says.
+
+    Constraints:
+    - C1: as many factors and dims as products.
+
+    ```mlir
+    tile.store_piece (%dst, %dst) strides(%o_row, %o_row), %piece at(%j) rows(%rows, %write_rows) factors [1.0, 0.125] dims [128, 128]
+        : (!tile.ptr<bf16>, !tile.ptr<bf16>), !tile.frag<64x64, 4>
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_Ptr>:$dsts, Variadic<I64>:$strides, Tile_Frag:$acc, I32:$piece, I32:$rows, I32:$write_rows, DenseF64ArrayAttr:$factors,
+                       DenseI64ArrayAttr:$dims);
+  let assemblyFormat = [{
+    `(` $dsts `)` `strides` `(` $strides `)` `,` $acc `at` `(` $piece `)` `rows` `(` $rows `,` $write_rows `)` `factors` $factors `dims` $dims attr-dict
+    `:` `(` qualified(type($dsts)) `)` `,` qualified(type($acc))
+  }];
   let hasVerifier = 1;
 }
 

@@ -52,7 +52,8 @@ def Tile_Config : AttrDef<Tile_Dialect, "Config"> {
 
     With `look`, keys of so many tiles are looked at in one go where a sequence has more than one tile of them and no more than these: then nothing is carried
     from tile to tile, and scores and results have a thread's registers one after the other (docs/Schedules/streaming.md, 9). In a backward pass a block has all of
-    a sequence so, of `q_tile` rows at most, and other kernels have longer ones; `stages` are slots of K, V and dO, `q_stages` of Q.
+    a sequence so, of `q_tile` rows at most, and other kernels have longer ones; `stages` are slots of K, V and dO, `q_stages` of Q. With more than 128 rows these are
+    at rest there, and keys pass by, a tile at a time and as many as `look`; `stages` are slots of K and V then.
 
     Constraints:
     - C1: warps is 1, 2, 4, 8 or 12, and q_tile a multiple of 16 * warps, at most 256 (or as many rows as

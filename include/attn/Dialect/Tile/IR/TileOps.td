@@ -417,16 +417,21 @@ def Tile_MmaQkOp : Tile_Op<"mma_qk"> {
     - C2: of strips, all have as many lanes, and q has elements of f32.
 
     `negated`: -Q K^T, where a scale is negative and Q cannot be rewritten. `late`: where Q's
-    parts lie is worked out where they are read, and not kept in registers from tile to tile.
+    parts lie is worked out where they are read, and not kept in registers from tile to tile. `first`: of a swizzled Q, the rows from there on, as many as s has or
+    as there are.
 
     ```mlir
     %t = tile.mma_qk %s, %Q, %K : !tile.frag<128x64, 4>, !tile.shared<128x128xbf16, 136>, !tile.shared<64x128xbf16, 136>
+    %u = tile.mma_qk %piece_s, %long_Q first 128, %short_K : !tile.frag<128x64, 8>, !tile.shared<208x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
     ```
   }];
   let arguments = (ins Tile_AnyScores:$s, AnyTypeOf<[Tile_Shared, Tile_Held, Tile_Strip]>:$q,
-                       AnyTypeOf<[Tile_Shared, Tile_Strip]>:$k, UnitAttr:$negated, UnitAttr:$late);
+                       AnyTypeOf<[Tile_Shared, Tile_Strip]>:$k, UnitAttr:$negated, UnitAttr:$late, OptionalAttr<I64Attr>:$first);
+  let builders = [OpBuilder<(ins "::mlir::Value":$s, "::mlir::Value":$q, "::mlir::Value":$k, "bool":$negated, "bool":$late), [{
+    build($_builder, $_state, s, q, k, negated, late, /*first=*/::mlir::IntegerAttr());
+  }]>];
   let results = (outs Tile_ProductToken:$token);
-  let assemblyFormat = [{ $s `,` $q `,` $k attr-dict `:` qualified(type($s)) `,` qualified(type($q)) `,` qualified(type($k)) }];
+  let assemblyFormat = [{ $s `,` $q (`first` $first^)? `,` $k attr-dict `:` qualified(type($s)) `,` qualified(type($q)) `,` qualified(type($k)) }];
   let hasVerifier = 1;
 }
 

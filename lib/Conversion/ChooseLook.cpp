@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Gradients of sequences that a block has as a whole. Measured on an H100 (docs/Schedules/streaming.md, 9).
+//
+#include "ChooseConfig.h"
+#include "attn/Conversion/KeyWalk.h"
+#include "attn/Conversion/Schedule.h"
+
+using namespace attn;
+
+namespace {
+struct Sides {
+  int64_t queries, keys;
+};
+} // namespace
+
+static int64_t widthOf(ProblemOp problem) { return std::max(problem.getDimQk(), problem.getDimV()); }
+
+/// To draw numbers takes registers that other masks' tests have.
+static bool isPlain(MaskInterface mask) {
+  auto causal = llvm::dyn_cast<CausalMaskAttr>(mask);
+  return llvm::isa<FullMaskAttr>(mask) || (causal && causal.getDiagonal() == Diagonal::top_left);
+}
+
+/// All pairs in one go: of more than 64 rows and keys, in a tile that these fill, or, where no bounds say that all do, the largest. Second slots for all pay
+/// where shared memory has room for them.
+static tile::ConfigAttr lookAtOnce(ProblemOp problem, Sides sides, llvm::StringRef target, int64_t arch) {
+  constexpr int64_t most = 128;
+  if (!problem.getBoundQ())
+    sides = {most, most};
+  int64_t qTile = llvm::alignTo(sides.queries, 16), kvTile = llvm::alignTo(sides.keys, 16); // from 80 on
+  if (problem.dropoutInForce() && (!isPlain(problem.getMask()) || (widthOf(problem) > 96 && std::max(qTile, kvTile) > 112)))
+    return {};
+  auto bytes = [&](int64_t stages, int64_t qStages) {
+    int64_t ofQk = llvm::alignTo(problem.getDimQk(), 64) * (qTile * qStages + kvTile * stages), ofV = llvm::alignTo(problem.getDimV(), 64) * (qTile + kvTile) * stages;
+    return 2 * (ofQk + ofV + 2 * qTile * most);
+  };
+  return tile::ConfigAttr::get(problem.getContext(), qTile, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/1)
+      .withStages(bytes(2, 2) <= sharedMemoryLimit(target, arch) - 2048 ? 2 : 1, /*qStages=*/2)
+      .withLook(kvTile / 16);
+}
+
+/// Have three warpgroups registers for tiles of so many rows? Of wide heads, tests of masks of many parts leave none beyond the least, nor do random numbers.
+static bool fitsThree(ProblemOp problem, int64_t rows) {
+  bool draws = problem.dropoutInForce().has_value(), plain = isPlain(problem.getMask());
+  return widthOf(problem) <= 96 || rows <= 144 ? plain || !draws : plain && !draws;
+}
+
+/// Have two, with two blocks of rows each? dQ of both stays with them.
+static bool fitsTwo(ProblemOp problem) {
+  int64_t dim = widthOf(problem);
+  return !problem.dropoutInForce() && (dim <= 64 || (dim <= 80 && isPlain(problem.getMask())) || (dim <= 96 && llvm::isa<FullMaskAttr>(problem.getMask())));
+}
+
+/// Rows at rest, of more than 128 of a side: keys pass in tiles of 64, or of 48 where these fill better, and have two slots where shared memory has room.
+static tile::ConfigAttr letKeysPass(ProblemOp problem, Sides sides, llvm::StringRef target, int64_t arch) {
+  constexpr int64_t least = 144, mostOfThree = 192, most = 256;
+  int64_t longer = std::max(sides.queries, sides.keys);
+  if (!problem.getBoundQ())
+    sides = longer > mostOfThree ? Sides{most, most} : Sides{mostOfThree, mostOfThree};
+  int64_t qTile = std::max<int64_t>(llvm::alignTo(sides.queries, 16), least);
+  int64_t kvTile = sides.keys <= 144 && llvm::alignTo(sides.keys, 48) < llvm::alignTo(sides.keys, 64) ? 48 : 64;
+  bool three = qTile <= mostOfThree;
+  if (three && widthOf(problem) > 64 && (qTile > least || kvTile > 48)) // between them ptxas finds fewer registers, and it would win little
+    qTile = mostOfThree;
+  if (!(three ? fitsThree(problem, qTile) : fitsTwo(problem)))
+    return {};
+  int64_t columns = llvm::alignTo(problem.getDimQk(), 64) + llvm::alignTo(problem.getDimV(), 64);
+  int64_t bytes = 2 * (columns * (qTile + 2 * kvTile) + 2 * 64 * qTile);
+  return tile::ConfigAttr::get(problem.getContext(), qTile, kvTile, /*warps=*/three ? 12 : 8, /*blocks=*/1)
+      .withStages(bytes <= sharedMemoryLimit(target, arch) - 2048 ? 2 : 1, /*qStages=*/1)
+      .withLook(llvm::divideCeil(sides.keys, kvTile));
+}
+
+tile::ConfigAttr attn::chooseLookBackward(ProblemOp problem, llvm::StringRef target, int64_t arch) {
+  MaskInterface mask = problem.getMask();
+  if (target != "sm_90a" || !problem.expectedQueries() || !mayLookBackward(problem) || !mask.operands().empty() || !showsIntervals(mask) || isCostly(problem))
+    return {};
+  Sides sides = {*problem.expectedQueries(), *problem.expectedKeys()};
+  int64_t least = widthOf(problem) <= 64 && !problem.getQLayout().isPacked() ? 80 : 64; // dense rows that a block of five warps has leave little to win
+  int64_t longer = std::max(sides.queries, sides.keys);
+  if (std::min(sides.queries, sides.keys) <= least || longer > 256)
+    return {};
+  return longer > 128 ? letKeysPass(problem, sides, target, arch) : lookAtOnce(problem, sides, target, arch);
+}

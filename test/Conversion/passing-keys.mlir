@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Gradients of sequences of 129 to 256 rows or keys: a block has all rows, and keys pass by, a tile at a time.
+//
+// RUN: rm -rf %t && split-file %s %t
+// RUN: attn-opt %t/padded.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/padded.mlir
+// RUN: attn-opt %t/padded.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse -tile-persist -tile-assign-roles | FileCheck %t/padded.mlir --check-prefix=ROLES
+// RUN: attn-translate %t/two.mlir --target=sm_90a | FileCheck %t/two.mlir
+// RUN: attn-opt %t/chosen.mlir -split-input-file -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen.mlir
+// RUN: attn-opt %t/errors.mlir -split-input-file -convert-attn-to-tile="target=sm_90a" -verify-diagnostics
+// RUN: attn-opt %t/schedules.mlir --explain --target=sm_90a | FileCheck %t/schedules.mlir
+
+//--- padded.mlir
+// CHECK: tile.kernel @g_short({{.*}} grid(packed heads 4 tiles 1) config(<q_tile = 144, kv_tile = 48, warps = 12, blocks = 1, look = 3>)
+// Rows that are there, of K and V two tiles; P and dS are read as 64 keys.
+// CHECK: %Q = tile.place "Q" : !tile.shared<144x96xbf16, swizzled>
+// CHECK: %K = tile.place "K" slots 2 : !tile.shared<48x96xbf16, swizzled>
+// CHECK: %P = tile.place "P" : !tile.ring<1, <144x64xbf16, swizzled>>
+// Padding of keys begins behind the last tile of them.
+// CHECK: %[[TILES:.*]] = arith.divui %{{.*}}, %c48_i32
+// CHECK: %[[BEHIND:.*]] = arith.muli %[[TILES]], %c48_i32
+// CHECK: %[[WRITTEN:.*]] = arith.minsi %extent_kv, %[[BEHIND]]
+// CHECK: scf.if
+// CHECK: tile.load_statistics %stats, %{{.*}} rows(%len_q) : !tile.rows<192, 12>
+// O is under way while dO is waited for.
+// CHECK: tile.hold_rows %O, %o_rows stride(%o_row) rows(%len_q) dim 80 : !tile.held<192x96xbf16, 12>
+// CHECK-NEXT: tile.wait
+// CHECK-NEXT: tile.add_deltas %stats, %O, %dO :
+// CHECK: tile.clear %dQ
+// CHECK: scf.for %tile = %c0_i32 to %[[TILES]] step
+// CHECK: tile.mma_qk %s, %Q, %K
+// CHECK: tile.mma_qk %dp, %dO, %V
+// CHECK: tile.probabilities %s, %stats at(%c0_i32, %k0)
+// CHECK-NEXT: tile.put %P, %s :
+// CHECK: tile.row_grads %dp, %s, %stats known
+// CHECK-NEXT: tile.round %weights, %dp {at_once}
+// CHECK-NEXT: tile.put %dS, %weights :
+// CHECK-NEXT: %[[DQ:.*]] = tile.mma_pv %dQ, %weights, %K
+// CHECK-NEXT: tile.wait %[[DQ]]
+// CHECK-NEXT: tile.publish %P
+// CHECK-NEXT: tile.publish %dS
+// Pieces of dV and dK are dealt out among three warpgroups.
+// CHECK: %[[PIECE:.*]] = arith.select
+// CHECK: scf.for %piece = %[[PIECE]] to %c4_i32 step %c3_i32
+// CHECK: %[[SUM:.*]] = tile.mma_piece %sum, (%P_tile, %dS_tile), (%dO, %Q) at(%piece)
+// CHECK-NEXT: tile.wait %[[SUM]]
+// CHECK: tile.release_early %P unless %[[MORE:.*]] :
+// CHECK: tile.release_early %dS unless %[[MORE]] :
+// CHECK: tile.store_piece(%dv_rows, %dk_rows) strides(%dv_row, %dk_row), %sum at(%piece) rows({{.*}} factors [1.000000e+00, 1.020621e-01] dims [80, 96]
+// CHECK: tile.release %P
+// CHECK: tile.store %dq_rows stride(%dq_row), %dQ
+// Longer ones.
+// CHECK: tile.kernel @g({{.*}} longer 144, 144)
+// What waits for nothing of the tiles is brought; P and dS are not the producer's.
+// ROLES: tile.kernel @g_short
+// ROLES: tile.fill %Q, %q_map
+// ROLES-NEXT: tile.fill %dO, %do_map
+// ROLES-NEXT: scf.for %tile
+// ROLES-NOT: tile.put
+// ROLES: tile.fill %K, %k_map
+// ROLES-NEXT: tile.fill %V, %v_map
+// ROLES-NEXT: }
+// ROLES-NOT: scf.for %piece
+// ROLES: consumer {
+// Rows at rest are given back behind the last piece of the last tile.
+// ROLES: tile.mma_piece
+// ROLES-NEXT: tile.wait
+// ROLES: %[[TILES:.*]] = arith.cmpi slt, %next, %
+// ROLES: %[[PIECES:.*]] = arith.cmpi slt, %next_{{.*}}, %c4_i32
+// ROLES: %[[MORE:.*]] = arith.ori %[[TILES]], %[[PIECES]]
+// ROLES: tile.release_early %dO unless %[[MORE]]
+// ROLES: tile.release_early %Q unless
+attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(96, 80) dtype(bf16) bounds(130)
+attn.backward @g of(@p)
+
+//--- two.mlir
+// Two warpgroups have two blocks of rows each, one after the other.
+// CHECK: ATTN_KERNEL(g_short, /*threads=*/384, /*blocks per multiprocessor=*/1)
+// CHECK: attn::MeetingRing<attn::fp16, 208, 64, 1> P(
+// CHECK: attn::load_statistics(stats, lse + {{.*}}, 1ll, dlse + {{.*}}, 1ll, -1.f, len_q);
+// CHECK: attn::load_statistics(stats_2, {{.*}}128{{.*}} -1.f, x_
+// CHECK: attn::add_deltas<0>(stats, O, dO_tile);
+// CHECK: attn::add_deltas<128>(stats_2, O_2, dO_tile);
+// CHECK: attn::mma_qk<true>(s, attn::rows_from<0>(Q_tile), K_tile);
+// CHECK: attn::keep(s, 0, k0
+// CHECK: attn::put<0>(P, s);
+// CHECK: attn::row_grads<false, true>(dp, s, stats);
+// CHECK: attn::put<0>(dS, weights);
+// CHECK: attn::mma_qk<true>(s_2, attn::rows_from<128>(Q_tile), K_tile);
+// CHECK: attn::keep(s_2, 128, k0
+// CHECK: attn::release(V);
+// CHECK: attn::put<128>(dS, weights_2);
+// CHECK: attn::mma_pv(dQ_2, weights_2, K_tile);
+// CHECK-NEXT: attn::wait_products<0>(dQ_2);
+// CHECK-NEXT: attn::release(K);
+// CHECK-NEXT: attn::publish(P);
+// CHECK: attn::mma_piece(sum, piece, P_tile, dO_tile, dS_tile, Q_tile);
+// CHECK: attn::store_piece(sum, piece, {{.*}} attn::result<64>(dv_rows, dv_row, 1.000000000e+00f), attn::result<64>(dk_rows, dk_row, -5.000000000e-01f));
+attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(f16) bounds(200) scale(-0.5)
+attn.backward @g of(@p) dlse
+
+//--- chosen.mlir
+// More keys than rows; of wide heads the largest tile of rows with keys in tiles of 64.
+// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1, look = 4>)
+attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100, 250) {sym_visibility = "private"}
+attn.backward @g of(@p) deterministic
+
+// -----
+
+// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 160, kv_tile = 48, warps = 12, blocks = 1, look = 2>)
+attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd) heads(4) dims(64) dtype(bf16) bounds(150, 90) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// Lengths that are typical, of dense rows.
+// CHECK: tile.kernel @g_short({{.*}} grid(dense heads 4 tiles 1) config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1, look = 3>)
+// CHECK: longer 192, 192)
+attn.problem @p mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) typical(150) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// Shared memory for one tile of keys.
+// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 256, kv_tile = 64, warps = 8, blocks = 1, stages = 1, look = 4>)
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(96) dtype(bf16) bounds(250) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// Probabilities have signs until gradients are there.
+// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 144, kv_tile = 48, warps = 12, blocks = 1, look = 3>)
+// CHECK: tile.drop %s
+// CHECK-SAME: marks
+// CHECK-NOT: tile.put
+// CHECK: tile.mma_qk %dp, %dO, %V
+// CHECK: tile.row_grads %dp, %s, %stats known dropped by 1.111
+// CHECK: tile.put %P, %s
+// CHECK: tile.store_piece{{.*}} factors [1.111{{.*}}] dims [128, 128]
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(140) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// No registers: two blocks of rows of wide heads, a window of wide heads, random numbers.
+// CHECK-NOT: look
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(193, 100) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// CHECK-NOT: look
+attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd) heads(4) dims(128) dtype(bf16) bounds(192) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// CHECK-NOT: look
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) bounds(200) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// Longer.
+// CHECK-NOT: look
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) bounds(257, 100) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+//--- errors.mlir
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16)
+// expected-error @below {{12 warps and q_tile from 144 to 192 or 8 and from 208 to 256, with kv_tile of 48 or 64 and kv_tile * look to 256}}
+attn.backward @g of(@p) config(#tile.config<q_tile = 144, kv_tile = 48, warps = 8, blocks = 1, look = 3>)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16)
+// expected-error @below {{nothing else but blocks and stages, got: #tile.config<q_tile = 208, kv_tile = 64, warps = 12, blocks = 1, look = 3>}}
+attn.backward @g of(@p) config(#tile.config<q_tile = 208, kv_tile = 64, warps = 12, blocks = 1, look = 3>)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16)
+// expected-error @below {{nothing else but blocks and stages, got: #tile.config<q_tile = 144, kv_tile = 32, warps = 12, blocks = 1, look = 5>}}
+attn.backward @g of(@p) config(#tile.config<q_tile = 144, kv_tile = 32, warps = 12, blocks = 1, look = 5>)
+
+//--- schedules.mlir
+// CHECK: backward @g: rows of a sequence at rest for short sequences, tiles by slots with warp roles for long ones, dQ added up in any order; bounds(150, 150)
+// CHECK-SAME: a block has all rows of such a sequence, which keys pass by
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(150)
+attn.backward @g of(@p)

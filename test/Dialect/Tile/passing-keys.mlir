@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What gradients of rows at rest need while keys pass by. Error cases follow below.
+//
+// RUN: rm -rf %t && split-file %s %t
+// RUN: attn-opt %t/ops.mlir | attn-opt | FileCheck %t/ops.mlir
+// RUN: attn-opt %t/errors.mlir -split-input-file -verify-diagnostics
+
+//--- ops.mlir
+tile.kernel @k(%o: !tile.ptr<bf16>, %dv: !tile.ptr<bf16>, %row: i64, %n: i32) target("sm_90a") grid(packed heads 1 tiles 1)
+    config(<q_tile = 208, kv_tile = 64, warps = 8, blocks = 1, stages = 2, look = 4>) {
+  %Q = tile.place "Q" : !tile.shared<208x128xbf16, swizzled>
+  %dO = tile.place "dO" : !tile.shared<208x128xbf16, swizzled>
+  %K = tile.place "K" : !tile.shared<64x128xbf16, swizzled>
+  %P = tile.place "P" : !tile.ring<1, !tile.shared<208x64xbf16, swizzled>>
+  %dS = tile.place "dS" : !tile.ring<1, !tile.shared<208x64xbf16, swizzled>>
+  %s = tile.place "s" : !tile.frag<128x64, 8>
+  %dp = tile.place "dp" : !tile.frag<128x64, 8>
+  %weights = tile.place "weights" : !tile.held<128x64xbf16, 8>
+  %stats = tile.place "stats" : !tile.rows<128, 8>
+  %O = tile.place "O" : !tile.held<128x128xbf16, 8>
+  %sum = tile.place "sum" : !tile.frag<64x64, 4>
+  // CHECK: tile.hold_rows %O, %o stride(%row) rows(%n) dim 104 : !tile.held<128x128xbf16, 8>, !tile.ptr<bf16>
+  tile.hold_rows %O, %o stride(%row) rows(%n) dim 104 : !tile.held<128x128xbf16, 8>, !tile.ptr<bf16>
+  // CHECK: tile.add_deltas %stats, %O, %dO first 128 : !tile.rows<128, 8>, !tile.held<128x128xbf16, 8>, !tile.shared<208x128xbf16, swizzled>
+  tile.add_deltas %stats, %O, %dO first 128 : !tile.rows<128, 8>, !tile.held<128x128xbf16, 8>, !tile.shared<208x128xbf16, swizzled>
+  // CHECK: tile.mma_qk %s, %Q first 128, %K : !tile.frag<128x64, 8>, !tile.shared<208x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
+  %t = tile.mma_qk %s, %Q first 128, %K : !tile.frag<128x64, 8>, !tile.shared<208x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
+  tile.wait %t : !tile.token<product>
+  // CHECK: tile.row_grads %dp, %s, %stats known : !tile.frag<128x64, 8>, !tile.rows<128, 8>
+  tile.row_grads %dp, %s, %stats known : !tile.frag<128x64, 8>, !tile.rows<128, 8>
+  // CHECK: tile.row_grads %dp, %s, %stats known dropped by 1.250000e+00 : !tile.frag<128x64, 8>, !tile.rows<128, 8>
+  tile.row_grads %dp, %s, %stats known dropped by 1.25 : !tile.frag<128x64, 8>, !tile.rows<128, 8>
+  // CHECK: tile.put %P, %s first 0 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.frag<128x64, 8>
+  tile.put %P, %s first 0 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.frag<128x64, 8>
+  // CHECK: tile.put %P, %weights first 128 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
+  tile.put %P, %weights first 128 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
+  %p = tile.take %P : !tile.ring<1, <208x64xbf16, swizzled>>
+  %ds = tile.take %dS : !tile.ring<1, <208x64xbf16, swizzled>>
+  // CHECK: tile.mma_piece %sum, (%P_tile, %dS_tile), (%dO, %Q) at(%n) : !tile.frag<64x64, 4>, (
+  %u = tile.mma_piece %sum, (%p, %ds), (%dO, %Q) at(%n) : !tile.frag<64x64, 4>, (!tile.shared<208x64xbf16, swizzled>, !tile.shared<208x64xbf16, swizzled>),
+      (!tile.shared<208x128xbf16, swizzled>, !tile.shared<208x128xbf16, swizzled>)
+  tile.wait %u : !tile.token<product>
+  // CHECK: tile.store_piece(%dv, %dv) strides(%row, %row), %sum at(%n) rows(%n, %n) factors [1.000000e+00, 1.250000e-01] dims [128, 104] :
+  tile.store_piece (%dv, %dv) strides(%row, %row), %sum at(%n) rows(%n, %n) factors [1.0, 0.125] dims [128, 104]
+      : (!tile.ptr<bf16>, !tile.ptr<bf16>), !tile.frag<64x64, 4>
+}
+
+//--- errors.mlir
+tile.kernel @k(%o: !tile.ptr<bf16>, %row: i64, %n: i32) target("sm_90a") grid(packed heads 1 tiles 1)
+    config(<q_tile = 144, kv_tile = 48, warps = 12, blocks = 1, stages = 2, look = 3>) {
+  %O = tile.place "O" : !tile.held<192x112xbf16, 12>
+  // tile.hold_rows C1
+  // expected-error @below {{expected 16 rows a warp of 112 columns, rounded up to 32, of the pointer's element type, got: '!tile.held<192x112xbf16, 12>'}}
+  tile.hold_rows %O, %o stride(%row) rows(%n) dim 112 : !tile.held<192x112xbf16, 12>, !tile.ptr<bf16>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_tile = 144, kv_tile = 48, warps = 12, blocks = 1, stages = 2, look = 3>) {
+  %O = tile.place "O" : !tile.held<192x128xbf16, 12>
+  %stats = tile.place "stats" : !tile.rows<192, 12>
+  %dO = tile.place "dO" : !tile.shared<208x128xbf16, swizzled>
+  // tile.add_deltas C1
+  // expected-error @below {{expected rows of statistics and O, 16 a warp, and a swizzled tile of as many or fewer and of as many columns, got: '!tile.rows<192, 12>', '!tile.held<192x128xbf16, 12>' and '!tile.shared<208x128xbf16, swizzled>'}}
+  tile.add_deltas %stats, %O, %dO : !tile.rows<192, 12>, !tile.held<192x128xbf16, 12>, !tile.shared<208x128xbf16, swizzled>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_tile = 208, kv_tile = 64, warps = 8, blocks = 1, stages = 2, look = 4>) {
+  %Q = tile.place "Q" : !tile.shared<208x128xbf16, swizzled>
+  %K = tile.place "K" : !tile.shared<64x128xbf16, swizzled>
+  %s = tile.place "s" : !tile.frag<128x64, 8>
+  // expected-error @below {{expected s to be Q's rows by K's rows over equal columns}}
+  %t = tile.mma_qk %s, %Q first 256, %K : !tile.frag<128x64, 8>, !tile.shared<208x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_tile = 208, kv_tile = 64, warps = 8, blocks = 1, stages = 2, look = 4>) {
+  %P = tile.place "P" : !tile.ring<1, !tile.shared<208x64xbf16, swizzled>>
+  %s = tile.place "s" : !tile.frag<128x64, 8>
+  // Without `first` all rows are put.
+  // expected-error @below {{expected a ring of tiles with room for '!tile.frag<128x64, 8>'}}
+  tile.put %P, %s : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.frag<128x64, 8>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_tile = 144, kv_tile = 48, warps = 12, blocks = 1, stages = 2, look = 3>) {
+  %P = tile.place "P" : !tile.shared<144x128xbf16, swizzled>
+  %dO = tile.place "dO" : !tile.shared<144x128xbf16, swizzled>
+  %sum = tile.place "sum" : !tile.frag<64x64, 4>
+  // tile.mma_piece C1
+  // expected-error @below {{expected pairs of swizzled tiles of as many rows, the left one with 64 columns, and a fragment of 64 x 64 in 4 warps, got: '!tile.frag<64x64, 4>'}}
+  %t = tile.mma_piece %sum, (%P), (%dO) at(%n) : !tile.frag<64x64, 4>, (!tile.shared<144x128xbf16, swizzled>), (!tile.shared<144x128xbf16, swizzled>)
+}
+
+// -----
+
+tile.kernel @k(%dv: !tile.ptr<bf16>, %row: i64, %n: i32) target("sm_90a") grid(packed heads 1 tiles 1)
+    config(<q_tile = 144, kv_tile = 48, warps = 12, blocks = 1, stages = 2, look = 3>) {
+  %sum = tile.place "sum" : !tile.frag<64x64, 4>
+  // tile.store_piece C1
+  // expected-error @below {{expected as many factors and dims as products, got: 2 and 1 for 1}}
+  tile.store_piece (%dv) strides(%row), %sum at(%n) rows(%n, %n) factors [1.0, 0.125] dims [128] : (!tile.ptr<bf16>), !tile.frag<64x64, 4>
+}
