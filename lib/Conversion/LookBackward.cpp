@@ -2,7 +2,7 @@
 //
 // Gradients of short sequences on Hopper: a block has a sequence's and a head's rows and keys, and makes all three results of them, so that nothing is added up
 // in memory, and no kernel is ahead of this one or behind it (docs/Schedules/streaming.md, 9). Where pairs are one tile, it looks at all of them in one go, and
-// delta is a sum over a row in registers. Of more rows, three warpgroups have all, and keys pass by; what these get is complete with each tile of them. Longer
+// delta is a sum over a row in registers. Of more rows, warpgroups have all at rest, and keys pass by; what these get is complete with each tile of them. Longer
 // sequences have the kernels on tiles (SizeClasses.h).
 //
 #include "StreamingKernel.h"

@@ -5,6 +5,7 @@
 // RUN: rm -rf %t && split-file %s %t
 // RUN: attn-opt %t/ops.mlir | attn-opt | FileCheck %t/ops.mlir
 // RUN: attn-opt %t/errors.mlir -split-input-file -verify-diagnostics
+// RUN: attn-opt %t/async.mlir -split-input-file -tile-verify-async -verify-diagnostics
 
 //--- ops.mlir
 tile.kernel @k(%o: !tile.ptr<bf16>, %dv: !tile.ptr<bf16>, %row: i64, %n: i32) target("sm_90a") grid(packed heads 1 tiles 1)
@@ -105,4 +106,59 @@ tile.kernel @k(%dv: !tile.ptr<bf16>, %row: i64, %n: i32) target("sm_90a") grid(p
   // tile.store_piece C1
   // expected-error @below {{expected as many factors and dims as products, got: 2 and 1 for 1}}
   tile.store_piece (%dv) strides(%row), %sum at(%n) rows(%n, %n) factors [1.0, 0.125] dims [128] : (!tile.ptr<bf16>), !tile.frag<64x64, 4>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_tile = 208, kv_tile = 64, warps = 8, blocks = 1, stages = 2, look = 4>) {
+  %P = tile.place "P" : !tile.ring<1, !tile.shared<208x64xbf16, swizzled>>
+  %s = tile.place "s" : !tile.frag<128x64, 8>
+  // Rows of a warp begin at multiples of 16.
+  // expected-error @below {{expected a ring of tiles with room for '!tile.frag<128x64, 8>'}}
+  tile.put %P, %s first 3 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.frag<128x64, 8>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_tile = 208, kv_tile = 64, warps = 8, blocks = 1, stages = 2, look = 4>) {
+  %Q = tile.place "Q" : !tile.shared<208x128xbf16, swizzled>
+  %K = tile.place "K" : !tile.shared<64x128xbf16, swizzled>
+  %s = tile.place "s" : !tile.frag<128x64, 8>
+  // expected-error @below {{expected s to be Q's rows by K's rows over equal columns}}
+  %t = tile.mma_qk %s, %Q first 100, %K : !tile.frag<128x64, 8>, !tile.shared<208x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
+}
+
+//--- async.mlir
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_tile = 208, kv_tile = 64, warps = 8, blocks = 1, stages = 2, look = 4>) {
+  %P = tile.place "P" : !tile.ring<1, !tile.shared<208x64xbf16, swizzled>>
+  %s = tile.place "s" : !tile.frag<128x64, 8>
+  // expected-note @below {{of which this one is not published}}
+  tile.put %P, %s first 0 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.frag<128x64, 8>
+  tile.put %P, %s first 128 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.frag<128x64, 8>
+  // expected-error @below {{puts a tile into `P`}}
+  tile.put %P, %s first 64 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.frag<128x64, 8>
+  tile.publish %P : !tile.ring<1, <208x64xbf16, swizzled>>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_tile = 208, kv_tile = 64, warps = 8, blocks = 1, stages = 2, look = 4>) {
+  %P = tile.place "P" : !tile.ring<1, !tile.shared<208x64xbf16, swizzled>>
+  %s = tile.place "s" : !tile.frag<128x64, 8>
+  // expected-note @below {{of which this one is not published}}
+  tile.put_zeros %P : !tile.ring<1, <208x64xbf16, swizzled>>
+  // expected-error @below {{puts a tile into `P`}}
+  tile.put %P, %s first 128 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.frag<128x64, 8>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_tile = 208, kv_tile = 64, warps = 8, blocks = 1, stages = 2, look = 4>) {
+  %P = tile.place "P" : !tile.ring<1, !tile.shared<208x64xbf16, swizzled>>
+  %s = tile.place "s" : !tile.frag<128x64, 8>
+  tile.put %P, %s first 128 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.frag<128x64, 8>
+  // expected-error @below {{publishes a tile of which 80 of 208 rows were put}}
+  tile.publish %P : !tile.ring<1, <208x64xbf16, swizzled>>
+  %p = tile.take %P : !tile.ring<1, <208x64xbf16, swizzled>>
+  tile.release %P : !tile.ring<1, <208x64xbf16, swizzled>>
 }

@@ -456,8 +456,8 @@ LogicalResult MmaQkOp::verify() {
   bool strips = isa<StripType>(getQ().getType());
   Type element = strips ? Float32Type::get(getContext()) : k.element; // of Q
   auto frag = dyn_cast<FragType>(getS().getType());
-  int64_t there = getFirst() ? std::min<int64_t>(q.rows - *getFirst(), s.rows) : q.rows;
-  bool rows = frag && isa<SharedType>(getQ().getType()) ? there > 0 && haveRowsOf(frag, there) : !getFirst() && s.rows == q.rows;
+  int64_t first = getFirst().value_or(0), there = getFirst() ? std::min<int64_t>(q.rows - first, s.rows) : q.rows;
+  bool rows = frag && isa<SharedType>(getQ().getType()) ? there > 0 && first >= 0 && first % 64 == 0 && haveRowsOf(frag, there) : !getFirst() && s.rows == q.rows;
   if (!rows || !hasDepth(getK().getType(), s.cols) || q.cols != k.cols || q.element != element) // C1
     return emitOpError("expected s to be Q's rows by K's rows over equal columns, got: ")
            << getS().getType() << " = " << getQ().getType() << " x " << getK().getType();

@@ -158,7 +158,8 @@ LogicalResult PutZerosOp::verify() {
 
 LogicalResult PutOp::verify() {
   auto tile = dyn_cast<SharedType>(getRing().getType().getTile());
-  auto hasRoom = [&](auto put) { return (getFirst() ? tile.getRows() > int64_t(*getFirst()) : tile.getRows() <= put.getRows()) && tile.getCols() >= put.getCols(); };
+  int64_t first = getFirst().value_or(0);
+  auto hasRoom = [&](auto put) { return (getFirst() ? first >= 0 && first % 16 == 0 && tile.getRows() > first : tile.getRows() <= put.getRows()) && tile.getCols() >= put.getCols(); };
   auto held = dyn_cast<HeldType>(getHeld().getType());
   if (!tile || !(held ? hasRoom(held) && tile.getElement() == held.getElement() : hasRoom(cast<FragType>(getHeld().getType())))) // C1
     return emitOpError("expected a ring of tiles with room for ") << getHeld().getType() << " or its first rows, 16 of each warp, got: " << getRing().getType();
@@ -170,7 +171,7 @@ LogicalResult MmaPieceOp::verify() {
   bool fits = !getLefts().empty() && acc.getRows() == 64 && acc.getCols() == 64 && acc.getWarps() == 4;
   for (auto [left, right] : llvm::zip(getLefts(), getRights())) {
     auto a = cast<SharedType>(left.getType()), b = cast<SharedType>(right.getType());
-    fits &= a.isSwizzled() && b.isSwizzled() && a.getRows() == b.getRows() && a.getElement() == b.getElement() && a.getCols() == 64;
+    fits &= a.isSwizzled() && b.isSwizzled() && a.getRows() == b.getRows() && a.getRows() % 16 == 0 && a.getElement() == b.getElement() && a.getCols() == 64;
   }
   if (!fits) // C1
     return emitOpError("expected pairs of swizzled tiles of as many rows, the left one with 64 columns, and a fragment of 64 x 64 in 4 warps, got: ")
@@ -195,8 +196,9 @@ LogicalResult AddDeltasOp::verify() {
   HeldType o = getO().getType();
   SharedType grad = getGrad().getType();
   RowsType rows = getRow().getType();
+  int64_t first = getFirst().value_or(0);
   if (!grad.isSwizzled() || grad.getElement() != o.getElement() || rows.getRows() != o.getRows() || rows.getWarps() != o.getWarps() ||
-      o.getRows() != 16 * o.getWarps() || (getFirst() ? grad.getRows() <= int64_t(*getFirst()) : grad.getRows() > o.getRows()) || int64_t(llvm::alignTo(grad.getCols(), 32)) != o.getCols()) // C1
+      o.getRows() != 16 * o.getWarps() || (getFirst() ? first < 0 || first % 16 || grad.getRows() <= first : grad.getRows() > o.getRows()) || int64_t(llvm::alignTo(grad.getCols(), 32)) != o.getCols()) // C1
     return emitOpError("expected rows of statistics and O, 16 a warp, and a swizzled tile of as many or fewer and of as many columns, got: ")
            << rows << ", " << o << " and " << grad;
   return success();

@@ -324,7 +324,7 @@ static void passStep(KvLoopOp loop, Value from, Value to, OpBuilder b) {
       TakeOp::create(b, loc, take.getRing());
       ReleaseOp::create(b, loc, take.getRing());
     }
-    if (auto put = dyn_cast<PutOp>(op)) {
+    if (auto put = dyn_cast<PutOp>(op); put && !int64_t(put.getFirst().value_or(0))) { // of a tile's rows, once
       PutZerosOp::create(b, loc, put.getRing());
       PublishOp::create(b, loc, put.getRing());
     }

@@ -32,7 +32,7 @@ struct State {
   DenseSet<Value> nothing;              ///< tokens of nothing
   DenseMap<Value, TakeOp> taken;        ///< ring -> what was taken from it and not yet released
   DenseMap<Value, PassOp> passed;       ///< ring -> what was passed and not yet released
-  DenseMap<Value, Operation *> put;     ///< ring -> what was put there and not yet published
+  DenseMap<Value, SmallVector<Operation *, 2>> put; ///< ring -> what was put there and not yet published
   DenseMap<Value, Operation *> covered; ///< what was aside -> what lies there since
   DenseMap<Value, Value> gone;          ///< tile -> ring, once it is released
   SmallVector<Value> early;             ///< tiles that are gone unless the loop has more steps
@@ -56,7 +56,7 @@ public:
     for (auto &[ring, pass] : state.passed)
       return pass->emitOpError("is never followed by a release");
     for (auto &[ring, put] : state.put)
-      return put->emitOpError("is never published");
+      return put.front()->emitOpError("is never published");
     return success();
   }
 
@@ -187,19 +187,42 @@ private:
   }
 
   LogicalResult put(Operation *op, Value ring, State &state) {
-    auto rows = dyn_cast<PutOp>(op); // of which there may be others
-    if (auto it = state.put.find(ring); it != state.put.end() && !(rows && rows.getFirst() && cast<PutOp>(it->second).getFirst() != rows.getFirst()))
-      return complain(op, ring, "puts a tile into", it->second, "of which this one is not published");
-    state.put[ring] = op;
+    for (Operation *other : state.put.lookup(ring))
+      if (arePutTogether(op, other))
+        return complain(op, ring, "puts a tile into", other, "of which this one is not published");
+    state.put[ring].push_back(op);
     for (Operation *user : ring.getUsers())
       if (auto aside = dyn_cast<AsideOp>(user))
         state.covered[aside.getHeld()] = op;
     return success();
   }
 
+  /// Of a put tile the rows from `first` on, as many as a fragment has; of one without, all.
+  static std::optional<std::pair<int64_t, int64_t>> rowsOf(Operation *op) {
+    auto put = dyn_cast<PutOp>(op);
+    if (!put || !put.getFirst())
+      return std::nullopt;
+    auto held = dyn_cast<HeldType>(put.getHeld().getType());
+    return std::pair(int64_t(*put.getFirst()), int64_t(held ? held.getRows() : cast<FragType>(put.getHeld().getType()).getRows()));
+  }
+  /// Are there rows that both are?
+  static bool arePutTogether(Operation *op, Operation *other) {
+    auto a = rowsOf(op), b = rowsOf(other);
+    return !a || !b || (a->first < b->first + b->second && b->first < a->first + a->second);
+  }
+
   LogicalResult publish(PublishOp op, State &state) {
+    SmallVector<Operation *, 2> puts = state.put.lookup(op.getRing());
     if (!state.put.erase(op.getRing()))
       return op.emitOpError("publishes a ring into which nothing was put");
+    if (auto tile = dyn_cast<SharedType>(op.getRing().getType().getTile()); tile && rowsOf(puts.front())) {
+      int64_t rows = 0; // none is put twice
+      for (Operation *put : puts)
+        if (int64_t first = rowsOf(put)->first; first < tile.getRows())
+          rows += std::min<int64_t>(rowsOf(put)->second, tile.getRows() - first);
+      if (rows < tile.getRows())
+        return op.emitOpError("publishes a tile of which ") << rows << " of " << tile.getRows() << " rows were put";
+    }
     return success();
   }
 
