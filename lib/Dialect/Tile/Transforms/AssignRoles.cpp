@@ -286,10 +286,7 @@ static void releaseIn(Block &block, Value ring, ArrayRef<Operation *> ends, Smal
 static void releaseInside(Operation *around, Value ring, ArrayRef<Operation *> ends) {
   if (!isa<scf::ForOp, scf::IfOp>(around) || cast<RingType>(ring.getType()).getStages() != 1)
     return;
-  auto loop = dyn_cast<scf::ForOp>(around);
-  for (Region &region : around->getRegions())
-    if (!region.empty())
-      releaseIn(region.front(), ring, ends, loop ? SmallVector<scf::ForOp>{loop} : SmallVector<scf::ForOp>{});
+  releaseIn(*around->getBlock(), ring, ends, {});
 }
 
 /// Takes the place's tile where it was waited for, and releases it behind its last reader.

@@ -188,7 +188,7 @@ private:
 
   LogicalResult put(Operation *op, Value ring, State &state) {
     for (Operation *other : state.put.lookup(ring))
-      if (arePutTogether(op, other))
+      if (putSameRows(op, other))
         return complain(op, ring, "puts a tile into", other, "of which this one is not published");
     state.put[ring].push_back(op);
     for (Operation *user : ring.getUsers())
@@ -206,7 +206,7 @@ private:
     return std::pair(int64_t(*put.getFirst()), int64_t(held ? held.getRows() : cast<FragType>(put.getHeld().getType()).getRows()));
   }
   /// Are there rows that both are?
-  static bool arePutTogether(Operation *op, Operation *other) {
+  static bool putSameRows(Operation *op, Operation *other) {
     auto a = rowsOf(op), b = rowsOf(other);
     return !a || !b || (a->first < b->first + b->second && b->first < a->first + a->second);
   }
