@@ -66,6 +66,12 @@ ATTN_API int attnTensorIsResult(const attnKernel *kernel, int index);
  * the calling thread's context. 0 for most kernels; not for those that share out the
  * keys of few queries (`typical(1, 32768)`, say), find their segments themselves
  * (`segments(64)`), or list the tiles that a mask with arrays of positions visits.
+ *
+ * Of a problem that says nothing of lengths (`bounds`, `typical`), shapes of many short
+ * sequences (64 queries and 128 keys on average, or dense ones of 256 at most) have a program of
+ * their own, which this call compiles at the first such shapes (a second or less; then it is in
+ * the cache, for lengths that are about the same). attnLaunch never compiles: without this call
+ * ahead it runs the program that attnCompile made.
  */
 ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_t *bytes);
 
@@ -97,12 +103,15 @@ ATTN_API int attnLaunchAgain(const attnKernel *kernel, const attnTensor *tensors
 /* How many kernels this process has compiled so far (cache hits do not count). */
 ATTN_API int64_t attnCompileCount(void);
 
-/* The sources of all its kernels, and what the GPU compiler said of their resources; owned by the kernel. */
+/* The sources of all kernels that attnCompile made, and what the GPU compiler said of their resources; owned by the kernel. */
 ATTN_API const char *attnSource(const attnKernel *kernel);
 ATTN_API const char *attnResources(const attnKernel *kernel);
 /* Which schedule it is and why, for a log: `strips; bounds(1, 16) and heads(4, 4): ...` (docs/Schedules/README.md). Empty of
    segments alone. */
 ATTN_API const char *attnSchedule(const attnKernel *kernel);
+/* The same, of a launch with such tensors: what attnWorkspaceSize made for their shapes, if it did. Owned by the kernel;
+   NULL where the tensors are refused. */
+ATTN_API const char *attnLaunchSchedule(const attnKernel *kernel, const attnTensor *tensors);
 
 #ifdef __cplusplus
 }

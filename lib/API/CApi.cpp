@@ -7,7 +7,7 @@ using namespace attn;
 
 struct attnKernel {
   std::shared_ptr<Kernel> kernel;
-  std::string source, resources, schedule;
+  std::string source, resources;
 };
 
 static thread_local std::string lastError;
@@ -49,7 +49,7 @@ int attnCompile(const char *mlir, const char *name, const char *targetText, attn
   auto created = Kernel::create(mlir, name ? name : "", *target);
   if (!created)
     return fail(created.error());
-  *kernel = new attnKernel{*created, (*created)->getSource(), (*created)->getResources(), (*created)->getSchedule()};
+  *kernel = new attnKernel{*created, (*created)->getSource(), (*created)->getResources()};
   return 0;
 }
 
@@ -109,4 +109,14 @@ const char *attnSource(const attnKernel *kernel) { return kernel ? kernel->sourc
 
 const char *attnResources(const attnKernel *kernel) { return kernel ? kernel->resources.c_str() : ""; }
 
-const char *attnSchedule(const attnKernel *kernel) { return kernel ? kernel->schedule.c_str() : ""; }
+const char *attnSchedule(const attnKernel *kernel) { return kernel ? kernel->kernel->getSchedule().c_str() : ""; }
+
+const char *attnLaunchSchedule(const attnKernel *kernel, const attnTensor *tensors) {
+  auto views = viewsOf(kernel, tensors);
+  if (!views)
+    return fail(views.error()), nullptr;
+  rt::Result<Sizes> sizes = kernel->kernel->getSignature().check(*views);
+  if (!sizes)
+    return fail(sizes.error()), nullptr;
+  return kernel->kernel->getSchedule(*sizes).c_str();
+}

@@ -176,8 +176,13 @@ rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
   return rt::Error{"expected an `attn.problem`, got: `attn.backward`"};
 }
 
+/// Is nothing said of lengths, nor of what depends on them?
+static bool takesHint(ProblemOp problem, BackwardOp backward) {
+  return !problem.expectedQueries() && !problem.getConfigAttr() && !problem.getTiles() && !problem.getSegments() && !(backward && backward.getConfigAttr());
+}
+
 rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const Target &target, int fallback,
-                                         StringRef file) {
+                                         StringRef file, std::optional<LaunchHint> hint) {
   rt::Result<OwningOpRef<ModuleOp>> module = parse(text, file);
   if (!module)
     return module.error();
@@ -200,9 +205,14 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
       other->erase();
   if (ProblemOp computed = backward ? backward.getProblemOp() : problem) { // before there are kernels in its place
     computed.setMaskAttr(canonicalMask(computed.getMask()));
+    bool nothingSaid = takesHint(computed, backward);
+    if (hint)
+      computed.setTypicalQ(hint->queries), computed.setTypicalKv(hint->keys);
     Schedule schedule = problem ? scheduleOf(problem, target.family, target.arch, fallback)
                                 : scheduleOf(backward, target.family, target.arch, fallback);
     program.isDoubtful = mayFall && target.family == "sm_90a" && isCostly(problem);
+    program.streams = bool(schedule.streamed);
+    program.takesHint = nothingSaid && !program.streams;
     program.schedule = std::move(schedule.name), program.why = std::move(schedule.why);
   }
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)

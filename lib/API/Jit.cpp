@@ -21,23 +21,26 @@ static rt::ThreadPool &processThreads() {
 
 /// One context for the process: making one costs a millisecond, a problem less.
 static rt::Result<Program> compileProgram(llvm::StringRef text, llvm::StringRef problem, const Target &target,
-                                          int fallback) {
+                                          int fallback, std::optional<LaunchHint> hint) {
   static std::mutex mutex;
   static Compilation *compilation =
       new Compilation; // lives as long as the process: no order of destruction to get wrong
   std::lock_guard<std::mutex> lock(mutex);
-  return compilation->compile(text, problem, target, fallback);
+  return compilation->compile(text, problem, target, fallback, "problem", hint);
 }
 
 rt::Result<CompiledProgram> attn::compileThrough(rt::Cache &cache, llvm::StringRef text, llvm::StringRef problem,
-                                                 const Target &target) {
+                                                 const Target &target, std::optional<LaunchHint> hint) {
   auto reproducer = [&] {
-    return std::vector<std::pair<std::string, std::string>>{{"problem.mlir", text.str()}, {"target", target.str()}};
+    std::vector<std::pair<std::string, std::string>> files = {{"problem.mlir", text.str()}, {"target", target.str()}};
+    if (hint)
+      files.push_back({"hint", hint->str()});
+    return files;
   };
   auto build = [&](const rt::Artifact &artifact) {
     return cache.get(*rt::createCompiler(artifact.target), artifact, reproducer);
   };
-  return buildFitting([&](int fallback) { return compileProgram(text, problem, target, fallback); }, build);
+  return buildFitting([&](int fallback) { return compileProgram(text, problem, target, fallback, hint); }, build);
 }
 
 std::string Kernel::getSource() const {
@@ -89,18 +92,64 @@ static std::string reasonAgainstAgain(const Program &program) {
 
 rt::Result<std::shared_ptr<Kernel>> Kernel::create(llvm::StringRef text, llvm::StringRef problem,
                                                    const Target &target) {
-  rt::Result<CompiledProgram> compiled = compileThrough(processCache(), text, problem, target);
+  return create(text, problem, target, /*hint=*/{});
+}
+
+rt::Result<std::shared_ptr<Kernel>> Kernel::create(llvm::StringRef text, llvm::StringRef problem, const Target &target, std::optional<LaunchHint> hint) {
+  rt::Result<CompiledProgram> compiled = compileThrough(processCache(), text, problem, target, hint);
   if (!compiled)
     return compiled.error();
   auto kernel = std::make_shared<Kernel>();
-  kernel->text = text.str(), kernel->name = problem.str();
+  kernel->text = text.str(), kernel->name = problem.str(), kernel->target = target;
   kernel->program = std::move(compiled->program);
+  if (!kernel->program.why.empty())
+    kernel->schedule = kernel->program.schedule + "; " + kernel->program.why;
   kernel->whyNotAgain = reasonAgainstAgain(kernel->program);
   kernel->compiled = std::move(compiled->kernels);
   for (const auto &binary : kernel->compiled)
     if (rt::Status status = kernel->loaded.emplace_back().load(binary); !status)
       return status.error();
   return kernel;
+}
+
+const Kernel &Kernel::programFor(const Sizes &sizes) const {
+  std::optional<LaunchHint> hint = program.takesHint ? hintOf(program.signature.fixed, sizes) : std::nullopt;
+  if (!hint)
+    return *this;
+  std::lock_guard<std::mutex> lock(hinted.mutex);
+  auto found = hinted.kernels.find(*hint);
+  return found == hinted.kernels.end() || !found->second ? *this : *found->second;
+}
+
+rt::Result<const Kernel *> Kernel::makeFor(const Sizes &sizes) const {
+  constexpr size_t most = 16; // programs; of more, the others are as well off as they were
+  std::optional<LaunchHint> hint = program.takesHint ? hintOf(program.signature.fixed, sizes) : std::nullopt;
+  if (!hint)
+    return this;
+  auto isSettled = [&] { return hinted.kernels.count(*hint) || hinted.kernels.size() >= most; };
+  {
+    std::lock_guard<std::mutex> lock(hinted.mutex);
+    if (isSettled())
+      hint.reset();
+  }
+  if (!hint)
+    return &programFor(sizes);
+  rt::Result<Program> tried = compileProgram(text, name, target, /*fallback=*/0, hint);
+  if (!tried)
+    return tried.error();
+  std::shared_ptr<Kernel> made; // its kernels are compiled where they are faster for short sequences, or leave less for each other
+  if (tried->streams || Workspace(tried->signature, sizes).bytes() < Workspace(program.signature, sizes).bytes()) {
+    auto created = create(text, name, target, hint);
+    if (!created)
+      return created.error();
+    made = std::move(*created);
+  }
+  {
+    std::lock_guard<std::mutex> lock(hinted.mutex);
+    if (!isSettled()) // by another thread
+      hinted.kernels[*hint] = std::move(made);
+  }
+  return &programFor(sizes);
 }
 
 rt::Status Kernel::chooseSplits(Sizes &sizes) const {
@@ -121,39 +170,47 @@ rt::Status Kernel::chooseSplits(Sizes &sizes) const {
   return {};
 }
 
-rt::Result<size_t> Kernel::workspaceBytes(Sizes sizes) const {
-  if (rt::Status status = chooseSplits(sizes); !status)
+rt::Result<size_t> Kernel::workspaceBytes(const Sizes &given) const {
+  rt::Result<const Kernel *> kernel = makeFor(given);
+  if (!kernel)
+    return kernel.error();
+  Sizes sizes = given;
+  if (rt::Status status = (*kernel)->chooseSplits(sizes); !status)
     return status.error();
-  return Workspace(program.signature, sizes).bytes();
+  return Workspace((*kernel)->program.signature, sizes).bytes();
 }
 
 rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::Stream stream, bool again) const {
-  size_t first = again ? program.main : 0;
-  if (again && !whyNotAgain.empty())
-    return rt::Error{whyNotAgain};
   rt::Result<Sizes> sizes = program.signature.check(given);
   if (!sizes)
     return sizes.error();
+  return programFor(*sizes).launch(given, std::move(*sizes), memory, stream, again);
+}
+
+rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, Sizes sizes, void *memory, rt::Stream stream, bool again) const {
+  size_t first = again ? program.main : 0;
+  if (again && !whyNotAgain.empty())
+    return rt::Error{whyNotAgain};
   static const bool asked = [] {
     const char *value = std::getenv("ATTN_CHECK_ARRAYS");
     return value && llvm::StringRef(value) != "" && llvm::StringRef(value) != "0";
   }();
   if (asked || isHost()) // host memory costs nothing to look at
-    if (rt::Status status = checkArrays(given, *sizes); !status)
+    if (rt::Status status = checkArrays(given, sizes); !status)
       return status;
   for (const Loaded &kernel : loaded) // tensor maps are encoded for a context, which a new thread has not
     if (kernel.gpu)
       if (rt::Status status = kernel.gpu->prepare(); !status)
         return status;
-  if (rt::Status status = chooseSplits(*sizes); !status)
+  if (rt::Status status = chooseSplits(sizes); !status)
     return status;
   llvm::SmallVector<TensorView, 16> tensors(given);
-  Workspace workspace(program.signature, *sizes);
+  Workspace workspace(program.signature, sizes);
   if (rt::Status status = workspace.use(memory, tensors); !status)
     return status;
   std::vector<Binding> bindings(loaded.size()); // all of them first: what fails, fails before anything runs
   for (auto [artifact, binding] : llvm::zip_equal(program.kernels, bindings))
-    if (rt::Status status = bind(artifact, program.signature, tensors, *sizes, binding); !status)
+    if (rt::Status status = bind(artifact, program.signature, tensors, sizes, binding); !status)
       return status;
   for (size_t i = first; i < loaded.size(); ++i)
     if (rt::Status status = bindings[i].blocks ? loaded[i].launch(bindings[i], stream) : clearResults(i, bindings, tensors, stream);
@@ -161,7 +218,7 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::St
       return status;
   if (rt::Status status = asked ? checkStatus(given) : rt::Status(); !status)
     return status;
-  return validate(given, *sizes);
+  return validate(given, sizes);
 }
 
 rt::Status Kernel::clearResults(size_t number, llvm::ArrayRef<Binding> bindings, llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const {

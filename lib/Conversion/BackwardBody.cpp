@@ -67,8 +67,6 @@ BackwardBody::Slot BackwardBody::packedSlot(bool keys, int64_t tileRows, Order o
   std::optional<Index> listed = listedSlots(total, tileRows);
   Index block = listed ? listedBlock(math.mul(*listed, heads)) : Index(Value(BlockIndexOp::create(b, loc, Value())));
   Index slots = listed ? *listed : math.named(tilesOf(keys, tileRows), "slots");
-  if (listed && order == Order::LastIsLongest)
-    order = Order::FirstIsLongest; // as a list has them
   Deal dealt = deal(block, slots, heads, layoutOf(keys), order);
   slot.head = dealt.head;
   Index number = listed ? listedSlot(dealt.tile) : dealt.tile;

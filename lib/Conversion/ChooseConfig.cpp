@@ -260,7 +260,7 @@ static bool leavesToTiles(BackwardOp backward, llvm::StringRef target, int64_t a
   int64_t least = narrow || backward.getDeterministic() ? 112 : 96;
   if (!packed || !plain || !problem.getBoundQ() || int64_t(std::min(*problem.getBoundQ(), *problem.getBoundKv())) <= least)
     return false;
-  return writesAlone(problem, chooseBackwardConfigs(backward, target, arch, /*fallback=*/0, /*listsSlots=*/false));
+  return writesAlone(problem, chooseBackwardConfigs(backward, target, arch, /*fallback=*/0));
 }
 
 // Measured on an H200 (docs/Schedules/streaming.md). With one row a group of lanes, a key at a time

@@ -97,9 +97,8 @@ private:
     std::optional<Index> listed = listedSlots(arg("total_q"), config.getQueries());
     Index block = findTile(listed ? std::optional(math.mul(*listed, gridHeads())) : std::nullopt);
     Index slots = listed ? *listed : math.named(this->slots(config.getQueries()), "slots"), &slot = tile;
-    Order order = !growsWithRows() ? Order::Alike
-                  : listed         ? Order::FirstIsLongest // as a list has them
-                                   : Order::LastIsLongest;
+    bool sorted = listed && !cast<KernelOp>(b.getBlock()->getParentOp()).getLonger(); // `tile.list_tiles`, not `tile.list_slots`
+    Order order = !growsWithRows() ? Order::Alike : sorted ? Order::FirstIsLongest : Order::LastIsLongest;
     Deal dealt = deal(block, slots, gridHeads(), problem.getQLayout(), order);
     h = math.named(firstHead(dealt.head), "h");
     slot = dealt.tile;

@@ -104,7 +104,7 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
   std::string dq;
   if (!schedule.streamed || hasSizeClasses(backward, schedule.streamed)) {
     const BackwardConfigs &configs = schedule.configs =
-        chooseBackwardConfigs(backward, target, arch, fallback, /*listsSlots=*/schedule.streamed && problem.getQLayout().isPacked());
+        chooseBackwardConfigs(backward, target, arch, fallback);
     schedule.tiles = configs.keys;
     dq = configs.order == SumOrder::InTurns ? ", dQ added up in a fixed order"
          : configs.sums  ? ", dQ added up in any order"

@@ -6,6 +6,7 @@
 // RUN: rm -rf %t && split-file %s %t
 // RUN: attn-opt %t/forward.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/forward.mlir
 // RUN: attn-opt %t/grads.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/grads.mlir
+// RUN: attn-opt %t/long_grads.mlir -convert-attn-to-tile="target=sm_90a" -canonicalize -cse | FileCheck %t/long_grads.mlir
 // RUN: attn-translate %t/forward.mlir --target=sm_80 | FileCheck %t/forward.mlir --check-prefix=AMPERE
 // RUN: attn-opt %t/wide_grads.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/wide_grads.mlir
 // RUN: attn-translate %t/wide_grads.mlir --target=sm_80 | FileCheck %t/wide_grads.mlir --check-prefix=AMPERE
@@ -40,7 +41,10 @@
 // CHECK: tile.kernel @p({{.*}}) target("sm_90a") grid(packed heads 4 longer 16, 32)
 // CHECK: %listed = arith.minsi
 // CHECK: tile.block_index below
-// CHECK: %slot = tile.load uniform %tiles_q
+// Lists have a sequence's first rows first, and last ones see most.
+// CHECK: %[[LAST:.*]] = arith.subi %listed, %c1_i32
+// CHECK: %[[AT:.*]] = arith.subi %[[LAST]], %{{.*}}
+// CHECK: %slot = tile.load uniform %tiles_q[%[[AT]]]
 // CHECK: tile.find_sequence %slot
 // The kernel that streams asks each sequence, and has the padding that belongs to none.
 // CHECK: tile.kernel @p_short({{.*}}) target("sm_80") grid(packed heads 1 tiles 1)
@@ -72,9 +76,22 @@ attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(64) dtype(bf
 // CHECK-NEXT: tile.barrier
 // CHECK: tile.kernel @g({{.*}}) target("sm_90a") grid(packed heads 2 keys longer 16, 16)
 // CHECK: tile.block_index below
-// CHECK: tile.kernel @g_dq({{.*}}) target("sm_80") grid(packed heads 4 longer 16, 16)
-// CHECK: scf.for %{{.*}} = %block to
+// Sums of dQ would be a tile of each sequence, however short: they are of none.
+// CHECK-NOT: tile.add_sum
+// CHECK: tile.kernel @g_dq({{.*}}) target("sm_90a") grid(packed heads 4 longer 16, 16)
+// CHECK: tile.block_index below
 attn.problem @p mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16) typical(4)
+attn.backward @g of(@p)
+//--- long_grads.mlir
+// Where typical ones have more rows there are sums. What is the first to add to one is ahead of those that wait for it: it has the lowest number of its sequence.
+// CHECK: tile.kernel @g_short({{.*}}) target("sm_90a") {{.*}}look = 8
+// CHECK: tile.kernel @g({{.*}}) target("sm_90a") grid(packed heads 4 keys longer 128, 128)
+// CHECK: %[[AT:.*]] = arith.remui %group_tile, %listed
+// CHECK: %slot = tile.load uniform %tiles_kv[%[[AT]]]
+// CHECK: tile.add_sum {{.*}} after_first
+// CHECK: tile.kernel @g_dq({{.*}}) target("sm_80") grid(packed heads 4 longer 128, 128)
+// CHECK: scf.for %{{.*}} = %block to
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) typical(96)
 attn.backward @g of(@p)
 //--- wide_grads.mlir
 // dK and dV have kernels of their own, and one list of key tiles.

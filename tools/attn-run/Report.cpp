@@ -58,7 +58,7 @@ void attn::reportProblem(llvm::raw_ostream &os, Computation computation, const T
   if (!compiled.directory.empty())
     os << ", " << compiled.directory;
   os << "\n";
-  os << "schedule " << kernel.getSchedule() << "\n";
+  os << "schedule " << kernel.getSchedule(sizes) << "\n";
   ClassCounts counts = countClasses(problem, kernel, inputs, sizes);
   for (auto &[key, value] : kernel.getArtifact().notes)
     os << "kernel   " << value << "\n";

@@ -9,6 +9,7 @@
 #include "attn-rt/Artifact.h"
 #include "attn-rt/Cache.h"
 #include "attn-rt/Compiler.h"
+#include "attn/API/LaunchHint.h"
 #include "attn/API/Signature.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -42,6 +43,8 @@ struct Program {
   int64_t qTile = 0, kvTile = 0; ///< rows and keys of a tile of the main kernel
   bool hasFallback = false;      ///< there are less demanding sizes to try
   bool isDoubtful = false;       ///< and they may well be needed
+  bool streams = false;          ///< have short sequences a kernel of their own?
+  bool takesHint = false;        ///< nothing says how long sequences are: a launch's sizes may (`hintOf`)
   std::string schedule, why;     ///< of attention, for a reader: which kernels, and why these (`scheduleOf`)
 
   const rt::Artifact &artifact() const { return kernels[main]; }
@@ -64,9 +67,9 @@ public:
   /// Prints a kernel's source; its artifact is ready for the target's compiler.
   rt::Result<rt::Artifact> print(tile::KernelOp kernel, const Target &target);
   /// Lowers one program (`findProgram`) and prints it, with the heuristic's tile sizes
-  /// or a fallback of them.
+  /// or a fallback of them. `hint`: of a program that takes one.
   rt::Result<Program> compile(llvm::StringRef text, llvm::StringRef name, const Target &target, int fallback = 0,
-                              llvm::StringRef file = "problem");
+                              llvm::StringRef file = "problem", std::optional<LaunchHint> hint = {});
 
 private:
   rt::Error takeDiagnostics(llvm::StringRef what);

@@ -11,11 +11,13 @@
 #include "attn-rt/Launch.h"
 #include "attn-rt/Module.h"
 #include "attn/API/Compile.h"
+#include <map>
+#include <mutex>
 
 namespace attn {
 
-/// A kernel of one problem for one target, loaded. Immutable; safe to launch
-/// from several threads.
+/// A kernel of one problem for one target, loaded. Safe to use from several threads. Where its problem says nothing of lengths, launches of many short sequences
+/// have programs of their own (`hintOf`), which `workspaceBytes` makes.
 class Kernel {
 public:
   /// Compiles (or finds in the process's cache, or on disk) and loads. `problem`
@@ -30,7 +32,7 @@ public:
   int64_t getQTile() const { return program.qTile; }
   int64_t getKvTile() const { return program.kvTile; }
   /// Which kernels there are, and `; ` why these; for a reader. Empty of segments alone.
-  std::string getSchedule() const { return program.why.empty() ? "" : program.schedule + "; " + program.why; }
+  const std::string &getSchedule() const { return schedule; }
   llvm::StringRef getScheduleName() const { return program.schedule; }
   const rt::CompiledKernel &getCompiled() const { return *compiled[program.main]; }
   /// Of all kernels: their sources, and what the compiler says of their resources.
@@ -41,7 +43,11 @@ public:
   /// Bytes of device memory a launch needs beside its tensors, for what its kernels leave for
   /// each other: where keys are shared out, the results of the parts. From the sizes and, where
   /// the launcher chooses the number of parts, how many blocks the current device runs at once.
-  rt::Result<size_t> workspaceBytes(Sizes sizes) const;
+  /// Where the sizes are those of many short sequences it may compile, once for lengths that are about as long: a launch never does.
+  rt::Result<size_t> workspaceBytes(const Sizes &sizes) const;
+
+  /// Of a launch with such sizes, as it would be now: as `getSchedule`.
+  const std::string &getSchedule(const Sizes &sizes) const { return programFor(sizes).getSchedule(); }
 
   /// Checks the tensors and puts the kernels on `stream` (CPU kernels run, and the call
   /// returns when they are done). No allocation on the device, no synchronisation,
@@ -69,6 +75,13 @@ private:
     rt::Status launch(const Binding &binding, rt::Stream stream) const;
   };
   const Loaded &main() const { return loaded[program.main]; }
+  static rt::Result<std::shared_ptr<Kernel>> create(llvm::StringRef text, llvm::StringRef problem, const Target &target, std::optional<LaunchHint> hint);
+  /// What launches of such sizes run: this, or what was made for them by now.
+  const Kernel &programFor(const Sizes &sizes) const;
+  /// Makes it, where there is none.
+  rt::Result<const Kernel *> makeFor(const Sizes &sizes) const;
+  /// With checked tensors, and this program.
+  rt::Status launch(llvm::ArrayRef<TensorView> tensors, Sizes sizes, void *workspace, rt::Stream stream, bool again) const;
   /// What kernel number `number` would be the first to write, where it has no block to: lengths and offsets of no rows.
   rt::Status clearResults(size_t number, llvm::ArrayRef<Binding> bindings, llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const;
   rt::Status checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &sizes) const;
@@ -81,10 +94,17 @@ private:
   rt::Status chooseSplits(Sizes &sizes) const;
 
   std::string text, name; ///< of the problem
+  Target target;
   std::string whyNotAgain; ///< an error, if it cannot be launched `again`
   Program program;
+  std::string schedule; ///< and why
   std::vector<std::shared_ptr<const rt::CompiledKernel>> compiled; ///< as `program.kernels`
   std::vector<Loaded> loaded;
+  /// For launches that say more than the problem does; null where that is no reason for another program.
+  struct {
+    std::mutex mutex;
+    std::map<LaunchHint, std::shared_ptr<Kernel>> kernels;
+  } mutable hinted;
 };
 
 /// The cache that all kernels of this process go through.
@@ -95,7 +115,7 @@ using CompiledProgram = BuiltProgram<std::shared_ptr<const rt::CompiledKernel>>;
 
 /// Compiles one problem, or finds it in `cache`; errors as `Kernel::create`.
 rt::Result<CompiledProgram> compileThrough(rt::Cache &cache, llvm::StringRef text, llvm::StringRef problem,
-                                           const Target &target);
+                                           const Target &target, std::optional<LaunchHint> hint = {});
 
 } // namespace attn
 

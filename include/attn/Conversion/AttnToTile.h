@@ -45,9 +45,7 @@ struct BackwardConfigs {
   SumOrder order = SumOrder::Any;          ///< and how?
   const char *whyNoSums = nullptr;         ///< a reader's reason, if it is not
 };
-/// `listsSlots`: kernels get lists of the slots they are for, in no order.
-BackwardConfigs chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback,
-                                      bool listsSlots);
+BackwardConfigs chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback);
 /// Is dQ of query tiles that one key tile sees written by that, with no sum?
 bool writesAlone(ProblemOp problem, const BackwardConfigs &configs);
 

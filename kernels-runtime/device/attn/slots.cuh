@@ -15,16 +15,18 @@ template <int Rows, class F> ATTN_INLINE void list_slots(int *list, int *count, 
     int first[Own], slots[Own], own = 0;
 #pragma unroll
     for (int i = 0; i < Own; ++i) {
+      slots[i] = 0;
+      if (base + i * blockDim.x >= batch) continue; // for all threads
       const int b = base + i * blockDim.x + threadIdx.x, at = min(b, batch - 1), begin = offsets[at], end = offsets[at + 1];
       first[i] = begin / Rows + at + 1;
-      slots[i] = b < batch & listed(at) ? (end - begin + Rows - 1) / Rows : 0;
+      if (b < batch & listed(at)) slots[i] = (end - begin + Rows - 1) / Rows;
       own += slots[i];
     }
     int all, place = used + sum_before_thread<Rows * 0>(own, all);
     used += all;
 #pragma unroll
     for (int i = 0; i < Own; ++i)
-      for (int slot = slots[i]; slot-- > 0; ++place) list[place] = first[i] + slot;
+      for (int slot = 0; slot < slots[i]; ++slot, ++place) list[place] = first[i] + slot;
   }
   if (threadIdx.x == 0) *count = used;
 }

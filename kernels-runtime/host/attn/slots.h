@@ -17,7 +17,7 @@ ATTN_HELPER void list_slots(int *list, int *count, const int *offsets,
     if (!listed(b))
       continue;
     const int begin = offsets[b], end = offsets[b + 1];
-    for (int slot = (end - begin + Rows - 1) / Rows; slot-- > 0;)
+    for (int slot = 0; slot < (end - begin + Rows - 1) / Rows; ++slot)
       list[used++] = begin / Rows + b + 1 + slot;
   }
   *count = used;

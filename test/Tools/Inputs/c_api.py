@@ -1,43 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """libattnc.so from Python by ctypes: views of a packed QKV tensor, as a framework would pass them."""
-import ctypes as C
-import sys
-
 import numpy as np
+from attnc_host import compile_problem, launch, lib
 from run import attend
-
-BF16, F16, F32, I32 = range(4)
-
-
-class Tensor(C.Structure):
-    _fields_ = [("data", C.c_void_p), ("dtype", C.c_int), ("rank", C.c_int32), ("shape", C.POINTER(C.c_int64)),
-                ("strides", C.POINTER(C.c_int64))]
-
-
-lib = C.CDLL(sys.argv[1])
-lib.attnLastError.restype = C.c_char_p
-lib.attnTensorName.restype = C.c_char_p
-lib.attnCompileCount.restype = C.c_int64
-lib.attnLaunch.argtypes = [C.c_void_p, C.POINTER(Tensor), C.c_void_p, C.c_void_p]
-lib.attnTensorName.argtypes = [C.c_void_p, C.c_int]
-lib.attnTensorCount.argtypes = lib.attnDestroy.argtypes = [C.c_void_p]
-
-
-def compile_problem(text, target=b"cpu"):
-    kernel = C.c_void_p()
-    assert lib.attnCompile(text.encode(), None, target, C.byref(kernel)) == 0, lib.attnLastError()
-    return kernel
-
-
-def launch(kernel, arrays):
-    """The last error, or None. Arrays by name, any strides."""
-    tensors = []
-    for i in range(lib.attnTensorCount(kernel)):
-        array = arrays[lib.attnTensorName(kernel, i).decode()]
-        dtype = {np.float16: F16, np.float32: F32, np.int32: I32}[array.dtype.type]
-        extents, steps = (C.c_int64 * array.ndim), [stride // array.itemsize for stride in array.strides]
-        tensors.append(Tensor(array.ctypes.data, dtype, array.ndim, extents(*array.shape), extents(*steps)))
-    return lib.attnLastError() if lib.attnLaunch(kernel, (Tensor * len(tensors))(*tensors), None, None) else None
 
 
 def attention(layout, qkv, o, lse, **arrays):

@@ -225,7 +225,7 @@ def Tile_ListSlotsOp : Tile_Op<"list_slots", [SingleBlock,
     Where kernels differ in the sequences that they are for: `list` gets the slots (as
     `tile.find_sequence` numbers them) of tiles of `rows` rows that have something to write, padding
     behind their sequence among it, of those of the `batch` sequences for which the region holds. These
-    come in an order that depends on lengths alone, slots of a sequence in falling order. `count` is how many there are.
+    come in an order that depends on lengths alone, those of a sequence one after the other, its first rows' first. `count` is how many there are.
     The first block does it.
 
     Constraints:

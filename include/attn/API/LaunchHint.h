@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the sizes of a launch say of lengths, where its problem says nothing.
+//
+#ifndef ATTN_API_LAUNCHHINT_H
+#define ATTN_API_LAUNCHHINT_H
+
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
+#include <optional>
+#include <string>
+#include <tuple>
+
+namespace attn {
+
+/// So many queries and keys a sequence, as `typical(queries, keys)` would have it.
+struct LaunchHint {
+  int64_t queries = 0, keys = 0;
+
+  std::string str() const;
+  friend bool operator<(const LaunchHint &a, const LaunchHint &b) { return std::tie(a.queries, a.keys) < std::tie(b.queries, b.keys); }
+};
+
+/// The hint that suits a launch of many sequences with few queries; nothing for others. Of dense layouts, sizes are lengths; of packed ones, they say what the average is, and
+/// that is all: nobody reads the device. Hints are few, as each is a program: lengths are rounded up, to powers of two where they are averages.
+/// (docs/Schedules/streaming.md, 3, has the measurements.)
+std::optional<LaunchHint> hintOf(const FixedSizes &fixed, const Sizes &sizes);
+
+} // namespace attn
+
+#endif // ATTN_API_LAUNCHHINT_H

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Problems that say nothing of lengths, launched with many short sequences: they get what `typical` would give them, by themselves."""
+import numpy as np
+from attnc_host import compile_problem, launch, lib, tensors_of, workspace_of
+from run import attend
+
+rng = np.random.default_rng(5)
+HEADS, DIM = 4, 32
+SHORT = "tiles that sequences own for short sequences, tiles by slots for long ones; typical(4, 4) and heads(4, 4): short enough to stream"
+
+
+def packed(lengths):
+    """Tensors of both passes; results are NaN."""
+    total = sum(lengths)
+    arrays = {name: rng.standard_normal((total, HEADS, DIM)).astype(np.float16) for name in ("q", "k", "v", "do")}
+    cu = np.array([0, *lengths]).cumsum().astype(np.int32)
+    poison(arrays)
+    return dict(arrays, lse=np.full((HEADS, total), np.nan, np.float32), cu_seqlens_q=cu, cu_seqlens_kv=cu.copy())
+
+
+def poison(arrays):
+    for name in ("o", "dq", "dk", "dv"):
+        arrays[name] = np.full(arrays["q"].shape, np.nan, np.float16)
+
+
+def schedule(kernel, arrays):
+    return lib.attnLaunchSchedule(kernel, tensors_of(kernel, arrays)).decode()
+
+
+def check_rows(arrays, lengths):
+    begin = 0
+    for rows in lengths:
+        own, begin = slice(begin, begin + rows), begin + rows
+        for h in range(HEADS):
+            o, lse = attend(*(arrays[n][own, h] for n in "qkv"), np.tril(np.ones((rows, rows), bool)), DIM**-0.5)
+            assert np.allclose(arrays["o"][own, h], o, rtol=4e-3, atol=4e-3)
+            assert np.allclose(arrays["lse"][h, own], lse, atol=1e-4)
+
+
+PROBLEM = f"attn.problem @p mask(#attn.causal) layout(thd) heads({HEADS}) dims({DIM}) dtype(f16)"
+BACKWARD = "\nattn.backward @g of(@p)"
+forward, backward = compile_problem(PROBLEM), compile_problem(PROBLEM + BACKWARD)
+hinted, hinted_backward = (compile_problem(PROBLEM + " typical(4, 4)" + end) for end in ("", BACKWARD))
+mixed = [int(n) for n in rng.integers(0, 5, 300)] + [150, 0, 70] + [int(n) for n in rng.integers(1, 5, 200)]
+arrays = packed(mixed)
+
+# A launch that asked for no workspace runs what was compiled.
+plain = lib.attnSchedule(forward).decode()
+assert "nothing" not in plain and plain.startswith("tiles by slots"), plain
+compiled = lib.attnCompileCount()
+assert launch(forward, arrays) is None
+check_rows(arrays, mixed)
+assert schedule(forward, arrays) == plain and lib.attnCompileCount() == compiled
+
+# Who asks gets the other program, which is `typical`'s: bit for bit, and from its place in the cache.
+workspace = workspace_of(forward, arrays)
+assert workspace.size > 0 and schedule(forward, arrays).startswith(SHORT), schedule(forward, arrays)
+assert lib.attnCompileCount() == compiled, "typical(4, 4) had compiled these kernels"
+assert b"expected a workspace of" in launch(forward, arrays)
+poison(arrays)
+assert launch(forward, arrays, workspace) is None
+check_rows(arrays, mixed)
+found = arrays["o"].copy()
+poison(arrays)
+assert launch(hinted, arrays, workspace_of(hinted, arrays)) is None
+assert np.array_equal(found, arrays["o"])
+
+# So do gradients.
+assert launch(backward, arrays, workspace_of(backward, arrays)) is None
+assert schedule(backward, arrays).startswith("tiles that sequences own for short sequences"), schedule(backward, arrays)
+found = [arrays[n].copy() for n in ("dq", "dk", "dv")]
+o = arrays["o"]
+poison(arrays)
+arrays["o"] = o
+assert launch(hinted_backward, arrays, workspace_of(hinted_backward, arrays)) is None
+assert all(np.array_equal(a, arrays[n]) and np.isfinite(a).all() for a, n in zip(found, ("dq", "dk", "dv")))
+
+# Lengths that are about as long need no other program; few sequences, or long ones, have the plain one, and no list of slots.
+compiled = lib.attnCompileCount()
+for lengths, wants in ([3] * 600, SHORT), ([3] * 100, plain), ([80] * 130, plain), ([0] * 600, plain), ([4] * 512, SHORT):
+    arrays = packed(lengths)
+    workspace = workspace_of(forward, arrays)
+    assert schedule(forward, arrays).startswith(wants) and (workspace.size > 0) == (wants == SHORT), (lengths[0], schedule(forward, arrays))
+    assert launch(forward, arrays, workspace) is None
+    check_rows(arrays, lengths)
+assert lib.attnCompileCount() == compiled
+
+# What says how long sequences are is believed.
+said = compile_problem(PROBLEM + " typical(4096)")
+workspace_of(said, arrays)
+assert schedule(said, arrays) == lib.attnSchedule(said).decode()
+
+# Dense lengths are known: 21 rows have the program of 24, and 24 the same.
+dense = compile_problem(f"attn.problem @p mask(#attn.causal) layout(bshd) heads({HEADS}) dims({DIM}) dtype(f16)")
+plain, compiled = lib.attnSchedule(dense).decode(), lib.attnCompileCount()
+for batch, rows in (40, 21), (32, 24), (31, 24), (33, 97):
+    arrays = {n: rng.standard_normal((batch, rows, HEADS, DIM)).astype(np.float16) for n in "qkv"}
+    arrays.update(o=np.full_like(arrays["q"], np.nan), lse=np.full((batch, HEADS, rows), np.nan, np.float32))
+    assert launch(dense, arrays, workspace_of(dense, arrays)) is None
+    assert schedule(dense, arrays).startswith("tiles that sequences own; typical(24, 24)" if batch >= 32 and rows <= 24 else plain), schedule(dense, arrays)
+    for b in range(0, batch, 7):
+        expected, _ = attend(*(arrays[n][b, :, 1] for n in "qkv"), np.tril(np.ones((rows, rows), bool)), DIM**-0.5)
+        assert np.allclose(arrays["o"][b, :, 1], expected, rtol=4e-3, atol=4e-3)
+assert lib.attnCompileCount() == compiled + 1
+refused = tensors_of(dense, {**arrays, "q": arrays["q"].astype(np.float32)})
+assert lib.attnLaunchSchedule(dense, refused) is None and b"expected f16 for `q`, got: f32" in lib.attnLastError()
+print("launches of many short sequences have their own program")
