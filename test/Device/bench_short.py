@@ -10,7 +10,7 @@ their rate over that of a copy of 2 GB (read and written) in the same run. A sam
 `fwd_ms` the median, `fwd_ms_min` the least; `graph` replays the launch. L2 is flushed before each sample where the
 bytes of a case are fewer than 200 MB. Peers get padded [b, h, s, d] tensors, which is what they do best; with
 --crossover there are none, but the schedule that is not chosen by itself; with --mixed batches of short and long
-sequences, by what is `typical` (two kernels share them out), by bounds (all streamed) and without either (none). With --backward the gradients are timed: q, k,
+sequences, by what is `typical` (two kernels share them out), by bounds (all streamed), without either (what their sizes say) and on tiles. With --backward the gradients are timed: q, k,
 v, do and LSE are read and dq, dk and dv written once each; peers' are torch.autograd.grad of their forward pass."""
 import contextlib
 import json
@@ -61,6 +61,9 @@ def prefix_sums(lengths):
     return torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)]).to("cuda", torch.int32)
 
 
+TILES = " typical(4096)"  # what says that sequences are long
+
+
 class Case:
     def __init__(self, name, heads, dim, lengths_q, lengths_kv, kv_heads=None, mask="#attn.full", bounds=None, typical=None):
         self.name, self.heads, self.dim, self.mask = name, heads, dim, mask
@@ -76,7 +79,7 @@ class Case:
     def text(self, hint="bounds", config="", backward=False):
         lengths = self.typical or self.bounds
         return (f"attn.problem @bench mask({self.mask}) layout(thd) heads({self.heads}, {self.kv_heads}) "
-                f"dims({self.dim}) dtype(bf16)" + (" {}({}, {})".format(hint, *lengths) if hint else "") +
+                f"dims({self.dim}) dtype(bf16)" + (TILES if hint == "tiles" else " {}({}, {})".format(hint, *lengths) if hint else "") +
                 (f" config({config})" if config and not backward else "") +
                 ("\nattn.backward @grads of(@bench)" if backward else "") +
                 (f" config({config})" if config and backward else ""))
@@ -212,7 +215,7 @@ def small_cases():
 def compile_ahead(cases):
     """What the cases need, side by side, into the cache."""
     texts = {case.text(backward=back, hint=hint) for case in cases for back in {False, args.backward}
-             for hint in ("bounds", *(("",) if args.crossover or args.mixed else ()), *(("typical",) if args.mixed else ()))}
+             for hint in ("bounds", *(("tiles",) if args.crossover or args.mixed else ()), *(("typical", "") if args.mixed else ()))}
     texts |= {case.text(backward=args.backward, config=strips(case)) for case in cases if args.crossover}
 
     def compiled(text):
@@ -280,10 +283,11 @@ def main():
         ours(case, tensors, copy, flush)
         if args.crossover:
             ours(case, tensors, copy, flush, "strips", config=strips(case))
-            ours(case, tensors, copy, flush, "tiles", hint="")
+            ours(case, tensors, copy, flush, "tiles", hint="tiles")
         if args.mixed:
             ours(case, tensors, copy, flush, "by class", hint="typical")
-            ours(case, tensors, copy, flush, "tiles", hint="")
+            ours(case, tensors, copy, flush, "no hint", hint="")
+            ours(case, tensors, copy, flush, "tiles", hint="tiles")
         del tensors
         if not args.crossover and not args.mixed and not args.no_peers and case.uniform and len(case.lengths_q) > 1000:
             peers(case, copy, flush)

@@ -21,7 +21,7 @@ struct LaunchHint {
 };
 
 /// The hint that suits a launch of many sequences with few queries; nothing for others. Of dense layouts, sizes are lengths; of packed ones, they say what the average is, and
-/// that is all: nobody reads the device. Hints are few, as each is a program: lengths are rounded up, to powers of two where they are averages.
+/// that is all: nobody reads the device. Hints are few, as each is a program: lengths are rounded up.
 /// (docs/Schedules/streaming.md, 3, has the measurements.)
 std::optional<LaunchHint> hintOf(const FixedSizes &fixed, const Sizes &sizes);
 

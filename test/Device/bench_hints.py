@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Problems that say nothing of lengths, whose launches have many short sequences: what their sizes say, `typical`, and kernels on tiles, both passes.
+
+  bench_hints.py BUILD [--out FILE.jsonl] [--commit HASH] [--filter TEXT]
+
+One JSON line a case and choice: `ms` of a launch, `apart` from the first choice's results (relative), bytes of `workspace`, `bind_ms` of what made the program
+and the workspace (kernels lie in the cache, if some choice has the same), and the `schedule` of the launch. L2 is flushed where tensors are fewer than 200 MB."""
+import math
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+import bench_short
+from bench_short import Case, emit, library, mixed_cases, sample
+from bench import end, parser
+
+args = parser.parse_args()
+library.c.attnLaunchSchedule.restype = __import__("ctypes").c_char_p
+scratch = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
+random = torch.Generator().manual_seed(2)
+
+
+def packed_cases():
+    def of(name, lengths, typical, dim=128):
+        return Case(f"{name} d{dim}", 16, dim, lengths, lengths, bounds=typical, typical=typical)
+    yield from mixed_cases()
+    for dim in (64, 128):
+        for s, count in ((2, 30720), (9, 16384), (17, 8192), (32, 6144), (64, 3072)):
+            yield of(f"{count} of {s}", [s] * count, (s, s), dim)
+    for most, count in ((16, 16384), (30, 8192), (60, 4096), (128, 2048)):
+        lengths = torch.randint(1, most + 1, (count,), generator=random).tolist()
+        yield of(f"{count} of 1..{most}", lengths, (min(most, 64),) * 2)
+    yield of("100 of 4, 100 of 120", [4, 120] * 100, (62, 62))
+    yield of("1000 of 16, 101 of 129", [16] * 1000 + [129] * 101, (16, 16))
+
+
+def dense_cases():
+    for d in (64, 128):
+        for mask in ("full", "causal"):
+            for s in (8, 16, 48, 64, 96, 128, 192, 256):
+                for batch in ((1 << 15) // s, 16):
+                    yield d, mask, s, batch
+
+
+def dense_text(d, mask, hint):
+    return f"attn.problem @p mask(#attn.{mask}) layout(bshd) heads(16) dims({d}) dtype(bf16){hint}"
+
+
+def run(name, tensors, texts, results):
+    reference = None
+    flush = scratch if 8 * sum(tensors[n].numel() for n in "qk") < 200e6 else None
+    for choice, text in texts.items():
+        torch.cuda.empty_cache()
+        kernel = library.compile(text)
+        own = dict(tensors, **{r: torch.full_like(tensors[r.removeprefix("d") if len(r) == 2 else r], math.nan) for r in results})
+        began = time.perf_counter()
+        try:
+            bound = kernel.bind(**{n: own[n] for n in kernel.names})
+        except torch.OutOfMemoryError as e:
+            emit(peer=choice, case=name, error=str(e)[:120])
+            continue
+        bind_ms = (time.perf_counter() - began) * 1e3
+        launch = lambda: kernel.launch(bound, torch.cuda.current_stream().cuda_stream)  # noqa: E731, B023
+        launch()
+        torch.cuda.synchronize()
+        reference = reference or [own[r].clone() for r in results]
+        norm = lambda t: torch.linalg.vector_norm(t, dtype=torch.float32).item()  # noqa: E731
+        apart = max(norm(own[r] - e) / norm(e) for r, e in zip(results, reference))
+        workspace = sum(t.numel() for t in bound[1] if getattr(t, "dtype", None) == torch.uint8)
+        schedule = library.c.attnLaunchSchedule(kernel.handle, bound[0]).decode().split(";")[0]
+        emit(peer=choice, case=name, ms=round(sample(launch, 10, flush)[0], 4), apart=round(apart, 5), workspace=workspace, bind_ms=round(bind_ms, 1),
+             schedule=schedule)
+        del bound, own
+
+
+def both(name, tensors, texts):
+    """`texts` by choice, of the forward pass."""
+    tensors["do"] = torch.randn_like(tensors["q"])
+    run(name + " fwd", tensors, texts, ["o", "lse"])
+    forward = library.compile(texts["tiles"])  # gradients take what it leaves
+    forward.launch(forward.bind(**{n: tensors[n] for n in forward.names}), torch.cuda.current_stream().cuda_stream)
+    run(name + " bwd", tensors, {choice: text + "\nattn.backward @g of(@p)".replace("@p", "@bench" if "@bench" in text else "@p") for choice, text in texts.items()},
+        ["dq", "dk", "dv"])
+
+
+def main():
+    x = torch.empty(1 << 30, dtype=torch.int8, device="cuda")
+    y = torch.empty_like(x)
+    copy = 2 * x.numel() / sample(lambda: y.copy_(x), 20)[0] / 1e6
+    del x, y
+    emit(peer="env", commit=args.commit, gpu=torch.cuda.get_device_name(), torch=torch.__version__, date=time.strftime("%Y-%m-%d"), copy_gb_s=round(copy))
+    packed = [(case, {"no hint": case.text(hint=""), "typical": case.text(hint="typical"), "tiles": case.text(hint="tiles")})
+              for case in packed_cases() if args.filter in case.name]
+    dense = [(f"dense d{d} {mask} b{batch} s{s}", d, batch, s, {"no hint": dense_text(d, mask, ""), "typical": dense_text(d, mask, f" typical({s})"),
+                                                                "tiles": dense_text(d, mask, bench_short.TILES)}) for d, mask, s, batch in dense_cases()]
+    dense = [case for case in dense if args.filter in case[0]]
+    texts = {text for case in packed + dense for text in case[-1].values()}
+    texts |= {text + "\nattn.backward @g of(@bench)" if "@bench" in text else text + "\nattn.backward @g of(@p)" for text in texts}
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(library.compile, sorted(texts)))
+    for case, choices in packed:
+        both(case.name, case.tensors(), choices)
+        torch.cuda.empty_cache()
+    for name, d, batch, s, choices in dense:
+        rows = {n: torch.randn(batch, s, 16, d, device="cuda", dtype=torch.bfloat16) for n in ("q", "k", "v", "o")}
+        both(name, dict(rows, lse=torch.empty(batch, 16, s, device="cuda")), choices)
+
+
+main()
+end()
