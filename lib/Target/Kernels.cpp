@@ -90,7 +90,7 @@ void Printer::printHostEntry(KernelOp kernel) {
 void Printer::printProductWidths(KernelOp kernel) {
   llvm::SetVector<std::pair<Type, int64_t>> widths;
   kernel.walk([&](Operation *op) {
-    if (isa<MmaQkOp, MmaPvOp, MmaTnOp, MmaPieceOp>(op))
+    if (isProduct(op))
       widths.insert({cast<SharedType>(op->getOperand(2).getType()).getElement(),
                      cast<FragType>(op->getOperand(0).getType()).getCols()});
   });

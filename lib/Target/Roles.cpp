@@ -161,7 +161,7 @@ void Printer::printProductWait(WaitOp op) {
   int later = 0;
   auto count = [&](Block::iterator from, Block::iterator to) {
     for (Operation &other : llvm::make_range(from, to))
-      if (isa<MmaQkOp, MmaPvOp, MmaTnOp, MmaPieceOp>(other))
+      if (isProduct(&other))
         later += llvm::none_of(other.getResult(0).getUsers(), [&](Operation *user) {
           return user->getBlock() == other.getBlock() && user->isBeforeInBlock(&*to);
         });

@@ -8,6 +8,8 @@
 // With a reducer it is written a fourth time: the product that is added up is the reducer's then, and
 // of it the consumer keeps only what puts the left operand into a ring.
 //
+#include "Releases.h"
+#include "SentNumbers.h"
 #include "TileWalk.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -241,54 +243,6 @@ static void stage(PersistOp persist, bool reduces) {
 // Consumer
 //===----------------------------------------------------------------------===//
 
-/// When is `user` done with the tiles it reads?
-static Operation *endOf(Operation *user) {
-  return isa<MmaQkOp, MmaPvOp, MmaTnOp, MmaPieceOp>(user) && user->hasOneUse() ? *user->user_begin() : user;
-}
-
-/// The last of these in a block, by what of it they are in; null if none is there.
-static Operation *lastIn(Block &block, ArrayRef<Operation *> ends) {
-  Operation *last = nullptr;
-  for (Operation *end : ends)
-    if (Operation *here = block.findAncestorOpInBlock(*end); here && (!last || last->isBeforeInBlock(here)))
-      last = here;
-  return last;
-}
-
-/// Gives back in a block, or in the branches or the loop that it ends with, what nothing reads behind its last reader there, unless there is another turn of one
-/// of the loops around it. (Walks over keys are turned later, and see to it themselves.)
-static void releaseIn(Block &block, Value ring, ArrayRef<Operation *> ends, SmallVector<scf::ForOp> loops) {
-  Operation *last = lastIn(block, ends);
-  if (isa_and_nonnull<scf::IfOp, scf::ForOp>(last)) {
-    if (auto loop = dyn_cast<scf::ForOp>(last))
-      loops.push_back(loop);
-    for (Region &region : last->getRegions())
-      if (!region.empty())
-        releaseIn(region.front(), ring, ends, loops);
-    return;
-  }
-  if (!last || last->getNumRegions())
-    return;
-  OpBuilder b(last->getContext());
-  b.setInsertionPointAfter(last);
-  Location loc = last->getLoc();
-  Value more;
-  for (scf::ForOp loop : loops) {
-    Value next = arith::AddIOp::create(b, NameLoc::get(b.getStringAttr("next"), loc), loop.getInductionVar(), loop.getStep());
-    Value turns = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, next, loop.getUpperBound());
-    more = more ? arith::OrIOp::create(b, loc, more, turns).getResult() : turns;
-  }
-  ReleaseEarlyOp::create(b, loc, ring, more ? more : arith::ConstantIntOp::create(b, loc, 0, 1).getResult());
-}
-
-/// Gives back what was taken ahead of branches or a loop where its last reader in there is done, not behind them: of a ring of one slot, what comes next is
-/// brought meanwhile.
-static void releaseInside(Operation *around, Value ring, ArrayRef<Operation *> ends) {
-  if (!isa<scf::ForOp, scf::IfOp>(around) || cast<RingType>(ring.getType()).getStages() != 1)
-    return;
-  releaseIn(*around->getBlock(), ring, ends, {});
-}
-
 /// Takes the place's tile where it was waited for, and releases it behind its last reader.
 static void consume(Operation *copy, Value ring) {
   WaitOp wait = soleWait(copy->getResult(0));
@@ -341,85 +295,6 @@ static void keepToOwn(KvLoopOp loop) {
   loop.getOwnMutable().clear();
 }
 
-//===----------------------------------------------------------------------===//
-// What consumers need not find out again
-//===----------------------------------------------------------------------===//
-
-/// The numbers that follow from a program's block number, and that something else than such numbers is made of.
-static SmallVector<Value> scalarsToSend(PersistOp program) {
-  Block &body = program.getBody().front();
-  SetVector<Operation *> known;
-  auto isKnown = [&](Value value) { return value == body.getArgument(0) || known.contains(value.getDefiningOp()); };
-  DenseSet<Operation *> own; // what differs from one warpgroup to the next
-  for (Operation &op : body) {
-    if (op.getNumRegions() || op.getNumResults() == 0 || !isMemoryEffectFree(&op))
-      continue;
-    if (isa<WarpgroupIndexOp>(op) || llvm::any_of(op.getOperands(), [&](Value operand) { return own.contains(operand.getDefiningOp()); }))
-      own.insert(&op);
-    else if (llvm::any_of(op.getOperands(), isKnown))
-      known.insert(&op);
-  }
-  // A pointer or a truth is no word: who uses one makes it again.
-  auto isWord = [](Value value) { return value.getType().isInteger(32); };
-  DenseSet<Operation *> again;
-  auto isUsed = [&](Value value) {
-    return llvm::any_of(value.getUsers(), [&](Operation *user) { return !known.contains(user) || again.contains(user); });
-  };
-  for (Operation *op : llvm::reverse(known))
-    if (llvm::any_of(op->getResults(), [&](Value result) { return !isWord(result) && isUsed(result); }))
-      again.insert(op);
-  SmallVector<Value> sent;
-  for (Operation *op : known)
-    llvm::copy_if(op->getResults(), std::back_inserter(sent), [&](Value v) { return isWord(v) && isUsed(v); });
-  // A feed has 32 words, one of them the block's number. What does not fit each role computes for itself.
-  sent.resize(std::min<size_t>(sent.size(), 31));
-  return sent;
-}
-
-/// Do the bounds of walks take hundreds of numbers, as of masks of many parts?
-static bool worksOutMuch(Block &block) {
-  constexpr int64_t much = 100;
-  return llvm::count_if(block, [](Operation &op) { return isa<arith::ArithDialect>(op.getDialect()); }) > much;
-}
-
-/// Numbers of a branch that follow from others alone are made ahead of it, where they can be sent. A few are as soon made again, where
-/// there are registers for that.
-static void hoistNumbers(PersistOp program, bool scarce) {
-  for (auto branch : program.getBody().getOps<scf::IfOp>())
-    if (Block *block = branch.thenBlock(); scarce || worksOutMuch(*block))
-      for (Operation &op : llvm::make_early_inc_range(*block))
-        if (isa<arith::ArithDialect>(op.getDialect()) && op.getResult(0).getType().getIntOrFloatBitWidth() <= 32 &&
-            llvm::none_of(op.getOperands(), [&](Value v) { return v.getParentBlock() == block; }))
-          op.moveBefore(branch);
-}
-
-/// The producer sends these scalars once it knows them; the consumer gets them with
-/// the block's number, which so waits for no memory and divides no integers.
-static void sendScalars(PersistOp producer, PersistOp consumer, const IRMapping &inProducer) {
-  SmallVector<Value> sent = scalarsToSend(consumer), words = {producer.getBody().getArgument(0)};
-  OpBuilder b(producer->getParentOfType<RolesOp>());
-  Value feed = PlaceOp::create(b, producer.getLoc(), FeedType::get(b.getContext(), sent.size() + 1), "feed");
-  // Sent before anything is brought: a producer that waits for a free slot with the
-  // message in hand waits for consumers who wait for the message.
-  Block &program = producer.getBody().front();
-  auto work = llvm::find_if(program, [](Operation &op) { return op.getNumRegions() || !isMemoryEffectFree(&op); });
-  for (Value value : sent) {
-    words.push_back(inProducer.lookup(value));
-    for (Operation *scalar : sliceOf(words.back().getDefiningOp()))
-      if (work != program.end() && !scalar->isBeforeInBlock(&*work))
-        scalar->moveBefore(&*work);
-    Location named = value.getLoc();
-    if (auto find = value.getDefiningOp<FindSequenceOp>())
-      named = NameLoc::get(b.getStringAttr(find.nameOf(cast<OpResult>(value))), consumer.getLoc());
-    value.replaceAllUsesWith(consumer.getBody().front().addArgument(value.getType(), named));
-  }
-  b.setInsertionPoint(&program, work);
-  SendOp::create(b, producer.getLoc(), feed, words);
-  producer.getFeedMutable().assign(feed);
-  consumer.getFeedMutable().assign(feed);
-  consumer.getQueueMutable().clear();
-}
-
 static bool holds(Operation *program, llvm::function_ref<bool(Operation *)> wanted) {
   return program->walk([&](Operation *op) { return wanted(op) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
 }
@@ -469,7 +344,7 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
     WalkResult tokens = consumer.walk([](Operation *op) {
       if (destinationOf(op) && !fitsRing(op))
         op->emitOpError("expected one wait beside it, and what reads its place behind that, before another copy to it");
-      else if (isa<MmaQkOp, MmaPvOp, MmaTnOp, MmaPieceOp>(op) && !llvm::all_of(op->getUsers(), llvm::IsaPred<WaitOp>))
+      else if (isProduct(op) && !llvm::all_of(op->getUsers(), llvm::IsaPred<WaitOp>))
         op->emitOpError("expected its token to be waited for and not to be carried around a loop");
       else
         return WalkResult::advance();

@@ -65,7 +65,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     a sequence has at most: likewise a hint, so longer ones are as right, and slower. Where
     sequences are short by it, they are streamed. Where packed ones are short as is typical, and no bounds are
     given, those that are so are streamed, and the others computed by kernels for long ones
-    (docs/Schedules/streaming.md). `visits(N)` says how many keys the tiles have that a row visits, on average, where
+    (docs/Schedules/streaming.md). Without either the library takes what a launch's sizes say. `visits(N)` says how many keys the tiles have that a row visits, on average, where
     the mask reads arrays: room for so many is in the workspace (docs/Masks.md). It changes no result either: what finds
     no room visits more.
 

@@ -38,6 +38,8 @@ mlir::LogicalResult verifyLanesOf(mlir::Operation *op, mlir::ValueRange places);
 mlir::LogicalResult verifySink(mlir::Operation *op, mlir::Region &body, mlir::Value q0);
 /// The place that a tile is a part of, or itself.
 mlir::Value wholeOf(mlir::Value tile);
+/// Is it a product of tiles, which runs until its token is waited for?
+inline bool isProduct(mlir::Operation *op) { return llvm::isa<MmaQkOp, MmaPvOp, MmaTnOp, MmaPieceOp>(op); }
 /// What random bits are compared with.
 mlir::LogicalResult verifyDropped(mlir::Operation *op, int64_t below);
 } // namespace attn::tile

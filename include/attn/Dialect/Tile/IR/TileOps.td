@@ -6,6 +6,7 @@
 #define TILE_OPS
 
 include "attn/Dialect/Tile/IR/TileBackwardOps.td"
+include "attn/Dialect/Tile/IR/TileSumOps.td"
 include "attn/Dialect/Tile/IR/TileLearnedOps.td"
 include "attn/Dialect/Tile/IR/TileConfig.td"
 include "attn/Dialect/Tile/IR/TileDropOps.td"

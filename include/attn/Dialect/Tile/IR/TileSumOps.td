@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Sums of dQ in memory, to which blocks of several key tiles add: who adds, by way of what, and who reads them.
+#ifndef TILE_SUM_OPS
+#define TILE_SUM_OPS
+
+include "attn/Dialect/Tile/IR/TileTypes.td"
+
+def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
+  let summary = "adds a fragment to a sum in global memory";
+  let description = [{
+    Element by element: through shared memory, by a bulk copy that adds, or
+    from registers, where there is no staging place or its slots have 0 bytes. Elements lie as the fragment's threads have
+    them; `tile.load_sum` knows how. All is over when the kernel is.
+
+    Without `turns` blocks add in no order, to what was 0. With them, in the order of the numbers that blocks have
+    (`of`): the region is given another number and says whether that block adds to the same sum. Before a block adds, it waits
+    until the last one of them below its own has; the first writes what others add to. `turns` points at the sum's counter, 0
+    before the launch, which is left at 1 + the number of who added last. So that no block waits for one that has not begun, numbers
+    that share sums are begun in ascending order. With `after_first`, blocks wait only until the first has written, and then add in no
+    order; the counter is left at 1 + its number.
+
+    Where `alone` is true, one block has all of the sum, as all that come by know. Nobody adds, and the counter is left at -1: the fragment's
+    rows below `rows`, 0 of any other block, are multiplied `by` a number, rounded and written to `dst`, `dim` columns each.
+
+    Constraints:
+    - C1: each slot of the staging place has room for the fragment and no more, or, with turns that are not after_first, none at all.
+    - C2: turns go with a staging place and with a region over (i32) -> (i1), and after_first with turns.
+    - C3: alone goes with turns, with where rows are written, of no more columns than blocks of the fragment have, and with a kernel that has a reducer.
+
+    ```mlir
+    tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
+    tile.add_sum %sum, %wide_dQ : !tile.frag<128x128, 8>
+    tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
+    ^bb0(%other: i32):
+      %adds = arith.cmpi slt, %other, %tile : i32
+      tile.yield %adds : i1
+    }
+    ```
+  }];
+  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, Optional<Tile_Staging>:$staging, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile,
+                       UnitAttr:$after_first, Optional<I1>:$alone, Optional<Tile_Ptr>:$dst, Optional<I64>:$stride, Optional<I32>:$rows,
+                       OptionalAttr<F64Attr>:$factor, OptionalAttr<I64Attr>:$dim);
+  let regions = (region AnyRegion:$adds);
+  // Of no block that is alone.
+  let builders = [OpBuilder<(ins "mlir::Value":$sum, "mlir::Value":$acc, "mlir::Value":$staging, "mlir::Value":$turn, "mlir::Value":$tile, "bool":$afterFirst), [{
+    build($_builder, $_state, sum, acc, staging, turn, tile, afterFirst, /*alone=*/{}, /*dst=*/{}, /*stride=*/{}, /*rows=*/{}, mlir::FloatAttr(),
+          mlir::IntegerAttr());
+  }]>];
+  let assemblyFormat = [{
+    $sum `,` $acc (`through` `(` $staging^ `:` qualified(type($staging)) `)`)? (`turns` `(` $turn^ `of` $tile `)`)? (`after_first` $after_first^)?
+    (`alone` `(` $alone^ `)` `to` `(` $dst `:` qualified(type($dst)) `stride` $stride `rows` $rows `by` $factor `dim` $dim `)`)?
+    attr-dict `:` qualified(type($acc)) ($adds^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_AddInTurnOp : Tile_Op<"add_in_turn"> {
+  let summary = "adds a fragment to a sum in global memory when `tile.add_staged` says that it may";
+  let description = [{
+    `tile.add_sum` of those that multiply or of a reducer, from registers, where nothing is staged. Of a tile that comes in blocks,
+    the turn is `over` with the last of them, which says so.
+
+    Constraints:
+    - C1: slots have 0 bytes.
+
+    ```mlir
+    tile.add_in_turn %sum, %wide_dQ, %turns over : !tile.frag<128x128, 8>, !tile.staging<2, 0>
+    ```
+  }];
+  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, Tile_Staging:$staging, UnitAttr:$over);
+  let assemblyFormat = "$sum `,` $acc `,` $staging (`over` $over^)? attr-dict `:` qualified(type($acc)) `,` qualified(type($staging))";
+  let hasVerifier = 1;
+}
+
+def Tile_StoreAloneOp : Tile_Op<"store_alone"> {
+  let summary = "writes 64 rows that a reducer's four warps have";
+  let description = [{
+    `tile.add_sum` of a reducer, of a block that is alone: rows below `rows` are multiplied `by` a number, rounded, and written.
+
+    Constraints:
+    - C1: the fragment has 64 rows and four warps, and `dim` columns or more.
+
+    ```mlir
+    tile.store_alone %dq stride(%dq_row), %acc by 0.125 rows(%rows) dim 64 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
+    ```
+  }];
+  let arguments = (ins Tile_Ptr:$dst, I64:$stride, Tile_Frag:$acc, F64Attr:$factor, I32:$rows, I64Attr:$dim);
+  let assemblyFormat = [{ $dst `stride` `(` $stride `)` `,` $acc `by` $factor `rows` `(` $rows `)` `dim` $dim attr-dict
+    `:` qualified(type($dst)) `,` qualified(type($acc)) }];
+  let hasVerifier = 1;
+}
+
+def Tile_SkipSumOp : Tile_Op<"skip_sum"> {
+  let summary = "leaves a sum's counter at -1: nobody adds to it";
+  let description = [{
+    `tile.add_sum` of the role that adds, of a block that is alone.
+
+    ```mlir
+    tile.skip_sum %turn : !tile.ptr<i32>
+    ```
+  }];
+  let arguments = (ins Tile_IntPtr:$turn);
+  let assemblyFormat = "$turn attr-dict `:` qualified(type($turn))";
+}
+
+def Tile_StageOp : Tile_Op<"stage"> {
+  let summary = "writes a fragment to the next slot of a staging place";
+  let description = [{
+    `tile.add_sum` of those that multiply: waits for the slot to be empty and tells `tile.add_staged` when it is full.
+
+    Constraints:
+    - C1: each slot has room for the fragment and no more.
+
+    ```mlir
+    tile.stage %staging, %dQ : !tile.staging<2, 32768>, !tile.frag<128x64, 8>
+    ```
+  }];
+  let arguments = (ins Tile_Staging:$staging, Tile_Frag:$acc);
+  let assemblyFormat = "$staging `,` $acc attr-dict `:` qualified(type($staging)) `,` qualified(type($acc))";
+  let hasVerifier = 1;
+}
+
+def Tile_AddStagedOp : Tile_Op<"add_staged", [AttrSizedOperandSegments]> {
+  let summary = "adds the next slot of a staging place to a sum in global memory";
+  let description = [{
+    `tile.add_sum` of the role that adds, where its order and its region are explained. If slots have 0 bytes, `tile.add_in_turn` adds.
+    A tile that a reducer made comes in `blocks`, a slot each.
+
+    Constraints:
+    - C1: turns go with a region over (i32) -> (i1), after_first with turns, and slots of 0 bytes with turns that are not after_first.
+    - C2: blocks is positive.
+
+    ```mlir
+    tile.add_staged %sum, %staging : !tile.staging<2, 32768>
+    tile.add_staged %sum, %halves blocks 2 : !tile.staging<2, 16384>
+    ```
+  }];
+  let arguments = (ins Tile_FloatPtr:$sum, Tile_Staging:$staging, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile,
+                       DefaultValuedAttr<I64Attr, "1">:$blocks, UnitAttr:$after_first);
+  let regions = (region AnyRegion:$adds);
+  let assemblyFormat = [{
+    $sum `,` $staging (`turns` `(` $turn^ `of` $tile `)`)? (`after_first` $after_first^)? (`blocks` $blocks^)? attr-dict `:` qualified(type($staging)) ($adds^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_LoadSumOp : Tile_Op<"load_sum"> {
+  let summary = "reads a fragment from a sum, as `tile.add_sum` left it";
+  let description = [{
+    `columns` are those of the fragments that were added. With `turn`, the counter of those who added in order: zeros if it is 0.
+
+    Constraints:
+    - C1: the fragment's columns are a multiple of `columns`, its rows of 64, 16 for each warp.
+
+    ```mlir
+    tile.load_sum %acc, %sum columns 64 : !tile.frag<64x128, 4>
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$acc, Tile_FloatPtr:$sum, I64Attr:$columns, Optional<Tile_IntPtr>:$turn);
+  let assemblyFormat = "$acc `,` $sum `columns` $columns (`turn` `(` $turn^ `)`)? attr-dict `:` qualified(type($acc))";
+  let hasVerifier = 1;
+}
+
+#endif // TILE_SUM_OPS
