@@ -68,9 +68,9 @@ ATTN_API int attnTensorIsResult(const attnKernel *kernel, int index);
  * (`segments(64)`), or list the tiles that a mask with arrays of positions visits.
  *
  * Of a problem that says nothing of lengths (`bounds`, `typical`), shapes of many short
- * sequences (64 queries and 128 keys on average, or dense ones of 256 at most) have a program of
- * their own, which this call compiles at the first such shapes (a second or less; then it is in
- * the cache, for lengths that are about the same). attnLaunch never compiles: without this call
+ * sequences (64 queries on average, or dense ones of 256 at most), and of few queries on 1024 keys or
+ * more, have a program of their own, which this call compiles at the first such shapes (a second or
+ * two; then it is in the cache, for lengths that are about the same). attnLaunch never compiles: without this call
  * ahead it runs the program that attnCompile made.
  */
 ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_t *bytes);

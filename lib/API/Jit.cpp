@@ -137,8 +137,8 @@ rt::Result<const Kernel *> Kernel::makeFor(const Sizes &sizes) const {
   rt::Result<Program> tried = compileProgram(text, name, target, /*fallback=*/0, hint);
   if (!tried)
     return tried.error();
-  std::shared_ptr<Kernel> made; // its kernels are compiled where they are faster for short sequences, or leave less for each other
-  if (tried->streams || Workspace(tried->signature, sizes).bytes() < Workspace(program.signature, sizes).bytes()) {
+  std::shared_ptr<Kernel> made; // its kernels are compiled where they are faster for such sequences, or leave less for each other
+  if (tried->streams || tried->artifact().grid.splits != 1 || Workspace(tried->signature, sizes).bytes() < Workspace(program.signature, sizes).bytes()) {
     auto created = create(text, name, target, hint);
     if (!created)
       return created.error();

@@ -8,7 +8,7 @@ using namespace attn;
 std::string LaunchHint::str() const { return fmt::format("typical({}, {})", queries, keys); }
 
 // Strips differ by each row; tiles of a sequence's own by 8, and from 64 on by 16; what has more than 96 is a look's, whose tiles have one of three sizes. Of
-// more, it is for who compiles to find keys too many.
+// more, it is for who compiles to find them too many.
 static int64_t roundLength(int64_t length) {
   if (length <= 4)
     return length;
@@ -16,7 +16,7 @@ static int64_t roundLength(int64_t length) {
     return llvm::alignTo(length, length <= 64 ? 8 : 16);
   if (length <= 256)
     return length <= 128 ? 128 : length <= 192 ? 192 : 256;
-  return std::min<int64_t>(llvm::PowerOf2Ceil(length), 1024);
+  return llvm::PowerOf2Ceil(length);
 }
 
 // Of packed rows there is an average. If that is a whole number, sequences are alike, as a rule. Else many are longer: a hint that has room for half as much again
@@ -24,23 +24,42 @@ static int64_t roundLength(int64_t length) {
 static int64_t lengthOfMost(int64_t rows, int64_t batch) {
   if (rows % batch == 0)
     return roundLength(rows / batch);
-  return std::min<int64_t>(llvm::PowerOf2Ceil(llvm::divideCeil(3 * rows, 2 * batch)), 1024);
+  return llvm::PowerOf2Ceil(llvm::divideCeil(3 * rows, 2 * batch));
+}
+
+// A tile or two of queries on many keys (`hasFewQueries`): how many keys these are, no program asks. Measured on an H100 (docs/Schedules/few-queries.md): where a
+// chip has fewer multiprocessors than there are tiles, parts of keys and the kernel that merges them pay if heads of a group share a tile.
+static std::optional<LaunchHint> hintOfFew(const FixedSizes &fixed, const Sizes &sizes) {
+  constexpr int64_t most = 256, leastKeys = 1024, manyTiles = 128, rowsOfTile = 128;
+  int64_t queries = fixed.packedQ ? lengthOfMost(sizes.rowsQ, sizes.batch) : roundLength(sizes.rowsQ);
+  int64_t keys = fixed.packedKv ? sizes.rowsKv / sizes.batch : sizes.rowsKv;
+  if (queries > most || keys < std::max(leastKeys, 4 * queries))
+    return std::nullopt;
+  int64_t tiles = sizes.batch * fixed.heads * llvm::divideCeil(queries, rowsOfTile), group = fixed.heads / fixed.kvHeads;
+  if (tiles >= manyTiles && (group == 1 || queries * group > rowsOfTile))
+    return std::nullopt;
+  return LaunchHint{queries, leastKeys};
 }
 
 std::optional<LaunchHint> attn::hintOf(const FixedSizes &fixed, const Sizes &sizes) {
   // A kernel more and a list of slots take what tiles take for some 500 sequences and heads; dense lengths need no list. Of fewer, a tile of sums each
   // (`fewRows` in ChooseBackward.cpp) is little memory.
-  constexpr int64_t leastPacked = 512, leastDense = 128, longestPacked = 64, longestDense = 256;
-  if (fixed.packedQ != fixed.packedKv || fixed.segments || sizes.batch < 1 || sizes.rowsQ < 1 || sizes.rowsKv < 1)
+  constexpr int64_t leastPacked = 512, leastDense = 128, longestPacked = 64, mostKeys = 512, longestDense = 256;
+  if (fixed.segments || sizes.batch < 1 || sizes.rowsQ < 1 || sizes.rowsKv < 1)
+    return std::nullopt;
+  if (std::optional<LaunchHint> few = hintOfFew(fixed, sizes))
+    return few;
+  if (fixed.packedQ != fixed.packedKv)
     return std::nullopt;
   int64_t work = sizes.batch * fixed.heads;
   if (!fixed.packedQ) {
     if (work < leastDense || std::max(sizes.rowsQ, sizes.rowsKv) > longestDense)
       return std::nullopt;
-    return LaunchHint{roundLength(sizes.rowsQ), roundLength(sizes.rowsKv)};
+    bool grows = sizes.rowsQ <= 4 && sizes.rowsQ < sizes.rowsKv; // as keys do when tokens are generated: a program for each eight of them would be many
+    return LaunchHint{roundLength(sizes.rowsQ), grows ? int64_t(llvm::PowerOf2Ceil(sizes.rowsKv)) : roundLength(sizes.rowsKv)};
   }
   LaunchHint hint = {lengthOfMost(sizes.rowsQ, sizes.batch), lengthOfMost(sizes.rowsKv, sizes.batch)};
-  if (work < leastPacked || hint.queries > longestPacked)
+  if (work < leastPacked || hint.queries > longestPacked || hint.keys > mostKeys)
     return std::nullopt;
   return hint;
 }

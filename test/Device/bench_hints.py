@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Problems that say nothing of lengths, whose launches have many short sequences: what their sizes say, `typical`, and kernels on tiles, both passes.
+"""Problems that say nothing of lengths, whose launches have many short sequences: what their sizes say, `typical`, and kernels on tiles, both passes; and
+few queries on many keys, forward.
 
   bench_hints.py BUILD [--out FILE.jsonl] [--commit HASH] [--filter TEXT]
 
@@ -44,8 +45,20 @@ def dense_cases():
                     yield d, mask, s, batch
 
 
-def dense_text(d, mask, hint):
-    return f"attn.problem @p mask(#attn.{mask}) layout(bshd) heads(16) dims({d}) dtype(bf16){hint}"
+def few_cases():
+    for batch, heads, kv_heads, queries, keys in ((1, 32, 8, 1, 32768), (1, 32, 32, 1, 8192), (8, 32, 8, 1, 8192), (64, 32, 8, 1, 8192), (1, 16, 16, 16, 16384),
+                                                  (16, 16, 16, 16, 4096), (1, 16, 16, 128, 8192), (16, 16, 16, 128, 4096), (1, 16, 16, 256, 4096),
+                                                  (8, 16, 16, 256, 4096), (32, 16, 16, 256, 4096)):
+        yield f"few d128 b{batch} h{heads}/{kv_heads} q{queries} kv{keys}", batch, heads, kv_heads, queries, keys
+
+
+def dense_text(d, mask, hint, heads="16"):
+    return f"attn.problem @p mask(#attn.{mask}) layout(bshd) heads({heads}) dims({d}) dtype(bf16){hint}"
+
+
+def few_texts(heads, kv_heads, queries, keys):
+    hints = {"no hint": "", "typical": f" typical({queries}, {keys})", "tiles": bench_short.TILES}
+    return {choice: dense_text(128, "full", hint, f"{heads}, {kv_heads}") for choice, hint in hints.items()}
 
 
 def run(name, tensors, texts, results):
@@ -98,6 +111,8 @@ def main():
     dense = [case for case in dense if args.filter in case[0]]
     texts = {text for case in packed + dense for text in case[-1].values()}
     texts |= {text + "\nattn.backward @g of(@bench)" if "@bench" in text else text + "\nattn.backward @g of(@p)" for text in texts}
+    few = [(case[0], *case[1:], few_texts(*case[2:])) for case in few_cases() if args.filter in case[0]]
+    texts |= {text for case in few for text in case[-1].values()}
     with ThreadPoolExecutor() as pool:
         list(pool.map(library.compile, sorted(texts)))
     for case, choices in packed:
@@ -106,6 +121,10 @@ def main():
     for name, d, batch, s, choices in dense:
         rows = {n: torch.randn(batch, s, 16, d, device="cuda", dtype=torch.bfloat16) for n in ("q", "k", "v", "o")}
         both(name, dict(rows, lse=torch.empty(batch, 16, s, device="cuda")), choices)
+    for name, batch, heads, kv_heads, queries, keys, choices in few:
+        q, o = (torch.randn(batch, queries, heads, 128, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+        k, v = (torch.randn(batch, keys, kv_heads, 128, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+        run(name + " fwd", dict(q=q, k=k, v=v, o=o, lse=torch.empty(batch, heads, queries, device="cuda")), choices, ["o", "lse"])
 
 
 main()

@@ -16,7 +16,7 @@
 
 namespace attn {
 
-/// A kernel of one problem for one target, loaded. Safe to use from several threads. Where its problem says nothing of lengths, launches of many short sequences
+/// A kernel of one problem for one target, loaded. Safe to use from several threads. Where its problem says nothing of lengths, launches of many short sequences, or of few queries,
 /// have programs of their own (`hintOf`), which `workspaceBytes` makes.
 class Kernel {
 public:
@@ -43,7 +43,7 @@ public:
   /// Bytes of device memory a launch needs beside its tensors, for what its kernels leave for
   /// each other: where keys are shared out, the results of the parts. From the sizes and, where
   /// the launcher chooses the number of parts, how many blocks the current device runs at once.
-  /// Where the sizes are those of many short sequences it may compile, once for lengths that are about as long: a launch never does.
+  /// Where the sizes give a hint it may compile, once for lengths that are about as long: a launch never does.
   rt::Result<size_t> workspaceBytes(const Sizes &sizes) const;
 
   /// Of a launch with such sizes, as it would be now: as `getSchedule`.

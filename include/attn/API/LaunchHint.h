@@ -20,7 +20,7 @@ struct LaunchHint {
   friend bool operator<(const LaunchHint &a, const LaunchHint &b) { return std::tie(a.queries, a.keys) < std::tie(b.queries, b.keys); }
 };
 
-/// The hint that suits a launch of many sequences with few queries; nothing for others. Of dense layouts, sizes are lengths; of packed ones, they say what the average is, and
+/// The hint that suits a launch of many short sequences, or of few queries on many keys; nothing for others. Of dense layouts, sizes are lengths; of packed ones, they say what the average is, and
 /// that is all: nobody reads the device. Hints are few, as each is a program: lengths are rounded up.
 /// (docs/Schedules/streaming.md, 3, has the measurements.)
 std::optional<LaunchHint> hintOf(const FixedSizes &fixed, const Sizes &sizes);

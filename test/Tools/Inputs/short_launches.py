@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Problems that say nothing of lengths, launched with many short sequences: they get what `typical` would give them, by themselves."""
+"""Problems that say nothing of lengths, launched with many short sequences, or few queries: they get what `typical` would give them, by themselves."""
 import numpy as np
 from attnc_host import compile_problem, launch, lib, tensors_of, workspace_of
 from run import attend
@@ -103,6 +103,21 @@ for batch, rows in (40, 21), (32, 24), (31, 24), (33, 97):
         expected, _ = attend(*(arrays[n][b, :, 1] for n in "qkv"), np.tril(np.ones((rows, rows), bool)), DIM**-0.5)
         assert np.allclose(arrays["o"][b, :, 1], expected, rtol=4e-3, atol=4e-3)
 assert lib.attnCompileCount() == compiled + 1
+
+# Few queries on many keys: parts of keys, and heads of a group in one tile, whatever the number of keys; many tiles of one head each have the plain program.
+decode = compile_problem("attn.problem @p mask(#attn.full) layout(bshd) heads(4, 2) dims(32) dtype(f16)")
+plain, made = lib.attnSchedule(decode).decode(), None
+for batch, rows, keys, wants in (1, 1, 1500, "tiles, keys shared out, 2 query heads in each"), (2, 1, 1030, None), (1, 1, 900, plain), (33, 70, 1024, plain):
+    arrays = {n: rng.standard_normal((batch, rows if n == "q" else keys, 4 if n == "q" else 2, 32)).astype(np.float16) for n in "qkv"}
+    arrays.update(o=np.full_like(arrays["q"], np.nan), lse=np.full((batch, 4, rows), np.nan, np.float32))
+    workspace = workspace_of(decode, arrays)
+    found = schedule(decode, arrays)
+    assert found == made if wants is None else found.startswith(wants), found
+    made = made or found
+    assert launch(decode, arrays, workspace) is None
+    for b, h in ((0, 0), (batch - 1, 3)):
+        expected, lse = attend(arrays["q"][b, :, h], arrays["k"][b, :, h // 2], arrays["v"][b, :, h // 2], np.ones((rows, keys), bool), 32**-0.5)
+        assert np.allclose(arrays["o"][b, :, h], expected, rtol=4e-3, atol=4e-3) and np.allclose(arrays["lse"][b, h], lse, atol=1e-4)
 refused = tensors_of(dense, {**arrays, "q": arrays["q"].astype(np.float32)})
 assert lib.attnLaunchSchedule(dense, refused) is None and b"expected f16 for `q`, got: f32" in lib.attnLastError()
 print("launches of many short sequences have their own program")
