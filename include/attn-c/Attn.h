@@ -68,17 +68,19 @@ ATTN_API int attnTensorIsResult(const attnKernel *kernel, int index);
  * (`segments(64)`), or list the tiles that a mask with arrays of positions visits.
  *
  * Of a problem that says nothing of lengths (`bounds`, `typical`), shapes of many short
- * sequences (64 queries on average, or dense ones of 256 at most), and of few queries on 1024 keys or
- * more, have a program of their own, which this call compiles at the first such shapes (a second or
- * two; then it is in the cache, for lengths that are about the same). attnLaunch never compiles: without this call
- * ahead it runs the program that attnCompile made.
+ * sequences, and of few queries on many keys, have a program of their own, by the shapes alone
+ * (docs/Schedules/streaming.md, 3: "Without a hint"). The first call with such shapes compiles it, this
+ * one or attnLaunch (a second or two; then it is in the cache, for lengths that are about the same), and
+ * fails if a compiler does. Its size may be more than that of larger shapes. `typical(4096)` says that
+ * sequences are long: then there is one program.
  */
 ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_t *bytes);
 
 /*
  * Puts the kernel on `stream` (a CUstream or cudaStream_t; ignored on a CPU,
  * where the call returns when the work is done). Allocates nothing, reads no
- * device data, does not synchronise: it can be captured in a CUDA graph. The
+ * device data, does not synchronise: it can be captured in a CUDA graph (if its shapes have been
+ * asked for ahead, above, or launched). The
  * context of the calling thread is used. Results and workspace overlap neither each other
  * nor an input. With ATTN_CHECK_ARRAYS=1 in the environment it does synchronise, and
  * cu_seqlens, offsets, lists of tiles and the `status` of segments that make no sense are
@@ -109,8 +111,7 @@ ATTN_API const char *attnResources(const attnKernel *kernel);
 /* Which schedule it is and why, for a log: `strips; bounds(1, 16) and heads(4, 4): ...` (docs/Schedules/README.md). Empty of
    segments alone. */
 ATTN_API const char *attnSchedule(const attnKernel *kernel);
-/* The same, of a launch with such tensors: what attnWorkspaceSize made for their shapes, if it did. Owned by the kernel;
-   NULL where the tensors are refused. */
+/* The same, of a launch with such tensors. Owned by the kernel; NULL where they are refused, or a compiler fails. */
 ATTN_API const char *attnLaunchSchedule(const attnKernel *kernel, const attnTensor *tensors);
 
 #ifdef __cplusplus

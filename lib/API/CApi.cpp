@@ -118,5 +118,6 @@ const char *attnLaunchSchedule(const attnKernel *kernel, const attnTensor *tenso
   rt::Result<Sizes> sizes = kernel->kernel->getSignature().check(*views);
   if (!sizes)
     return fail(sizes.error()), nullptr;
-  return kernel->kernel->getSchedule(*sizes).c_str();
+  rt::Result<const std::string *> schedule = kernel->kernel->getSchedule(*sizes);
+  return schedule ? (*schedule)->c_str() : (fail(schedule.error()), nullptr);
 }

@@ -176,8 +176,10 @@ rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
   return rt::Error{"expected an `attn.problem`, got: `attn.backward`"};
 }
 
-/// Is nothing said of lengths, nor of what depends on them?
+/// Is nothing said of lengths, nor of what depends on them? Bits of `deterministic` gradients depend on no neighbours.
 static bool takesHint(ProblemOp problem, BackwardOp backward) {
+  if (backward && (backward.getDeterministic() || backward.getMerged()))
+    return false;
   return !problem.expectedQueries() && !problem.getConfigAttr() && !problem.getTiles() && !problem.getSegments() && !(backward && backward.getConfigAttr());
 }
 

@@ -112,44 +112,41 @@ rt::Result<std::shared_ptr<Kernel>> Kernel::create(llvm::StringRef text, llvm::S
   return kernel;
 }
 
-const Kernel &Kernel::programFor(const Sizes &sizes) const {
-  std::optional<LaunchHint> hint = program.takesHint ? hintOf(program.signature.fixed, sizes) : std::nullopt;
-  if (!hint)
-    return *this;
-  std::lock_guard<std::mutex> lock(hinted.mutex);
-  auto found = hinted.kernels.find(*hint);
-  return found == hinted.kernels.end() || !found->second ? *this : *found->second;
-}
-
-rt::Result<const Kernel *> Kernel::makeFor(const Sizes &sizes) const {
-  constexpr size_t most = 16; // programs; of more, the others are as well off as they were
+rt::Result<const Kernel *> Kernel::programFor(const Sizes &sizes) const {
   std::optional<LaunchHint> hint = program.takesHint ? hintOf(program.signature.fixed, sizes) : std::nullopt;
   if (!hint)
     return this;
-  auto isSettled = [&] { return hinted.kernels.count(*hint) || hinted.kernels.size() >= most; };
+  auto known = [&]() -> const Kernel * {
+    auto found = hinted.kernels.find(*hint);
+    return found == hinted.kernels.end() ? nullptr : found->second ? found->second.get() : this;
+  };
   {
     std::lock_guard<std::mutex> lock(hinted.mutex);
-    if (isSettled())
-      hint.reset();
+    if (const Kernel *kernel = known())
+      return kernel;
   }
-  if (!hint)
-    return &programFor(sizes);
   rt::Result<Program> tried = compileProgram(text, name, target, /*fallback=*/0, hint);
   if (!tried)
     return tried.error();
-  std::shared_ptr<Kernel> made; // its kernels are compiled where they are faster for such sequences, or leave less for each other
-  if (tried->streams || tried->artifact().grid.splits != 1 || Workspace(tried->signature, sizes).bytes() < Workspace(program.signature, sizes).bytes()) {
+  // Its kernels are compiled where they are faster for such sequences, or leave no sums for each other.
+  auto addsUp = [](const Program &made) { return llvm::any_of(made.signature.scratch, [](const TensorSpec &spec) { return spec.name == "dq_sum"; }); };
+  std::shared_ptr<Kernel> made;
+  if (tried->streams || tried->artifact().grid.splits != 1 || (addsUp(program) && !addsUp(*tried))) {
     auto created = create(text, name, target, hint);
     if (!created)
       return created.error();
     made = std::move(*created);
   }
-  {
-    std::lock_guard<std::mutex> lock(hinted.mutex);
-    if (!isSettled()) // by another thread
-      hinted.kernels[*hint] = std::move(made);
-  }
-  return &programFor(sizes);
+  std::lock_guard<std::mutex> lock(hinted.mutex);
+  hinted.kernels.try_emplace(*hint, std::move(made)); // unless another thread was first
+  return known();
+}
+
+rt::Result<const std::string *> Kernel::getSchedule(const Sizes &sizes) const {
+  rt::Result<const Kernel *> kernel = programFor(sizes);
+  if (!kernel)
+    return kernel.error();
+  return &(*kernel)->getSchedule();
 }
 
 rt::Status Kernel::chooseSplits(Sizes &sizes) const {
@@ -171,7 +168,7 @@ rt::Status Kernel::chooseSplits(Sizes &sizes) const {
 }
 
 rt::Result<size_t> Kernel::workspaceBytes(const Sizes &given) const {
-  rt::Result<const Kernel *> kernel = makeFor(given);
+  rt::Result<const Kernel *> kernel = programFor(given);
   if (!kernel)
     return kernel.error();
   Sizes sizes = given;
@@ -184,7 +181,10 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::St
   rt::Result<Sizes> sizes = program.signature.check(given);
   if (!sizes)
     return sizes.error();
-  return programFor(*sizes).launch(given, std::move(*sizes), memory, stream, again);
+  rt::Result<const Kernel *> kernel = programFor(*sizes);
+  if (!kernel)
+    return kernel.error();
+  return (*kernel)->launch(given, std::move(*sizes), memory, stream, again);
 }
 
 rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, Sizes sizes, void *memory, rt::Stream stream, bool again) const {

@@ -16,7 +16,7 @@ static int64_t roundLength(int64_t length) {
     return llvm::alignTo(length, length <= 64 ? 8 : 16);
   if (length <= 256)
     return length <= 128 ? 128 : length <= 192 ? 192 : 256;
-  return llvm::PowerOf2Ceil(length);
+  return length > 512 && length < 1024 ? 1023 : llvm::PowerOf2Ceil(length); // strips end there
 }
 
 // Of packed rows there is an average. If that is a whole number, sequences are alike, as a rule. Else many are longer: a hint that has room for half as much again
@@ -44,7 +44,7 @@ static std::optional<LaunchHint> hintOfFew(const FixedSizes &fixed, const Sizes 
 std::optional<LaunchHint> attn::hintOf(const FixedSizes &fixed, const Sizes &sizes) {
   // A kernel more and a list of slots take what tiles take for some 500 sequences and heads; dense lengths need no list. Of fewer, a tile of sums each
   // (`fewRows` in ChooseBackward.cpp) is little memory.
-  constexpr int64_t leastPacked = 512, leastDense = 128, longestPacked = 64, mostKeys = 512, longestDense = 256;
+  constexpr int64_t leastPacked = 512, leastDense = 128, longestPacked = 64, mostKeys = 1023, longestDense = 256;
   if (fixed.segments || sizes.batch < 1 || sizes.rowsQ < 1 || sizes.rowsKv < 1)
     return std::nullopt;
   if (std::optional<LaunchHint> few = hintOfFew(fixed, sizes))

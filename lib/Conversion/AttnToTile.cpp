@@ -112,6 +112,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
 
   LogicalResult stream(BackwardOp backward, ConfigAttr config, std::optional<ShortLimit> limit = std::nullopt) {
     ProblemOp problem = backward.getProblemOp();
+    if (backward.getMerged()) // deltas are sums over a sequence's own keys here
+      return backward.emitOpError("expected a config of tiles with merged, got: ") << config;
     std::string name = backward.getSymName().str();
     if (limit)
       name = freeSymbol(getOperation(), name + "_short");

@@ -273,6 +273,8 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), group = problem.getHeads() / problem.getKvHeads();
   int64_t most = dim <= 128 && problem.getDimQk() % 32 == 0 && problem.getDimV() % 32 == 0 ? 128 : 64; // in parts, or whole
   bool isShort = queries && *queries * group <= most && *keys <= most;
+  if (backward.getMerged())
+    return because(why, "o and lse are of more keys than these, so that deltas are no sums over them", tile::ConfigAttr());
   if (tile::ConfigAttr look = chooseLookBackward(problem, target, arch))
     return because(why, lengthsOf(problem) + (passesKeys(look) ? ": a block has all rows of such a sequence, which keys pass by" : ": all pairs of such a sequence are one tile"), look);
   if (dim <= 256 && (!isShort || dependsOnHead(problem.getMask()))) // strips have one mask for a kv head's rows

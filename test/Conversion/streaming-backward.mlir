@@ -105,3 +105,9 @@ attn.backward @grads of(@p) config(#tile.config<q_tile = 16, kv_tile = 16, warps
 attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(64) dtype(bf16) bounds(1, 16)
 // expected-error @below {{'attn.backward' op expected head dims up to 256 and a q_tile in multiples of 8 with by_sequence, got: dim 64 with #tile.config<q_tile = 17, kv_tile = 24, warps = 2, blocks = 1, by_sequence = true>}}
 attn.backward @grads of(@p) config(#tile.config<q_tile = 17, kv_tile = 24, warps = 2, blocks = 1, by_sequence = true>)
+
+// -----
+
+attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(64) dtype(bf16) bounds(1, 16)
+// expected-error @below {{'attn.backward' op expected a config of tiles with merged, got: #tile.config<q_tile = 16, kv_tile = 24, warps = 1, blocks = 1, by_sequence = true>}}
+attn.backward @grads of(@p) merged config(#tile.config<q_tile = 16, kv_tile = 24, warps = 1, blocks = 1, by_sequence = true>)

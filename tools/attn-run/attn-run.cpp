@@ -83,9 +83,10 @@ int main(int argc, char **argv) {
   auto kernel = Kernel::create((*file)->getBuffer(), problem->getName(), target);
   if (!kernel)
     return fail(kernel.error());
-  if (auto made = (*kernel)->workspaceBytes(*sizes); !made) // and the program for such sizes, where they have one
-    return fail(made.error());
-  reportProblem(llvm::outs(), *problem, target, **kernel, *inputs, *sizes);
+  rt::Result<const std::string *> schedule = (*kernel)->getSchedule(*sizes);
+  if (!schedule)
+    return fail(schedule.error());
+  reportProblem(llvm::outs(), *problem, target, **kernel, **schedule, *inputs, *sizes);
   if (rt::Status ran = runTensors(**kernel, *inputs, results); !ran)
     return fail(ran.error());
   for (const std::string &text : resultFiles) {

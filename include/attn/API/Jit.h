@@ -17,7 +17,7 @@
 namespace attn {
 
 /// A kernel of one problem for one target, loaded. Safe to use from several threads. Where its problem says nothing of lengths, launches of many short sequences, or of few queries,
-/// have programs of their own (`hintOf`), which `workspaceBytes` makes.
+/// have programs of their own (`hintOf`), by their sizes alone: the first who asks for such sizes, or launches them, compiles it.
 class Kernel {
 public:
   /// Compiles (or finds in the process's cache, or on disk) and loads. `problem`
@@ -43,15 +43,15 @@ public:
   /// Bytes of device memory a launch needs beside its tensors, for what its kernels leave for
   /// each other: where keys are shared out, the results of the parts. From the sizes and, where
   /// the launcher chooses the number of parts, how many blocks the current device runs at once.
-  /// Where the sizes give a hint it may compile, once for lengths that are about as long: a launch never does.
+  /// Where the sizes give a hint it may compile, once for lengths that are about as long.
   rt::Result<size_t> workspaceBytes(const Sizes &sizes) const;
 
-  /// Of a launch with such sizes, as it would be now: as `getSchedule`.
-  const std::string &getSchedule(const Sizes &sizes) const { return programFor(sizes).getSchedule(); }
+  /// Of a launch with such sizes: as `getSchedule`. It may compile likewise.
+  rt::Result<const std::string *> getSchedule(const Sizes &sizes) const;
 
   /// Checks the tensors and puts the kernels on `stream` (CPU kernels run, and the call
   /// returns when they are done). No allocation on the device, no synchronisation,
-  /// no read of device data: may be captured in a CUDA graph.
+  /// no read of device data: may be captured in a CUDA graph. (What it compiles, `workspaceBytes` of its sizes has made ahead.)
   ///
   /// `workspace` has `workspaceBytes` and is aligned to 16; what it holds means nothing
   /// before and after, and launches that may run at the same time need one each.
@@ -76,10 +76,8 @@ private:
   };
   const Loaded &main() const { return loaded[program.main]; }
   static rt::Result<std::shared_ptr<Kernel>> create(llvm::StringRef text, llvm::StringRef problem, const Target &target, std::optional<LaunchHint> hint);
-  /// What launches of such sizes run: this, or what was made for them by now.
-  const Kernel &programFor(const Sizes &sizes) const;
-  /// Makes it, where there is none.
-  rt::Result<const Kernel *> makeFor(const Sizes &sizes) const;
+  /// What launches of such sizes run: this, or what is made for them.
+  rt::Result<const Kernel *> programFor(const Sizes &sizes) const;
   /// With checked tensors, and this program.
   rt::Status launch(llvm::ArrayRef<TensorView> tensors, Sizes sizes, void *workspace, rt::Stream stream, bool again) const;
   /// What kernel number `number` would be the first to write, where it has no block to: lengths and offsets of no rows.

@@ -189,6 +189,7 @@ const Clause<P> problemClauses[] = {
 const Clause<B> backwardClauses[] = {
     one<B, &B::problem>("of", ClauseKind::Required),
     flag<B, &B::deterministic>("deterministic"),
+    flag<B, &B::merged>("merged"),
     flag<B, &B::dlse>("dlse"),
     one<B, &B::learned>("learned"),
     one<B, &B::config>("config"),

@@ -167,8 +167,8 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
         dV[k, g] = sum over q and the heads h of g of P[q, k] * dO[q, h]
 
     Of o and lse that are the problem's results, dot(dO, O) is the sum over k of P * dot(dO, V), and kernels that stream short sequences
-    (`bounds`, `typical`) find it so and do not read o. Of a part of the keys, with o and lse merged from all parts (a step of a ring), it is
-    not: there the problem is to have neither hint.
+    find it so and do not read o. `merged` says that it is not: the problem has a part of the keys, and o and lse are merged from all parts (a step of a ring).
+    Such a pass is on tiles, whatever lengths are said to be.
 
     With dropout, dot(dO[q, h], V[k, g]) is 0 of a dropped pair and divided by 1 - p of others, and so are, in dV, P[q, k] * dO[q, h].
     The words are those that the forward pass had.
@@ -192,14 +192,14 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
 
     and rows that see no key are among them. These sums have a fixed order.
 
-    `deterministic`: equal inputs give equal bits, whatever else runs. Without it dQ may be
+    `deterministic`: equal inputs give equal bits, whatever else runs, and whatever other sequences are in the batch: sizes of a launch are no hint. Without it dQ may be
     added up in the order in which blocks are ready, where a target gains by it.
 
     `convert-attn-to-tile` makes kernels of it, which are launched in their order: what
     rows need to know (`tile.prepare`), then dK and dV, then dQ. The library compiles it
     where no name is given, or its own: the name of the problem stands for the forward pass.
 
-    Clauses may stand in any order; they are printed in this one: `of`, `deterministic`, `dlse`, `learned`, `config`.
+    Clauses may stand in any order; they are printed in this one: `of`, `deterministic`, `merged`, `dlse`, `learned`, `config`.
 
     Constraints:
     - C1: it names an `attn.problem` of the same module.
@@ -210,16 +210,18 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     - C5: of head dims beyond 256, the mask is the same for all heads.
     - C6: `learned` names arrays of the problem's score modifiers or its sinks, each once, and `d` with such a name is none
       of another tensor.
+    - C7: of head dims beyond 256, which are on strips, there is no `merged`.
 
     ```mlir
     attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
     attn.backward @grads of(@p)
-    attn.backward @ring_grads of(@p) deterministic dlse
+    attn.backward @part_grads of(@p) deterministic dlse
+    attn.backward @ring_grads of(@p) merged
     attn.problem @biased mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) score([#attn.bias<"bias", hqk>]) sink("sinks")
     attn.backward @biased_grads of(@biased) learned(["bias", "sinks"])
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$problem, UnitAttr:$deterministic,
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$problem, UnitAttr:$deterministic, UnitAttr:$merged,
     UnitAttr:$dlse, OptionalAttr<StrArrayAttr>:$learned, OptionalAttr<AnyAttr>:$config);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
