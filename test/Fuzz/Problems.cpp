@@ -92,6 +92,27 @@ static std::pair<Lengths, Lengths> shortLengths(Random &random, bool few, int64_
   return both;
 }
 
+/// So many short sequences that their sizes are a hint, alike or not, or a long one among them; or few queries on many keys.
+static std::pair<Lengths, Lengths> unsaidLengths(Random &random, ProblemOp problem) {
+  bool packedQ = problem.getQLayout().isPacked(), packedKv = problem.getKLayout().isPacked();
+  std::pair<Lengths, Lengths> both;
+  if (packedQ != packedKv || random.oneIn(4)) {
+    int64_t count = random.between(1, 2);
+    both.first.assign(count, random.between(1, 9));
+    both.second.assign(count, 1024 + random.between(0, 200));
+    return both;
+  }
+  int64_t count = llvm::divideCeil(packedQ ? 512 : 128, problem.getHeads()) + random.between(0, 3), most = random.between(1, packedQ ? 16 : 40);
+  bool alike = random.oneIn(3);
+  for (int64_t i = 0; i < count; ++i) {
+    both.first.push_back(alike ? most : random.between(0, most));
+    both.second.push_back(alike ? most : random.between(0, most));
+  }
+  if (packedQ && random.oneIn(3))
+    both.first[count / 2] = random.between(65, 300), both.second[count / 2] = random.between(129, 300);
+  return both;
+}
+
 static void printLengths(llvm::raw_ostream &os, const char *name, const Lengths &lengths) {
   os << name << " [";
   llvm::interleaveComma(lengths, os);
@@ -292,7 +313,7 @@ static void fillForward(ProblemOp problem, const Tensors &arrays, Tensors &input
   fill(inputs["lse"], outputs.lse, 1);
 }
 
-Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, uint64_t number) {
+Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, uint64_t number, bool unsaid) {
   ProblemOp problem = computation.problem;
   Random random(kernelSeed, number + 1);
   Problem made;
@@ -302,10 +323,10 @@ Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, ui
   bool isShort = problem.getBoundQ() && ((number + kernelSeed) % 2 || late);
   bool hasLists = llvm::any_of(problem.getMask().operands(), [](const MaskOperand &array) { return array.lists; });
   int64_t sizeClass = hasLists && !computation.backward && random.oneIn(3) ? farKeys : (number + kernelSeed) % 13;
-  auto [lengthsQ, lengthsKv] = isShort ? shortLengths(random, late, std::max(*problem.getBoundQ(), *problem.getBoundKv())) : lengths(random, sizeClass);
+  auto [lengthsQ, lengthsKv] = unsaid ? unsaidLengths(random, problem) : isShort ? shortLengths(random, late, std::max(*problem.getBoundQ(), *problem.getBoundKv())) : lengths(random, sizeClass);
   int64_t batch = lengthsQ.size();
-  made.sizes = {batch, addSide(random, "q", problem.getQLayout(), lengthsQ, late, made.exact),
-                addSide(random, "kv", problem.getKLayout(), lengthsKv, late, made.exact)};
+  made.sizes = {batch, addSide(random, "q", problem.getQLayout(), lengthsQ, late || unsaid, made.exact),
+                addSide(random, "kv", problem.getKLayout(), lengthsKv, late || unsaid, made.exact)};
   printLengths(os, "lengths q", lengthsQ);
   printLengths(os, "kv", lengthsKv);
   os << "rows q " << made.sizes.rowsQ << " kv " << made.sizes.rowsKv << "; ";

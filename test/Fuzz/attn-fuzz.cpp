@@ -38,6 +38,7 @@ static cl::opt<unsigned> threadCount("threads", cl::desc("kernels compiled and r
 static cl::opt<bool> fewQueries("few-queries", cl::desc("share out keys among blocks and pack heads into tiles"));
 static cl::opt<bool> boundedSequences("bounded", cl::desc("sequences of a tile or two, packed as a rule, by bounds that may be wrong"));
 static cl::opt<bool> shortSequences("short", cl::desc("stream short sequences, whose bounds may be wrong"));
+static cl::opt<bool> unsaidLengths("unsaid", cl::desc("problems that say nothing of lengths, of which a launch's sizes say something"));
 static cl::opt<bool> backwardPass("backward", cl::desc("the problems' backward passes"));
 static cl::opt<double> mostSeconds("seconds", cl::desc("begin no other kernel after so many; default: all kernels"), cl::init(HUGE_VAL));
 static cl::opt<std::string> jsonFile("json", cl::desc("append the summary to this file"));
@@ -60,7 +61,7 @@ struct Summary {
   std::set<std::string> digests;
   std::set<std::string> masks;            ///< distinct ones, in canonical form
   std::map<std::string, int64_t> classes; ///< problems by mask, layout, heads and score
-  int64_t problems = 0, failures = 0, elements = 0;
+  int64_t problems = 0, failures = 0, elements = 0, bySizes = 0;
   Worst norm, element, lse;
 
   void fail(const KernelCase &kernel, uint64_t kernelSeed, uint64_t problem, const std::string &sizes,
@@ -211,6 +212,10 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
   Compilation compilation;
   if (backwardPass && llvm::StringRef(kernelCase.text).contains(" outputs(o)")) // it reads lse
     kernelCase.text.erase(kernelCase.text.find(" outputs(o)"), strlen(" outputs(o)"));
+  if (unsaidLengths)
+    for (llvm::StringRef said : {" typical(256)", " typical(16384)"})
+      if (size_t at = kernelCase.text.find(said); at != std::string::npos)
+        kernelCase.text.erase(at, said.size());
   if (backwardPass)
     kernelCase.text += kernelSeed % 3 ? "\nattn.backward @grads of(@fuzz)" : "\nattn.backward @grads of(@fuzz) deterministic dlse";
   if (backwardPass && !shortSequences && !boundedSequences)
@@ -233,14 +238,16 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
   llvm::raw_string_ostream(mask) << canonicalMask(problem.problem.getMask());
   uint64_t begin = onlyProblem >= 0 ? onlyProblem : 0, end = onlyProblem >= 0 ? begin + 1 : uint64_t(problemCount);
   for (uint64_t number = begin; number < end; ++number) {
-    Problem made = makeProblem(problem, kernelSeed, number);
+    Problem made = makeProblem(problem, kernelSeed, number, unsaidLengths);
     Verdict verdict;
     if (rt::Status ran = runTensors(**kernel, made.inputs, made.results); !ran)
       verdict.failure = ran.error().str();
     else
       verdict = compare(problem, made);
+    rt::Result<const std::string *> schedule = (*kernel)->getSchedule(made.sizes);
     std::lock_guard<std::mutex> lock(summary.mutex);
     ++summary.problems;
+    summary.bySizes += schedule && **schedule != (*kernel)->getSchedule();
     summary.digests.insert((*kernel)->getCompiled().digest);
     summary.masks.insert(mask);
     for (const std::string &name : {kernelCase.mask, kernelCase.layout, kernelCase.heads, kernelCase.score})
@@ -324,6 +331,8 @@ int main(int argc, char **argv) {
                << summary.problems << " problems of " << summary.digests.size() << " kernels and " << summary.masks.size()
                << " masks, " << summary.failures
                << " failures\n";
+  if (unsaidLengths)
+    llvm::outs() << summary.bySizes << " of them had programs by their sizes\n";
   if (!jsonFile.empty()) {
     std::error_code error;
     llvm::raw_fd_ostream file(jsonFile, error, llvm::sys::fs::OF_Append);
