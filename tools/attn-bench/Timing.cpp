@@ -80,6 +80,10 @@ rt::Result<Timing> bench::timeKernel(const Kernel &kernel, ProblemOp problem, co
     return work.error();
   Timing timing;
   timing.bytes = (*work)->getBytes();
+  rt::Result<const std::string *> schedule = kernel.getSchedule((*work)->getSizes());
+  if (!schedule)
+    return schedule.error();
+  timing.schedule = llvm::StringRef(**schedule).split(';').first.str();
   rt::Status status =
       kernel.isHost() ? timeHost(kernel, **work, budgetMs, timing) : timeDevice(kernel, **work, budgetMs, timing);
   if (!status)

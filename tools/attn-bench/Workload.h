@@ -29,6 +29,7 @@ public:
   /// Launches the kernel on the views, with a workspace if it needs one.
   rt::Status launch(const Kernel &kernel, rt::Stream stream) const;
   double getBytes() const { return bytes; } ///< of all tensors, each once
+  const Sizes &getSizes() const { return sizes; }
   /// Null on a CPU.
   const rt::Driver *getDriver() const { return driver; }
 

@@ -76,7 +76,7 @@ static rt::Result<Json> runCase(const Case &c, const Target &target) {
   bool cold = compiled.origin == rt::CompiledKernel::Origin::Compiled;
   Json line = {{"peer", "attnc"},
                {"case", c.name},
-               {"schedule", (*kernel)->getScheduleName().str()},
+               {"schedule", timing->schedule},
                {"fwd_ms", bench::rounded(timing->medianMs)},
                {"fwd_tf", bench::rounded(flops / timing->medianMs / 1e9, target.isHost() ? 1e4 : 10)},
                {"gb_s", bench::rounded(timing->bytes / timing->medianMs / 1e6, 10)},

@@ -33,7 +33,6 @@ public:
   int64_t getKvTile() const { return program.kvTile; }
   /// Which kernels there are, and `; ` why these; for a reader. Empty of segments alone.
   const std::string &getSchedule() const { return schedule; }
-  llvm::StringRef getScheduleName() const { return program.schedule; }
   const rt::CompiledKernel &getCompiled() const { return *compiled[program.main]; }
   /// Of all kernels: their sources, and what the compiler says of their resources.
   std::string getSource() const;
