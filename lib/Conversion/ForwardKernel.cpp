@@ -21,7 +21,7 @@ class ForwardKernel : ForwardBody {
 public:
   ForwardKernel(ProblemOp problem, KernelOp kernel, ConfigAttr config)
       : ForwardBody(problem, kernel, config), boxes(kernel.isPersistent()), lists(kernel.getArg(visitLists(false).list)),
-        tiles(kernel.getTiles()) {}
+        ofLong(kernel.getLonger().has_value()), tiles(kernel.getTiles()) {}
 
   void build() {
     declarePlaces();
@@ -97,7 +97,7 @@ private:
     std::optional<Index> listed = listedSlots(arg("total_q"), config.getQueries());
     Index block = findTile(listed ? std::optional(math.mul(*listed, gridHeads())) : std::nullopt);
     Index slots = listed ? *listed : math.named(this->slots(config.getQueries()), "slots"), &slot = tile;
-    bool sorted = listed && !cast<KernelOp>(b.getBlock()->getParentOp()).getLonger(); // `tile.list_tiles`, not `tile.list_slots`
+    bool sorted = listed && !ofLong; // by `tile.list_tiles`, or the caller; `tile.list_slots` leaves them in order
     Order order = !growsWithRows() ? Order::Alike : sorted ? Order::FirstIsLongest : Order::LastIsLongest;
     Deal dealt = deal(block, slots, gridHeads(), problem.getQLayout(), order);
     h = math.named(firstHead(dealt.head), "h");
@@ -408,6 +408,7 @@ private:
 
   bool boxes; ///< tiles are copied as boxes of tensors, by their maps
   bool lists; ///< of key tiles are there, made by kernels ahead of this one
+  bool ofLong; ///< sequences only, whose slots are listed
   std::optional<int64_t> tiles; ///< of each sequence, which a block then knows by its number
   Value Q, K, V, acc, row, held;
   Value allScores, probabilities; ///< of all keys, if they are looked at in one go

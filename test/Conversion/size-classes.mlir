@@ -54,6 +54,7 @@
 // AMPERE: // p for sm_80
 // AMPERE: += 2048) {
 // AMPERE-NEXT: attn::barrier();
+// AMPERE: tiles_q[listed - 1 -
 // TEXT: attn::list_slots<192>(tiles_q, tile_count, padded_offsets_q, batch, [=](int b) {
 attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(64) dtype(bf16) typical(4)
 //--- strips.mlir
