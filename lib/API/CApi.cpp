@@ -36,6 +36,14 @@ static rt::Result<llvm::SmallVector<TensorView, 12>> viewsOf(const attnKernel *k
   return views;
 }
 
+/// The same, checked.
+static rt::Result<Sizes> sizesOf(const attnKernel *kernel, const attnTensor *tensors) {
+  auto views = viewsOf(kernel, tensors);
+  if (!views)
+    return views.error();
+  return kernel->kernel->getSignature().check(*views);
+}
+
 int attnVersion(void) { return 100; }
 
 const char *attnLastError(void) { return lastError.c_str(); }
@@ -72,10 +80,7 @@ int attnTensorIsResult(const attnKernel *kernel, int index) {
 }
 
 int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_t *bytes) {
-  auto views = viewsOf(kernel, tensors);
-  if (!views)
-    return fail(views.error());
-  rt::Result<Sizes> sizes = kernel->kernel->getSignature().check(*views);
+  rt::Result<Sizes> sizes = sizesOf(kernel, tensors);
   if (!sizes)
     return fail(sizes.error());
   if (!bytes)
@@ -112,10 +117,7 @@ const char *attnResources(const attnKernel *kernel) { return kernel ? kernel->re
 const char *attnSchedule(const attnKernel *kernel) { return kernel ? kernel->kernel->getSchedule().c_str() : ""; }
 
 const char *attnLaunchSchedule(const attnKernel *kernel, const attnTensor *tensors) {
-  auto views = viewsOf(kernel, tensors);
-  if (!views)
-    return fail(views.error()), nullptr;
-  rt::Result<Sizes> sizes = kernel->kernel->getSignature().check(*views);
+  rt::Result<Sizes> sizes = sizesOf(kernel, tensors);
   if (!sizes)
     return fail(sizes.error()), nullptr;
   rt::Result<const std::string *> schedule = kernel->kernel->getSchedule(*sizes);

@@ -177,10 +177,9 @@ rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
 }
 
 /// Is nothing said of lengths, nor of what depends on them? Bits of `deterministic` gradients depend on no neighbours.
-static bool takesHint(ProblemOp problem, BackwardOp backward) {
-  if (backward && (backward.getDeterministic() || backward.getMerged()))
-    return false;
-  return !problem.expectedQueries() && !problem.getConfigAttr() && !problem.getTiles() && !problem.getSegments() && !(backward && backward.getConfigAttr());
+static bool saysNothing(ProblemOp problem, BackwardOp backward) {
+  bool says = problem.expectedQueries() || problem.getConfigAttr() || problem.getTiles() || problem.getSegments();
+  return !says && !(backward && (backward.getDeterministic() || backward.getMerged() || backward.getConfigAttr()));
 }
 
 rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const Target &target, int fallback,
@@ -207,7 +206,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
       other->erase();
   if (ProblemOp computed = backward ? backward.getProblemOp() : problem) { // before there are kernels in its place
     computed.setMaskAttr(canonicalMask(computed.getMask()));
-    bool nothingSaid = takesHint(computed, backward);
+    bool nothingSaid = saysNothing(computed, backward);
     if (hint)
       computed.setTypicalQ(hint->queries), computed.setTypicalKv(hint->keys);
     Schedule schedule = problem ? scheduleOf(problem, target.family, target.arch, fallback)
@@ -215,7 +214,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
     program.isDoubtful = mayFall && target.family == "sm_90a" && isCostly(problem);
     program.streams = bool(schedule.streamed);
     program.takesHint = nothingSaid && !program.streams;
-    program.schedule = std::move(schedule.name), program.why = std::move(schedule.why);
+    program.schedule = schedule.name + "; " + schedule.why;
   }
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)
     return lowered.error();

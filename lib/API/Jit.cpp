@@ -21,7 +21,7 @@ static rt::ThreadPool &processThreads() {
 
 /// One context for the process: making one costs a millisecond, a problem less.
 static rt::Result<Program> compileProgram(llvm::StringRef text, llvm::StringRef problem, const Target &target,
-                                          int fallback, std::optional<LaunchHint> hint) {
+                                          int fallback, std::optional<LaunchHint> hint = {}) {
   static std::mutex mutex;
   static Compilation *compilation =
       new Compilation; // lives as long as the process: no order of destruction to get wrong
@@ -29,18 +29,20 @@ static rt::Result<Program> compileProgram(llvm::StringRef text, llvm::StringRef 
   return compilation->compile(text, problem, target, fallback, "problem", hint);
 }
 
-rt::Result<CompiledProgram> attn::compileThrough(rt::Cache &cache, llvm::StringRef text, llvm::StringRef problem,
-                                                 const Target &target, std::optional<LaunchHint> hint) {
-  auto reproducer = [&] {
-    std::vector<std::pair<std::string, std::string>> files = {{"problem.mlir", text.str()}, {"target", target.str()}};
-    if (hint)
-      files.push_back({"hint", hint->str()});
-    return files;
-  };
+using ReproducerFiles = std::vector<std::pair<std::string, std::string>>;
+
+/// `program`: of a fallback.
+static rt::Result<CompiledProgram> buildThrough(rt::Cache &cache, const ReproducerFiles &files, llvm::function_ref<rt::Result<Program>(int)> program) {
   auto build = [&](const rt::Artifact &artifact) {
-    return cache.get(*rt::createCompiler(artifact.target), artifact, reproducer);
+    return cache.get(*rt::createCompiler(artifact.target), artifact, [&] { return files; });
   };
-  return buildFitting([&](int fallback) { return compileProgram(text, problem, target, fallback, hint); }, build);
+  return buildFitting(program, build);
+}
+
+rt::Result<CompiledProgram> attn::compileThrough(rt::Cache &cache, llvm::StringRef text, llvm::StringRef problem,
+                                                 const Target &target) {
+  return buildThrough(cache, {{"problem.mlir", text.str()}, {"target", target.str()}},
+                      [&](int fallback) { return compileProgram(text, problem, target, fallback); });
 }
 
 std::string Kernel::getSource() const {
@@ -92,20 +94,18 @@ static std::string reasonAgainstAgain(const Program &program) {
 
 rt::Result<std::shared_ptr<Kernel>> Kernel::create(llvm::StringRef text, llvm::StringRef problem,
                                                    const Target &target) {
-  return create(text, problem, target, /*hint=*/{});
-}
-
-rt::Result<std::shared_ptr<Kernel>> Kernel::create(llvm::StringRef text, llvm::StringRef problem, const Target &target, std::optional<LaunchHint> hint) {
-  rt::Result<CompiledProgram> compiled = compileThrough(processCache(), text, problem, target, hint);
+  rt::Result<CompiledProgram> compiled = compileThrough(processCache(), text, problem, target);
   if (!compiled)
     return compiled.error();
+  return load(text, problem, target, std::move(*compiled));
+}
+
+rt::Result<std::shared_ptr<Kernel>> Kernel::load(llvm::StringRef text, llvm::StringRef problem, const Target &target, CompiledProgram compiled) {
   auto kernel = std::make_shared<Kernel>();
   kernel->text = text.str(), kernel->name = problem.str(), kernel->target = target;
-  kernel->program = std::move(compiled->program);
-  if (!kernel->program.why.empty())
-    kernel->schedule = kernel->program.schedule + "; " + kernel->program.why;
+  kernel->program = std::move(compiled.program);
   kernel->whyNotAgain = reasonAgainstAgain(kernel->program);
-  kernel->compiled = std::move(compiled->kernels);
+  kernel->compiled = std::move(compiled.kernels);
   for (const auto &binary : kernel->compiled)
     if (rt::Status status = kernel->loaded.emplace_back().load(binary); !status)
       return status.error();
@@ -128,14 +128,19 @@ rt::Result<const Kernel *> Kernel::programFor(const Sizes &sizes) const {
   rt::Result<Program> tried = compileProgram(text, name, target, /*fallback=*/0, hint);
   if (!tried)
     return tried.error();
-  // Its kernels are compiled where they are faster for such sequences, or leave no sums for each other.
-  auto addsUp = [](const Program &made) { return llvm::any_of(made.signature.scratch, [](const TensorSpec &spec) { return spec.name == "dq_sum"; }); };
+  // Its kernels are built where they are faster for such sequences, or leave no sums for each other.
+  auto addsUp = [](const Program &made) { return made.signature.indexOf("dq_sum").has_value(); };
   std::shared_ptr<Kernel> made;
   if (tried->streams || tried->artifact().grid.splits != 1 || (addsUp(program) && !addsUp(*tried))) {
-    auto created = create(text, name, target, hint);
-    if (!created)
-      return created.error();
-    made = std::move(*created);
+    auto compiled = buildThrough(processCache(), {{"problem.mlir", text}, {"target", target.str()}, {"hint", hint->str()}}, [&](int fallback) {
+      return fallback ? compileProgram(text, name, target, fallback, hint) : std::move(tried);
+    });
+    if (!compiled)
+      return compiled.error();
+    auto loaded = load(text, name, target, std::move(*compiled));
+    if (!loaded)
+      return loaded.error();
+    made = std::move(*loaded);
   }
   std::lock_guard<std::mutex> lock(hinted.mutex);
   hinted.kernels.try_emplace(*hint, std::move(made)); // unless another thread was first

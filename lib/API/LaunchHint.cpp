@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/API/LaunchHint.h"
+#include "attn/Conversion/Schedule.h"
 #include "llvm/Support/MathExtras.h"
 #include <fmt/format.h>
 
@@ -16,7 +17,7 @@ static int64_t roundLength(int64_t length) {
     return llvm::alignTo(length, length <= 64 ? 8 : 16);
   if (length <= 256)
     return length <= 128 ? 128 : length <= 192 ? 192 : 256;
-  return length > 512 && length < 1024 ? 1023 : llvm::PowerOf2Ceil(length); // strips end there
+  return length > 512 && length < manyKeys ? manyKeys - 1 : llvm::PowerOf2Ceil(length); // strips end there
 }
 
 // Of packed rows there is an average. If that is a whole number, sequences are alike, as a rule. Else many are longer: a hint that has room for half as much again
@@ -27,24 +28,24 @@ static int64_t lengthOfMost(int64_t rows, int64_t batch) {
   return llvm::PowerOf2Ceil(llvm::divideCeil(3 * rows, 2 * batch));
 }
 
-// A tile or two of queries on many keys (`hasFewQueries`): how many keys these are, no program asks. Measured on an H100 (docs/Schedules/few-queries.md): where a
+// A tile or two of queries on many keys: how many keys these are, no program asks. Measured on an H100 (docs/Schedules/few-queries.md): where a
 // chip has fewer multiprocessors than there are tiles, parts of keys and the kernel that merges them pay if heads of a group share a tile.
 static std::optional<LaunchHint> hintOfFew(const FixedSizes &fixed, const Sizes &sizes) {
-  constexpr int64_t most = 256, leastKeys = 1024, manyTiles = 128, rowsOfTile = 128;
+  constexpr int64_t manyTiles = 128, rowsOfTile = 128;
   int64_t queries = fixed.packedQ ? lengthOfMost(sizes.rowsQ, sizes.batch) : roundLength(sizes.rowsQ);
   int64_t keys = fixed.packedKv ? sizes.rowsKv / sizes.batch : sizes.rowsKv;
-  if (queries > most || keys < std::max(leastKeys, 4 * queries))
+  if (!areFew(queries, keys))
     return std::nullopt;
   int64_t tiles = sizes.batch * fixed.heads * llvm::divideCeil(queries, rowsOfTile), group = fixed.heads / fixed.kvHeads;
   if (tiles >= manyTiles && (group == 1 || queries * group > rowsOfTile))
     return std::nullopt;
-  return LaunchHint{queries, leastKeys};
+  return LaunchHint{queries, manyKeys};
 }
 
 std::optional<LaunchHint> attn::hintOf(const FixedSizes &fixed, const Sizes &sizes) {
   // A kernel more and a list of slots take what tiles take for some 500 sequences and heads; dense lengths need no list. Of fewer, a tile of sums each
   // (`fewRows` in ChooseBackward.cpp) is little memory.
-  constexpr int64_t leastPacked = 512, leastDense = 128, longestPacked = 64, mostKeys = 1023, longestDense = 256;
+  constexpr int64_t leastPacked = 512, leastDense = 128, longestPacked = 64, longestDense = 256;
   if (fixed.segments || sizes.batch < 1 || sizes.rowsQ < 1 || sizes.rowsKv < 1)
     return std::nullopt;
   if (std::optional<LaunchHint> few = hintOfFew(fixed, sizes))
@@ -59,7 +60,7 @@ std::optional<LaunchHint> attn::hintOf(const FixedSizes &fixed, const Sizes &siz
     return LaunchHint{roundLength(sizes.rowsQ), grows ? int64_t(llvm::PowerOf2Ceil(sizes.rowsKv)) : roundLength(sizes.rowsKv)};
   }
   LaunchHint hint = {lengthOfMost(sizes.rowsQ, sizes.batch), lengthOfMost(sizes.rowsKv, sizes.batch)};
-  if (work < leastPacked || hint.queries > longestPacked || hint.keys > mostKeys)
+  if (work < leastPacked || hint.queries > longestPacked || hint.keys >= manyKeys)
     return std::nullopt;
   return hint;
 }

@@ -52,8 +52,7 @@ int64_t attn::sharedMemoryLimit(llvm::StringRef target, int64_t arch) {
 }
 
 bool attn::hasFewQueries(ProblemOp problem) {
-  return problem.getTypicalQ() && *problem.getTypicalQ() <= 256 && *problem.getTypicalKv() >= 1024 &&
-         *problem.getTypicalKv() >= 4 * *problem.getTypicalQ();
+  return problem.getTypicalQ() && areFew(*problem.getTypicalQ(), *problem.getTypicalKv());
 }
 
 /// What says how long sequences are, and how many rows share keys: `bounds(1, 16) and heads(16, 4)`.

@@ -45,7 +45,7 @@ struct Program {
   bool isDoubtful = false;       ///< and they may well be needed
   bool streams = false;          ///< have short sequences a kernel of their own?
   bool takesHint = false;        ///< nothing says how long sequences are: a launch's sizes may (`hintOf`)
-  std::string schedule, why;     ///< of attention, for a reader: which kernels, and why these (`scheduleOf`)
+  std::string schedule;          ///< of attention, for a reader: which kernels, and `; ` why these (`scheduleOf`)
 
   const rt::Artifact &artifact() const { return kernels[main]; }
 };

@@ -16,6 +16,9 @@
 
 namespace attn {
 
+/// A program and its binaries, not loaded: compiling for a GPU needs none.
+using CompiledProgram = BuiltProgram<std::shared_ptr<const rt::CompiledKernel>>;
+
 /// A kernel of one problem for one target, loaded. Safe to use from several threads. Where its problem says nothing of lengths, launches of many short sequences, or of few queries,
 /// have programs of their own (`hintOf`), by their sizes alone: the first who asks for such sizes, or launches them, compiles it.
 class Kernel {
@@ -32,7 +35,7 @@ public:
   int64_t getQTile() const { return program.qTile; }
   int64_t getKvTile() const { return program.kvTile; }
   /// Which kernels there are, and `; ` why these; for a reader. Empty of segments alone.
-  const std::string &getSchedule() const { return schedule; }
+  const std::string &getSchedule() const { return program.schedule; }
   const rt::CompiledKernel &getCompiled() const { return *compiled[program.main]; }
   /// Of all kernels: their sources, and what the compiler says of their resources.
   std::string getSource() const;
@@ -74,7 +77,7 @@ private:
     rt::Status launch(const Binding &binding, rt::Stream stream) const;
   };
   const Loaded &main() const { return loaded[program.main]; }
-  static rt::Result<std::shared_ptr<Kernel>> create(llvm::StringRef text, llvm::StringRef problem, const Target &target, std::optional<LaunchHint> hint);
+  static rt::Result<std::shared_ptr<Kernel>> load(llvm::StringRef text, llvm::StringRef problem, const Target &target, CompiledProgram compiled);
   /// What launches of such sizes run: this, or what is made for them.
   rt::Result<const Kernel *> programFor(const Sizes &sizes) const;
   /// With checked tensors, and this program.
@@ -94,7 +97,6 @@ private:
   Target target;
   std::string whyNotAgain; ///< an error, if it cannot be launched `again`
   Program program;
-  std::string schedule; ///< and why
   std::vector<std::shared_ptr<const rt::CompiledKernel>> compiled; ///< as `program.kernels`
   std::vector<Loaded> loaded;
   /// For launches that say more than the problem does; null where that is no reason for another program.
@@ -107,12 +109,9 @@ private:
 /// The cache that all kernels of this process go through.
 rt::Cache &processCache();
 
-/// A program and its binaries, not loaded: compiling for a GPU needs none.
-using CompiledProgram = BuiltProgram<std::shared_ptr<const rt::CompiledKernel>>;
-
 /// Compiles one problem, or finds it in `cache`; errors as `Kernel::create`.
 rt::Result<CompiledProgram> compileThrough(rt::Cache &cache, llvm::StringRef text, llvm::StringRef problem,
-                                           const Target &target, std::optional<LaunchHint> hint = {});
+                                           const Target &target);
 
 } // namespace attn
 

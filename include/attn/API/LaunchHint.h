@@ -6,9 +6,9 @@
 #define ATTN_API_LAUNCHHINT_H
 
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
+#include <compare>
 #include <optional>
 #include <string>
-#include <tuple>
 
 namespace attn {
 
@@ -17,7 +17,7 @@ struct LaunchHint {
   int64_t queries = 0, keys = 0;
 
   std::string str() const;
-  friend bool operator<(const LaunchHint &a, const LaunchHint &b) { return std::tie(a.queries, a.keys) < std::tie(b.queries, b.keys); }
+  auto operator<=>(const LaunchHint &) const = default;
 };
 
 /// The hint that suits a launch of many short sequences, or of few queries on many keys; nothing for others. Of dense layouts, sizes are lengths; of packed ones, they say what the average is, and

@@ -18,6 +18,10 @@ struct Schedule {
   std::string why;           ///< likewise, from who decided
 };
 
+/// From so many keys on, a few queries, of a tile or two, leave most of a chip idle with their tiles alone.
+inline constexpr int64_t manyKeys = 1024;
+constexpr bool areFew(int64_t queries, int64_t keys) { return queries <= 256 && keys >= manyKeys && keys >= 4 * queries; }
+
 struct BackwardSchedule : Schedule { ///< `tiles` is that of key tiles at rest
   BackwardConfigs configs;           ///< of all kernels on tiles, where there are some
 };
