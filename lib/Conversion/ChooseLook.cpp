@@ -40,16 +40,9 @@ static tile::ConfigAttr lookAtOnce(ProblemOp problem, Sides sides, llvm::StringR
       .withLook(kvTile / 16);
 }
 
-/// Have three warpgroups registers for tiles of so many rows? Of wide heads, tests of masks of many parts leave none beyond the least, nor do random numbers.
-static bool fitsThree(ProblemOp problem, int64_t rows) {
-  bool draws = problem.dropoutInForce().has_value(), plain = isPlain(problem.getMask());
-  return widthOf(problem) <= 96 || rows <= 144 ? plain || !draws : plain && !draws;
-}
-
-/// Have two, with two blocks of rows each? dQ of both stays with them.
-static bool fitsTwo(ProblemOp problem) {
-  int64_t dim = widthOf(problem);
-  return !problem.dropoutInForce() && (dim <= 64 || (dim <= 80 && isPlain(problem.getMask())) || (dim <= 96 && llvm::isa<FullMaskAttr>(problem.getMask())));
+/// Have warpgroups registers for so many rows at rest? Of wide heads random numbers leave none, nor do tests of masks of many parts.
+static bool fits(ProblemOp problem, int64_t rows) {
+  return widthOf(problem) <= 112 || rows <= 144 || (!problem.dropoutInForce() && comparesOf(problem.getMask()) <= 2);
 }
 
 /// Rows at rest, of more than 128 of a side: keys pass in tiles of 64, or of 48 where these fill better, and have two slots where shared memory has room.
@@ -63,7 +56,7 @@ static tile::ConfigAttr letKeysPass(ProblemOp problem, Sides sides, llvm::String
   bool three = qTile <= mostOfThree;
   if (three && widthOf(problem) > 64 && (qTile > least || kvTile > 48)) // between them ptxas finds fewer registers, and it would win little
     qTile = mostOfThree;
-  if (!(three ? fitsThree(problem, qTile) : fitsTwo(problem)))
+  if (!fits(problem, qTile))
     return {};
   int64_t columns = llvm::alignTo(problem.getDimQk(), 64) + llvm::alignTo(problem.getDimV(), 64);
   int64_t bytes = 2 * (columns * (qTile + 2 * kvTile) + 2 * 64 * qTile);

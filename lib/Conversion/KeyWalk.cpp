@@ -233,3 +233,11 @@ Interval attn::hullOf(IndexMath &math, llvm::ArrayRef<KeyRun> runs) {
     hull.hi = math.select(any(run), run.bounds.back(), hull.hi);
   return hull;
 }
+
+std::optional<Interval> attn::fullOf(llvm::ArrayRef<KeyRun> runs) {
+  if (runs.size() == 1)
+    for (auto [segment, tests] : llvm::enumerate(runs.front().tests))
+      if (tests.empty())
+        return Interval{runs.front().bounds[segment], runs.front().bounds[segment + 1]};
+  return std::nullopt;
+}

@@ -15,6 +15,8 @@ using namespace attn::tile;
 
 namespace {
 
+constexpr int64_t rowsOfGroup = 64; ///< of a warpgroup
+
 /// So many come at a time.
 int64_t boxOfKeys(ConfigAttr config) { return passesKeys(config) ? config.getKvTile() : config.getKvTile() * config.getLook(); }
 
@@ -106,16 +108,17 @@ private:
   Value multiply(Value s, Value q, Value k, bool negated = false, IntegerAttr first = {}) {
     return MmaQkOp::create(b, loc, s, q, k, negated, /*late=*/false, first).getToken();
   }
-  /// Scores of rows from `q0`, and keys from `k0` on, become probabilities.
-  void becomeProbabilities(KeyWalk &walk, Value s, Value stats, int64_t q0, Index k0, int64_t keys) {
+  /// Scores of rows from `q0`, and keys from `k0` on, become probabilities. `seeAll`: rows see all keys that are there.
+  void becomeProbabilities(KeyWalk &walk, Value s, Value stats, int64_t q0, Index k0, int64_t keys, Cond seeAll) {
+    Cond tested = math.logicalOr(math.logicalNot(seeAll), math.lt(math.sub(scope.lenK, k0), keys));
     auto test = [&] {
       auto keep = KeepOp::create(b, loc, s, math.value(q0), math.value(k0), /*turned=*/false);
       buildTests(walk, keep.getBody());
     };
-    if (walk.hidesKeys()) // else what is behind the last
+    if (tested.isConstant())
       test();
     else
-      onlyIf(math.lt(math.sub(scope.lenK, k0), keys), test);
+      onlyIf(tested, test);
     ProbabilitiesOp::create(b, loc, s, stats, math.value(q0), math.value(k0), /*weighted=*/Value(), b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(),
                             /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
     drop(s, math.value(q0), math.value(k0), findDraws(), /*scaled=*/false, /*turned=*/false, /*marks=*/true);
@@ -142,7 +145,7 @@ private:
       beginGrads();
     wait(scores);
     KeyWalk walk(problem.getMask(), scope);
-    becomeProbabilities(walk, s, stats, 0, 0, keys());
+    becomeProbabilities(walk, s, stats, 0, 0, keys(), Cond::of(!walk.hidesKeys()));
     if (dropout)
       beginGrads();
     wait(grads);
@@ -172,16 +175,18 @@ private:
     storeSum("dk", dK, firstKey, kvHead, scope.lenK, writtenKv, problem.getDimQk());
   }
 
-  /// dV and dK of a tile of keys, which are 64 rows of each: warpgroups deal out pieces of their columns, and a tile later each has those of the one before it,
+  /// dV and dK of a tile of keys, which are 64 rows of each, from blocks of 64 queries: warpgroups deal out pieces of their columns, and a tile later each has those of the one before it,
   /// so that what is left over is not the same one's for good.
-  void sumPieces(Index tile, Index firstRow, Index rows, Index written) {
-    int64_t groups = config.getWarps() / 4, pieces = llvm::divideCeil(problem.getDimV(), 64) + llvm::divideCeil(problem.getDimQk(), 64);
+  void sumPieces(Index tile, Interval blocks, Index firstRow, Index rows, Index written) {
+    // Wide ones read P and dS less often. With two blocks of rows, more registers for them cost as much as that wins.
+    int64_t groups = config.getWarps() / 4, columns = groups == 3 && std::min(problem.getDimQk(), problem.getDimV()) > 64 ? 128 : 64;
+    int64_t pieces = llvm::divideCeil(problem.getDimV(), columns) + llvm::divideCeil(problem.getDimQk(), columns);
     Value probabilities = TakeOp::create(b, loc, P).getTile(), gradScores = TakeOp::create(b, loc, dS).getTile();
     Index own = math.sub(Index(Value(WarpgroupIndexOp::create(b, loc))), math.sub(tile, math.mul(math.floorDiv(tile, groups), groups)));
     own = math.select(math.lt(own, 0), math.add(own, groups), own);
     loop("piece", own, pieces, groups, [&](Index piece) {
-      Value sum = place("sum", FragType::get(b.getContext(), 64, 64, 4));
-      wait(MmaPieceOp::create(b, loc, sum, ValueRange{probabilities, gradScores}, ValueRange{dO, Q}, math.value(piece)).getToken());
+      Value sum = place("sum", FragType::get(b.getContext(), 64, columns, 4));
+      wait(MmaPieceOp::create(b, loc, sum, ValueRange{probabilities, gradScores}, ValueRange{dO, Q}, math.value(piece), math.value(blocks.lo), math.value(blocks.hi)).getToken());
       Value more = math.value(math.lt(math.add(piece, groups), pieces));
       for (Value ring : {P, dS}) // what is stored is nobody else's business
         ReleaseEarlyOp::create(b, loc, ring, more);
@@ -221,34 +226,37 @@ private:
     KeyWalk walk(problem.getMask(), scope);
     loop("tile", 0, math.ceilDiv(scope.lenK, step), 1, [&](Index tile) {
       Index k0 = math.named(math.mul(tile, step), "k0"), left = math.sub(scope.lenK, k0), first = math.add(firstKey, k0);
-      wait(copyBox(K, "k", first, kvHead, left));
-      Value copiedV = copyBox(V, "v", first, kvHead, left);
-      for (const Rows &rows : atRest)
-        multiplyRows(rows, firstOf(rows), walk, k0, std::exchange(copiedV, Value()));
+      for (Value copied : {copyBox(K, "k", first, kvHead, left), copyBox(V, "v", first, kvHead, left)})
+        wait(copied);
+      SmallVector<KeyRun> runs = walk.queryRuns(math, {k0, math.min(math.add(k0, step), scope.lenK)}, rowsOfGroup);
+      Interval some = hullOf(math, runs);
+      std::optional<Interval> all = walk.hasLowerTest() ? std::nullopt : fullOf(runs); // with both ends, as under a window, few do
+      Index group = Value(WarpgroupIndexOp::create(b, loc));
+      for (const Rows &rows : atRest) { // whoever sees none goes on to the pieces, which leave out its rows
+        Index block = math.add(group, rows.first / rowsOfGroup);
+        onlyIf(contains(some, block), [&] { multiplyRows(rows, firstOf(rows), walk, k0, all ? contains(*all, block) : Cond::of(false)); });
+      }
       for (Value ring : {P, dS})
         PublishOp::create(b, loc, ring);
-      sumPieces(tile, first, left, math.min(math.sub(writtenKv, k0), step));
+      sumPieces(tile, some, first, left, math.min(math.sub(writtenKv, k0), step));
     });
     for (const Rows &rows : atRest) {
       ScaleOp::create(b, loc, rows.dQ, b.getF64FloatAttr(problem.scaleOrDefault()));
       storeSum("dq", rows.dQ, math.add(firstQuery, rows.first), h, math.sub(lenQ, rows.first), math.sub(writtenQ, rows.first), problem.getDimQk());
     }
   }
-  /// Of rows and a tile of keys, from `k0` on: probabilities and gradients of scores are put where all can read them, and dQ gets its part. `copiedV`: V is yet to be
-  /// waited for.
-  void multiplyRows(const Rows &rows, IntegerAttr first, KeyWalk &walk, Index k0, Value copiedV) {
+  Cond contains(Interval interval, Index x) { return math.logicalAnd(math.le(interval.lo, x), math.lt(x, interval.hi)); }
+
+  /// Of rows and a tile of keys, from `k0` on: probabilities and gradients of scores are put where all can read them, and dQ gets its part.
+  void multiplyRows(const Rows &rows, IntegerAttr first, KeyWalk &walk, Index k0, Cond seeAll) {
     int64_t step = config.getKvTile();
     Value s = frag("s", step), dp = frag("dp", step), weights = place("weights", HeldType::get(b.getContext(), rowsOfAll(), step, problem.getDtype(), config.getWarps()));
     Value scores = multiply(s, Q, K, /*negated=*/problem.scaleOrDefault() < 0, first), grads;
-    auto beginGrads = [&] {
-      if (copiedV)
-        wait(copiedV);
-      grads = multiply(dp, dO, V, /*negated=*/false, first);
-    };
+    auto beginGrads = [&] { grads = multiply(dp, dO, V, /*negated=*/false, first); };
     if (!dropout) // to draw random numbers takes the registers that gradients have
       beginGrads();
     wait(scores);
-    becomeProbabilities(walk, s, rows.stats, rows.first, k0, step);
+    becomeProbabilities(walk, s, rows.stats, rows.first, k0, step, seeAll);
     if (dropout)
       beginGrads();
     else // which puts signs on probabilities until gradients are there

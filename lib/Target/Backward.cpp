@@ -52,7 +52,7 @@ void Printer::print(MmaTnOp op) {
 }
 
 void Printer::print(MmaPieceOp op) {
-  line() << "attn::mma_piece(" << names.of(op.getAcc()) << ", " << expr(op.getPiece());
+  line() << "attn::mma_piece(" << names.of(op.getAcc()) << ", " << expr(op.getPiece()) << ", " << expr(op.getFrom()) << ", " << expr(op.getTo());
   for (auto [left, right] : llvm::zip(op.getLefts(), op.getRights()))
     os << ", " << names.of(left) << ", " << names.of(right);
   os << ");\n";

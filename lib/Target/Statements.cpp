@@ -408,8 +408,9 @@ void Printer::print(StorePaddingOp op) {
            << (pairs ? expr(op.getStride()) + ", " : "") << expr(op.getWriteRows()) << ");\n";
     return;
   }
-  // With keys at rest there is no register for what a loop over messages would know ahead of them.
-  bool scarce = kernel.getKeys() && kernel.isPersistent();
+  // With keys at rest, or rows that keys pass by, there is no register for what a loop over messages would know ahead of them.
+  bool passes = kernel.walk([](MmaPieceOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  bool scarce = (kernel.getKeys() && kernel.isPersistent()) || passes;
   line() << "attn::store_zero<" << op.getDim() << ", " << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
          << expr(op.getStride()) << ", " << expr(op.getWriteRows()) << (scarce ? ", attn::thread_here()" : "") << ");\n";
 }

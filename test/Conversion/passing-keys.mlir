@@ -28,6 +28,11 @@
 // CHECK-NEXT: tile.add_deltas %stats, %O, %dO :
 // CHECK: tile.clear %dQ
 // CHECK: scf.for %tile = %c0_i32 to %[[TILES]] step
+// Rows that see none of the keys are not multiplied by them, nor summed up.
+// CHECK: %end = arith.divui %{{.*}}, %c64_i32
+// CHECK: %[[BEFORE:.*]] = arith.cmpi slt, %warpgroup, %end
+// CHECK: %[[SEES:.*]] = arith.andi %{{.*}}, %[[BEFORE]]
+// CHECK: scf.if %[[SEES]] {
 // CHECK: tile.mma_qk %s, %Q, %K
 // CHECK: tile.mma_qk %dp, %dO, %V
 // CHECK: tile.probabilities %s, %stats at(%c0_i32, %k0)
@@ -37,12 +42,13 @@
 // CHECK-NEXT: tile.put %dS, %weights :
 // CHECK-NEXT: %[[DQ:.*]] = tile.mma_pv %dQ, %weights, %K
 // CHECK-NEXT: tile.wait %[[DQ]]
+// CHECK-NEXT: }
 // CHECK-NEXT: tile.publish %P
 // CHECK-NEXT: tile.publish %dS
 // Pieces of dV and dK are dealt out among three warpgroups.
 // CHECK: %[[PIECE:.*]] = arith.select
-// CHECK: scf.for %piece = %[[PIECE]] to %c4_i32 step %c3_i32
-// CHECK: %[[SUM:.*]] = tile.mma_piece %sum, (%P_tile, %dS_tile), (%dO, %Q) at(%piece)
+// CHECK: scf.for %piece = %[[PIECE]] to %c2_i32 step %c3_i32
+// CHECK: %[[SUM:.*]] = tile.mma_piece %sum, (%P_tile, %dS_tile), (%dO, %Q) at(%piece) blocks(%c0_i32, %end) : !tile.frag<64x128, 4>
 // CHECK-NEXT: tile.wait %[[SUM]]
 // CHECK: tile.release_early %P unless %[[MORE:.*]] :
 // CHECK: tile.release_early %dS unless %[[MORE]] :
@@ -66,7 +72,7 @@
 // ROLES: tile.mma_piece
 // ROLES-NEXT: tile.wait
 // ROLES: %[[TILES:.*]] = arith.cmpi slt, %next, %
-// ROLES: %[[PIECES:.*]] = arith.cmpi slt, %next_{{.*}}, %c4_i32
+// ROLES: %[[PIECES:.*]] = arith.cmpi slt, %next_{{.*}}, %c2_i32
 // ROLES: %[[MORE:.*]] = arith.ori %[[TILES]], %[[PIECES]]
 // ROLES: tile.release_early %dO unless %[[MORE]]
 // ROLES: tile.release_early %Q unless
@@ -81,20 +87,30 @@ attn.backward @g of(@p)
 // CHECK: attn::load_statistics(stats_2, {{.*}}128{{.*}} -1.f, x_
 // CHECK: attn::add_deltas<0>(stats, O, dO_tile);
 // CHECK: attn::add_deltas<128>(stats_2, O_2, dO_tile);
+// Each multiplies keys that its rows see, and tests those that not all of them do, or that are not there.
+// CHECK: const int begin = [[FIRST:.*]] / 64;
+// CHECK: const int end = [[FIRST]] < len_q ? (len_q + 63) / 64 : begin;
+// CHECK: const int full_begin =
+// CHECK: const bool [[BEFORE:.*]] = warpgroup < end;
+// CHECK: if (begin <= warpgroup & [[BEFORE]]) {
 // CHECK: attn::mma_qk<true>(s, attn::rows_from<0>(Q_tile), K_tile);
+// CHECK: if (!(full_begin <= warpgroup & [[BEFORE]]) | {{.*}} < 64) {
 // CHECK: attn::keep(s, 0, k0
 // CHECK: attn::put<0>(P, s);
 // CHECK: attn::row_grads<false, true>(dp, s, stats);
 // CHECK: attn::put<0>(dS, weights);
-// CHECK: attn::mma_qk<true>(s_2, attn::rows_from<128>(Q_tile), K_tile);
-// CHECK: attn::keep(s_2, 128, k0
-// CHECK: attn::release(V);
-// CHECK: attn::put<128>(dS, weights_2);
-// CHECK: attn::mma_pv(dQ_2, weights_2, K_tile);
+// CHECK: const int [[SECOND:.*]] = warpgroup + 2;
+// CHECK: if (begin <= [[SECOND]] & {{.*}}) {
+// CHECK: attn::mma_qk<true>(s, attn::rows_from<128>(Q_tile), K_tile);
+// CHECK: attn::keep(s, 128, k0
+// CHECK: attn::put<128>(dS, weights);
+// CHECK: attn::mma_pv(dQ_2, weights, K_tile);
 // CHECK-NEXT: attn::wait_products<0>(dQ_2);
+// CHECK: attn::release(V);
 // CHECK-NEXT: attn::release(K);
 // CHECK-NEXT: attn::publish(P);
-// CHECK: attn::mma_piece(sum, piece, P_tile, dO_tile, dS_tile, Q_tile);
+// CHECK: attn::Frag<64, 64, 4> sum;
+// CHECK: attn::mma_piece(sum, piece, begin, end, P_tile, dO_tile, dS_tile, Q_tile);
 // CHECK: attn::store_piece(sum, piece, {{.*}} attn::result<64>(dv_rows, dv_row, 1.000000000e+00f), attn::result<64>(dk_rows, dk_row, -5.000000000e-01f));
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(f16) bounds(200) scale(-0.5)
 attn.backward @g of(@p) dlse
@@ -142,21 +158,39 @@ attn.backward @g of(@p)
 
 // -----
 
-// No registers: two blocks of rows of wide heads, a window of wide heads, random numbers.
-// CHECK-NOT: look
+// Two blocks of rows, also of wide heads, and with a window; or with random numbers.
+// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 208, kv_tile = 64, warps = 8, blocks = 1, look = 2>)
+// CHECK: tile.mma_piece {{.*}} : !tile.frag<64x64, 4>
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(193, 100) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
+// Few tiles are full: all are tested.
+// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 256, kv_tile = 64, warps = 8, blocks = 1, stages = 1, look = 4>)
+// CHECK: tile.mma_qk %s, %Q first 0, %K
+// CHECK-NOT: scf.if
+// CHECK: tile.probabilities
+attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd) heads(4) dims(128) dtype(bf16) bounds(256) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 208, kv_tile = 64, warps = 8, blocks = 1, look = 4>)
+attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(112) dtype(bf16) bounds(200) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// No registers: random numbers, or tests of many parts, of wide heads.
 // CHECK-NOT: look
-attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd) heads(4) dims(128) dtype(bf16) bounds(192) {sym_visibility = "private"}
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(120) dtype(bf16) bounds(145) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // CHECK-NOT: look
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) bounds(200) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<48>>) layout(thd) heads(4) dims(128) dtype(bf16) bounds(192) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----

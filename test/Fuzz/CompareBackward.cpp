@@ -77,11 +77,10 @@ Verdict attn::fuzz::compareBackward(BackwardOp backward, const Problem &made, do
     });
   }
   double rowsOfKey = double(made.sizes.rowsQ * (problem.getHeads() / problem.getKvHeads()));
-  // What is rounded to float16 before it is multiplied, and is next to nothing there: half a step for each row that sees a key. With dropout gradients
-  // of scores are products with weights that are rounded.
+  // What is rounded to float16 before it is multiplied, and is next to nothing there: half a step for each row that sees a key. Gradients of scores may be products with weights
+  // that are rounded: with dropout, and where registers have no second copy of these.
   double weights = plain.factor * tiny / 2 * extentOf("do").element * rowsOfKey;
-  double ofScores = problem.dropoutInForce() ? tiny / 2 * scale * grad : 0;
-  ofScores += 0x1p-126 * scale * grad; // probabilities that are no normal numbers are 0
+  double ofScores = (tiny / 2 + 0x1p-126) * scale * grad; // probabilities that are no normal numbers are 0
   weights += 0x1p-126 * plain.factor * extentOf("do").element * rowsOfKey;
   struct Bound {
     const char *name;

@@ -122,7 +122,11 @@ static std::string forBounds(mlir::ModuleOp module, uint64_t kernelSeed) {
     packed = LayoutAttr::get(context, LayoutKind::thd, /*padded=*/random.oneIn(2));
     problem.setKLayoutAttr(packed), problem.setVLayoutAttr(packed);
   }
-  if (!random.oneIn(4)) {
+  auto needsDense = [](ScoreModifierInterface modifier) { // to have an axis of it
+    return llvm::any_of(modifier.operands(), [](const ScoreOperand &operand) { return operand.has(ScoreOperand::Query) || operand.has(ScoreOperand::Key); });
+  };
+  bool packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
+  if (!random.oneIn(4) || (packed && llvm::any_of(problem.getModifiers(), needsDense))) {
     problem.removeScoreAttr();
     if (!backwardPass || random.oneIn(2)) // gradients are looked at with dropout, too
       problem.removeDropoutAttr(), problem.removeSeedAttr();

@@ -41,6 +41,9 @@ llvm::SmallVector<KeyRun> mirrored(IndexMath &math, llvm::ArrayRef<KeyRun> runs,
 /// From the first tile of the runs to behind the last one; empty if there is none.
 Interval hullOf(IndexMath &math, llvm::ArrayRef<KeyRun> runs);
 
+/// The tiles that need no test, if the runs are a single one and it has any.
+std::optional<Interval> fullOf(llvm::ArrayRef<KeyRun> runs);
+
 /// A problem's mask with the sequence's bounds, as a conjunction. Conjuncts
 /// whose rows are single intervals are merged into two compares, `lower` (if
 /// any) and `upper`; the others are tests of their own.

@@ -35,6 +35,11 @@ template <int RowCount, int WarpCount> struct RowShape {
   static_assert(Blocks >= 1 && Rows == Blocks * Warps * 16);
   // The lane's row number i = 2 * block + half.
   static ATTN_INLINE int row(int i) { return warp_index() * (Blocks * 16) + i * 8 + lane_index() / 4; }
+  // The same, worked out where it is wanted.
+  static ATTN_INLINE int row_here(int i) {
+    const unsigned thread = thread_here();
+    return thread / 32 * (Blocks * 16) + i * 8 + thread % 32 / 4;
+  }
 };
 
 // fp32 accumulators.

@@ -26,7 +26,7 @@ template <int R, int W>
 ATTN_INLINE void load_statistics(Rows<R, W> &row, const float *lse, long long, const float *known, long long, float sign, int rows) {
 #pragma unroll
   for (int i = 0; i < R / W / 8; ++i) {
-    const int r = row.row(i);
+    const int r = row.row_here(i);
     const float x = r < rows ? lse[r] : -infinity();
     row.max[i] = x == -infinity() ? infinity() : x * 1.44269504088896f;
     row.sum[i] = known && r < rows ? sign * known[r] : 0;
@@ -48,10 +48,10 @@ template <bool Turned, int R, int N, int W> ATTN_INLINE void probabilities(Frag<
 // Of each row, the four lanes of a quad take 16 bytes in turns: what a lane has of its rows, one after the other.
 template <int Dim, class T, int R, int C, int W> ATTN_INLINE void hold_rows(Held<T, R, C, W> &held, const T *src, long long stride, int rows) {
   constexpr int Own = C / 32;
-  const int t = lane_index() % 4;
+  const unsigned t = thread_here() % 4u;
 #pragma unroll
   for (int n = 0; n < 2 * Own; ++n) {
-    const int r = held.row(n / Own), column = (t + n % Own * 4) * 8;
+    const int r = held.row_here(n / Own), column = (t + n % Own * 4) * 8;
     const uint4 x = r < rows && (Dim % 32 == 0 || column < Dim) ? *(const uint4 *)(src + r * stride + column) : uint4();
     held.v[0][n][0] = x.x, held.v[0][n][1] = x.y, held.v[0][n][2] = x.z, held.v[0][n][3] = x.w;
   }
@@ -61,7 +61,7 @@ template <int First = 0, class T, int R, int C, int W, int N, int M> ATTN_INLINE
   constexpr int Own = C / 32;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    const int r = min(First + row.row(i), N - 1);
+    const int r = min(First + row.row_here(i), N - 1);
     float sum = 0;
 #pragma unroll
     for (int j = 0; j < Own; ++j) {
@@ -219,12 +219,13 @@ template <class T, int R, int N, int W> ATTN_INLINE void round_at_once(Held<T, R
     for (int i = 0; i < 4; ++i) asm volatile("" : "+r"(p.v[0][k][i])::"memory");
 }
 
+// Of K rows, those from the step on; `more`: added to what is there.
 template <int Step, class T, int K, int N, int Pieces>
-ATTN_INLINE void tn_steps(float (&acc)[Pieces][4], unsigned long long a, unsigned long long b) {
+ATTN_INLINE void tn_steps(float (&acc)[Pieces][4], unsigned long long a, unsigned long long b, bool more = false) {
   constexpr int steps = Step + 4 <= K / 16 ? 4 : 1;
-  if constexpr (steps == 4) Wgmma<T, N>::template four_tn<Step * 128>(acc, a, b, Step != 0);
-  else Wgmma<T, N>::template tn<Step * 128>(acc, a, b, Step != 0);
-  if constexpr (Step + steps < K / 16) tn_steps<Step + steps, T, K, N>(acc, a, b);
+  if constexpr (steps == 4) Wgmma<T, N>::template four_tn<Step * 128>(acc, a, b, more);
+  else Wgmma<T, N>::template tn<Step * 128>(acc, a, b, more);
+  if constexpr (Step + steps < K / 16) tn_steps<Step + steps, T, K, N>(acc, a, b, true);
 }
 // acc = A^T B, one block of 64 rows: first those of A's columns, then those of B's.
 template <class T, int R, int C, int W, int K, int M, int N>

@@ -38,8 +38,8 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %dv: !tile.ptr<bf16>, %row: i64, %n: i32) ta
   tile.put %P, %weights first 128 : !tile.ring<1, <208x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
   %p = tile.take %P : !tile.ring<1, <208x64xbf16, swizzled>>
   %ds = tile.take %dS : !tile.ring<1, <208x64xbf16, swizzled>>
-  // CHECK: tile.mma_piece %sum, (%P_tile, %dS_tile), (%dO, %Q) at(%n) : !tile.frag<64x64, 4>, (
-  %u = tile.mma_piece %sum, (%p, %ds), (%dO, %Q) at(%n) : !tile.frag<64x64, 4>, (!tile.shared<208x64xbf16, swizzled>, !tile.shared<208x64xbf16, swizzled>),
+  // CHECK: tile.mma_piece %sum, (%P_tile, %dS_tile), (%dO, %Q) at(%n) blocks(%n, %n) : !tile.frag<64x64, 4>, (
+  %u = tile.mma_piece %sum, (%p, %ds), (%dO, %Q) at(%n) blocks(%n, %n) : !tile.frag<64x64, 4>, (!tile.shared<208x64xbf16, swizzled>, !tile.shared<208x64xbf16, swizzled>),
       (!tile.shared<208x128xbf16, swizzled>, !tile.shared<208x128xbf16, swizzled>)
   tile.wait %u : !tile.token<product>
   // CHECK: tile.store_piece(%dv, %dv) strides(%row, %row), %sum at(%n) rows(%n, %n) factors [1.000000e+00, 1.250000e-01] dims [128, 104] :
@@ -94,8 +94,19 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_
   %dO = tile.place "dO" : !tile.shared<144x128xbf16, swizzled>
   %sum = tile.place "sum" : !tile.frag<64x64, 4>
   // tile.mma_piece C1
-  // expected-error @below {{expected pairs of swizzled tiles of as many rows, the left one with 64 columns, and a fragment of 64 x 64 in 4 warps, got: '!tile.frag<64x64, 4>'}}
-  %t = tile.mma_piece %sum, (%P), (%dO) at(%n) : !tile.frag<64x64, 4>, (!tile.shared<144x128xbf16, swizzled>), (!tile.shared<144x128xbf16, swizzled>)
+  // expected-error @below {{the left one with 64 columns, the right one with as many as the fragment, rounded up, or several times that, and a fragment of 64 x 64 or 64 x 128 in 4 warps, got: '!tile.frag<64x64, 4>'}}
+  %t = tile.mma_piece %sum, (%P), (%dO) at(%n) blocks(%n, %n) : !tile.frag<64x64, 4>, (!tile.shared<144x128xbf16, swizzled>), (!tile.shared<144x128xbf16, swizzled>)
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_tile = 144, kv_tile = 48, warps = 12, blocks = 1, stages = 2, look = 3>) {
+  %P = tile.place "P" : !tile.shared<144x64xbf16, swizzled>
+  %dO = tile.place "dO" : !tile.shared<144x64xbf16, swizzled>
+  %sum = tile.place "sum" : !tile.frag<64x128, 4>
+  // A piece is of one product.
+  // expected-error @below {{the right one with as many as the fragment, rounded up, or several times that}}
+  %t = tile.mma_piece %sum, (%P), (%dO) at(%n) blocks(%n, %n) : !tile.frag<64x128, 4>, (!tile.shared<144x64xbf16, swizzled>), (!tile.shared<144x64xbf16, swizzled>)
 }
 
 // -----

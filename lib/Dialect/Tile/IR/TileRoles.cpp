@@ -168,13 +168,14 @@ LogicalResult PutOp::verify() {
 
 LogicalResult MmaPieceOp::verify() {
   FragType acc = getAcc().getType();
-  bool fits = !getLefts().empty() && acc.getRows() == 64 && acc.getCols() == 64 && acc.getWarps() == 4;
+  bool fits = !getLefts().empty() && acc.getRows() == 64 && (acc.getCols() == 64 || acc.getCols() == 128) && acc.getWarps() == 4;
   for (auto [left, right] : llvm::zip(getLefts(), getRights())) {
     auto a = cast<SharedType>(left.getType()), b = cast<SharedType>(right.getType());
-    fits &= a.isSwizzled() && b.isSwizzled() && a.getRows() == b.getRows() && a.getRows() % 16 == 0 && a.getElement() == b.getElement() && a.getCols() == 64;
+    fits &= a.isSwizzled() && b.isSwizzled() && a.getRows() == b.getRows() && a.getRows() % 16 == 0 && a.getElement() == b.getElement() && a.getCols() == 64 &&
+            llvm::alignTo(b.getCols(), 64) % acc.getCols() == 0;
   }
   if (!fits) // C1
-    return emitOpError("expected pairs of swizzled tiles of as many rows, the left one with 64 columns, and a fragment of 64 x 64 in 4 warps, got: ")
+    return emitOpError("expected pairs of swizzled tiles of as many rows, the left one with 64 columns, the right one with as many as the fragment, rounded up, or several times that, and a fragment of 64 x 64 or 64 x 128 in 4 warps, got: ")
            << acc << " of " << getLefts().getTypes() << " and " << getRights().getTypes();
   return success();
 }

@@ -396,6 +396,8 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
       workOutHere(producer);
       workOutHere(adder);
     }
+    if (holds(consumer, llvm::IsaPred<MmaPieceOp>)) // rows at rest leave few registers either
+      workOutHere(consumer);
     SmallVector<Operation *> taken;
     consumer.walk([&](Operation *op) {
       if (destinationOf(op))

@@ -354,21 +354,24 @@ def Tile_MmaTnOp : Tile_Op<"mma_tn"> {
 def Tile_MmaPieceOp : Tile_Op<"mma_piece", [SameVariadicOperandSize]> {
   let summary = "starts a piece of one of several products A^T B";
   let description = [{
-    Of each pair of `lefts` and `rights`, the product A^T B has 64 rows, and is cut into pieces of 64 of B's columns. Pieces are numbered through all pairs. A warpgroup
-    makes the one of a number: which ones are whose is for the program to say.
+    Of each pair of `lefts` and `rights`, the product A^T B has 64 rows, and is cut into pieces of as many of B's columns as `acc` has. Pieces are numbered through all pairs. A warpgroup
+    makes the one of a number: which ones are whose is for the program to say. The sum is over A's and B's blocks of 64 rows, of which the last may have fewer, from one number to
+    ahead of another: nothing is read of others. Of none it is 0.
 
     Constraints:
-    - C1: A and B are swizzled and have equal rows and element types, A has 64 columns; acc has 64 rows and columns, and 4 warps.
+    - C1: A and B are swizzled and have equal rows and element types, A has 64 columns; acc has 64 rows, 64 or 128 columns, which B's are a multiple of if rounded up to
+      64, and 4 warps.
 
     ```mlir
-    %t = tile.mma_piece %piece, (%P_tile, %dS_tile), (%all_dO, %all_Q) at(%j) : !tile.frag<64x64, 4>,
+    %t = tile.mma_piece %piece, (%P_tile, %dS_tile), (%all_dO, %all_Q) at(%j) blocks(%c0, %c3) : !tile.frag<64x64, 4>,
         (!tile.shared<144x64xbf16, swizzled>, !tile.shared<144x64xbf16, swizzled>), (!tile.shared<144x128xbf16, swizzled>, !tile.shared<144x128xbf16, swizzled>)
     ```
   }];
-  let arguments = (ins Tile_Frag:$acc, Variadic<Tile_Shared>:$lefts, Variadic<Tile_Shared>:$rights, I32:$piece);
+  let arguments = (ins Tile_Frag:$acc, Variadic<Tile_Shared>:$lefts, Variadic<Tile_Shared>:$rights, I32:$piece, I32:$from, I32:$to);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat = [{
-    $acc `,` `(` $lefts `)` `,` `(` $rights `)` `at` `(` $piece `)` attr-dict `:` qualified(type($acc)) `,` `(` qualified(type($lefts)) `)` `,` `(` qualified(type($rights)) `)`
+    $acc `,` `(` $lefts `)` `,` `(` $rights `)` `at` `(` $piece `)` `blocks` `(` $from `,` $to `)` attr-dict
+    `:` qualified(type($acc)) `,` `(` qualified(type($lefts)) `)` `,` `(` qualified(type($rights)) `)`
   }];
   let hasVerifier = 1;
 }
