@@ -40,9 +40,11 @@ static tile::ConfigAttr lookAtOnce(ProblemOp problem, Sides sides, llvm::StringR
       .withLook(kvTile / 16);
 }
 
-/// Have warpgroups registers for so many rows at rest? Of wide heads random numbers leave none, nor do tests of masks of many parts.
+/// Have warpgroups registers for so many rows at rest? Of wide heads random numbers and tests of masks of many parts leave none, if not each then both.
 static bool fits(ProblemOp problem, int64_t rows) {
-  return widthOf(problem) <= 112 || rows <= 144 || (!problem.dropoutInForce() && comparesOf(problem.getMask()) <= 2);
+  int64_t dim = widthOf(problem);
+  bool draws = problem.dropoutInForce().has_value(), isSimple = comparesOf(problem.getMask()) <= 2;
+  return dim <= 96 || rows <= 144 || (dim <= 112 ? isSimple || !draws : isSimple && !draws);
 }
 
 /// Rows at rest, of more than 128 of a side: keys pass in tiles of 64, or of 48 where these fill better, and have two slots where shared memory has room.

@@ -230,9 +230,9 @@ private:
         wait(copied);
       SmallVector<KeyRun> runs = walk.queryRuns(math, {k0, math.min(math.add(k0, step), scope.lenK)}, rowsOfGroup);
       Interval some = hullOf(math, runs);
-      std::optional<Interval> all = walk.hasLowerTest() ? std::nullopt : fullOf(runs); // with both ends, as under a window, few do
+      std::optional<Interval> all = walk.hasLowerTest() ? std::nullopt : fullOf(runs); // with a lower end, as under a window, few do
       Index group = Value(WarpgroupIndexOp::create(b, loc));
-      for (const Rows &rows : atRest) { // whoever sees none goes on to the pieces, which leave out its rows
+      for (const Rows &rows : atRest) { // who is in none of `some` goes on to the pieces, which leave out its rows
         Index block = math.add(group, rows.first / rowsOfGroup);
         onlyIf(contains(some, block), [&] { multiplyRows(rows, firstOf(rows), walk, k0, all ? contains(*all, block) : Cond::of(false)); });
       }

@@ -127,7 +127,7 @@ FIRST_OF_BOUNDS = {f"first_of_{most}": f" bounds({most})" for most in (96, 128, 
 
 
 LOOKED_AT = ("full", "causal", "window", "sink_window", "dropped", "dropped_full")
-PASSED = ((144, 128), (192, 64), (192, 128), (256, 64))
+PASSED = ((144, 128), (192, 64), (192, 128), (256, 64), (256, 128))
 
 
 def cases():
@@ -205,7 +205,8 @@ def cases():
                 continue
             if most == 144 or (most == 192 and (d == 64 or mask in ("full", "causal"))) or (most == 256 and mask not in DROPPED):
                 chosen.add(("sm_90a", mask, f"{('thd', 'thd padded')[(i + j) % 2]} backward looks {most}", d, d, ("bf16", "f16")[(i + j // 2) % 2]))
-    chosen.add(("sm_90a", "full", "bshd backward looks 256", 96, 96, "bf16"))
+    chosen |= {("sm_90a", "full", "bshd backward looks 256", 96, 96, "bf16"), ("sm_90a", "dropped", "thd backward looks 250", 112, 112, "bf16"),
+               ("sm_90a", "causal", "bshd backward looks 208", 128, 64, "bf16"), ("sm_90a", "window", "thd padded backward looks 192", 128, 128, "f16")}
     chosen = sorted(chosen, key=lambda case: -(case[3] + case[4]) * (1 + (case[1] == "sink_window")))
     return chosen + [(chip, mask, "segments", 0, 0, "i32") for chip in CHIPS for mask in SEGMENTS]
 

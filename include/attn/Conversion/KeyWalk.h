@@ -38,7 +38,7 @@ void cutTiles(IndexMath &math, llvm::MutableArrayRef<KeyRun> runs, Index from, I
 /// The same tiles from the last to the first: number j of them is tile `tiles` - 1 - j.
 llvm::SmallVector<KeyRun> mirrored(IndexMath &math, llvm::ArrayRef<KeyRun> runs, Index tiles);
 
-/// From the first tile of the runs to behind the last one; empty if there is none.
+/// From the first tile of the runs to behind the last one; empty if there is no run, or only one without tiles. Of several without any it may have some.
 Interval hullOf(IndexMath &math, llvm::ArrayRef<KeyRun> runs);
 
 /// The tiles that need no test, if the runs are a single one and it has any.

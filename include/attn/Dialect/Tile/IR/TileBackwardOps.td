@@ -312,7 +312,8 @@ def Tile_PublishOp : Tile_Op<"publish"> {
   let summary = "tells the role that takes from a ring that what was put there may be read";
   let description = [{
     When all warps have said so. What a warp has put it first makes visible to matrix units, which takes a while: products may be
-    begun in between.
+    begun in between. A warp may have put nothing, as its rows have no part in a step: then whoever takes the tile leaves out its rows (`blocks` of `tile.mma_piece`), which is for
+    the program to see to.
 
     ```mlir
     tile.publish %dS : !tile.ring<2, <128x64xbf16, swizzled>>
