@@ -234,7 +234,7 @@ private:
       Index group = Value(WarpgroupIndexOp::create(b, loc));
       for (const Rows &rows : atRest) { // who is in none of `some` goes on to the pieces, which leave out its rows
         Index block = math.add(group, rows.first / rowsOfGroup);
-        onlyIf(contains(some, block), [&] { multiplyRows(rows, firstOf(rows), walk, k0, all ? contains(*all, block) : Cond::of(false)); });
+        onlyIf(contains(math, some, block), [&] { multiplyRows(rows, firstOf(rows), walk, k0, all ? contains(math, *all, block) : Cond::of(false)); });
       }
       for (Value ring : {P, dS})
         PublishOp::create(b, loc, ring);
@@ -245,8 +245,6 @@ private:
       storeSum("dq", rows.dQ, math.add(firstQuery, rows.first), h, math.sub(lenQ, rows.first), math.sub(writtenQ, rows.first), problem.getDimQk());
     }
   }
-  Cond contains(Interval interval, Index x) { return math.logicalAnd(math.le(interval.lo, x), math.lt(x, interval.hi)); }
-
   /// Of rows and a tile of keys, from `k0` on: probabilities and gradients of scores are put where all can read them, and dQ gets its part.
   void multiplyRows(const Rows &rows, IntegerAttr first, KeyWalk &walk, Index k0, Cond seeAll) {
     int64_t step = config.getKvTile();

@@ -132,8 +132,8 @@ template <class T, int R, int C, int S> struct PutRing : Slots<Swizzled<T, R, C>
   }
   ATTN_INLINE void init(int consumers, int /*others*/) const { init_for(consumers, 4); }
 };
-// For themselves: take() waits until all have published, so that all rows are there that anybody puts (a warp may have none, of which nobody reads then), put() until nobody reads what was there before. Whose turn it is steps on with release(). Several such
-// rings have one place.
+// For themselves: take() waits until all have published, so that all rows are there that anybody puts (a warp may have none, which nobody reads then), put() until
+// nobody reads what was there before. Whose turn it is steps on with release(). Several such rings have one place.
 template <class T, int R, int C, int S> struct MeetingRing : PutRing<T, R, C, S> {
   ATTN_INLINE MeetingRing(int tiles_at, int barriers_at) : PutRing<T, R, C, S>(tiles_at, barriers_at, place_of(warp_index(), lane_index())) {}
   ATTN_INLINE void init(int consumers, int /*others*/) const { this->init_for(consumers, consumers); }

@@ -94,7 +94,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_
   %dO = tile.place "dO" : !tile.shared<144x128xbf16, swizzled>
   %sum = tile.place "sum" : !tile.frag<64x64, 4>
   // tile.mma_piece C1
-  // expected-error @below {{the left one with 64 columns, the right one with as many as the fragment, rounded up, or several times that, and a fragment of 64 x 64 or 64 x 128 in 4 warps, got: '!tile.frag<64x64, 4>'}}
+  // expected-error @below {{expected pairs of swizzled tiles of as many rows, the left one with 64 columns, the right one with as many as the fragment, rounded up, or several times that, and a fragment of 64 x 64 or 64 x 128 in 4 warps, got: '!tile.frag<64x64, 4>'}}
   %t = tile.mma_piece %sum, (%P), (%dO) at(%n) blocks(%n, %n) : !tile.frag<64x64, 4>, (!tile.shared<144x128xbf16, swizzled>), (!tile.shared<144x128xbf16, swizzled>)
 }
 
@@ -105,7 +105,7 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_
   %dO = tile.place "dO" : !tile.shared<144x64xbf16, swizzled>
   %sum = tile.place "sum" : !tile.frag<64x128, 4>
   // A piece is of one product.
-  // expected-error @below {{the right one with as many as the fragment, rounded up, or several times that}}
+  // expected-error @below {{expected pairs of swizzled tiles of as many rows, the left one with 64 columns, the right one with as many as the fragment, rounded up, or several times that, and a fragment of 64 x 64 or 64 x 128 in 4 warps, got: '!tile.frag<64x128, 4>'}}
   %t = tile.mma_piece %sum, (%P), (%dO) at(%n) blocks(%n, %n) : !tile.frag<64x128, 4>, (!tile.shared<144x64xbf16, swizzled>), (!tile.shared<144x64xbf16, swizzled>)
 }
 
