@@ -102,7 +102,7 @@ private:
       // Of wide ones nothing is staged, for want of room. In turns, where a tile waits for others, there is room for two; else, or from registers, for keys of the
       // next tile, which a block so begins while its reducer is still at this one's, and for values, too, if they are narrow.
       auto bytesOf = [](Value place) { return cast<SharedType>(place.getType()).getBytes(); };
-      int64_t staged = addsFromRegisters() ? 0 : passing * all * 4, room = sharedMemoryLimit("sm_90a", 90) - 2048 - 2 * tile.getBytes() - staged -
+      int64_t staged = addsFromRegisters() ? 0 : passing * all * 4, room = roomForTiles("sm_90a", 90) - 2 * tile.getBytes() - staged -
                                                  config.getStages() * (bytesOf(Q) + bytesOf(dO)) - 2 * bytesOf(K) - bytesOf(V);
       bool ahead = reduces && (staged == 0 || results.order != SumOrder::InTurns) && sparesRegisters() && room >= 0;
       if (addsFromRegisters())

@@ -18,7 +18,7 @@ static ConfigAttr wideKeys(ProblemOp problem) {
   auto bytes = [&](int64_t stages) { return 2 * (columns * (128 + 64 * stages) + 2 * 128 * 64); };
   return ConfigAttr::get(problem.getContext(), /*q_tile=*/64, /*kv_tile=*/128, /*warps=*/8, /*blocks=*/1)
       .withOneBody(true)
-      .withStages(bytes(2) <= sharedMemoryLimit("sm_90a", 90) - 2048 ? 2 : 1, /*qStages=*/1);
+      .withStages(bytes(2) <= roomForTiles("sm_90a", 90) ? 2 : 1, /*qStages=*/1);
 }
 
 // dK, dV and sums of dQ, of heads up to 128: what to try one after the other, until registers suffice. Beside a reducer those that compute have 208 of them,

@@ -36,14 +36,14 @@ static tile::ConfigAttr lookAtOnce(ProblemOp problem, Sides sides, llvm::StringR
     return 2 * (ofQk + ofV + 2 * qTile * most);
   };
   return tile::ConfigAttr::get(problem.getContext(), qTile, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/1)
-      .withStages(bytes(2, 2) <= sharedMemoryLimit(target, arch) - 2048 ? 2 : 1, /*qStages=*/2)
+      .withStages(bytes(2, 2) <= roomForTiles(target, arch) ? 2 : 1, /*qStages=*/2)
       .withLook(kvTile / 16);
 }
 
 /// Have warpgroups registers for so many rows at rest? Of wide heads random numbers and tests of masks of many parts leave none, if not each then both.
 static bool fits(ProblemOp problem, int64_t rows) {
   int64_t dim = widthOf(problem);
-  bool draws = problem.dropoutInForce().has_value(), isSimple = comparesOf(problem.getMask()) <= 2;
+  bool draws = problem.dropoutInForce().has_value(), isSimple = !hasManyTests(problem.getMask());
   return dim <= 96 || rows <= 144 || (dim <= 112 ? isSimple || !draws : isSimple && !draws);
 }
 
@@ -60,11 +60,14 @@ static tile::ConfigAttr letKeysPass(ProblemOp problem, Sides sides, llvm::String
     qTile = mostOfThree;
   if (!fits(problem, qTile))
     return {};
-  int64_t columns = llvm::alignTo(problem.getDimQk(), 64) + llvm::alignTo(problem.getDimV(), 64);
-  int64_t bytes = 2 * (columns * (qTile + 2 * kvTile) + 2 * 64 * qTile);
-  return tile::ConfigAttr::get(problem.getContext(), qTile, kvTile, /*warps=*/three ? 12 : 8, /*blocks=*/1)
-      .withStages(bytes <= sharedMemoryLimit(target, arch) - 2048 ? 2 : 1, /*qStages=*/1)
-      .withLook(llvm::divideCeil(sides.keys, kvTile));
+  int64_t tiles = llvm::divideCeil(sides.keys, kvTile);
+  auto config = tile::ConfigAttr::get(problem.getContext(), qTile, kvTile, /*warps=*/three ? 12 : 8, /*blocks=*/1).withLook(tiles);
+  // What the next sequence needs comes ahead of it where there is room: O first, then rows, and as many keys as a sequence has.
+  const std::pair<int64_t, int64_t> slots[] = {{tiles, 2}, {tiles, 1}, {2, 1}, {1, 1}};
+  for (auto [stages, qStages] : slots)
+    if (auto early = config.withStages(stages, qStages); bringsOutputs(problem, early))
+      return early;
+  return config.withStages(bytesAtRest(problem, config.withStages(2, 1), /*outputs=*/false) <= roomForTiles(target, arch) ? 2 : 1, 1);
 }
 
 tile::ConfigAttr attn::chooseLookBackward(ProblemOp problem, llvm::StringRef target, int64_t arch) {

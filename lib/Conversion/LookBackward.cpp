@@ -45,6 +45,10 @@ private:
     K = shared("K", boxOfKeys(config), colsQk, /*isBox=*/true), V = shared("V", boxOfKeys(config), colsV, /*isBox=*/true);
     if (!passes)
       dO.getDefiningOp<PlaceOp>().setSlots(config.getStages());
+    if (passes && bringsOutputs(problem, config)) {
+      O = shared("O", rows, colsV, /*isBox=*/true);
+      O.getDefiningOp<PlaceOp>().setSlots(1);
+    }
     for (Value place : {K, V})
       place.getDefiningOp<PlaceOp>().setSlots(config.getStages());
     auto ring = [&](const char *name, int64_t slots, int64_t columns) {
@@ -205,17 +209,23 @@ private:
   };
   void passBy(Index writtenQ, Index writtenKv) {
     int64_t step = config.getKvTile();
+    Value copiedO = O ? copyBox(O, "o", firstQuery, h, lenQ) : Value(); // the first to be there, since its slot is the first to be free
     Value copiedQ = copyBox(Q, "q", firstQuery, h, lenQ), copiedDo = copyBox(dO, "do", firstQuery, h, lenQ);
     SmallVector<Rows> atRest;
     SmallVector<Value> outputs; // under way while dO is
     for (int64_t first = 0; first < config.getQTile(); first += rowsOfAll()) {
       atRest.push_back({first, loadStatistics(first), Value()});
-      Value o = place("O", HeldType::get(b.getContext(), rowsOfAll(), llvm::alignTo(problem.getDimV(), 32), problem.getDtype(), config.getWarps()));
-      HoldRowsOp::create(b, loc, o, rowPointer("o", math.add(firstQuery, first), batch, h), stride("o"), math.value(math.sub(lenQ, first)), problem.getDimV());
+      Value o = O;
+      if (!o) {
+        o = place("O", HeldType::get(b.getContext(), rowsOfAll(), llvm::alignTo(problem.getDimV(), 32), problem.getDtype(), config.getWarps()));
+        HoldRowsOp::create(b, loc, o, rowPointer("o", math.add(firstQuery, first), batch, h), stride("o"), math.value(math.sub(lenQ, first)), problem.getDimV());
+      }
       outputs.push_back(o);
     }
     auto firstOf = [&](const Rows &rows) { return atRest.size() > 1 ? b.getI64IntegerAttr(rows.first) : IntegerAttr(); };
     wait(copiedDo);
+    if (O)
+      wait(copiedO);
     for (auto [rows, o] : llvm::zip(atRest, outputs))
       AddDeltasOp::create(b, loc, rows.stats, o, dO, firstOf(rows));
     for (Rows &rows : atRest) {
@@ -273,7 +283,7 @@ private:
     StoreOp::create(b, loc, rowPointer(tensor, row, batch, head), stride(tensor), acc, math.value(rows), math.value(written), dim);
   }
 
-  Value Q, K, V, dO;
+  Value Q, K, V, dO, O;
   bool passes = passesKeys(config);
   Value turned; ///< what rows made of keys, for products with its transpose
   Value P, dS;  ///< the same, of keys that pass by
@@ -292,7 +302,7 @@ void attn::writeLookBackward(BackwardOp backward, StringRef name, ConfigAttr con
   KernelGrid grid = {problem.getQLayout().isPacked(), int64_t(problem.getHeads())};
   grid.tiles = b.getI64IntegerAttr(1);
   auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/true, [&](StringRef tensor) {
-    if (tensor == "o") // by those who compute, from where it lies
+    if (tensor == "o" && !bringsOutputs(problem, config)) // by those who compute, from where it lies
       return int64_t(0);
     return tensor == "k" || tensor == "v" ? boxOfKeys(config) : config.getQTile();
   });

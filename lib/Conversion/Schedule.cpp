@@ -29,6 +29,18 @@ bool attn::mayLookBackward(ProblemOp problem) {
          std::max(problem.getDimQk(), problem.getDimV()) <= 128;
 }
 
+int64_t attn::bytesAtRest(ProblemOp problem, ConfigAttr config, bool outputs) {
+  constexpr int64_t chunk = 64; // columns that a box has; tiles of P and dS have one
+  int64_t ofQk = llvm::alignTo(problem.getDimQk(), chunk), ofV = llvm::alignTo(problem.getDimV(), chunk), rows = config.getQTile();
+  return 2 * ((ofQk + ofV) * (config.getQStages() * rows + config.getStages() * config.getKvTile()) + (outputs ? ofV * rows : 0) + 2 * chunk * rows);
+}
+
+bool attn::bringsOutputs(ProblemOp problem, ConfigAttr config) {
+  if (problem.dropoutInForce() && hasManyTests(problem.getMask())) // which leave no register for a ring more
+    return false;
+  return bytesAtRest(problem, config, /*outputs=*/true) <= roomForTiles("sm_90a", 90);
+}
+
 static std::string nameOf(const Schedule &schedule, ProblemOp problem, llvm::StringRef target, bool bySequence) {
   std::string streamed, tiles;
   if (schedule.streamed)

@@ -11,10 +11,10 @@
 // RUN: attn-opt %t/schedules.mlir --explain --target=sm_90a | FileCheck %t/schedules.mlir
 
 //--- padded.mlir
-// CHECK: tile.kernel @g_short({{.*}} grid(packed heads 4 tiles 1) config(<q_tile = 144, kv_tile = 48, warps = 12, blocks = 1, look = 3>)
-// Rows that are there, of K and V two tiles; P and dS are read as 64 keys.
+// CHECK: tile.kernel @g_short({{.*}} grid(packed heads 4 tiles 1) config(<q_tile = 144, kv_tile = 48, warps = 12, blocks = 1, stages = 3, look = 3>)
+// Rows that are there, of K and V all tiles; P and dS are read as 64 keys.
 // CHECK: %Q = tile.place "Q" : !tile.shared<144x96xbf16, swizzled>
-// CHECK: %K = tile.place "K" slots 2 : !tile.shared<48x96xbf16, swizzled>
+// CHECK: %K = tile.place "K" slots 3 : !tile.shared<48x96xbf16, swizzled>
 // CHECK: %P = tile.place "P" : !tile.ring<1, <144x64xbf16, swizzled>>
 // Padding of keys begins behind the last tile of them.
 // CHECK: %[[TILES:.*]] = arith.divui %{{.*}}, %c48_i32
@@ -22,10 +22,7 @@
 // CHECK: %[[WRITTEN:.*]] = arith.minsi %extent_kv, %[[BEHIND]]
 // CHECK: scf.if
 // CHECK: tile.load_statistics %stats, %{{.*}} rows(%len_q) : !tile.rows<192, 12>
-// O is under way while dO is waited for.
-// CHECK: tile.hold_rows %O, %o_rows stride(%o_row) rows(%len_q) dim 80 : !tile.held<192x96xbf16, 12>
-// CHECK-NEXT: tile.wait
-// CHECK-NEXT: tile.add_deltas %stats, %O, %dO :
+// CHECK: tile.add_deltas %stats, %O, %dO : !tile.rows<192, 12>, !tile.shared<144x80xbf16, swizzled>, !tile.shared<144x80xbf16, swizzled>
 // CHECK: tile.clear %dQ
 // CHECK: scf.for %tile = %c0_i32 to %[[TILES]] step
 // Rows that see none of the keys are not multiplied by them, nor summed up.
@@ -58,7 +55,9 @@
 // CHECK: tile.kernel @g({{.*}} longer 144, 144)
 // What waits for nothing of the tiles is brought; P and dS are not the producer's.
 // ROLES: tile.kernel @g_short
-// ROLES: tile.fill %Q, %q_map
+// O, whose slot is the first to be free, comes ahead of what waits for others.
+// ROLES: tile.fill %O, %o_map
+// ROLES-NEXT: tile.fill %Q, %q_map
 // ROLES-NEXT: tile.fill %dO, %do_map
 // ROLES-NEXT: scf.for %tile
 // ROLES-NOT: tile.put
@@ -67,6 +66,8 @@
 // ROLES-NEXT: }
 // ROLES-NOT: scf.for %piece
 // ROLES: consumer {
+// ROLES: tile.add_deltas %stats, %[[O:.*]], %dO_tile
+// ROLES-NEXT: tile.release %O
 // Rows at rest are given back behind the last piece of the last tile.
 // ROLES: tile.mma_piece
 // ROLES-NEXT: tile.wait
@@ -84,8 +85,8 @@ attn.backward @g of(@p)
 // CHECK: attn::MeetingRing<attn::fp16, 208, 64, 1> P(
 // CHECK: attn::load_statistics(stats, lse + {{.*}}, 1ll, dlse + {{.*}}, 1ll, -1.f, len_q);
 // CHECK: attn::load_statistics(stats_2, {{.*}}128{{.*}} -1.f, x_
-// CHECK: attn::add_deltas<0>(stats, O, dO_tile);
-// CHECK: attn::add_deltas<128>(stats_2, O_2, dO_tile);
+// CHECK: attn::add_deltas<0>(stats, O_tile, dO_tile);
+// CHECK: attn::add_deltas<128>(stats_2, O_tile, dO_tile);
 // Each multiplies keys that its rows see, and tests those that not all of them do, or that are not there.
 // CHECK: const int begin = [[FIRST:.*]] / 64;
 // CHECK: const int end = [[FIRST]] < len_q ? (len_q + 63) / 64 : begin;
@@ -116,35 +117,40 @@ attn.backward @g of(@p) dlse
 
 //--- chosen.mlir
 // More keys than rows; of wide heads the largest tile of rows with keys in tiles of 64.
-// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1, look = 4>)
+// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1, stages = 1, look = 4>)
 attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100, 250) {sym_visibility = "private"}
 attn.backward @g of(@p) deterministic
 
 // -----
 
-// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 160, kv_tile = 48, warps = 12, blocks = 1, look = 2>)
+// Room for the next sequence's rows.
+// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 160, kv_tile = 48, warps = 12, blocks = 1, q_stages = 2, look = 2>)
 attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd) heads(4) dims(64) dtype(bf16) bounds(150, 90) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // Lengths that are typical, of dense rows.
-// CHECK: tile.kernel @g_short({{.*}} grid(dense heads 4 tiles 1) config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1, look = 3>)
+// CHECK: tile.kernel @g_short({{.*}} grid(dense heads 4 tiles 1) config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1, stages = 1, look = 3>)
 // CHECK: longer 192, 192)
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) typical(150) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
-// Shared memory for one tile of keys.
+// Shared memory for one tile of keys, and not for O: its rows are under way while dO is waited for.
 // CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 256, kv_tile = 64, warps = 8, blocks = 1, stages = 1, look = 4>)
+// CHECK: tile.hold_rows %O, %o_rows stride(%o_row) rows(%len_q) dim 96 : !tile.held<128x96xbf16, 8>
+// CHECK: tile.hold_rows %O{{.*}}, %o_rows{{.*}} stride(%o_row)
+// CHECK-NEXT: tile.wait
+// CHECK-NEXT: tile.add_deltas %stats, %O, %dO first 0 :
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(96) dtype(bf16) bounds(250) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // Probabilities have signs until gradients are there.
-// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 144, kv_tile = 48, warps = 12, blocks = 1, look = 3>)
+// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 144, kv_tile = 48, warps = 12, blocks = 1, stages = 3, look = 3>)
 // CHECK: tile.drop %s
 // CHECK-SAME: marks
 // CHECK-NOT: tile.put

@@ -177,10 +177,10 @@ static void refusals() {
   c.artifact.params.back().name = "x_map";
   c.mustFail("no tensor");
   c.artifact.params.back().name = "k_map";
-  for (const char *more : {"v_map", "q_map"})
+  for (const char *more : {"v_map", "q_map", "k_map"})
     c.artifact.params.push_back({more, Kind::TensorMap, 128, 64});
-  c.mustFail("five");
-  c.artifact.params.resize(c.artifact.params.size() - 2);
+  c.mustFail("six");
+  c.artifact.params.resize(c.artifact.params.size() - 3);
   c.artifact.params.back().name = "lse_map";
   c.mustFail("no 2-byte elements");
   c.artifact.params.back() = {"q_map", Kind::TensorMap, 128, 64};

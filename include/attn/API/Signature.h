@@ -88,7 +88,7 @@ struct Binding {
   Binding &operator=(const Binding &) = delete;
 
   llvm::SmallVector<int64_t, 40> values; ///< i32 arguments lie in the low half; a queue's is the launch's to fill in
-  std::array<rt::TensorMap, 4> maps;     ///< of q, k, v and do, in the order of their arguments
+  std::array<rt::TensorMap, 5> maps;     ///< of q, k, v, o and do, in the order of their arguments
   llvm::SmallVector<void *, 40> pointers;
   int64_t blocks = 0;
 };

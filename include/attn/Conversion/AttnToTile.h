@@ -73,6 +73,8 @@ int64_t clusterOf(llvm::StringRef target);
 
 /// Bytes of shared memory that one block of a chip may use.
 int64_t sharedMemoryLimit(llvm::StringRef target, int64_t arch);
+/// What of it barriers and messages between roles leave for tiles.
+inline int64_t roomForTiles(llvm::StringRef target, int64_t arch) { return sharedMemoryLimit(target, arch) - 2048; }
 } // namespace attn
 
 #endif // ATTN_CONVERSION_ATTNTOTILE_H

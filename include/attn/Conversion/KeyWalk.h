@@ -22,6 +22,8 @@ bool listsVisits(ProblemOp problem, tile::ConfigAttr config);
 
 /// How many compares the test of a mask's pairs has: of rows' intervals the ends within a sequence, of a leaf without such one.
 unsigned comparesOf(MaskInterface mask);
+/// More than an interval's ends: they take registers that rows at rest, or random numbers, leave few of.
+inline bool hasManyTests(MaskInterface mask) { return comparesOf(mask) > 2; }
 /// Do all leaves show a row intervals of keys? Else a test has to work something out for each pair.
 bool showsIntervals(MaskInterface mask);
 

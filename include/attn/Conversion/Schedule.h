@@ -43,6 +43,10 @@ inline bool ownsSequences(tile::ConfigAttr config) { return config.streams() || 
 /// Of a backward pass with `look`: there are too many rows for all pairs at once, so they are at rest, and keys pass by, a tile at a time. Three warpgroups have
 /// 64 rows each, up to 192; two have that twice.
 inline bool passesKeys(tile::ConfigAttr config) { return config.getQTile() > 128; }
+/// Shared memory of such a block, in bytes, but for barriers: with or without a slot for O, of which delta is made.
+int64_t bytesAtRest(ProblemOp problem, tile::ConfigAttr config, bool outputs);
+/// Does O come there as dO does, since there is room? Else those who compute read it where it lies.
+bool bringsOutputs(ProblemOp problem, tile::ConfigAttr config);
 
 /// What is wrong with the config that an op was given, to schedule it by; nothing if it has none.
 std::optional<std::string> faultOfConfig(mlir::Attribute given);

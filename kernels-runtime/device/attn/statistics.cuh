@@ -57,8 +57,12 @@ template <int Dim, class T, int R, int C, int W> ATTN_INLINE void hold_rows(Held
   }
 }
 // O's rows so, and dO's tile, of which these are the rows from First on. It may have the first warps' only: what others add is nobody's.
-template <int First = 0, class T, int R, int C, int W, int N, int M> ATTN_INLINE void add_deltas(Rows<R, W> &row, const Held<T, R, C, W> &o, const Swizzled<T, N, M> &grad) {
-  constexpr int Own = C / 32;
+template <class T, int R, int C, int W> ATTN_INLINE uint4 chunk_of(const Held<T, R, C, W> &o, int n, int /*from*/) {
+  return {o.v[0][n][0], o.v[0][n][1], o.v[0][n][2], o.v[0][n][3]};
+}
+template <class T, int N, int M> ATTN_INLINE uint4 chunk_of(const Swizzled<T, N, M> &o, int /*n*/, int from) { return chunk_at(o.address + from); }
+template <int First = 0, int R, int W, class O, class T, int N, int M> ATTN_INLINE void add_deltas(Rows<R, W> &row, const O &o, const Swizzled<T, N, M> &grad) {
+  constexpr int Own = (M + 31) / 32;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const int r = min(First + row.row_here(i), N - 1);
@@ -66,16 +70,15 @@ template <int First = 0, class T, int R, int C, int W, int N, int M> ATTN_INLINE
 #pragma unroll
     for (int j = 0; j < Own; ++j) {
       const int unit = lane_index() % 4 + 4 * j;
-      const uint4 x = chunk_at(grad.address + unit / 8 * grad.ChunkBytes + r * 128 + (unit % 8 ^ r % 8) * 16);
-      const unsigned y[4] = {x.x, x.y, x.z, x.w};
+      const int from = unit / 8 * grad.ChunkBytes + r * 128 + (unit % 8 ^ r % 8) * 16;
+      const uint4 x = chunk_at(grad.address + from), w = chunk_of(o, i * Own + j, from);
+      const unsigned y[4] = {x.x, x.y, x.z, x.w}, z[4] = {w.x, w.y, w.z, w.w};
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        const unsigned z = o.v[0][i * Own + j][k];
-        sum = fmaf(low_half<T>(y[k]), low_half<T>(z), fmaf(high_half<T>(y[k]), high_half<T>(z), sum));
-      }
+      for (int k = 0; k < 4; ++k) sum = fmaf(low_half<T>(y[k]), low_half<T>(z[k]), fmaf(high_half<T>(y[k]), high_half<T>(z[k]), sum));
     }
     row.sum[i] += quad_sum(sum);
   }
+  __syncwarp();  // all have read O, if it lies in a slot
 }
 
 // Of rows all of whose keys are in the fragment: x becomes p * (x - delta), delta being what is known and the row's sum of p * x. All sums first: row by row

@@ -25,6 +25,8 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %dv: !tile.ptr<bf16>, %row: i64, %n: i32) ta
   tile.hold_rows %O, %o stride(%row) rows(%n) dim 104 : !tile.held<128x128xbf16, 8>, !tile.ptr<bf16>
   // CHECK: tile.add_deltas %stats, %O, %dO first 128 : !tile.rows<128, 8>, !tile.held<128x128xbf16, 8>, !tile.shared<208x128xbf16, swizzled>
   tile.add_deltas %stats, %O, %dO first 128 : !tile.rows<128, 8>, !tile.held<128x128xbf16, 8>, !tile.shared<208x128xbf16, swizzled>
+  // CHECK: tile.add_deltas %stats, %Q, %dO first 0 : !tile.rows<128, 8>, !tile.shared<208x128xbf16, swizzled>, !tile.shared<208x128xbf16, swizzled>
+  tile.add_deltas %stats, %Q, %dO first 0 : !tile.rows<128, 8>, !tile.shared<208x128xbf16, swizzled>, !tile.shared<208x128xbf16, swizzled>
   // CHECK: tile.mma_qk %s, %Q first 128, %K : !tile.frag<128x64, 8>, !tile.shared<208x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
   %t = tile.mma_qk %s, %Q first 128, %K : !tile.frag<128x64, 8>, !tile.shared<208x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
   tile.wait %t : !tile.token<product>
@@ -63,8 +65,19 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_
   %stats = tile.place "stats" : !tile.rows<192, 12>
   %dO = tile.place "dO" : !tile.shared<208x128xbf16, swizzled>
   // tile.add_deltas C1
-  // expected-error @below {{expected rows of statistics and O, 16 a warp, and a swizzled tile of as many or fewer and of as many columns, got: '!tile.rows<192, 12>', '!tile.held<192x128xbf16, 12>' and '!tile.shared<208x128xbf16, swizzled>'}}
+  // expected-error @below {{expected rows of statistics, 16 a warp, a swizzled tile of as many or fewer, and O as one, or held, of as many columns, got: '!tile.rows<192, 12>', '!tile.shared<208x128xbf16, swizzled>' and '!tile.held<192x128xbf16, 12>'}}
   tile.add_deltas %stats, %O, %dO : !tile.rows<192, 12>, !tile.held<192x128xbf16, 12>, !tile.shared<208x128xbf16, swizzled>
+}
+
+// -----
+
+tile.kernel @k(%n: i32) target("sm_90a") grid(packed heads 1 tiles 1) config(<q_tile = 144, kv_tile = 48, warps = 12, blocks = 1, stages = 2, look = 3>) {
+  %O = tile.place "O" : !tile.shared<192x128xbf16, swizzled>
+  %stats = tile.place "stats" : !tile.rows<192, 12>
+  %dO = tile.place "dO" : !tile.shared<144x128xbf16, swizzled>
+  // A tile of O has the rows of dO's.
+  // expected-error @below {{expected rows of statistics, 16 a warp, a swizzled tile of as many or fewer, and O as one, or held, of as many columns, got: '!tile.rows<192, 12>', '!tile.shared<144x128xbf16, swizzled>' and '!tile.shared<192x128xbf16, swizzled>'}}
+  tile.add_deltas %stats, %O, %dO : !tile.rows<192, 12>, !tile.shared<192x128xbf16, swizzled>, !tile.shared<144x128xbf16, swizzled>
 }
 
 // -----

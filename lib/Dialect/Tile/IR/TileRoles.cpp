@@ -194,14 +194,15 @@ LogicalResult HoldRowsOp::verify() {
 }
 
 LogicalResult AddDeltasOp::verify() {
-  HeldType o = getO().getType();
+  Type o = getO().getType();
   SharedType grad = getGrad().getType();
   RowsType rows = getRow().getType();
   int64_t first = getFirst().value_or(0);
-  if (!grad.isSwizzled() || grad.getElement() != o.getElement() || rows.getRows() != o.getRows() || rows.getWarps() != o.getWarps() ||
-      o.getRows() != 16 * o.getWarps() || (getFirst() ? first < 0 || first % 16 || grad.getRows() <= first : grad.getRows() > o.getRows()) || int64_t(llvm::alignTo(grad.getCols(), 32)) != o.getCols()) // C1
-    return emitOpError("expected rows of statistics and O, 16 a warp, and a swizzled tile of as many or fewer and of as many columns, got: ")
-           << rows << ", " << o << " and " << grad;
+  auto held = HeldType::get(getContext(), rows.getRows(), llvm::alignTo(grad.getCols(), 32), grad.getElement(), rows.getWarps());
+  if (!grad.isSwizzled() || rows.getRows() != 16 * rows.getWarps() || (o != grad && o != held) ||
+      (getFirst() ? first < 0 || first % 16 || grad.getRows() <= first : grad.getRows() > rows.getRows())) // C1
+    return emitOpError("expected rows of statistics, 16 a warp, a swizzled tile of as many or fewer, and O as one, or held, of as many columns, got: ")
+           << rows << ", " << grad << " and " << o;
   return success();
 }
 

@@ -170,17 +170,19 @@ def Tile_HoldRowsOp : Tile_Op<"hold_rows"> {
 def Tile_AddDeltasOp : Tile_Op<"add_deltas"> {
   let summary = "adds rowsum(O dO) to what statistics know of delta";
   let description = [{
-    For rows whose keys come in several tiles: `tile.row_grads ... known` has no sum over all of them. dO is a tile in shared memory, O's rows are held as
-    `tile.hold_rows` brings them. `first`: these are the tile's rows from there on.
+    For rows whose keys come in several tiles: `tile.row_grads ... known` has no sum over all of them. dO is a tile in shared memory, O is one of the same
+    rows and columns, or its rows are held as `tile.hold_rows` brings them. `first`: the statistics' are the tile's rows from there on.
 
     Constraints:
-    - C1: O has the statistics' rows, 16 a warp; dO has these or fewer, of which the first warps' are read then, and O's columns, rounded up to 32.
+    - C1: the statistics have 16 rows a warp; dO has as many or fewer, of which the first warps' are read then. O that is held has the statistics' rows,
+      and dO's columns, rounded up to 32.
 
     ```mlir
     tile.add_deltas %all, %all_o, %all_dO : !tile.rows<192, 12>, !tile.held<192x128xbf16, 12>, !tile.shared<144x128xbf16, swizzled>
+    tile.add_deltas %all, %o, %dO : !tile.rows<192, 12>, !tile.shared<144x128xbf16, swizzled>, !tile.shared<144x128xbf16, swizzled>
     ```
   }];
-  let arguments = (ins Tile_Rows:$row, Tile_Held:$o, Tile_Shared:$grad, OptionalAttr<I64Attr>:$first);
+  let arguments = (ins Tile_Rows:$row, AnyTypeOf<[Tile_Held, Tile_Shared]>:$o, Tile_Shared:$grad, OptionalAttr<I64Attr>:$first);
   let assemblyFormat = "$row `,` $o `,` $grad (`first` $first^)? attr-dict `:` qualified(type($row)) `,` qualified(type($o)) `,` qualified(type($grad))";
   let hasVerifier = 1;
 }
