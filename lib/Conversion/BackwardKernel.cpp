@@ -6,8 +6,7 @@
 // that stay with it.
 //
 #include "BackwardKernel.h"
-#include "BackwardBody.h"
-#include "VisitKernels.h"
+#include "BackwardWalk.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -17,11 +16,10 @@ using namespace attn::tile;
 namespace {
 
 /// Gradients of one side.
-class GradientsKernel : BackwardBody {
+class GradientsKernel : BackwardWalk {
 public:
   GradientsKernel(ProblemOp problem, KernelOp kernel, GradientResults results)
-      : BackwardBody(problem, kernel), kernel(kernel), config(kernel.getConfig()), results(results), ofKeys(kernel.getKeys()), reduces(config.getReducer() != 0),
-        boxes(kernel.isPersistent()), lists(kernel.getArg(visitLists(kernel.getKeys()).list)) {}
+      : BackwardWalk(problem, kernel, results), kernel(kernel), boxes(kernel.isPersistent()) {}
 
   void build() {
     declarePlaces();
@@ -55,8 +53,6 @@ public:
   }
 
 private:
-  bool kernelIsPacked() { return layoutOf(ofKeys).isPacked(); }
-
   /// Of a slot that stands for padding.
   void pad() {
     for (const Output &output : outputs())
@@ -120,9 +116,6 @@ private:
   /// at s 1024 that is 0.98 of the speed in any order for 0.89; of d 128 the same for s 1024, and 0.95 of staged ones at 16384.)
   bool addsFromRegisters() { return results.order == SumOrder::InTurns && (!results.dv || (reduces && sumColumns(problem.getDimQk()) <= 64)); }
 
-  /// Has a thread beside a reducer a register or two for what makes a tile's beginning and end shorter? A loop over heads and random numbers leave none.
-  bool sparesRegisters() { return problem.getHeads() == problem.getKvHeads() && !dropout; }
-
   /// Are gradients of scores needed, and so V?
   bool needsGrads() { return results.dk || results.dq; }
 
@@ -170,11 +163,11 @@ private:
         findWalk();
         runs = findRuns();
       }
-      passBy(*walk, runs);
+      passBy(runs);
     } else {
       if (ofKeys)
         scope.head = h = kvHead;
-      passBy(*walk, runs);
+      passBy(runs);
     }
 
     for (Value acc : {dK, dQ})
@@ -187,75 +180,8 @@ private:
                       math.value(slot.written), output.dim);
   }
 
-  /// What the mask says of the head at hand.
-  void findWalk() {
-    findArrays();
-    walk.emplace(problem.getMask(), scope);
-    allTests = walk->numbers();
-  }
-  SmallVector<KeyRun> findRuns() { return findRuns(slot.first, slot.rows, config.getKvTile()); }
-  /// Of so many `rows`, from `first` on, of a tile.
-  SmallVector<KeyRun> findRuns(Index first, Index rowsThere, int64_t most) {
-    Interval own = {first, math.add(first, rowsThere)};
-    SmallVector<KeyRun> runs;
-    if (lists) {
-      int64_t rows = ofKeys ? config.getKvTile() : config.getQTile();
-      ListedWalk listed = listedWalk(*walk, ofKeys, kernelIsPacked() ? slot.number : math.floorDiv(slot.first, rows), rows);
-      runs = listed.runs, tileAt = listed.tileAt;
-    } else {
-      runs = ofKeys ? walk->queryRuns(math, own, config.getQTile()) : walk->runs(math, own, config.getKvTile());
-    }
-    // Last queries first: where later keys have later queries, each tile then comes to its first one while the tile before is
-    // two or more further.
-    if (results.order != SumOrder::Any) {
-      Index tiles = math.named(math.ceilDiv(lenQ, config.getQTile()), "query_tiles");
-      runs = mirrored(math, runs, tiles);
-      tileAt = [=, this](Index j) { return math.sub(math.sub(tiles, 1), j); };
-    }
-    if (results.sums) // keys behind the last one would join dQ
-      testAll(runs, math.lt(rowsThere, most));
-    return runs;
-  }
-
-  /// Of the rows that a warpgroup has: where a walk is one run, the bounds of what those see.
-  SmallVector<Value> findOwnBounds(ArrayRef<KeyRun> runs) {
-    constexpr int64_t rows = 64;
-    bool narrow = config.getQTile() <= rows; // else they see something of each
-    // Packed rows and turns leave no registers for the bounds then, and what asks where scores are gets slower.
-    bool modified = !problem.getModifiers().empty() && (kernelIsPacked() || results.order == SumOrder::InTurns || !onlyModifierHasSmall());
-    if (!reduces || !narrow || modified || !sparesRegisters() || lists || runs.size() != 1 || !walk->hidesKeys() || !walk->hasOneRun())
-      return {};
-    Index before = math.mul(Index(Value(WarpgroupIndexOp::create(b, loc))), rows), count = math.sub(slot.rows, before);
-    SmallVector<KeyRun> own = findRuns(math.add(slot.first, before), math.min(count, rows), rows);
-    const KeyRun &all = runs.front();
-    if (own.size() != 1 || own.front().tests != all.tests)
-      return {};
-    SmallVector<Index> &bounds = own.front().bounds;
-    bounds.front() = math.clamp(bounds.front(), all.bounds.front(), all.bounds.back());
-    bounds.back() = math.select(math.lt(0, count), math.clamp(bounds.back(), bounds.front(), all.bounds.back()), bounds.front());
-    return llvm::map_to_vector(bounds, [&](Index bound) { return math.value(bound); });
-  }
-
-  /// No tile of the runs is full if the condition holds.
-  void testAll(MutableArrayRef<KeyRun> runs, Cond cond) {
-    for (KeyRun &run : runs) {
-      size_t i = llvm::find_if(run.tests, [](auto &tests) { return tests.empty(); }) - run.tests.begin();
-      if (i == run.tests.size())
-        continue;
-      if (i + 1 == run.tests.size() && i == 0) { // nothing is tested yet
-        run.bounds.insert(run.bounds.begin(), run.bounds.front());
-        run.tests.insert(run.tests.begin(), allTests);
-        ++i;
-      }
-      if (i > 0)
-        run.bounds[i] = math.select(cond, run.bounds[i + 1], run.bounds[i]);
-      else
-        run.bounds[i + 1] = math.select(cond, run.bounds[i], run.bounds[i + 1]);
-    }
-  }
-
   /// The walk over the tiles of the other side.
-  void passBy(KeyWalk &walk, ArrayRef<KeyRun> runs) {
+  void passBy(ArrayRef<KeyRun> runs) {
     Value draws = findDraws();
     SmallVector<Value> own = findOwnBounds(runs);
     KvLoopOp loop = createLoop(runs);
@@ -349,48 +275,34 @@ private:
       bool afterFirst = results.order == SumOrder::AfterFirst;
       auto add = AddSumOp::create(b, loc, sumPointer(firstRow, h, other), part, staging, turn, number, afterFirst);
       if (turn)
-        buildAdds(add, walk, tile);
+        buildAdds(add, tile);
       if (results.alone)
-        storeAlone(add, walk, tile, other, left, row);
+        storeAlone(add, tile, other, left, row);
     }
     if (products[1])
       wait(products[1]);
     if (!boxes)
       BarrierOp::create(b, loc);
     YieldOp::create(b, loc, ValueRange());
-    buildTests(walk, keep.getBody(), /*turned=*/ofKeys);
+    buildTests(*walk, keep.getBody(), /*turned=*/ofKeys);
   }
 
   /// The region that says whether another key tile adds to the sum of this query tile.
-  void buildAdds(AddSumOp add, KeyWalk &walk, Index tile) {
+  void buildAdds(AddSumOp add, Index tile) {
     OpBuilder::InsertionGuard guard(b);
     Block &block = add.getAdds().emplaceBlock();
     Index other = Value(block.addArgument(b.getI32Type(), loc));
     b.setInsertionPointToStart(&block);
-    YieldOp::create(b, loc, math.value(adds(walk, other, tile)));
-  }
-
-  /// Does key tile `other` come by query tile `tile`?
-  Cond adds(KeyWalk &walk, Index other, Index tile) {
-    Index first = math.mul(other, config.getKvTile());
-    Interval keys = {first, math.min(math.add(first, config.getKvTile()), scope.lenK)};
-    Cond adds = Cond::of(false);
-    for (const KeyRun &run : walk.queryRuns(math, keys, config.getQTile()))
-      adds = math.logicalOr(adds, math.logicalAnd(math.le(run.bounds.front(), tile), math.lt(tile, run.bounds.back())));
-    return adds;
+    YieldOp::create(b, loc, math.value(adds(other, tile)));
   }
 
   /// Query tiles whose keys are all in the first tile have no sum. Walks over keys and over queries may each visit more than they need, so the first tile of keys has
   /// to come by: it writes the rows.
-  void storeAlone(AddSumOp add, KeyWalk &walk, Index tile, Index q0, Index left, Index row) {
+  void storeAlone(AddSumOp add, Index tile, Index q0, Index left, Index row) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(add);
-    Interval queries = {q0, math.min(math.add(q0, config.getQTile()), lenQ)};
-    SmallVector<KeyRun> runs = walk.runs(math, queries, config.getKvTile());
     Index rows = math.select(math.lt(slot.first, config.getKvTile()), left, 0);
-    Cond alone = adds(walk, 0, tile);
-    for (const KeyRun &run : runs)
-      alone = math.logicalAnd(math.le(run.bounds.back(), 1), alone);
+    Cond alone = hasOneKeyTile(tile, q0);
     add.getAloneMutable().assign(math.value(alone));
     add.getDstMutable().assign(rowPointer("dq", row, batch, h));
     add.getStrideMutable().assign(args["dq_row"]);
@@ -410,12 +322,6 @@ private:
       return drop(dp, row0, col0, draws, /*scaled=*/true, /*turned=*/ofKeys);
     DropGradsOp::create(b, loc, dp, probabilities, stats, weights == s ? Value() : weights,
                         b.getF64FloatAttr(dropout->factor()), ofKeys ? b.getUnitAttr() : UnitAttr());
-  }
-
-  /// Is there one modifier, with formulas for small scores, as softcap has?
-  bool onlyModifierHasSmall() {
-    SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
-    return modifiers.size() == 1 && modifiers.front().smallBelow(scaleOfProducts(), errorOfScores()) > 0;
   }
 
   /// Where both are held, rounded: their product takes half an instruction a score. In float16 slopes that may be beyond it are not: softcap's are 1 at most.
@@ -490,19 +396,10 @@ private:
   }
 
   KernelOp kernel;
-  ConfigAttr config;
-  GradientResults results;
-  bool ofKeys; ///< key tiles are at rest
-  bool reduces; ///< a role of its own makes dQ
   bool boxes;
-  bool lists; ///< of the tiles that pass by are there
-  std::function<Index(Index j)> tileAt; ///< which one the walk's number j is; none: j
-  Slot slot;
   Value firstRow;            ///< of the statistics
   Value Q, K, V, dO, stats, s, dp, p, ds, weighted, slopes, dQ, dK, dV;
   Value dS, part, staging;   ///< where dQ is added up
-  std::optional<KeyWalk> walk;
-  SmallVector<int64_t> allTests;
 };
 
 } // namespace

@@ -409,8 +409,7 @@ void Printer::print(StorePaddingOp op) {
     return;
   }
   // With keys at rest, or rows that keys pass by, there is no register for what a loop over messages would know ahead of them.
-  bool passes = kernel.walk([](MmaPieceOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  bool scarce = (kernel.getKeys() && kernel.isPersistent()) || passes;
+  bool scarce = (kernel.getKeys() && kernel.isPersistent()) || kernel.keepsRows();
   line() << "attn::store_zero<" << op.getDim() << ", " << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
          << expr(op.getStride()) << ", " << expr(op.getWriteRows()) << (scarce ? ", attn::thread_here()" : "") << ");\n";
 }

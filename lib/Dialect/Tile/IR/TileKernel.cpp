@@ -124,6 +124,10 @@ Value KernelOp::getArg(StringRef name) {
   return {};
 }
 
+bool KernelOp::keepsRows() {
+  return walk([](MmaPieceOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 void KernelOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   if (getArgNames().size() == region.getNumArguments())
     for (auto [arg, name] : llvm::zip(region.getArguments(), getArgNames().getAsValueRange<StringAttr>()))

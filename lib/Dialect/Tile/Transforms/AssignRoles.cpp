@@ -396,7 +396,7 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesBase<AssignRolesPass> {
       workOutHere(producer);
       workOutHere(adder);
     }
-    if (holds(consumer, llvm::IsaPred<MmaPieceOp>)) // rows at rest leave few registers, and who brings them has many rings
+    if (kernel.keepsRows()) // and who brings them has many rings
       for (PersistOp role : {producer, consumer})
         workOutHere(role);
     SmallVector<Operation *> taken;
