@@ -25,7 +25,8 @@ typedef enum { attnBF16 = 0, attnF16 = 1, attnF32 = 2, attnI32 = 3 } attnDtype;
 /*
  * Memory that the kernel's device can reach; the caller owns it. Strides are in
  * elements; NULL means contiguous. The last axis has stride 1; the others of q,
- * k, v and o are multiples of 8 elements, and their data is 16-byte aligned.
+ * k, v and o are multiples of 8 elements, and their data is 16-byte aligned;
+ * on Hopper tiles come by tensor maps, which want them to be from 0 to below 2^39.
  */
 typedef struct {
   void *data;

@@ -302,7 +302,7 @@ private:
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(add);
     Index rows = math.select(math.lt(slot.first, config.getKvTile()), left, 0);
-    Cond alone = hasOneKeyTile(tile, q0);
+    Cond alone = seesFirstKeyTileOnly(tile, q0);
     add.getAloneMutable().assign(math.value(alone));
     add.getDstMutable().assign(rowPointer("dq", row, batch, h));
     add.getStrideMutable().assign(args["dq_row"]);

@@ -85,7 +85,7 @@ Cond BackwardWalk::adds(Index other, Index tile) {
   return contains(math, tiles, tile);
 }
 
-Cond BackwardWalk::hasOneKeyTile(Index tile, Index q0) {
+Cond BackwardWalk::seesFirstKeyTileOnly(Index tile, Index q0) {
   Interval queries = {q0, math.min(math.add(q0, config.getQTile()), lenQ)};
   SmallVector<KeyRun> runs = walk->runs(math, queries, config.getKvTile());
   Cond alone = adds(0, tile);

@@ -23,14 +23,14 @@ protected:
 
   /// What the mask says of the head at hand.
   void findWalk();
-  /// Of the slot's rows. Sets `tileAt`.
+  /// Of the slot's rows.
   llvm::SmallVector<KeyRun> findRuns() { return findRuns(slot.first, slot.rows, config.getKvTile()); }
   /// Of the rows that a warpgroup has: where a walk is one run, the bounds of what those see.
   llvm::SmallVector<mlir::Value> findOwnBounds(llvm::ArrayRef<KeyRun> runs);
   /// Does key tile `other` come by query tile `tile`?
   Cond adds(Index other, Index tile);
-  /// Have queries from `q0` on, of a tile, the first tile of keys only? Walks over keys and over queries may each visit more than they need, so that one has to come by.
-  Cond hasOneKeyTile(Index tile, Index q0);
+  /// Of a query tile, whose first row is `q0`: is the first tile of keys the only one, and comes by it?
+  Cond seesFirstKeyTileOnly(Index tile, Index q0);
 
   tile::ConfigAttr config;
   GradientResults results;
@@ -42,7 +42,7 @@ protected:
   std::optional<KeyWalk> walk;
 
 private:
-  /// Of so many `rows`, from `first` on; a tile has `most`.
+  /// Of so many `rows`, from `first` on; a tile has `most`. Sets `tileAt`, which is the same for all rows of a slot.
   llvm::SmallVector<KeyRun> findRuns(Index first, Index rows, int64_t most);
   /// No tile of the runs is full if the condition holds.
   void testAll(llvm::MutableArrayRef<KeyRun> runs, Cond cond);

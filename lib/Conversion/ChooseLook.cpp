@@ -40,14 +40,15 @@ static tile::ConfigAttr lookAtOnce(ProblemOp problem, Sides sides, llvm::StringR
       .withLook(kvTile / 16);
 }
 
-/// Have warpgroups registers for so many rows at rest? Of wide heads random numbers and tests of masks of many parts leave none, if not each then both.
+/// Have warpgroups registers for so many rows at rest? Of wide heads random numbers and tests of masks of many parts leave none, if not each then both. With two blocks of
+/// rows a division is as much as many parts.
 static bool fits(ProblemOp problem, int64_t rows) {
   int64_t dim = widthOf(problem);
-  bool draws = problem.dropoutInForce().has_value(), isSimple = !hasManyTests(problem.getMask());
+  bool draws = problem.dropoutInForce().has_value(), isSimple = !hasManyTests(problem.getMask()) && !(rows > 192 && dividesRows(problem.getMask()));
   return dim <= 96 || rows <= 144 || (dim <= 112 ? isSimple || !draws : isSimple && !draws);
 }
 
-/// Rows at rest, of more than 128 of a side: keys pass in tiles of 64, or of 48 where these fill better, and have two slots where shared memory has room.
+/// Rows at rest, of more than 128 of a side: keys pass in tiles of 64, or of 48 where these fill better.
 static tile::ConfigAttr letKeysPass(ProblemOp problem, Sides sides, llvm::StringRef target, int64_t arch) {
   constexpr int64_t least = 144, mostOfThree = 192, most = 256;
   int64_t longer = std::max(sides.queries, sides.keys);

@@ -66,6 +66,11 @@ unsigned attn::comparesOf(MaskInterface mask) {
   return std::max(compares, 1u);
 }
 
+bool attn::dividesRows(MaskInterface mask) {
+  auto chunk = llvm::dyn_cast<ChunkMaskAttr>(mask);
+  return chunk ? !llvm::isPowerOf2_64(chunk.getLength()) : llvm::any_of(mask.children(), dividesRows);
+}
+
 bool attn::showsIntervals(MaskInterface mask) {
   auto children = mask.children();
   if (!children.empty())

@@ -15,6 +15,7 @@
 // Rows that are there, of K and V all tiles; P and dS are read as 64 keys.
 // CHECK: %Q = tile.place "Q" : !tile.shared<144x96xbf16, swizzled>
 // CHECK: %K = tile.place "K" slots 3 : !tile.shared<48x96xbf16, swizzled>
+// CHECK: %O = tile.place "O" slots 1 : !tile.shared<144x80xbf16, swizzled>
 // CHECK: %P = tile.place "P" : !tile.ring<1, <144x64xbf16, swizzled>>
 // Padding of keys begins behind the last tile of them.
 // CHECK: %[[TILES:.*]] = arith.divui %{{.*}}, %c48_i32
@@ -66,7 +67,7 @@
 // ROLES-NEXT: }
 // ROLES-NOT: scf.for %piece
 // ROLES: consumer {
-// ROLES: tile.add_deltas %stats, %[[O:.*]], %dO_tile
+// ROLES: tile.add_deltas %stats, %O_tile, %dO_tile
 // ROLES-NEXT: tile.release %O
 // Rows at rest are given back behind the last piece of the last tile.
 // ROLES: tile.mma_piece
@@ -187,7 +188,35 @@ attn.backward @g of(@p)
 
 // -----
 
-// No registers: random numbers, or tests of many parts, of wide heads.
+// A test that divides: no register for a ring of O.
+// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 160, kv_tile = 64, warps = 12, blocks = 1, look = 3>)
+// CHECK: tile.hold_rows
+attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<48>>) layout(thd) heads(4) dims(64) dtype(bf16) bounds(160) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// Of many parts, it has one.
+// CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 160, kv_tile = 64, warps = 12, blocks = 1, stages = 3, q_stages = 2, look = 3>)
+// CHECK-NOT: tile.hold_rows
+attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<64>>) layout(thd) heads(4) dims(64) dtype(bf16) bounds(160) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// No registers: random numbers, or tests of many parts, of wide heads; with two blocks of rows one that divides counts as many.
+// CHECK-NOT: look
+attn.problem @p mask(#attn.chunk<100>) layout(thd) heads(4) dims(120) dtype(bf16) bounds(200) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
+// CHECK-NOT: look
+attn.problem @p mask(#attn.chunk<100>) layout(thd) heads(4) dims(112) dtype(bf16) bounds(200) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+// -----
+
 // CHECK-NOT: look
 attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(120) dtype(bf16) bounds(145) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)

@@ -46,6 +46,10 @@ SAMPLED = {  # head dims and chips take turns
     "odd_blocks": '#attn.block_map<"offsets", "columns", q = 100, kv = 70, per_head>',
     "question": '#attn.and<#attn.causal, #attn.or<#attn.prefix<"lengths">, #attn.document>>',
 }
+DIVIDED = {  # masks whose rows take a division
+    "chunk100": "#attn.chunk<100>",
+    "chunk48_causal": "#attn.and<#attn.causal, #attn.chunk<48>>",
+}
 MODIFIED = {  # masks with something done to scores
     "softcap": ("causal", "#attn.softcap<30.0>"),
     "alibi": ("causal", "#attn.alibi"),
@@ -115,6 +119,9 @@ DROPPED = {  # masks with dropout, and bounds or typical lengths
     "dropped_short_grads": ("causal", " bounds(4, 16)"),
     "dropped_strip_grads": ("full", " bounds(1, 4)"),
     "dropped_few": ("full", " typical(16, 32768)"),
+    "dropped_chunk100": ("chunk100", ""),
+    "dropped_chunk48_causal": ("chunk48_causal", ""),
+    "dropped_sink_window": ("sink_window", ""),
 }
 
 
@@ -206,7 +213,10 @@ def cases():
             if most == 144 or (most == 192 and (d == 64 or mask in ("full", "causal"))) or (most == 256 and mask not in DROPPED):
                 chosen.add(("sm_90a", mask, f"{('thd', 'thd padded')[(i + j) % 2]} backward looks {most}", d, d, ("bf16", "f16")[(i + j // 2) % 2]))
     chosen |= {("sm_90a", "full", "bshd backward looks 256", 96, 96, "bf16"), ("sm_90a", "dropped", "thd backward looks 250", 112, 112, "bf16"),
-               ("sm_90a", "causal", "bshd backward looks 208", 128, 64, "bf16"), ("sm_90a", "window", "thd padded backward looks 192", 128, 128, "f16")}
+               ("sm_90a", "causal", "bshd backward looks 208", 128, 64, "bf16"), ("sm_90a", "window", "thd padded backward looks 192", 128, 128, "f16"),
+               ("sm_90a", "dropped_chunk48_causal", "thd backward looks 160", 64, 64, "bf16"), ("sm_90a", "dropped_chunk100", "thd padded backward looks 200", 96, 96, "f16"),
+               ("sm_90a", "dropped_sink_window", "thd padded backward looks 192", 64, 64, "bf16"), ("sm_90a", "chunk100", "thd backward looks 192", 128, 128, "f16"),
+               ("sm_90a", "chunk100", "thd padded backward looks 256", 112, 112, "f16")}
     chosen = sorted(chosen, key=lambda case: -(case[3] + case[4]) * (1 + (case[1] == "sink_window")))
     return chosen + [(chip, mask, "segments", 0, 0, "i32") for chip in CHIPS for mask in SEGMENTS]
 
@@ -252,7 +262,7 @@ def compile_one(folder, case):
         mask = BOUNDED[mask][0] if mask in BOUNDED else SPLIT.get(mask, mask)
         mask, modifiers = MODIFIED.get(mask, (mask, ""))
         heads = 16 if case[1].startswith("alone") or looks else 4
-        text = (f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED)[mask]}) layout({layout}) heads(16, {heads}) "
+        text = (f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED | DIVIDED)[mask]}) layout({layout}) heads(16, {heads}) "
                 f"dims({d}, {e}) dtype({dtype}) score([{modifiers}]){hint}\n")
         if "_grads_" in name_of(case):
             text += f"attn.backward @grads of(@{name_of(case)})\n"

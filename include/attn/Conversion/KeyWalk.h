@@ -24,6 +24,8 @@ bool listsVisits(ProblemOp problem, tile::ConfigAttr config);
 unsigned comparesOf(MaskInterface mask);
 /// More than an interval's ends: they take registers that rows at rest, or random numbers, leave few of.
 inline bool hasManyTests(MaskInterface mask) { return comparesOf(mask) > 2; }
+/// Does a row's interval take a division, as that of chunks whose length is no power of two? It takes registers, too.
+bool dividesRows(MaskInterface mask);
 /// Do all leaves show a row intervals of keys? Else a test has to work something out for each pair.
 bool showsIntervals(MaskInterface mask);
 

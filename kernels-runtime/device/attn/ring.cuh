@@ -49,7 +49,7 @@ template <int Bytes> ATTN_INLINE void bring(unsigned to, const void *from, unsig
 template <class Element, int RowCount, int ColCount> struct Swizzled {
   using T = Element;
   static constexpr int Rows = RowCount, Cols = ColCount, Chunks = (ColCount + 63) / 64, ChunkBytes = RowCount * 128, Bytes = Chunks * ChunkBytes;
-  static constexpr bool ReadByLanes = false;  // products end for all lanes at once
+  static constexpr bool ReadByLanes = false;  // products end for all lanes at once; lanes that read one meet behind that (add_deltas)
   static_assert(Rows % 8 == 0 && Rows <= 256 && Cols % 16 == 0);
   unsigned address;
   static ATTN_INLINE Swizzled lying(unsigned address) { return {address}; }

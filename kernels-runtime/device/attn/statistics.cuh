@@ -56,11 +56,12 @@ template <int Dim, class T, int R, int C, int W> ATTN_INLINE void hold_rows(Held
     held.v[0][n][0] = x.x, held.v[0][n][1] = x.y, held.v[0][n][2] = x.z, held.v[0][n][3] = x.w;
   }
 }
-// O's rows so, and dO's tile, of which these are the rows from First on. It may have the first warps' only: what others add is nobody's.
+// 16 bytes of O: as hold_rows() has them, or of a tile, from where dO's lie in theirs.
 template <class T, int R, int C, int W> ATTN_INLINE uint4 chunk_of(const Held<T, R, C, W> &o, int n, int /*from*/) {
   return {o.v[0][n][0], o.v[0][n][1], o.v[0][n][2], o.v[0][n][3]};
 }
 template <class T, int N, int M> ATTN_INLINE uint4 chunk_of(const Swizzled<T, N, M> &o, int /*n*/, int from) { return chunk_at(o.address + from); }
+// Of O and dO's tile, the rows from First on. It may have the first warps' only: what others add is nobody's.
 template <int First = 0, int R, int W, class O, class T, int N, int M> ATTN_INLINE void add_deltas(Rows<R, W> &row, const O &o, const Swizzled<T, N, M> &grad) {
   constexpr int Own = (M + 31) / 32;
 #pragma unroll
@@ -78,7 +79,7 @@ template <int First = 0, int R, int W, class O, class T, int N, int M> ATTN_INLI
     }
     row.sum[i] += quad_sum(sum);
   }
-  __syncwarp();  // all have read O, if it lies in a slot
+  __syncwarp();  // all have read O, whose slot one lane may give back
 }
 
 // Of rows all of whose keys are in the fragment: x becomes p * (x - delta), delta being what is known and the row's sum of p * x. All sums first: row by row

@@ -198,8 +198,12 @@ LogicalResult AddDeltasOp::verify() {
   SharedType grad = getGrad().getType();
   RowsType rows = getRow().getType();
   int64_t first = getFirst().value_or(0);
-  auto held = HeldType::get(getContext(), rows.getRows(), llvm::alignTo(grad.getCols(), 32), grad.getElement(), rows.getWarps());
-  if (!grad.isSwizzled() || rows.getRows() != 16 * rows.getWarps() || (o != grad && o != held) ||
+  auto isHeld = [&] { // as many rows as statistics
+    auto held = dyn_cast<HeldType>(o);
+    return held && held.getRows() == rows.getRows() && held.getWarps() == rows.getWarps() && held.getElement() == grad.getElement() &&
+           held.getCols() == int64_t(llvm::alignTo(grad.getCols(), 32));
+  };
+  if (!grad.isSwizzled() || rows.getRows() != 16 * rows.getWarps() || (o != grad && !isHeld()) ||
       (getFirst() ? first < 0 || first % 16 || grad.getRows() <= first : grad.getRows() > rows.getRows())) // C1
     return emitOpError("expected rows of statistics, 16 a warp, a swizzled tile of as many or fewer, and O as one, or held, of as many columns, got: ")
            << rows << ", " << grad << " and " << o;
