@@ -282,6 +282,10 @@ static nlohmann::ordered_json toJson(const Summary &summary, const Target &targe
   else if (auto driver = rt::Driver::get())
     if (auto name = (*driver)->deviceName(0))
       line["gpu"] = *name;
+  line["modes"] = nlohmann::ordered_json::array(); // options by their names
+  for (const cl::opt<bool> *mode : {&fewQueries, &boundedSequences, &shortSequences, &unsaidLengths, &backwardPass})
+    if (*mode)
+      line["modes"].push_back(mode->ArgStr.str());
   line["seed"] = uint64_t(seed);
   line["kernels"] = summary.digests.size();
   line["masks"] = summary.masks.size();

@@ -60,11 +60,24 @@ double SoftcapAttr::smallBecomes(double factor) const {
   return getCap().convertToDouble() * std::tanh(smallBelow(factor, /*error=*/0) * toArgument(*this, factor));
 }
 
+/// tanh is right to 2^-22, absolutely, and so are scores to that part of the cap. Of larger caps small arguments take the series.
+static Value emitTanh(FloatMath &math, Value x, double cap) {
+  constexpr double large = 0x1p9, within = 0.25;
+  constexpr double series[] = {-17.0 / 315, 2.0 / 15, -1.0 / 3, 1}; // of tanh(x) / x over x^2; what follows is 2^-21 of it at most
+  Value tanh = math.tanh(x);
+  if (cap <= large)
+    return tanh;
+  Value square = math.mul(x, x), sum;
+  for (double coefficient : series)
+    sum = sum ? math.fma(sum, square, math.constant(coefficient)) : math.constant(coefficient);
+  return math.select(math.less(math.abs(x), math.constant(within)), math.mul(x, sum), tanh);
+}
+
 Score SoftcapAttr::emitScore(ScoreScope &scope, Score score) const {
   FloatMath &math = scope.each;
-  double c = toArgument(*this, score.factor);
-  Value tanh = math.tanh(math.mul(score.value, math.constant(c)));
-  return {tanh, factorOfExponents, math.constant(getCap().convertToDouble() / factorOfExponents)};
+  double cap = getCap().convertToDouble();
+  Value tanh = emitTanh(math, math.mul(score.value, math.constant(toArgument(*this, score.factor))), cap);
+  return {tanh, factorOfExponents, math.constant(cap / factorOfExponents)};
 }
 
 Value SoftcapAttr::emitDerivative(ScoreScope &scope, Score score) const {
