@@ -2,7 +2,7 @@
 """A step of a ring: gradients of half of the keys, with o and lse of all of them. What `merged` says, no hint of lengths may undo."""
 import numpy as np
 from attnc_host import compile_problem, launch, lib, tensors_of, workspace_of
-from run import attend
+from run import attend, differentiate
 
 rng = np.random.default_rng(9)
 HEADS, DIM, ROWS, BATCH = 4, 32, 8, 200
@@ -15,10 +15,8 @@ scale = DIM**-0.5
 for b in range(BATCH):
     for h in range(HEADS):
         o[b, :, h], lse[h, b] = attend(q[b, :, h], k[b, :, h], v[b, :, h], np.ones((ROWS, 2 * ROWS), bool), scale)
-        Q, dO, K, V = (x[b, :, h].astype(np.float64) for x in (q, do, k[:, :ROWS], v[:, :ROWS]))  # the first half of the keys
-        P = np.exp(scale * (Q @ K.T) - lse[h, b][:, None])
-        dS = P * (dO @ V.T - (dO * o[b, :, h]).sum(axis=1)[:, None])
-        want["dq"][b, :, h], want["dk"][b, :, h], want["dv"][b, :, h] = scale * dS @ K, scale * dS.T @ Q, P.T @ dO
+        half = differentiate(q[b, :, h], k[b, :ROWS, h], v[b, :ROWS, h], o[b, :, h].astype(np.float64), lse[h, b], do[b, :, h], np.ones((ROWS, ROWS), bool), scale)
+        want["dq"][b, :, h], want["dk"][b, :, h], want["dv"][b, :, h] = half
 
 
 def gradients(hint, clause):

@@ -70,3 +70,11 @@ def attend(q, k, v, visible, scale):
     o = weights @ v.astype(np.float64) / np.where(some, total, 1.0)[:, None]
     with np.errstate(divide="ignore"):
         return o, np.log(total) + top
+
+
+def differentiate(q, k, v, o, lse, do, visible, scale):
+    """Of one head, in float64: dQ, dK, dV, by `attend`'s O and LSE, which may be of more keys than these."""
+    Q, K, V, dO = (x.astype(np.float64) for x in (q, k, v, do))
+    P = np.where(visible, np.exp(np.where(visible, scale * (Q @ K.T) - lse[:, None], 0)), 0)
+    dS = P * (dO @ V.T - (dO * o).sum(axis=1)[:, None])
+    return scale * dS @ K, scale * dS.T @ Q, P.T @ dO

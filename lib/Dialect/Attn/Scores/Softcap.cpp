@@ -63,14 +63,12 @@ double SoftcapAttr::smallBecomes(double factor) const {
 /// tanh is right to 2^-22, absolutely, and so are scores to that part of the cap. Of larger caps small arguments take the series.
 static Value emitTanh(FloatMath &math, Value x, double cap) {
   constexpr double large = 0x1p9, within = 0.25;
-  constexpr double series[] = {-17.0 / 315, 2.0 / 15, -1.0 / 3, 1}; // of tanh(x) / x over x^2; what follows is 2^-21 of it at most
+  constexpr double series[] = {1, -1.0 / 3, 2.0 / 15, -17.0 / 315}; // of tanh(x) / x over x^2; what follows is 2^-21 of it at most
   Value tanh = math.tanh(x);
   if (cap <= large)
     return tanh;
-  Value square = math.mul(x, x), sum;
-  for (double coefficient : series)
-    sum = sum ? math.fma(sum, square, math.constant(coefficient)) : math.constant(coefficient);
-  return math.select(math.less(math.abs(x), math.constant(within)), math.mul(x, sum), tanh);
+  Value ratio = SmallValue(math, x, /*within=*/1, SmallValue::Square).evaluate(series);
+  return math.select(math.less(math.abs(x), math.constant(within)), math.mul(x, ratio), tanh);
 }
 
 Score SoftcapAttr::emitScore(ScoreScope &scope, Score score) const {
