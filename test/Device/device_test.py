@@ -255,35 +255,6 @@ def test_packed_qkv_view():
     report("views of one packed QKV tensor", e < 0.01, rel_err=e)
 
 
-def test_same_bits_every_time():
-    """20 launches, each beside other work on another stream, so that tiles go to other multiprocessors."""
-    noise = randn(4096, 4096)
-    side = torch.cuda.Stream()
-    generator = torch.Generator().manual_seed(3)
-    for d, mask in ((64, "#attn.causal"), (128, "#attn.causal"), (128, "#attn.full"), (256, "#attn.causal"),
-                    (128, "#attn.or<#attn.prefix<64>, #attn.band<left = 300, right = 0>>")):
-        text = f"attn.problem @r mask({mask}) layout(thd) heads(8, 2) dims({d}) dtype(bf16)"
-        kernel = library.compile(text)
-        q, k, v = randn(9000, 8, d), randn(9000, 2, d), randn(9000, 2, d)
-        o, lse = torch.empty_like(q), torch.empty(8, 9000, device="cuda")
-        cuts = torch.randint(0, 9001, (11,), generator=generator).sort().values.int()
-        cu = torch.cat([torch.zeros(1, dtype=torch.int32), cuts]).cuda()
-        bound = kernel.bind(q=q, k=k, v=v, o=o, lse=lse, cu_seqlens_q=cu, cu_seqlens_kv=cu)
-        first, same = None, True
-        for repeat in range(20):
-            o.fill_(math.nan)
-            torch.cuda.synchronize()
-            with torch.cuda.stream(side):
-                for _ in range(repeat % 4):
-                    noise @ noise
-            kernel.launch(bound, torch.cuda.current_stream().cuda_stream)
-            torch.cuda.synchronize()
-            bits = (o.view(torch.int16).clone(), lse.view(torch.int32).clone())
-            first = first or bits
-            same &= all(torch.equal(x, y) for x, y in zip(first, bits))
-        report(f"20 launches give the same bits, d {d} {mask}", same)
-
-
 def test_few_queries():
     """Heads packed and keys shared out: right, the same bits every time, in a CUDA graph too, whatever the workspace held."""
     side = torch.cuda.Stream()
@@ -412,59 +383,6 @@ def test_backward_packed_masks():
                     if not error < 0.006:
                         bad.append((mask, d, options, q, kv, error))
     report("gradients of packed sequences, short ones among them", not bad, cases=count, rel_err=worst, bad=bad[:5])
-
-
-def test_backward_same_bits():
-    """`deterministic`: 20 times, beside other work, on another stream, with multiprocessors taken by another kernel."""
-    lengths = [700, 0, 129, 1, 64, 1500, 128, 333]
-    window = "#attn.band<left = 99, right = 0>"
-    cases = [(f"dense, d {d}, {g} heads of keys, {mask}", backward.Dense(library, mask, 2, 2048, 2048, 8, g, d, options="deterministic"))
-             for d, g, mask in ((64, 8, "#attn.causal"), (64, 2, "#attn.full"), (128, 2, "#attn.causal"), (128, 8, "#attn.causal"), (128, 8, window), (256, 8, "#attn.causal"), (192, 8, "#attn.full"),
-                                # lists, or no single run: queries at rest
-                                (128, 8, '#attn.predicate<"q >= 200 && k >= 200 && q >= k">'), (256, 8, "#attn.or<#attn.prefix<64>, " + window + ">"))]
-    cases += [(f"packed, d {d}, {mask}", backward.Documents(library, lengths, d, 8, "deterministic", mask)) for d in (64, 128, 256) for mask in ("#attn.causal", window)]
-    for name, x in cases:
-        check_same_bits(name, x)
-
-
-def check_same_bits(name, x):
-    gradients = (x.dq, x.dk, x.dv)
-    x.run()
-    torch.cuda.synchronize()
-    first = [t.clone() for t in gradients]
-    noise, side, other, same = torch.randn(4096, 4096, device="cuda"), torch.cuda.Stream(), torch.cuda.Stream(), True
-    for i in range(20):
-        for t in gradients:
-            t.fill_(math.nan)
-        torch.cuda.synchronize()
-        with torch.cuda.stream(side):  # with something else on the chip
-            for _ in range(i % 4):
-                noise = noise @ noise * 1e-3
-        if i % 5 == 4:
-            with torch.cuda.stream(side):
-                torch.cuda._sleep(2_000_000)
-        x.run(other.cuda_stream if i % 2 else 0)
-        torch.cuda.synchronize()
-        same &= all(torch.equal(a, b) for a, b in zip(first, gradients))
-    report(f"deterministic backward pass, 20 times, disturbed: {name}", same and not any(t.isnan().any() for t in first))
-
-
-def test_backward_same_bits_among_neighbours():
-    """A sequence's gradients have the same bits alone, and between others of other lengths."""
-    for d in (64, 128, 256):
-        bits = []
-        for lengths, place in (([700], 0), ([1, 300, 700, 129, 0, 64], 2), ([700, 128], 0), ([64] * 9 + [700], 9)):
-            x = backward.Documents(library, lengths, d, 8, "deterministic")
-            begin = sum(lengths[:place])
-            own = slice(begin, begin + 700)
-            generator = torch.Generator(device="cuda").manual_seed(9)
-            for t in (x.q, x.k, x.v, x.do):
-                t[own] = torch.randn(700, 8, d, device="cuda", generator=generator).to(t.dtype)
-            x.run()
-            torch.cuda.synchronize()
-            bits.append([t[own].clone() for t in (x.dq, x.dk, x.dv)])
-        same = all(torch.equal(a, b) for other in bits[1:] for a, b in zip(bits[0], other))
-        report(f"deterministic gradients of a sequence, whatever its neighbours are: d {d}", same and not any(t.isnan().any() for t in bits[0]))
 
 
 def test_gradients_of_a_million_tokens():

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks on a GPU that equal inputs give equal bits: forward passes, and gradients in a fixed order (`deterministic`).
+
+  same_bits.py BUILD [--out FILE.jsonl]
+
+20 launches, on one stream or another, beside other work, so that tiles go to other multiprocessors; and a sequence alone and among others. One JSON line a
+check; exit 1 if one fails."""
+import math
+import sys
+
+import torch
+
+import backward
+import bench
+
+args, library = bench.begin()
+noise, side, other = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16), torch.cuda.Stream(), torch.cuda.Stream()
+failed = 0
+
+
+def report(check, ok, **facts):
+    global failed
+    failed += not ok
+    bench.emit(check=check, ok=bool(ok), **facts)
+
+
+def bits(tensors):
+    return [t.view(torch.int16 if t.element_size() == 2 else torch.int32).clone() for t in tensors]
+
+
+def equal(one, another):
+    return all(torch.equal(x, y) for x, y in zip(one, another))
+
+
+def check_launches(name, run, results):
+    """`run(stream)` writes all of the results, and no NaN."""
+    first, same, written = None, True, True
+    for repeat in range(20):
+        for t in results:
+            t.fill_(math.nan)
+        torch.cuda.synchronize()
+        with torch.cuda.stream(side):
+            for _ in range(repeat % 4):
+                noise @ noise
+            if repeat % 5 == 4:  # a multiprocessor is taken all along
+                torch.cuda._sleep(2_000_000)
+        run((other if repeat % 2 else torch.cuda.current_stream()).cuda_stream)
+        torch.cuda.synchronize()
+        written &= not any(t.isnan().any() for t in results)
+        first = first or bits(results)
+        same &= equal(first, bits(results))
+    report(f"20 launches give the same bits: {name}", same and written)
+
+
+def check_forward():
+    generator = torch.Generator().manual_seed(3)
+    for d, mask in ((64, "#attn.causal"), (128, "#attn.causal"), (128, "#attn.full"), (256, "#attn.causal"),
+                    (128, "#attn.or<#attn.prefix<64>, #attn.band<left = 300, right = 0>>")):
+        kernel = library.compile(f"attn.problem @r mask({mask}) layout(thd) heads(8, 2) dims({d}) dtype(bf16)")
+        q, k, v = (backward.randn(9000, heads, d) for heads in (8, 2, 2))
+        o, lse = torch.empty_like(q), torch.empty(8, 9000, device="cuda")
+        cuts = torch.randint(0, 9001, (11,), generator=generator).sort().values.int()
+        cu = torch.cat([torch.zeros(1, dtype=torch.int32), cuts]).cuda()
+        bound = kernel.bind(q=q, k=k, v=v, o=o, lse=lse, cu_seqlens_q=cu, cu_seqlens_kv=cu)
+        check_launches(f"d {d} {mask}", lambda stream: kernel.launch(bound, stream), (o, lse))
+
+
+def check_gradients():
+    lengths = [700, 0, 129, 1, 64, 1500, 128, 333]
+    window = "#attn.band<left = 99, right = 0>"
+    dense = [(64, 8, "#attn.causal"), (64, 2, "#attn.full"), (128, 2, "#attn.causal"), (128, 8, "#attn.causal"), (128, 8, window), (256, 8, "#attn.causal"), (192, 8, "#attn.full"),
+             # no single run of tiles: queries at rest
+             (128, 8, '#attn.predicate<"q >= 200 && k >= 200 && q >= k">'), (256, 8, f"#attn.or<#attn.prefix<64>, {window}>")]
+    for d, g, mask in dense:
+        x = backward.Dense(library, mask, 2, 2048, 2048, 8, g, d, options="deterministic")
+        check_launches(f"gradients, dense, d {d}, {g} heads of keys, {mask}", x.run, (x.dq, x.dk, x.dv))
+    for d in (64, 128, 256):
+        for mask in ("#attn.causal", window):
+            x = backward.Documents(library, lengths, d, 8, "deterministic", mask)
+            check_launches(f"gradients, packed, d {d}, {mask}", x.run, (x.dq, x.dk, x.dv))
+
+
+def check_neighbours():
+    for d in (64, 128, 256):
+        found = []
+        for before, behind in (([], []), ([1, 300], [129, 0, 64]), ([], [128]), ([64] * 9, [])):
+            x = backward.Documents(library, [*before, 700, *behind], d, 8, "deterministic")
+            own = slice(sum(before), sum(before) + 700)
+            generator = torch.Generator(device="cuda").manual_seed(9)
+            for t in (x.q, x.k, x.v, x.do):
+                t[own] = torch.randn(700, 8, d, device="cuda", generator=generator).to(t.dtype)
+            x.run()
+            torch.cuda.synchronize()
+            found.append([t[own].clone() for t in (x.dq, x.dk, x.dv)])
+        written = not any(t.isnan().any() for t in found[0])
+        report(f"gradients of a sequence, whatever its neighbours are: d {d}", written and all(equal(bits(found[0]), bits(other)) for other in found[1:]))
+
+
+bench.emit(check="machine", ok=True, gpu=torch.cuda.get_device_name(), torch=torch.__version__)
+check_forward()
+check_gradients()
+check_neighbours()
+sys.exit(failed != 0)
