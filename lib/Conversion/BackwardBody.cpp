@@ -22,16 +22,16 @@ Value BackwardBody::tiledRow(Value firstRow, Index head, Index q) {
   return add(mul(wide(head), tiledRows()), add(firstRow, wide(q)));
 }
 
-Value BackwardBody::sumPointer(Value firstRow, Index head, Index q) {
+Value BackwardBody::sumPointer(Index sumRow) {
   Location named = NameLoc::get(b.getStringAttr("sum"), loc);
-  Value offset = mul(tiledRow(firstRow, head, q), wide(sumColumns(problem.getDimQk())));
-  return AdvanceOp::create(b, named, args["dq_sum"], offset);
+  return AdvanceOp::create(b, named, args["dq_sum"], mul(wide(sumRow), wide(sumColumns(problem.getDimQk()))));
 }
 
-Value BackwardBody::turnPointer(Value firstRow, Index head, Index q) {
+Value BackwardBody::turnPointer(Index sumRow, Index head) {
   Location named = NameLoc::get(b.getStringAttr("turn"), loc);
-  Value offset = arith::DivUIOp::create(b, loc, tiledRow(firstRow, head, q), wide(rowsOfTurn));
-  return AdvanceOp::create(b, named, args["dq_turns"], offset);
+  // A sequence has one counter more than it has multiples of 64 behind its first row: none is another's.
+  Index turn = math.add(math.floorDiv(sumRow, rowsOfTurn), math.add(times(head, arg("batch")), batch));
+  return AdvanceOp::create(b, named, args["dq_turns"], wide(turn));
 }
 
 Value BackwardBody::statisticsPointer(Value firstRow, Index head, Index q) {

@@ -42,7 +42,7 @@ public:
     findLengths();
     firstQuery = math.named(findFirstQuery(), "first_query");
     if (results.clears) { // while its first tiles are under way
-      Value count = mul(mul(wide(problem.getHeads()), tiledRows()), wide(sumColumns(problem.getDimQk())));
+      Value count = mul(mul(wide(problem.getHeads()), wide(rowsInAll())), wide(sumColumns(problem.getDimQk())));
       Value block = BlockIndexOp::create(b, loc, Value());
       ClearShareOp::create(b, loc, args["dq_sum"], count, block, kernel.getArg("blocks"));
     }
@@ -101,9 +101,9 @@ private:
       int64_t staged = addsFromRegisters() ? 0 : passing * all * 4, room = roomForTiles("sm_90a", 90) - 2 * tile.getBytes() - staged -
                                                  config.getStages() * (bytesOf(Q) + bytesOf(dO)) - 2 * bytesOf(K) - bytesOf(V);
       bool ahead = reduces && (staged == 0 || results.order != SumOrder::InTurns) && sparesRegisters() && room >= 0;
-      if (addsFromRegisters())
+      if (addsFromRegisters() && results.order == SumOrder::InTurns)
         staging = place("turns", StagingType::get(b.getContext(), 2, 0));
-      else if (results.dv)
+      else if (!addsFromRegisters())
         staging = place("staging", StagingType::get(b.getContext(), ahead ? 1 : 2, staged));
       if (ahead)
         K.getDefiningOp<PlaceOp>().setSlots(2);
@@ -112,9 +112,7 @@ private:
     }
   }
 
-  /// In turns, if nothing is staged: of wide sums, for which there is no room, and of narrow ones, where room for the next tile's keys is worth more. (Of d 64
-  /// at s 1024 that is 0.98 of the speed in any order for 0.89; of d 128 the same for s 1024, and 0.95 of staged ones at 16384.)
-  bool addsFromRegisters() { return results.order == SumOrder::InTurns && (!results.dv || (reduces && sumColumns(problem.getDimQk()) <= 64)); }
+  bool addsFromRegisters() { return attn::addsFromRegisters(problem, config, results.order, /*together=*/results.dv); }
 
   /// Are gradients of scores needed, and so V?
   bool needsGrads() { return results.dk || results.dq; }
@@ -268,12 +266,13 @@ private:
     if (sum) {
       wait(sum);
       Value turn, number;
+      Index added = sumRow(row, h);
       if (results.order != SumOrder::Any) {
-        turn = turnPointer(firstRow, h, other);
+        turn = turnPointer(added, h);
         number = math.value(math.named(math.floorDiv(slot.first, config.getKvTile()), "key_tile"));
       }
       bool afterFirst = results.order == SumOrder::AfterFirst;
-      auto add = AddSumOp::create(b, loc, sumPointer(firstRow, h, other), part, staging, turn, number, afterFirst);
+      auto add = AddSumOp::create(b, loc, sumPointer(added), part, math.value(left), staging, turn, number, afterFirst);
       if (turn)
         buildAdds(add, tile);
       if (results.alone)
@@ -407,6 +406,10 @@ private:
 int64_t attn::sumFragmentColumns(ProblemOp problem, ConfigAttr config) {
   int64_t columns = sumColumns(problem.getDimQk());
   return config.getReducer() ? std::min<int64_t>(columns, config.getReducer()) : columns * config.getQTile() / (16 * config.getWarps());
+}
+
+bool attn::addsFromRegisters(ProblemOp problem, ConfigAttr config, SumOrder order, bool together) {
+  return !together || (order == SumOrder::InTurns && config.getReducer() && sumColumns(problem.getDimQk()) <= 64);
 }
 
 void attn::writeGradients(ProblemOp problem, KernelOp kernel, GradientResults results) { GradientsKernel(problem, kernel, results).build(); }

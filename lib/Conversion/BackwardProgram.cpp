@@ -80,8 +80,8 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
     SmallVector<StringRef> tensors = {"dq", "dq_sum", "statistics_head"};
     if (configs.order != SumOrder::Any)
       tensors.push_back("dq_turns");
-    writeRoundSums(problem, make("_dq", tensors, false, false, config),
-                   sumFragmentColumns(problem, configs.keys), clears, alone);
+    RoundedSums sums = {sumFragmentColumns(problem, configs.keys), addsFromRegisters(problem, configs.keys, configs.order, configs.together), clears, alone};
+    writeRoundSums(problem, make("_dq", tensors, false, false, config), sums);
   } else {
     gradients("_dq", {.dq = true}, configs.queries);
   }

@@ -29,8 +29,9 @@ public:
     Value lse = statisticPointer("lse", slot.row, batch, h), gradLse;
     if (args.contains("dlse"))
       gradLse = statisticPointer("dlse", slot.row, batch, h);
-    Value sum = args.contains("dq_sum") ? sumPointer(firstRow, h, 0) : Value();
-    Value turns = args.contains("dq_turns") ? turnPointer(firstRow, h, 0) : Value();
+    Index added = sumRow(slot.row, h);
+    Value sum = args.contains("dq_sum") ? sumPointer(added) : Value();
+    Value turns = args.contains("dq_turns") ? turnPointer(added, h) : Value();
     PrepareOp::create(b, loc, statistics, statisticsPitch(), o, args["o_row"], grad, args["do_row"], lse, gradLse,
                       math.value(slot.rows), problem.getDimV(), sum,
                       sum ? b.getI64IntegerAttr(sumColumns(problem.getDimQk())) : IntegerAttr(), turns);
@@ -40,32 +41,23 @@ public:
 /// dQ from its sums, rounded: one block for each tile that key tiles added to.
 class RoundSumsKernel : BackwardBody {
 public:
-  /// `columns`: of the fragments that were added. `clearedByKeys`: by blocks of key tiles, of which there may be none.
-  RoundSumsKernel(ProblemOp problem, KernelOp kernel, int64_t columns, bool clearedByKeys, bool mayBeDone)
-      : BackwardBody(problem, kernel), config(kernel.getConfig()), columns(columns),
-        mayLack(clearedByKeys && !problem.getKLayout().isPacked()), mayBeDone(mayBeDone) {}
+  RoundSumsKernel(ProblemOp problem, KernelOp kernel, RoundedSums sums)
+      : BackwardBody(problem, kernel), config(kernel.getConfig()), sums(sums), mayLack(sums.clearedByKeys && !problem.getKLayout().isPacked()) {}
 
   void build() {
-    Value acc = place("dQ", FragType::get(b.getContext(), config.getQTile(), sumColumns(problem.getDimQk()),
-                                          config.getWarps()));
     Slot slot = slotOf(/*keys=*/false, config.getQTile(), Order::LastFirst);
     h = math.named(slot.head, "h");
     auto store = [&] {
       firstQuery = findFirstQuery();
       Value dst = rowPointer("dq", slot.row, batch, h);
-      Value turn = args.contains("dq_turns") ? turnPointer(firstTiledRow(), h, slot.first) : Value();
-      Value sum = sumPointer(firstTiledRow(), h, slot.first);
+      Index added = sumRow(slot.row, h);
+      Value turn = args.contains("dq_turns") ? turnPointer(added, h) : Value();
       OpBuilder::InsertionGuard guard(b);
-      if (mayBeDone)
+      if (sums.mayBeDone)
         leaveWhatIsDone(turn, slot);
-      auto load = [&] { LoadSumOp::create(b, loc, acc, sum, columns, turn); };
-      if (mayLack)
-        loadIfAnyKeys(acc, load);
-      else
-        load();
-      ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
-      StoreOp::create(b, loc, dst, args["dq_row"], acc, math.value(slot.rows), math.value(slot.written),
-                      problem.getDimQk());
+      Index rows = mayLack ? math.select(math.lt(0, arg("seqlen_kv")), slot.rows, 0) : slot.rows;
+      RoundSumOp::create(b, loc, dst, args["dq_row"], sumPointer(added), math.value(rows), math.value(slot.written), APFloat(problem.scaleOrDefault()),
+                         problem.getDimQk(), sums.columns, sums.held, turn);
     };
     if (!problem.getQLayout().isPacked())
       return store();
@@ -77,14 +69,6 @@ public:
   }
 
 private:
-  void loadIfAnyKeys(Value acc, function_ref<void()> load) {
-    ClearOp::create(b, loc, acc);
-    auto any = scf::IfOp::create(b, loc, math.value(math.lt(0, arg("seqlen_kv"))), /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(any.thenBlock());
-    load();
-  }
-
   /// What follows is for sums. Of rows that are written, padding is left.
   void leaveWhatIsDone(Value turn, const Slot &slot) {
     Value none = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(0));
@@ -99,14 +83,12 @@ private:
   }
 
   ConfigAttr config;
-  int64_t columns;
-  bool mayLack, mayBeDone;
+  RoundedSums sums;
+  bool mayLack;
 };
 
 } // namespace
 
 void attn::writePrepare(ProblemOp problem, KernelOp kernel) { PrepareKernel(problem, kernel).build(); }
 
-void attn::writeRoundSums(ProblemOp problem, KernelOp kernel, int64_t columns, bool clearedByKeys, bool mayBeDone) {
-  RoundSumsKernel(problem, kernel, columns, clearedByKeys, mayBeDone).build();
-}
+void attn::writeRoundSums(ProblemOp problem, KernelOp kernel, RoundedSums sums) { RoundSumsKernel(problem, kernel, sums).build(); }

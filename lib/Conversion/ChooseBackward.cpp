@@ -80,8 +80,7 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   int64_t most = std::max(problem.getBoundQ().value_or(4096), problem.getBoundKv().value_or(4096));
   KeyWalk walk(problem.getMask(), MaskScope());
   bool fewTiles = dim <= 64 && most <= (backward.getDeterministic() ? 192 : 64);
-  // A sequence's sums are whole tiles of 128 rows, whatever it has: of 30,720 sequences of a row and 16 heads of 128 columns they are 31 GB, for 126 MB of dQ.
-  // (Of 64 rows and many keys they are worth it.)
+  // (Of 64 rows and many keys sums are worth it. The rule is of a time when a sequence's sums were whole tiles in memory; without it times were not measured since.)
   bool fewRows = problem.getQLayout().isPacked() && problem.getTypicalQ().value_or(4096) <= (problem.getTypicalKv().value_or(4096) <= 128 ? 64 : 16);
   // In turns: where the tiles that add before a tile are known without lists, and come soon.
   // (Lists of slots leave out whole sequences, and have those of a sequence in order.)
@@ -96,7 +95,7 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   configs.whyNoSums = target != "sm_90a"                                   ? "this target has no other"
                       : backward.getDeterministic() && whyNoTurns          ? whyNoTurns
                       : fewTiles                                           ? "bounds say that two key tiles at most add to it"
-                      : fewRows                                            ? "typical sequences have few rows, and each would have a tile of sums"
+                      : fewRows                                            ? "typical sequences have few rows"
                       : fallback >= int64_t(sums.size())                   ? "registers have no room for another"
                       : dim > 128 && sumColumns(problem.getDimQk()) == 192 ? "warpgroups cannot share out its columns"
                                                                            : nullptr;

@@ -285,7 +285,7 @@ private:
     bool packs = config.getPackHeads() != 1;
     if (config.isSplit()) {
       int64_t dim = problem.getDimV();
-      Value o = partialPointer("partial_o", dim, split, first, batch, h), head = rowsInAll();
+      Value o = partialPointer("partial_o", dim, split, first, batch, h), head = wide(rowsInAll());
       return {o, perRow(wide(dim), mul(head, wide(dim))), partialPointer("partial_lse", 1, split, first, batch, h),
               packs ? perRow(wide(int64_t(1)), head) : Value()};
     }

@@ -126,19 +126,18 @@ protected:
   }
   mlir::Value lsePointer(Index row, Index batch, Index head) { return statisticPointer("lse", row, batch, head); }
 
-  /// Rows of q's tensor, of all sequences: what `partial_o` and `partial_lse` have for each head.
-  mlir::Value rowsInAll() {
-    if (problem.getQLayout().isPacked())
-      return wide(arg("total_q"));
-    return mul(wide(arg("batch")), wide(arg("seqlen_q")));
+  /// Rows of q's tensor, of all sequences: what `partial_o`, `partial_lse` and `dq_sum` have for each head.
+  Index rowsInAll() { return problem.getQLayout().isPacked() ? arg("total_q") : times(arg("batch"), arg("seqlen_q")); }
+
+  /// Which of them is a row (of the sequence, or of all tokens when packed)?
+  Index rowInAll(Index row, Index batch) {
+    return problem.getQLayout().isPacked() ? row : math.add(times(batch, arg("seqlen_q")), row);
   }
 
   /// The same row among the results of parts: a contiguous [splits, heads, rows, width].
   mlir::Value partialPointer(llvm::StringRef tensor, int64_t width, Index split, Index row, Index batch, Index head) {
     mlir::Value heads = add(mul(wide(split), wide(int64_t(problem.getHeads()))), wide(head));
-    mlir::Value offset = add(mul(heads, rowsInAll()), wide(row));
-    if (!problem.getQLayout().isPacked())
-      offset = add(mul(wide(batch), wide(arg("seqlen_q"))), offset);
+    mlir::Value offset = add(mul(heads, wide(rowsInAll())), wide(rowInAll(row, batch)));
     mlir::Location named = mlir::NameLoc::get(b.getStringAttr(tensor + "_rows"), loc);
     return tile::AdvanceOp::create(b, named, args[tensor], mul(offset, wide(width)));
   }

@@ -38,7 +38,7 @@ public:
     Value o = rowPointer("o", row, batch, head), lse = problem.hasLse() ? lsePointer(row, batch, head) : Value();
     Value partialO = partialPointer("partial_o", problem.getDimV(), 0, row, batch, head);
     Value partialLse = partialPointer("partial_lse", 1, 0, row, batch, head);
-    Value pitch = mul(rowsInAll(), wide(int64_t(problem.getHeads())));
+    Value pitch = mul(wide(rowsInAll()), wide(int64_t(problem.getHeads())));
     MergeOp::create(b, loc, o, args["o_row"], lse, partialO, partialLse, args["splits"], pitch, math.value(rows),
                     problem.getDimV());
   }

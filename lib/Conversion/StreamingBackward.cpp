@@ -118,9 +118,7 @@ private:
     return AdvanceOp::create(b, loc, base, mul(wide(row), stride(tensor)));
   }
   Value deltaPointer(Index row) {
-    Value offset = add(mul(wide(h), rowsInAll()), wide(row));
-    if (!problem.getQLayout().isPacked())
-      offset = add(mul(wide(batch), wide(arg("seqlen_q"))), offset);
+    Value offset = add(mul(wide(h), wide(rowsInAll())), wide(rowInAll(row, batch)));
     return AdvanceOp::create(b, loc, args["statistics"], offset);
   }
 

@@ -17,7 +17,7 @@ void Printer::print(PrepareOp op) {
     os << ", " << expr(value);
   os << ", " << (op.getGradLse() ? expr(op.getGradLse()) : "nullptr") << ", " << expr(op.getRows()) << ");\n";
   if (op.getSum())
-    line() << "attn::clear_sum<" << config.getQTile() * *op.getSumCols() << ", " << config.getWarps() * 32 << ">("
+    line() << "attn::clear_sum<" << int64_t(*op.getSumCols()) << ", " << config.getWarps() * 32 << ">("
            << expr(op.getSum()) << ", " << expr(op.getRows()) << ");\n";
   if (op.getTurns())
     line() << "attn::clear_turns<" << config.getQTile() / 64 << ">(" << expr(op.getTurns()) << ", " << expr(op.getRows()) << ");\n";
@@ -75,14 +75,21 @@ void Printer::print(HoldRowsOp op) {
          << expr(op.getRows()) << ");\n";
 }
 
+/// Of fragments of so many columns; held: from registers.
+static std::string sumsOf(Operation *op, int64_t columns, bool held) {
+  int64_t rows = op->getParentOfType<KernelOp>().getConfig().getQTile();
+  return "attn::Sums<" + std::to_string(rows) + ", " + std::to_string(columns) + (held ? ", true>" : ">");
+}
+
 void Printer::print(AddSumOp op) {
   if (op.getStaging()) // not yet split into roles
     return complain(op);
-  line() << "attn::add_sum(" << expr(op.getSum()) << ", " << names.of(op.getAcc()) << ");\n";
+  line() << "attn::add_sum<" << sumsOf(op, op.getAcc().getType().getCols(), /*held=*/true) << ">(" << expr(op.getSum()) << ", " << expr(op.getLeft()) << ", " << names.of(op.getAcc()) << ");\n";
 }
 
 void Printer::print(AddInTurnOp op) {
-  line() << "attn::add_in_turn" << (op.getOver() ? "<true>(" : "<false>(") << expr(op.getSum()) << ", " << names.of(op.getAcc()) << ", "
+  line() << "attn::add_in_turn<" << sumsOf(op, op.getAcc().getType().getCols(), /*held=*/true) << ", " << int64_t(op.getBlock()) << (op.getOver() ? ", true>(" : ", false>(") << expr(op.getSum()) << ", "
+         << expr(op.getLeft()) << ", " << names.of(op.getAcc()) << ", "
          << names.of(op.getStaging()) << ");\n";
 }
 
@@ -98,10 +105,10 @@ void Printer::print(StageOp op) {
 }
 
 void Printer::print(AddStagedOp op) {
-  line() << "attn::add_staged";
+  line() << "attn::add_staged<" << sumsOf(op, op.getColumns(), op.getStaging().getType().getBytes() == 0);
   if (int64_t(op.getBlocks()) != 1 || op.getAfterFirst())
-    os << "<" << int64_t(op.getBlocks()) << (op.getAfterFirst() ? ", true>" : ">");
-  os << "(" << expr(op.getSum()) << ", " << names.of(op.getStaging());
+    os << ", " << int64_t(op.getBlocks()) << (op.getAfterFirst() ? ", true" : "");
+  os << ">(" << expr(op.getSum()) << ", " << expr(op.getLeft()) << ", " << names.of(op.getStaging());
   if (!op.getTurn()) {
     os << ");\n";
     return;
@@ -110,8 +117,9 @@ void Printer::print(AddStagedOp op) {
   printNumbers(op.getAdds().front(), {"other"}, "", "", ");\n");
 }
 
-void Printer::print(LoadSumOp op) {
-  line() << "attn::load_sum<" << op.getColumns() << ">(" << names.of(op.getAcc()) << ", " << expr(op.getSum())
+void Printer::print(RoundSumOp op) {
+  line() << "attn::round_sum<" << op.getDim() << ", " << sumsOf(op, op.getColumns(), op.getHeld()) << ">(" << expr(op.getDst()) << ", " << expr(op.getStride()) << ", "
+         << expr(op.getSum()) << ", " << expr(op.getRows()) << ", " << expr(op.getWritten()) << ", " << literal(op.getFactor().convertToDouble())
          << (op.getTurn() ? ", " + expr(op.getTurn()) : "") << ");\n";
 }
 

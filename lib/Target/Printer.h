@@ -99,7 +99,7 @@ private:
   void print(tile::StoreAloneOp op);
   void print(tile::SkipSumOp op);
   void print(tile::AddStagedOp op);
-  void print(tile::LoadSumOp op);
+  void print(tile::RoundSumOp op);
   void print(tile::RolesOp op);
   void print(tile::PersistOp op);
   void print(tile::SendOp op);

@@ -57,7 +57,7 @@ void Printer::printOp(Operation *op) {
             MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, ClearShareOp, MergeOp, AddSinkOp, RepairOp, RolesOp, PersistOp,
             SendOp, RecallOp, FillOp, TakeOp, PassOp, OwnRowsOp, ReleaseOp, PutOp, AsideOp,
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, DropOp, DrawOp, DropDrawnOp, DropGradsOp, ShareOp, MmaTnOp, MmaPieceOp, StorePieceOp, HoldRowsOp, AddDeltasOp, AddSumOp,
-            LoadSumOp, StageOp, AddInTurnOp, StoreAloneOp, SkipSumOp, AddStagedOp, HereOp,
+            RoundSumOp, StageOp, AddInTurnOp, StoreAloneOp, SkipSumOp, AddStagedOp, HereOp,
             TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
             PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, RangesOp, SelectTilesOp, TogetherOp, GatherBlocksOp, GatherListedOp, GatheredOp, GatheredBitsOp, scf::ForOp, scf::IfOp>(
             [&](auto o) { print(o); })

@@ -54,13 +54,12 @@ attn.backward @grads of(@p) dlse
 // HOPPER: tile.mma_tn %dQ, %dS_tile, %K : !tile.frag<256x32, 16>
 // HOPPER: tile.mma_pv %dK, %p, %Q
 // Tiles of packed sequences in turns: the last queries first, in the order of key tiles.
-// HOPPER: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %key_tile)
+// HOPPER: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) turns(%turn of %key_tile)
 // HOPPER-NEXT: (%[[OTHER:.*]]: i32):
 // HOPPER: tile.yield %{{.*}} : i1
 // HOPPER-NOT: tile.barrier
 // HOPPER: tile.kernel @grads_dq({{.*}}) target("sm_80")
-// HOPPER: tile.load_sum %dQ, %sum columns 32 turn(%turn)
-// HOPPER: tile.store %dq_rows
+// HOPPER: tile.round_sum %dq_rows {{.*}} columns 32{{( held)?}} turn(%turn)
 
 // The next tile's keys come while this one's are in use; its values, too, if they are narrow.
 // RUN: sed 's/heads(4, 2)/heads(4)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=AHEAD
@@ -110,17 +109,16 @@ attn.backward @grads of(@p) dlse
 // WIDE-NEXT: tile.wait %[[DK]]
 // WIDE-NEXT: %[[DQ:.*]] = tile.mma_tn %dQ, %dS_tile, %K
 // WIDE-NEXT: tile.wait %[[DQ]]
-// WIDE: tile.add_sum %sum, %dQ : !tile.frag<128x128, 8>
-// WIDE: tile.load_sum %dQ, %sum columns 128
+// WIDE: tile.add_sum %sum, %dQ left(%{{[^)]*}}) : !tile.frag<128x128, 8>
+// WIDE: tile.round_sum %dq_rows stride(%dq_row), %sum rows({{.*}}) by 6.250000e-02 dim 256 columns 128 held :
 
 // RUN: sed 's/dims(64)/dims(256)/; s/thd/bshd/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=KEYLESS
 // Without keys no block clears.
 // KEYLESS: tile.clear_share
-// KEYLESS: tile.clear %dQ
-// KEYLESS-NEXT: arith.constant 0
-// KEYLESS-NEXT: %[[ANY:.*]] = arith.cmpi slt, %{{.*}}, %seqlen_kv
-// KEYLESS-NEXT: scf.if %[[ANY]] {
-// KEYLESS-NEXT: tile.load_sum %dQ, %sum columns 128
+// KEYLESS: tile.kernel @grads_dq
+// KEYLESS: %[[ANY:.*]] = arith.cmpi slt, %{{.*}}, %seqlen_kv
+// KEYLESS: %[[ROWS:.*]] = arith.select %[[ANY]], %rows, %
+// KEYLESS: tile.round_sum {{.*}} rows(%[[ROWS]] of %rows) {{.*}} columns 128
 
 // Not where slots of long sequences are listed: lists are of one kind of key tiles.
 // RUN: sed 's/dims(64)/dims(256)/; s/dtype(bf16)/dtype(bf16) typical(4, 16)/; s/dlse/deterministic/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=LISTED
@@ -133,8 +131,8 @@ attn.backward @grads of(@p) dlse
 // DENSE: tile.copy_box %K, %k_map at(%{{[^,]*}}, %kv_head, %b) : {{.*}}, !tile.map<128xbf16>
 // DENSE: %query_tiles =
 // DENSE: tile.copy_box %Q, %q_map at(%{{[^,]*}}, %h, %b) : {{.*}}, !tile.map<128xbf16>
-// DENSE: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn{{.*}} of %key_tile) after_first : !tile.frag
-// DENSE: tile.load_sum %dQ, %sum columns 32 turn(%turn)
+// DENSE: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) turns(%turn{{.*}} of %key_tile) after_first : !tile.frag
+// DENSE: tile.round_sum %dq_rows {{.*}} columns 32{{( held)?}} turn(%turn)
 // Rows whose keys are all in the first tile have no sum. Not where reducers are narrow, but of packed rows; of dense ones not under masks whose walks begin
 // elsewhere, or end for all rows alike, nor of packed ones where heads share keys; else packed sequences may be short under any mask of one run.
 // RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ALONE -DSLOTS=2
@@ -143,12 +141,12 @@ attn.backward @grads of(@p) dlse
 // RUN: sed 's/heads(4, 2)/heads(4)/; s/attn.causal/attn.band<left = 99, right = 99>/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefixes=ALONE,PADDING -DSLOTS=1
 // ALONE: %[[ONE:.*]] = arith.cmpi sle, %end{{.*}}, %c1_i32
 // ALONE: %[[ALONE:.*]] = arith.andi %[[ONE]], %{{.*}}
-// ALONE: tile.add_sum %sum, %dQ through(%staging : !tile.staging<[[SLOTS]], 32768>) turns(%turn{{.*}} of %key_tile){{.*}} alone(%[[ALONE]]) to(%dq_rows : !tile.ptr<bf16> stride %dq_row rows %{{.*}} by {{.*}} dim {{64|128}}) : !tile.frag
+// ALONE: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<[[SLOTS]], 32768>) turns(%turn{{.*}} of %key_tile){{.*}} alone(%[[ALONE]]) to(%dq_rows : !tile.ptr<bf16> stride %dq_row rows %{{.*}} by {{.*}} dim {{64|128}}) : !tile.frag
 // ALONE: %[[DONE:.*]] = arith.cmpi slt, %{{.*}}, %c0_i32
 // ALONE: scf.if %[[DONE]] {
 // PADDING: tile.store_padding
 // ALONE: } else {
-// ALONE-NEXT: tile.load_sum
+// ALONE: tile.round_sum
 // RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/attn.causal/attn.full/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SUMMED
 // RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/attn.causal/attn.band<left = 99, right = 0>/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SUMMED
 // RUN: sed 's/attn.causal/attn.full/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SUMMED
@@ -158,7 +156,7 @@ attn.backward @grads of(@p) dlse
 
 // RUN: sed 's/thd/bshd/; s/attn.causal/attn.prefix<"lengths">/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=CLEARED
 // CLEARED: tile.prepare {{.*}}clears(%sum) columns 64
-// CLEARED: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag
+// CLEARED: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) : !tile.frag
 
 // If asked for, dense ones in turns, too, and heads of a group take turns.
 // RUN: sed 's/thd/bshd/; s/dlse/deterministic dlse/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=TURNS
@@ -183,7 +181,7 @@ attn.backward @grads of(@p) dlse
 // NARROW: tile.place "turns" : !tile.staging<2, 0>
 // NARROW: %[[MOST:.*]] = arith.divui %c2048_i32, %tiles
 // NARROW: arith.maxsi %[[MOST]], %c32_i32
-// NARROW: tile.add_sum %sum, %dQ through(%turns : !tile.staging<2, 0>) turns(%turn{{.*}} of %key_tile) : !tile.frag
+// NARROW: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%turns : !tile.staging<2, 0>) turns(%turn{{.*}} of %key_tile) : !tile.frag
 // RUN: sed 's/dlse/deterministic/; s/dims(64)/dims(256)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=GATED
 // GATED: tile.prepare {{.*}}turns(%turn)
 // Nobody clears what the first tile writes.
@@ -193,8 +191,8 @@ attn.backward @grads of(@p) dlse
 // GATED: tile.place "turns" : !tile.staging<2, 0>
 // GATED: tile.mma_pv %dK
 // GATED: tile.mma_tn %dQ
-// GATED: tile.add_sum %sum, %dQ through(%turns : !tile.staging<2, 0>) turns(%turn{{.*}} of %key_tile) : !tile.frag
-// GATED: tile.load_sum %dQ, %sum columns 128 turn(%turn)
+// GATED: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%turns : !tile.staging<2, 0>) turns(%turn{{.*}} of %key_tile) : !tile.frag
+// GATED: tile.round_sum %dq_rows {{.*}} columns 128{{( held)?}} turn(%turn)
 
 // Not where tiles that add before are not known, or would be waited for long: there
 // query tiles are at rest for dQ, as on all other targets.

@@ -39,6 +39,8 @@ attn.backward @grads of(@p)
 // CHECK-NEXT: attn::mma_tn<0>(dQ, dS_tile, K_tile);
 // CHECK-NEXT: attn::wait_products<0>(dQ);
 // CHECK-NEXT: if ([[FEW:x_[0-9]+]]) {
+// Where they are written is worked out there: a reducer has few registers.
+// CHECK-NEXT: auto *const dq_rows = dq +
 // CHECK-NEXT: attn::store_alone<64>(dq_rows, dq_row, dQ, {{.*}}f, [[ROWS:x_[0-9]+]]);
 // CHECK-NEXT: } else {
 // CHECK-NEXT: attn::stage(staging, dQ);
@@ -47,6 +49,7 @@ attn.backward @grads of(@p)
 // CHECK-NEXT: attn::wait_products<0>(dQ);
 // CHECK-NEXT: attn::release(dS);
 // CHECK-NEXT: if ([[FEW]]) {
+// CHECK-NEXT: auto *const dq_rows = dq +
 // CHECK-NEXT: attn::store_alone<64>(dq_rows + 64, dq_row, dQ, {{.*}}f, [[ROWS]]);
 // CHECK-NEXT: } else {
 // CHECK-NEXT: attn::stage(staging, dQ);
@@ -55,7 +58,7 @@ attn.backward @grads of(@p)
 // CHECK: if (attn::is_adder()) {
 // CHECK: const int batch_2 = attn::here(batch);
 // CHECK: attn::skip_sum(turn);
-// CHECK: attn::add_staged<2, true>(sum, staging, turn, key_tile, [=](int other) {
+// CHECK: attn::add_staged<attn::Sums<64, 64>, 2, true>(sum, [[ROWS_LEFT:x_[0-9]+]], staging, turn, key_tile, [=](int other) {
 // CHECK: return begin_2 <= [[TILE:x_[0-9]+]] & [[TILE]] < end_3;
 // CHECK: if (attn::is_idle()) return;
 // Who waits for tiles before its own draws its first one, too.
@@ -71,21 +74,25 @@ attn.backward @grads of(@p)
 // CHECK: grads_dq for sm_80
 // CHECK: const int h = block % 4;
 // CHECK-NEXT: attn::find_sequence<64>(total_q / 64 + batch + 1 - block / 4,
+// A sum's counter is found from its row among all heads' and its sequence's number.
+// CHECK: const int [[SUM:x_[0-9]+]] = h * total_q + row0;
+// CHECK-NEXT: auto *const turn = dq_turns + (long long)([[SUM]] / 64 + (h * batch + b));
 // CHECK: if (attn::uniform(turn[0]) < 0) {
 // CHECK: attn::store_zero<128, 64, 128>({{.*}}, dq_row, write_rows - rows);
 // CHECK-NEXT: } else {
-// CHECK-NEXT: attn::load_sum<64>(dQ, sum, turn);
+// CHECK-NEXT: auto *const sum = dq_sum +
+// CHECK-NEXT: attn::round_sum<128, attn::Sums<64, 64>>(dq_rows, dq_row, sum, rows, write_rows, {{.*}}f, turn);
 
 // In a fixed order, where that is asked for.
 // RUN: sed 's/of(@p)/of(@p) deterministic/' %s | attn-translate --target=sm_90a | FileCheck %s --check-prefix=TURNS
-// TURNS: attn::add_staged<2>(sum, staging, turn, key_tile, [=](int other) {
+// TURNS: attn::add_staged<attn::Sums<64, 64>, 2>(sum, {{x_[0-9]+}}, staging, turn, key_tile, [=](int other) {
 
 // Where nothing is staged, from registers.
 // RUN: sed 's/of(@p)/of(@p) deterministic/; s/dims(128, 128)/dims(64)/; s/dims(128)/dims(64)/' %s | attn-translate --target=sm_90a | FileCheck %s --check-prefix=REGISTERS
 // REGISTERS: attn::Staging<2, 0, /*written by warps=*/4> turns(
-// REGISTERS: attn::add_in_turn<false>(sum, dQ, turns);
-// REGISTERS: attn::add_in_turn<true>(sum + {{[0-9]+}}, dQ, turns);
-// REGISTERS: attn::add_staged<{{[0-9]+}}>(sum, turns, turn, key_tile, [=](int other) {
+// REGISTERS: attn::add_in_turn<attn::Sums<128, 32, true>, 0, false>(sum, [[LEFT:x_[0-9]+]], dQ, turns);
+// REGISTERS: attn::add_in_turn<attn::Sums<128, 32, true>, 3, true>(sum, [[LEFT]], dQ, turns);
+// REGISTERS: attn::add_staged<attn::Sums<128, 32, true>, 4>(sum, {{x_[0-9]+}}, turns, turn, key_tile, [=](int other) {
 
 // Without a reducer, those that compute make dQ, too.
 // RUN: sed 's/of(@p)/of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true>)/' %s \

@@ -62,32 +62,9 @@ ATTN_INLINE void prepare(float *to, long long pitch, const T *o, long long o_row
   }
 }
 
-// Ahead of sums of `rows` rows: of none, nobody adds to it.
-template <int Count, int Threads> ATTN_INLINE void clear_sum(float *sum, int rows) {
-  if (rows <= 0) return;
-  for (int i = threadIdx.x; i < Count / 4; i += Threads) ((float4 *)sum)[i] = {0, 0, 0, 0};
-}
-
 // Of sums that are added to in order: nobody has yet.
 template <int Count> ATTN_INLINE void clear_turns(int *turns, int rows) {
-  if (rows > 0 && threadIdx.x < Count) turns[threadIdx.x] = 0;
-}
-
-// A sum as fragments of Columns columns were added to it (add_sum): blocks of 64 rows, those of the next columns behind those of all rows, in each of them four
-// numbers of a piece for each thread of a warpgroup.
-template <int Columns, int R, int C, int W> ATTN_INLINE void load_sum(Frag<R, C, W> &acc, const float *sum) {
-#pragma unroll
-  for (int n = 0; n < acc.Pieces; ++n) {
-    const int block = warp_index() / 4 + n / (Columns / 8) * (R / 64);
-    const float4 x = ((const float4 *)(sum + block * 64 * Columns))[n % (Columns / 8) * 128 + threadIdx.x % 128];
-    acc.v[0][n][0] = x.x, acc.v[0][n][1] = x.y, acc.v[0][n][2] = x.z, acc.v[0][n][3] = x.w;
-  }
-}
-
-// The same, of zeros if nobody added to it.
-template <int Columns, int R, int C, int W> ATTN_INLINE void load_sum(Frag<R, C, W> &acc, const float *sum, const int *turn) {
-  if (*turn) load_sum<Columns>(acc, sum);
-  else clear(acc);
+  if (threadIdx.x < Count && int(threadIdx.x) * 64 < rows) turns[threadIdx.x] = 0;
 }
 
 template <int N> ATTN_INLINE void copy_statistics(const Statistics<N> &to, const float *from, long long pitch) {

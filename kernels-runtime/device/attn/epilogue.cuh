@@ -7,8 +7,7 @@
 namespace attn {
 
 // In a quad: lane t's x[j] becomes lane j's x[t]. Turns four pieces of which every lane holds two columns into one piece a lane with all eight.
-ATTN_INLINE void transpose_quad(unsigned (&x)[4]) {
-  const int lane = lane_index();
+ATTN_INLINE void transpose_quad(unsigned (&x)[4], int lane) {
 #pragma unroll
   for (int bit = 1; bit <= 2; bit *= 2)
 #pragma unroll
@@ -29,13 +28,13 @@ ATTN_INLINE void store_if(bool some, void *to, const unsigned (&x)[4]) {
 
 // Of a fragment's row i of this lane the columns of four pieces from n on, times a factor, rounded: eight columns for each lane of the quad, 16 bytes.
 template <class T, int R, int C, int W>
-ATTN_INLINE void quad_pieces(unsigned (&x)[4], const Frag<R, C, W> &acc, int i, int n, float factor = 1, unsigned kept = ~0u) {
+ATTN_INLINE void quad_pieces(unsigned (&x)[4], const Frag<R, C, W> &acc, int i, int n, float factor = 1, unsigned kept = ~0u, int lane = lane_index()) {
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     const float *const v = acc.v[i / 2][min(n + j, acc.Pieces - 1)] + i % 2 * 2;
     x[j] = pack<T>(v[0] * factor, v[1] * factor) & kept;
   }
-  transpose_quad(x);
+  transpose_quad(x, lane);
 }
 // Has lane t of a quad columns of a row of Dim there?
 template <int Dim> ATTN_INLINE bool is_inside(int n, int t) { return n + 4 <= Dim / 8 || n + t < Dim / 8; }

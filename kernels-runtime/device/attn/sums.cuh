@@ -4,6 +4,7 @@
 #pragma once
 #include "attn/roles.cuh"
 #include "attn/statistics.cuh"
+#include "attn/sum_block.cuh"
 
 namespace attn {
 
@@ -25,16 +26,15 @@ template <int SlotCount, int ByteCount, int WarpCount = 0> struct Staging {
   }
 };
 
-// Each warp for itself: sixteen bytes a thread, a warpgroup's block behind the other's.
+// Each warp for itself, as `SumBlock` says: a warpgroup's block behind the other's.
 template <int S, int B, int V, int R, int C, int W> ATTN_INLINE void stage(Staging<S, B, V> &staging, const Frag<R, C, W> &acc) {
   static_assert(R * C * 4 == B);
   barrier_wait(staging.empty(), staging.parity() ^ 1);
-  const int thread = V ? thread_here() % (V * 32) : thread_here();
-  const unsigned at = staging.at() + thread / 128 * 64 * C * 4 + thread % 128 * 16;
-#pragma unroll
-  for (int n = 0; n < acc.Pieces; ++n)
-    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at + n * 2048), "f"(acc.v[0][n][0]), "f"(acc.v[0][n][1]), "f"(acc.v[0][n][2]), "f"(acc.v[0][n][3])
-                 : "memory");
+  const unsigned thread = V ? thread_here() % unsigned(V * 32) : thread_here();
+  const unsigned at = staging.at() + thread / 128 * 64 * C * 4;
+  for_pairs<C>(thread, [&](int i, int n, int offset, int more) {
+    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at + offset * 4 + more * 4), "f"(acc.v[0][n][i * 2]), "f"(acc.v[0][n][i * 2 + 1]) : "memory");
+  });
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   __syncwarp();
   if (thread % 32 == 0) barrier_arrive(staging.full());
@@ -51,17 +51,27 @@ template <int Parts, int S, int B, int V> ATTN_INLINE void wait_for_part(const S
   if constexpr (S == Parts) barrier_wait(staging.empty() + part * 8, staging.parity() ^ 1);  // else `full` may be two phases away, and says it is there
   barrier_wait(staging.full() + part * 8, staging.parity());
 }
-template <bool Copies, int Bytes> ATTN_INLINE void begin_part(float *sum, unsigned from) {
-  if constexpr (Copies) asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(sum), "r"(from), "n"(Bytes) : "memory");
-  else asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(sum), "r"(from), "n"(Bytes) : "memory");
+template <bool Copies> ATTN_INLINE void begin_copy(float *to, unsigned from, int bytes) {
+  if constexpr (Copies) asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
+  else asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
+}
+// Of a part, the rows that are there: all of a tile's blocks are one behind the other.
+template <bool Copies, class Sums, int B> ATTN_INLINE void begin_part(float *sum, int left, int part, unsigned from) {
+  if (left >= Sums::Rows) return begin_copy<Copies>(sum + part * (B / 4), from, B);
+  constexpr int block = 64 * Sums::Columns * 4, blocks = B / block;
+#pragma unroll
+  for (int i = 0; i < blocks; ++i) {
+    const SumBlock<Sums> to(part * blocks + i, left);
+    if (Sums::Rows == 64 || to.rows > 0) begin_copy<Copies>(sum + to.first, from + i * block, to.rows * Sums::Columns * 4);
+  }
 }
 ATTN_INLINE void end_parts() { asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory"); }
 // Each part as it comes.
-template <bool Copies, int Parts, int S, int B, int V> ATTN_INLINE void add_parts(float *sum, const Staging<S, B, V> &staging) {
-#pragma unroll
+template <bool Copies, class Sums, int Parts, int S, int B, int V> ATTN_INLINE void add_parts(float *sum, int left, const Staging<S, B, V> &staging) {
+#pragma unroll 1
   for (int part = 0; part < Parts; ++part) {
     wait_for_part<Parts>(staging, part);
-    begin_part<Copies, B>(sum + part * (B / 4), staging.at() + part * B);
+    begin_part<Copies, Sums, B>(sum, left, part, staging.at() + part * B);
     end_parts();
     barrier_arrive(staging.empty() + part * 8);
   }
@@ -70,8 +80,8 @@ template <int Parts, int S, int B, int V> ATTN_INLINE void step_tile(Staging<S, 
 #pragma unroll
   for (int part = 0; part < Parts; ++part) staging.step();
 }
-template <int Parts = 1, int S, int B, int V> ATTN_INLINE void add_staged(float *sum, Staging<S, B, V> &staging) {
-  if (is_mine<Parts>(staging) && lane_index() == 0) add_parts<false, Parts>(sum, staging);
+template <class Sums, int Parts = 1, int S, int B, int V> ATTN_INLINE void add_staged(float *sum, int left, Staging<S, B, V> &staging) {
+  if (is_mine<Parts>(staging) && lane_index() == 0) add_parts<false, Sums, Parts>(sum, left, staging);
   step_tile<Parts>(staging);
 }
 
@@ -97,27 +107,27 @@ ATTN_INLINE void end_turn(int *turn, int tile) {
   asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(turn), "r"(tile + 1) : "memory");
 }
 // In order of numbers: all parts are there before the turn is waited for, since who has it passes it on soon. Or in any order, but behind the first.
-template <int Parts = 1, bool AfterFirst = false, int S, int B, int V, class F>
-ATTN_INLINE void add_staged(float *sum, Staging<S, B, V> &staging, int *turn, int tile, F adds) {
+template <class Sums, int Parts = 1, bool AfterFirst = false, int S, int B, int V, class F>
+ATTN_INLINE void add_staged(float *sum, int left, Staging<S, B, V> &staging, int *turn, int tile, F adds) {
   if (is_mine<Parts>(staging)) {
     const int before = number_before(tile, adds);
     if (lane_index() == 0) {
       if constexpr (AfterFirst) {
         if (before < 0) {
-          add_parts<true, Parts>(sum, staging);
+          add_parts<true, Sums, Parts>(sum, left, staging);
           end_turn(turn, tile);
         } else {
           wait_for_turn(turn, [](int last) { return last != 0; });
-          add_parts<false, Parts>(sum, staging);
+          add_parts<false, Sums, Parts>(sum, left, staging);
         }
       } else {
 #pragma unroll
         for (int part = 0; part < Parts; ++part) wait_for_part<Parts>(staging, part);
         if (before < 0) {
-          begin_part<true, Parts * B>(sum, staging.at());
+          begin_part<true, Sums, Parts * B>(sum, left, 0, staging.at());
         } else {
           wait_for_turn(turn, [=](int last) { return last == before + 1; });
-          begin_part<false, Parts * B>(sum, staging.at());
+          begin_part<false, Sums, Parts * B>(sum, left, 0, staging.at());
         }
         end_parts();
 #pragma unroll
@@ -133,54 +143,46 @@ ATTN_INLINE void add_staged(float *sum, Staging<S, B, V> &staging, int *turn, in
 ATTN_INLINE void skip_sum(int *turn) { if (lane_index() == 0) *turn = -1; }
 // The rows of a reducer's block.
 template <int Dim, class T, int C> ATTN_INLINE void store_alone(T *dst, long long stride, const Frag<64, C, 4> &acc, float factor, int rows) {
-  const int thread = thread_here() % 128, t = thread % 4;
+  const unsigned thread = thread_here() % 128u, t = thread % 4;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    const int r = thread / 32 * 16 + i * 8 + thread % 32 / 4;
+    const int r = thread / 32 * 16 + thread % 32 / 4 + i * 8;
     T *const to = dst + r * stride + t * 8;
 #pragma unroll
     for (int n = 0; n < Dim / 8; n += 4) {
       unsigned x[4];
-      quad_pieces<T>(x, acc, i, n, factor);
+      quad_pieces<T>(x, acc, i, n, factor, ~0u, t);
       store_if(r < rows && is_inside<Dim>(n, t), to + n * 8, x);
     }
   }
 }
 
-// From registers, 16 bytes each: those of a block, or each warpgroup's block behind the other's.
-template <int R, int C, int W> ATTN_INLINE float *place_in_sum(float *sum, const Frag<R, C, W> &) {
-  return sum + (W == 4 ? 0 : warp_index() / 4 * 64 * C) + threadIdx.x % 128 * 4;
-}
-template <int R, int C, int W> ATTN_INLINE void add_sum(float *sum, const Frag<R, C, W> &acc) {
-  float *const at = place_in_sum(sum, acc);
-#pragma unroll
-  for (int n = 0; n < acc.Pieces; ++n)
-    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(at + n * 512), "f"(acc.v[0][n][0]), "f"(acc.v[0][n][1]), "f"(acc.v[0][n][2]),
-                 "f"(acc.v[0][n][3])
-                 : "memory");
-}
-template <int R, int C, int W> ATTN_INLINE void write_sum(float *sum, const Frag<R, C, W> &acc) {
-  float *const at = place_in_sum(sum, acc);
-#pragma unroll
-  for (int n = 0; n < acc.Pieces; ++n) *(float4 *)(at + n * 512) = {acc.v[0][n][0], acc.v[0][n][1], acc.v[0][n][2], acc.v[0][n][3]};
+// From registers: block `block`, or each warpgroup's block behind the other's.
+template <class Sums, class Frag> ATTN_INLINE void add_sum(float *sum, int left, const Frag &acc) {
+  const SumBlock<Sums> to(warp_index() / 4, left);
+  move_block<AddFloats, Sums>(sum + to.first, acc, 0, to.rows);
 }
 
 // In turns, where nothing is staged: slots have barriers only, of which one completes when a block may add, and the other when it has, and a word, which says whether
 // it is the first, and writes. Two warps take turns with blocks' query tiles, so that one waits for its turn while the other says that it is over. Over: with the
 // last part of a tile.
-template <bool Over, int S, int V, int R, int C, int W> ATTN_INLINE void add_in_turn(float *sum, const Frag<R, C, W> &acc, Staging<S, 0, V> &turns) {
+template <class Sums, int Block, bool Over, int S, int V, int R, int C, int W>
+ATTN_INLINE void add_in_turn(float *sum, int left, const Frag<R, C, W> &acc, Staging<S, 0, V> &turns) {
+  static_assert(C == Sums::Columns);
+  const SumBlock<Sums> to(W == 4 ? Block : warp_index() / 4, left);
+  float *const at = sum + to.first;
   barrier_wait(turns.empty(), turns.parity());
   int writes;
   asm volatile("ld.shared.b32 %0, [%1];" : "=r"(writes) : "r"(turns.word()) : "memory");
-  if (writes) write_sum(sum, acc);
-  else add_sum(sum, acc);
+  if (writes) move_block<WriteFloats, Sums>(at, acc, 0, to.rows);
+  else move_block<AddFloats, Sums>(at, acc, 0, to.rows);
   if constexpr (Over) {
     barrier_arrive(turns.full());
     turns.step();
   }
 }
-template <int /*Parts*/ = 1, int S, int V, class F>
-ATTN_INLINE void add_staged(float *, Staging<S, 0, V> &turns, int *turn, int tile, F adds) {
+template <class Sums, int /*Parts*/ = 1, int S, int V, class F>
+ATTN_INLINE void add_staged(float *, int /*left*/, Staging<S, 0, V> &turns, int *turn, int tile, F adds) {
   static_assert(S == 2);
   if (is_mine<1>(turns)) {
     const int before = number_before(tile, adds);

@@ -10,6 +10,7 @@
 //   sequence.cuh   which rows of a packed batch a block has  modify.cuh     functions of scores
 //   merge.cuh      parts of the keys, back together          backward.cuh   probabilities anew, gradients of scores
 //   visit.cuh      which key tiles a query tile visits       blocks.cuh     block maps
+//   round_sum.cuh  dQ from its sums
 #pragma once
 #include "attn/prelude.cuh"
 #include "attn/fragment.cuh"
@@ -24,4 +25,5 @@
 #include "attn/sequence.cuh"
 #include "attn/visit.cuh"
 #include "attn/backward.cuh"
+#include "attn/round_sum.cuh"
 #include "attn/drop_grads.cuh"

@@ -239,34 +239,34 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
   %staging = tile.place "staging" : !tile.staging<2, 16384>
   // tile.add_sum C1
   // expected-error @below {{expected slots of the size of '!tile.frag<128x64, 8>', got: '!tile.staging<2, 16384>'}}
-  tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 16384>) : !tile.frag<128x64, 8>
+  tile.add_sum %sum, %dQ left(%left) through(%staging : !tile.staging<2, 16384>) : !tile.frag<128x64, 8>
 }
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
   %turns = tile.place "turns" : !tile.staging<2, 0>
   // tile.add_sum C1
   // expected-error @below {{expected turns for slots of 0 bytes, and not after_first}}
-  tile.add_sum %sum, %dQ through(%turns : !tile.staging<2, 0>) : !tile.frag<128x64, 8>
+  tile.add_sum %sum, %dQ left(%left) through(%turns : !tile.staging<2, 0>) : !tile.frag<128x64, 8>
 }
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %turns = tile.place "turns" : !tile.staging<2, 0>
   // tile.add_staged C1
   // expected-error @below {{expected turns for slots of 0 bytes, and not after_first}}
-  tile.add_staged %sum, %turns : !tile.staging<2, 0>
+  tile.add_staged %sum, %turns left(%left) columns 64 : !tile.staging<2, 0>
 }
 
 // -----
@@ -276,7 +276,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("
   %turns = tile.place "turns" : !tile.staging<2, 0>
   // tile.add_staged C1
   // expected-error @below {{expected turns for slots of 0 bytes, and not after_first}}
-  tile.add_staged %sum, %turns turns(%turn of %tile) after_first : !tile.staging<2, 0> {
+  tile.add_staged %sum, %turns left(%tile) turns(%turn of %tile) after_first columns 64 : !tile.staging<2, 0> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
@@ -293,13 +293,13 @@ tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
   %staging = tile.place "staging" : !tile.staging<2, 32768>
   // tile.add_in_turn C1
-  // expected-error @below {{expected slots of 0 bytes, got: '!tile.staging<2, 32768>'}}
-  tile.add_in_turn %sum, %dQ, %staging over : !tile.frag<128x64, 8>, !tile.staging<2, 32768>
+  // expected-error @below {{expected slots of 0 bytes and a block from 0 on, got: '!tile.staging<2, 32768>', 0}}
+  tile.add_in_turn %sum, %dQ left(%left), %staging over : !tile.frag<128x64, 8>, !tile.staging<2, 32768>
 }
 
 // -----
@@ -310,7 +310,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %dq: !tile.ptr<bf16>, %row: i64, %rows: i32
   %staging = tile.place "staging" : !tile.staging<2, 32768>
   // tile.add_sum C3
   // expected-error @below {{expected `alone` with turns and with where rows are written, or none of it}}
-  tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>)
+  tile.add_sum %sum, %dQ left(%rows) through(%staging : !tile.staging<2, 32768>)
       alone(%alone) to(%dq : !tile.ptr<bf16> stride %row rows %rows by 0.125 dim 64) : !tile.frag<128x64, 8>
 }
 
@@ -322,7 +322,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %dq: !tile.ptr<bf16>, %row: i64, %rows: i32
   %staging = tile.place "staging" : !tile.staging<2, 32768>
   // tile.add_sum C3
   // expected-error @below {{expected `alone` in a kernel with a reducer, and no more columns than it makes}}
-  tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %rows)
+  tile.add_sum %sum, %dQ left(%rows) through(%staging : !tile.staging<2, 32768>) turns(%turn of %rows)
       alone(%alone) to(%dq : !tile.ptr<bf16> stride %row rows %rows by 0.125 dim 64) : !tile.frag<128x64, 8> {
   ^bb0(%other: i32):
     tile.yield %alone : i1
@@ -357,7 +357,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("
   %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
   // tile.add_sum C2
   // expected-error @below {{expected a staging place, got turns without one}}
-  tile.add_sum %sum, %dQ turns(%turn of %tile) : !tile.frag<128x64, 8> {
+  tile.add_sum %sum, %dQ left(%tile) turns(%turn of %tile) : !tile.frag<128x64, 8> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
@@ -372,21 +372,21 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("
   %staging = tile.place "staging" : !tile.staging<2, 32768>
   // tile.add_sum C2
   // expected-error @below {{expected turns and a region over (i32) that yields an i1, or neither}}
-  tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8>
+  tile.add_sum %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8>
 }
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %turn: !tile.ptr<i32>) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %staging = tile.place "staging" : !tile.staging<2, 32768>
   // Turns of nobody.
   // expected-error @below {{expected turns and a region over (i32) that yields an i1, or neither}}
-  "tile.add_staged"(%sum, %staging, %turn) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  "tile.add_staged"(%sum, %staging, %left, %turn) <{columns = 64 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>}> ({
   ^bb0(%other: i32):
     %adds = arith.constant true
     tile.yield %adds : i1
-  }) : (!tile.ptr<f32>, !tile.staging<2, 32768>, !tile.ptr<i32>) -> ()
+  }) : (!tile.ptr<f32>, !tile.staging<2, 32768>, i32, !tile.ptr<i32>) -> ()
 }
 
 // -----
@@ -396,7 +396,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("
   %staging = tile.place "staging" : !tile.staging<2, 32768>
   // tile.add_staged C1
   // expected-error @below {{expected turns and a region over (i32) that yields an i1, or neither}}
-  tile.add_staged %sum, %staging turns(%turn of %tile) : !tile.staging<2, 32768> {
+  tile.add_staged %sum, %staging left(%tile) turns(%turn of %tile) columns 64 : !tile.staging<2, 32768> {
   ^bb0(%other: i32):
     tile.yield %other : i32
   }
@@ -404,33 +404,61 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %tile: i32) target("
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
   %staging = tile.place "staging" : !tile.staging<2, 32768>
   // tile.add_sum C2: the first of whom?
   // expected-error @below {{'tile.add_sum' op expected after_first with turns}}
-  tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) after_first : !tile.frag<128x64, 8>
+  tile.add_sum %sum, %dQ left(%left) through(%staging : !tile.staging<2, 32768>) after_first : !tile.frag<128x64, 8>
 }
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %staging = tile.place "staging" : !tile.staging<2, 32768>
   // tile.add_staged C1
   // expected-error @below {{'tile.add_staged' op expected after_first with turns}}
-  tile.add_staged %sum, %staging after_first : !tile.staging<2, 32768>
+  tile.add_staged %sum, %staging left(%left) after_first columns 64 : !tile.staging<2, 32768>
 }
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %dq: !tile.ptr<bf16>, %row: i64) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  // tile.round_sum C1
+  // expected-error @below {{expected columns in multiples of 16, and a dim in eights, got: 24, 64}}
+  tile.round_sum %dq stride(%row), %sum rows(%left of %left) by 0.125 dim 64 columns 24 : !tile.ptr<bf16>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %dq: !tile.ptr<bf16>, %row: i64) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  // expected-error @below {{expected columns in multiples of 16, and a dim in eights, got: 32, 60}}
+  tile.round_sum %dq stride(%row), %sum rows(%left of %left) by 0.125 dim 60 columns 32 : !tile.ptr<bf16>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
   %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
-  // tile.load_sum C1
-  // expected-error @below {{expected a fragment of 16 rows a warp, in blocks of 64, and columns in multiples of 128, got: '!tile.frag<128x64, 8>'}}
-  tile.load_sum %dQ, %sum columns 128 : !tile.frag<128x64, 8>
+  %turns = tile.place "turns" : !tile.staging<2, 0>
+  // tile.add_in_turn C1
+  // expected-error @below {{expected slots of 0 bytes and a block from 0 on, got: '!tile.staging<2, 0>', -1}}
+  tile.add_in_turn %sum, %dQ left(%left), %turns block -1 over : !tile.frag<128x64, 8>, !tile.staging<2, 0>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>) {
+  %staging = tile.place "staging" : !tile.staging<2, 32768>
+  // tile.add_staged C2
+  // expected-error @below {{expected at least one block, and slots of some times 64 rows of 48 columns, got: 1, '!tile.staging<2, 32768>'}}
+  tile.add_staged %sum, %staging left(%left) columns 48 : !tile.staging<2, 32768>
 }
 
 // -----

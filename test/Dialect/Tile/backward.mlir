@@ -91,22 +91,22 @@ tile.kernel @sums(%sum: !tile.ptr<f32>, %statistics: !tile.ptr<f32>, %q: !tile.p
   // CHECK: tile.mma_tn %dQ, %dS_tile, %K : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
   %t = tile.mma_tn %dQ, %0, %K : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
   tile.wait %t : !tile.token<product>
-  // CHECK: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
+  // CHECK: tile.add_sum %sum, %dQ left(%n) through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
   // CHECK-NOT: {
-  tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
-  // CHECK: tile.add_sum %sum, %dQ : !tile.frag<128x64, 8>
-  tile.add_sum %sum, %dQ : !tile.frag<128x64, 8>
+  tile.add_sum %sum, %dQ left(%n) through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
+  // CHECK: tile.add_sum %sum, %dQ left(%n) : !tile.frag<128x64, 8>
+  tile.add_sum %sum, %dQ left(%n) : !tile.frag<128x64, 8>
   %turns = tile.place "turns" : !tile.staging<2, 0>
-  // CHECK: tile.add_in_turn %sum, %dQ, %turns over : !tile.frag<128x64, 8>, !tile.staging<2, 0>
-  tile.add_in_turn %sum, %dQ, %turns over : !tile.frag<128x64, 8>, !tile.staging<2, 0>
+  // CHECK: tile.add_in_turn %sum, %dQ left(%n), %turns over : !tile.frag<128x64, 8>, !tile.staging<2, 0>
+  tile.add_in_turn %sum, %dQ left(%n), %turns over : !tile.frag<128x64, 8>, !tile.staging<2, 0>
   // CHECK: tile.stage %staging, %dQ : !tile.staging<2, 32768>, !tile.frag<128x64, 8>
   tile.stage %staging, %dQ : !tile.staging<2, 32768>, !tile.frag<128x64, 8>
-  // CHECK: tile.add_staged %sum, %staging : !tile.staging<2, 32768>
-  tile.add_staged %sum, %staging : !tile.staging<2, 32768>
+  // CHECK: tile.add_staged %sum, %staging left(%n) columns 64 : !tile.staging<2, 32768>
+  tile.add_staged %sum, %staging left(%n) columns 64 : !tile.staging<2, 32768>
   // CHECK: tile.clear_share %sum count(%pitch) block(%n of %n)
   tile.clear_share %sum count(%pitch) block(%n of %n)
-  // CHECK: tile.load_sum %dQ, %sum columns 64 : !tile.frag<128x64, 8>
-  tile.load_sum %dQ, %sum columns 64 : !tile.frag<128x64, 8>
+  // CHECK: tile.round_sum %q stride(%pitch), %sum rows(%n of %n) by 1.250000e-01 dim 64 columns 32 : !tile.ptr<bf16>
+  tile.round_sum %q stride(%pitch), %sum rows(%n of %n) by 0.125 dim 64 columns 32 : !tile.ptr<bf16>
 }
 
 // The same in turns: the region says which other key tiles add to a query tile's sum.
@@ -117,34 +117,34 @@ tile.kernel @turns(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %statistics: !ti
   // CHECK: tile.prepare {{.*}} dim 64 turns(%turn) : !tile.ptr<bf16>
   tile.prepare %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%tile) dim 64
       turns(%turn) : !tile.ptr<bf16>
-  // CHECK: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
+  // CHECK: tile.add_sum %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
   // CHECK-NEXT: ^bb0(%{{.*}}: i32):
-  tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
+  tile.add_sum %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
   }
-  // CHECK: tile.add_staged %sum, %staging turns(%turn of %tile) : !tile.staging<2, 32768> {
-  tile.add_staged %sum, %staging turns(%turn of %tile) : !tile.staging<2, 32768> {
+  // CHECK: tile.add_staged %sum, %staging left(%tile) turns(%turn of %tile) columns 64 : !tile.staging<2, 32768> {
+  tile.add_staged %sum, %staging left(%tile) turns(%turn of %tile) columns 64 : !tile.staging<2, 32768> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
   }
-  // CHECK: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first : !tile.frag<128x64, 8> {
-  tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first : !tile.frag<128x64, 8> {
+  // CHECK: tile.add_sum %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first : !tile.frag<128x64, 8> {
+  tile.add_sum %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first : !tile.frag<128x64, 8> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
   }
-  // CHECK: tile.add_staged %sum, %staging turns(%turn of %tile) after_first blocks 2 : !tile.staging<2, 32768> {
-  tile.add_staged %sum, %staging turns(%turn of %tile) after_first blocks 2 : !tile.staging<2, 32768> {
+  // CHECK: tile.add_staged %sum, %staging left(%tile) turns(%turn of %tile) after_first columns 64 blocks 2 : !tile.staging<2, 32768> {
+  tile.add_staged %sum, %staging left(%tile) turns(%turn of %tile) after_first columns 64 blocks 2 : !tile.staging<2, 32768> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
     tile.yield %adds : i1
   }
-  // CHECK: tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first alone(%{{.*}}) to(%q : !tile.ptr<bf16> stride %pitch rows %tile by 1.250000e-01 dim 64) : !tile.frag<128x64, 8> {
+  // CHECK: tile.add_sum %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first alone(%{{.*}}) to(%q : !tile.ptr<bf16> stride %pitch rows %tile by 1.250000e-01 dim 64) : !tile.frag<128x64, 8> {
   %alone = arith.cmpi slt, %tile, %tile : i32
-  tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first
+  tile.add_sum %sum, %dQ left(%tile) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) after_first
       alone(%alone) to(%q : !tile.ptr<bf16> stride %pitch rows %tile by 0.125 dim 64) : !tile.frag<128x64, 8> {
   ^bb0(%other: i32):
     %adds = arith.cmpi slt, %other, %tile : i32
@@ -155,6 +155,6 @@ tile.kernel @turns(%sum: !tile.ptr<f32>, %turn: !tile.ptr<i32>, %statistics: !ti
   %block = tile.place "block" : !tile.frag<64x64, 4>
   // CHECK: tile.store_alone %q stride(%pitch), %block by 1.250000e-01 rows(%tile) dim 56 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
   tile.store_alone %q stride(%pitch), %block by 0.125 rows(%tile) dim 56 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
-  // CHECK: tile.load_sum %dQ, %sum columns 64 turn(%turn) : !tile.frag<128x64, 8>
-  tile.load_sum %dQ, %sum columns 64 turn(%turn) : !tile.frag<128x64, 8>
+  // CHECK: tile.round_sum %q stride(%pitch), %sum rows(%tile of %tile) by 1.250000e-01 dim 56 columns 64 held turn(%turn) : !tile.ptr<bf16>
+  tile.round_sum %q stride(%pitch), %sum rows(%tile of %tile) by 0.125 dim 56 columns 64 held turn(%turn) : !tile.ptr<bf16>
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: attn-opt %s -split-input-file -verify-diagnostics
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   // tile.roles C1
   // expected-error @below {{'tile.roles' op expected registers of a reducer if there is one, and only then}}
@@ -13,7 +13,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense head
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   // C1
   // expected-error @below {{'tile.roles' op expected registers of a reducer if there is one, and only then}}
@@ -24,7 +24,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense head
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   // tile.take C1
@@ -34,7 +34,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense head
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %K = tile.place "K" : !tile.shared<128x64xbf16, swizzled>
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
@@ -45,7 +45,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense head
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %K = tile.place "K" : !tile.shared<32x128xbf16, swizzled>
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
@@ -56,7 +56,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense head
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %Q = tile.place "Q" : !tile.ring<1, !tile.shared<64x128xbf16, swizzled>>
   // tile.pass C1
@@ -66,7 +66,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense head
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   // tile.release C1
@@ -76,7 +76,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense head
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x32xbf16, swizzled>>
   %p = tile.place "p" : !tile.held<128x64xbf16, 8>
@@ -87,7 +87,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense head
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %stats = tile.place "stats" : !tile.ring<2, !tile.statistics<64>>
   // tile.put_zeros C1
@@ -97,7 +97,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense head
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %stats = tile.place "stats" : !tile.ring<2, !tile.statistics<64>>
   // tile.aside C1
@@ -107,7 +107,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense head
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %dQ = tile.place "dQ" : !tile.frag<128x64, 8>
   %dS = tile.place "dS" : !tile.shared<128x64xbf16, swizzled>
@@ -119,7 +119,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense head
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %dQ = tile.place "dQ" : !tile.frag<64x64, 4>
   %dS = tile.place "dS" : !tile.shared<128x64xbf16, swizzled>
@@ -131,12 +131,12 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense head
 
 // -----
 
-tile.kernel @k(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %staging = tile.place "staging" : !tile.staging<4, 16384>
   // tile.add_staged C2
-  // expected-error @below {{'tile.add_staged' op expected at least one block, got: 0}}
-  tile.add_staged %sum, %staging blocks 0 : !tile.staging<4, 16384>
+  // expected-error @below {{'tile.add_staged' op expected at least one block, and slots of some times 64 rows of 64 columns, got: 0, '!tile.staging<4, 16384>'}}
+  tile.add_staged %sum, %staging left(%left) columns 64 blocks 0 : !tile.staging<4, 16384>
 }
 
 // -----

@@ -4,7 +4,7 @@
 // RUN: attn-opt %s -mlir-print-op-generic | attn-opt | FileCheck %s
 
 // CHECK: config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>)
-tile.kernel @keys(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+tile.kernel @keys(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %K = tile.place "K" : !tile.ring<1, !tile.shared<128x128xbf16, swizzled>>
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
@@ -54,7 +54,7 @@ tile.kernel @keys(%sum: !tile.ptr<f32>, %some: i1) target("sm_90a") grid(dense h
     tile.stage %staging, %dQ : !tile.staging<4, 16384>, !tile.frag<64x64, 4>
   // CHECK: } adder {
   } adder {
-    // CHECK: tile.add_staged %sum, %staging blocks 2 : !tile.staging<4, 16384>
-    tile.add_staged %sum, %staging blocks 2 : !tile.staging<4, 16384>
+    // CHECK: tile.add_staged %sum, %staging left(%left) columns 64 blocks 2 : !tile.staging<4, 16384>
+    tile.add_staged %sum, %staging left(%left) columns 64 blocks 2 : !tile.staging<4, 16384>
   }
 }

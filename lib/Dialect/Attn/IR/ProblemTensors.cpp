@@ -82,7 +82,7 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
   case Axis::TiledRowsQ:
     return tilesOf(fixed.packedQ, sizes.batch, sizes.rowsQ, fixed.qTile) * fixed.qTile;
   case Axis::TurnsQ:
-    return extentOf(Axis::TiledRowsQ, fixed, sizes) / rowsOfTurn;
+    return llvm::divideCeil(sizes.rowsQ * (fixed.packedQ ? 1 : sizes.batch), rowsOfTurn) + sizes.batch;
   case Axis::TiledRowsKv:
     return tilesOf(fixed.packedKv, sizes.batch, sizes.rowsKv, fixed.qTile) * fixed.qTile;
   case Axis::Diagonals:
@@ -354,19 +354,21 @@ std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
       list.emplace_back(slots.name, T::Result, T::Int32, slots.keys ? T::SlotsKv : T::SlotsQ);
       list.emplace_back(slots.count, T::Result, T::Int32, T::One);
     }
+  llvm::SmallVector<Axis, 5> rows = {T::Heads}; // of all sequences
+  if (!problem.getQLayout().isPacked())
+    rows.push_back(T::Batch);
+  rows.push_back(T::RowsQ);
   if (computation.backward) {
     for (bool ofKeys : {false, true})
       addLists(problem, ofKeys, list);
     list.emplace_back("statistics", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Two, T::Heads, T::TiledRowsQ});
-    list.emplace_back("dq_sum", T::Result, T::Float32, llvm::ArrayRef<Axis>{T::Heads, T::TiledRowsQ, T::DimSum});
+    rows.push_back(T::DimSum);
+    list.emplace_back("dq_sum", T::Result, T::Float32, rows);
     list.emplace_back("dq_turns", T::Result, T::Int32, llvm::ArrayRef<Axis>{T::Heads, T::TurnsQ});
     addPartialGradients(computation.backward, list);
     return list;
   }
-  llvm::SmallVector<Axis, 5> rows = {T::Splits, T::Heads};
-  if (!problem.getQLayout().isPacked())
-    rows.push_back(T::Batch);
-  rows.push_back(T::RowsQ);
+  rows.insert(rows.begin(), T::Splits);
   list.emplace_back("partial_lse", T::Result, T::Float32, rows);
   rows.push_back(T::DimV);
   list.emplace(list.end() - 1, "partial_o", T::Result, T::Float32, rows);

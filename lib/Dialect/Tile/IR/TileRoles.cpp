@@ -252,8 +252,8 @@ LogicalResult AddSumOp::verify() {
 }
 
 LogicalResult AddInTurnOp::verify() {
-  if (getStaging().getType().getBytes() != 0) // C1
-    return emitOpError("expected slots of 0 bytes, got: ") << getStaging().getType();
+  if (getStaging().getType().getBytes() != 0 || int64_t(getBlock()) < 0) // C1
+    return emitOpError("expected slots of 0 bytes and a block from 0 on, got: ") << getStaging().getType() << ", " << int64_t(getBlock());
   return success();
 }
 
@@ -267,17 +267,15 @@ LogicalResult StoreAloneOp::verify() {
 LogicalResult StageOp::verify() { return verifySlot(*this, getAcc().getType(), getStaging().getType()); }
 
 LogicalResult AddStagedOp::verify() {
-  if (int64_t(getBlocks()) < 1) // C2
-    return emitOpError("expected at least one block, got: ") << int64_t(getBlocks());
+  int64_t bytes = getStaging().getType().getBytes(), columns = getColumns();
+  if (int64_t(getBlocks()) < 1 || columns < 16 || columns % 16 || bytes % (64 * columns * 4)) // C2
+    return emitOpError("expected at least one block, and slots of some times 64 rows of ") << columns << " columns, got: " << int64_t(getBlocks()) << ", " << getStaging().getType();
   return verifyTurns(*this, getStaging(), getTurn(), getTile(), getAfterFirst(), getAdds());
 }
 
-LogicalResult LoadSumOp::verify() {
-  FragType acc = getAcc().getType();
-  int64_t columns = getColumns();
-  if (columns < 16 || columns % 16 || acc.getCols() % columns || acc.getRows() % 64 ||
-      acc.getRows() != 16 * acc.getWarps()) // C1
-    return emitOpError("expected a fragment of 16 rows a warp, in blocks of 64, and columns in multiples of ")
-           << columns << ", got: " << acc;
+LogicalResult RoundSumOp::verify() {
+  int64_t columns = getColumns(), dim = getDim();
+  if (columns < 16 || columns % 16 || dim < 8 || dim % 8) // C1
+    return emitOpError("expected columns in multiples of 16, and a dim in eights, got: ") << columns << ", " << dim;
   return success();
 }

@@ -142,9 +142,21 @@ static void add(PersistOp persist, Value staging, int64_t blocks) {
       SkipSumOp::create(b, sum.getLoc(), sum.getTurn());
       b.setInsertionPointToStart(alone.elseBlock());
     }
-    auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getTurn(), sum.getTile(), blocks, sum.getAfterFirst());
+    auto staged = AddStagedOp::create(b, sum.getLoc(), sum.getSum(), staging, sum.getLeft(), sum.getTurn(), sum.getTile(), sum.getAcc().getType().getCols(), blocks, sum.getAfterFirst());
     staged.getAdds().takeBody(sum.getAdds());
   });
+}
+
+/// The same address, worked out where `b` is: nothing of it takes registers before.
+static Value addressHere(OpBuilder &b, Value value, Region &role) {
+  Operation *op = value.getDefiningOp();
+  bool isWide = isa<PtrType>(value.getType()) || value.getType().isInteger(64);
+  if (!op || !isWide || !isPure(op) || !role.isAncestor(op->getParentRegion()))
+    return value;
+  IRMapping operands;
+  for (Value operand : op->getOperands())
+    operands.map(operand, addressHere(b, operand, role));
+  return b.clone(*op, operands)->getResult(0);
 }
 
 /// What becomes of block `i` of dQ. Blocks of all rows come first, then those of the next columns.
@@ -157,7 +169,8 @@ static void leave(OpBuilder b, AddSumOp sum, Value staging, Value acc, int64_t i
     auto alone = scf::IfOp::create(b, loc, sum.getAlone(), /*withElseRegion=*/true);
     b.setInsertionPointToStart(alone.thenBlock());
     Value offset = arith::MulIOp::create(b, loc, sum.getStride(), wide(first)), rows = sum.getRows();
-    Value dst = AdvanceOp::create(b, loc, sum.getDst(), arith::AddIOp::create(b, loc, offset, wide(column)));
+    Value dst = addressHere(b, sum.getDst(), sum->getParentOfType<PersistOp>().getBody());
+    dst = AdvanceOp::create(b, loc, dst, arith::AddIOp::create(b, loc, offset, wide(column)));
     if (first)
       rows = arith::SubIOp::create(b, loc, rows, arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(first)));
     if (columns > 0)
@@ -167,7 +180,7 @@ static void leave(OpBuilder b, AddSumOp sum, Value staging, Value acc, int64_t i
   if (sum.getStaging().getType().getBytes())
     StageOp::create(b, loc, staging, acc);
   else
-    AddInTurnOp::create(b, loc, AdvanceOp::create(b, loc, sum.getSum(), wide(i * 64 * cast<FragType>(acc.getType()).getCols())), acc, staging, i + 1 == blocks);
+    AddInTurnOp::create(b, loc, sum.getSum(), acc, sum.getLeft(), staging, /*block=*/i, /*over=*/i + 1 == blocks);
 }
 
 /// Takes what consumers put into a ring and multiplies it with the keys, a block of 64 rows at a time.
@@ -233,7 +246,7 @@ static void stage(PersistOp persist, bool reduces) {
     } else if (auto sum = cast<AddSumOp>(op); !reduces && sum.getStaging().getType().getBytes()) {
       StageOp::create(b, op->getLoc(), sum.getStaging(), sum.getAcc());
     } else if (!reduces) {
-      AddInTurnOp::create(b, op->getLoc(), sum.getSum(), sum.getAcc(), sum.getStaging(), /*over=*/true);
+      AddInTurnOp::create(b, op->getLoc(), sum.getSum(), sum.getAcc(), sum.getLeft(), sum.getStaging(), /*block=*/0, /*over=*/true);
     }
     op->erase();
   }

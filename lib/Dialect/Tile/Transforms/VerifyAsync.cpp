@@ -341,9 +341,7 @@ private:
           return failure(failed(touch(op, o.getGrad(), state, /*write=*/false)) || failed(touch(op, o.getO(), state, /*write=*/false)));
         })
         .Case([&](ShareOp o) { return touch(op, o.getHeld(), state, /*write=*/false); })
-        .Case<AddSumOp, AddInTurnOp, StageOp, StoreAloneOp, LoadSumOp>([&](auto o) {
-          return touch(op, o.getAcc(), state, /*write=*/isa<LoadSumOp>(op));
-        })
+        .Case<AddSumOp, AddInTurnOp, StageOp, StoreAloneOp>([&](auto o) { return touch(op, o.getAcc(), state, /*write=*/false); })
         .Case([&](WaitOp w) { return wait(op, w.getTokens(), state); })
         .Case([&](WaitFiniteOp w) {
           return failure(failed(wait(op, w.getTokens(), state)) || failed(touch(op, w.getPlace(), state, /*write=*/false)));

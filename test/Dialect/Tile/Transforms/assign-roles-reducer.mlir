@@ -43,7 +43,7 @@
 // CHECK-NEXT: tile.release %K
 
 // CHECK: } adder {
-// CHECK: tile.add_staged %dq_sum, %staging blocks 2
+// CHECK: tile.add_staged %dq_sum, %staging left(%{{.*}}) columns 64 blocks 2
 
 // Where nothing is staged, it adds each block for itself, and its turn is over with the last.
 // RUN: sed 's/(%%dk:/(%%turn: !tile.ptr<i32>, %%dk:/; s/"staging" : !tile.staging<2, 32768>/"turns" : !tile.staging<2, 0>/' %S/Inputs/reducer.mlir > %t.args.mlir
@@ -54,13 +54,11 @@
 // REGISTERS-NOT: tile.add_in_turn
 // REGISTERS: } reducer {
 // REGISTERS: block 0 of 2
-// REGISTERS: %[[FIRST:.*]] = tile.advance %dq_sum, %c0_i64
-// REGISTERS-NEXT: tile.add_in_turn %[[FIRST]], %dQ, %turns : !tile.frag<64x64, 4>, !tile.staging<2, 0>
+// REGISTERS: tile.add_in_turn %dq_sum, %dQ left(%[[LEFT:.*]]), %turns : !tile.frag<64x64, 4>, !tile.staging<2, 0>
 // REGISTERS: block 1 of 2
-// REGISTERS: %[[SECOND:.*]] = tile.advance %dq_sum, %c4096_i64
-// REGISTERS-NEXT: tile.add_in_turn %[[SECOND]], %dQ, %turns over : !tile.frag<64x64, 4>, !tile.staging<2, 0>
+// REGISTERS: tile.add_in_turn %dq_sum, %dQ left(%[[LEFT]]), %turns block 1 over : !tile.frag<64x64, 4>, !tile.staging<2, 0>
 // REGISTERS: } adder {
-// REGISTERS: tile.add_staged %dq_sum, %turns turns(%turn of %{{.*}}) blocks 2 : !tile.staging<2, 0>
+// REGISTERS: tile.add_staged %dq_sum, %turns left(%{{.*}}) turns(%turn of %{{.*}}) columns 64 blocks 2 : !tile.staging<2, 0>
 
 // Rows of one key tile only are no sum: the reducer writes them, those of the second block 64 columns further, and the adder says that there is nothing to add.
 // RUN: sed 's/(%%dk:/(%%dq: !tile.ptr<bf16>, %%turn: !tile.ptr<i32>, %%alone: i1, %%rows: i32, %%dk:/' %S/Inputs/reducer.mlir > %t.args.mlir
@@ -82,7 +80,7 @@
 // ALONE: scf.if %alone {
 // ALONE-NEXT: tile.skip_sum %turn
 // ALONE-NEXT: } else {
-// ALONE-NEXT: tile.add_staged %dq_sum, %staging turns(%turn of %{{.*}}) blocks 2
+// ALONE-NEXT: tile.add_staged %dq_sum, %staging left(%{{.*}}) turns(%turn of %{{.*}}) columns 64 blocks 2
 
 // The same where nothing is staged: of rows that are alone nobody has a turn, so none is over.
 // RUN: sed 's/"staging" : !tile.staging<2, 32768>/"turns" : !tile.staging<2, 0>/' %t.args.mlir > %t.turns.mlir
@@ -93,18 +91,17 @@
 // NO-TURN: scf.if %alone {
 // NO-TURN-NEXT: tile.store_alone
 // NO-TURN-NEXT: } else {
-// NO-TURN-NEXT: tile.add_in_turn %dq_sum, %dQ, %turns : !tile.frag
+// NO-TURN-NEXT: tile.add_in_turn %dq_sum, %dQ left(%{{.*}}), %turns : !tile.frag
 // NO-TURN: block 1 of 2
 // NO-TURN: scf.if %alone {
 // NO-TURN: tile.store_alone
 // NO-TURN-NEXT: } else {
-// NO-TURN-NEXT: %[[SECOND:.*]] = tile.advance %dq_sum, %c4096_i64
-// NO-TURN-NEXT: tile.add_in_turn %[[SECOND]], %dQ, %turns over
+// NO-TURN-NEXT: tile.add_in_turn %dq_sum, %dQ left(%{{.*}}), %turns block 1 over
 // NO-TURN: } adder {
 // NO-TURN: scf.if %alone {
 // NO-TURN-NEXT: tile.skip_sum %turn
 // NO-TURN-NEXT: } else {
-// NO-TURN-NEXT: tile.add_staged %dq_sum, %turns turns(%turn of %{{.*}}) blocks 2
+// NO-TURN-NEXT: tile.add_staged %dq_sum, %turns left(%{{.*}}) turns(%turn of %{{.*}}) columns 64 blocks 2
 
 // With 32 columns there are twice as many blocks, and registers for those that compute.
 // NARROW: %staging = tile.place "staging" : !tile.staging<8, 8192>

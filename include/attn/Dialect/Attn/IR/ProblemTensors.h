@@ -105,7 +105,7 @@ struct ProblemTensor {
     Numbering,  ///< what `tile.number_tree` needs for all keys
     SlotsQ,     ///< of query tiles of any size
     SlotsKv,    ///< of key tiles of any size
-    TurnsQ,     ///< of TiledRowsQ, so many (`rowsOfTurn`) at a time
+    TurnsQ,     ///< so many rows of queries (`rowsOfTurn`) at a time, of each sequence
     TiledRowsQ, ///< rows of whole tiles: of each sequence, as `tile.find_sequence` numbers its slots
     One,
     Two,

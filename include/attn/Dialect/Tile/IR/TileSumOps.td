@@ -10,8 +10,9 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
   let summary = "adds a fragment to a sum in global memory";
   let description = [{
     Element by element: through shared memory, by a bulk copy that adds, or
-    from registers, where there is no staging place or its slots have 0 bytes. Elements lie as the fragment's threads have
-    them; `tile.load_sum` knows how. All is over when the kernel is.
+    from registers, where there is no staging place or its slots have 0 bytes. `sum` points at the first row of a query tile, of which
+    `left` rows and those behind them are the sequence's; others are not added. A row has as many floats as there are columns to add,
+    in an order that `tile.round_sum` knows. All is over when the kernel is.
 
     Without `turns` blocks add in no order, to what was 0. With them, in the order of the numbers that blocks have
     (`of`): the region is given another number and says whether that block adds to the same sum. Before a block adds, it waits
@@ -29,26 +30,26 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
     - C3: alone goes with turns, with where rows are written, of no more columns than blocks of the fragment have, and with a kernel that has a reducer.
 
     ```mlir
-    tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
-    tile.add_sum %sum, %wide_dQ : !tile.frag<128x128, 8>
-    tile.add_sum %sum, %dQ through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
+    tile.add_sum %sum, %dQ left(%left) through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
+    tile.add_sum %sum, %wide_dQ left(%left) : !tile.frag<128x128, 8>
+    tile.add_sum %sum, %dQ left(%left) through(%staging : !tile.staging<2, 32768>) turns(%turn of %tile) : !tile.frag<128x64, 8> {
     ^bb0(%other: i32):
       %adds = arith.cmpi slt, %other, %tile : i32
       tile.yield %adds : i1
     }
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, Optional<Tile_Staging>:$staging, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile,
+  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, I32:$left, Optional<Tile_Staging>:$staging, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile,
                        UnitAttr:$after_first, Optional<I1>:$alone, Optional<Tile_Ptr>:$dst, Optional<I64>:$stride, Optional<I32>:$rows,
                        OptionalAttr<F64Attr>:$factor, OptionalAttr<I64Attr>:$dim);
   let regions = (region AnyRegion:$adds);
   // Of no block that is alone.
-  let builders = [OpBuilder<(ins "mlir::Value":$sum, "mlir::Value":$acc, "mlir::Value":$staging, "mlir::Value":$turn, "mlir::Value":$tile, "bool":$afterFirst), [{
-    build($_builder, $_state, sum, acc, staging, turn, tile, afterFirst, /*alone=*/{}, /*dst=*/{}, /*stride=*/{}, /*rows=*/{}, mlir::FloatAttr(),
+  let builders = [OpBuilder<(ins "mlir::Value":$sum, "mlir::Value":$acc, "mlir::Value":$left, "mlir::Value":$staging, "mlir::Value":$turn, "mlir::Value":$tile, "bool":$afterFirst), [{
+    build($_builder, $_state, sum, acc, left, staging, turn, tile, afterFirst, /*alone=*/{}, /*dst=*/{}, /*stride=*/{}, /*rows=*/{}, mlir::FloatAttr(),
           mlir::IntegerAttr());
   }]>];
   let assemblyFormat = [{
-    $sum `,` $acc (`through` `(` $staging^ `:` qualified(type($staging)) `)`)? (`turns` `(` $turn^ `of` $tile `)`)? (`after_first` $after_first^)?
+    $sum `,` $acc `left` `(` $left `)` (`through` `(` $staging^ `:` qualified(type($staging)) `)`)? (`turns` `(` $turn^ `of` $tile `)`)? (`after_first` $after_first^)?
     (`alone` `(` $alone^ `)` `to` `(` $dst `:` qualified(type($dst)) `stride` $stride `rows` $rows `by` $factor `dim` $dim `)`)?
     attr-dict `:` qualified(type($acc)) ($adds^)?
   }];
@@ -58,18 +59,18 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
 def Tile_AddInTurnOp : Tile_Op<"add_in_turn"> {
   let summary = "adds a fragment to a sum in global memory when `tile.add_staged` says that it may";
   let description = [{
-    `tile.add_sum` of those that multiply or of a reducer, from registers, where nothing is staged. Of a tile that comes in blocks,
-    the turn is `over` with the last of them, which says so.
+    `tile.add_sum` of those that multiply or of a reducer, from registers, where nothing is staged. A reducer's tile comes in blocks,
+    of which this is number `block`; the turn is `over` with the last of them, which says so.
 
     Constraints:
-    - C1: slots have 0 bytes.
+    - C1: slots have 0 bytes, and `block` is not negative.
 
     ```mlir
-    tile.add_in_turn %sum, %wide_dQ, %turns over : !tile.frag<128x128, 8>, !tile.staging<2, 0>
+    tile.add_in_turn %sum, %wide_dQ left(%left), %turns over : !tile.frag<128x128, 8>, !tile.staging<2, 0>
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, Tile_Staging:$staging, UnitAttr:$over);
-  let assemblyFormat = "$sum `,` $acc `,` $staging (`over` $over^)? attr-dict `:` qualified(type($acc)) `,` qualified(type($staging))";
+  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, I32:$left, Tile_Staging:$staging, DefaultValuedAttr<I64Attr, "0">:$block, UnitAttr:$over);
+  let assemblyFormat = "$sum `,` $acc `left` `(` $left `)` `,` $staging (`block` $block^)? (`over` $over^)? attr-dict `:` qualified(type($acc)) `,` qualified(type($staging))";
   let hasVerifier = 1;
 }
 
@@ -124,41 +125,45 @@ def Tile_StageOp : Tile_Op<"stage"> {
 def Tile_AddStagedOp : Tile_Op<"add_staged", [AttrSizedOperandSegments]> {
   let summary = "adds the next slot of a staging place to a sum in global memory";
   let description = [{
-    `tile.add_sum` of the role that adds, where its order and its region are explained. If slots have 0 bytes, `tile.add_in_turn` adds.
-    A tile that a reducer made comes in `blocks`, a slot each.
+    `tile.add_sum` of the role that adds, where its order, its rows and its region are explained. If slots have 0 bytes, `tile.add_in_turn` adds.
+    `columns` are those of the fragments that were staged. A tile that a reducer made comes in `blocks`, a slot each.
 
     Constraints:
     - C1: turns go with a region over (i32) -> (i1), after_first with turns, and slots of 0 bytes with turns that are not after_first.
-    - C2: blocks is positive.
+    - C2: blocks is positive, and slots are as large as some times 64 rows of so many columns.
 
     ```mlir
-    tile.add_staged %sum, %staging : !tile.staging<2, 32768>
-    tile.add_staged %sum, %halves blocks 2 : !tile.staging<2, 16384>
+    tile.add_staged %sum, %staging left(%left) columns 64 : !tile.staging<2, 32768>
+    tile.add_staged %sum, %halves left(%left) columns 64 blocks 2 : !tile.staging<2, 16384>
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$sum, Tile_Staging:$staging, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile,
-                       DefaultValuedAttr<I64Attr, "1">:$blocks, UnitAttr:$after_first);
+  let arguments = (ins Tile_FloatPtr:$sum, Tile_Staging:$staging, I32:$left, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile,
+                       I64Attr:$columns, DefaultValuedAttr<I64Attr, "1">:$blocks, UnitAttr:$after_first);
   let regions = (region AnyRegion:$adds);
   let assemblyFormat = [{
-    $sum `,` $staging (`turns` `(` $turn^ `of` $tile `)`)? (`after_first` $after_first^)? (`blocks` $blocks^)? attr-dict `:` qualified(type($staging)) ($adds^)?
+    $sum `,` $staging `left` `(` $left `)` (`turns` `(` $turn^ `of` $tile `)`)? (`after_first` $after_first^)? `columns` $columns (`blocks` $blocks^)? attr-dict `:` qualified(type($staging)) ($adds^)?
   }];
   let hasVerifier = 1;
 }
 
-def Tile_LoadSumOp : Tile_Op<"load_sum"> {
-  let summary = "reads a fragment from a sum, as `tile.add_sum` left it";
+def Tile_RoundSumOp : Tile_Op<"round_sum"> {
+  let summary = "writes rows of dQ from a sum, as `tile.add_sum` left it";
   let description = [{
-    `columns` are those of the fragments that were added. With `turn`, the counter of those who added in order: zeros if it is 0.
+    The first `rows` rows of the sum of a query tile, multiplied `by` a number and rounded, and zeros up to row `written`. All of them are zeros if `turn`, the
+    counter of those who added in order, is 0. `columns` are those of the fragments that were added, `held` in registers when they were; a row of dQ has `dim`.
 
     Constraints:
-    - C1: the fragment's columns are a multiple of `columns`, its rows of 64, 16 for each warp.
+    - C1: `columns` is a multiple of 16, `dim` of 8.
 
     ```mlir
-    tile.load_sum %acc, %sum columns 64 : !tile.frag<64x128, 4>
+    tile.round_sum %dq stride(%dq_row), %sum rows(%rows of %written) by 0.125 dim 128 columns 64 : !tile.ptr<bf16>
+    tile.round_sum %dq stride(%dq_row), %sum rows(%rows of %rows) by 0.125 dim 64 columns 32 held turn(%turn) : !tile.ptr<bf16>
     ```
   }];
-  let arguments = (ins Tile_Frag:$acc, Tile_FloatPtr:$sum, I64Attr:$columns, Optional<Tile_IntPtr>:$turn);
-  let assemblyFormat = "$acc `,` $sum `columns` $columns (`turn` `(` $turn^ `)`)? attr-dict `:` qualified(type($acc))";
+  let arguments = (ins Tile_Ptr:$dst, I64:$stride, Tile_FloatPtr:$sum, I32:$rows, I32:$written, F64Attr:$factor, I64Attr:$dim, I64Attr:$columns, UnitAttr:$held,
+                       Optional<Tile_IntPtr>:$turn);
+  let assemblyFormat = [{ $dst `stride` `(` $stride `)` `,` $sum `rows` `(` $rows `of` $written `)` `by` $factor `dim` $dim `columns` $columns (`held` $held^)?
+    (`turn` `(` $turn^ `)`)? attr-dict `:` qualified(type($dst)) }];
   let hasVerifier = 1;
 }
 

@@ -56,7 +56,7 @@ tile.kernel @keys(%dk: !tile.ptr<bf16>, %dk_row: i64, %statistics: !tile.ptr<f32
       %tdq = tile.mma_tn %dQ, %dS_tile, %K : !tile.frag<128x64, 8>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
       %tdk = tile.mma_pv %dK, %p, %Q : !tile.frag<128x128, 8>, !tile.held<128x64xbf16, 8>, !tile.shared<64x128xbf16, swizzled>
       tile.wait %tdq : !tile.token<product>
-      tile.add_sum %dq_sum, %dQ through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
+      tile.add_sum %dq_sum, %dQ left(%left) through(%staging : !tile.staging<2, 32768>) : !tile.frag<128x64, 8>
       tile.wait %tdk : !tile.token<product>
       tile.yield
     }
