@@ -267,8 +267,35 @@ static void workspaces() {
   }
 }
 
+/// Sums of dQ have q's rows and no others, whatever sequences there are; their counters, and statistics, are few bytes a row and a sequence.
+static void gradientMemory() {
+  Compilation compilation;
+  for (const char *layout : {"thd", "thd padded", "bshd"}) {
+    auto module = compilation.parse(fmt::format("attn.problem @p mask(#attn.causal) layout({}) heads(16) dims(128) dtype(bf16)\nattn.backward @g of(@p)", layout), "problem");
+    EXPECT(module.ok(), "{}", module.error().str());
+    Signature signature = Signature::of(*findComputation(**module, "g"));
+    for (int64_t batch : {1, 128, 30720}) {
+      int64_t tokens = std::max<int64_t>(32768, batch), rows = llvm::StringRef(layout) == "bshd" ? tokens / batch : tokens;
+      int64_t all = llvm::StringRef(layout) == "bshd" ? rows * batch : tokens;
+      Workspace workspace(signature, {batch, rows, rows});
+      llvm::SmallVector<TensorView> views;
+      EXPECT(workspace.use(reinterpret_cast<void *>(4096), views).ok());
+      int found = 0;
+      for (auto [spec, view] : llvm::zip(signature.scratch, views)) {
+        int64_t elements = elementsOf(view.shape);
+        bool isSum = spec.name == "dq_sum", isCounters = spec.name == "dq_turns";
+        found += isSum + isCounters;
+        EXPECT(!isSum || elements == 16 * all * 128, "{}: {}", layout, elements);
+        EXPECT(!isCounters || (elements >= 16 * all / 64 + 16 * batch && elements <= 16 * (all / 64 + 1 + batch)), "{}: {}", layout, elements);
+      }
+      EXPECT(found == 2);
+    }
+  }
+}
+
 int main() {
   workspaces();
+  gradientMemory();
   layouts();
   unused();
   refusals();
