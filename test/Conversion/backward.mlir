@@ -59,7 +59,7 @@ attn.backward @grads of(@p) dlse
 // HOPPER: tile.yield %{{.*}} : i1
 // HOPPER-NOT: tile.barrier
 // HOPPER: tile.kernel @grads_dq({{.*}}) target("sm_80")
-// HOPPER: tile.round_sum %dq_rows {{.*}} columns 32{{( held)?}} turn(%turn)
+// HOPPER: tile.round_sum %dq_rows stride(%dq_row), %sum rows(%rows of %write_rows) by 1.250000e-01 dim 64 columns 32 turn(%turn) :
 
 // The next tile's keys come while this one's are in use; its values, too, if they are narrow.
 // RUN: sed 's/heads(4, 2)/heads(4)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=AHEAD
@@ -132,7 +132,7 @@ attn.backward @grads of(@p) dlse
 // DENSE: %query_tiles =
 // DENSE: tile.copy_box %Q, %q_map at(%{{[^,]*}}, %h, %b) : {{.*}}, !tile.map<128xbf16>
 // DENSE: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%staging : !tile.staging<2, 32768>) turns(%turn{{.*}} of %key_tile) after_first : !tile.frag
-// DENSE: tile.round_sum %dq_rows {{.*}} columns 32{{( held)?}} turn(%turn)
+// DENSE: tile.round_sum %dq_rows stride(%dq_row), %sum rows(%rows of %rows) by 1.250000e-01 dim 64 columns 32 turn(%turn) :
 // Rows whose keys are all in the first tile have no sum. Not where reducers are narrow, but of packed rows; of dense ones not under masks whose walks begin
 // elsewhere, or end for all rows alike, nor of packed ones where heads share keys; else packed sequences may be short under any mask of one run.
 // RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=ALONE -DSLOTS=2
@@ -146,7 +146,11 @@ attn.backward @grads of(@p) dlse
 // ALONE: scf.if %[[DONE]] {
 // PADDING: tile.store_padding
 // ALONE: } else {
-// ALONE: tile.round_sum
+// ALONE-NEXT: arith.constant
+// ALONE-NEXT: arith.extsi
+// ALONE-NEXT: arith.muli
+// ALONE-NEXT: %sum = tile.advance %dq_sum
+// ALONE-NEXT: tile.round_sum
 // RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/attn.causal/attn.full/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SUMMED
 // RUN: sed 's/thd/bshd/; s/dims(64)/dims(128)/; s/attn.causal/attn.band<left = 99, right = 0>/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SUMMED
 // RUN: sed 's/attn.causal/attn.full/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=SUMMED
@@ -192,7 +196,7 @@ attn.backward @grads of(@p) dlse
 // GATED: tile.mma_pv %dK
 // GATED: tile.mma_tn %dQ
 // GATED: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%turns : !tile.staging<2, 0>) turns(%turn{{.*}} of %key_tile) : !tile.frag
-// GATED: tile.round_sum %dq_rows {{.*}} columns 128{{( held)?}} turn(%turn)
+// GATED: tile.round_sum %dq_rows stride(%dq_row), %sum rows(%rows of %write_rows) by 6.250000e-02 dim 256 columns 128 held turn(%turn) :
 
 // Not where tiles that add before are not known, or would be waited for long: there
 // query tiles are at rest for dQ, as on all other targets.

@@ -58,7 +58,7 @@ attn.backward @grads of(@p)
 // CHECK: if (attn::is_adder()) {
 // CHECK: const int batch_2 = attn::here(batch);
 // CHECK: attn::skip_sum(turn);
-// CHECK: attn::add_staged<attn::Sums<64, 64>, 2, true>(sum, [[ROWS_LEFT:x_[0-9]+]], staging, turn, key_tile, [=](int other) {
+// CHECK: attn::add_staged<attn::Sums<64, 64>, 2, true>(sum, {{x_[0-9]+}}, staging, turn, key_tile, [=](int other) {
 // CHECK: return begin_2 <= [[TILE:x_[0-9]+]] & [[TILE]] < end_3;
 // CHECK: if (attn::is_idle()) return;
 // Who waits for tiles before its own draws its first one, too.
