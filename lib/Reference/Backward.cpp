@@ -12,13 +12,17 @@ using namespace attn::reference;
 namespace {
 class Backward : Vectors {
 public:
-  Backward(BackwardOp backward, const Tensors &inputs, const Sizes &sizes)
-      : Vectors(backward.getProblemOp(), inputs, sizes), hasDlse(backward.getDlse()),
-        learned(backward.getLearnedArrays()) {
+  Backward(BackwardOp backward, const Tensors &inputs, const Sizes &sizes, llvm::ArrayRef<llvm::StringRef> only)
+      : Vectors(backward.getProblemOp(), inputs, sizes), hasDlse(backward.getDlse()) {
+    auto isWanted = [&](llvm::StringRef name) { return only.empty() || llvm::is_contained(only, name); };
     for (const ProblemTensor &tensor : tensorsOf(backward))
-      if (tensor.role == ProblemTensor::Result)
+      if (tensor.role == ProblemTensor::Result && isWanted(tensor.name))
         gradients[tensor.name] = Tensor(Dtype::F64, tensor.shape(backward.getProblemOp(), sizes));
-    dq = &gradients["dq"], dk = &gradients["dk"], dv = &gradients["dv"];
+    for (const ScoreOperand &array : backward.getLearnedArrays())
+      if (isWanted(gradientOf(array)))
+        learned.push_back(array);
+    auto find = [&](llvm::StringRef name) { return isWanted(name) ? &gradients[name] : nullptr; };
+    dq = find("dq"), dk = find("dk"), dv = find("dv");
   }
 
   Tensors run() {
@@ -52,16 +56,11 @@ private:
   double *rowOf(Tensor &gradient, LayoutAttr layout, int64_t sequence, int64_t head, int64_t row) {
     return gradient.data<double>() + offsetOf(gradient, layout, sequence, head, row);
   }
-  /// Adds weight * vector.
-  static void add(double *to, double weight, llvm::ArrayRef<double> vector) {
-    for (size_t i = 0; i < vector.size(); ++i)
-      to[i] += weight * vector[i];
-  }
 
   bool hasDlse;
   llvm::SmallVector<ScoreOperand> learned;
   Tensors gradients;
-  Tensor *dq, *dk, *dv; ///< among them
+  Tensor *dq, *dk, *dv; ///< among them, or null: not wanted
 };
 } // namespace
 
@@ -88,7 +87,7 @@ void Backward::evaluate(const Row &row, Keys &keys) {
   std::vector<double> query = queryVector("q", row), dOut = queryVector("do", row);
   double delta = dot(dOut, queryVector("o", row)) - (hasDlse ? statistic("dlse", row) : 0);
   int64_t token = sequences.queriesOf(row.sequence).start + row.row;
-  double *dQuery = rowOf(*dq, qLayout, row.sequence, row.head, token);
+  double *dQuery = dq ? rowOf(*dq, qLayout, row.sequence, row.head, token) : nullptr;
   ScorePoint point = pointOf(row);
   if (std::optional<double> sink = sinkOf(row.head))
     for (const ScoreOperand &array : learned)
@@ -119,16 +118,18 @@ void Backward::evaluate(const Row &row, Keys &keys) {
       if (byEntry[i] != 0)
         addToEntry(learned[i], row, point.k, distanceOf(learned[i], point), dModified * byEntry[i]);
     int64_t keyToken = sequences.keysOf(row.sequence).start + point.k;
-    add(dQuery, scale * dScore, key);
-    add(rowOf(*dk, kLayout, row.sequence, keys.kvHead, keyToken), scale * dScore, query);
-    if (kept != 0)
-      add(rowOf(*dv, vLayout, row.sequence, keys.kvHead, keyToken), kept * p, dOut);
+    if (dq)
+      addScaled(dQuery, scale * dScore, key);
+    if (dk)
+      addScaled(rowOf(*dk, kLayout, row.sequence, keys.kvHead, keyToken), scale * dScore, query);
+    if (dv && kept != 0)
+      addScaled(rowOf(*dv, vLayout, row.sequence, keys.kvHead, keyToken), kept * p, dOut);
   }
 }
 
-llvm::Expected<Tensors> attn::reference::interpret(BackwardOp backward, const Tensors &inputs) {
+llvm::Expected<Tensors> attn::reference::interpret(BackwardOp backward, const Tensors &inputs, llvm::ArrayRef<llvm::StringRef> only) {
   llvm::Expected<Sizes> sizes = checkTensors(backward, inputs);
   if (!sizes)
     return sizes.takeError();
-  return Backward(backward, inputs, *sizes).run();
+  return Backward(backward, inputs, *sizes, only).run();
 }

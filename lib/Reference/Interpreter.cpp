@@ -82,9 +82,7 @@ void Interpreter::evaluate(const Row &row, KeyVectors &keys, KeyVectors &values,
     if (kept == 0)
       continue;
     double weight = kept * weights[i] / sum;
-    const std::vector<double> &value = values[visible[i]];
-    for (int64_t d = 0; d < dimV; ++d)
-      result[d] += weight * value[d];
+    addScaled(result.data(), weight, values[visible[i]]);
   }
 
   int64_t token = sequences.queriesOf(row.sequence).start + row.row;

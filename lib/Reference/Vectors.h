@@ -19,6 +19,8 @@ int64_t offsetOf(const Tensor &tensor, LayoutAttr layout, int64_t sequence, int6
 int64_t lseOffsetOf(const Tensor &lse, LayoutAttr qLayout, int64_t sequence, int64_t head, int64_t row);
 
 double dot(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b);
+/// Adds weight * vector to as many numbers.
+void addScaled(double *to, double weight, llvm::ArrayRef<double> vector);
 
 /// Calls `work(i)` for each i below `count`, on all CPU cores where there are several
 /// times `each` of them.

@@ -46,7 +46,8 @@ def reference(q, k, v, do, visible, scale, softcap=0, alibi=False, dlse=None):
 class Dense:
     """Tensors of both passes; layout bshd."""
 
-    def __init__(self, library, mask, b, s, sk, h, g, d, e=None, dtype="bf16", score="", options="", target=None):
+    def __init__(self, library, mask, b, s, sk, h, g, d, e=None, dtype="bf16", score="", options="", target=None, arrays=None):
+        """`arrays`: what the mask reads, by name."""
         e = e or d
         self.scale, self.dtype = d ** -0.5, torch.bfloat16 if dtype == "bf16" else torch.float16
         text = f"attn.problem @p mask({mask}) layout(bshd) heads({h}, {g}) dims({d}, {e}) dtype({dtype}) {score}\n"
@@ -56,7 +57,7 @@ class Dense:
         self.q, self.k, self.v, self.do = r(b, s, h, d), r(b, sk, g, d), r(b, sk, g, e), r(b, s, h, e)
         self.o, self.lse = poisoned(self.do), torch.full((b, h, s), math.nan, device="cuda")
         self.dq, self.dk, self.dv = poisoned(self.q), poisoned(self.k), poisoned(self.v)
-        tensors = dict(q=self.q, k=self.k, v=self.v, o=self.o, lse=self.lse)
+        tensors = dict(q=self.q, k=self.k, v=self.v, o=self.o, lse=self.lse, **(arrays or {}))
         self.of_forward = self.forward.bind(**tensors)
         if "dlse" in options:
             self.dlse = tensors["dlse"] = torch.randn_like(self.lse.nan_to_num())

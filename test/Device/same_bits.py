@@ -4,12 +4,13 @@
 
   same_bits.py BUILD [--out FILE.jsonl]
 
-20 launches, on one stream or another, beside other work, so that tiles go to other multiprocessors; and a sequence alone and among others. One JSON line a
-check; exit 1 if one fails."""
+20 launches, on one stream or another, beside other work, so that tiles go to other multiprocessors; a sequence alone and among others; and on parts of the
+chip, which green contexts are. One JSON line a check; exit 1 if one fails."""
 import math
 import sys
 
 import torch
+from torch.cuda.green_contexts import GreenContext
 
 import backward
 import bench
@@ -66,6 +67,27 @@ def check_forward():
         check_launches(f"d {d} {mask}", lambda stream: kernel.launch(bound, stream), (o, lse))
 
 
+def by_arrays(s, batch):
+    """Masks that lists of tiles are made of, or that read arrays: (mask, arrays)."""
+    generator = torch.Generator().manual_seed(5)
+    ints = lambda low, high, *shape: torch.randint(low, high, shape, generator=generator, dtype=torch.int32)
+    cut = (torch.rand(batch, s, generator=generator) < 1 / 200).cumsum(1).int()
+    ids = torch.where(torch.rand(batch, s, generator=generator) < 0.02, 0, cut * 7919 % 13 + 1).int()
+    at = torch.arange(s, dtype=torch.int32).repeat(batch, 1)
+    node, first, end = at // 3, at // 3 // 64 * 64, at // 3 + 1  # blocks of 64 nodes of three rows, each behind those before it
+    parent = torch.where(at % 300 == 0, -1, at - 1 - ints(0, 3, batch, s) * (at % 50 == 49)).clamp(min=-1).int()
+    counts = ints(0, 6, s // 128)
+    lists = dict(offsets=torch.cat([torch.zeros(1, dtype=torch.int32), counts.cumsum(0).int()]), columns=ints(0, s // 128, int(counts.sum())))
+    found = [("#attn.and<#attn.document, #attn.causal>", dict(segment_ids_q=ids, segment_ids_kv=ids)),
+             ("#attn.document", dict(segment_ids_q=ids, segment_ids_kv=ids)),
+             ('#attn.and<#attn.tree<"node", "first", "end">, #attn.causal>', dict(node=node, first=first, end=end)),
+             ('#attn.ancestors<"parent">', dict(parent=parent)),
+             ('#attn.block_map<"offsets", "columns", q = 128, kv = 128>', lists),
+             ('#attn.row_interval<begin = "begin", end = "end", shared>', dict(begin=at - ints(0, 500, batch, s), end=at + ints(0, 300, batch, s))),
+             ('#attn.column_interval<end = "end", shared>', dict(end=at + ints(0, 700, batch, s)))]
+    return [(mask, {name: array.cuda() for name, array in arrays.items()}) for mask, arrays in found]
+
+
 def check_gradients():
     lengths = [700, 0, 129, 1, 64, 1500, 128, 333]
     window = "#attn.band<left = 99, right = 0>"
@@ -75,6 +97,10 @@ def check_gradients():
     for d, g, mask in dense:
         x = backward.Dense(library, mask, 2, 2048, 2048, 8, g, d, options="deterministic")
         check_launches(f"gradients, dense, d {d}, {g} heads of keys, {mask}", x.run, (x.dq, x.dk, x.dv))
+    for mask, arrays in by_arrays(2048, 2):
+        for d, g in ((64, 8), (128, 2), (256, 8)):
+            x = backward.Dense(library, mask, 2, 2048, 2048, 8, g, d, options="deterministic", arrays=arrays)
+            check_launches(f"gradients, dense, d {d}, {g} heads of keys, {mask}", x.run, (x.dq, x.dk, x.dv))
     for d in (64, 128, 256):
         for mask in ("#attn.causal", window):
             x = backward.Documents(library, lengths, d, 8, "deterministic", mask)
@@ -97,8 +123,45 @@ def check_neighbours():
         report(f"gradients of a sequence, whatever its neighbours are: d {d}", written and all(equal(bits(found[0]), bits(other)) for other in found[1:]))
 
 
+def check_parts():
+    """All of the chip and some of its multiprocessors; milliseconds say that these are fewer."""
+    arrays = by_arrays(2048, 2)
+    lengths = [700, 0, 129, 1, 64, 1500, 128, 333]
+    dense = lambda mask, g, d, **more: backward.Dense(library, mask, 2, 2048, 2048, 8, g, d, options="deterministic", **more)
+    problems = {f"dense, d {d}, {g} heads of keys, {mask}": dense(mask, g, d)
+                for d, g, mask in ((64, 8, "#attn.causal"), (64, 2, "#attn.full"), (128, 8, "#attn.causal"), (128, 2, "#attn.full"), (256, 8, "#attn.causal"))}
+    problems.update({f"dense, d 128, {mask}": dense(mask, 8, 128, arrays=own) for mask, own in (arrays[0], arrays[4])})
+    problems.update({f"packed, d {d}": backward.Documents(library, lengths, d, 8, "deterministic") for d in (64, 128, 256)})
+    parts = [(n, GreenContext.create(n, 0)) for n in (8, 40, 104)]
+    for name, x in problems.items():
+        results, found, times = (x.o, x.lse, x.dq, x.dk, x.dv), [], {}
+        x.run()  # compiled, and workspaces there
+        torch.cuda.synchronize()
+        for n, part in ((0, None), *parts):
+            for t in results:
+                t.fill_(math.nan)
+            torch.cuda.synchronize()
+            if part:
+                part.set_context()
+            x.run()  # modules are loaded for a context
+            torch.cuda.synchronize()
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            x.run()
+            end.record()
+            torch.cuda.synchronize()
+            times[n or "all"] = round(begin.elapsed_time(end), 3)
+            if part:
+                part.pop_context()
+            found.append(bits(results))
+        written = not any(t.isnan().any() for t in results)
+        same = all(equal(found[0], other) for other in found[1:])
+        report(f"the same bits on parts of the chip: {name}", same and written and times[8] > 2 * times["all"], ms=times)
+
+
 bench.emit(check="machine", ok=True, gpu=torch.cuda.get_device_name(), torch=torch.__version__)
 check_forward()
 check_gradients()
 check_neighbours()
+check_parts()
 sys.exit(failed != 0)

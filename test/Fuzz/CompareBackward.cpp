@@ -22,7 +22,7 @@ static llvm::Expected<Tensor> columnSums(BackwardOp backward, const Tensors &inp
   Tensors ones = inputs;
   Tensor &cotangent = ones["do"];
   cotangent.forEachOffset([&](int64_t at) { cotangent.store(at, 1); });
-  llvm::Expected<Tensors> gradients = interpret(backward, ones);
+  llvm::Expected<Tensors> gradients = interpret(backward, ones, {"dv"});
   if (!gradients)
     return gradients.takeError();
   return std::move((*gradients)["dv"]);

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks the reference interpreter (attn-reference-test) and problems.py against golden.json, then against each
 other on random problems, some with NaN and infinities in their inputs. Gradients likewise: numpy's against finite
-differences of its forward pass, the interpreter's against numpy's.
+differences of its forward pass, the interpreter's against numpy's, until each mask, modifier and kind of learned array
+of the dialect has been among them with a gradient that is not 0.
 
   python against_oracle.py [--random N] [--seed S]
 """
@@ -9,6 +10,7 @@ import argparse
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -226,6 +228,48 @@ def check_random(count, seed, folder):
     print(f"{count} random problems agree")
 
 
+def dialect_kinds():
+    """What gradients are to be checked of, as ODS has it: "mask causal", "score softcap", "learned alibi"."""
+    ods = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/attn/Dialect/Attn/IR")
+    with open(os.path.join(ods, "AttnMasks.td")) as masks, open(os.path.join(ods, "AttnScores.td")) as scores:
+        masks, scores = masks.read(), scores.read()
+    names = re.findall(r'^def \w+ : Attn_(?:Mask|IntervalMask|Composite)<"\w+", "(\w+)"', masks, re.M)
+    names += re.findall(r'^def \w+ : AttrDef<[^{]*{\s*let mnemonic = "(\w+)"', masks, re.M)
+    modifiers = re.findall(r'^def \w+ : Attn_ScoreModifier<"\w+", "(\w+)",([^>]*)>', scores, re.M)
+    assert "causal" in names and "diff" in names and "softcap" in dict(modifiers), "ODS is written in another way"
+    return {"mask " + name for name in names} | {"score " + name for name, _ in modifiers} | \
+        {"learned " + name for name, methods in modifiers if "entryDerivative" in methods} | \
+        {"sink", "learned sink", "dropout", "dlse"}
+
+
+def kinds_of(c, x, found):
+    """Those of a case with inputs x, and gradients that are evidence of them."""
+    def masks(m):
+        parts = m[1:] if m[0] in ("and", "or", "not", "diff", "heads") else []
+        return {m[0]}.union(*map(masks, parts))
+    moves = lambda name: np.any(found["d" + name] != 0)
+    result = {"learned " + m[0] for m in c["score"] for name in entries_of(m, 0, 0, 0, 0, 1, 1)
+              if name in c["learned"] and moves(name)}
+    if c["sink"] in c["learned"] and moves(c["sink"]):
+        result.add("learned sink")
+    if moves("q") and moves("k"):
+        result |= {"mask " + m for m in masks(c["mask"])} | {"score " + m[0] for m in c["score"]}
+        result |= {name for name, there in [("sink", c["sink"] is not None), ("dlse", "dlse" in x),
+                                            ("dropout", c.get("dropout", [0])[0] != 0)] if there}
+    return result
+
+
+def cases_of_all_kinds(r, count, check):
+    """Calls `check`, which returns kinds, with `count` cases, and with more until all kinds have been among them."""
+    missing, cases = dialect_kinds(), 0
+    while cases < count or missing:
+        if cases == 20 * count:
+            sys.exit(f"no case of {', '.join(sorted(missing))} among {cases}")
+        missing -= check(random_case(r))
+        cases += 1
+    return cases
+
+
 def cotangents(r, c, x):
     """The case's inputs with o and lse, and with gradients of both that are numbers float32 holds."""
     o, lse = attention(c, x)
@@ -238,9 +282,10 @@ def cotangents(r, c, x):
 def check_differences(count, seed):
     """d(sum of do * o + dlse * lse) by each input, by differences."""
     r = random.Random(seed)
-    worst, entries = 0, 0
-    for _ in range(count):
-        c = random_case(r)
+    entries = 0
+
+    def check(c):
+        nonlocal entries
         c["dim_qk"] = c["dim_v"] = 8
         x = cotangents(r, c, inputs(c))
         found = gradients(c, x)
@@ -252,22 +297,25 @@ def check_differences(count, seed):
             seen = np.isfinite(lse)
             return np.sum(o * x["do"]) + (np.sum(lse[seen] * x["dlse"][seen]) if "dlse" in x else 0)
         for name in ["q", "k", "v"] + c["learned"]:
-            for _ in range(4 if x[name].size else 0):
-                index = np.unravel_index(r.randrange(x[name].size), x[name].shape)
+            anywhere = lambda n: [r.randrange(x[name].size) for _ in range(n if x[name].size else 0)]
+            moving = np.flatnonzero(found["d" + name])  # one of these is among them, if there is any
+            for at in anywhere(3) + ([r.choice(moving)] if moving.size else anywhere(1)):
+                index = np.unravel_index(at, x[name].shape)
                 step = 2.0 ** -16 if any(m[0] == "score" for m in c["score"]) else 2.0 ** -12
                 slope = (loss(name, index, step) - loss(name, index, -step)) / (2 * step)
                 got = found["d" + name][index]
-                worst = max(worst, abs(got - slope) / (1 + abs(slope)))
                 entries += 1
                 if abs(got - slope) > 1e-4 * (1 + abs(slope)):
                     sys.exit(f"d{name}{index}: {got}, by differences {slope}\n{problem_text(c)}{json.dumps(c)}")
-    print(f"{entries} entries of gradients of {count} problems agree with differences")
+        return kinds_of(c, x, found)
+    cases = cases_of_all_kinds(r, count, check)
+    print(f"{entries} entries of gradients of {cases} problems, of all masks and modifiers, agree with differences")
 
 
 def check_gradients(count, seed, folder):
     r = random.Random(seed)
-    for _ in range(count):
-        c = random_case(r)
+
+    def check(c):
         x = cotangents(r, c, inputs(c))
         x = {name: value if value.dtype == np.int32 else value.astype(np.float32).astype(np.float64)
              for name, value in x.items()}
@@ -279,7 +327,9 @@ def check_gradients(count, seed, folder):
         want = gradients(c, x)
         for name, values in zip(names, got):
             compare(c, name, values, want[name], 2e-6 * max(1, np.max(np.abs(want[name]), initial=0)))
-    print(f"gradients of {count} random problems agree")
+        return kinds_of(c, x, want)
+    cases = cases_of_all_kinds(r, count, check)
+    print(f"gradients of {cases} random problems, of all masks and modifiers, agree")
 
 
 def main():

@@ -38,8 +38,8 @@ llvm::Expected<Outputs> interpret(ProblemOp problem, const Tensors &inputs);
 llvm::Expected<Outputs> interpret(ProblemOp problem, const Tensors &inputs, std::function<bool(const Row &)> wanted);
 
 /// The gradients `dq`, `dk` and `dv` of a backward pass (f64) from tensors by name, as
-/// above: of its operands the values count as they are, o and lse too.
-llvm::Expected<Tensors> interpret(BackwardOp backward, const Tensors &inputs);
+/// above: of its operands the values count as they are, o and lse too. `only`: these and no others, if any are named.
+llvm::Expected<Tensors> interpret(BackwardOp backward, const Tensors &inputs, llvm::ArrayRef<llvm::StringRef> only = {});
 
 /// About one row in n (>= 1), other rows in other heads and sequences.
 std::function<bool(const Row &)> oneRowIn(int64_t n);
