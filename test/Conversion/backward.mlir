@@ -171,8 +171,8 @@ attn.backward @grads of(@p) dlse
 // TURNS: %query_tiles =
 // TURNS: tile.add_sum {{.*}} turns(%turn of %key_tile)
 
-// Staged where sums have 128 columns. Narrower and wider ones are added from registers: then four times as many heads take turns, and keys have two slots if
-// there is a reducer.
+// Staged where sums have 128 columns. Narrower and wider ones are added from registers: where there is a reducer more heads take turns then, and keys
+// have two slots.
 // RUN: sed 's/thd/bshd/; s/dlse/deterministic/; s/heads(4, 2)/heads(4)/; s/dims(64)/dims(128)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=STAGED
 // STAGED: tile.kernel @grads(
 // STAGED-NOT: slots 2
@@ -183,8 +183,9 @@ attn.backward @grads of(@p) dlse
 // NARROW: tile.kernel @grads(
 // NARROW: %K = tile.place "K" slots 2 :
 // NARROW: tile.place "turns" : !tile.staging<2, 0>
-// NARROW: %[[MOST:.*]] = arith.divui %c2048_i32, %tiles
-// NARROW: arith.maxsi %[[MOST]], %c32_i32
+// NARROW: %[[CACHED:.*]] = arith.divui %c512_i32, %tiles
+// NARROW: %[[LEAST:.*]] = arith.maxsi %[[CACHED]], %c32_i32
+// NARROW: %together = arith.minsi %[[LEAST]], %c48_i32
 // NARROW: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%turns : !tile.staging<2, 0>) turns(%turn{{.*}} of %key_tile) : !tile.frag
 // RUN: sed 's/dlse/deterministic/; s/dims(64)/dims(256)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=GATED
 // GATED: tile.prepare {{.*}}turns(%turn)
