@@ -204,14 +204,22 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   for (Operation *other : programsOf(**module))
     if (other != *found)
       other->erase();
+  BackwardConfigs onTiles;
   if (ProblemOp computed = backward ? backward.getProblemOp() : problem) { // before there are kernels in its place
     computed.setMaskAttr(canonicalMask(computed.getMask()));
     bool nothingSaid = saysNothing(computed, backward);
     if (hint)
       computed.setTypicalQ(hint->queries), computed.setTypicalKv(hint->keys);
-    Schedule schedule = problem ? scheduleOf(problem, target.family, target.arch, fallback)
-                                : scheduleOf(backward, target.family, target.arch, fallback);
-    program.isDoubtful = mayFall && target.family == "sm_90a" && isCostly(problem);
+    Schedule schedule;
+    if (problem) {
+      schedule = scheduleOf(problem, target.family, target.arch, fallback);
+      program.isDoubtful = mayFall && target.family == "sm_90a" && isCostly(problem);
+    } else {
+      BackwardSchedule ofBackward = scheduleOf(backward, target.family, target.arch, fallback);
+      schedule = ofBackward;
+      onTiles = ofBackward.configs;
+      program.isDoubtful = mayChooseBackward && onTiles.isDoubtful;
+    }
     program.streams = bool(schedule.streamed);
     program.takesHint = nothingSaid && !program.streams;
     program.schedule = schedule.name + "; " + schedule.why;
@@ -229,8 +237,8 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
       tile::ConfigAttr config = kernel.getConfig();
       if (mayFall)
         program.hasFallback = bool(attn::fallbackOf(config));
-      else if (mayChooseBackward) // or narrower query tiles, no sums
-        program.hasFallback = config.streams() ? mayFallBackward(config) : kernel.getArg("dq_sum") != nullptr;
+      else if (mayChooseBackward)
+        program.hasFallback = config.streams() ? mayFallBackward(config) : !onTiles.isLast;
     }
     for (const rt::Param &param : artifact->params)
       arguments.insert(param.name);

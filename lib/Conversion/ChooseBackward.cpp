@@ -10,6 +10,7 @@
 
 using namespace attn;
 using tile::ConfigAttr;
+using Configs = llvm::SmallVector<ConfigAttr>; // what to try one after the other
 
 // dK and sums of dQ, of wide heads: all of shared memory is K and V, a tile of dS twice, and Q and dO, twice if there is
 // room. Fewer keys would add to the sums more often, which at 64 takes as long as the products.
@@ -23,7 +24,7 @@ static ConfigAttr wideKeys(ProblemOp problem) {
 
 // dK, dV and sums of dQ, of heads up to 128: what to try one after the other, until registers suffice. Beside a reducer those that compute have 208 of them,
 // or 216 if it takes 32 columns at a time, which scores that are changed or tested for several runs of packed rows need.
-static llvm::SmallVector<ConfigAttr> narrowKeys(ProblemOp problem, bool drops, bool hasOneRun) {
+static Configs narrowKeys(ProblemOp problem, bool drops, bool hasOneRun) {
   auto config = [&](int64_t qTile, int64_t reducer) {
     return ConfigAttr::get(problem.getContext(), qTile, /*kv_tile=*/128, /*warps=*/8, /*blocks=*/1)
         .withOneBody(true)
@@ -43,14 +44,14 @@ static llvm::SmallVector<ConfigAttr> narrowKeys(ProblemOp problem, bool drops, b
 // dV of wide heads, in a kernel of its own: twice the keys need half as much of Q and dO, and dV is all that is added up. Query tiles of 128 rows read K from
 // shared memory half as often (d 256: 3332 -> 3024 us at s 16384), and there is room for one of them; what changes scores has no registers beside theirs, and
 // lists are of tiles of 64.
-static ConfigAttr valuesAlone(ProblemOp problem, bool drops, int64_t fallback) {
+static Configs valuesAlone(ProblemOp problem, bool drops) {
   auto config = [&](int64_t qTile, int64_t stages) {
     return ConfigAttr::get(problem.getContext(), qTile, /*kv_tile=*/128, /*warps=*/8, /*blocks=*/1)
         .withOneBody(true)
         .withStages(stages, /*qStages=*/1);
   };
-  bool plain = problem.getModifiers().empty() && !drops && distinctOperands(problem.getMask()).empty() && fallback == 0;
-  return plain ? config(128, 1) : config(64, 2);
+  bool plain = problem.getModifiers().empty() && !drops && distinctOperands(problem.getMask()).empty();
+  return plain ? Configs{config(128, 1), config(64, 2)} : Configs{config(64, 2)};
 }
 
 // A reducer of 32 columns, with four blocks a step or more, is slower by 2 to 3 % for asking; short documents gain more. Beside heads that share keys there are no
@@ -89,16 +90,19 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
                            : !walk.hasOneRun() ? "deterministic, and tiles that add to it are no single run"
                            : walk.beginsWithLongest() ? "deterministic, and the first key tiles would have others wait"
                                                       : nullptr;
-  using Configs = llvm::SmallVector<ConfigAttr>;
-  Configs sums = dim > 128 ? Configs{wideKeys(problem)} : narrowKeys(problem, drops, walk.hasOneRun());
+  Configs values = valuesAlone(problem, drops);
+  Configs sums = dim > 128 ? Configs(values.size(), wideKeys(problem)) : narrowKeys(problem, drops, walk.hasOneRun());
   // A warpgroup's part of dQ has 64 columns or a multiple of that, or all there are.
   configs.whyNoSums = target != "sm_90a"                                   ? "this target has no other"
                       : backward.getDeterministic() && whyNoTurns          ? whyNoTurns
                       : fewTiles                                           ? "bounds say that two key tiles at most add to it"
                       : fewRows                                            ? "typical sequences have few rows"
-                      : fallback >= int64_t(sums.size())                   ? "registers have no room for another"
                       : dim > 128 && sumColumns(problem.getDimQk()) == 192 ? "warpgroups cannot share out its columns"
                                                                            : nullptr;
+  if (configs.whyNoSums)
+    sums.clear();
+  else if (fallback >= int64_t(sums.size()))
+    configs.whyNoSums = "registers have no room for another";
   configs.sums = !configs.whyNoSums;
   if (configs.sums && !whyNoTurns) // in either order nothing is cleared; to wait for the first alone costs less. (Wide ones are cleared beside products.)
     configs.order = backward.getDeterministic() ? SumOrder::InTurns : configs.together ? SumOrder::AfterFirst : SumOrder::Any;
@@ -107,11 +111,27 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   } else if (target == "sm_90a") {
     // One body: with two, ptxas runs out of registers at 128, and that of a full tile is as fast with a branch.
     int64_t passing = drops ? 32 : 64; // of wide heads
-    configs.keys = configs.sums ? sums[fallback]
-                   : dim <= 64  ? config(64, 128, 8)
-                   : dim <= 128 ? config(32, 128, 8).withOneBody(learns)
-                                : config(passing, 64, 4);
-    configs.queries = dim <= 128 ? config(128, learns ? 32 : 64, 8) : config(64, passing, 4);
+    ConfigAttr keys = dim <= 64 ? config(64, 128, 8) : dim <= 128 ? config(32, 128, 8) : config(passing, 64, 4);
+    ConfigAttr queries = dim <= 128 ? config(128, learns ? 32 : 64, 8) : config(64, passing, 4);
+    // Without sums two bodies are quicker, by up to 5 % up to 128 columns; where tests read arrays they may not fit, and of wide heads neither may one (narrower
+    // tiles take up to 29 % longer).
+    bool mayNotFit = dim > 64 && reads, wide = dim > 128;
+    bool one = wide ? mayNotFit : dim > 64 && learns;
+    struct Alone {
+      ConfigAttr keys, queries;
+    };
+    llvm::SmallVector<Alone> alone = {{keys.withOneBody(one), queries.withOneBody(wide && one)}};
+    if (mayNotFit) {
+      alone.push_back({keys.withOneBody(!one), queries.withOneBody(wide && one)});
+      if (wide)
+        keys = config(32, 64, 4), queries = config(64, 32, 4);
+      alone.push_back({keys.withOneBody(true), queries.withOneBody(true)});
+    }
+    int64_t left = std::min<int64_t>(fallback - int64_t(sums.size()), alone.size() - 1);
+    configs.keys = configs.sums ? sums[fallback] : alone[left].keys;
+    configs.queries = alone[std::max<int64_t>(left, 0)].queries;
+    configs.isLast = left + 1 == int64_t(alone.size());
+    configs.isDoubtful = !configs.isLast && (isCostly(problem) || (dim <= 64 ? !problem.getModifiers().empty() : reads));
   } else {
     // Four tiles in shared memory, two at rest and two that pass by: of these as many rows as
     // registers and shared memory have room for.
@@ -123,6 +143,6 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   }
   if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(backward.getConfigAttr()); given && !ownsSequences(given))
     configs.keys = given;
-  configs.values = target == "sm_90a" && dim > 128 && !backward.getConfigAttr() ? valuesAlone(problem, drops, fallback) : configs.keys;
+  configs.values = target == "sm_90a" && dim > 128 && !backward.getConfigAttr() ? values[std::min<int64_t>(fallback, values.size() - 1)] : configs.keys;
   return configs;
 }

@@ -8,6 +8,29 @@
 // RUN: attn-opt %t/blocks.mlir -convert-attn-to-tile="target=cpu" -canonicalize -cse | FileCheck %t/blocks.mlir
 // RUN: attn-opt %t/few.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/few.mlir
 
+// Without sums of dQ: what is tried one after the other, until no kernel spills.
+// RUN: attn-opt %t/wide.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %s --check-prefixes=WIDE,ONE
+// RUN: attn-opt %t/wide.mlir -convert-attn-to-tile="target=sm_90a fallback=1" | FileCheck %s --check-prefixes=WIDE,TWO
+// RUN: attn-opt %t/wide.mlir -convert-attn-to-tile="target=sm_90a fallback=2" | FileCheck %s --check-prefixes=WIDE,NARROW
+// RUN: attn-opt %t/wide.mlir -convert-attn-to-tile="target=sm_90a fallback=9" | FileCheck %s --check-prefixes=WIDE,NARROW
+// RUN: sed 's/256/128/' %t/wide.mlir | attn-opt -convert-attn-to-tile="target=sm_90a" | FileCheck %s --check-prefixes=WIDE,BOTH
+// RUN: sed 's/256/128/' %t/wide.mlir | attn-opt -convert-attn-to-tile="target=sm_90a fallback=1" | FileCheck %s --check-prefixes=WIDE,KEYS
+// RUN: sed 's/256/128/' %t/wide.mlir | attn-opt -convert-attn-to-tile="target=sm_90a fallback=2" | FileCheck %s --check-prefixes=WIDE,NEITHER
+// WIDE: tile.kernel @g(
+// ONE-SAME: config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, one_body = true>)
+// TWO-SAME: config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>)
+// NARROW-SAME: config(<q_tile = 32, kv_tile = 64, warps = 4, blocks = 1, one_body = true>)
+// BOTH-SAME: config(<q_tile = 32, kv_tile = 128, warps = 8, blocks = 1>)
+// KEYS-SAME: config(<q_tile = 32, kv_tile = 128, warps = 8, blocks = 1, one_body = true>)
+// NEITHER-SAME: config(<q_tile = 32, kv_tile = 128, warps = 8, blocks = 1, one_body = true>)
+// WIDE: tile.kernel @g_dq(
+// ONE-SAME: config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, one_body = true>)
+// TWO-SAME: config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, one_body = true>)
+// NARROW-SAME: config(<q_tile = 64, kv_tile = 32, warps = 4, blocks = 1, one_body = true>)
+// BOTH-SAME: config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>)
+// KEYS-SAME: config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1>)
+// NEITHER-SAME: config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, one_body = true>)
+
 // What they compute: documents in a window, block maps of each head that divide no tile, padded; with hardly any room in the lists.
 // RUN: attn-run %t/document.mlir --target=cpu --check --batch=2 --seqlen-q=500 --seqlen-kv=700 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/blocks.mlir --target=cpu --check --lengths-q=1,0,300,70 --lengths-kv=200,30,500,70 | FileCheck %s --check-prefix=SAME
@@ -70,3 +93,7 @@ attn.backward @g of(@p)
 // CHECK-NOT: visits
 attn.problem @p mask(#attn.document) layout(bshd) heads(2) dims(64) dtype(bf16) typical(512)
 attn.backward @g of(@p)
+
+//--- wide.mlir
+attn.problem @p mask(#attn.document) layout(thd) heads(8, 2) dims(256) dtype(bf16)
+attn.backward @g of(@p) deterministic

@@ -189,6 +189,9 @@ def cases():
         for d in (64, 128):
             chosen.add(("sm_90a", mask, "thd padded backward", d, d, "f16"))
         chosen.add(("sm_90a", mask, "thd padded backward deterministic", 256, 256, "bf16"))
+    for i, mask in enumerate(("document", "tree", "ancestors", "odd_blocks")):  # with queries at rest, and tests that read arrays
+        for j, d in enumerate((96, 128, 192, 256)):
+            chosen.add(("sm_90a", mask, ("bshd", "thd padded")[(i + j) % 2] + " backward deterministic", d, d, "bf16"))
     for chip, d in (("sm_90a", 64), ("sm_90a", 128), ("sm_80", 256), (SMALL_CHIP, 256)):
         chosen.add((chip, "learned", "bshd backward", d, d, "bf16"))
     for i, mask in enumerate(DROPPED):

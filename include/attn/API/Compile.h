@@ -89,7 +89,7 @@ template <typename Built> struct BuiltProgram {
   std::vector<Built> kernels;
 };
 
-/// What `build` makes of the first program of a problem whose main kernel fits its registers:
+/// What `build` makes of the first program of a problem whose kernels fit their registers:
 /// the tile sizes of the heuristic, or, where the compiler reports spills, its
 /// fallbacks. (Some kernels need all 255 registers, and whether ptxas finds an
 /// allocation then differs from mask to mask.) `program` and `build` are called as
@@ -135,12 +135,16 @@ template <typename MakeProgram, typename Build> auto buildFitting(MakeProgram pr
       if (&candidate != &made.front())
         others = beginOthers(candidate);
       BuiltProgram<Built> all{{}, {}};
+      bool othersFit = true;
       for (auto &other : others) {
         BuildResult built = other.get();
         if (!built)
           return Result(built.error());
+        othersFit &= reportOf(*built).fits();
         all.kernels.push_back(std::move(*built));
       }
+      if (!othersFit && candidate.hasFallback)
+        continue;
       all.kernels.insert(all.kernels.begin() + candidate.main, std::move(*main));
       all.program = std::move(candidate);
       return Result(std::move(all));

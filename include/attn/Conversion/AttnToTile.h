@@ -36,7 +36,7 @@ tile::ConfigAttr chooseStreamed(ProblemOp problem, std::string *why = nullptr);
 enum class SumOrder { Any, AfterFirst, InTurns };
 
 /// The same for a backward pass. `fallback` 1 and more: what to try where a kernel does not fit its registers,
-/// narrower query tiles where these are wide, then no sums.
+/// narrower query tiles where these are wide, then no sums, then two bodies.
 struct BackwardConfigs {
   tile::ConfigAttr prepare, keys, queries; ///< of `tile.prepare`, and with key or query tiles at rest
   tile::ConfigAttr values;                 ///< of dV, where it has a kernel of its own
@@ -44,6 +44,8 @@ struct BackwardConfigs {
   bool sums = false;                       ///< is dQ added up in global memory, by the kernel of dK?
   SumOrder order = SumOrder::Any;          ///< and how?
   const char *whyNoSums = nullptr;         ///< a reader's reason, if it is not
+  bool isLast = true;                      ///< is there nothing else to try
+  bool isDoubtful = false;                 ///< or may it well be needed?
 };
 BackwardConfigs chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback);
 /// Is dQ of query tiles that one key tile sees written by that, with no sum?
