@@ -24,11 +24,9 @@ SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, L
   Deal dealt;
   bool packed = layout.isPacked();
   if ((order == Order::InTurns || order == Order::FarInTurns) && !packed) {
-    // As many heads as share the L2 cache, eight at least: then tiles that add to the same sums lie so far apart that none waits. More of them where it costs
-    // more to wait, but so few that tiles of a head which are at work together read most of what they share from that cache.
-    auto [least, most] = order == Order::FarInTurns ? std::pair(32, 48) : std::pair(8, 64);
-    int64_t cached = 8 * (1 << 12) / llvm::alignTo(problem.getDimQk(), 64);
-    Index together = math.named(math.clamp(div(cached, tiles), least, most), "together");
+    // So many heads that a tile comes to a sum when the one before it has left, so few that tiles of a head which are at work together read what they share
+    // from the L2 cache. More where it costs more to wait, above all if heads are short.
+    Index together = order == Order::FarInTurns ? math.named(math.clamp(div(384, tiles), 32, 64), "together") : Index(16);
     Index group = div(block, times(together, tiles)), first = math.named(times(group, together), "first_head");
     Index inGroup = math.sub(block, times(first, tiles));
     together = math.min(together, math.sub(math.mul(arg("batch"), heads), first));

@@ -177,15 +177,15 @@ attn.backward @grads of(@p) dlse
 // STAGED: tile.kernel @grads(
 // STAGED-NOT: slots 2
 // STAGED: tile.place "staging" : !tile.staging<2, 32768>
-// STAGED: %[[MOST:.*]] = arith.divui %c256_i32, %tiles
-// STAGED: arith.maxsi %[[MOST]], %c8_i32
+// STAGED: %[[GROUP:.*]] = arith.muli %c16_i32, %tiles
+// STAGED: arith.divui %block, %[[GROUP]]
 // RUN: sed 's/thd/bshd/; s/dlse/deterministic/; s/heads(4, 2)/heads(4)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=NARROW
 // NARROW: tile.kernel @grads(
 // NARROW: %K = tile.place "K" slots 2 :
 // NARROW: tile.place "turns" : !tile.staging<2, 0>
-// NARROW: %[[CACHED:.*]] = arith.divui %c512_i32, %tiles
-// NARROW: %[[LEAST:.*]] = arith.maxsi %[[CACHED]], %c32_i32
-// NARROW: %together = arith.minsi %[[LEAST]], %c48_i32
+// NARROW: %[[SHORT:.*]] = arith.divui %c384_i32, %tiles
+// NARROW: %[[LEAST:.*]] = arith.maxsi %[[SHORT]], %c32_i32
+// NARROW: %together = arith.minsi %[[LEAST]], %c64_i32
 // NARROW: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%turns : !tile.staging<2, 0>) turns(%turn{{.*}} of %key_tile) : !tile.frag
 // RUN: sed 's/dlse/deterministic/; s/dims(64)/dims(256)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=GATED
 // GATED: tile.prepare {{.*}}turns(%turn)

@@ -145,18 +145,21 @@ def check_parts():
                 part.set_context()
             x.run()  # modules are loaded for a context
             torch.cuda.synchronize()
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            x.run()
-            end.record()
-            torch.cuda.synchronize()
-            times[n or "all"] = round(begin.elapsed_time(end), 3)
+            each = []
+            for _ in range(5):
+                begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                begin.record()
+                x.run()
+                end.record()
+                torch.cuda.synchronize()
+                each.append(begin.elapsed_time(end))
+            times[n or "all"] = round(min(each), 3)
             if part:
                 part.pop_context()
             found.append(bits(results))
         written = not any(t.isnan().any() for t in results)
         same = all(equal(found[0], other) for other in found[1:])
-        report(f"the same bits on parts of the chip: {name}", same and written and times[8] > 2 * times["all"], ms=times)
+        report(f"the same bits on parts of the chip: {name}", same and written and times[8] > 2 * times["all"], same_bits=same, ms=times)
 
 
 bench.emit(check="machine", ok=True, gpu=torch.cuda.get_device_name(), torch=torch.__version__)
