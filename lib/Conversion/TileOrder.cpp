@@ -25,8 +25,12 @@ SequenceBody::Deal SequenceBody::deal(Index block, Index tiles, int64_t heads, L
   bool packed = layout.isPacked();
   if ((order == Order::InTurns || order == Order::FarInTurns) && !packed) {
     // So many heads that a tile comes to a sum when the one before it has left, so few that tiles of a head which are at work together read what they share
-    // from the L2 cache. More where it costs more to wait, above all if heads are short.
-    Index together = order == Order::FarInTurns ? math.named(math.clamp(div(384, tiles), 32, 64), "together") : Index(16);
+    // from the L2 cache. More where it costs more to wait, and if heads are short; fewer wide ones.
+    Index together = 16;
+    if (order == Order::FarInTurns)
+      together = math.named(math.clamp(div(384, tiles), 32, 64), "together");
+    else if (problem.getDimQk() > 128)
+      together = math.named(math.clamp(div(128, tiles), 8, 16), "together");
     Index group = div(block, times(together, tiles)), first = math.named(times(group, together), "first_head");
     Index inGroup = math.sub(block, times(first, tiles));
     together = math.min(together, math.sub(math.mul(arg("batch"), heads), first));

@@ -187,6 +187,12 @@ attn.backward @grads of(@p) dlse
 // NARROW: %[[LEAST:.*]] = arith.maxsi %[[SHORT]], %c32_i32
 // NARROW: %together = arith.minsi %[[LEAST]], %c64_i32
 // NARROW: tile.add_sum %sum, %dQ left(%{{[^)]*}}) through(%turns : !tile.staging<2, 0>) turns(%turn{{.*}} of %key_tile) : !tile.frag
+// Of wide heads fewer take turns.
+// RUN: sed 's/thd/bshd/; s/dlse/deterministic/; s/dims(64)/dims(256)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=FEWER
+// FEWER: tile.kernel @grads(
+// FEWER: %[[SHORT:.*]] = arith.divui %c128_i32{{.*}}, %tiles
+// FEWER: %[[LEAST:.*]] = arith.maxsi %[[SHORT]], %c8_i32
+// FEWER: %together = arith.minsi %[[LEAST]], %c16_i32
 // RUN: sed 's/dlse/deterministic/; s/dims(64)/dims(256)/' %s | attn-opt --convert-attn-to-tile=target=sm_90a | FileCheck %s --check-prefix=GATED
 // GATED: tile.prepare {{.*}}turns(%turn)
 // Nobody clears what the first tile writes.
