@@ -43,8 +43,7 @@ static std::optional<LaunchHint> hintOfFew(const FixedSizes &fixed, const Sizes 
 }
 
 std::optional<LaunchHint> attn::hintOf(const FixedSizes &fixed, const Sizes &sizes) {
-  // A kernel more and a list of slots take what tiles take for some 500 sequences and heads; dense lengths need no list. Of fewer, a tile of sums each
-  // (`fewRows` in ChooseBackward.cpp) is little memory.
+  // A kernel more and a list of slots take what tiles take for some 500 sequences and heads; dense lengths need no list.
   constexpr int64_t leastPacked = 512, leastDense = 128, longestPacked = 64, longestDense = 256;
   if (fixed.segments || sizes.batch < 1 || sizes.rowsQ < 1 || sizes.rowsKv < 1)
     return std::nullopt;

@@ -81,8 +81,6 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   int64_t most = std::max(problem.getBoundQ().value_or(4096), problem.getBoundKv().value_or(4096));
   KeyWalk walk(problem.getMask(), MaskScope());
   bool fewTiles = dim <= 64 && most <= (backward.getDeterministic() ? 192 : 64);
-  // (Of 64 rows and many keys sums are worth it. The rule is of a time when a sequence's sums were whole tiles in memory; without it times were not measured since.)
-  bool fewRows = problem.getQLayout().isPacked() && problem.getTypicalQ().value_or(4096) <= (problem.getTypicalKv().value_or(4096) <= 128 ? 64 : 16);
   // In turns: where the tiles that add before a tile are known without lists, and come soon.
   // (Lists of slots leave out whole sequences, and have those of a sequence in order.)
   bool reads = !distinctOperands(problem.getMask()).empty();
@@ -96,7 +94,6 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   configs.whyNoSums = target != "sm_90a"                                   ? "this target has no other"
                       : backward.getDeterministic() && whyNoTurns          ? whyNoTurns
                       : fewTiles                                           ? "bounds say that two key tiles at most add to it"
-                      : fewRows                                            ? "typical sequences have few rows"
                       : dim > 128 && sumColumns(problem.getDimQk()) == 192 ? "warpgroups cannot share out its columns"
                                                                            : nullptr;
   if (configs.whyNoSums)

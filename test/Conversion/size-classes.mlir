@@ -77,14 +77,14 @@ attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(64) dtype(bf
 // CHECK-NEXT: tile.barrier
 // CHECK: tile.kernel @g({{.*}}) target("sm_90a") grid(packed heads 2 keys longer 16, 16)
 // CHECK: tile.block_index below
-// Sums of dQ would be a tile of each sequence, however short: they are of none.
-// CHECK-NOT: tile.add_sum
-// CHECK: tile.kernel @g_dq({{.*}}) target("sm_90a") grid(packed heads 4 longer 16, 16)
-// CHECK: tile.block_index below
+// Sums of dQ have the rows that it has, of which those of long sequences are used.
+// CHECK: tile.add_sum {{.*}} after_first
+// CHECK: tile.kernel @g_dq({{.*}}) target("sm_80") grid(packed heads 4 longer 16, 16)
+// CHECK: tile.round_sum
 attn.problem @p mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16) typical(4)
 attn.backward @g of(@p)
 //--- long_grads.mlir
-// Where typical ones have more rows there are sums. What is the first to add to one is ahead of those that wait for it: it has the lowest number of its sequence.
+// What is the first to add to one is ahead of those that wait for it: it has the lowest number of its sequence.
 // CHECK: tile.kernel @g_short({{.*}}) target("sm_90a") {{.*}}look = 8
 // CHECK: tile.kernel @g({{.*}}) target("sm_90a") grid(packed heads 4 keys longer 128, 128)
 // CHECK: %[[AT:.*]] = arith.remui %group_tile, %listed
@@ -101,7 +101,7 @@ attn.backward @g of(@p)
 // CHECK: tile.kernel @g({{.*}}) config(<q_tile = 64, kv_tile = 64,
 // AMPERE: // g for sm_80
 // AMPERE: += 2048) {
-attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(2) dims(200, 128) dtype(bf16) typical(1, 16)
+attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(2) dims(184, 128) dtype(bf16) typical(1, 16)
 attn.backward @g of(@p) deterministic dlse
 //--- none.mlir
 // Not where all have a length, where bounds say that none is longer, or where there are no other kernels.
