@@ -149,15 +149,15 @@ class Documents:
     """Packed sequences without padding, both passes; causal, if no other mask is given."""
 
     @staticmethod
-    def texts(d, heads, options="", mask="#attn.causal"):
+    def texts(d, heads, options="", mask="#attn.causal", hints=""):
         """Of the forward and of the backward pass."""
-        problem = f"attn.problem @p mask({mask}) layout(thd) heads({heads}, {heads}) dims({d}, {d}) dtype(bf16)\n"
+        problem = f"attn.problem @p mask({mask}) layout(thd) heads({heads}, {heads}) dims({d}, {d}) dtype(bf16) {hints}\n"
         return problem, problem + f"attn.backward @grads of(@p) {options}"
 
-    def __init__(self, library, lengths, d, heads, options="", mask="#attn.causal", keys=None):
-        """`keys`: of each sequence, if there are not as many as queries."""
+    def __init__(self, library, lengths, d, heads, options="", mask="#attn.causal", keys=None, hints=""):
+        """`keys`: of each sequence, if there are not as many as queries. `hints`: what the problem says of lengths."""
         self.lengths, self.keys, self.d = lengths, keys or lengths, d
-        self.forward, self.backward = (library.compile(text) for text in self.texts(d, heads, options, mask))
+        self.forward, self.backward = (library.compile(text) for text in self.texts(d, heads, options, mask, hints))
         self.q, self.k, self.v, self.do = (randn(sum(rows), heads, d) for rows in (lengths, self.keys, self.keys, lengths))
         self.o, self.lse = poisoned(self.q), torch.full((heads, sum(lengths)), math.nan, device="cuda")
         self.dq, self.dk, self.dv = poisoned(self.q), poisoned(self.k), poisoned(self.v)

@@ -105,6 +105,8 @@ def check_gradients():
         for mask in ("#attn.causal", window):
             x = backward.Documents(library, lengths, d, 8, "deterministic", mask)
             check_launches(f"gradients, packed, d {d}, {mask}", x.run, (x.dq, x.dk, x.dv))
+            x = backward.Documents(library, [16] * 300 + lengths + [7] * 200 + [2048], d, 8, "deterministic", mask, hints="typical(16)")
+            check_launches(f"gradients, long ones among short ones, d {d}, {mask}", x.run, (x.dq, x.dk, x.dv))
 
 
 def check_neighbours():
