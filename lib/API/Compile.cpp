@@ -238,7 +238,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
       if (mayFall)
         program.hasFallback = bool(attn::fallbackOf(config));
       else if (mayChooseBackward)
-        program.hasFallback = config.streams() ? mayFallBackward(config) : !onTiles.isLast;
+        program.hasFallback = config.streams() ? mayFallBackward(config) : onTiles.hasFallback;
     }
     for (const rt::Param &param : artifact->params)
       arguments.insert(param.name);

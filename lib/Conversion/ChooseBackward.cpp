@@ -127,8 +127,8 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
     int64_t left = std::min<int64_t>(fallback - int64_t(sums.size()), alone.size() - 1);
     configs.keys = configs.sums ? sums[fallback] : alone[left].keys;
     configs.queries = alone[std::max<int64_t>(left, 0)].queries;
-    configs.isLast = left + 1 == int64_t(alone.size());
-    configs.isDoubtful = !configs.isLast && (isCostly(problem) || (dim <= 64 ? !problem.getModifiers().empty() : reads));
+    configs.hasFallback = left + 1 < int64_t(alone.size());
+    configs.isDoubtful = configs.hasFallback && (isCostly(problem) || (dim <= 64 ? !problem.getModifiers().empty() : reads));
   } else {
     // Four tiles in shared memory, two at rest and two that pass by: of these as many rows as
     // registers and shared memory have room for.

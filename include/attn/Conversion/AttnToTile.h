@@ -44,8 +44,8 @@ struct BackwardConfigs {
   bool sums = false;                       ///< is dQ added up in global memory, by the kernel of dK?
   SumOrder order = SumOrder::Any;          ///< and how?
   const char *whyNoSums = nullptr;         ///< a reader's reason, if it is not
-  bool isLast = true;                      ///< is there nothing else to try
-  bool isDoubtful = false;                 ///< or may it well be needed?
+  bool hasFallback = false;                ///< is there something else to try,
+  bool isDoubtful = false;                 ///< and may it well be needed?
 };
 BackwardConfigs chooseBackwardConfigs(BackwardOp backward, llvm::StringRef target, int64_t arch, int64_t fallback);
 /// Is dQ of query tiles that one key tile sees written by that, with no sum?
