@@ -255,6 +255,25 @@ def test_packed_qkv_view():
     report("views of one packed QKV tensor", e < 0.01, rel_err=e)
 
 
+def test_sinks_above_all_scores():
+    """Probabilities of which float16 has few bits, or none, beside the sink's; short sequences and long ones, both schedules."""
+    for target in (None, "sm_80:90"):
+        for s, hint in ((15, "bounds(15, 15)"), (64, "bounds(64, 64)"), (200, "bounds(256, 256)"), (384, "")):
+            for sink in ("14.0", "20.0", "-1000.0"):
+                text = DENSE.format(mask="#attn.full", layout="bshd", h=4, g=4, d=64, dtype="f16") + f" sink({sink}) {hint}"
+                kernel = library.compile(text, target)
+                q, k, v = (randn(40, s, 4, 64, dtype=torch.float16) for _ in range(3))
+                v += 30
+                o, lse = torch.full_like(q, math.nan), torch.full((40, 4, s), math.nan, device="cuda")
+                kernel.launch(kernel.bind(q=q, k=k, v=v, o=o, lse=lse), torch.cuda.current_stream().cuda_stream)
+                torch.cuda.synchronize()
+                scores = torch.einsum("bqhd,bkhd->bhqk", q.double(), k.double()) / 8
+                all_lse = torch.logaddexp(torch.logsumexp(scores, -1), torch.tensor(float(sink), device="cuda", dtype=torch.double))
+                wanted = torch.einsum("bhqk,bkhd->bqhd", torch.exp(scores - all_lse[..., None]), v.double())
+                least, got = error(wanted.half(), wanted), error(o, wanted)
+                report(f"a sink of {sink} among {s} keys, {target or 'default'}", got < 2 * least + 1e-3 and (lse - all_lse).abs().max() < 1e-4, rel_err=got, of_rounding_o=least)
+
+
 def test_few_queries():
     """Heads packed and keys shared out: right, the same bits every time, in a CUDA graph too, whatever the workspace held."""
     side = torch.cuda.Stream()

@@ -144,10 +144,14 @@ static std::string forBounds(mlir::ModuleOp module, uint64_t kernelSeed) {
   return textOf(module);
 }
 
-/// Tiles that sequences own.
-static tile::ConfigAttr anyBySequence(ProblemOp problem, Random &random, bool backward) {
+/// Tiles that sequences own, for which shared memory has room.
+static tile::ConfigAttr anyBySequence(ProblemOp problem, const Target &target, Random &random, bool backward) {
   int64_t group = problem.getHeads() / problem.getKvHeads(), warps = random.pick<int64_t>({1, 1, 2, 4});
   int64_t rows = 16 * warps * random.between(1, 2), keys = 16 * warps * random.between(1, 2);
+  // Of both sides' rows two tensors, and what a block keeps beside them.
+  int64_t perRow = 2 * (llvm::alignTo(problem.getDimQk(), 16) + llvm::alignTo(problem.getDimV(), 16) + 16);
+  while ((rows + keys) * perRow + 4096 > sharedMemoryLimit(target.family, target.arch))
+    (rows > keys ? rows : keys) /= 2, warps = std::min(warps, std::min(rows, keys) / 16);
   int64_t pack = backward || random.oneIn(2) ? group : 1;
   if (dependsOnHead(problem.getMask()) || group > rows) // tests of a tile are of one head
     pack = 1;
@@ -185,7 +189,7 @@ static std::string forShortSequences(mlir::ModuleOp module, const Target &target
   if (config && config.streams() && random.oneIn(2))
     return textOf(module);
   if (std::max(problem.getDimQk(), problem.getDimV()) <= 256 && random.oneIn(2)) {
-    config = anyBySequence(problem, random, backwardPass);
+    config = anyBySequence(problem, target, random, backwardPass);
     backward ? backward.setConfigAttr(config) : problem.setConfigAttr(config);
     return textOf(module);
   }

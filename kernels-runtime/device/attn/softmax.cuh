@@ -87,12 +87,13 @@ ATTN_INLINE void softmax_step(Frag<R, N, W> &s, Rows<R, W> &row, Frag<R, C, W> &
 // ln(sum of exp(score)) of a row that saw a key: `max` is in base 2, `sum` relative to it.
 ATTN_INLINE float log_sum_exp(float max, float sum) { return (max + log2(sum)) * 0.693147180559945f; }
 
-// A key without a value: its score, in natural units, joins the row's maximum and sum. Lanes of a quad share out a row's sum, so one of them has it.
+// A key without a value: its score, in natural units, joins the row's maximum and sum. Lanes of a quad share out a row's sum, so one of them has it. It may be
+// 2^32 times the weight of the row's maximum: a sink far above all scores, if it is the first of keys, would else make float16 of probabilities lose their bits.
 template <int R, int C, int W, class First, class F> ATTN_INLINE void add_sink(Frag<R, C, W> &acc, Rows<R, W> &row, First first, F f) {
 #pragma unroll
   for (int i = 0; i < 2 * acc.Blocks; ++i) {
     const float score = sink_of(f, first, row.row(i)) * 1.442695041f, before = row.max[i];
-    row.max[i] = max(before, score);
+    row.max[i] = max(before, score - 32);
     const float shrink = exp2(before - row.max[i]), own = exp2(score - row.max[i]);
     row.sum[i] = fmaf(row.sum[i], shrink, lane_index() % 4 == 0 ? own : 0);
 #pragma unroll
