@@ -145,7 +145,7 @@ rt::Result<Operation *> attn::findProgram(ModuleOp module, StringRef name) {
     return rt::Error{fmt::format("expected one of the module's problems {}, got: @{}", names, name.str())};
   ArrayRef<Operation *> choice = *llvm::find_if(kinds, [](auto &ops) { return !ops.empty(); });
   if (choice.size() > 1)
-    return rt::Error{fmt::format("expected the name of one of the module's problems, got: {}", names)};
+    return rt::Error{fmt::format("expected the name of one of {}, got: none", names)};
   return choice.front();
 }
 

@@ -186,6 +186,8 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::St
   rt::Result<Sizes> sizes = program.signature.check(given);
   if (!sizes)
     return sizes.error();
+  if (rt::Status apart = program.signature.checkApart(given); !apart)
+    return apart.error();
   rt::Result<const Kernel *> kernel = programFor(*sizes);
   if (!kernel)
     return kernel.error();

@@ -91,6 +91,8 @@ static rt::Status checkMemory(const TensorSpec &spec, const TensorView &view) {
   for (size_t i = 0; i < view.shape.size(); ++i) {
     if (view.shape[i] <= 1)
       continue; // a stride that is never used
+    if (spec.isResult() && view.strides[i] == 0)
+      return bad(spec, "strides other than 0, since each entry of a result is written", list(view.strides));
     bool free = int(i) == spec.batchAxis || int(i) == spec.headAxis || (operand && int(i) == spec.rowAxis);
     if (!free && view.strides[i] != dense[i])
       return bad(spec, fmt::format("stride {} on axis {}", dense[i], i), list(view.strides));
@@ -99,6 +101,15 @@ static rt::Status checkMemory(const TensorSpec &spec, const TensorView &view) {
     if (operand && int(i) == spec.rowAxis && view.strides[i] >= int64_t(1) << 24) // rows of a tile, in 32 bits
       return bad(spec, "a row stride below 2^24 elements", list(view.strides));
   }
+  return {};
+}
+
+rt::Status Signature::checkApart(llvm::ArrayRef<TensorView> views) const {
+  auto elements = [](const TensorView &view) { return !llvm::is_contained(view.shape, 0); };
+  for (auto [i, spec] : llvm::enumerate(tensors))
+    for (size_t j = 0; spec.isResult() && elements(views[i]) && j < tensors.size(); ++j)
+      if (j != i && views[j].data == views[i].data && elements(views[j]))
+        return bad(spec, "memory of its own", fmt::format("that of `{}`", tensors[j].name));
   return {};
 }
 

@@ -73,9 +73,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return success();
     }
     if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > 256)
-      return backward.emitOpError(backward.getLearned() ? "expected head dims up to 256 with learned arrays, got: dim "
-                                                        : "expected no config but one with lanes for head dims beyond 256, got: dim ")
-             << dim;
+      return backward.emitOpError("expected no config but one with lanes for head dims beyond 256, got: dim ") << dim;
     BackwardConfigs configs = schedule.configs;
     ConfigAttr keys = configs.keys;
     bool roles = target == "sm_90a";
@@ -85,6 +83,11 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << statisticsTile << " and a kv_tile "
              << (roles ? "of 16 rows for each of 4, 8 or 12 warps" : "in multiples of 16 * warps") << " for target `"
              << target << "`, got: " << keys;
+    if (roles && (keys.getBlocks() > 3 || keys.getWarps() * keys.getBlocks() > 12))
+      return backward.emitOpError("expected at most 3 blocks and 12 warps a multiprocessor for target `sm_90a`, got: ") << keys;
+    // A warpgroup has 64 rows of dQ, or half of their columns.
+    if (roles && configs.sums && !keys.getReducer() && (keys.getQTile() % 64 || keys.getWarps() == 12 || keys.getQTile() > 16 * keys.getWarps()))
+      return backward.emitOpError("expected a q_tile in multiples of 64, 4 or 8 warps, and a warpgroup for each 64 rows, where dQ is added up, got: ") << keys;
     if (keys.getReducer() && (!configs.sums || !configs.together))
       return backward.emitOpError("expected no reducer where ")
              << (configs.sums ? "dV has a kernel of its own" : "dQ has a kernel of its own (" + std::string(configs.whyNoSums) + ")") << ", got: " << keys;

@@ -110,20 +110,21 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
     int64_t passing = drops ? 32 : 64; // of wide heads
     ConfigAttr keys = dim <= 64 ? config(64, 128, 8) : dim <= 128 ? config(32, 128, 8) : config(passing, 64, 4);
     ConfigAttr queries = dim <= 128 ? config(128, learns ? 32 : 64, 8) : config(64, passing, 4);
-    // Without sums two bodies are quicker, by up to 5 % up to 128 columns; where tests read arrays they may not fit, and of wide heads neither may one (narrower
-    // tiles take up to 29 % longer).
-    bool mayNotFit = dim > 64 && reads, wide = dim > 128;
-    bool one = wide ? mayNotFit : dim > 64 && learns;
+    // Without sums two bodies are quicker, by up to 5 % up to 128 columns, but they may not fit, and where tests read arrays they do not for wide heads, of which
+    // neither may one body (narrower tiles take up to 29 % longer).
+    bool wide = dim > 128, one = wide ? reads : dim > 64 && learns;
     struct Alone {
       ConfigAttr keys, queries;
     };
-    llvm::SmallVector<Alone> alone = {{keys.withOneBody(one), queries.withOneBody(wide && one)}};
-    if (mayNotFit) {
-      alone.push_back({keys.withOneBody(!one), queries.withOneBody(wide && one)});
-      if (wide)
-        keys = config(32, 64, 4), queries = config(64, 32, 4);
-      alone.push_back({keys.withOneBody(true), queries.withOneBody(true)});
-    }
+    auto bodies = [&](bool ofKeys, bool ofQueries) { return Alone{keys.withOneBody(ofKeys), queries.withOneBody(ofQueries)}; };
+    llvm::SmallVector<Alone> alone = {bodies(one, wide && one)};
+    if (wide && !reads)
+      alone.append({bodies(true, true), bodies(true, false), bodies(false, true)});
+    else
+      alone.push_back(bodies(!one, wide && one));
+    if (wide)
+      keys = config(32, 64, 4), queries = config(64, 32, 4);
+    alone.push_back(bodies(true, true));
     int64_t left = std::min<int64_t>(fallback - int64_t(sums.size()), alone.size() - 1);
     configs.keys = configs.sums ? sums[fallback] : alone[left].keys;
     configs.queries = alone[std::max<int64_t>(left, 0)].queries;
@@ -135,6 +136,9 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
     int64_t passing = dim <= 64 ? 64 : (drops || learns) && dim > 192 ? 16 : 32, limit = sharedMemoryLimit(target, arch) - 1024;
     while (passing > 16 && 2 * 2 * (64 + passing) * int64_t(llvm::alignTo(dim, 16) + 8) > limit)
       passing /= 2;
+    for (; fallback > 0 && passing > 16; --fallback)
+      passing /= 2;
+    configs.hasFallback = passing > 16;
     configs.keys = config(passing, 64, 4);
     configs.queries = config(64, passing, 4);
   }

@@ -309,7 +309,8 @@ void attn::writeLearned(BackwardOp backward, StringRef target, int64_t arch) {
   int64_t cols = llvm::alignTo(std::max(problem.getDimQk(), problem.getDimV()), 16) + 8, tile = 64;
   if (target != "cpu" && tile * (4 * 2 * cols + 2 * (2 * tile + 8)) > sharedMemoryLimit(target, arch) - 1024)
     tile = 32;
-  if (target != "cpu" && problem.getModifiers().size() > 1) // whose values take the registers that four fragments leave
+  // Four fragments leave no registers for what several modifiers make, nor for addresses of tiles of more than 192 columns.
+  if (target != "cpu" && (problem.getModifiers().size() > 1 || cols > 200))
     tile = 32;
   auto config = [&](int64_t size, int64_t warps) {
     return ConfigAttr::get(b.getContext(), size, size, target == "cpu" ? 1 : warps, /*blocks=*/1).withBySequence(true);

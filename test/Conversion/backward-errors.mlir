@@ -52,3 +52,27 @@ attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warp
 attn.problem @p mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
 // expected-error @below {{expected the default hold_q, turns and splits with gradients on tiles, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, splits = 2>}}
 attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, splits = 2>)
+
+// -----
+
+attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
+// expected-error @below {{expected at most 3 blocks and 12 warps a multiprocessor for target `sm_90a`, got: #tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 9>}}
+attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 9>)
+
+// -----
+
+attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
+// expected-error @below {{expected a q_tile in multiples of 64, 4 or 8 warps, and a warpgroup for each 64 rows, where dQ is added up, got: #tile.config<q_tile = 64, kv_tile = 192, warps = 12, blocks = 1>}}
+attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 192, warps = 12, blocks = 1>)
+
+// -----
+
+attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
+// expected-error @below {{expected a q_tile in multiples of 64, 4 or 8 warps, and a warpgroup for each 64 rows, where dQ is added up, got: #tile.config<q_tile = 32, kv_tile = 64, warps = 4, blocks = 2>}}
+attn.backward @grads of(@p) config(#tile.config<q_tile = 32, kv_tile = 64, warps = 4, blocks = 2>)
+
+// -----
+
+attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(64) dtype(bf16)
+// expected-error @below {{expected a q_tile in multiples of 64, 4 or 8 warps, and a warpgroup for each 64 rows, where dQ is added up, got: #tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 1>}}
+attn.backward @grads of(@p) config(#tile.config<q_tile = 128, kv_tile = 64, warps = 4, blocks = 1>)

@@ -54,6 +54,7 @@ attn.backward @short of(@p) learned(["t"]) config(#tile.config<q_tile = 2, kv_ti
 
 // -----
 
+// expected-note @below {{problem declared here}}
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 4) dims(512) dtype(bf16) score([#attn.head_scale<"t">]) bounds(4, 8)
 // expected-error @below {{expected head dims up to 256 with learned arrays, got: dim 512}}
 attn.backward @wide of(@p) learned(["t"])

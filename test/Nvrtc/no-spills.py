@@ -56,8 +56,12 @@ MODIFIED = {  # masks with something done to scores
     "biases": ("causal", '#attn.head_scale<"t">, #attn.relative_bias<"table", 128>, #attn.bias<"bias", bhqk>'),
     "learned": ("causal", '#attn.bias<"pairs", hqk>, #attn.relative_bias<"table", 128>, '
                           '#attn.score<"gate[h] * tanh(s) - log(1.0 + (q - k) / 64.0)">'),
+    "bias": ("causal", '#attn.bias<"bias", hqk>'),
+    "learned_bias": ("causal", '#attn.bias<"bias", hqk>'),
+    "softcap_bias": ("causal", '#attn.softcap<30.0>, #attn.relative_bias<"table", 128>'),
     "softcap_alibi": ("full", "#attn.softcap<50.0>, #attn.alibi<bottom_right>"),
 }
+FORWARD_MODIFIED = ("softcap", "alibi", "biases", "learned", "softcap_alibi")  # the others in backward passes
 SEGMENTS = {  # masks, and how many segments with what else
     "full": ("#attn.full", "segments(4)"),
     "causal": ("#attn.causal", "segments(64) maps tiles(128)"),
@@ -116,6 +120,7 @@ DROPPED = {  # masks with dropout, and bounds or typical lengths
     "dropped": ("causal", ""),
     "dropped_full": ("full", ""),
     "dropped_softcap": ("softcap", ""),
+    "dropped_alibi": ("alibi", ""),
     "dropped_short_grads": ("causal", " bounds(4, 16)"),
     "dropped_strip_grads": ("full", " bounds(1, 4)"),
     "dropped_few": ("full", " typical(16, 32768)"),
@@ -146,7 +151,7 @@ def cases():
         chosen |= {(SMALL_CHIP, mask, "bshd", d, d, "bf16") for mask in ("causal", "sink_window")}
         most = ("sm_90a", "sm_80:90")[: 2 if d in (64, 128, 256) else 1]
         chosen |= {(chip, mask, "bshd", d, d, "f16") for chip in most for mask in ("causal", "document")}
-        chosen |= {(chip, mask, "bshd", d, d, "bf16") for chip in most for mask in MODIFIED}
+        chosen |= {(chip, mask, "bshd", d, d, "bf16") for chip in most for mask in FORWARD_MODIFIED}
     for i, mask in enumerate(MASKS):  # one program for three chips, which differ in how registers are given out
         for j, d in enumerate(DIMS):
             chosen.add((CHIPS[1 + (i + j) % 3], mask, "bshd", d, d, "bf16"))
@@ -192,12 +197,17 @@ def cases():
     for i, mask in enumerate(("document", "tree", "ancestors", "odd_blocks")):  # with queries at rest, and tests that read arrays
         for j, d in enumerate((96, 128, 192, 256)):
             chosen.add(("sm_90a", mask, ("bshd", "thd padded")[(i + j) % 2] + " backward deterministic", d, d, "bf16"))
+    # What is added to scores, of head dims that warpgroups cannot share out too; arrays' gradients beyond 192 columns.
+    for mask, layout, d, e in (("alibi", "bshd", 64, 64), ("alibi", "bshd", 136, 136), ("alibi", "thd padded", 192, 128), ("alibi", "bshd", 256, 256), ("bias", "bshd", 192, 192),
+                               ("bias", "sbhd", 256, 256), ("softcap_bias", "bshd", 192, 128), ("softcap_bias", "bshd", 256, 256), ("dropped_alibi", "thd padded", 128, 128),
+                               ("learned_bias", "bshd", 208, 208), ("learned_bias", "bshd", 256, 256)):
+        chosen.add(("sm_90a", mask, layout + " backward", d, e, "bf16"))
     for chip, d in (("sm_90a", 64), ("sm_90a", 128), ("sm_80", 256), (SMALL_CHIP, 256)):
         chosen.add((chip, "learned", "bshd backward", d, d, "bf16"))
     for i, mask in enumerate(DROPPED):
         for j, d in enumerate((64, 128, 256)):
             layout = ("bshd", "thd padded")[(i + j) % 2]
-            chosen |= {(chip, mask, layout, d, d, ("bf16", "f16")[j % 2]) for chip in ("sm_90a", "sm_80")[: 1 + (i // 2 + j) % 2]}
+            chosen |= {(chip, mask, layout, d, d, ("bf16", "f16")[j % 2]) for chip in ("sm_90a", "sm_80")[: 1 + (i // 2 + j) % 2] if mask != "dropped_alibi"}
     for i, mask in enumerate(("dropped", "dropped_full", "dropped_softcap")):
         for j, d in enumerate((64, 128, 256)):
             layout = ("bshd backward", "thd padded backward", "bshd backward deterministic")[(i + j) % 3]
@@ -256,6 +266,8 @@ def compile_one(folder, case):
         layout, looks, most = layout.partition(" looks ")
         hint += f" bounds({most})" if looks else ""
         layout, backward, order = layout.partition(" backward")
+        if mask == "learned_bias":
+            order += ' learned(["bias"])'
         if mask == "learned":
             hint, order = ' sink("sinks")', order + ' learned(["pairs", "table", "gate", "sinks"])'
         if layout == "thd by class":

@@ -4,8 +4,9 @@
 // `ok`, or says what was expected and exits 1.
 //
 #include "TestHelpers.h"
-#include "attn/API/Compile.h"
+#include "attn/API/BuildFitting.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 
@@ -293,7 +294,60 @@ static void gradientMemory() {
   }
 }
 
+/// A program of a main kernel and another: the bytes that a compiler says it spills of each, or -1 if products are serialized, and the other one's text.
+struct Made {
+  int main, other;
+  const char *otherText;
+};
+
+/// Which of these is taken, and how many kernels were built for it.
+static std::pair<int, int> fitting(llvm::ArrayRef<Made> made) {
+  std::atomic<int> built = 0;
+  auto program = [&](int fallback) -> rt::Result<Program> {
+    EXPECT(fallback < int(made.size()));
+    Program program;
+    program.kernels.resize(2);
+    auto mark = [](rt::Artifact &kernel, std::string text, int spills) {
+      kernel.source = std::move(text);
+      kernel.notes = {{"spills", std::to_string(spills)}};
+    };
+    mark(program.kernels[0], made[fallback].otherText, made[fallback].other);
+    mark(program.kernels[1], fmt::format("main {}", fallback), made[fallback].main);
+    program.main = 1;
+    program.qTile = fallback;
+    program.hasFallback = fallback + 1 < int(made.size());
+    return program;
+  };
+  auto build = [&](const rt::Artifact &artifact) -> rt::Result<rt::CompileOutput> {
+    ++built;
+    rt::CompileOutput output;
+    int spills = std::stoi(artifact.notes.front().second);
+    output.report.spillStores = std::max(spills, 0);
+    output.report.serialized = spills < 0;
+    return output;
+  };
+  auto found = buildFitting(program, build);
+  EXPECT(found.ok() && found->kernels.size() == 2);
+  EXPECT(reportOf(found->kernels[0]).spillStores == std::max(made[found->program.qTile].other, 0));
+  EXPECT(reportOf(found->kernels[1]).spillStores == std::max(made[found->program.qTile].main, 0));
+  return {int(found->program.qTile), built};
+}
+
+/// The first program that fits; a kernel that all have is no reason for another; if none fits, that which exceeds registers least.
+static void fallbacks() {
+  EXPECT(fitting({{0, 0, "a"}, {0, 0, "b"}}) == std::pair(0, 2));
+  EXPECT(fitting({{8, 0, "a"}, {0, 0, "b"}}).first == 1);
+  EXPECT(fitting({{0, 8, "a"}, {0, 0, "b"}}).first == 1);
+  EXPECT(fitting({{0, 8, "a"}, {0, 8, "a"}}) == std::pair(0, 2));
+  EXPECT(fitting({{0, 8, "a"}, {0, 8, "a"}, {0, 0, "b"}}) == std::pair(2, 4));
+  EXPECT(fitting({{0, 8, "a"}, {8, 0, "b"}, {0, 9, "c"}}).first == 0);
+  EXPECT(fitting({{16, 0, "a"}, {8, 0, "b"}, {-1, 0, "c"}}).first == 1);
+  EXPECT(fitting({{-1, 0, "a"}, {200, 0, "b"}, {200, 4, "c"}}).first == 1);
+  EXPECT(fitting({{4, 8, "a"}, {6, 0, "b"}}).first == 1);
+}
+
 int main() {
+  fallbacks();
   workspaces();
   gradientMemory();
   layouts();

@@ -266,7 +266,7 @@ void Tuner::printTable(llvm::raw_ostream &os) const {
   std::optional<double> flops = flopsOf(problem, request.sizes);
   size_t spilling = llvm::count_if(list, [](const Tried &tried) { return tried.binary && !tried.fits(); });
   size_t timed = llvm::count_if(list, [](const Tried &tried) { return !tried.samples.empty(); });
-  os << request.name << " for " << target.str() << ": " << list.size() + refused + same << " configurations, "
+  os << request.name << (problem->getParentOfType<mlir::ModuleOp>().getOps<BackwardOp>().empty() ? "" : ", its forward pass,") << " for " << target.str() << ": " << list.size() + refused + same << " configurations, "
      << refused << " refused, " << same << " with the code of another, " << spilling << " that spill, " << timed
      << " timed\n";
   if (refused)

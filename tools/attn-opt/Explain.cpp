@@ -141,16 +141,22 @@ int attn::explain(int argc, char **argv) {
     os << "that is   " << form << "\n";
   os << "sizes     " << sizes.batch << " sequences; " << heads << " query heads, " << problem.getKvHeads()
      << " kv heads; head dims " << problem.getDimQk() << " and " << problem.getDimV() << "\n";
-  if (std::optional<std::string> why = refusalOf(compilation, **module, *target, problem.getSymName()))
-    os << "refused   by " << target->str() << ": " << *why
-       << "\n          (--supported names the nearest problem with a kernel); with one it would be\n";
+  auto noteRefusal = [&](llvm::StringRef program) {
+    if (std::optional<std::string> why = refusalOf(compilation, **module, *target, program))
+      os << "refused   by " << target->str() << ": " << *why
+         << "\n          (--supported names the nearest problem with a kernel); with one it would be\n";
+  };
+  noteRefusal(problem.getSymName());
   os << "forward   " << schedule.name << "; " << schedule.why << "\n";
+  bool hasBackward = false;
   for (BackwardOp backward : (*module)->getOps<BackwardOp>())
     if (backward.getProblemOp() == problem) {
+      hasBackward = true;
+      noteRefusal(backward.getSymName());
       Schedule gradients = scheduleOf(backward, target->family, target->arch);
       os << "backward  @" << backward.getSymName() << ": " << gradients.name << "; " << gradients.why << "\n";
     }
-  os << "kernel    tiles of " << qTile << " rows x " << kvTile << " keys";
+  os << "kernel    " << (hasBackward ? "of the forward pass, as all below: " : "") << "tiles of " << qTile << " rows x " << kvTile << " keys";
   if (options.tile.empty())
     os << ": " << config;
   os << "\n";

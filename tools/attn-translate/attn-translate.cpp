@@ -5,7 +5,7 @@
 //
 #include "attn-rt/Compiler.h"
 #include "attn-rt/Driver.h"
-#include "attn/API/Compile.h"
+#include "attn/API/BuildFitting.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"

@@ -7,17 +7,12 @@
 #define ATTN_API_COMPILE_H
 
 #include "attn-rt/Artifact.h"
-#include "attn-rt/Cache.h"
-#include "attn-rt/Compiler.h"
 #include "attn/API/LaunchHint.h"
 #include "attn/API/Signature.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
-#include <chrono>
-#include <future>
-#include <thread>
 
 namespace attn {
 
@@ -77,81 +72,6 @@ private:
   mlir::MLIRContext context;
   std::string diagnostics;
 };
-
-inline const rt::ResourceReport &reportOf(const rt::CompileOutput &output) { return output.report; }
-inline const rt::ResourceReport &reportOf(const std::shared_ptr<const rt::CompiledKernel> &kernel) {
-  return kernel->report;
-}
-
-/// A program and what was built of its kernels.
-template <typename Built> struct BuiltProgram {
-  Program program;
-  std::vector<Built> kernels;
-};
-
-/// What `build` makes of the first program of a problem whose kernels fit their registers:
-/// the tile sizes of the heuristic, or, where the compiler reports spills, its
-/// fallbacks. (Some kernels need all 255 registers, and whether ptxas finds an
-/// allocation then differs from mask to mask.) `program` and `build` are called as
-/// `program(fallback)` and `build(artifact)`; results of `build` have a `report`. Kernels are built at once, each
-/// on a thread of its own, and so are fallbacks where there are processors for it: behind the first program that does not
-/// fit, or beside one that is doubtful.
-template <typename MakeProgram, typename Build> auto buildFitting(MakeProgram program, Build build) {
-  using BuildResult = decltype(build(std::declval<const rt::Artifact &>()));
-  using Built = std::remove_reference_t<decltype(*std::declval<BuildResult &>())>;
-  using Result = rt::Result<BuiltProgram<Built>>;
-  auto begin = [&](const rt::Artifact &artifact) { return std::async(std::launch::async, build, std::cref(artifact)); };
-  auto beginOthers = [&](const Program &made) { // all but the main kernel
-    std::vector<std::future<BuildResult>> others;
-    for (auto [i, artifact] : llvm::enumerate(made.kernels))
-      if (i != made.main)
-        others.push_back(begin(artifact));
-    return others;
-  };
-  const size_t many = std::thread::hardware_concurrency() >= 8 ? 4 : 1;
-  size_t atOnce = 1;
-  for (int fallback = 0;;) {
-    std::vector<Program> made; // what follows leads into it
-    made.reserve(many);
-    std::vector<std::future<BuildResult>> mains, others;
-    while (made.size() < atOnce && (made.empty() || made.back().hasFallback)) {
-      rt::Result<Program> next = program(fallback++);
-      if (!next)
-        return Result(next.error());
-      made.push_back(std::move(*next));
-      mains.push_back(begin(made.back().artifact()));
-      if (made.size() == 1)
-        others = beginOthers(made.front());
-      // What a cache has is back by then, and needs nothing beside it.
-      if (atOnce < many && made.back().isDoubtful && mains.front().wait_for(std::chrono::milliseconds(30)) != std::future_status::ready)
-        atOnce = many;
-    }
-    for (auto [candidate, future] : llvm::zip_equal(made, mains)) {
-      BuildResult main = future.get();
-      if (!main)
-        return Result(main.error());
-      if (!reportOf(*main).fits() && candidate.hasFallback)
-        continue;
-      if (&candidate != &made.front())
-        others = beginOthers(candidate);
-      BuiltProgram<Built> all{{}, {}};
-      bool othersFit = true;
-      for (auto &other : others) {
-        BuildResult built = other.get();
-        if (!built)
-          return Result(built.error());
-        othersFit &= reportOf(*built).fits();
-        all.kernels.push_back(std::move(*built));
-      }
-      if (!othersFit && candidate.hasFallback)
-        continue;
-      all.kernels.insert(all.kernels.begin() + candidate.main, std::move(*main));
-      all.program = std::move(candidate);
-      return Result(std::move(all));
-    }
-    atOnce = many;
-  }
-}
 
 /// What can be compiled: each `attn.problem`, `attn.backward` and `attn.segments` that is not
 /// private, as they stand.

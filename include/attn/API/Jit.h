@@ -10,7 +10,7 @@
 #include "attn-rt/Cache.h"
 #include "attn-rt/Launch.h"
 #include "attn-rt/Module.h"
-#include "attn/API/Compile.h"
+#include "attn/API/BuildFitting.h"
 #include <map>
 #include <mutex>
 

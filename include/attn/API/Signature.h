@@ -56,6 +56,8 @@ struct Signature {
   /// Checks shapes, dtypes, strides and alignment of all tensors against each
   /// other. Errors name the tensor, what was expected and what was given.
   rt::Result<Sizes> check(llvm::ArrayRef<TensorView> views) const;
+  /// Do results begin where no other tensor does? (Those that overlap otherwise may be views of one array, and apart.)
+  rt::Status checkApart(llvm::ArrayRef<TensorView> views) const;
 };
 
 /// Where the scratch tensors of a launch lie: one behind another, contiguous, each aligned to 16. What trees are numbered in

@@ -11,6 +11,8 @@
 #include "attn-rt/Artifact.h"
 #include "attn-rt/Result.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,7 +34,9 @@ struct ResourceReport {
 
   bool known() const { return registers >= 0; }
   /// Nothing spilled or serialized and no stack frame, as far as is known.
-  bool fits() const { return spillStores <= 0 && spillLoads <= 0 && stack <= 0 && !serialized; }
+  bool fits() const { return excess() == 0; }
+  /// How far it is from that: bytes of stack and spills, and for serialized products more than any kernel spills.
+  int64_t excess() const { return int64_t(std::max(stack, 0)) + std::max(spillStores, 0) + std::max(spillLoads, 0) + (serialized ? 1 << 24 : 0); }
   /// "168 registers, 0 bytes stack, 0 bytes spill stores, 0 bytes spill loads,
   /// 0 bytes static smem", and ", products serialized" if they are; or "not reported".
   std::string str() const;

@@ -52,7 +52,7 @@ def problems():
     for dim in (0, 4, 20, 264, -8):
         expect(f"expected dim_qk to be a multiple of 8 from 8 to 256, or to 512 with `bounds`, got: {dim}", dense(dims=dim))
     two = dense() + dense().replace("@p", "@other")
-    expect("error: expected the name of one of the module's problems, got: @p, @other", two)
+    expect("error: expected the name of one of @p, @other, got: none", two)
     expect("error: expected one of the module's problems @p, @other, got: @third", two, flags=["--problem=third"])
 
 

@@ -117,6 +117,11 @@ static void refusals(attnKernel *kernel, const attnTensor *good) {
   REFUSE(0, "null", bad.data = NULL);
   REFUSE(0, "misaligned", bad.data = (char *)bad.data + 2);
   REFUSE(5, "misaligned array", bad.data = (char *)bad.data + 2);
+  attnTensor shared[7];
+  memcpy(shared, good, sizeof shared);
+  shared[3].data = good[0].data;
+  CHECK(attnLaunch(kernel, shared, NULL, NULL) != 0);
+  printf("overlap: %s\n", attnLastError());
   REFUSE(1, "dtype", bad.dtype = attnF16);
   REFUSE(4, "lse dtype", bad.dtype = attnBF16);
   REFUSE(2, "rank", bad.rank = 2);

@@ -235,6 +235,8 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return refuse("a mask that is the same for all heads, of head dims beyond 256", problem.getMask());
   if (getMerged() && std::max(problem.getDimQk(), problem.getDimV()) > 256) // C7
     return refuse("head dims to 256 with merged", std::max(problem.getDimQk(), problem.getDimV()));
+  if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); getLearned() && dim > 256) // C7
+    return refuse("head dims up to 256 with learned arrays", "dim " + llvm::Twine(dim));
   if (problem.getSegments() || problem.getTiles()) // C4
     return refuse("a problem without segments and tiles", problem.getSegments() ? "one with segments" : "one with tiles");
   if (!isIdentifier(getSymName())) // C3

@@ -190,7 +190,8 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
 
         dx[h] = -sum over rows of exp(x[h] - LSE[q, h]) * delta[q, h]
 
-    and rows that see no key are among them. These sums have a fixed order.
+    and rows that see no key are among them. With `merged` that is all of it, whichever keys the problem has: of a ring's problems
+    one has the sinks, as in the forward pass, or it is counted once for each. These sums have a fixed order.
 
     `deterministic`: equal inputs give equal bits, whatever else runs, and whatever other sequences are in the batch: sizes of a launch are no hint. Without it dQ may be
     added up in the order in which blocks are ready, where a target gains by it.
@@ -210,7 +211,7 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     - C5: of head dims beyond 256, the mask is the same for all heads.
     - C6: `learned` names arrays of the problem's score modifiers or its sinks, each once, and `d` with such a name is none
       of another tensor.
-    - C7: of head dims beyond 256, which are on strips, there is no `merged`.
+    - C7: of head dims beyond 256, which are on strips, there are neither `merged` nor `learned`.
 
     ```mlir
     attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
