@@ -64,9 +64,11 @@ ATTN_API int attnTensorIsResult(const attnKernel *kernel, int index);
 /*
  * Bytes that attnLaunch needs as `workspace` with such tensors: from their shapes
  * and, as it may depend on how many multiprocessors there are, for the device of
- * the calling thread's context. 0 for most kernels; not for those that share out the
+ * the calling thread's context. 0 for most forward passes; not for those that share out the
  * keys of few queries (`typical(1, 32768)`, say), find their segments themselves
- * (`segments(64)`), or list the tiles that a mask with arrays of positions visits.
+ * (`segments(64)`), list the tiles that a mask with arrays of positions visits, or the long ones
+ * among short sequences (`typical(8)`). Gradients need 8 bytes for each row and head, where a sequence
+ * counts as whole tiles of 128 rows (packed ones as one more), and, where dQ is added up in memory, 4 for each of its numbers.
  *
  * Of a problem that says nothing of lengths (`bounds`, `typical`), shapes of many short
  * sequences, and of few queries on many keys, have a program of their own, by the shapes alone

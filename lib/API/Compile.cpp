@@ -213,6 +213,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
     Schedule schedule;
     if (problem) {
       schedule = scheduleOf(problem, target.family, target.arch, fallback);
+      program.hasFallback = mayFall && schedule.hasFallback;
       program.isDoubtful = mayFall && target.family == "sm_90a" && isCostly(problem);
     } else {
       BackwardSchedule ofBackward = scheduleOf(backward, target.family, target.arch, fallback);
@@ -235,9 +236,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
       program.main = program.kernels.size();
       program.qTile = kernel.getConfig().getQueries(), program.kvTile = kernel.getConfig().getKvTile();
       tile::ConfigAttr config = kernel.getConfig();
-      if (mayFall)
-        program.hasFallback = bool(attn::fallbackOf(config));
-      else if (mayChooseBackward)
+      if (mayChooseBackward)
         program.hasFallback = config.streams() ? mayFallBackward(config) : onTiles.hasFallback;
     }
     for (const rt::Param &param : artifact->params)

@@ -354,8 +354,8 @@ tile::ConfigAttr attn::chooseConfig(ProblemOp problem, llvm::StringRef target, i
 
 tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config) {
   if (config.hasStrips()) {
-    if (config.getKvTile() == 1)
-      return {};
+    if (config.getKvTile() == 1) // registers for more of each block
+      return config.getBlocks() == 1 ? tile::ConfigAttr() : config.withBlocks(config.getBlocks() * 3 / 4);
     return config.withKvTile(config.getKvTile() / 2);
   }
   if (int64_t keys = config.getKvTile() * config.getLook(); config.getLook() > 1) { // walks of smaller tiles leave a look more registers

@@ -70,6 +70,14 @@ std::optional<std::string> attn::faultOfConfig(mlir::Attribute given) {
   return text;
 }
 
+/// A config, and what there is to try in its place, one after the other.
+static llvm::SmallVector<ConfigAttr> withFallbacks(ConfigAttr config) {
+  llvm::SmallVector<ConfigAttr> all;
+  for (; config; config = fallbackOf(config))
+    all.push_back(config);
+  return all;
+}
+
 Schedule attn::scheduleOf(ProblemOp problem, llvm::StringRef target, int64_t arch, int64_t fallback) {
   Schedule schedule;
   if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(problem.getConfigAttr())) {
@@ -77,18 +85,18 @@ Schedule attn::scheduleOf(ProblemOp problem, llvm::StringRef target, int64_t arc
     schedule.why = "its config is given";
   } else {
     ConfigAttr config = chooseConfig(problem, target, arch, &schedule.why);
-    for (int64_t i = 0; i < fallback; ++i) {
-      ConfigAttr next = fallbackOf(config);
-      if (!next)
-        break;
-      config = next;
-    }
-    place(schedule, config, config.streams());
+    llvm::SmallVector<ConfigAttr> configs = withFallbacks(config), ofShort = {ConfigAttr()};
     if (hasSizeClasses(problem)) {
       std::string how;
-      schedule.streamed = chooseStreamed(problem, &how);
+      ofShort = withFallbacks(chooseStreamed(problem, &how));
       schedule.why += ", and " + how + "; no bounds say that all are so short";
     }
+    // Of a program for both each of one with each of the other: who does not fit is known after the first try, and passed over.
+    int64_t last = int64_t(configs.size() * ofShort.size()) - 1, at = std::min(fallback, last);
+    schedule.hasFallback = at < last;
+    place(schedule, configs[at / ofShort.size()], config.streams());
+    if (ConfigAttr streamed = ofShort[at % ofShort.size()])
+      schedule.streamed = streamed;
   }
   schedule.name = nameOf(schedule, problem, target, schedule.tiles && tilesOfBounds(problem, schedule.tiles));
   return schedule;

@@ -62,15 +62,34 @@ private:
       // Tests ask arrays about pairs behind the last ones, and find the last ones' entries if there are some.
       if (tile || !problem.getMask().operands().empty())
         fits = math.logicalAnd(fits, math.logicalAnd(math.lt(0, lenQ), math.lt(0, scope.lenK)));
+      if (kvHeads > 1)
+        return computeHeads(fits);
       auto once = scf::IfOp::create(b, loc, math.value(fits), /*withElseRegion=*/true);
       {
         OpBuilder::InsertionGuard guard(b);
         b.setInsertionPoint(once.thenBlock(), once.thenBlock()->begin());
-        tile ? computeTile() : computeAtOnce(keys);
+        if (tile)
+          computeTile();
+        else
+          computeAtOnce(keys);
         b.setInsertionPoint(once.elseBlock(), once.elseBlock()->begin());
         eachKvHead([&] { computeInTwo(); });
       }
     }
+  }
+
+  /// Of kv heads that have a tile together, weights of other heads' pairs are 0, and 0 times a NaN or Inf is none: if there is one, each head is on its own.
+  void computeHeads(Cond fits) {
+    auto together = scf::IfOp::create(b, NameLoc::get(b.getStringAttr("together"), loc), TypeRange{b.getI1Type()}, math.value(fits), /*addThenBlock=*/true, /*addElseBlock=*/true);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToEnd(together.thenBlock());
+      Value finite = computeTile();
+      scf::YieldOp::create(b, loc, finite);
+      b.setInsertionPointToEnd(together.elseBlock());
+      scf::YieldOp::create(b, loc, math.value(Cond::of(false)));
+    }
+    onlyIf(math.logicalNot(Cond::of(together.getResult(0))), [&] { eachKvHead([&] { computeInTwo(); }); });
   }
 
   /// As many keys as rows hold weights of: all that are expected, in whole turns of the lanes.
@@ -203,8 +222,8 @@ private:
   // The computation
   //===------------------------------------------------------------------===//
 
-  /// All rows, those of the heads of a group among them, and all keys are in one tile.
-  void computeTile() {
+  /// All rows, those of the heads of a group among them, and all keys are in one tile. Of several kv heads: are all finite? Else nothing is written.
+  Value computeTile() {
     MLIRContext *context = b.getContext();
     int64_t rows = config.getQTile(), keys = config.getKvTile(), warps = config.getWarps();
     int64_t rowsOfAll = config.getFragmentRows(), keysOfAll = llvm::alignTo(keys, 16 * warps); // in fragments
@@ -245,7 +264,13 @@ private:
     if (scale < 0)
       NegateOp::create(b, loc, p.Q);
 
+    Cond own = Cond::of(true);
+    auto look = [&](Value place) {
+      if (kvHeads > 1)
+        own = math.logicalAnd(own, Cond::of(IsFiniteOp::create(b, loc, place).getFinite()));
+    };
     wait(MmaQkOp::create(b, loc, p.s, p.Q, p.K, /*negated=*/false, /*late=*/false).getToken());
+    look(p.s);
     Value q0 = pairs(heads, math.value(0), math.value(h));
     KeyWalk walk(problem.getMask(), scope);
     Value k0 = pairs(kvHeads, math.value(0), math.value(0));
@@ -253,12 +278,14 @@ private:
     buildTests(walk, keep.getBody());
     becomeProbabilities(p, p.row, q0, math.value(0));
     wait(MmaQkOp::create(b, loc, p.dp, p.dO, p.V, /*negated=*/false, /*late=*/false).getToken());
+    look(p.dp);
     // Scores and gradients of them are done with here, so that the sums have registers.
     if (dropout) {
       draws = findDraws(heads > 1);
       drop(p.dp, q0, k0, draws, /*scaled=*/true);
     }
     RowGradsOp::create(b, loc, p.dp, p.s, p.row, apart(p));
+    look(p.s), look(p.dp); // lse, and what scores are made with
     if (dropout)
       drop(p.s, q0, k0, draws, /*scaled=*/false);
     // Sums, a part of their columns at a time where registers are few.
@@ -282,7 +309,14 @@ private:
     };
     // What is rounded lies where V was, or what was rounded before. And without barriers the GPU's compiler would
     // have all three sums in registers at once.
-    BarrierOp::create(b, loc);
+    Value finite;
+    OpBuilder::InsertionGuard guard(b);
+    if (kvHeads > 1) {
+      finite = BarrierAllOp::create(b, loc, math.value(own)).getAll();
+      b.setInsertionPoint(scf::IfOp::create(b, loc, finite).thenYield());
+    } else {
+      BarrierOp::create(b, loc);
+    }
     RoundOp::create(b, loc, P, p.s);
     ofKeys("dV", P, p.dO, colsV, dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), "dv", problem.getDimV());
     BarrierOp::create(b, loc);
@@ -297,6 +331,7 @@ private:
     BarrierOp::create(b, loc);
     // Q has the sign of the scale by now.
     ofKeys("dK", dS, p.Q, colsQk, b.getF64FloatAttr(std::abs(scale)), "dk", problem.getDimQk());
+    return finite;
   }
 
   void computeAtOnce(int64_t held) {

@@ -59,6 +59,8 @@ private:
   void print(tile::CopyAsyncOp op);
   void print(tile::WaitOp op);
   void print(tile::WaitFiniteOp op);
+  void print(tile::IsFiniteOp op);
+  void print(tile::BarrierAllOp op);
   void print(tile::PartOp op);
   void print(tile::ModifyOp op);
   void print(tile::KeepOp op);

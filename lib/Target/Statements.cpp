@@ -53,7 +53,7 @@ void Printer::printScalar(Operation *op) {
 void Printer::printOp(Operation *op) {
   auto name = [&](Value v) { return names.of(v); };
   llvm::TypeSwitch<Operation *>(op)
-      .Case<FetchOp, PadRowsOp, LoadStatisticsOp, PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, WaitFiniteOp, PartOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
+      .Case<FetchOp, PadRowsOp, LoadStatisticsOp, PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, WaitFiniteOp, IsFiniteOp, BarrierAllOp, PartOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
             MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, ClearShareOp, MergeOp, AddSinkOp, RepairOp, RolesOp, PersistOp,
             SendOp, RecallOp, FillOp, TakeOp, PassOp, OwnRowsOp, ReleaseOp, PutOp, AsideOp,
             PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, DropOp, DrawOp, DropDrawnOp, DropGradsOp, ShareOp, MmaTnOp, MmaPieceOp, StorePieceOp, HoldRowsOp, AddDeltasOp, AddSumOp,
@@ -116,7 +116,12 @@ void Printer::printOp(Operation *op) {
       })
       .Case([&](CompleteOp o) { line() << "attn::complete(" << name(o.getRow()) << ");\n"; })
       .Case([&](DivideOp o) { line() << "attn::divide(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n"; })
-      .Case<YieldOp, scf::YieldOp>([](auto) {})
+      .Case([](YieldOp) {})
+      .Case([&](scf::YieldOp o) {
+        if (isa<scf::IfOp>(o->getParentOp()))
+          for (auto [result, value] : llvm::zip_equal(o->getParentOp()->getResults(), o.getOperands()))
+            line() << names.of(result) << " = " << expr(value) << ";\n";
+      })
       .Default([&](Operation *) {
         if (op->getNumResults() == 1)
           return printScalar(op);
@@ -255,6 +260,16 @@ void Printer::print(WaitOp op) {
 void Printer::print(WaitFiniteOp op) {
   names.define(op.getFinite(), "finite");
   line() << "const bool " << names.of(op.getFinite()) << " = attn::wait_finite(" << names.of(op.getPlace()) << ");\n";
+}
+
+void Printer::print(IsFiniteOp op) {
+  names.define(op.getFinite(), "own");
+  line() << "const bool " << names.of(op.getFinite()) << " = attn::is_finite(" << names.of(op.getPlace()) << ");\n";
+}
+
+void Printer::print(BarrierAllOp op) {
+  names.define(op.getAll(), "all");
+  line() << "const bool " << names.of(op.getAll()) << " = attn::barrier_all(" << expr(op.getOwn()) << ");\n";
 }
 
 void Printer::print(PartOp op) {
@@ -438,6 +453,10 @@ void Printer::print(scf::ForOp op) {
 }
 
 void Printer::print(scf::IfOp op) {
+  for (Value result : op.getResults()) {
+    names.define(result, Names::wishOf(result).empty() ? "found" : Names::wishOf(result));
+    line() << typeOf(result.getType()) << " " << names.of(result) << ";\n";
+  }
   line() << "if (" << expr(op.getCondition()) << ") {\n";
   printBlock(op.getThenRegion().front());
   if (!op.getElseRegion().empty()) {

@@ -47,7 +47,7 @@ class Dense:
     """Tensors of both passes; layout bshd."""
 
     def __init__(self, library, mask, b, s, sk, h, g, d, e=None, dtype="bf16", score="", options="", target=None, arrays=None):
-        """`arrays`: what the mask reads, by name."""
+        """`arrays`: what the mask and score modifiers read, by name, and the gradients of those that are learned."""
         e = e or d
         self.scale, self.dtype = d ** -0.5, torch.bfloat16 if dtype == "bf16" else torch.float16
         text = f"attn.problem @p mask({mask}) layout(bshd) heads({h}, {g}) dims({d}, {e}) dtype({dtype}) {score}\n"
@@ -58,7 +58,7 @@ class Dense:
         self.o, self.lse = poisoned(self.do), torch.full((b, h, s), math.nan, device="cuda")
         self.dq, self.dk, self.dv = poisoned(self.q), poisoned(self.k), poisoned(self.v)
         tensors = dict(q=self.q, k=self.k, v=self.v, o=self.o, lse=self.lse, **(arrays or {}))
-        self.of_forward = self.forward.bind(**tensors)
+        self.of_forward = self.forward.bind(**{name: t for name, t in tensors.items() if name in self.forward.names})
         if "dlse" in options:
             self.dlse = tensors["dlse"] = torch.randn_like(self.lse.nan_to_num())
         else:

@@ -109,6 +109,28 @@ def check_gradients():
             check_launches(f"gradients, long ones among short ones, d {d}, {mask}", x.run, (x.dq, x.dk, x.dv))
 
 
+def check_modified():
+    """What is done to scores, dropout, float16, gradients of arrays, padding, heads that share keys in packed rows."""
+    seed = torch.tensor([1, 2, 3, 4], device="cuda", dtype=torch.int32)
+    bias, slopes, sinks = torch.randn(8, 1100, 1100, device="cuda"), torch.rand(8, device="cuda"), torch.randn(8, device="cuda")
+    learned = lambda **arrays: {**arrays, **{"d" + name: torch.empty_like(array) for name, array in arrays.items()}}
+    dropped = ' dropout(0.1, "seed")'
+    for d, g, dtype, score, clauses, arrays in (
+            (64, 8, "f16", "score([#attn.softcap<30.0>])", "", {}), (128, 2, "f16", "", "dlse", {}), (256, 8, "f16", "", "", {}),
+            (128, 8, "bf16", "score([#attn.alibi])" + dropped, "", dict(seed=seed)), (64, 2, "bf16", dropped, "", dict(seed=seed)), (256, 8, "bf16", dropped, "", dict(seed=seed)),
+            (128, 8, "bf16", 'score([#attn.bias<"bias", hqk>])', 'learned(["bias"])', learned(bias=bias)),
+            (64, 2, "bf16", 'score([#attn.head_scale<"slopes">, #attn.softcap<20.0>]) sink("sinks")', 'learned(["slopes", "sinks"])', learned(slopes=slopes, sinks=sinks)),
+            (192, 8, "bf16", 'score([#attn.bias<"bias", hqk>])', 'learned(["bias"])', learned(bias=bias))):
+        x = backward.Dense(library, "#attn.causal", 2, 1100, 1100, 8, g, d, dtype=dtype, score=score, options=f"deterministic {clauses}", arrays=arrays)
+        results = [x.dq, x.dk, x.dv, *(array for name, array in arrays.items() if name[0] == "d")]
+        check_launches(f"gradients, dense, d {d}, {g} heads of keys, {dtype} {score} {clauses}", x.run, results)
+    for d in (64, 128, 256):
+        for left, g in ((None, 2), (None, 8), (99, 2)):
+            x = backward.Packed(library, 4000, 9, d, "deterministic", left, g)
+            x.set_lengths(torch.Generator().manual_seed(4))
+            check_launches(f"gradients, packed with padding, d {d}, {g} heads of keys, {'causal' if left is None else f'window of {left + 1}'}", x.run, (x.dq, x.dk, x.dv))
+
+
 def check_neighbours():
     for d in (64, 128, 256):
         found = []
@@ -167,6 +189,7 @@ def check_parts():
 bench.emit(check="machine", ok=True, gpu=torch.cuda.get_device_name(), torch=torch.__version__)
 check_forward()
 check_gradients()
+check_modified()
 check_neighbours()
 check_parts()
 sys.exit(failed != 0)

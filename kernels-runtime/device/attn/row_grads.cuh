@@ -20,6 +20,19 @@ ATTN_INLINE void load_statistics(const Statistics<N> &stats, const float *lse, S
   __syncthreads();
 }
 
+// Of what a thread has of it: 0 times a NaN or Inf is no 0.
+template <int R, int N, int W> ATTN_INLINE bool is_finite(const Frag<R, N, W> &x) {
+  float test = 0;
+#pragma unroll
+  for (int m = 0; m < x.Blocks; ++m)
+#pragma unroll
+    for (int n = 0; n < x.Pieces; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) test = fmaf(x.v[m][n][i], 0.f, test);
+  return test == 0;
+}
+ATTN_INLINE bool barrier_all(bool own) { return __syncthreads_and(own); }
+
 // x becomes weighted * (x - delta), delta being what is known and the row's sum of p * x.
 template <int R, int N, int W>
 ATTN_INLINE void row_grads(Frag<R, N, W> &x, const Frag<R, N, W> &p, const Statistics<R> &stats, const Frag<R, N, W> &weighted) {

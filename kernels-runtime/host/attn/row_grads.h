@@ -22,6 +22,17 @@ ATTN_VERB void load_statistics(Statistics<N> &stats, const float *lse,
   }
 }
 
+// Of the rows that are there, in whole vectors.
+template <int M, int N, int W>
+ATTN_VERB bool is_finite(const Frag<M, N, W> &x) {
+  float zero = 0.f;
+  for (int n = 0; n < N; ++n)
+    for (int r = 0; r < x.live; ++r)
+      zero += x.data[n * M + r] * 0.f;
+  return zero == 0.f;
+}
+ATTN_HELPER bool barrier_all(bool own) { return own; }
+
 template <int M, int N, int W>
 ATTN_VERB void row_grads(Frag<M, N, W> &grad, const Frag<M, N, W> &p,
                          const Statistics<M> &stats,

@@ -30,6 +30,29 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %n: i32, %stride: i64) target("sm_80")
   // CHECK: tile.mma_qk %s, %Q, %V : !tile.frag<32x24, 2>, !tile.shared<17x128xbf16, 136>, !tile.shared<24x128xbf16, 136>
   %t = tile.mma_qk %s, %Q, %V : !tile.frag<32x24, 2>, !tile.shared<17x128xbf16, 136>, !tile.shared<24x128xbf16, 136>
   tile.wait %t : !tile.token<product>
+  // TEXT: const bool own = attn::is_finite(s);
+  // TEXT: const bool all = attn::barrier_all(own);
+  // CHECK: %[[OWN:.*]] = tile.is_finite %s : !tile.frag<32x24, 2>
+  // CHECK: tile.barrier_all %[[OWN]]
+  %own = tile.is_finite %s : !tile.frag<32x24, 2>
+  %all = tile.barrier_all %own
+  // TEXT: bool found;
+  // TEXT-NEXT: if (all) {
+  // TEXT-NEXT: attn::complete(row);
+  // TEXT-NEXT: found = own;
+  // TEXT-NEXT: } else {
+  // TEXT-NEXT: found = false;
+  // TEXT: if (found) {
+  %false = arith.constant false
+  %found = scf.if %all -> (i1) {
+    tile.complete %row : !tile.rows<32, 2>
+    scf.yield %own : i1
+  } else {
+    scf.yield %false : i1
+  }
+  scf.if %found {
+    tile.complete %row : !tile.rows<32, 2>
+  }
   // TEXT: attn::complete(row);
   // CHECK: tile.complete %row : !tile.rows<32, 2>
   tile.complete %row : !tile.rows<32, 2>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -12,29 +14,37 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-/// Bytes that tiles share which are never needed at the same time: all that is done to each lies in one block, and
+/// Bytes that tiles share which are never needed at the same time: all that is done to each lies in one block and its conditionals, and
 /// to one before the other.
 struct Lot {
   int64_t offset, bytes;
-  Operation *last;
+  Block *block;
+  int64_t last;
 };
 
-/// The first and the last op of the place's own block that have to do with it, or with what is in flight into or out
-/// of it; none if others have, too.
-std::pair<Operation *, Operation *> spanOf(PlaceOp place) {
-  Operation *first = nullptr, *last = nullptr;
+/// Where a place is used: numbers of ops as they stand in the text.
+struct Span {
+  int64_t first, last;
+};
+
+/// Of the ops that have to do with a place, or with what is in flight into or out of it; none if some may run more than once
+/// for one run of the place's block.
+std::optional<Span> spanOf(PlaceOp place, const DenseMap<Operation *, int64_t> &numbers) {
+  std::optional<Span> span;
   SmallVector<Value> values = {place.getResult()};
   while (!values.empty())
     for (Operation *user : values.pop_back_val().getUsers()) {
-      if (user->getBlock() != place->getBlock())
-        return {};
-      first = !first || user->isBeforeInBlock(first) ? user : first;
-      last = !last || last->isBeforeInBlock(user) ? user : last;
+      Operation *own = user;
+      while (own->getBlock() != place->getBlock())
+        if (own = own->getParentOp(); !isa<scf::IfOp>(own))
+          return std::nullopt;
+      int64_t number = numbers.at(user);
+      span = span ? Span{std::min(span->first, number), std::max(span->last, number)} : Span{number, number};
       for (Value result : user->getResults())
         if (isa<TokenType>(result.getType()))
           values.push_back(result);
     }
-  return {first, last};
+  return span;
 }
 
 struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedPass> {
@@ -61,19 +71,20 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedBase<AllocateSharedP
       bytes += cast<RingType>(place.getType()).getBarrierBytes();
     }
     SmallVector<Lot> lots;
+    DenseMap<Operation *, int64_t> numbers;
+    kernel.walk<WalkOrder::PreOrder>([&](Operation *op) { numbers[op] = numbers.size(); });
     kernel.walk([&](PlaceOp place) {
       if (auto type = dyn_cast<SharedType>(place.getType())) {
-        auto [first, last] = spanOf(place);
+        std::optional<Span> span = spanOf(place, numbers);
         for (Lot &lot : lots)
-          if (first && !type.isSwizzled() && lot.bytes >= type.getBytes() && lot.last->getBlock() == first->getBlock() &&
-              lot.last->isBeforeInBlock(first)) {
+          if (span && !type.isSwizzled() && lot.bytes >= type.getBytes() && lot.block == place->getBlock() && lot.last < span->first) {
             place.setOffset(lot.offset);
-            lot.last = last;
+            lot.last = span->last;
             return;
           }
         allocate(place, type.getBytes(), type.isSwizzled() ? 1024 : 128);
-        if (last && !type.isSwizzled())
-          lots.push_back({int64_t(*place.getOffset()), type.getBytes(), last});
+        if (span && !type.isSwizzled())
+          lots.push_back({int64_t(*place.getOffset()), type.getBytes(), place->getBlock(), span->last});
       }
       if (auto type = dyn_cast<StatisticsType>(place.getType()))
         allocate(place, type.getBytes(), 128);

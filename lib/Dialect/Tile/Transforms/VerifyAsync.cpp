@@ -346,7 +346,8 @@ private:
         .Case([&](WaitFiniteOp w) {
           return failure(failed(wait(op, w.getTokens(), state)) || failed(touch(op, w.getPlace(), state, /*write=*/false)));
         })
-        .Case([&](BarrierOp) {
+        .Case([&](IsFiniteOp o) { return touch(op, o.getPlace(), state, /*write=*/false); })
+        .Case<BarrierOp, BarrierAllOp>([&](auto) {
           state.readers.clear();
           return success();
         })

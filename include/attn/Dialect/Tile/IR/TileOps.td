@@ -411,6 +411,36 @@ def Tile_BarrierOp : Tile_Op<"barrier"> {
   let assemblyFormat = "attr-dict";
 }
 
+def Tile_IsFiniteOp : Tile_Op<"is_finite"> {
+  let summary = "has a fragment neither NaN nor Inf?";
+  let description = [{
+    Of what the thread has of it, so threads answer differently (`tile.barrier_all`). A sum of products of finite numbers that is
+    beyond float32 counts as Inf.
+
+    ```mlir
+    %own = tile.is_finite %s : !tile.frag<16x16, 1>
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$place);
+  let results = (outs I1:$finite);
+  let assemblyFormat = "$place attr-dict `:` qualified(type($place))";
+}
+
+def Tile_BarrierAllOp : Tile_Op<"barrier_all"> {
+  let summary = "a barrier, and whether all threads of the block say yes";
+  let description = [{
+    As `tile.barrier`; the same answer in the whole block.
+
+    ```mlir
+    %own = tile.is_finite %s : !tile.frag<16x16, 1>
+    %all = tile.barrier_all %own
+    ```
+  }];
+  let arguments = (ins I1:$own);
+  let results = (outs I1:$all);
+  let assemblyFormat = "$own attr-dict";
+}
+
 def Tile_MmaQkOp : Tile_Op<"mma_qk"> {
   let summary = "starts s = Q K^T";
   let description = [{
