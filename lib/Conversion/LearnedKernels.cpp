@@ -211,7 +211,22 @@ private:
       GradScoresOp::create(b, loc, dp, weighted, stats, /*slopes=*/Value(), turned ? b.getUnitAttr() : UnitAttr());
       AccumulateOp::create(b, loc, acc, dp);
       BarrierOp::create(b, loc);
+      if (std::max(problem.getDimQk(), problem.getDimV()) > 192 && op->getParentOfType<KernelOp>().getTarget() != "cpu")
+        for (Operation *each : {keep.getOperation(), op.getOperation(), op->getParentOp()})
+          workOutHere(each, each == op->getParentOp() ? OpBuilder::atBlockBegin(op->getBlock()) : OpBuilder(each));
     });
+  }
+
+  /// What follows from arguments is worked out in each turn, and for tests and scores where they stand: kept all along the loops over batch and keys it
+  /// would have registers that products of more than 192 columns need.
+  static void workOutHere(Operation *of, OpBuilder begin) {
+    for (BlockArgument arg : of->getParentOfType<KernelOp>().getBody().getArguments()) {
+      auto isWithin = [&](OpOperand &use) { return of->isProperAncestor(use.getOwner()) && !isa<HereOp>(use.getOwner()); };
+      if (arg.getType().isInteger(32) && llvm::any_of(arg.getUses(), isWithin)) {
+        Value here = HereOp::create(begin, arg.getLoc(), arg);
+        arg.replaceUsesWithIf(here, isWithin);
+      }
+    }
   }
 
   int64_t warps;
@@ -309,8 +324,8 @@ void attn::writeLearned(BackwardOp backward, StringRef target, int64_t arch) {
   int64_t cols = llvm::alignTo(std::max(problem.getDimQk(), problem.getDimV()), 16) + 8, tile = 64;
   if (target != "cpu" && tile * (4 * 2 * cols + 2 * (2 * tile + 8)) > sharedMemoryLimit(target, arch) - 1024)
     tile = 32;
-  // Four fragments leave no registers for what several modifiers make, nor for addresses of tiles of more than 192 columns.
-  if (target != "cpu" && (problem.getModifiers().size() > 1 || cols > 200))
+  // Four fragments leave no registers for what several modifiers make.
+  if (target != "cpu" && problem.getModifiers().size() > 1)
     tile = 32;
   auto config = [&](int64_t size, int64_t warps) {
     return ConfigAttr::get(b.getContext(), size, size, target == "cpu" ? 1 : warps, /*blocks=*/1).withBySequence(true);
