@@ -200,7 +200,7 @@ def cases():
     # What is added to scores, of head dims that warpgroups cannot share out too; arrays' gradients beyond 192 columns.
     for mask, layout, d, e in (("alibi", "bshd", 64, 64), ("alibi", "bshd", 136, 136), ("alibi", "thd padded", 192, 128), ("alibi", "bshd", 256, 256), ("bias", "bshd", 192, 192),
                                ("bias", "sbhd", 256, 256), ("softcap_bias", "bshd", 192, 128), ("softcap_bias", "bshd", 256, 256), ("dropped_alibi", "thd padded", 128, 128),
-                               ("learned_bias", "bshd", 208, 208), ("learned_bias", "bshd", 256, 256)):
+                               ("learned_bias", "bshd", 192, 192), ("learned_bias", "bshd", 256, 256)):
         chosen.add(("sm_90a", mask, layout + " backward", d, e, "bf16"))
     for chip, d in (("sm_90a", 64), ("sm_90a", 128), ("sm_80", 256), (SMALL_CHIP, 256)):
         chosen.add((chip, "learned", "bshd backward", d, d, "bf16"))

@@ -116,15 +116,22 @@ std::vector<Case> attn::allCases() {
     keys = 2 + rng() % 15;
   for (int64_t &keys : mostly2)
     keys = rng() % 10 ? 2 : 2 + rng() % 15;
-  few(128, 16, 16, " random 2..16", 1, ragged);
-  few(128, 16, 16, " 90% of 2", 1, mostly2);
-  for (int64_t dim : {64, 256, 512})
-    for (int64_t keys : {4, 16})
-      uniform(dim, 30720, 1, keys);
+  for (int64_t dim : {128, 64, 256, 512}) {
+    few(dim, 16, 16, " random 2..16", 1, ragged);
+    few(dim, 16, 16, " 90% of 2", 1, mostly2);
+    if (dim != 128)
+      for (int64_t keys : {2, 4, 6, 8, 12, 16})
+        uniform(dim, 30720, 1, keys);
+  }
   few(128, 16, 4, "16", 1, std::vector<int64_t>(30720, 16));
   for (int64_t batch : {1, 32, 500, 2000, 4000})
     uniform(128, batch, 1, 16);
+  for (int64_t keys : {2, 4, 6, 8, 12})
+    uniform(128, 4000, 1, keys);
   uniform(128, 2048, 2, 4);
+  // Rows of several segments of one query each, 2 in 2048 rows of 4 keys, and 4096 in 2 of 8192: all that is known ahead is a row's length.
+  uniform(128, 2 * 2048, 1, 2);
+  uniform(128, 2 * 4096, 1, 2);
   uniform(128, 2048, 16, 16);
   uniform(128, 2048, 17, 17);
 
