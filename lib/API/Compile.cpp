@@ -222,7 +222,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
       program.isDoubtful = mayChooseBackward && onTiles.isDoubtful;
     }
     program.streams = bool(schedule.streamed);
-    program.takesHint = nothingSaid && !program.streams;
+    program.takesHint = nothingSaid;
     program.schedule = schedule.name + "; " + schedule.why;
   }
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)

@@ -41,9 +41,6 @@ std::vector<Edit> editsOf(ProblemOp problem) {
   int64_t heads = problem.getHeads(), kvHeads = problem.getKvHeads();
   std::vector<Edit> edits;
   auto edit = [&](std::initializer_list<std::pair<StringRef, Attribute>> attributes) { edits.push_back({attributes}); };
-  // Bounds that are wrong cost no more than speed.
-  if (std::max(problem.getDimQk(), problem.getDimV()) > 256 && !problem.getBoundQ())
-    edit({{"bound_q", i64(128)}, {"bound_kv", i64(128)}});
   for (int64_t most : {512, 256}) {
     auto dim = [&](int64_t n) { return i64(std::clamp<int64_t>(n > 0 ? llvm::alignTo(n, 8) : 8, 8, most)); };
     edit({{"dim_qk", dim(problem.getDimQk())}, {"dim_v", dim(problem.getDimV())}});

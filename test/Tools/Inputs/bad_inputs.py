@@ -49,8 +49,8 @@ def problems():
         "#attn.causal", "#attn.heads<#attn.causal, #attn.full, #attn.causal>"), {})
     expect("expected heads to be a positive multiple of kv_heads (at most 65536), got: heads = 4, kv_heads = 3",
            dense(heads="4, 3"))
-    for dim in (0, 4, 20, 264, -8):
-        expect(f"expected dim_qk to be a multiple of 8 from 8 to 256, or to 512 with `bounds`, got: {dim}", dense(dims=dim))
+    for dim in (0, 4, 20, 520, -8):
+        expect(f"expected dim_qk to be a multiple of 8 from 8 to 512, got: {dim}", dense(dims=dim))
     two = dense() + dense().replace("@p", "@other")
     expect("error: expected the name of one of @p, @other, got: none", two)
     expect("error: expected one of the module's problems @p, @other, got: @third", two, flags=["--problem=third"])

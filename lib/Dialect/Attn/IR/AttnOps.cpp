@@ -271,10 +271,8 @@ LogicalResult ProblemOp::verify() {
     return emitOpError("expected heads to be a positive multiple of kv_heads (at most 65536), got: heads = ")
            << heads << ", kv_heads = " << kvHeads;
   for (auto [name, dim] : {std::pair("dim_qk", getDimQk()), std::pair("dim_v", getDimV())})
-    if (int64_t most = getBoundQ() ? 512 : 256; int64_t(dim) < 8 || int64_t(dim) > most || dim % 8 != 0) // C2
-      return emitOpError("expected ") << name << " to be a multiple of 8 from 8 to " << most
-                                      << (most == 256 ? ", or to 512 with `bounds`" : "")
-                                      << ", got: " << int64_t(dim);
+    if (int64_t(dim) < 8 || int64_t(dim) > 512 || dim % 8 != 0) // C2
+      return emitOpError("expected ") << name << " to be a multiple of 8 from 8 to 512, got: " << int64_t(dim);
   if (!getDtype().isBF16() && !getDtype().isF16()) // C3
     return emitOpError("expected dtype bf16 or f16, got: ") << getDtype();
   auto sameKind = [](LayoutAttr a, LayoutAttr b) {

@@ -85,7 +85,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
 
     Constraints:
     - C1: 1 <= kv_heads, and heads is a multiple of kv_heads and at most 65536.
-    - C2: head dims are multiples of 8 from 8 to 256, or, with bounds, to 512.
+    - C2: head dims are multiples of 8 from 8 to 512 (beyond 256 sequences are streamed, which is slow for long ones).
     - C3: dtype is bf16 or f16.
     - C4: q and o have the same kind of layout (both dense, or both the same
       packed form), and so have k and v.
