@@ -17,7 +17,7 @@ import tempfile
 
 import numpy as np
 
-from problems import Side, attention, entries_of, gradients, inputs, operands, problem_text
+from problems import Side, attention, entries_of, gradients, inputs, operands, problem_text, values
 
 
 def interpret(c, x, folder, options=(), results=("o", "lse", "known"), more=""):
@@ -38,7 +38,7 @@ def interpret(c, x, folder, options=(), results=("o", "lse", "known"), more=""):
 
 def compare(c, what, got, want, tolerance):
     if got.shape != want.shape or not np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True):
-        sys.exit(f"{what} differs in case {json.dumps({k: v for k, v in c.items() if k not in ('o', 'lse')})}\n"
+        sys.exit(f"{what} differs in case {json.dumps({k: v for k, v in c.items() if k not in ('o', 'lse', 'gradients')})}\n"
                  f"{problem_text(c)}got:\n{got}\nexpected:\n{want}")
 
 
@@ -56,7 +56,18 @@ def check_golden(folder):
         compare(c, "o", got_o, o, 1e-6)
         compare(c, "lse", got_lse, lse, 1e-6)
         assert known.all()
-    print(f"{len(cases)} golden cases agree")
+        if "gradients" in c:
+            check_golden_gradients(c, dict(x, o=numpy_o, lse=numpy_lse, do=values(numpy_o.shape, c["salt"] + 3)), folder)
+    print(f"{len(cases)} golden cases agree, {sum('gradients' in c for c in cases)} with gradients")
+
+
+def check_golden_gradients(c, x, folder):
+    names = ("dq", "dk", "dv")
+    found = gradients({"learned": [], "score": [], "sink": None, **c}, x)
+    for name, got in zip(names, interpret(c, x, folder, results=names, more="attn.backward @grads of(@p)\n")):
+        want = np.array(c["gradients"][name]).reshape(got.shape)
+        compare(c, f"{name} of numpy", found[name], want, 1e-7)
+        compare(c, name, got, want, 2e-6)
 
 
 PREDICATES = [

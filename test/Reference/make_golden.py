@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from problems import Side, inputs
+from problems import Side, inputs, values
 
 sys.path.insert(0, sys.argv[1])
 import smallseq_oracle
@@ -30,12 +30,15 @@ def rows(x, layout):
 
 
 def by_smallseq(c, mode):
-    """full and causal, by the oracle of packed small sequences."""
+    """full and causal, by the oracle of packed small sequences; gradients too, where all is packed."""
     x, q, kv = inputs(c), Side(c, "q"), Side(c, "kv")
     starts = lambda side: side.starts if side.packed else np.arange(len(side.lengths)) * side.rows
-    o, lse = smallseq_oracle.forward(rows(x["q"], c["layouts"][0]), rows(x["k"], c["layouts"][1]),
-                                     rows(x["v"], c["layouts"][2]), np.r_[0, np.cumsum(q.lengths)],
-                                     np.r_[0, np.cumsum(kv.lengths)], c["scale"], starts(q), starts(kv), mode)
+    operands = [rows(x[name], layout) for name, layout in zip("qkv", c["layouts"])]
+    rest = np.r_[0, np.cumsum(q.lengths)], np.r_[0, np.cumsum(kv.lengths)], c["scale"], starts(q), starts(kv), mode
+    o, lse = smallseq_oracle.forward(*operands, *rest)
+    if q.packed and kv.packed:
+        found = smallseq_oracle.backward(*operands, values(o.shape, c["salt"] + 3), *rest)
+        c["gradients"] = {name: [round(x, 8) for x in np.ravel(gradient).tolist()] for name, gradient in zip(("dq", "dk", "dv"), found)}
     return o, lse.T
 
 
@@ -187,7 +190,7 @@ def main():
         c["o"] = [round(x, 8) for x in np.ravel(o).tolist()]
         c["lse"] = [None if x == -np.inf else round(x, 8) for x in np.ravel(lse).tolist()]
         result.append(c)
-    provenance = ("Written by make_golden.py from the specification oracles smallseq_oracle.forward and "
+    provenance = ("Written by make_golden.py from the specification oracles smallseq_oracle.{forward, backward} and "
                   "thd_oracle.{varlen_kernel, dense_mask, attn_dense}, score modifiers by_bias; inputs: problems.inputs. lse: null is -inf. "
                   "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
     cases = ",\n".join(json.dumps(c, separators=(",", ":")) for c in result)
