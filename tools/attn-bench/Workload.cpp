@@ -99,7 +99,7 @@ rt::Result<std::unique_ptr<Workload>> Workload::create(const Kernel &kernel, Pro
   reference::Tensors tensors;
   uint64_t seed = 1;
   for (const TensorSpec &spec : kernel.getSignature().tensors) // where padding lies is not known yet
-    if (spec.role == ProblemTensor::Operand && !(spec.name == "q" ? q : k).getPadded())
+    if (llvm::is_contained({"q", "k", "v"}, spec.name) && !(spec.name == "q" ? q : k).getPadded())
       tensors[spec.name] = randomTensor(reference::dtypeOf(problem), spec.shape(problem, sizes), seed++);
   if (llvm::Error error = reference::addMissingInputs(problem, wanted, seed, tensors))
     return asError(std::move(error));
@@ -107,8 +107,18 @@ rt::Result<std::unique_ptr<Workload>> Workload::create(const Kernel &kernel, Pro
   if (!made)
     return asError(made.takeError());
   work->sizes = *made;
-  for (auto &result : reference::poisonedResults(problem, *made))
-    tensors[result.getKey()] = std::move(result.getValue());
+  const Signature &signature = kernel.getSignature();
+  if (!signature.find("do"))
+    for (auto &result : reference::poisonedResults(problem, *made))
+      tensors[result.getKey()] = std::move(result.getValue());
+  // Of gradients, what a forward pass would have left is made up, too: the time does not depend on it.
+  for (const TensorSpec &spec : signature.tensors)
+    if (!tensors.count(spec.name)) {
+      reference::Tensor &tensor = tensors[spec.name];
+      tensor = reference::Tensor(spec.element == ProblemTensor::Data ? reference::dtypeOf(problem) : reference::Dtype::F32, spec.shape(problem, *made));
+      if (!spec.isResult())
+        tensor.fillNormal(seed++);
+    }
   for (const TensorSpec &spec : kernel.getSignature().tensors) {
     if (spec.name == "o")
       work->output = tensors[spec.name], work->outputIndex = work->shapes.size();

@@ -29,6 +29,7 @@ static cl::opt<std::string> targetText("target",
                                        cl::desc("`cpu`, `sm_90a`, `sm_80` or `sm_80:<chip>`; default: the GPU if "
                                                 "there is one, else cpu"));
 static cl::opt<std::string> config("config", cl::desc("a #tile.config in place of the heuristic's"));
+static cl::opt<bool> backward("backward", cl::desc("time the problems' gradients, at 2.5 times the operations"));
 static cl::opt<std::string> commit("commit", cl::desc("recorded in the first line"), cl::init("unknown"));
 static cl::opt<double> budgetMs("budget-ms", cl::desc("time to spend on a case"), cl::init(150));
 
@@ -54,7 +55,7 @@ static cl::list<int64_t>
 
 static rt::Result<Json> runCase(const Case &c, const Target &target) {
   Compilation compilation;
-  std::string text = c.problem(config);
+  std::string text = c.problem(backward ? "" : config);
   auto module = compilation.parse(text, "bench");
   if (!module)
     return module.error();
@@ -62,6 +63,8 @@ static rt::Result<Json> runCase(const Case &c, const Target &target) {
   if (!problem)
     return problem.error();
 
+  if (backward)
+    text += "attn.backward @grads of(@bench)" + (config.empty() ? "" : " config(" + config + ")") + "\n";
   bench::Clock clock;
   auto kernel = Kernel::create(text, "", target);
   if (!kernel)
@@ -71,14 +74,15 @@ static rt::Result<Json> runCase(const Case &c, const Target &target) {
   if (!timing)
     return timing.error();
 
-  double flops = bench::flopsOf(*problem, c.sizes()).value_or(0);
+  double flops = bench::flopsOf(*problem, c.sizes()).value_or(0) * (backward ? 2.5 : 1);
+  const std::string pass = backward ? "bwd" : "fwd";
   const rt::CompiledKernel &compiled = (*kernel)->getCompiled();
   bool cold = compiled.origin == rt::CompiledKernel::Origin::Compiled;
   Json line = {{"peer", "attnc"},
                {"case", c.name},
                {"schedule", timing->schedule},
-               {"fwd_ms", bench::rounded(timing->medianMs)},
-               {"fwd_tf", bench::rounded(flops / timing->medianMs / 1e9, target.isHost() ? 1e4 : 10)},
+               {pass + "_ms", bench::rounded(timing->medianMs)},
+               {pass + "_tf", bench::rounded(flops / timing->medianMs / 1e9, target.isHost() ? 1e4 : 10)},
                {"gb_s", bench::rounded(timing->bytes / timing->medianMs / 1e6, 10)},
                {cold ? "compile_cold_ms" : "compile_warm_ms", bench::rounded(createMs, 10)}};
   if (!target.isHost())
@@ -175,10 +179,10 @@ static rt::Status checkApply(const std::vector<std::string> &wanted) {
   if (!tune) {
     good = refuse({&problemName, &caseName, &match, &json, &batch, &seqlen, std::addressof(lengthsAsked)}, "--tune beside what is about it");
     if (good && wanted == std::vector<std::string>{"segments"})
-      good = refuse({&config, &budgetMs}, "a suite of attention, which has configs and a budget, beside `segments`");
+      good = refuse({&config, &backward, &budgetMs}, "a suite of attention, which has configs and a budget, beside `segments`");
     return good;
   }
-  good = refuse({std::addressof(suites), &filter, &config, &budgetMs}, "with --tune no option of suites");
+  good = refuse({std::addressof(suites), &filter, &config, &backward, &budgetMs}, "with --tune no option of suites");
   if (good && !json)
     good = refuse({&commit}, "--json beside --commit, which goes to its first line");
   if (good && !caseName.empty())
@@ -261,7 +265,7 @@ int main(int argc, char **argv) {
       continue;
     rt::Result<Json> line = runCase(c, target);
     report(line ? *line : Json{{"peer", "attnc"}, {"case", c.name}, {"error", line.error().str()}});
-    if (c.suite != "cpu" || !target.isHost())
+    if (c.suite != "cpu" || backward || !target.isHost())
       continue;
     double ms = bench::timeNaiveLoop(c.batch * c.heads, c.seqlen, c.dim, c.mask == "#attn.causal");
     report({{"peer", "plain -O2 loop, all CPUs"}, {"case", c.name}, {"fwd_ms", bench::rounded(ms)}});
