@@ -55,7 +55,7 @@ static cl::list<int64_t>
 
 static rt::Result<Json> runCase(const Case &c, const Target &target) {
   Compilation compilation;
-  std::string text = c.problem(backward ? "" : config);
+  std::string text = c.problem(backward ? std::string() : config.getValue());
   auto module = compilation.parse(text, "bench");
   if (!module)
     return module.error();
@@ -64,7 +64,7 @@ static rt::Result<Json> runCase(const Case &c, const Target &target) {
     return problem.error();
 
   if (backward)
-    text += "attn.backward @grads of(@bench)" + (config.empty() ? "" : " config(" + config + ")") + "\n";
+    text += "attn.backward @grads of(@bench)" + (config.empty() ? std::string() : " config(" + config + ")") + "\n";
   bench::Clock clock;
   auto kernel = Kernel::create(text, "", target);
   if (!kernel)
