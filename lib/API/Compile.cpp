@@ -213,7 +213,6 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
     Schedule schedule;
     if (problem) {
       schedule = scheduleOf(problem, target.family, target.arch, fallback);
-      program.hasFallback = mayFall && schedule.hasFallback;
       program.isDoubtful = mayFall && target.family == "sm_90a" && isCostly(problem);
     } else {
       BackwardSchedule ofBackward = scheduleOf(backward, target.family, target.arch, fallback);
@@ -221,6 +220,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
       onTiles = ofBackward.configs;
       program.isDoubtful = mayChooseBackward && onTiles.isDoubtful;
     }
+    program.hasFallback = !target.isHost() && schedule.hasFallback;
     program.streams = bool(schedule.streamed);
     program.takesHint = nothingSaid;
     program.schedule = schedule.name + "; " + schedule.why;
@@ -235,9 +235,6 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
     if (kernel.getSymName() == symbol) {
       program.main = program.kernels.size();
       program.qTile = kernel.getConfig().getQueries(), program.kvTile = kernel.getConfig().getKvTile();
-      tile::ConfigAttr config = kernel.getConfig();
-      if (mayChooseBackward)
-        program.hasFallback = config.streams() ? mayFallBackward(config) : onTiles.hasFallback;
     }
     for (const rt::Param &param : artifact->params)
       arguments.insert(param.name);

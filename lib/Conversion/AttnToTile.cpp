@@ -24,6 +24,9 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
+/// Of `sm_90a`: warps that compute, in blocks that each have a warpgroup more.
+static bool hasRoomForRoles(ConfigAttr config) { return config.getBlocks() <= 3 && config.getWarps() * config.getBlocks() <= 12; }
+
 namespace {
 struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTilePass> {
   using Base::Base;
@@ -83,7 +86,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << statisticsTile << " and a kv_tile "
              << (roles ? "of 16 rows for each of 4, 8 or 12 warps" : "in multiples of 16 * warps") << " for target `"
              << target << "`, got: " << keys;
-    if (roles && (keys.getBlocks() > 3 || keys.getWarps() * keys.getBlocks() > 12))
+    if (roles && (!hasRoomForRoles(keys)))
       return backward.emitOpError("expected at most 3 blocks and 12 warps a multiprocessor for target `sm_90a`, got: ") << keys;
     // A warpgroup has 64 rows of dQ, or half of their columns.
     if (roles && configs.sums && !keys.getReducer() && (keys.getQTile() % 64 || keys.getWarps() == 12 || keys.getQTile() > 16 * keys.getWarps()))
@@ -317,7 +320,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return problem.emitOpError("expected 2 stages at least, got: ") << config;
     if (config.getTurns() && config.getWarps() == 4)
       return problem.emitOpError("expected turns of two or three warpgroups, got: ") << config;
-    if (config.getBlocks() > 3 || config.getWarps() * config.getBlocks() > 12 || config.getHoldQ())
+    if (!hasRoomForRoles(config) || config.getHoldQ())
       return problem.emitOpError(
                  "expected at most 3 blocks and 12 warps a multiprocessor and no hold_q for target `sm_90a`, got: ")
              << config;

@@ -211,22 +211,13 @@ private:
       GradScoresOp::create(b, loc, dp, weighted, stats, /*slopes=*/Value(), turned ? b.getUnitAttr() : UnitAttr());
       AccumulateOp::create(b, loc, acc, dp);
       BarrierOp::create(b, loc);
-      if (std::max(problem.getDimQk(), problem.getDimV()) > 192 && op->getParentOfType<KernelOp>().getTarget() != "cpu")
-        for (Operation *each : {keep.getOperation(), op.getOperation(), op->getParentOp()})
-          workOutHere(each, each == op->getParentOp() ? OpBuilder::atBlockBegin(op->getBlock()) : OpBuilder(each));
-    });
-  }
-
-  /// What follows from arguments is worked out in each turn, and for tests and scores where they stand: kept all along the loops over batch and keys it
-  /// would have registers that products of more than 192 columns need.
-  static void workOutHere(Operation *of, OpBuilder begin) {
-    for (BlockArgument arg : of->getParentOfType<KernelOp>().getBody().getArguments()) {
-      auto isWithin = [&](OpOperand &use) { return of->isProperAncestor(use.getOwner()) && !isa<HereOp>(use.getOwner()); };
-      if (arg.getType().isInteger(32) && llvm::any_of(arg.getUses(), isWithin)) {
-        Value here = HereOp::create(begin, arg.getLoc(), arg);
-        arg.replaceUsesWithIf(here, isWithin);
+      // In each turn, and for tests and scores where they stand: products of more than 192 columns have no registers for what is kept along the loops over batch and keys.
+      if (std::max(problem.getDimQk(), problem.getDimV()) > 192 && op->getParentOfType<KernelOp>().getTarget() != "cpu") {
+        workOutHere(keep, OpBuilder(keep));
+        workOutHere(op, OpBuilder(op));
+        workOutHere(op->getParentOp(), OpBuilder::atBlockBegin(op->getBlock()));
       }
-    }
+    });
   }
 
   int64_t warps;

@@ -132,6 +132,8 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
     if (schedule.streamed && !problem.getBoundQ())
       schedule.why += "; no bounds say that all are so short";
   }
+  if (!backward.getConfigAttr())
+    schedule.hasFallback = schedule.tiles ? schedule.configs.hasFallback : mayFallBackward(schedule.streamed);
   schedule.name = nameOf(schedule, problem, target, /*bySequence=*/false) + dq;
   return schedule;
 }

@@ -73,9 +73,9 @@ static rt::Status timeDevice(const Kernel &kernel, const Workload &work, double 
   return status;
 }
 
-rt::Result<Timing> bench::timeKernel(const Kernel &kernel, ProblemOp problem, const reference::InputSizes &sizes,
+rt::Result<Timing> bench::timeKernel(const Kernel &kernel, Computation computation, const reference::InputSizes &sizes,
                                      double budgetMs) {
-  auto work = Workload::create(kernel, problem, sizes);
+  auto work = Workload::create(kernel, computation, sizes);
   if (!work)
     return work.error();
   Timing timing;

@@ -17,7 +17,7 @@ struct Timing {
 
 /// Random inputs in the kernel's memory, a few launches to warm up, then as many
 /// timed ones as `budgetMs` allows (at least 5).
-rt::Result<Timing> timeKernel(const Kernel &kernel, ProblemOp problem, const reference::InputSizes &sizes,
+rt::Result<Timing> timeKernel(const Kernel &kernel, Computation computation, const reference::InputSizes &sizes,
                               double budgetMs);
 
 /// For kernels that take turns on one workload: a device's clocks drift by a tenth

@@ -85,11 +85,12 @@ rt::Result<std::unique_ptr<Workload>> Workload::create(const Kernel &kernel,
   return work;
 }
 
-rt::Result<std::unique_ptr<Workload>> Workload::create(const Kernel &kernel, ProblemOp problem,
+rt::Result<std::unique_ptr<Workload>> Workload::create(const Kernel &kernel, Computation computation,
                                                        const reference::InputSizes &wanted) {
   std::unique_ptr<Workload> work(new Workload);
   if (rt::Status found = work->findMemory(kernel); !found)
     return found.error();
+  ProblemOp problem = computation.problem;
   LayoutAttr q = problem.getQLayout(), k = problem.getKLayout();
   Sizes sizes{wanted.batch, wanted.seqlenQ, wanted.seqlenKv};
   for (auto [layout, lengths, rows] :
@@ -98,27 +99,19 @@ rt::Result<std::unique_ptr<Workload>> Workload::create(const Kernel &kernel, Pro
       sizes.batch = lengths->size(), *rows = total(*lengths);
   reference::Tensors tensors;
   uint64_t seed = 1;
-  for (const TensorSpec &spec : kernel.getSignature().tensors) // where padding lies is not known yet
-    if (llvm::is_contained({"q", "k", "v"}, spec.name) && !(spec.name == "q" ? q : k).getPadded())
-      tensors[spec.name] = randomTensor(reference::dtypeOf(problem), spec.shape(problem, sizes), seed++);
-  if (llvm::Error error = reference::addMissingInputs(problem, wanted, seed, tensors))
+  // Where padding lies is not known yet. Of gradients, o and lse are made up, too: the time does not depend on them.
+  for (const TensorSpec &spec : kernel.getSignature().tensors)
+    if (spec.role == ProblemTensor::Operand && !(spec.name == "k" || spec.name == "v" ? k : q).getPadded())
+      tensors[spec.name] = randomTensor(spec.element == ProblemTensor::Data ? reference::dtypeOf(problem) : reference::Dtype::F32,
+                                        spec.shape(computation, sizes), seed++);
+  if (llvm::Error error = reference::addMissingInputs(computation, wanted, seed, tensors))
     return asError(std::move(error));
-  auto made = reference::checkTensors(problem, tensors);
+  auto made = reference::checkTensors(computation, tensors);
   if (!made)
     return asError(made.takeError());
   work->sizes = *made;
-  const Signature &signature = kernel.getSignature();
-  if (!signature.find("do"))
-    for (auto &result : reference::poisonedResults(problem, *made))
-      tensors[result.getKey()] = std::move(result.getValue());
-  // Of gradients, what a forward pass would have left is made up, too: the time does not depend on it.
-  for (const TensorSpec &spec : signature.tensors)
-    if (!tensors.count(spec.name)) {
-      reference::Tensor &tensor = tensors[spec.name];
-      tensor = reference::Tensor(spec.element == ProblemTensor::Data ? reference::dtypeOf(problem) : reference::Dtype::F32, spec.shape(problem, *made));
-      if (!spec.isResult())
-        tensor.fillNormal(seed++);
-    }
+  for (auto &result : reference::poisonedResults(computation, *made))
+    tensors[result.getKey()] = std::move(result.getValue());
   for (const TensorSpec &spec : kernel.getSignature().tensors) {
     if (spec.name == "o")
       work->output = tensors[spec.name], work->outputIndex = work->shapes.size();

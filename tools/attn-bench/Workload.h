@@ -18,8 +18,7 @@ std::optional<double> flopsOf(ProblemOp problem, const reference::InputSizes &si
 /// Inputs that look random and poisoned results.
 class Workload {
 public:
-  /// Of a problem, or of its backward pass.
-  static rt::Result<std::unique_ptr<Workload>> create(const Kernel &kernel, ProblemOp problem,
+  static rt::Result<std::unique_ptr<Workload>> create(const Kernel &kernel, Computation computation,
                                                       const reference::InputSizes &sizes);
   /// A launch of any kernel on these inputs, results poisoned.
   static rt::Result<std::unique_ptr<Workload>> create(const Kernel &kernel,

@@ -56,25 +56,25 @@ static cl::list<int64_t>
 static rt::Result<Json> runCase(const Case &c, const Target &target) {
   Compilation compilation;
   std::string text = c.problem(backward ? std::string() : config.getValue());
+  if (backward)
+    text += "attn.backward @grads of(@bench)" + (config.empty() ? std::string() : " config(" + config + ")") + "\n";
   auto module = compilation.parse(text, "bench");
   if (!module)
     return module.error();
-  auto problem = findProblem(**module, "");
-  if (!problem)
-    return problem.error();
+  auto computation = findComputation(**module, "");
+  if (!computation)
+    return computation.error();
 
-  if (backward)
-    text += "attn.backward @grads of(@bench)" + (config.empty() ? std::string() : " config(" + config + ")") + "\n";
   bench::Clock clock;
   auto kernel = Kernel::create(text, "", target);
   if (!kernel)
     return kernel.error();
   double createMs = clock.ms();
-  rt::Result<bench::Timing> timing = bench::timeKernel(**kernel, *problem, c.sizes(), budgetMs);
+  rt::Result<bench::Timing> timing = bench::timeKernel(**kernel, *computation, c.sizes(), budgetMs);
   if (!timing)
     return timing.error();
 
-  double flops = bench::flopsOf(*problem, c.sizes()).value_or(0) * (backward ? 2.5 : 1);
+  double flops = bench::flopsOf(computation->problem, c.sizes()).value_or(0) * (backward ? 2.5 : 1);
   const std::string pass = backward ? "bwd" : "fwd";
   const rt::CompiledKernel &compiled = (*kernel)->getCompiled();
   bool cold = compiled.origin == rt::CompiledKernel::Origin::Compiled;

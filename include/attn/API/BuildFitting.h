@@ -68,11 +68,12 @@ public:
       for (std::unique_ptr<Candidate> &candidate : begun) {
         if (rt::Status done = finishMain(*candidate); !done)
           return done.error();
-        if (candidate->excess == 0)
+        if (candidate->excess == 0) {
           if (rt::Status done = finish(*candidate); !done)
             return done.error();
-        if (candidate->excess == 0)
-          return candidate->take();
+          if (candidate->excess == 0)
+            return candidate->take();
+        }
         tried.push_back(std::move(candidate));
       }
     }
@@ -88,13 +89,15 @@ private:
     Futures others;                ///< all but the main kernel, in order
     std::vector<Built> built;      ///< the main kernel, and then, if finished, all in order
     int64_t excess = 0;            ///< of what is built
-    bool isFinished = false;
 
+    bool isFinished() const { return built.size() == program.kernels.size(); }
     BuiltProgram<Built> take() { return {std::move(program), std::move(built)}; }
   };
 
   std::future<BuildResult> begin(const rt::Artifact &artifact) { return std::async(std::launch::async, build, std::cref(artifact)); }
   void beginOthers(Candidate &candidate) {
+    if (candidate.isFinished() || !candidate.others.empty())
+      return;
     for (auto [i, artifact] : llvm::enumerate(candidate.program.kernels))
       if (i != candidate.program.main)
         candidate.others.push_back(begin(artifact));
@@ -109,11 +112,9 @@ private:
     return {};
   }
   rt::Status finish(Candidate &candidate) {
-    if (candidate.isFinished)
+    if (candidate.isFinished())
       return {};
-    candidate.isFinished = true;
-    if (candidate.others.empty())
-      beginOthers(candidate);
+    beginOthers(candidate);
     Built main = std::move(candidate.built.front());
     candidate.built.clear();
     auto other = candidate.others.begin();
@@ -145,8 +146,7 @@ private:
   /// Of all that were tried, the first of those which exceed registers least.
   Result least() {
     for (std::unique_ptr<Candidate> &candidate : tried)
-      if (!candidate->isFinished && candidate->others.empty())
-        beginOthers(*candidate);
+      beginOthers(*candidate);
     for (std::unique_ptr<Candidate> &candidate : tried)
       if (rt::Status done = finish(*candidate); !done)
         return done.error();

@@ -16,7 +16,7 @@ struct Schedule {
   tile::ConfigAttr tiles;    ///< null: all are
   std::string name;          ///< for a reader
   std::string why;           ///< likewise, from who decided
-  bool hasFallback = false;  ///< of a forward pass: is there something else to try?
+  bool hasFallback = false;  ///< is there something else to try? (Not where the config is given.)
 };
 
 /// From so many keys on, a few queries, of a tile or two, leave most of a chip idle with their tiles alone.

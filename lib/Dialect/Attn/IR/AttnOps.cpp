@@ -231,11 +231,12 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
   };
   if (!problem.hasLse()) // C2
     return refuse("a problem with outputs(o, lse)", "one without lse");
-  if (std::max(problem.getDimQk(), problem.getDimV()) > 256 && dependsOnHead(problem.getMask())) // C5
+  int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
+  if (dim > 256 && dependsOnHead(problem.getMask())) // C5
     return refuse("a mask that is the same for all heads, of head dims beyond 256", problem.getMask());
-  if (getMerged() && std::max(problem.getDimQk(), problem.getDimV()) > 256) // C7
-    return refuse("head dims to 256 with merged", std::max(problem.getDimQk(), problem.getDimV()));
-  if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); getLearned() && dim > 256) // C7
+  if (getMerged() && dim > 256) // C7
+    return refuse("head dims to 256 with merged", dim);
+  if (getLearned() && dim > 256) // C7
     return refuse("head dims up to 256 with learned arrays", "dim " + llvm::Twine(dim));
   if (problem.getSegments() || problem.getTiles()) // C4
     return refuse("a problem without segments and tiles", problem.getSegments() ? "one with segments" : "one with tiles");

@@ -219,14 +219,7 @@ static void reduce(PersistOp persist, const DenseMap<Value, Value> &rings, Value
 
 /// Of a role with few registers: what follows from arguments is worked out for each tile.
 static void workOutHere(PersistOp persist) {
-  OpBuilder b = OpBuilder::atBlockBegin(&persist.getBody().front());
-  for (BlockArgument arg : persist->getParentOfType<KernelOp>().getBody().getArguments()) {
-    auto inside = [&](OpOperand &use) { return persist->isProperAncestor(use.getOwner()); };
-    if (!arg.getType().isInteger(32) || llvm::none_of(arg.getUses(), inside))
-      continue;
-    Operation *here = HereOp::create(b, arg.getLoc(), arg);
-    arg.replaceUsesWithIf(here->getResult(0), [&](OpOperand &use) { return use.getOwner() != here && inside(use); });
-  }
+  attn::tile::workOutHere(persist, OpBuilder::atBlockBegin(&persist.getBody().front()));
 }
 
 /// What is left of it for those who compute: the product, or what puts its left operand where the reducer takes it.

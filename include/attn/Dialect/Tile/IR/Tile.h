@@ -36,6 +36,8 @@ bool isLaneCount(int64_t lanes);
 mlir::LogicalResult verifyLanesOf(mlir::Operation *op, mlir::ValueRange places);
 /// A region that yields the score of a sink, of rows that begin at `q0`.
 mlir::LogicalResult verifySink(mlir::Operation *op, mlir::Region &body, mlir::Value q0);
+/// What follows from the kernel's 32 bit arguments within this op is worked out anew from `begin` on (`tile.here`), where it would else be kept in registers.
+void workOutHere(mlir::Operation *of, mlir::OpBuilder begin);
 /// The place that a tile is a part of, or itself.
 mlir::Value wholeOf(mlir::Value tile);
 /// Is it a product of tiles, which runs until its token is waited for?
