@@ -176,10 +176,12 @@ rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
   return rt::Error{"expected an `attn.problem`, got: `attn.backward`"};
 }
 
-/// Is nothing said of lengths, nor of what depends on them? Bits of `deterministic` gradients depend on no neighbours.
-static bool saysNothing(ProblemOp problem, BackwardOp backward) {
+/// Where nothing is said of lengths, nor of what depends on them, sizes may say it. Bits of `deterministic` gradients depend on no neighbours.
+static HintSource hintSourceOf(ProblemOp problem, BackwardOp backward) {
   bool says = problem.expectedQueries() || problem.getConfigAttr() || problem.getTiles() || problem.getSegments();
-  return !says && !(backward && (backward.getDeterministic() || backward.getMerged() || backward.getConfigAttr()));
+  if (says || (backward && (backward.getMerged() || backward.getConfigAttr())))
+    return HintSource::Nothing;
+  return backward && backward.getDeterministic() ? HintSource::Lengths : HintSource::Sizes;
 }
 
 rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const Target &target, int fallback,
@@ -207,7 +209,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   BackwardConfigs onTiles;
   if (ProblemOp computed = backward ? backward.getProblemOp() : problem) { // before there are kernels in its place
     computed.setMaskAttr(canonicalMask(computed.getMask()));
-    bool nothingSaid = saysNothing(computed, backward);
+    program.hintSource = hintSourceOf(computed, backward);
     if (hint)
       computed.setTypicalQ(hint->queries), computed.setTypicalKv(hint->keys);
     Schedule schedule;
@@ -222,7 +224,6 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
     }
     program.hasFallback = !target.isHost() && schedule.hasFallback;
     program.streams = bool(schedule.streamed);
-    program.takesHint = nothingSaid;
     program.schedule = schedule.name + "; " + schedule.why;
   }
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)

@@ -113,7 +113,7 @@ rt::Result<std::shared_ptr<Kernel>> Kernel::load(llvm::StringRef text, llvm::Str
 }
 
 rt::Result<const Kernel *> Kernel::programFor(const Sizes &sizes) const {
-  std::optional<LaunchHint> hint = program.takesHint ? hintOf(program.signature.fixed, sizes) : std::nullopt;
+  std::optional<LaunchHint> hint = hintOf(program.hintSource, program.signature.fixed, sizes);
   if (!hint)
     return this;
   auto known = [&]() -> const Kernel * {

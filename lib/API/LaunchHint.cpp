@@ -42,18 +42,19 @@ static std::optional<LaunchHint> hintOfFew(const FixedSizes &fixed, const Sizes 
   return LaunchHint{queries, manyKeys};
 }
 
-std::optional<LaunchHint> attn::hintOf(const FixedSizes &fixed, const Sizes &sizes) {
+std::optional<LaunchHint> attn::hintOf(HintSource source, const FixedSizes &fixed, const Sizes &sizes) {
   // A kernel more and a list of slots take what tiles take for some 500 sequences and heads; dense lengths need no list.
   constexpr int64_t leastPacked = 512, leastDense = 128, longestPacked = 64, longestDense = 256;
-  if (fixed.segments || sizes.batch < 1 || sizes.rowsQ < 1 || sizes.rowsKv < 1)
+  if (source == HintSource::Nothing || fixed.segments || sizes.batch < 1 || sizes.rowsQ < 1 || sizes.rowsKv < 1)
     return std::nullopt;
-  if (std::optional<LaunchHint> few = hintOfFew(fixed, sizes))
+  bool counts = source == HintSource::Sizes;
+  if (std::optional<LaunchHint> few = counts ? hintOfFew(fixed, sizes) : std::nullopt)
     return few;
-  if (fixed.packedQ != fixed.packedKv)
+  if (fixed.packedQ != fixed.packedKv || (fixed.packedQ && !counts))
     return std::nullopt;
   int64_t work = sizes.batch * fixed.heads;
   if (!fixed.packedQ) {
-    if (work < leastDense || std::max(sizes.rowsQ, sizes.rowsKv) > longestDense)
+    if ((counts && work < leastDense) || std::max(sizes.rowsQ, sizes.rowsKv) > longestDense)
       return std::nullopt;
     bool grows = sizes.rowsQ <= 4 && sizes.rowsQ < sizes.rowsKv; // as keys do when tokens are generated: a program for each eight of them would be many
     return LaunchHint{roundLength(sizes.rowsQ), grows ? int64_t(llvm::PowerOf2Ceil(sizes.rowsKv)) : roundLength(sizes.rowsKv)};

@@ -41,7 +41,7 @@ def dense_cases():
     for d in (64, 128):
         for mask in ("full", "causal"):
             for s in (8, 16, 48, 64, 96, 128, 192, 256):
-                for batch in ((1 << 15) // s, 16):
+                for batch in ((1 << 15) // s, 16, 1):
                     yield d, mask, s, batch
 
 
@@ -88,14 +88,16 @@ def run(name, tensors, texts, results):
         del bound, own
 
 
-def both(name, tensors, texts):
-    """`texts` by choice, of the forward pass."""
+def both(name, tensors, texts, fixed=False):
+    """`texts` by choice, of the forward pass. `fixed`: gradients with `deterministic` beside it, without a hint and on tiles."""
     tensors["do"] = torch.randn_like(tensors["q"])
     run(name + " fwd", tensors, texts, ["o", "lse"])
     forward = library.compile(texts["tiles"])  # gradients take what it leaves
     forward.launch(forward.bind(**{n: tensors[n] for n in forward.names}), torch.cuda.current_stream().cuda_stream)
-    run(name + " bwd", tensors, {choice: text + "\nattn.backward @g of(@p)".replace("@p", "@bench" if "@bench" in text else "@p") for choice, text in texts.items()},
-        ["dq", "dk", "dv"])
+    gradients = {choice: text + "\nattn.backward @g of(@p)".replace("@p", "@bench" if "@bench" in text else "@p") for choice, text in texts.items()}
+    if fixed:
+        gradients.update({f"deterministic, {choice}": gradients[choice] + " deterministic" for choice in ("no hint", "tiles")})
+    run(name + " bwd", tensors, gradients, ["dq", "dk", "dv"])
 
 
 def main():
@@ -120,7 +122,7 @@ def main():
         torch.cuda.empty_cache()
     for name, d, batch, s, choices in dense:
         rows = {n: torch.randn(batch, s, 16, d, device="cuda", dtype=torch.bfloat16) for n in ("q", "k", "v", "o")}
-        both(name, dict(rows, lse=torch.empty(batch, 16, s, device="cuda")), choices)
+        both(name, dict(rows, lse=torch.empty(batch, 16, s, device="cuda")), choices, fixed=True)
     for name, batch, heads, kv_heads, queries, keys, choices in few:
         q, o = (torch.randn(batch, queries, heads, 128, device="cuda", dtype=torch.bfloat16) for _ in range(2))
         k, v = (torch.randn(batch, keys, kv_heads, 128, device="cuda", dtype=torch.bfloat16) for _ in range(2))

@@ -101,6 +101,10 @@ def check_gradients():
         for d, g in ((64, 8), (128, 2), (256, 8)):
             x = backward.Dense(library, mask, 2, 2048, 2048, 8, g, d, options="deterministic", arrays=arrays)
             check_launches(f"gradients, dense, d {d}, {g} heads of keys, {mask}", x.run, (x.dq, x.dk, x.dv))
+    for d in (64, 128, 256):  # programs by the lengths of a launch
+        for s in (2, 16, 100, 129, 200):
+            x = backward.Dense(library, "#attn.causal", 40, s, s, 8, 8, d, options="deterministic")
+            check_launches(f"gradients, dense, d {d}, {s} rows", x.run, (x.dq, x.dk, x.dv))
     for d in (64, 128, 256):
         for mask in ("#attn.causal", window):
             x = backward.Documents(library, lengths, d, 8, "deterministic", mask)
@@ -145,6 +149,21 @@ def check_neighbours():
             found.append([t[own].clone() for t in (x.dq, x.dk, x.dv)])
         written = not any(t.isnan().any() for t in found[0])
         report(f"gradients of a sequence, whatever its neighbours are: d {d}", written and all(equal(bits(found[0]), bits(other)) for other in found[1:]))
+        for s in (2, 16, 100, 129, 200):
+            found = []
+            for batch in (1, 40):
+                x = backward.Dense(library, "#attn.causal", batch, s, s, 8, 8, d, options="deterministic")
+                generator = torch.Generator(device="cuda").manual_seed(9)
+                for t in (x.q, x.k, x.v, x.do):
+                    t[-1] = torch.randn(s, 8, d, device="cuda", generator=generator).to(t.dtype)
+                x.run()
+                for t, first in zip((x.o, x.lse), found[0] if found else ()):  # forward passes have programs by the number of sequences, too
+                    t[-1] = first
+                x.backward.launch(x.of_backward, torch.cuda.current_stream().cuda_stream)
+                torch.cuda.synchronize()
+                found.append([t[-1].clone() for t in (x.o, x.lse, x.dq, x.dk, x.dv)])
+            written = not any(t.isnan().any() for t in found[0])
+            report(f"gradients of dense rows, alone and among others: d {d}, {s} rows", written and equal(bits(found[0]), bits(found[1])))
 
 
 def check_parts():

@@ -39,7 +39,7 @@ struct Program {
   bool hasFallback = false;      ///< there are less demanding sizes to try
   bool isDoubtful = false;       ///< and they may well be needed
   bool streams = false;          ///< have short sequences a kernel of their own?
-  bool takesHint = false;        ///< nothing says how long sequences are: a launch's sizes may (`hintOf`)
+  HintSource hintSource = HintSource::Nothing; ///< what says how long sequences are, where the problem does not (`hintOf`)
   std::string schedule;          ///< of attention, for a reader: which kernels, and `; ` why these (`scheduleOf`)
 
   const rt::Artifact &artifact() const { return kernels[main]; }

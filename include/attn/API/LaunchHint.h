@@ -20,10 +20,17 @@ struct LaunchHint {
   auto operator<=>(const LaunchHint &) const = default;
 };
 
+/// What of a launch's sizes may choose its program.
+enum class HintSource {
+  Nothing, ///< the problem says how long sequences are
+  Lengths, ///< of dense layouts, and not how many sequences there are, on which no bits may depend
+  Sizes,   ///< all
+};
+
 /// The hint that suits a launch of many short sequences, or of few queries on many keys; nothing for others. Of dense layouts, sizes are lengths; of packed ones, they say what the average is, and
 /// that is all: nobody reads the device. Hints are few, as each is a program: lengths are rounded up.
 /// (docs/Schedules/streaming.md, 3, has the measurements.)
-std::optional<LaunchHint> hintOf(const FixedSizes &fixed, const Sizes &sizes);
+std::optional<LaunchHint> hintOf(HintSource source, const FixedSizes &fixed, const Sizes &sizes);
 
 } // namespace attn
 

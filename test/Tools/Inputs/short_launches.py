@@ -104,6 +104,22 @@ for batch, rows in (40, 21), (32, 24), (31, 24), (33, 97):
         assert np.allclose(arrays["o"][b, :, 1], expected, rtol=4e-3, atol=4e-3)
 assert lib.attnCompileCount() == compiled + 1
 
+# Nor does the number of sequences decide what deterministic gradients are: rows of one length have one program, alone or not.
+fixed, alone = compile_problem(PROBLEM.replace("thd", "bshd") + BACKWARD + " deterministic"), None
+for batch, rows, wants in (1, 21, "tiles that sequences own; typical(24, 24)"), (40, 21, "tiles that sequences own; typical(24, 24)"), (40, 257, lib.attnSchedule(fixed).decode()):
+    arrays = {n: rng.standard_normal((batch, rows, HEADS, DIM)).astype(np.float16) for n in ("q", "k", "v", "do")}
+    arrays.update(lse=np.full((batch, HEADS, rows), np.nan, np.float32))
+    poison(arrays)
+    if rows == 21:
+        for n in ("q", "k", "v", "do"):
+            arrays[n][batch - 1] = alone[n][0] if alone else arrays[n][0]
+        assert launch(dense, arrays, workspace_of(dense, arrays)) is None
+        alone = alone or arrays
+        arrays["lse"][-1] = alone["lse"][0]  # forward passes have programs by the number of sequences, too
+        assert launch(fixed, arrays, workspace_of(fixed, arrays)) is None
+        assert all(np.isfinite(arrays[n]).all() and np.array_equal(arrays[n][-1], alone[n][0]) for n in ("dq", "dk", "dv"))
+    assert schedule(fixed, arrays).startswith(wants), schedule(fixed, arrays)
+
 # Few queries on many keys: parts of keys, and heads of a group in one tile, whatever the number of keys; many tiles of one head each have the plain program.
 decode = compile_problem("attn.problem @p mask(#attn.full) layout(bshd) heads(4, 2) dims(32) dtype(f16)")
 plain, made = lib.attnSchedule(decode).decode(), None

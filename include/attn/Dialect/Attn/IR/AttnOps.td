@@ -193,7 +193,7 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     and rows that see no key are among them. With `merged` that is all of it, whichever keys the problem has: of a ring's problems
     one has the sinks, as in the forward pass, or it is counted once for each. These sums have a fixed order.
 
-    `deterministic`: equal inputs give equal bits, whatever else runs, and whatever other sequences are in the batch: sizes of a launch are no hint. Without it dQ may be
+    `deterministic`: equal inputs give equal bits, whatever else runs, and whatever other sequences are in the batch: of a launch's sizes only dense lengths are a hint. Without it dQ may be
     added up in the order in which blocks are ready, where a target gains by it.
 
     `convert-attn-to-tile` makes kernels of it, which are launched in their order: what
