@@ -42,25 +42,52 @@ static std::optional<LaunchHint> hintOfFew(const FixedSizes &fixed, const Sizes 
   return LaunchHint{queries, manyKeys};
 }
 
+// Measured on an H100 (docs/Schedules/streaming.md, 3): where up to four rows read the same keys, a warp walks them alone, 0.4 us a key, however few others there
+// are; tiles take 28 ns of a whole chip for each head's 128 keys, and 7 us at least. With more rows, up to 128 keys are a tile of the sequence's own, as gradients'
+// are from 41 keys on.
+static std::optional<LaunchHint> withoutLongWalks(const FixedSizes &fixed, int64_t work, LaunchHint hint) {
+  constexpr int64_t tilesPerKey = 14;
+  int64_t rows = hint.queries * (fixed.heads / fixed.kvHeads), tiles = work * int64_t(llvm::divideCeil(hint.keys, 128));
+  if (fixed.backward || rows > 4 || tiles >= tilesPerKey * hint.keys)
+    return hint;
+  return hint.keys <= 128 ? std::optional(LaunchHint{8, hint.keys}) : std::nullopt;
+}
+
+// Where there are few sequences and heads, lengths are rounded up to powers of two: what is saved is a launch's time, and programs are to be few.
+static std::optional<LaunchHint> hintOfDense(HintSource source, const FixedSizes &fixed, const Sizes &sizes) {
+  constexpr int64_t many = 128, longestStreamed = 256, longestOfTiles = 1024;
+  int64_t work = sizes.batch * fixed.heads, longest = std::max(sizes.rowsQ, sizes.rowsKv), group = fixed.heads / fixed.kvHeads;
+  bool few = sizes.rowsQ * group <= 4 && sizes.rowsQ < sizes.rowsKv && sizes.rowsKv < manyKeys && !fixed.backward;
+  if (longest <= longestStreamed && source == HintSource::Sizes && work < many) {
+    auto roughly = [](int64_t rows) { return std::max<int64_t>(16, llvm::PowerOf2Ceil(rows)); };
+    return LaunchHint{roughly(sizes.rowsQ), roughly(sizes.rowsKv)};
+  }
+  if (longest <= longestStreamed || few) {
+    bool grows = sizes.rowsQ <= 4 && sizes.rowsQ < sizes.rowsKv; // as keys do when tokens are generated: a program for each eight of them would be many
+    int64_t keys = grows && sizes.rowsKv <= longestStreamed ? int64_t(llvm::PowerOf2Ceil(sizes.rowsKv)) : roundLength(sizes.rowsKv);
+    if (std::optional<LaunchHint> hint = withoutLongWalks(fixed, work, {roundLength(sizes.rowsQ), keys}))
+      return hint;
+  }
+  if (fixed.backward || longest <= longestStreamed || longest > longestOfTiles)
+    return std::nullopt;
+  int64_t length = llvm::PowerOf2Ceil(longest); // which tiles are the fastest goes by lengths, too
+  return LaunchHint{length, length};
+}
+
 std::optional<LaunchHint> attn::hintOf(HintSource source, const FixedSizes &fixed, const Sizes &sizes) {
   // A kernel more and a list of slots take what tiles take for some 500 sequences and heads; dense lengths need no list.
-  constexpr int64_t leastPacked = 512, leastDense = 128, longestPacked = 64, longestDense = 256;
+  constexpr int64_t leastPacked = 512, longestPacked = 64;
   if (source == HintSource::Nothing || fixed.segments || sizes.batch < 1 || sizes.rowsQ < 1 || sizes.rowsKv < 1)
     return std::nullopt;
-  bool counts = source == HintSource::Sizes;
-  if (std::optional<LaunchHint> few = counts ? hintOfFew(fixed, sizes) : std::nullopt)
+  if (std::optional<LaunchHint> few = source == HintSource::Sizes ? hintOfFew(fixed, sizes) : std::nullopt)
     return few;
-  if (fixed.packedQ != fixed.packedKv || (fixed.packedQ && !counts))
+  if (!fixed.packedQ && !fixed.packedKv)
+    return hintOfDense(source, fixed, sizes);
+  if (!fixed.packedQ || !fixed.packedKv || source != HintSource::Sizes)
     return std::nullopt;
-  int64_t work = sizes.batch * fixed.heads;
-  if (!fixed.packedQ) {
-    if ((counts && work < leastDense) || std::max(sizes.rowsQ, sizes.rowsKv) > longestDense)
-      return std::nullopt;
-    bool grows = sizes.rowsQ <= 4 && sizes.rowsQ < sizes.rowsKv; // as keys do when tokens are generated: a program for each eight of them would be many
-    return LaunchHint{roundLength(sizes.rowsQ), grows ? int64_t(llvm::PowerOf2Ceil(sizes.rowsKv)) : roundLength(sizes.rowsKv)};
-  }
   LaunchHint hint = {lengthOfMost(sizes.rowsQ, sizes.batch), lengthOfMost(sizes.rowsKv, sizes.batch)};
+  int64_t work = sizes.batch * fixed.heads;
   if (work < leastPacked || hint.queries > longestPacked || hint.keys >= manyKeys)
     return std::nullopt;
-  return hint;
+  return withoutLongWalks(fixed, work, hint);
 }

@@ -132,7 +132,7 @@ void Printer::print(OwnRowsOp op) {
 }
 
 void Printer::print(ReleaseOp op) {
-  line() << (op.getPassed() ? "attn::release_passed(" : "attn::release(") << names.of(op.getRing());
+  line() << (op.getPassed() ? "attn::release_passed(" : op.getFenced() ? "attn::release_fenced(" : "attn::release(") << names.of(op.getRing());
   if (op.getWhen())
     os << ", " << expr(op.getWhen());
   os << ");\n";

@@ -25,11 +25,12 @@
 // TEXT: attn::mark_dropped_turned(p, k0{{.*}}, q0, draws, 3277);
 // TEXT-NEXT: attn::wait_products<0>(s);
 // TEXT-NEXT: attn::drop_grads<true>(s, p, stats_tile, 1.111118646e+00f);
-// TEXT-NEXT: attn::release(stats);
 // TEXT-NEXT: attn::mma_pv(dV, p, dO_tile);
 // TEXT-NEXT: attn::wait_products<0>(dV);
 // TEXT-NEXT: attn::release(dO);
 // TEXT-NEXT: attn::round_at_once(p, s);
 // TEXT-NEXT: attn::put(dS, p);
+// TEXT: attn::publish(dS);
+// TEXT-NEXT: attn::release_fenced(stats);
 attn.problem @p mask(#attn.causal) layout(bshd) heads(8) dims(128) dtype(bf16) sink("sinks") dropout(0.1, "seed")
 attn.backward @grads of(@p) learned(["sinks"])

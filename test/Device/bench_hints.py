@@ -38,11 +38,15 @@ def packed_cases():
 
 
 def dense_cases():
+    """Head dim, mask, queries, keys, sequences."""
     for d in (64, 128):
         for mask in ("full", "causal"):
-            for s in (8, 16, 48, 64, 96, 128, 192, 256):
+            for s in (8, 16, 48, 64, 96, 128, 192, 256) + ((320, 512, 1024) if d == 64 else ()):
                 for batch in ((1 << 15) // s, 16, 1):
-                    yield d, mask, s, batch
+                    yield d, mask, s, s, batch
+        for q, k in ((1, 16), (1, 64), (1, 256), (1, 700), (4, 64), (4, 256), (16, 128), (64, 256)):
+            for batch in (1, 16, 128, 1024):
+                yield d, "full", q, k, batch
 
 
 def few_cases():
@@ -108,8 +112,9 @@ def main():
     emit(peer="env", commit=args.commit, gpu=torch.cuda.get_device_name(), torch=torch.__version__, date=time.strftime("%Y-%m-%d"), copy_gb_s=round(copy))
     packed = [(case, {"no hint": case.text(hint=""), "typical": case.text(hint="typical"), "tiles": case.text(hint="tiles")})
               for case in packed_cases() if args.filter in case.name]
-    dense = [(f"dense d{d} {mask} b{batch} s{s}", d, batch, s, {"no hint": dense_text(d, mask, ""), "typical": dense_text(d, mask, f" typical({s})"),
-                                                                "tiles": dense_text(d, mask, bench_short.TILES)}) for d, mask, s, batch in dense_cases()]
+    dense = [(f"dense d{d} {mask} b{batch} " + (f"s{q}" if q == k else f"q{q} kv{k}"), d, batch, q, k,
+              {"no hint": dense_text(d, mask, ""), "typical": dense_text(d, mask, f" typical({q}, {k})"), "tiles": dense_text(d, mask, bench_short.TILES)})
+             for d, mask, q, k, batch in dense_cases()]
     dense = [case for case in dense if args.filter in case[0]]
     texts = {text for case in packed + dense for text in case[-1].values()}
     texts |= {text + "\nattn.backward @g of(@bench)" if "@bench" in text else text + "\nattn.backward @g of(@p)" for text in texts}
@@ -120,9 +125,9 @@ def main():
     for case, choices in packed:
         both(case.name, case.tensors(), choices)
         torch.cuda.empty_cache()
-    for name, d, batch, s, choices in dense:
-        rows = {n: torch.randn(batch, s, 16, d, device="cuda", dtype=torch.bfloat16) for n in ("q", "k", "v", "o")}
-        both(name, dict(rows, lse=torch.empty(batch, 16, s, device="cuda")), choices, fixed=True)
+    for name, d, batch, q, k, choices in dense:
+        rows = {n: torch.randn(batch, k if n in "kv" else q, 16, d, device="cuda", dtype=torch.bfloat16) for n in ("q", "k", "v", "o")}
+        both(name, dict(rows, lse=torch.empty(batch, 16, q, device="cuda")), choices, fixed=True)
     for name, batch, heads, kv_heads, queries, keys, choices in few:
         q, o = (torch.randn(batch, queries, heads, 128, device="cuda", dtype=torch.bfloat16) for _ in range(2))
         k, v = (torch.randn(batch, keys, kv_heads, 128, device="cuda", dtype=torch.bfloat16) for _ in range(2))

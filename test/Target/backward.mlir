@@ -27,6 +27,7 @@ attn.backward @grads of(@p)
 // CHECK: attn::mma_qk(s, K_rows, [[NEXT]]);
 // CHECK-NEXT: attn::mma_pv(dK, p, Q_passed);
 // CHECK-NEXT: attn::publish(dS);
+// CHECK-NEXT: attn::release_fenced(stats);
 // CHECK-NEXT: attn::wait_products<1>(s);
 // CHECK-NEXT: }
 // CHECK-NEXT: attn::wait_products<0>(dK);

@@ -155,6 +155,9 @@ template <class Tile, int S, bool D, class Other> ATTN_INLINE Tile take(const Sl
   if (more) barrier_wait(ring.full(), ring.parity());
   return Tile::lying(more ? ring.tile().address : other.address);
 }
+// Ahead of giving back what lanes have read by themselves. A load may be under way yet when the barrier hears of it, for hundreds of clocks where products keep
+// shared memory busy; another lane's store comes behind it, but a bulk copy may not.
+ATTN_INLINE void end_reads() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // One tile may be passed: the next one is taken before it is given back.
 template <class Tile, int S, bool D> ATTN_INLINE Tile pass(Slots<Tile, S, D> &ring) {
   const Tile tile = ring.tile();
@@ -162,17 +165,23 @@ template <class Tile, int S, bool D> ATTN_INLINE Tile pass(Slots<Tile, S, D> &ri
   return tile;
 }
 template <class Tile, int S, bool D> ATTN_INLINE void release_passed(const Slots<Tile, S, D> &ring, bool any = true) {
-  if (Tile::ReadByLanes) __syncwarp();
+  static_assert(!Tile::ReadByLanes);
   if (any && lane_index() < ring.Arrivals) barrier_arrive(ring.barriers + (S + ring.cursor.slot_before()) * 8);
 }
-template <class Tile, int S, bool D> ATTN_INLINE void release(Slots<Tile, S, D> &ring) {
+// Where publish() has the reads over already.
+template <class Tile, int S, bool D> ATTN_INLINE void release_fenced(Slots<Tile, S, D> &ring) {
   if (Tile::ReadByLanes) __syncwarp();  // not for order: where lanes meet, the compiler needs a register less, and without it a kernel spills
   if (lane_index() < ring.Arrivals && !ring.given) barrier_arrive(ring.empty());
   ring.given = false;
   ring.step();
 }
+template <class Tile, int S, bool D> ATTN_INLINE void release(Slots<Tile, S, D> &ring) {
+  if (Tile::ReadByLanes) end_reads();
+  release_fenced(ring);
+}
 // The same ahead of release(), if there are no more reads. No branch: a loop with one more is other code to the compiler.
 template <class Tile, int S, bool D> ATTN_INLINE void release_early(Slots<Tile, S, D> &ring, bool more) {
+  static_assert(!Tile::ReadByLanes);
   ring.given = !more;
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %1, 0;\n@p mbarrier.arrive.shared::cta.b64 _, [%0];\n}" ::"r"(ring.empty()), "r"(int(!more & (lane_index() < ring.Arrivals)))
                : "memory");

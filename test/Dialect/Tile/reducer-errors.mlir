@@ -78,6 +78,37 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+  %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+  tile.publish %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+  // tile.release C2
+  // expected-error @below {{'tile.release' op expected a ring of statistics, and no `passed`, where `fenced`, got: '!tile.ring<2, <64x128xbf16, swizzled>>'}}
+  tile.release %Q fenced : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+  %stats = tile.place "stats" : !tile.ring<2, !tile.statistics<64>>
+  // tile.release C2
+  // expected-error @below {{'tile.release' op expected a ring of statistics, and no `passed`, where `fenced`, got: '!tile.ring<2, !tile.statistics<64>>'}}
+  tile.release %stats passed fenced : !tile.ring<2, !tile.statistics<64>>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+  %stats = tile.place "stats" : !tile.ring<2, !tile.statistics<64>>
+  // tile.release C2
+  // expected-error @below {{'tile.release' op expected `tile.publish` right ahead where `fenced`}}
+  tile.release %stats fenced : !tile.ring<2, !tile.statistics<64>>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x32xbf16, swizzled>>
   %p = tile.place "p" : !tile.held<128x64xbf16, 8>
   // tile.put C1

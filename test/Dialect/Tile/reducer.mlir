@@ -10,6 +10,7 @@ tile.kernel @keys(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") 
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   %dS = tile.place "dS" : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
   %staging = tile.place "staging" : !tile.staging<4, 16384>
+  %stats = tile.place "stats" : !tile.ring<2, !tile.statistics<64>>
   // CHECK: tile.roles registers(32, 208, 64) producer {
   tile.roles registers(32, 208, 64) producer {
   // CHECK: } consumer {
@@ -37,6 +38,8 @@ tile.kernel @keys(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") 
     tile.put %dS, %p : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
     // CHECK: tile.publish %dS : !tile.ring<2, <128x64xbf16, swizzled>>
     tile.publish %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+    // CHECK: tile.release %stats fenced : !tile.ring<2, !tile.statistics<64>>
+    tile.release %stats fenced : !tile.ring<2, !tile.statistics<64>>
     // CHECK: %Q_passed = tile.pass %Q : !tile.ring<2, <64x128xbf16, swizzled>>
     %passed = tile.pass %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
     // CHECK: tile.release %Q passed when(%some) : !tile.ring<2, <64x128xbf16, swizzled>>

@@ -91,18 +91,18 @@ said = compile_problem(PROBLEM + " typical(4096)")
 workspace_of(said, arrays)
 assert schedule(said, arrays) == lib.attnSchedule(said).decode()
 
-# Dense lengths are known: 21 rows have the program of 24, and 24 the same.
+# Dense lengths are known: 21 rows have the program of 24, and 24 the same; of few sequences, where they are rounded more, that of 32.
 dense = compile_problem(f"attn.problem @p mask(#attn.causal) layout(bshd) heads({HEADS}) dims({DIM}) dtype(f16)")
 plain, compiled = lib.attnSchedule(dense).decode(), lib.attnCompileCount()
-for batch, rows in (40, 21), (32, 24), (31, 24), (33, 97):
+for batch, rows in (40, 21), (32, 24), (1, 24), (33, 97):
     arrays = {n: rng.standard_normal((batch, rows, HEADS, DIM)).astype(np.float16) for n in "qkv"}
     arrays.update(o=np.full_like(arrays["q"], np.nan), lse=np.full((batch, HEADS, rows), np.nan, np.float32))
     assert launch(dense, arrays, workspace_of(dense, arrays)) is None
-    assert schedule(dense, arrays).startswith("tiles that sequences own; typical(24, 24)" if batch >= 32 and rows <= 24 else plain), schedule(dense, arrays)
+    assert schedule(dense, arrays).startswith(f"tiles that sequences own; typical({24 if batch >= 32 else 32}" if rows <= 24 else plain), schedule(dense, arrays)
     for b in range(0, batch, 7):
         expected, _ = attend(*(arrays[n][b, :, 1] for n in "qkv"), np.tril(np.ones((rows, rows), bool)), DIM**-0.5)
         assert np.allclose(arrays["o"][b, :, 1], expected, rtol=4e-3, atol=4e-3)
-assert lib.attnCompileCount() == compiled + 1
+assert lib.attnCompileCount() == compiled + 2
 
 # Nor does the number of sequences decide what deterministic gradients are: rows of one length have one program, alone or not.
 fixed, alone = compile_problem(PROBLEM.replace("thd", "bshd") + BACKWARD + " deterministic"), None
@@ -119,6 +119,14 @@ for batch, rows, wants in (1, 21, "tiles that sequences own; typical(24, 24)"), 
         assert launch(fixed, arrays, workspace_of(fixed, arrays)) is None
         assert all(np.isfinite(arrays[n]).all() and np.array_equal(arrays[n][-1], alone[n][0]) for n in ("dq", "dk", "dv"))
     assert schedule(fixed, arrays).startswith(wants), schedule(fixed, arrays)
+
+# One query is walked by a warp of its own only where there are many. Else its keys are a tile, or many of them tiles as where nothing is known.
+OWN = "tiles that sequences own; typical"
+for batch, keys, wants in ((10, 60, OWN + "(16, 64)"), (100, 60, OWN + "(8, 64)"), (400, 60, "strips; typical(1, 64)"), (40, 2, "strips; typical(1, 2)"),
+                           (450, 250, "strips; typical(1, 256)"), (100, 250, plain), (450, 700, "strips; typical(1, 1023)"), (100, 700, plain)):
+    arrays = {n: rng.standard_normal((batch, 1 if n == "q" else keys, HEADS, DIM)).astype(np.float16) for n in "qkv"}
+    arrays.update(o=np.full_like(arrays["q"], np.nan), lse=np.full((batch, HEADS, 1), np.nan, np.float32))
+    assert schedule(dense, arrays).startswith(wants), (batch, keys, schedule(dense, arrays))
 
 # Few queries on many keys: parts of keys, and heads of a group in one tile, whatever the number of keys; many tiles of one head each have the plain program.
 decode = compile_problem("attn.problem @p mask(#attn.full) layout(bshd) heads(4, 2) dims(32) dtype(f16)")

@@ -13,6 +13,7 @@ FixedSizes FixedSizes::of(Computation computation) {
   fixed.heads = problem.getHeads(), fixed.kvHeads = problem.getKvHeads();
   fixed.dimQk = problem.getDimQk(), fixed.dimV = problem.getDimV();
   fixed.packedQ = problem.getQLayout().isPacked(), fixed.packedKv = problem.getKLayout().isPacked();
+  fixed.backward = bool(computation.backward);
   fixed.segments = problem.getSegments().value_or(0);
   fixed.qTile = computation.backward ? statisticsTile : int64_t(problem.getTiles().value_or(0));
   fixed.longest = longestSequence(problem.getMask());

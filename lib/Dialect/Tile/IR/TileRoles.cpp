@@ -32,6 +32,14 @@ LogicalResult PassOp::verify() {
 LogicalResult ReleaseOp::verify() {
   if (getWhen() && !getPassed()) // C1
     return emitOpError("expected `passed` with a condition");
+  if (!getFenced()) // C2
+    return success();
+  if (!isa<StatisticsType>(getRing().getType().getTile()) || getPassed())
+    return emitOpError("expected a ring of statistics, and no `passed`, where `fenced`, got: ") << getRing().getType();
+  Operation *before = (*this)->getPrevNode();
+  auto release = dyn_cast_or_null<ReleaseOp>(before);
+  if (!isa_and_nonnull<PublishOp>(before) && !(release && release.getFenced()))
+    return emitOpError("expected `tile.publish` right ahead where `fenced`");
   return success();
 }
 

@@ -122,6 +122,7 @@ private:
     map = IRMapping();
     map.map(old.getArguments(), block.getArguments().take_front(3));
     Value ring = body.take.getRing();
+    SmallVector<Value> statistics;
     for (Operation &op : old.without_terminator()) {
       if (isa_and_nonnull<TakeOp, MmaQkOp, WaitOp, MmaPvOp, ReleaseOp, PublishOp>(&op) && isTurned(&op))
         continue;
@@ -129,6 +130,10 @@ private:
         Value later = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, turned.getTile(), first);
         WaitOp::create(b, loc, before);
         ReleaseOp::create(b, loc, ring, /*passed=*/true, later);
+      }
+      if (auto release = dyn_cast<ReleaseOp>(op); release && isa<StatisticsType>(release.getRing().getType().getTile())) {
+        statistics.push_back(release.getRing());
+        continue;
       }
       b.clone(op, map);
       if (values && isa<WaitOp>(op) && soleWait(grads.getToken()) == &op && cast<RingType>(values.getRing().getType()).getStages() == 1)
@@ -140,6 +145,8 @@ private:
     map.map(body.take.getTile(), passed);
     Value product = cast<MmaPvOp>(b.clone(*body.product, map)).getToken();
     b.clone(*body.publish, map);
+    for (Value ring : statistics) // its fence does for them, too
+      ReleaseOp::create(b, loc, ring, /*passed=*/false, /*when=*/Value(), /*fenced=*/true);
     WaitOp::create(b, loc, map.lookup(body.scores.getToken()));
     YieldOp::create(b, loc, product);
   }

@@ -38,12 +38,15 @@
 // CHECK-NEXT: tile.release %Q passed when(%[[LATER]])
 // CHECK-NEXT: tile.round %p, %s {at_once}
 // CHECK: tile.mma_qk %s, %V_rows
+// Statistics are given back behind the fence that shows dS.
+// CHECK-NOT: tile.release %stats
 // CHECK: tile.put %dS
 // CHECK-NEXT: %Q_passed = tile.pass %Q
 // CHECK-NEXT: %[[Q:.*]] = tile.take %Q if(%[[MORE]]) else(%Q_passed
 // CHECK-NEXT: %[[S:.*]] = tile.mma_qk %s, %K_rows, %[[Q]] :
 // CHECK-NEXT: %[[DK:.*]] = tile.mma_pv %dK, %p, %Q_passed
 // CHECK-NEXT: tile.publish %dS
+// CHECK-NEXT: tile.release %stats fenced
 // CHECK-NEXT: tile.wait %[[S]]
 // CHECK-NEXT: tile.yield %[[DK]]
 // CHECK-NEXT: }

@@ -67,6 +67,7 @@ struct FixedSizes {
   int64_t qTile = 0;    ///< rows of a listed tile of segments, or of one that a backward pass counts rows in
   int64_t longest = int64_t(1) << 30; ///< of all axes (`longestSequence`)
   bool packedQ = false, packedKv = false;
+  bool backward = false; ///< of gradients
   /// Rows and keys of the tiles of which there are lists: of query tiles, and of key tiles.
   struct ListedTiles {
     int64_t queries = 0, keys = 0;

@@ -201,20 +201,28 @@ def Tile_ReleaseOp : Tile_Op<"release"> {
   let description = [{
     `when`: only if the condition holds, which says whether a tile was passed at all.
 
+    What lanes read by themselves, as they do statistics, may still be on its way to them when the slot is given back, and a bulk copy
+    would be there first: a fence stands ahead of it. `fenced`: that of the `tile.publish` ahead of it does for both.
+
     Constraints:
     - C1: a condition goes with `passed`.
+    - C2: `fenced` is for rings of statistics, without `passed`, and right behind a `tile.publish` or another such release.
 
     ```mlir
     tile.release %K : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>
     tile.release %Q passed when(%later) : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
+    tile.publish %dS : !tile.ring<2, !tile.shared<128x64xbf16, swizzled>>
+    tile.release %stats fenced : !tile.ring<2, !tile.statistics<64>>
     ```
   }];
-  let arguments = (ins Tile_Ring:$ring, UnitAttr:$passed, Optional<I1>:$when);
+  let arguments = (ins Tile_Ring:$ring, UnitAttr:$passed, Optional<I1>:$when, UnitAttr:$fenced);
   let builders = [OpBuilder<(ins "::mlir::Value":$ring), [{
     build($_builder, $_state, ring, /*passed=*/false, /*when=*/::mlir::Value());
+  }]>, OpBuilder<(ins "::mlir::Value":$ring, "bool":$passed, "::mlir::Value":$when), [{
+    build($_builder, $_state, ring, passed, when, /*fenced=*/false);
   }]>];
   let assemblyFormat = [{
-    $ring (`passed` $passed^)? (`when` `(` $when^ `)`)? attr-dict `:` qualified(type($ring))
+    $ring (`passed` $passed^)? (`when` `(` $when^ `)`)? (`fenced` $fenced^)? attr-dict `:` qualified(type($ring))
   }];
   let hasVerifier = 1;
 }
