@@ -42,15 +42,17 @@ static std::optional<LaunchHint> hintOfFew(const FixedSizes &fixed, const Sizes 
   return LaunchHint{queries, manyKeys};
 }
 
-// Measured on an H100 (docs/Schedules/streaming.md, 3): where up to four rows read the same keys, a warp walks them alone, 0.4 us a key, however few others there
-// are; tiles take 28 ns of a whole chip for each head's 128 keys, and 7 us at least. With more rows, up to 128 keys are a tile of the sequence's own, as gradients'
-// are from 41 keys on.
-static std::optional<LaunchHint> withoutLongWalks(const FixedSizes &fixed, int64_t work, LaunchHint hint) {
-  constexpr int64_t tilesPerKey = 14;
-  int64_t rows = hint.queries * (fixed.heads / fixed.kvHeads), tiles = work * int64_t(llvm::divideCeil(hint.keys, 128));
-  if (fixed.backward || rows > 4 || tiles >= tilesPerKey * hint.keys)
+// Where up to four rows read the same keys, a warp walks them alone, 0.4 us a key forward, however few others there are. Measured on an H100
+// (docs/Schedules/streaming.md, 3): until some 65,000 of them read at the bandwidth of memory, a tile of the sequence's own is faster (and then 1 to 2 % slower), or,
+// of more than 128 keys, tiles are as where nothing is known.
+static std::optional<LaunchHint> withoutFewWalks(HintSource source, const FixedSizes &fixed, int64_t work, LaunchHint hint) {
+  constexpr int64_t manyWalks = 65536, rowsOfStrips = 4;
+  int64_t group = fixed.heads / fixed.kvHeads;
+  if (hint.queries * group > rowsOfStrips || (source == HintSource::Sizes && work >= manyWalks))
     return hint;
-  return hint.keys <= 128 ? std::optional(LaunchHint{8, hint.keys}) : std::nullopt;
+  if (hint.keys > 128)
+    return fixed.backward ? std::optional(hint) : std::nullopt;
+  return LaunchHint{int64_t(llvm::divideCeil(rowsOfStrips, group)), hint.keys};
 }
 
 // Where there are few sequences and heads, lengths are rounded up to powers of two: what is saved is a launch's time, and programs are to be few.
@@ -65,7 +67,7 @@ static std::optional<LaunchHint> hintOfDense(HintSource source, const FixedSizes
   if (longest <= longestStreamed || few) {
     bool grows = sizes.rowsQ <= 4 && sizes.rowsQ < sizes.rowsKv; // as keys do when tokens are generated: a program for each eight of them would be many
     int64_t keys = grows && sizes.rowsKv <= longestStreamed ? int64_t(llvm::PowerOf2Ceil(sizes.rowsKv)) : roundLength(sizes.rowsKv);
-    if (std::optional<LaunchHint> hint = withoutLongWalks(fixed, work, {roundLength(sizes.rowsQ), keys}))
+    if (std::optional<LaunchHint> hint = withoutFewWalks(source, fixed, work, {roundLength(sizes.rowsQ), keys}))
       return hint;
   }
   if (fixed.backward || longest <= longestStreamed || longest > longestOfTiles)
@@ -89,5 +91,5 @@ std::optional<LaunchHint> attn::hintOf(HintSource source, const FixedSizes &fixe
   int64_t work = sizes.batch * fixed.heads;
   if (work < leastPacked || hint.queries > longestPacked || hint.keys >= manyKeys)
     return std::nullopt;
-  return withoutLongWalks(fixed, work, hint);
+  return withoutFewWalks(source, fixed, work, hint);
 }

@@ -227,8 +227,6 @@ static tile::ConfigAttr chooseTileBackward(ProblemOp problem, llvm::StringRef ta
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), group = problem.getHeads() / problem.getKvHeads();
   int64_t own = dim <= 128 ? 32 : 16, rows = queries * group, sides = sidesOf(problem, rows, keys);
   int64_t warps = std::max(llvm::divideCeil(rows, 16), llvm::divideCeil(keys, own));
-  // Heads in turn pay where a tile has rows to spare, or a block few others beside it.
-  int64_t tiles = problem.getKvHeads() / sides, turns = warps == 2 || (warps == 1 && rows * sides < 16) ? 2 : 1;
   int64_t together = problem.dropoutInForce() ? 16 : 8;
   int64_t qTile = llvm::alignTo(rows * sides, together), kvTile = llvm::alignTo(keys * sides, std::max(together, sides));
   bool lean = problem.getModifiers().empty() && together == 8 && isa<FullMaskAttr, CausalMaskAttr>(problem.getMask());
@@ -241,12 +239,16 @@ static tile::ConfigAttr chooseTileBackward(ProblemOp problem, llvm::StringRef ta
                    : lean && kvTile <= 64 && warps < 5 ? blocksOf(warps, 128, bytes)
                                                        : 12 / warps;
   bool whole = kvTile > 88 && warps > 5; // sums have registers where scores had more
+  // Heads in turn pay where a tile has rows to spare, or a block few others beside it. Of these, and of results in two parts, some spill (found by compiling all).
+  bool crowded = group > 1 && dim > 64 && kvTile > 56;
+  int64_t tiles = problem.getKvHeads() / sides, turns = (warps == 2 && !crowded) || (warps == 1 && rows * sides < 16) ? 2 : 1;
+  bool quarters = dim > 96 && problem.getDimQk() % 64 == 0 && problem.getDimV() % 64 == 0 && qTile > 40 && qTile < 64 && kvTile > 112 && !isa<FullMaskAttr>(problem.getMask());
   return tile::ConfigAttr::get(problem.getContext(), 16 * warps, 16, warps, std::max<int64_t>(1, blocks))
       .withPackHeads(group * sides)
       .withBySequence(true)
       .withKvTile(kvTile)
       .withQTile(qTile)
-      .withParts(!whole && (warps > 4 || kvTile > 64) ? 2 : 0)
+      .withParts(whole || (warps <= 4 && kvTile <= 64) ? 0 : quarters ? 4 : 2)
       .withHeadsInTurn(std::gcd(turns, tiles));
 }
 
@@ -352,7 +354,7 @@ tile::ConfigAttr attn::chooseConfig(ProblemOp problem, llvm::StringRef target, i
   return config(64, 64, 4, 2, false, /*oneBody=*/walk.hasLowerTest());
 }
 
-tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config) {
+tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config, int64_t columns) {
   if (config.hasStrips()) {
     if (config.getKvTile() == 1) // registers for more of each block
       return config.getBlocks() == 1 ? tile::ConfigAttr() : config.withBlocks(config.getBlocks() * 3 / 4);
@@ -364,6 +366,11 @@ tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config) {
         return config.withKvTile(tile).withLook(keys / tile);
     return config.withLook(1).withKvTile(64).withStages(2, 1);
   }
+  if (config.getHeadsInTurn() > 1) // a loop less around all that a block keeps
+    return config.withHeadsInTurn(1);
+  int64_t parts = 2 * std::max<int64_t>(config.getParts(), 1);
+  if (config.getBySequence() && config.getKvTile() > 88 && columns && parts <= 4 && columns % (16 * parts) == 0) // sums of fewer columns at a time
+    return config.withParts(parts);
   if (config.getBySequence()) // registers for more of each block
     return config.getBlocks() == 1 ? tile::ConfigAttr() : config.withBlocks(config.getBlocks() * 3 / 4);
   if (config.getOneBody() && config.getKvTile() <= 16)

@@ -2,6 +2,7 @@
 #include "attn/Conversion/Schedule.h"
 #include "attn/Conversion/KeyWalk.h"
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
+#include <numeric>
 
 using namespace attn;
 using tile::ConfigAttr;
@@ -114,11 +115,12 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
       schedule.streamed = {};
       schedule.why = "gradients of learned arrays need what kernels on tiles leave";
     }
+    int64_t columns = std::gcd(problem.getDimQk(), problem.getDimV());
     // Of a program for both, the kernels on tiles are what fallbacks are for: a look is chosen where it is known to fit.
     for (; fallback > 0 && schedule.streamed && !hasSizeClasses(backward, schedule.streamed) &&
            mayFallBackward(schedule.streamed);
          --fallback)
-      if (schedule.streamed = fallbackOf(schedule.streamed); !schedule.streamed)
+      if (schedule.streamed = fallbackOf(schedule.streamed, columns); !schedule.streamed)
         schedule.why += ", but registers run out there";
   }
   std::string dq;

@@ -29,7 +29,8 @@
 // RUN: attn-opt %t/chosen_grads.mlir -convert-attn-to-tile="target=sm_80 fallback=2" | FileCheck %t/chosen_grads.mlir --check-prefix=BOTH
 // RUN: attn-opt %t/chosen_grads.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/chosen_grads.mlir --check-prefix=HOPPER
 // RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=1" | FileCheck %t/fallback.mlir --check-prefix=ONE
-// RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=2" | FileCheck %t/fallback.mlir --check-prefix=TWO
+// RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=3" | FileCheck %t/fallback.mlir --check-prefix=THREE
+// RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=4" | FileCheck %t/fallback.mlir --check-prefix=FOUR
 // RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_80 arch=86" | FileCheck %t/fallback.mlir --check-prefix=SMALL
 // RUN: attn-run %t/chosen_grads.mlir --problem=g1 --target=cpu --check --lengths-q=1,0,1,3,1 --lengths-kv=128,30,0,5,97 | FileCheck %s --check-prefix=GRADS
 // RUN: attn-run %t/chosen_grads.mlir --problem=g128 --target=cpu --check --lengths-q=128,1,0,100,130 --lengths-kv=128,7,5,0,128 | FileCheck %s --check-prefix=GRADS
@@ -227,10 +228,11 @@ attn.problem @p100 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) ty
 attn.backward @g100 of(@p100)
 
 //--- fallback.mlir
-// Where registers do not do: fewer blocks, then tiles. And those where shared memory does not do.
-// ONE: tile.kernel @g({{.*}} config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 1, by_sequence = true>)
-// TWO-NOT: by_sequence
-// TWO: tile.kernel @g({{.*}} config(<q_tile = 64, kv_tile = 128
+// Where registers do not do: sums of fewer columns at a time, fewer blocks, then tiles. And those where shared memory does not do.
+// ONE: tile.kernel @g({{.*}} config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 2, by_sequence = true, parts = 2>)
+// THREE: tile.kernel @g({{.*}} config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 1, by_sequence = true, parts = 4>)
+// FOUR-NOT: by_sequence
+// FOUR: tile.kernel @g({{.*}} config(<q_tile = 64, kv_tile = 128
 // SMALL-NOT: by_sequence
 // SMALL: tile.kernel @g(
 attn.problem @p mask(#attn.predicate<"q >= k">) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(96) {sym_visibility = "private"}

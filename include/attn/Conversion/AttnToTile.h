@@ -63,8 +63,9 @@ bool hasSizeClasses(BackwardOp backward, tile::ConfigAttr streamed);
 bool isCostly(ProblemOp problem);
 
 /// What to try next for a kernel that does not fit its registers: one copy of the
-/// walk's body, then narrower key tiles. Null at the end.
-tile::ConfigAttr fallbackOf(tile::ConfigAttr config);
+/// walk's body, then narrower key tiles. Null at the end. `columns`: of streamed gradients, what those of both heads are a
+/// multiple of, so that sums may be made of some at a time; 0: as the config has it.
+tile::ConfigAttr fallbackOf(tile::ConfigAttr config, int64_t columns = 0);
 /// Is there more to try for a backward pass that is streamed with this? At the end of fallbacks, one whose tile has all
 /// keys of a sequence goes to kernels on tiles.
 bool mayFallBackward(tile::ConfigAttr streamed);
