@@ -368,9 +368,12 @@ tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config, int64_t columns) {
   }
   if (config.getHeadsInTurn() > 1) // a loop less around all that a block keeps
     return config.withHeadsInTurn(1);
-  int64_t parts = 2 * std::max<int64_t>(config.getParts(), 1);
-  if (config.getBySequence() && config.getKvTile() > 88 && columns && parts <= 4 && columns % (16 * parts) == 0) // sums of fewer columns at a time
+  int64_t parts = 2 * std::max<int64_t>(config.getParts(), 1), warps = config.getWarps();
+  bool ofAll = config.getBySequence() && config.getKvTile() > 88 && columns; // gradients of many keys
+  if (ofAll && parts <= (warps > 4 ? 2 : 4) && columns % (16 * parts) == 0) // sums of fewer columns at a time
     return config.withParts(parts);
+  if (ofAll && config.getBlocks() == 1 && warps > 4 && warps < 8) // and of fewer keys a warp
+    return config.withWarps(8).withParts(columns % 64 == 0 ? 4 : 0);
   if (config.getBySequence()) // registers for more of each block
     return config.getBlocks() == 1 ? tile::ConfigAttr() : config.withBlocks(config.getBlocks() * 3 / 4);
   if (config.getOneBody() && config.getKvTile() <= 16)

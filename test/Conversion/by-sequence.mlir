@@ -230,7 +230,7 @@ attn.backward @g100 of(@p100)
 //--- fallback.mlir
 // Where registers do not do: sums of fewer columns at a time, fewer blocks, then tiles. And those where shared memory does not do.
 // ONE: tile.kernel @g({{.*}} config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 2, by_sequence = true, parts = 2>)
-// THREE: tile.kernel @g({{.*}} config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 1, by_sequence = true, parts = 4>)
+// THREE: tile.kernel @g({{.*}} config(<q_tile = 96, kv_tile = 96, warps = 8, blocks = 1, by_sequence = true, parts = 4>)
 // FOUR-NOT: by_sequence
 // FOUR: tile.kernel @g({{.*}} config(<q_tile = 64, kv_tile = 128
 // SMALL-NOT: by_sequence
