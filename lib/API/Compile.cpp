@@ -176,6 +176,19 @@ rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
   return rt::Error{"expected an `attn.problem`, got: `attn.backward`"};
 }
 
+rt::Result<bool> attn::isWorthKernels(const Program &hinted, const Program &plain, llvm::function_ref<rt::Result<Program>()> first) {
+  auto addsUp = [](const Program &program) { return program.signature.indexOf("dq_sum").has_value(); };
+  auto hasTilesOf = [&](const Program &other) { return hinted.qTile == other.qTile && hinted.kvTile == other.kvTile; };
+  if (hinted.streams || hinted.artifact().grid.splits != 1 || (addsUp(plain) && !addsUp(hinted)))
+    return true;
+  if (hasTilesOf(plain))
+    return false;
+  rt::Result<Program> chosen = first();
+  if (!chosen)
+    return chosen.error();
+  return !hasTilesOf(*chosen);
+}
+
 /// Where nothing is said of lengths, nor of what depends on them, sizes may say it. Bits of `deterministic` gradients depend on no neighbours.
 static HintSource hintSourceOf(ProblemOp problem, BackwardOp backward) {
   bool says = problem.expectedQueries() || problem.getConfigAttr() || problem.getTiles() || problem.getSegments();

@@ -128,19 +128,11 @@ rt::Result<const Kernel *> Kernel::programFor(const Sizes &sizes) const {
   rt::Result<Program> tried = compileProgram(text, name, target, /*fallback=*/0, hint);
   if (!tried)
     return tried.error();
-  // Its kernels are built where they are faster for such sequences, or leave no sums for each other. (Other tiles are; other stages of the same ones are worth less
-  // than they take to compile.)
-  auto addsUp = [](const Program &made) { return made.signature.indexOf("dq_sum").has_value(); };
+  rt::Result<bool> isWorth = isWorthKernels(*tried, program, [&] { return compileProgram(text, name, target, /*fallback=*/0); });
+  if (!isWorth)
+    return isWorth.error();
   std::shared_ptr<Kernel> made;
-  auto hasTilesOf = [&](const Program &other) { return tried->qTile == other.qTile && tried->kvTile == other.kvTile; };
-  bool otherTiles = !hasTilesOf(program);
-  if (otherTiles) { // unless this one's own have turned out not to fit
-    rt::Result<Program> first = compileProgram(text, name, target, /*fallback=*/0);
-    if (!first)
-      return first.error();
-    otherTiles = !hasTilesOf(*first);
-  }
-  if (tried->streams || otherTiles || tried->artifact().grid.splits != 1 || (addsUp(program) && !addsUp(*tried))) {
+  if (*isWorth) {
     auto compiled = buildThrough(processCache(), {{"problem.mlir", text}, {"target", target.str()}, {"hint", hint->str()}}, [&](int fallback) {
       return fallback ? compileProgram(text, name, target, fallback, hint) : std::move(tried);
     });

@@ -42,35 +42,38 @@ static std::optional<LaunchHint> hintOfFew(const FixedSizes &fixed, const Sizes 
   return LaunchHint{queries, manyKeys};
 }
 
-// Where up to four rows read the same keys, a warp walks them alone, 0.4 us a key forward, however few others there are. Measured on an H100
-// (docs/Schedules/streaming.md, 3): until some 65,000 of them read at the bandwidth of memory, a tile of the sequence's own is faster (and then 1 to 2 % slower), or,
-// of more than 128 keys, tiles are as where nothing is known.
+// Where a row or two read the same keys (up to four of more than 128 keys), a warp walks them alone, 0.4 us a key forward, however few others there are. Measured on an
+// H100 (docs/Schedules/streaming.md, 3): until some 65,000 of them read at the bandwidth of memory, a tile of the sequence's own is faster from nine keys on. Of more than
+// 128 keys tiles are, but for many sequences of narrow heads. Wide heads have nothing else, and gradients tiles of more keys.
 static std::optional<LaunchHint> withoutFewWalks(HintSource source, const FixedSizes &fixed, int64_t work, LaunchHint hint) {
-  constexpr int64_t manyWalks = 65536, rowsOfStrips = 4;
-  int64_t group = fixed.heads / fixed.kvHeads;
-  if (hint.queries * group > rowsOfStrips || (source == HintSource::Sizes && work >= manyWalks))
+  constexpr int64_t manyWalks = 65536, manyLongWalks = 16384;
+  int64_t dim = std::max(fixed.dimQk, fixed.dimV), group = fixed.heads / fixed.kvHeads, rows = hint.queries * group;
+  if (dim > widestOfTiles || rows > 4 || (hint.keys > 128 && fixed.backward))
     return hint;
   if (hint.keys > 128)
-    return fixed.backward ? std::optional(hint) : std::nullopt;
-  return LaunchHint{int64_t(llvm::divideCeil(rowsOfStrips, group)), hint.keys};
+    return dim <= 64 && work >= manyLongWalks ? std::optional(hint) : std::nullopt;
+  if (rows > 2 || hint.keys <= 8 || (source == HintSource::Sizes && work >= manyWalks))
+    return hint;
+  return LaunchHint{int64_t(llvm::divideCeil(4, group)), hint.keys};
 }
 
-// Where there are few sequences and heads, lengths are rounded up to powers of two: what is saved is a launch's time, and programs are to be few.
 static std::optional<LaunchHint> hintOfDense(HintSource source, const FixedSizes &fixed, const Sizes &sizes) {
   constexpr int64_t many = 128, longestStreamed = 256, longestOfTiles = 1024;
-  int64_t work = sizes.batch * fixed.heads, longest = std::max(sizes.rowsQ, sizes.rowsKv), group = fixed.heads / fixed.kvHeads;
-  bool few = sizes.rowsQ * group <= 4 && sizes.rowsQ < sizes.rowsKv && sizes.rowsKv < manyKeys && !fixed.backward;
+  int64_t work = sizes.batch * fixed.heads, group = fixed.heads / fixed.kvHeads, longest = std::max(sizes.rowsQ, sizes.rowsKv);
   if (longest <= longestStreamed && source == HintSource::Sizes && work < many) {
-    auto roughly = [](int64_t rows) { return std::max<int64_t>(16, llvm::PowerOf2Ceil(rows)); };
-    return LaunchHint{roughly(sizes.rowsQ), roughly(sizes.rowsKv)};
+    // Few sequences: what is saved is a launch's time, and programs are to be few, so lengths are powers of two. Wide heads have one program.
+    if (std::max(fixed.dimQk, fixed.dimV) > widestOfTiles)
+      return std::nullopt;
+    auto roughly = [](int64_t rows, int64_t least) { return std::max<int64_t>(least, llvm::PowerOf2Ceil(rows)); };
+    return LaunchHint{roughly(sizes.rowsQ, llvm::divideCeil(16, group)), roughly(sizes.rowsKv, 16)};
   }
-  if (longest <= longestStreamed || few) {
+  if (longest <= longestStreamed) {
     bool grows = sizes.rowsQ <= 4 && sizes.rowsQ < sizes.rowsKv; // as keys do when tokens are generated: a program for each eight of them would be many
-    int64_t keys = grows && sizes.rowsKv <= longestStreamed ? int64_t(llvm::PowerOf2Ceil(sizes.rowsKv)) : roundLength(sizes.rowsKv);
+    int64_t keys = grows ? int64_t(llvm::PowerOf2Ceil(sizes.rowsKv)) : roundLength(sizes.rowsKv);
     if (std::optional<LaunchHint> hint = withoutFewWalks(source, fixed, work, {roundLength(sizes.rowsQ), keys}))
       return hint;
   }
-  if (fixed.backward || longest <= longestStreamed || longest > longestOfTiles)
+  if (fixed.backward || longest > longestOfTiles)
     return std::nullopt;
   int64_t length = llvm::PowerOf2Ceil(longest); // which tiles are the fastest goes by lengths, too
   return LaunchHint{length, length};

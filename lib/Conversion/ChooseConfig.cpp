@@ -102,7 +102,7 @@ int64_t attn::headsToPack(ProblemOp problem, int64_t rows) {
 static bool isStreamed(ProblemOp problem, std::string *why = nullptr) {
   if (problem.getTiles())
     return because(why, "the order of tiles is given", false);
-  if (std::max(problem.getDimQk(), problem.getDimV()) > 256)
+  if (std::max(problem.getDimQk(), problem.getDimV()) > widestOfTiles)
     return because(why, noTiles, true);
   std::optional<int64_t> queries = problem.expectedQueries(), keys = problem.expectedKeys();
   if (!queries)
@@ -115,7 +115,7 @@ static bool isStreamed(ProblemOp problem, std::string *why = nullptr) {
 
 static bool takesSizeClasses(ProblemOp problem) {
   return !problem.getBoundQ() && problem.getQLayout().isPacked() && problem.getKLayout().isPacked() &&
-         std::max(problem.getDimQk(), problem.getDimV()) <= 256;
+         std::max(problem.getDimQk(), problem.getDimV()) <= widestOfTiles;
 }
 
 bool attn::hasSizeClasses(ProblemOp problem) { return isStreamed(problem) && takesSizeClasses(problem); }
@@ -211,7 +211,7 @@ static tile::ConfigAttr chooseStrips(ProblemOp problem) {
 }
 
 tile::ConfigAttr attn::chooseStreamed(ProblemOp problem, std::string *why) {
-  if (std::max(problem.getDimQk(), problem.getDimV()) > 256)
+  if (std::max(problem.getDimQk(), problem.getDimV()) > widestOfTiles)
     return because(why, "", chooseStrips(problem)); // which is why they are streamed
   if (problem.expectedKeys().value_or(1) > 128)
     return because(why, "keys are too many for a tile of a sequence's own", chooseStrips(problem));
@@ -278,17 +278,17 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
     return because(why, "o and lse are of more keys than these, so that deltas are no sums over them", tile::ConfigAttr());
   if (tile::ConfigAttr look = chooseLookBackward(problem, target, arch))
     return because(why, lengthsOf(problem) + (passesKeys(look) ? ": a block has all rows of such a sequence, which keys pass by" : ": all pairs of such a sequence are one tile"), look);
-  if (dim <= 256 && (!isShort || dependsOnHead(problem.getMask()))) // strips have one mask for a kv head's rows
+  if (dim <= widestOfTiles && (!isShort || dependsOnHead(problem.getMask()))) // strips have one mask for a kv head's rows
     return because(why, !queries ? nothingSaid : isShort ? "its mask differs between heads" : lengthsOf(problem) + ": too long to stream",
                    tile::ConfigAttr());
   if (isShort && leavesToTiles(backward, target, arch))
     return because(why, lengthsOf(problem) + ": a tile has all keys of such a sequence, of whose dQ nothing is added up", tile::ConfigAttr());
-  if (isShort && dim <= 256 && (*keys > 40 || fillsTiles(problem, 2))) {
+  if (isShort && dim <= widestOfTiles && (*keys > 40 || fillsTiles(problem, 2))) {
     note(why, lengthsOf(problem) + ": short enough to stream, and " + (fillsTiles(problem, 2) ? rowsEnough : "more keys than strips are faster with"));
     tile::ConfigAttr config = chooseTileBackward(problem, target, arch);
     return config ? config : because(why, lengthsOf(problem) + ": too long for shared memory", config);
   }
-  note(why, dim > 256 ? noTiles : lengthsOf(problem) + ": short enough to stream, and " + rowsToSpare);
+  note(why, dim > widestOfTiles ? noTiles : lengthsOf(problem) + ": short enough to stream, and " + rowsToSpare);
   int64_t lanes = std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32), own = llvm::divideCeil(dim / 8, lanes);
   int64_t rows = own == 1 && queries.value_or(1) > 1 ? 2 : 1;
   bool lean = group == 1 && problem.getModifiers().empty() && !problem.getQLayout().getPadded() && !problem.getKLayout().getPadded() &&
@@ -372,7 +372,7 @@ tile::ConfigAttr attn::fallbackOf(tile::ConfigAttr config, int64_t columns) {
   bool ofAll = config.getBySequence() && config.getKvTile() > 88 && columns; // gradients of many keys
   if (ofAll && parts <= (warps > 4 ? 2 : 4) && columns % (16 * parts) == 0) // sums of fewer columns at a time
     return config.withParts(parts);
-  if (ofAll && config.getBlocks() == 1 && warps > 4 && warps < 8) // and of fewer keys a warp
+  if (ofAll && config.getBlocks() == 1 && warps > 4 && warps < 8)
     return config.withWarps(8).withParts(columns % 64 == 0 ? 4 : 0);
   if (config.getBySequence()) // registers for more of each block
     return config.getBlocks() == 1 ? tile::ConfigAttr() : config.withBlocks(config.getBlocks() * 3 / 4);

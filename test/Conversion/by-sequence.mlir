@@ -31,6 +31,8 @@
 // RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=1" | FileCheck %t/fallback.mlir --check-prefix=ONE
 // RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=3" | FileCheck %t/fallback.mlir --check-prefix=THREE
 // RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_90a fallback=4" | FileCheck %t/fallback.mlir --check-prefix=FOUR
+// RUN: attn-opt %t/turns.mlir -convert-attn-to-tile="target=sm_90a" | FileCheck %t/turns.mlir --check-prefix=FIRST
+// RUN: attn-opt %t/turns.mlir -convert-attn-to-tile="target=sm_90a fallback=1" | FileCheck %t/turns.mlir
 // RUN: attn-opt %t/fallback.mlir -convert-attn-to-tile="target=sm_80 arch=86" | FileCheck %t/fallback.mlir --check-prefix=SMALL
 // RUN: attn-run %t/chosen_grads.mlir --problem=g1 --target=cpu --check --lengths-q=1,0,1,3,1 --lengths-kv=128,30,0,5,97 | FileCheck %s --check-prefix=GRADS
 // RUN: attn-run %t/chosen_grads.mlir --problem=g128 --target=cpu --check --lengths-q=128,1,0,100,130 --lengths-kv=128,7,5,0,128 | FileCheck %s --check-prefix=GRADS
@@ -236,6 +238,13 @@ attn.backward @g100 of(@p100)
 // SMALL-NOT: by_sequence
 // SMALL: tile.kernel @g(
 attn.problem @p mask(#attn.predicate<"q >= k">) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(96) {sym_visibility = "private"}
+attn.backward @g of(@p)
+
+//--- turns.mlir
+// A head at a time, ahead of fewer blocks.
+// FIRST: config(<q_tile = 24, kv_tile = 48, warps = 2, blocks = 6, by_sequence = true, heads_in_turn = 2>)
+// CHECK: config(<q_tile = 24, kv_tile = 48, warps = 2, blocks = 6, by_sequence = true>)
+attn.problem @p mask(#attn.predicate<"q >= k">) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(24, 48) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 //--- errors.mlir

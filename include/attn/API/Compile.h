@@ -45,6 +45,11 @@ struct Program {
   const rt::Artifact &artifact() const { return kernels[main]; }
 };
 
+/// Are kernels of a program with a launch's hint worth building beside the plain program's? They are if they stream short sequences, share out keys, have other
+/// tiles, or leave no sums for each other; other stages of the same tiles are worth less than they take to compile. `first`: the plain program as chosen first, asked
+/// for only where tiles differ: that may be because the plain one's own turned out not to fit.
+rt::Result<bool> isWorthKernels(const Program &hinted, const Program &plain, llvm::function_ref<rt::Result<Program>()> first);
+
 /// A context with our dialects that collects diagnostics; parsing and lowering
 /// of one process share it.
 class Compilation {

@@ -19,8 +19,8 @@ namespace attn {
 /// A program and its binaries, not loaded: compiling for a GPU needs none.
 using CompiledProgram = BuiltProgram<std::shared_ptr<const rt::CompiledKernel>>;
 
-/// A kernel of one problem for one target, loaded. Safe to use from several threads. Where its problem says nothing of lengths, launches of many short sequences, or of few queries,
-/// have programs of their own (`hintOf`), by their sizes alone: the first who asks for such sizes, or launches them, compiles it.
+/// A kernel of one problem for one target, loaded. Safe to use from several threads. Where its problem says nothing of lengths, launches of short sequences (dense: of up to 1024 rows,
+/// packed: of many), or of few queries, may have programs of their own (`hintOf`), by their sizes alone: the first who asks for such sizes, or launches them, compiles it.
 class Kernel {
 public:
   /// Compiles (or finds in the process's cache, or on disk) and loads. `problem`

@@ -27,8 +27,8 @@ enum class HintSource {
   Sizes,   ///< all
 };
 
-/// The hint that suits a launch of many short sequences, or of few queries on many keys; nothing for others. Of dense layouts, sizes are lengths; of packed ones, they say what the average is, and
-/// that is all: nobody reads the device. Hints are few, as each is a program: lengths are rounded up.
+/// The hint that suits a launch of short sequences (of packed ones, of many), of up to 1024 dense rows and keys (forward), or of few queries on many keys; nothing for others. Of dense layouts,
+/// sizes are lengths; of packed ones, they say what the average is, and that is all: nobody reads the device. Hints are few, as each may be a program: lengths are rounded up.
 /// (docs/Schedules/streaming.md, 3, has the measurements.)
 std::optional<LaunchHint> hintOf(HintSource source, const FixedSizes &fixed, const Sizes &sizes);
 

@@ -32,6 +32,8 @@ ATTN_INLINE void barrier_arrive(unsigned barrier) { asm volatile("mbarrier.arriv
 ATTN_INLINE void barrier_expect(unsigned barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
+// Between what a lane has read or written in shared memory and what bulk copies or products do there behind a barrier.
+ATTN_INLINE void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // Returns when the barrier's phase of this parity is over. The hardware suspends the warp for a while in each try.
 ATTN_INLINE void barrier_wait(unsigned barrier, unsigned parity) {
   asm volatile(
@@ -157,7 +159,7 @@ template <class Tile, int S, bool D, class Other> ATTN_INLINE Tile take(const Sl
 }
 // Ahead of giving back what lanes have read by themselves. A load may be under way yet when the barrier hears of it, for hundreds of clocks where products keep
 // shared memory busy; another lane's store comes behind it, but a bulk copy may not.
-ATTN_INLINE void end_reads() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+ATTN_INLINE void end_reads() { fence_async(); }
 // One tile may be passed: the next one is taken before it is given back.
 template <class Tile, int S, bool D> ATTN_INLINE Tile pass(Slots<Tile, S, D> &ring) {
   const Tile tile = ring.tile();

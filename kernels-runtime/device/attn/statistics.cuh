@@ -115,7 +115,7 @@ template <class T, int R, int C, int Rows, int Cols, int W> ATTN_INLINE Swizzled
                    "r"(held.v[0][k][0]), "r"(held.v[0][k][1]), "r"(held.v[0][k][2]), "r"(held.v[0][k][3])
                    : "memory");
     }
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  fence_async();
   asm volatile("bar.sync 8, %0;" ::"n"(W * 32) : "memory");
   ring.step();
   return tile;
@@ -204,12 +204,12 @@ template <class T, int R, int C, int W> ATTN_INLINE unsigned pair_of(Aside<T, R,
 }
 
 template <class T, int R, int C, int S> ATTN_INLINE void publish(const MeetingRing<T, R, C, S> &ring) {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  fence_async();
   __syncwarp();
   if (lane_index() == 0) barrier_arrive(ring.full());
 }
 template <class T, int R, int C, int S> ATTN_INLINE void publish(PutRing<T, R, C, S> &ring) {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  fence_async();
   __syncwarp();
   if (lane_index() == 0) barrier_arrive(ring.full());
   ring.step();

@@ -35,7 +35,7 @@ template <int S, int B, int V, int R, int C, int W> ATTN_INLINE void stage(Stagi
   for_pairs<C>(thread, [&](int i, int n, int offset, int more) {
     asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at + offset * 4 + more * 4), "f"(acc.v[0][n][i * 2]), "f"(acc.v[0][n][i * 2 + 1]) : "memory");
   });
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  fence_async();
   __syncwarp();
   if (thread % 32 == 0) barrier_arrive(staging.full());
   staging.step();

@@ -81,7 +81,7 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
   %Q = tile.place "Q" : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   tile.publish %Q : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
   // tile.release C2
-  // expected-error @below {{'tile.release' op expected a ring of statistics, and no `passed`, where `fenced`, got: '!tile.ring<2, <64x128xbf16, swizzled>>'}}
+  // expected-error @below {{'tile.release' op expected a ring of statistics where `fenced`, got: '!tile.ring<2, <64x128xbf16, swizzled>>'}}
   tile.release %Q fenced : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
 }
 
@@ -90,9 +90,19 @@ tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") gri
 tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
     config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
   %stats = tile.place "stats" : !tile.ring<2, !tile.statistics<64>>
-  // tile.release C2
-  // expected-error @below {{'tile.release' op expected a ring of statistics, and no `passed`, where `fenced`, got: '!tile.ring<2, !tile.statistics<64>>'}}
-  tile.release %stats passed fenced : !tile.ring<2, !tile.statistics<64>>
+  // tile.release_early C2
+  // expected-error @below {{'tile.release_early' op expected a ring of tiles, got: '!tile.ring<2, !tile.statistics<64>>'}}
+  tile.release_early %stats unless %some : !tile.ring<2, !tile.statistics<64>>
+}
+
+// -----
+
+tile.kernel @k(%sum: !tile.ptr<f32>, %left: i32, %some: i1) target("sm_90a") grid(dense heads 1 keys)
+    config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>) {
+  %stats = tile.place "stats" : !tile.ring<2, !tile.statistics<64>>
+  // tile.release C3
+  // expected-error @below {{'tile.release' op expected no `passed` of statistics}}
+  tile.release %stats passed : !tile.ring<2, !tile.statistics<64>>
 }
 
 // -----

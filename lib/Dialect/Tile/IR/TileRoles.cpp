@@ -32,10 +32,13 @@ LogicalResult PassOp::verify() {
 LogicalResult ReleaseOp::verify() {
   if (getWhen() && !getPassed()) // C1
     return emitOpError("expected `passed` with a condition");
+  bool ofStatistics = isa<StatisticsType>(getRing().getType().getTile());
+  if (ofStatistics && getPassed()) // C3
+    return emitOpError("expected no `passed` of statistics");
   if (!getFenced()) // C2
     return success();
-  if (!isa<StatisticsType>(getRing().getType().getTile()) || getPassed())
-    return emitOpError("expected a ring of statistics, and no `passed`, where `fenced`, got: ") << getRing().getType();
+  if (!ofStatistics)
+    return emitOpError("expected a ring of statistics where `fenced`, got: ") << getRing().getType();
   Operation *before = (*this)->getPrevNode();
   auto release = dyn_cast_or_null<ReleaseOp>(before);
   if (!isa_and_nonnull<PublishOp>(before) && !(release && release.getFenced()))
@@ -87,6 +90,8 @@ LogicalResult ReleaseEarlyOp::verify() {
   auto loop = (*this)->getParentOfType<KvLoopOp>();
   if (loop && getMore() != loop.getMore()) // C1
     return emitOpError("expected the `more` of its loop, got another condition");
+  if (isa<StatisticsType>(getRing().getType().getTile())) // C2
+    return emitOpError("expected a ring of tiles, got: ") << getRing().getType();
   return success();
 }
 

@@ -206,7 +206,8 @@ def Tile_ReleaseOp : Tile_Op<"release"> {
 
     Constraints:
     - C1: a condition goes with `passed`.
-    - C2: `fenced` is for rings of statistics, without `passed`, and right behind a `tile.publish` or another such release.
+    - C2: `fenced` is for rings of statistics, and right behind a `tile.publish` or another such release.
+    - C3: statistics are not `passed`.
 
     ```mlir
     tile.release %K : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>
@@ -236,6 +237,7 @@ def Tile_ReleaseEarlyOp : Tile_Op<"release_early"> {
 
     Constraints:
     - C1: in a `tile.kv_loop`, `more` is its own.
+    - C2: statistics are not released early.
 
     ```mlir
     tile.kv_loop [%from, %end] tests [[]] carry() {
