@@ -36,8 +36,8 @@ static std::optional<LaunchHint> hintOfFew(const FixedSizes &fixed, const Sizes 
   int64_t keys = fixed.packedKv ? sizes.rowsKv / sizes.batch : sizes.rowsKv;
   if (!areFew(queries, keys))
     return std::nullopt;
-  int64_t tiles = sizes.batch * fixed.heads * llvm::divideCeil(queries, rowsOfTile), group = fixed.heads / fixed.kvHeads;
-  if (tiles >= manyTiles && (group == 1 || queries * group > rowsOfTile))
+  int64_t tiles = sizes.batch * fixed.heads * llvm::divideCeil(queries, rowsOfTile);
+  if (tiles >= manyTiles && (fixed.group() == 1 || queries * fixed.group() > rowsOfTile))
     return std::nullopt;
   return LaunchHint{queries, manyKeys};
 }
@@ -47,25 +47,25 @@ static std::optional<LaunchHint> hintOfFew(const FixedSizes &fixed, const Sizes 
 // 128 keys tiles are, but for many sequences of narrow heads. Wide heads have nothing else, and gradients tiles of more keys.
 static std::optional<LaunchHint> withoutFewWalks(HintSource source, const FixedSizes &fixed, int64_t work, LaunchHint hint) {
   constexpr int64_t manyWalks = 65536, manyLongWalks = 16384;
-  int64_t dim = std::max(fixed.dimQk, fixed.dimV), group = fixed.heads / fixed.kvHeads, rows = hint.queries * group;
+  int64_t dim = std::max(fixed.dimQk, fixed.dimV), rows = hint.queries * fixed.group();
   if (dim > widestOfTiles || rows > 4 || (hint.keys > 128 && fixed.backward))
     return hint;
   if (hint.keys > 128)
     return dim <= 64 && work >= manyLongWalks ? std::optional(hint) : std::nullopt;
   if (rows > 2 || hint.keys <= 8 || (source == HintSource::Sizes && work >= manyWalks))
     return hint;
-  return LaunchHint{int64_t(llvm::divideCeil(4, group)), hint.keys};
+  return LaunchHint{int64_t(llvm::divideCeil(4, fixed.group())), hint.keys};
 }
 
 static std::optional<LaunchHint> hintOfDense(HintSource source, const FixedSizes &fixed, const Sizes &sizes) {
   constexpr int64_t many = 128, longestStreamed = 256, longestOfTiles = 1024;
-  int64_t work = sizes.batch * fixed.heads, group = fixed.heads / fixed.kvHeads, longest = std::max(sizes.rowsQ, sizes.rowsKv);
+  int64_t work = sizes.batch * fixed.heads, longest = std::max(sizes.rowsQ, sizes.rowsKv);
   if (longest <= longestStreamed && source == HintSource::Sizes && work < many) {
     // Few sequences: what is saved is a launch's time, and programs are to be few, so lengths are powers of two. Wide heads have one program.
     if (std::max(fixed.dimQk, fixed.dimV) > widestOfTiles)
       return std::nullopt;
     auto roughly = [](int64_t rows, int64_t least) { return std::max<int64_t>(least, llvm::PowerOf2Ceil(rows)); };
-    return LaunchHint{roughly(sizes.rowsQ, llvm::divideCeil(16, group)), roughly(sizes.rowsKv, 16)};
+    return LaunchHint{roughly(sizes.rowsQ, llvm::divideCeil(16, fixed.group())), roughly(sizes.rowsKv, 16)};
   }
   if (longest <= longestStreamed) {
     bool grows = sizes.rowsQ <= 4 && sizes.rowsQ < sizes.rowsKv; // as keys do when tokens are generated: a program for each eight of them would be many

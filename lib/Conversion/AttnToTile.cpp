@@ -75,7 +75,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       backward.erase();
       return success();
     }
-    if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > 256)
+    if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > widestOfTiles)
       return backward.emitOpError("expected no config but one with lanes for head dims beyond 256, got: dim ") << dim;
     BackwardConfigs configs = schedule.configs;
     ConfigAttr keys = configs.keys;
@@ -86,7 +86,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << statisticsTile << " and a kv_tile "
              << (roles ? "of 16 rows for each of 4, 8 or 12 warps" : "in multiples of 16 * warps") << " for target `"
              << target << "`, got: " << keys;
-    if (roles && (!hasRoomForRoles(keys)))
+    if (roles && !hasRoomForRoles(keys))
       return backward.emitOpError("expected at most 3 blocks and 12 warps a multiprocessor for target `sm_90a`, got: ") << keys;
     // A warpgroup has 64 rows of dQ, or half of their columns.
     if (roles && configs.sums && !keys.getReducer() && (keys.getQTile() % 64 || keys.getWarps() == 12 || keys.getQTile() > 16 * keys.getWarps()))
@@ -137,7 +137,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << group << " query heads of a kv head packed with by_sequence, got: " << config;
     if (config.getBySequence() && failed(checkSides(backward, problem, config)))
       return failure();
-    if (config.getBySequence() && (dim > 256 || config.getQTile() % 8))
+    if (config.getBySequence() && (dim > widestOfTiles || config.getQTile() % 8))
       return backward.emitOpError("expected head dims up to 256 and a q_tile in multiples of 8 with by_sequence, got: dim ")
              << dim << " with " << config;
     if (int64_t parts = config.getParts(); parts > 1 && (problem.getDimQk() % (16 * parts) || problem.getDimV() % (16 * parts)))
@@ -295,7 +295,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << config;
     if (config.hasStrips())
       return success();
-    if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > 256)
+    if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > widestOfTiles)
       return problem.emitOpError("expected a config with lanes for head dims beyond 256, got: dim ")
              << dim << " with " << config;
     if (config.getBySequence()) {

@@ -2,6 +2,7 @@
 #include "ChooseConfig.h"
 #include "attn/Conversion/KeyWalk.h"
 #include "attn/Conversion/Schedule.h"
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <numeric>
 

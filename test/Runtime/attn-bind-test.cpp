@@ -360,11 +360,11 @@ static void hints() {
   auto dense = [](int64_t batch, int64_t rows, int64_t keys, llvm::StringRef heads = "16", llvm::StringRef dims = "128", bool backward = false) {
     return hintText("bshd", heads, dims, backward, {.batch = batch, .rowsQ = rows, .rowsKv = keys});
   };
-  auto same = [](int64_t batch, int64_t rows, int64_t keys, llvm::StringRef heads = "16") { // deterministic gradients
-    return hintText("bshd", heads, "128", true, {.batch = batch, .rowsQ = rows, .rowsKv = keys}, HintSource::Lengths);
+  auto same = [](int64_t batch, int64_t rows, int64_t keys) { // deterministic gradients
+    return hintText("bshd", "16", "128", true, {.batch = batch, .rowsQ = rows, .rowsKv = keys}, HintSource::Lengths);
   };
-  auto packed = [](int64_t batch, int64_t rows, int64_t keys, bool backward = false) {
-    return hintText("thd", "16", "128", backward, {.batch = batch, .rowsQ = rows, .rowsKv = keys});
+  auto packed = [](int64_t batch, int64_t rows, int64_t keys) {
+    return hintText("thd", "16", "128", /*backward=*/false, {.batch = batch, .rowsQ = rows, .rowsKv = keys});
   };
   EXPECT(dense(40, 21, 21) == "typical(24, 24)" && dense(1, 21, 21) == "typical(32, 32)" && dense(1, 3, 5) == "typical(16, 16)" && dense(0, 3, 5) == "none");
   EXPECT(dense(1, 1, 100, "16, 2") == "typical(2, 128)" && dense(1, 1, 100, "16, 2", "128", true) == "typical(2, 128)");
@@ -397,7 +397,7 @@ static void worth() {
     EXPECT(worth.ok() && asked == asks, "{} {}", text, hint.str());
     return *worth;
   };
-  auto forward = [](int dim, const char *more = "") { return fmt::format("attn.problem @p mask(#attn.causal) layout(bshd) heads(16) dims({}) dtype(bf16) {}", dim, more); };
+  auto forward = [](int dim) { return fmt::format("attn.problem @p mask(#attn.causal) layout(bshd) heads(16) dims({}) dtype(bf16)", dim); };
   EXPECT(isWorth(forward(64), {24, 24}, 0, false) && isWorth(forward(64), {512, 512}, 0, true) && !isWorth(forward(128), {512, 512}, 0, false));
   EXPECT(!isWorth(forward(64), {4096, 4096}, 0, false) && isWorth(forward(128), {16, 32768}, 0, false));
   EXPECT(!isWorth(forward(256), {200, 200}, 1, true)); // the plain program's first tiles, which have not fit

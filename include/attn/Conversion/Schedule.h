@@ -20,7 +20,6 @@ struct Schedule {
 };
 
 /// From so many keys on, a few queries, of a tile or two, leave most of a chip idle with their tiles alone.
-inline constexpr int64_t widestOfTiles = 256; ///< head dims beyond are streamed, all of them
 inline constexpr int64_t manyKeys = 1024;
 constexpr bool areFew(int64_t queries, int64_t keys) { return queries <= 256 && keys >= manyKeys && keys >= 4 * queries; }
 

@@ -32,7 +32,8 @@ ATTN_INLINE void barrier_arrive(unsigned barrier) { asm volatile("mbarrier.arriv
 ATTN_INLINE void barrier_expect(unsigned barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
-// Between what a lane has read or written in shared memory and what bulk copies or products do there behind a barrier.
+// Between what a lane has read or written in shared memory and what bulk copies or products do there behind a barrier: nothing else waits for loads ahead of an
+// arrival, and without it a copy has overwritten what they read (docs/Schedules/streaming.md, 9).
 ATTN_INLINE void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // Returns when the barrier's phase of this parity is over. The hardware suspends the warp for a while in each try.
 ATTN_INLINE void barrier_wait(unsigned barrier, unsigned parity) {
@@ -157,9 +158,6 @@ template <class Tile, int S, bool D, class Other> ATTN_INLINE Tile take(const Sl
   if (more) barrier_wait(ring.full(), ring.parity());
   return Tile::lying(more ? ring.tile().address : other.address);
 }
-// Ahead of giving back what lanes have read by themselves. A load may be under way yet when the barrier hears of it, for hundreds of clocks where products keep
-// shared memory busy; another lane's store comes behind it, but a bulk copy may not.
-ATTN_INLINE void end_reads() { fence_async(); }
 // One tile may be passed: the next one is taken before it is given back.
 template <class Tile, int S, bool D> ATTN_INLINE Tile pass(Slots<Tile, S, D> &ring) {
   const Tile tile = ring.tile();
@@ -178,7 +176,7 @@ template <class Tile, int S, bool D> ATTN_INLINE void release_fenced(Slots<Tile,
   ring.step();
 }
 template <class Tile, int S, bool D> ATTN_INLINE void release(Slots<Tile, S, D> &ring) {
-  if (Tile::ReadByLanes) end_reads();
+  if (Tile::ReadByLanes) fence_async();
   release_fenced(ring);
 }
 // The same ahead of release(), if there are no more reads. No branch: a loop with one more is other code to the compiler.

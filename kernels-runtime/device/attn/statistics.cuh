@@ -79,7 +79,7 @@ template <int First = 0, int R, int W, class O, class T, int N, int M> ATTN_INLI
     }
     row.sum[i] += quad_sum(sum);
   }
-  end_reads();
+  fence_async();
   __syncwarp();  // all have read O, whose slot one lane may give back
 }
 

@@ -232,11 +232,11 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!problem.hasLse()) // C2
     return refuse("a problem with outputs(o, lse)", "one without lse");
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
-  if (dim > 256 && dependsOnHead(problem.getMask())) // C5
+  if (dim > widestOfTiles && dependsOnHead(problem.getMask())) // C5
     return refuse("a mask that is the same for all heads, of head dims beyond 256", problem.getMask());
-  if (getMerged() && dim > 256) // C7
+  if (getMerged() && dim > widestOfTiles) // C7
     return refuse("head dims to 256 with merged", dim);
-  if (getLearned() && dim > 256) // C7
+  if (getLearned() && dim > widestOfTiles) // C7
     return refuse("head dims up to 256 with learned arrays", "dim " + llvm::Twine(dim));
   if (problem.getSegments() || problem.getTiles()) // C4
     return refuse("a problem without segments and tiles", problem.getSegments() ? "one with segments" : "one with tiles");
@@ -258,7 +258,7 @@ static LogicalResult verifySegments(ProblemOp problem) {
   if (std::optional<int64_t> tile = problem.getTiles()) { // C12
     if (!problem.getQLayout().isPacked())
       return problem.emitOpError("expected packed q with tiles, got: ") << problem.getQLayout();
-    if (uint64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > 256)
+    if (uint64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > widestOfTiles)
       return problem.emitOpError("expected head dims up to 256 with tiles (beyond, a tile is a sequence's own), got: ")
              << dim;
     return verifyListedTile(problem, *tile);

@@ -31,7 +31,7 @@ int64_t attn::entriesOfLists(const ProblemTensor &tensor, const FixedSizes &fixe
     for (const MaskOperand &map : tensor.boundedBy) {
       int64_t heads = tensor.entries == 1                      ? 1
                       : map.heads == OperandHeads::per_head    ? 1
-                      : map.heads == OperandHeads::per_kv_head ? fixed.heads / fixed.kvHeads
+                      : map.heads == OperandHeads::per_kv_head ? fixed.group()
                                                                : tensor.entries;
       room += sizes.entries.at(map.lists->columns) * tilesOfBlock(map.lists->q, tiles.queries) *
               tilesOfBlock(map.lists->kv, tiles.keys) * heads * (map.lists->perSequence ? 1 : sizes.batch);

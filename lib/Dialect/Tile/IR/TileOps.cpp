@@ -332,16 +332,6 @@ LogicalResult PartOp::verify() {
   return success();
 }
 
-void attn::tile::workOutHere(Operation *of, OpBuilder begin) {
-  for (BlockArgument arg : of->getParentOfType<KernelOp>().getBody().getArguments()) {
-    auto isWithin = [&](OpOperand &use) { return of->isProperAncestor(use.getOwner()) && !isa<HereOp>(use.getOwner()); };
-    if (!arg.getType().isInteger(32) || llvm::none_of(arg.getUses(), isWithin))
-      continue;
-    Value here = HereOp::create(begin, arg.getLoc(), arg);
-    arg.replaceUsesWithIf(here, isWithin);
-  }
-}
-
 Value attn::tile::wholeOf(Value tile) {
   for (Operation *op = tile.getDefiningOp(); isa_and_nonnull<PartOp, OwnRowsOp>(op); op = tile.getDefiningOp())
     tile = op->getOperand(0);

@@ -29,6 +29,16 @@ LogicalResult PassOp::verify() {
   return success();
 }
 
+void attn::tile::workOutHere(Operation *of, OpBuilder begin) {
+  for (BlockArgument arg : of->getParentOfType<KernelOp>().getBody().getArguments()) {
+    auto isWithin = [&](OpOperand &use) { return of->isProperAncestor(use.getOwner()) && !isa<HereOp>(use.getOwner()); };
+    if (!arg.getType().isInteger(32) || llvm::none_of(arg.getUses(), isWithin))
+      continue;
+    Value here = HereOp::create(begin, arg.getLoc(), arg);
+    arg.replaceUsesWithIf(here, isWithin);
+  }
+}
+
 LogicalResult ReleaseOp::verify() {
   if (getWhen() && !getPassed()) // C1
     return emitOpError("expected `passed` with a condition");

@@ -60,9 +60,13 @@ struct Sizes {
   std::map<std::string, int64_t> entries;
 };
 
+/// The widest head dim that tiles have: sequences of wider ones are streamed, all of them.
+inline constexpr int64_t widestOfTiles = 256;
+
 /// The extents that the problem decides.
 struct FixedSizes {
   int64_t heads = 0, kvHeads = 0, dimQk = 0, dimV = 0;
+  int64_t group() const { return heads / kvHeads; } ///< query heads of a kv head
   int64_t segments = 0; ///< of segments: ids
   int64_t qTile = 0;    ///< rows of a listed tile of segments, or of one that a backward pass counts rows in
   int64_t longest = int64_t(1) << 30; ///< of all axes (`longestSequence`)

@@ -219,8 +219,6 @@ def Tile_ReleaseOp : Tile_Op<"release"> {
   let arguments = (ins Tile_Ring:$ring, UnitAttr:$passed, Optional<I1>:$when, UnitAttr:$fenced);
   let builders = [OpBuilder<(ins "::mlir::Value":$ring), [{
     build($_builder, $_state, ring, /*passed=*/false, /*when=*/::mlir::Value());
-  }]>, OpBuilder<(ins "::mlir::Value":$ring, "bool":$passed, "::mlir::Value":$when), [{
-    build($_builder, $_state, ring, passed, when, /*fenced=*/false);
   }]>];
   let assemblyFormat = [{
     $ring (`passed` $passed^)? (`when` `(` $when^ `)`)? (`fenced` $fenced^)? attr-dict `:` qualified(type($ring))
