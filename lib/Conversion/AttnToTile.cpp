@@ -222,10 +222,9 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     }
     if (std::optional<int64_t> tiles = tilesOfBounds(problem, config))
       grid.tiles = b.getI64IntegerAttr(*tiles);
-    writeForward(problem,
-                 KernelArguments::ofForward(problem, config, boxes, lists, /*slots=*/classes, whole)
-                     .makeKernel(b, loc, problem.getSymName(), target, grid, config),
-                 config);
+    KernelOp forward = KernelArguments::ofForward(problem, config, boxes, lists, /*slots=*/classes, whole)
+                           .makeKernel(b, loc, problem.getSymName(), target, grid, config);
+    writeForward(problem, forward, config);
     if (classes)
       writeStreamed(problem, freeSymbol(getOperation(), problem.getSymName() + "_short"), onTarget(schedule.streamed),
                     shortLimit(problem, schedule.streamed));
@@ -233,7 +232,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       std::string name = freeSymbol(getOperation(), problem.getSymName() + "_merge");
       writeMerge(problem, KernelArguments::ofMerge(problem).makeKernel(b, loc, name, generic(),
                                                                        {packed, int64_t(problem.getHeads())},
-                                                                       mergeConfig(&getContext())));
+                                                                       mergeConfig(&getContext())),
+                 forward.getSoftmaxScale());
     }
     problem.erase();
     return success();

@@ -221,13 +221,17 @@ private:
     auto keep = KeepOp::create(b, loc, s, row0, col0, /*turned=*/ofKeys);
     Value weights = becomeProbabilities(loop, row0, col0);
     Value products[2];
-    auto round = [&](Value held, Value frag) -> Value {
+    auto round = [&](Value held, Value frag, Value statistics = Value()) -> Value {
       if (!held)
         return frag;
-      RoundOp::create(b, loc, held, frag, /*at_once=*/reduces);
+      RoundOp::create(b, loc, held, frag, statistics, /*at_once=*/reduces);
       return held;
     };
-    Value probabilities = results.dv ? round(p, s) : s;
+    // On Hopper they are bounded behind the wait for the product that reads those before.
+    bool later = p && results.dv && ofKeys && boxes && weights == s;
+    if (later)
+      lastProbabilities.setUnbounded(true);
+    Value probabilities = results.dv ? round(p, s, later ? stats : Value()) : s;
     if (reduces)
       beginGrads();
     if (dropout)
@@ -331,7 +335,8 @@ private:
   /// Returns what gradients of probabilities are to be weighted by.
   Value becomeProbabilities(KvLoopOp loop, Value row0, Value col0) {
     auto op = ProbabilitiesOp::create(b, loc, s, stats, row0, col0, /*weighted=*/Value(),
-                                      b.getF64FloatAttr(scaleOfProducts()), ofKeys ? b.getUnitAttr() : UnitAttr(), /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
+                                      b.getF64FloatAttr(scaleOfProducts()), ofKeys ? b.getUnitAttr() : UnitAttr(), /*unbounded=*/UnitAttr(), /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
+    lastProbabilities = op;
     if (slopesApart())
       op.setSlopes(ArrayRef<double>{});
     if (!writeModified(op, OpBuilder(loop), ofKeys, /*packs=*/false, needsGrads(), /*hasSmall=*/boxes && (results.sums || !needsGrads())))
@@ -398,6 +403,7 @@ private:
   bool boxes;
   Value firstRow;            ///< of the statistics
   Value Q, K, V, dO, stats, s, dp, p, ds, weighted, slopes, dQ, dK, dV;
+  ProbabilitiesOp lastProbabilities;
   Value dS, part, staging;   ///< where dQ is added up
 };
 

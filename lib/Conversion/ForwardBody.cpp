@@ -27,7 +27,7 @@ static Value sinkScore(OpBuilder &at, Location loc, ProblemOp problem, Value sin
     sinks = LoadOp::create(at, loc, at.getF32Type(), sinks, indices.value(head), /*uniform=*/false);
   if (!counts)
     return sinks;
-  Value none = math.constant(-0x1p1000); // in base 2, -inf
+  Value none = arith::ConstantOp::create(at, loc, at.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
   return arith::SelectOp::create(at, loc, indices.value(*counts), sinks, none);
 }
 

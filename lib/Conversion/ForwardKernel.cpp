@@ -224,19 +224,19 @@ private:
     addSink(acc, row);
     NormalizeOp::create(b, loc, acc, row);
     scaleKept(acc);
-    auto [dst, dstStride, lse, lseStride] = results();
+    auto [dst, dstStride, lse, lseStride, sum] = results();
     // What padding gets in the end follows from its lse.
     Index written = config.isSplit() ? rows : writeRows;
     StoreOp::create(b, loc, dst, dstStride, acc, rowsInTile, rowsOf(written), problem.getDimV());
     if (lse)
-      StoreLseOp::create(b, loc, lse, lseStride, row, rowsInTile, rowsOf(writeRows));
+      StoreLseOp::create(b, loc, lse, sum, lseStride, row, rowsInTile, rowsOf(writeRows));
     if (repairs) {
       // To ask a list about each key would take long, but tiles that are visited are few. (Else registers are worth more.)
       bool along = listed && hasListsOfMaps();
       Value firstKey = config.isSplit() ? math.value(visited.lo) : Value();
       auto repair = RepairOp::create(b, loc, acc, origin, rowsInTile, firstKey, math.value(visited.hi), queryRows,
                                      queryStride, keys, args["k_row"], values, args["v_row"], dst, dstStride, lse,
-                                     lseStride, draws, along ? math.value(listed->runs.front().bounds.back()) : Value(),
+                                     lseStride, sum, draws, along ? math.value(listed->runs.front().bounds.back()) : Value(),
                                      problem.getDimQkAttr(), problem.getDimVAttr(),
                                      b.getF64FloatAttr(std::copysign(scaleOfProducts(), problem.scaleOrDefault())),
                                      dropout ? b.getI64IntegerAttr(dropout->below) : IntegerAttr(),
@@ -280,14 +280,15 @@ private:
   /// Where this block's rows of the results lie: in the problem's tensors, or in those of the parts.
   struct Results {
     Value o, stride, lse, lseStride; ///< `lseStride`: null where rows follow each other
+    Value sum = {};                  ///< of the parts: `lse` is their maximum
   };
   Results results() {
     bool packs = config.getPackHeads() != 1;
     if (config.isSplit()) {
       int64_t dim = problem.getDimV();
       Value o = partialPointer("partial_o", dim, split, first, batch, h), head = wide(rowsInAll());
-      return {o, perRow(wide(dim), mul(head, wide(dim))), partialPointer("partial_lse", 1, split, first, batch, h),
-              packs ? perRow(wide(int64_t(1)), head) : Value()};
+      return {o, perRow(wide(dim), mul(head, wide(dim))), partialPointer("partial_max", 1, split, first, batch, h),
+              packs ? perRow(wide(int64_t(1)), head) : Value(), partialPointer("partial_sum", 1, split, first, batch, h)};
     }
     Value o = rowPointer("o", first, batch, h);
     if (!problem.hasLse())
@@ -392,14 +393,14 @@ private:
     else
       onlyIf(math.lt(scope.lenK, keys), test);
     SoftmaxOp::create(b, loc, allScores, row, b.getF64FloatAttr(scaleOfProducts()));
-    RoundOp::create(b, loc, probabilities, allScores);
+    RoundOp::create(b, loc, probabilities, allScores, /*statistics=*/Value());
     ClearOp::create(b, loc, acc);
     bringAll(V, "v");
     wait(MmaPvOp::create(b, loc, acc, probabilities, V, /*guarded=*/false, Value()).getToken());
   }
 
   void storePadding() {
-    auto [o, stride, lse, lseStride] = results();
+    auto [o, stride, lse, lseStride, sum] = results(); // a part without keys need not have a sum
     if (!config.isSplit())
       StorePaddingOp::create(b, loc, o, stride, rowsOf(writeRows), problem.getDimV());
     if (lse)

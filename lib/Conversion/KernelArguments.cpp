@@ -194,7 +194,7 @@ KernelArguments KernelArguments::ofTree(ProblemOp problem, StringRef parents, bo
 }
 
 void KernelArguments::addPartial(ProblemOp problem) {
-  for (const char *name : {"partial_o", "partial_lse"})
+  for (const char *name : {"partial_o", "partial_max", "partial_sum"})
     add(name, tile::PtrType::get(problem.getContext(), Float32Type::get(problem.getContext())));
 }
 

@@ -33,7 +33,7 @@ struct KernelGrid {
 /// number of `blocks` (i32) that the grid would have, and the `queue`.
 ///
 /// Where keys are shared out, the kernel that computes has `partial_o` and
-/// `partial_lse` (pointers to float32, in the launch's workspace) for its results
+/// `partial_max`, `partial_sum` (pointers to float32, in the launch's workspace) for its results
 /// instead of the problem's, and the number of `splits` (i32); the one that merges has
 /// these, the problem's results and q's sizes.
 struct KernelArguments {

@@ -204,7 +204,7 @@ private:
       auto keep = KeepOp::create(b, loc, s, row0, column0, turned);
       buildTests(walk, keep.getBody(), turned);
       auto op = ProbabilitiesOp::create(b, loc, s, stats, row0, column0, weighted, b.getF64FloatAttr(scaleOfProducts()),
-                                        turned ? b.getUnitAttr() : UnitAttr(), /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
+                                        turned ? b.getUnitAttr() : UnitAttr(), /*unbounded=*/UnitAttr(), /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
       OpBuilder before(op);
       writeModified(op, before, turned, /*packs=*/false, /*wantsSlope=*/true, /*hasSmall=*/false, &array);
       drop(dp, row0, column0, findDraws(), /*scaled=*/true, turned);

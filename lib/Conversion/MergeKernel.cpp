@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The kernel behind one that shares out keys. It knows neither masks nor
-// sequences: each row of q's tensor has, in each part, an lse that says whether
+// sequences: each row of q's tensor has, in each part, a maximum that says whether
 // there is anything to merge, padding rows too.
 //
 #include "ForwardKernel.h"
@@ -20,8 +20,8 @@ ConfigAttr attn::mergeConfig(MLIRContext *context) {
 namespace {
 class MergeKernel : ProblemBody {
 public:
-  MergeKernel(ProblemOp problem, KernelOp kernel)
-      : ProblemBody(problem, kernel), packed(kernel.getPacked()), rowsInTile(kernel.getConfig().getQTile()) {}
+  MergeKernel(ProblemOp problem, KernelOp kernel, double scale)
+      : ProblemBody(problem, kernel), packed(kernel.getPacked()), rowsInTile(kernel.getConfig().getQTile()), scale(scale) {}
 
   void build() {
     Index block = Value(BlockIndexOp::create(b, loc, Value()));
@@ -37,16 +37,18 @@ public:
     Index rows = math.named(math.min(math.sub(extent, row), rowsInTile), "rows");
     Value o = rowPointer("o", row, batch, head), lse = problem.hasLse() ? lsePointer(row, batch, head) : Value();
     Value partialO = partialPointer("partial_o", problem.getDimV(), 0, row, batch, head);
-    Value partialLse = partialPointer("partial_lse", 1, 0, row, batch, head);
+    Value partialMax = partialPointer("partial_max", 1, 0, row, batch, head);
+    Value partialSum = partialPointer("partial_sum", 1, 0, row, batch, head);
     Value pitch = mul(wide(rowsInAll()), wide(int64_t(problem.getHeads())));
-    MergeOp::create(b, loc, o, args["o_row"], lse, partialO, partialLse, args["splits"], pitch, math.value(rows),
-                    problem.getDimV());
+    MergeOp::create(b, loc, o, args["o_row"], lse, partialO, partialMax, partialSum, args["splits"], pitch,
+                    math.value(rows), problem.getDimV(), APFloat(scale));
   }
 
 private:
   bool packed;
   int64_t rowsInTile;
+  double scale;
 };
 } // namespace
 
-void attn::writeMerge(ProblemOp problem, KernelOp kernel) { MergeKernel(problem, kernel).build(); }
+void attn::writeMerge(ProblemOp problem, KernelOp kernel, double scale) { MergeKernel(problem, kernel, scale).build(); }

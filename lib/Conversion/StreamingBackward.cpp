@@ -179,7 +179,7 @@ private:
   /// Those of `p.s`; sets `p.weighted`.
   void becomeProbabilities(Places &p, Value statistics, Value q0, Value k0) {
     auto op = ProbabilitiesOp::create(b, loc, p.s, statistics, q0, k0, /*weighted=*/Value(),
-                                      b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(), /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
+                                      b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(), /*unbounded=*/UnitAttr(), /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
     Value place = p.weighted;
     p.weighted = p.s;
     OpBuilder before(op);
@@ -317,10 +317,10 @@ private:
     } else {
       BarrierOp::create(b, loc);
     }
-    RoundOp::create(b, loc, P, p.s);
+    RoundOp::create(b, loc, P, p.s, /*statistics=*/Value());
     ofKeys("dV", P, p.dO, colsV, dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), "dv", problem.getDimV());
     BarrierOp::create(b, loc);
-    RoundOp::create(b, loc, dS, p.dp);
+    RoundOp::create(b, loc, dS, p.dp, /*statistics=*/Value());
     Value dQ = frag("dQ", rowsOfAll, colsQk / parts);
     inParts(p.K, rowPointer("dq", firstQuery, batch, h), colsQk, problem.getDimQk(), [&](Value part, Value to, int64_t dim) {
       ClearOp::create(b, loc, dQ);

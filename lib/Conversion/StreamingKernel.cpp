@@ -159,7 +159,7 @@ private:
     Value live = rowsToDo(rows), written = rowsToDo(writeRows);
     StoreOp::create(b, loc, rowPointer("o", row0, batch, h), strideOf("o"), acc, live, written, problem.getDimV());
     if (problem.hasLse())
-      StoreLseOp::create(b, loc, lsePointer(row0, batch, h), lseStride(), row, live, written);
+      StoreLseOp::create(b, loc, lsePointer(row0, batch, h), /*sum=*/Value(), lseStride(), row, live, written);
   }
 
   //===------------------------------------------------------------------===//
@@ -188,7 +188,7 @@ private:
       attendInSteps(row0, rows, writeRows);
     }
     if (problem.hasLse())
-      StoreLseOp::create(b, loc, lsePointer(row0, batch, h), lseStride(), row, rowsToDo(rows), rowsToDo(writeRows));
+      StoreLseOp::create(b, loc, lsePointer(row0, batch, h), /*sum=*/Value(), lseStride(), row, rowsToDo(rows), rowsToDo(writeRows));
     BarrierOp::create(b, loc); // places are the next rows'
   }
 
@@ -210,7 +210,7 @@ private:
     drop(s, origin, column0, draws, /*scaled=*/false);
     auto scores = cast<FragType>(s.getType());
     Value P = place("P", HeldType::get(b.getContext(), scores.getRows(), scores.getCols(), problem.getDtype(), scores.getWarps()));
-    RoundOp::create(b, loc, P, s);
+    RoundOp::create(b, loc, P, s, /*statistics=*/Value());
     int64_t width = cast<FragType>(acc.getType()).getCols();
     for (int64_t column = 0; column < width * config.getParts(); column += width) { // no loop: the GPU's compiler would find too few registers
       ClearOp::create(b, loc, acc);

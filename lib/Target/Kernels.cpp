@@ -38,7 +38,7 @@ static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
   if (backward && (name == "dq_sum" || name == "dq_turns"))
     return kernel.getArg("statistics") != nullptr; // the last one reads them
   return backward ? llvm::is_contained({"dq", "dk", "dv"}, name)
-                  : llvm::is_contained({"o", "lse", "partial_o", "partial_lse"}, name);
+                  : llvm::is_contained({"o", "lse", "partial_o", "partial_max", "partial_sum"}, name);
 }
 
 std::string attn::entryOf(KernelOp kernel) {
@@ -113,6 +113,7 @@ void Printer::print(KernelOp kernel) {
   if (hopper)
     printProductWidths(kernel);
   os << "\n";
+  scale = kernel.getSoftmaxScale();
   printSignature(kernel);
   printBlock(kernel.getBody().front());
   os << "}\n";

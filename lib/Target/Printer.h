@@ -149,6 +149,8 @@ private:
   void printProductWait(tile::WaitOp op);
   static std::string literal(double value);
   static std::string base2(double scale);
+  /// Where the state of a row goes: its LSE, or, with `sum`, its maximum and its sum.
+  std::string stateOf(mlir::Value lse, mlir::Value sum);
   void printSignature(tile::KernelOp kernel);
   /// Asks the header for the widths (columns of results) that the kernel's products have.
   void printProductWidths(tile::KernelOp kernel);
@@ -167,7 +169,7 @@ private:
 
   llvm::raw_ostream &os;
   Names names;
-  double scale = 0; ///< of the softmax step, for the LSE
+  double scale = 1; ///< of the kernel's softmax
   int indent = 0;
   bool hopper = false; ///< kernels with roles, whose products run asynchronously
   bool rolled = false; ///< loops are to stay loops

@@ -188,7 +188,7 @@ void Printer::print(RepairOp op) {
   for (Value value : std::initializer_list<Value>{op.getQ(), op.getQRow(), op.getK(), op.getKRow(), op.getV(),
                                                   op.getVRow(), op.getO(), op.getORow()})
     os << ", " << expr(value);
-  os << ", " << (op.getLse() ? expr(op.getLse()) : "nullptr") << ", ";
+  os << ", " << (op.getLse() ? stateOf(op.getLse(), op.getSum()) : "(float *)nullptr") << ", ";
   if (!plain)
     os << (op.getLseRow() ? expr(op.getLseRow()) : "1ll") << ", ";
   os << base2(op.getScale().convertToDouble()) << ", ";

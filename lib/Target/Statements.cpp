@@ -107,7 +107,8 @@ void Printer::printOp(Operation *op) {
         line() << "attn::scale(" << name(o.getPlace()) << ", " << literal(o.getFactor().convertToDouble()) << ");\n";
       })
       .Case([&](RoundOp o) {
-        line() << (o.getAtOnce() ? "attn::round_at_once(" : "attn::round(") << name(o.getP()) << ", " << name(o.getS()) << ");\n";
+        line() << (o.getAtOnce() ? "attn::round_at_once(" : "attn::round(") << name(o.getP()) << ", " << name(o.getS())
+               << (o.getStatistics() ? ", " + name(o.getStatistics()).str() : "") << ");\n";
       })
       .Case([&](HoldOp o) { line() << "attn::hold(" << name(o.getHeld()) << ", " << name(o.getSrc()) << ");\n"; })
       .Case([&](NegateOp o) { line() << "attn::negate(" << name(o.getPlace()) << ");\n"; })
@@ -311,8 +312,8 @@ void Printer::print(KeepOp op) {
 }
 
 void Printer::print(AddSinkOp op) {
-  line() << "attn::add_sink(" << names.of(op.getAcc()) << ", " << names.of(op.getRow()) << ", " << expr(op.getQ0())
-         << ", ";
+  line() << "attn::add_sink(" << names.of(op.getAcc()) << ", " << names.of(op.getRow()) << ", " << base2(scale)
+         << ", " << expr(op.getQ0()) << ", ";
   printLambda(op.getBody().front(), "});\n");
 }
 
@@ -365,20 +366,18 @@ std::string Printer::literal(double value) {
 std::string Printer::base2(double scale) { return literal(scale * std::log2(std::exp(1.0))); }
 
 void Printer::print(SoftmaxStepOp op) {
-  scale = op.getScale().convertToDouble();
   line() << "attn::softmax_step(" << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", "
-         << names.of(op.getAcc()) << ", " << base2(scale) << ");\n";
+         << names.of(op.getAcc()) << ", " << base2(op.getScale().convertToDouble()) << ");\n";
 }
 
 void Printer::print(SoftmaxOp op) {
-  scale = op.getScale().convertToDouble();
-  line() << "attn::softmax(" << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", " << base2(scale) << ");\n";
+  line() << "attn::softmax(" << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", "
+         << base2(op.getScale().convertToDouble()) << ");\n";
 }
 
 void Printer::print(WeighOp op) {
-  scale = op.getScale().convertToDouble();
   line() << "attn::weigh(" << names.of(op.getP()) << ", " << names.of(op.getS()) << ", " << names.of(op.getRow())
-         << ", " << base2(scale);
+         << ", " << base2(op.getScale().convertToDouble());
   std::string small;
   if (op.getBecomes())
     small = "attn::SmallTo{" + base2(op.getBecomes()->convertToDouble()) + "}";
@@ -403,9 +402,13 @@ void Printer::print(StoreOp op) {
          << names.of(op.getAcc()) << ", " << expr(op.getRows()) << ", " << expr(op.getWriteRows()) << ");\n";
 }
 
+std::string Printer::stateOf(Value lse, Value sum) {
+  return sum ? "attn::Partial{" + expr(lse) + ", " + expr(sum) + "}" : expr(lse);
+}
+
 void Printer::print(StoreLseOp op) {
-  line() << "attn::store_lse(" << expr(op.getDst()) << ", " << (op.getStride() ? expr(op.getStride()) + ", " : "")
-         << names.of(op.getRow()) << ", " << literal(scale) << ", " << expr(op.getRows()) << ", "
+  line() << "attn::store_lse(" << stateOf(op.getDst(), op.getSum()) << ", "
+         << (op.getStride() ? expr(op.getStride()) + ", " : "") << names.of(op.getRow()) << ", " << base2(scale) << ", " << expr(op.getRows()) << ", "
          << expr(op.getWriteRows()) << ");\n";
 }
 
@@ -433,7 +436,8 @@ void Printer::print(MergeOp op) {
   auto config = op->getParentOfType<KernelOp>().getConfig();
   line() << "attn::merge<" << op.getDim() << ", " << config.getQTile() << ", " << config.getWarps() * 32 << ">("
          << expr(op.getO()) << ", " << expr(op.getStride()) << ", " << (op.getLse() ? expr(op.getLse()) : "nullptr")
-         << ", " << expr(op.getPartialO()) << ", " << expr(op.getPartialLse()) << ", " << expr(op.getSplits()) << ", "
+         << ", " << expr(op.getPartialO()) << ", " << expr(op.getPartialMax()) << ", " << expr(op.getPartialSum())
+         << ", " << base2(op.getScale().convertToDouble()) << ", " << expr(op.getSplits()) << ", "
          << expr(op.getPitch()) << ", " << expr(op.getRows()) << ");\n";
 }
 

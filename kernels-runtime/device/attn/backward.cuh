@@ -33,14 +33,32 @@ ATTN_INLINE float2 shared_floats(unsigned address) {
 
 ATTN_INLINE void barrier() { __syncthreads(); }
 
+// LSE is a float32. Where it is large, exp(score - LSE) may come out above 1, by much: there probabilities are bounded by 1. Below kSureBelow (in base 2)
+// rounding makes no more of them than 1 + 2^-10.
+constexpr float kSureBelow = 2048;
+// LSE in base 2, as a row's probabilities need it: +inf for a row that sees nothing, finite for others.
+ATTN_INLINE float lse_in_base_2(float lse) { return lse == -infinity() ? infinity() : max(lse * 1.442695041f, -kLargest); }
+ATTN_INLINE bool needs_bound(float lse) { return fabsf(lse) >= kSureBelow & lse != infinity(); }
+ATTN_INLINE float at_most_one(float p) { asm("min.NaN.f32 %0, %0, 0f3F800000;" : "+f"(p)); return p; }
+// A walk over columns of queries would have to look at the LSE of each. Instead, all deltas of kMarked rows tell by their last bit, zeros by their sign, whether
+// a row among them needs the bound.
+constexpr int kMarked = 128;
+ATTN_INLINE float marked(float delta, bool bounds) {
+  const unsigned bits = __float_as_uint(delta) & ~1u;
+  return __uint_as_float((bits & 0x7fffffff) == 0 ? unsigned(bounds) << 31 : bits | bounds);
+}
+ATTN_INLINE bool is_marked(float delta) { return (__float_as_uint(delta) & 1) | (__float_as_uint(delta) == 0x80000000); }
+
 // 16 bytes a lane, and as many lanes for each row as it takes. A row that sees nothing, or that is none, has an lse of +inf: its probabilities are 0.
 template <int Dim, int Rows, int Threads, class T>
 ATTN_INLINE void prepare(float *to, long long pitch, const T *o, long long o_row, const T *grad, long long grad_row, const float *lse, const float *grad_lse,
                          int rows) {
   constexpr int Lanes = Dim > 128 ? 32 : Dim > 64 ? 16 : 8, Together = Threads / Lanes;
   static_assert(Dim <= 256 && Rows % Together == 0);
+  static_assert(Rows == kMarked && Rows <= Threads);
   if (rows <= 0) return;
   const int lane = threadIdx.x % Lanes;
+  const bool bounds = __syncthreads_or(int(threadIdx.x) < min(Rows, rows) && needs_bound(lse_in_base_2(lse[threadIdx.x])));
 #pragma unroll 2
   for (int r = threadIdx.x / Lanes; r < Rows; r += Together) {
     const bool live = r < rows;
@@ -56,8 +74,8 @@ ATTN_INLINE void prepare(float *to, long long pitch, const T *o, long long o_row
     sum = sum_of_group<Lanes>(sum);
     if (lane == 0) {
       const bool sees = lse_of_row != -infinity();
-      to[r] = sees ? lse_of_row * 1.442695041f : infinity();
-      to[r + pitch] = sees ? sum - (grad_lse ? grad_lse[r] : 0) : 0;
+      to[r] = lse_in_base_2(lse_of_row);
+      to[r + pitch] = marked(sees ? sum - (grad_lse ? grad_lse[r] : 0) : 0, bounds);
     }
   }
 }
@@ -99,7 +117,28 @@ template <bool Turned, int R, int N, int W, class Address, class F> ATTN_INLINE 
   }
 }
 
-// `scale` is positive, so hidden pairs, which are -inf, become 0.
+// Probabilities above 1 become 1, if there may be any. A branch keeps what is ahead of it from what is behind it: where a kernel waits for products after
+// exponentials, it stands behind the wait.
+template <bool Turned, int R, int N, int W, int K> ATTN_INLINE void bound(Frag<R, N, W> &p, const Statistics<K> &stats) {
+  bool bounds = false;
+  if (Turned) {
+    static_assert(!Turned || kMarked % K == 0);
+    bounds = is_marked(shared_float(stats.delta(0)));
+  } else {
+#pragma unroll
+    for (int i = 0; i < 2 * p.Blocks; ++i) bounds |= needs_bound(shared_float(stats.lse(p.row(i))));
+    bounds = __any_sync(~0u, bounds);
+  }
+  if (!bounds) return;
+#pragma unroll
+  for (int m = 0; m < p.Blocks; ++m)
+#pragma unroll
+    for (int n = 0; n < p.Pieces; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) p.v[m][n][i] = at_most_one(p.v[m][n][i]);
+}
+
+// `scale` is positive, so hidden pairs, which are -inf, become 0. What is not bounded here is by bound().
 template <bool Turned, int R, int N, int W, int K> ATTN_INLINE void probabilities(Frag<R, N, W> &s, const Statistics<K> &stats, float scale) {
   with_statistics<Turned>(
       s, [&](int i) { return stats.lse(i); }, [&](int m, int n, int i, float lse) { s.v[m][n][i] = exp2(fmaf(s.v[m][n][i], scale, -lse)); });
@@ -119,7 +158,7 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, Frag<R, N, W> &weighted, const 
       [&](int m, int n, int i, float lse) {
         const float score = s.v[m][n][i];
         const Changed changed = changed_at(s, score, m, n, i, row0, column0, f);
-        s.v[m][n][i] = !Shown && score == -infinity() ? 0 : exp2(fmaf(changed.score, scale, -lse));
+        s.v[m][n][i] = !Shown && score == -infinity() ? 0 : at_most_one(exp2(fmaf(changed.score, scale, -lse)));
         weighted.v[m][n][i] = !Shown && s.v[m][n][i] == 0 ? 0 : s.v[m][n][i] * changed.slope;  // which need not be a number there
       });
 }
@@ -129,15 +168,18 @@ template <class T, int R, int N, int W> ATTN_INLINE unsigned pair_of(const Held<
 
 // What is kept of a pair's slope: probability times slope,
 struct Weighted {
+  static constexpr bool Bounds = true;
   static ATTN_INLINE float number(float p, float slope) { return p * slope; }
   template <class T> static ATTN_INLINE unsigned pair(float low, float high) { return pack<T>(low, high); }
 };
 // the slope itself,
 struct Itself : Weighted {
+  static constexpr bool Bounds = false;
   static ATTN_INLINE float number(float, float slope) { return slope; }
 };
 // or this, of what is given in its stead.
 template <int N> struct Polynomial {
+  static constexpr bool Bounds = false;
   float coefficients[N];
   static ATTN_INLINE float number(float, float x) { return x; }
   template <class T> ATTN_INLINE unsigned pair(float low, float high) const {
@@ -149,7 +191,8 @@ template <int N> struct Polynomial {
   }
 };
 
-// The same with `weighted` as products hold it: there are no registers for more. Shown: no pair is hidden, and all slopes are numbers.
+// The same with `weighted` as products hold it: there are no registers for more. Shown: no pair is hidden, all slopes are numbers, and all scores small: none is
+// above an LSE that is large.
 template <bool Turned, bool Shown = false, template <class, int, int, int> class Place, class T, int R, int N, int W, int K, class First, class F, class Kept = Weighted>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, Place<T, R, N, W> &weighted, const Statistics<K> &stats, float scale, First row0, int column0, F f, Kept kept = Kept()) {
   float before = 0;
@@ -161,7 +204,8 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, Place<T, R, N, W> &weighted, co
         // By 1 nothing is multiplied, so that the compiler may join the difference with the product that a small score is. (Of 128 queries it makes other code by it,
         // which is slower.)
         const bool joins = Shown && N <= 64 && scale == 1;
-        const float p = exp2(!Shown && score == -infinity() ? score : joins ? changed.score - lse : fmaf(changed.score, scale, -lse));
+        const float exact = exp2(!Shown && score == -infinity() ? score : joins ? changed.score - lse : fmaf(changed.score, scale, -lse));
+        const float p = Shown || !Kept::Bounds ? exact : at_most_one(exact);
         const float now = !Shown && p == 0 ? 0 : kept.number(p, changed.slope);
         s.v[m][n][i] = p;
         if (i % 2) set_pair(weighted, m, n / 2, n % 2 * 2 + i / 2, kept.template pair<T>(before, now));
@@ -187,8 +231,12 @@ ATTN_INLINE void probabilities_and_slopes(Frag<R, N, W> &s, Place &slopes, const
 }
 template <bool Turned, int R, int N, int W, int K, class First, class F>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, const Statistics<K> &stats, float scale, First row0, int column0, F f) {
-  Frag<R, N, W> unused;
-  probabilities<Turned>(s, unused, stats, scale, row0, column0, f);
+  with_statistics<Turned>(
+      s, [&](int i) { return stats.lse(i); },
+      [&](int m, int n, int i, float lse) {
+        const float score = s.v[m][n][i];
+        s.v[m][n][i] = score == -infinity() ? 0 : exp2(fmaf(changed_at(s, score, m, n, i, row0, column0, f).score, scale, -lse));
+      });
 }
 
 // x becomes p * (x - delta).

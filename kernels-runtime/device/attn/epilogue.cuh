@@ -83,17 +83,17 @@ ATTN_INLINE void store(float *dst, Stride stride, const Frag<R, C, W> &acc, int 
 }
 
 // ln(sum of exp(score)); -inf for a row without keys and for padding. The row's sum is complete after normalize().
-template <class Stride, int R, int W>
-ATTN_INLINE void store_lse(float *dst, Stride stride, const Rows<R, W> &row, float /*scale*/, int rows, int write_rows) {
+template <class Lse, class Stride, int R, int W>
+ATTN_INLINE void store_lse(const Lse &dst, Stride stride, const Rows<R, W> &row, float scale, int rows, int write_rows) {
   if (lane_index() % 4 != 0) return;
 #pragma unroll
   for (int i = 0; i < 2 * row.Blocks; ++i) {
     const int r = row.row(i);
     const bool empty = r >= rows || row.sum[i] == 0;
-    if (r < write_rows) dst[offset_of(stride, r)] = empty ? -infinity() : log_sum_exp(row.max[i], row.sum[i]);
+    if (r < write_rows) store_row(dst, offset_of(stride, r), empty, reference_of(row, i), row.sum[i], scale);
   }
 }
-template <int R, int W> ATTN_INLINE void store_lse(float *dst, const Rows<R, W> &row, float scale, int rows, int write_rows) {
+template <class Lse, int R, int W> ATTN_INLINE void store_lse(const Lse &dst, const Rows<R, W> &row, float scale, int rows, int write_rows) {
   store_lse(dst, 1ll, row, scale, rows, write_rows);
 }
 

@@ -56,12 +56,13 @@ template <class Element, int RowCount, int ColCount, int WarpCount> struct Held 
   unsigned v[RowCount / WarpCount / 16][(ColCount + 15) / 16][4];
 };
 
-// Per query row: the reference exponent of the probabilities (base 2, scale included) and their sum so far. The sum is the lane's own share until
-// normalize() adds the quad's four: rescaling treats all shares alike.
+// Per query row: what probabilities are relative to (softmax.cuh) and their sum so far. The sum is the lane's own share until normalize() adds the quad's four:
+// rescaling treats all shares alike.
 template <int RowCount, int WarpCount> struct Rows : RowShape<RowCount, WarpCount> {
   float max[RowCount / WarpCount / 8], sum[RowCount / WarpCount / 8];
   float shrink[RowCount / WarpCount / 8];  // what the last step multiplied the sums by, if any row grew
   bool grew;
+  int look;  // which rows have to be looked at in every tile
 };
 
 template <int R, int C, int W> ATTN_INLINE void clear(Frag<R, C, W> &f) {
@@ -81,11 +82,10 @@ template <class T, int R, int N, int W> ATTN_INLINE void pack_depth(unsigned (&a
     a[i] = k / 8 + i / 2 < s.Pieces ? pack<T>(s.v[m][k / 8 + i / 2][i % 2 * 2], s.v[m][k / 8 + i / 2][i % 2 * 2 + 1]) : 0;
 }
 
-// NOTE: the maximum starts at the least finite number, not at -inf: exp2(-inf - max) is then 0 for a masked score without a test, and every
-// finite score is still larger.
 template <int R, int W> ATTN_INLINE void clear(Rows<R, W> &row) {
 #pragma unroll
-  for (int i = 0; i < 2 * row.Blocks; ++i) row.max[i] = -kLargest, row.sum[i] = 0;
+  for (int i = 0; i < 2 * row.Blocks; ++i) row.max[i] = -infinity(), row.sum[i] = 0;
+  row.look = (1 << 2 * row.Blocks) - 1;
 }
 
 }  // namespace attn

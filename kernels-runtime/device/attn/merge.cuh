@@ -7,22 +7,31 @@
 namespace attn {
 
 // A warp for each row, a lane for every 32nd four columns. Weights are worked out 32 parts at a time, one a lane; o of a part whose weight is 0 is not
-// read, as a part without keys has none. Sums go over the parts in order. A NaN is no part's maximum, but a weight.
+// read, as a part without keys has none. Sums go over the parts in order. A NaN is in a part's sum, and so a weight. A part leaves its state and not its LSE:
+// that is a float32, which beside a large score holds nothing of the sum.
+ATTN_INLINE Reference part_at(const float *max, const float *sum, long long at) {
+  return max[at] == -infinity() ? Reference{-infinity(), true} : Reference{max[at], sum[at] < 0};
+}
+ATTN_INLINE Reference larger(Reference a, Reference b, float scale) {
+  return b.empty() ? a : a.empty() || step_to(a, b, scale) < 0 ? b : a;
+}
 template <int Dim, int Rows, int Threads, class T>
-ATTN_INLINE void merge(T *o, long long stride, float *lse, const float *partial_o, const float *partial_lse, int splits, long long pitch, int rows) {
-  constexpr float log2e = 1.44269504088896f;
+ATTN_INLINE void merge(T *o, long long stride, float *lse, const float *partial_o, const float *partial_max, const float *partial_sum,
+                       float scale, int splits, long long pitch, int rows) {
   constexpr int Own = (Dim / 4 + 31) / 32;
   const int lane = lane_index();
   for (int r = warp_index(); r < min(Rows, rows); r += Threads / 32) {
-    float top = -infinity();
-    for (int s = lane; s < splits; s += 32) top = max(top, partial_lse[s * pitch + r]);
+    Reference top = {-infinity(), true};
+    for (int s = lane; s < splits; s += 32) top = larger(top, part_at(partial_max, partial_sum, s * pitch + r), scale);
 #pragma unroll
-    for (int bit = 16; bit; bit /= 2) top = max(top, __shfl_xor_sync(~0u, top, bit));
+    for (int bit = 16; bit; bit /= 2)
+      top = larger(top, {__shfl_xor_sync(~0u, top.max, bit), __shfl_xor_sync(~0u, int(top.raw), bit) != 0}, scale);
 
     float sum = 0, out[Own][4] = {};
     for (int first = 0; first < splits; first += 32) {
-      const float own = first + lane < splits ? partial_lse[(first + lane) * pitch + r] : -infinity();
-      const float weight = own == -infinity() ? 0 : exp2((own - top) * log2e);
+      float weight = 0;
+      if (const long long at = (first + lane) * pitch + r; first + lane < splits && partial_max[at] != -infinity())
+        weight = exp2(step_to(part_at(partial_max, partial_sum, at), top, scale)) * fabsf(partial_sum[at]);
       const int count = min(32, splits - first);
 #pragma unroll 8
       for (int s = 0; s < count; ++s) {
@@ -44,7 +53,7 @@ ATTN_INLINE void merge(T *o, long long stride, float *lse, const float *partial_
     for (int i = 0; i < Own; ++i)
       if (lane + i * 32 < Dim / 4)
         *(uint2 *)(o + r * stride + (lane + i * 32) * 4) = {pack<T>(out[i][0] * factor, out[i][1] * factor), pack<T>(out[i][2] * factor, out[i][3] * factor)};
-    if (lse && lane == 0) lse[r] = sum == 0 ? -infinity() : log_sum_exp(top * log2e, sum);
+    if (lse && lane == 0) store_row(lse, r, sum == 0, top, sum, scale);
   }
 }
 

@@ -12,19 +12,20 @@ namespace attn {
 // until rescale(). Needs scale > 0.
 template <int R, int N, int W> ATTN_INLINE void softmax(Frag<R, N, W> &s, Rows<R, W> &row, float scale) {
   constexpr int rows = R / W / 8;
-  float top[rows];
-  row.grew = largest(top, s, row, scale);
+  float top[rows], at[rows];
+  largest(top, s);
+  copy_max(at, row);
+  row.grew = grows(top, row, scale);
   if (row.grew) {
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
       // A row moves only if it grew itself: its bits depend on no other row of the warp, such as one behind its sequence's end.
-      const float before = row.max[i], now = quad_max(top[i]);
-      row.max[i] = now > before + kSlack ? now : before;
-      row.shrink[i] = exp2(before - row.max[i]);
-      row.sum[i] *= row.shrink[i];
+      const float now = quad_max(top[i]);
+      row.shrink[i] = raise(row, i, now, now * scale > row.max[i] + kSlack, scale);
     }
+    relate(at, s, row);
   }
-  exponentiate(s, row, scale);
+  exponentiate(s, row, at, scale);
 }
 
 // The other half: the accumulator follows the maxima.
@@ -48,14 +49,15 @@ template <class T, int R, int N, int W> ATTN_INLINE void round(Held<T, R, N, W> 
 // row, some probability is above 4 then.
 constexpr float kMuchPower = 8, kMuch = 256;
 
-// The exponent that belongs to a score, in base 2.
-ATTN_INLINE float exponent(float score, float scale, float max) { return fmaf(score, scale, -max); }
-ATTN_INLINE float exponent(Linear score, float scale, float max) { return fmaf(score.a, score.b * scale, score.c * scale - max); }
+// The exponent that belongs to a score, in base 2, relative to a reference; and the rows for which it is not exact enough.
+ATTN_INLINE float exponent(float score, float scale, float at) { return fmaf(score, scale, -at); }
+ATTN_INLINE float exponent(Linear score, float scale, float at) { return fmaf(score.a, score.b * scale, score.c * scale - at); }
+ATTN_INLINE constexpr int looks_at(float) { return kAnyRaw; }
+ATTN_INLINE constexpr int looks_at(Linear) { return ~0; }
 
-// The probabilities of f(score, row, key, base, ahead), relative to the maxima as they are, rounded; and the lane's
-// share of their sums.
+// The probabilities of f(score, row, key, base, ahead), relative to references, rounded; and the lane's share of their sums.
 template <class T, int R, int N, int W, class F>
-ATTN_INLINE void exponentiate(Held<T, R, N, W> &p, float (&sum)[2], const Frag<R, N, W> &s, const Rows<R, W> &row,
+ATTN_INLINE void exponentiate(Held<T, R, N, W> &p, float (&sum)[2], const Frag<R, N, W> &s, const float (&at)[2],
                               float scale, int q0, int k0, F f) {
   const int base = k0 + s.col(0);
   sum[0] = sum[1] = 0;
@@ -68,7 +70,7 @@ ATTN_INLINE void exponentiate(Held<T, R, N, W> &p, float (&sum)[2], const Frag<R
 #pragma unroll
       for (int c = 0; c < 2; ++c) {
         const auto score = f(s.v[0][n][2 * half + c], q, base + n * 8 + c, base, float(n * 8 + c));
-        pair[c] = exp2(exponent(score, scale, row.max[half]));
+        pair[c] = exp2(exponent(score, scale, at[half]));
         sum[half] += pair[c];
       }
       p.v[0][k][i] = pack<T>(pair[0], pair[1]);
@@ -84,23 +86,23 @@ template <class T, int R, int N, int W, class Fits, class Small, class F>
 ATTN_INLINE void weigh_with(Held<T, R, N, W> &p, Frag<R, N, W> &s, Rows<R, W> &row, float scale, int q0, int k0,
                             Fits fits, Small small, F f) {
   settle(s);
-  float sum[2];
-  exponentiate(p, sum, s, row, scale, q0, k0, small);
-  row.grew = __any_sync(~0u, (max(sum[0], sum[1]) > kMuch) | !fits());
+  constexpr int looks = looks_at(decltype(small(0.f, 0, 0, 0, 0.f))());
+  float sum[2], at[2];
+  copy_max(at, row);
+  exponentiate(p, sum, s, at, scale, q0, k0, small);
+  row.grew = __any_sync(~0u, (max(sum[0], sum[1]) > kMuch) | !fits() | (row.look & looks) != 0);
   if (row.grew) {
     modify(s, q0, k0, f);
     float top[2];
-    largest(top, s, row, scale);
+    largest(top, s);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       // A row moves only if its own sum asks for it: its bits depend on no other row of the warp, such as one behind
       // its sequence's end.
-      const float before = row.max[i], now = quad_max(top[i]);
-      row.max[i] = quad_max(sum[i]) > kMuch ? max(before, now) : before;
-      row.shrink[i] = exp2(before - row.max[i]);
-      row.sum[i] *= row.shrink[i];
+      row.shrink[i] = raise(row, i, quad_max(top[i]), quad_max(sum[i]) > kMuch, scale);
     }
-    exponentiate(p, sum, s, row, scale, q0, k0, Unmodified());
+    relate(at, s, row);
+    exponentiate(p, sum, s, at, scale, q0, k0, Unmodified());
   }
   row.sum[0] += sum[0], row.sum[1] += sum[1];
 }

@@ -9,6 +9,9 @@
 
 namespace attn {
 
+ATTN_INLINE bool has_place(const float *lse) { return lse; }
+ATTN_INLINE bool has_place(const Partial &) { return true; }
+
 // A row without a sink has one that counts for nothing.
 struct NoSink {
   ATTN_INLINE float operator()(int = 0) const { return -infinity(); }
@@ -30,9 +33,9 @@ template <int Keys, class F> ATTN_INLINE KeyRun run_of(const Along<Keys, F> &wal
 // acc += P V cannot tell "may not see" from a weight of 0, and 0 * NaN is NaN: a NaN or Inf in V reaches rows that the mask keeps from it. Not without
 // making their results NaN, though, so rows with a NaN are computed once more, one by one, a lane for every 32nd column, from visible keys alone, and
 // written again (`lse` may be null). Only broken data pay for it; comes after the stores, when no accumulator is in the way.
-template <int DimQk, int DimV, class T, class O, int R, int C, int W, class First, class Walk, class Stride, class OStride, class LseStride, class F, class G = Unmodified, class S = NoSink, class D = NoneDropped>
+template <int DimQk, int DimV, class T, class O, int R, int C, int W, class First, class Walk, class Stride, class OStride, class Lse, class LseStride, class F, class G = Unmodified, class S = NoSink, class D = NoneDropped>
 ATTN_INLINE void repair(const Frag<R, C, W> &acc, First q0, int rows, Walk walk, int keys, const T *q, Stride q_row, const T *k, long long k_row,
-                        const T *v, long long v_row, O *o, OStride o_row, float *lse, LseStride lse_row, float scale, F keep, G modified = {}, S sink = {}, D dropped = {}) {
+                        const T *v, long long v_row, O *o, OStride o_row, Lse lse, LseStride lse_row, float scale, F keep, G modified = {}, S sink = {}, D dropped = {}) {
   const int lane = lane_index();
   unsigned bad[2];  // a bit for each lane whose part of its row has a NaN, or the product of Inf and 0
 #pragma unroll
@@ -47,7 +50,7 @@ ATTN_INLINE void repair(const Frag<R, C, W> &acc, First q0, int rows, Walk walk,
     const int half = bad[0] ? 0 : 1, quad = (__ffs(half ? bad[1] : bad[0]) - 1) / 4, r = warp_index() * 16 + half * 8 + quad;
     (half ? bad[1] : bad[0]) &= ~(15u << quad * 4);
     constexpr int Own = (DimV + 31) / 32;
-    float top = -kLargest, sum = 0, out[Own] = {};
+    float top = -infinity(), sum = 0, out[Own] = {};
 #pragma unroll 1
     for (int i = 0; i < count_runs(walk); ++i) {
       const KeyRun run = run_of(walk, i, keys);
@@ -57,8 +60,8 @@ ATTN_INLINE void repair(const Frag<R, C, W> &acc, First q0, int rows, Walk walk,
         float score = 0;
 #pragma unroll 1
         for (int d = lane; d < DimQk; d += 32) score = fmaf(to_float(q[offset_of(q_row, r) + d]), to_float(k[key * k_row + d]), score);
-        score = apply(modified, warp_sum(score), q0, r, key, key, 0) * scale;
-        const float now = max(top, score), shrink = exp2(top - now), p = exp2(score - now);
+        score = apply(modified, warp_sum(score), q0, r, key, key, 0);
+        const float now = max(top, score), shrink = top == now ? 1 : exp2((top - now) * scale), p = score == -infinity() ? 0 : exp2((score - now) * scale);
         top = now, sum = sum * shrink + p;
         const bool drops = dropped(q0, r, key);
 #pragma unroll
@@ -66,13 +69,15 @@ ATTN_INLINE void repair(const Frag<R, C, W> &acc, First q0, int rows, Walk walk,
           if (lane + i * 32 < DimV) out[i] = drops ? out[i] * shrink : fmaf(p, to_float(v[key * v_row + lane + i * 32]), out[i] * shrink);
       }
     }
-    const float score = sink_of(sink, q0, r) * 1.442695041f, now = max(top, score), shrink = exp2(top - now);
-    top = now, sum = fmaf(sum, shrink, exp2(score - now));
+    float own;
+    Reference of = {top, true};
+    const float shrink = join_sink(of, own, sink_of(sink, q0, r), scale, 0);
+    sum = fmaf(sum, shrink, own);
     const float factor = sum == 0 ? 0 : shrink * reciprocal(sum) * dropped.factor;
 #pragma unroll
     for (int i = 0; i < Own; ++i)
       if (lane + i * 32 < DimV) round_to(o[offset_of(o_row, r) + lane + i * 32], out[i] * factor);
-    if (lse && lane == 0) lse[offset_of(lse_row, r)] = sum == 0 ? -infinity() : log_sum_exp(top, sum);
+    if (has_place(lse) && lane == 0) store_row(lse, offset_of(lse_row, r), sum == 0, of, sum, scale);
   }
 }
 

@@ -13,8 +13,7 @@ namespace attn {
 template <int N, class Stride, class GradStride>
 ATTN_INLINE void load_statistics(const Statistics<N> &stats, const float *lse, Stride stride, const float *known, GradStride known_stride, float sign, int rows) {
   for (int r = threadIdx.x; r < N; r += Block<N * 0>::threads) {
-    const float x = r < rows ? lse[offset_of(stride, r)] : -infinity();
-    word_at(stats.lse(r)) = __float_as_uint(x == -infinity() ? infinity() : x * 1.44269504088896f);
+    word_at(stats.lse(r)) = __float_as_uint(lse_in_base_2(r < rows ? lse[offset_of(stride, r)] : -infinity()));
     word_at(stats.delta(r)) = __float_as_uint(known && r < rows ? sign * known[offset_of(known_stride, r)] : 0);
   }
   __syncthreads();

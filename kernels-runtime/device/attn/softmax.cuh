@@ -37,22 +37,89 @@ template <class T, int R, int C, int P> ATTN_INLINE void negate(const Smem<T, R,
   __syncthreads();
 }
 
-// The lane's share of each row's largest score, scaled (which needs scale > 0). Is one of the warp's by more than the slack above its row's maximum?
-template <int R, int N, int W> ATTN_INLINE bool largest(float (&top)[R / W / 8], const Frag<R, N, W> &s, const Rows<R, W> &row, float scale) {
-  bool grew = false;
+// Probabilities of a row are relative to its reference, a power of two: 2^max, with `max` near its largest score times `scale`, rounded. One FMA a score is
+// exact enough as long as half an ulp of `max` is a harmless factor, common to the whole row. From kExact on it is not: then `max` is the largest raw score
+// itself (what products and modifiers leave), scores are compared with it before they are multiplied, and the reference is exactly 2^(max * scale). Such a row is
+// looked at in every tile, one that has seen no key (-inf) too. If scale is not above 1, the latter need not be: with -kLargest as its `max`, any finite
+// score makes an infinity, which is seen.
+constexpr float kExact = 1 << 24;
+ATTN_INLINE bool is_large(float max) { return !(fabsf(max) < kExact); }
+
+struct Reference {
+  float max;
+  bool raw;
+  ATTN_INLINE bool empty() const { return max == (raw ? -infinity() : -kLargest); }
+};
+// That of a largest raw score.
+ATTN_INLINE Reference reference(float score, float scale) {
+  const float max = score * scale;
+  if (score == -infinity()) return scale > 1 ? Reference{score, true} : Reference{-kLargest, false};
+  return is_large(max) ? Reference{score, true} : Reference{max, false};
+}
+// The one of a row that sees scores up to `now`, too.
+ATTN_INLINE Reference raised(Reference before, float now, float scale) {
+  if (before.raw) return reference(max(before.max, now), scale);
+  return now * scale > before.max ? reference(now, scale) : before;
+}
+// The exponent that takes numbers relative to one reference to another.
+ATTN_INLINE float step_to(Reference from, Reference to, float scale) {
+  if (from.raw & from.max == -infinity()) return -infinity();
+  if (from.raw) return to.raw ? (from.max - to.max) * scale : fmaf(from.max, scale, -to.max);
+  return to.raw ? fmaf(-to.max, scale, from.max) : from.max - to.max;
+}
+
+// Of rows, `look` has a bit for each whose reference is raw, and kFar times that for each other that is far from 0.
+constexpr int kFar = 256, kAnyRaw = kFar - 1;
+template <int R, int W> ATTN_INLINE Reference reference_of(const Rows<R, W> &row, int i) { return {row.max[i], (row.look >> i & 1) != 0}; }
+template <int R, int W> ATTN_INLINE void refer(Rows<R, W> &row, int i, Reference to) {
+  const bool far = !to.raw & fabsf(to.max) >= 4096 & to.max != -kLargest;
+  row.max[i] = to.max;
+  row.look = (row.look & ~((1 | kFar) << i)) | int(to.raw) << i | int(far) * kFar << i;
+}
+
+// The lane's share of each row's largest score.
+template <int R, int N, int W> ATTN_INLINE void largest(float (&top)[R / W / 8], const Frag<R, N, W> &s) {
 #pragma unroll
   for (int i = 0; i < R / W / 8; ++i) {
     top[i] = -infinity();
 #pragma unroll
     for (int n = 0; n < s.Pieces; ++n) top[i] = max(top[i], max(s.v[i / 2][n][i % 2 * 2], s.v[i / 2][n][i % 2 * 2 + 1]));
-    top[i] *= scale;
-    grew |= top[i] > row.max[i] + kSlack;
   }
+}
+// Is a score of the warp by more than the slack above its row's reference, or has a row to be looked at?
+template <int R, int W> ATTN_INLINE bool grows(const float (&top)[R / W / 8], const Rows<R, W> &row, float scale) {
+  bool grew = (row.look & kAnyRaw) != 0;
+#pragma unroll
+  for (int i = 0; i < R / W / 8; ++i) grew |= top[i] * scale > row.max[i] + kSlack;
   return __any_sync(~0u, grew);
 }
+// Row i gets a reference for scores up to `now`, if it is to move or has a raw one. What is returned multiplies what is relative to the one before.
+template <int R, int W> ATTN_INLINE float raise(Rows<R, W> &row, int i, float now, bool moves, float scale) {
+  const Reference before = reference_of(row, i), to = before.raw | moves ? raised(before, now, scale) : before;
+  refer(row, i, to);
+  const float shrink = exp2(step_to(before, to, scale));
+  row.sum[i] *= shrink;
+  return shrink;
+}
+// Scores of rows with a raw reference become relative to it; so is 0, what their exponents are relative to then.
+template <int R, int N, int W> ATTN_INLINE void relate(float (&at)[R / W / 8], Frag<R, N, W> &s, const Rows<R, W> &row) {
+#pragma unroll
+  for (int i = 0; i < R / W / 8; ++i) {
+    const Reference own = reference_of(row, i);
+    at[i] = own.raw ? 0 : own.max;
+    if (!__any_sync(~0u, own.raw)) continue;
+    const float by = own.raw & own.max != -infinity() ? own.max : 0;
+#pragma unroll
+    for (int n = 0; n < s.Pieces; ++n) s.v[i / 2][n][i % 2 * 2] -= by, s.v[i / 2][n][i % 2 * 2 + 1] -= by;
+  }
+}
+template <int R, int W> ATTN_INLINE void copy_max(float (&at)[R / W / 8], const Rows<R, W> &row) {
+#pragma unroll
+  for (int i = 0; i < R / W / 8; ++i) at[i] = row.max[i];
+}
 
-// Scores become probabilities, relative to their rows' maxima, and join the sums.
-template <int R, int N, int W> ATTN_INLINE void exponentiate(Frag<R, N, W> &s, Rows<R, W> &row, float scale) {
+// Scores become probabilities, relative to their rows' references, and join the sums.
+template <int R, int N, int W> ATTN_INLINE void exponentiate(Frag<R, N, W> &s, Rows<R, W> &row, const float (&at)[R / W / 8], float scale) {
 #pragma unroll
   for (int n = 0; n < s.Pieces; ++n)
 #pragma unroll
@@ -60,7 +127,7 @@ template <int R, int N, int W> ATTN_INLINE void exponentiate(Frag<R, N, W> &s, R
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         float &x = s.v[m][n][i];
-        x = exp2(fmaf(x, scale, -row.max[2 * m + i / 2]));
+        x = exp2(fmaf(x, scale, -at[2 * m + i / 2]));
         row.sum[2 * m + i / 2] += x;
       }
 }
@@ -69,32 +136,70 @@ template <int R, int N, int W> ATTN_INLINE void exponentiate(Frag<R, N, W> &s, R
 template <int R, int N, int C, int W>
 ATTN_INLINE void softmax_step(Frag<R, N, W> &s, Rows<R, W> &row, Frag<R, C, W> &acc, float scale) {
   constexpr int rows = R / W / 8;
-  float top[rows];
-  if (largest(top, s, row, scale)) {
+  float top[rows], at[rows];
+  largest(top, s);
+  copy_max(at, row);
+  if (grows(top, row, scale)) {
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
-      const float before = row.max[i];
-      row.max[i] = max(before, quad_max(top[i]));
-      const float shrink = exp2(before - row.max[i]);
-      row.sum[i] *= shrink;
+      const float shrink = raise(row, i, quad_max(top[i]), true, scale);
 #pragma unroll
       for (int n = 0; n < acc.Pieces; ++n) acc.v[i / 2][n][i % 2 * 2] *= shrink, acc.v[i / 2][n][i % 2 * 2 + 1] *= shrink;
     }
+    relate(at, s, row);
   }
-  exponentiate(s, row, scale);
+  exponentiate(s, row, at, scale);
 }
 
-// ln(sum of exp(score)) of a row that saw a key: `max` is in base 2, `sum` relative to it.
-ATTN_INLINE float log_sum_exp(float max, float sum) { return (max + log2(sum)) * 0.693147180559945f; }
+// ln(sum of exp(score)) of a row that saw a key, rounded once. It is a float32: beside a largest score of 2^24 and more, nothing is left of the sum.
+ATTN_INLINE float log_sum_exp(Reference of, float sum, float scale) {
+  constexpr float ln2 = 0.693147182f, ln2_rest = -1.90465430e-9f;
+  const float rest = log2(sum) * ln2;
+  const float result = of.raw ? fmaf(of.max, scale * ln2, rest) : fmaf(of.max, ln2, fmaf(of.max, ln2_rest, rest));
+  return result == result ? attn::min(attn::max(result, -kLargest), kLargest) : result;
+}
+// What the state of a row leaves: its LSE, or the state itself, for parts of the keys to be merged. There `max` is -inf in a part that saw no key, and a
+// raw reference has a negative sum.
+struct Partial { float *max, *sum; };
+ATTN_INLINE void store_row(float *lse, long long at, bool empty, Reference of, float sum, float scale) {
+  lse[at] = empty ? -infinity() : log_sum_exp(of, sum, scale);
+}
+ATTN_INLINE void store_row(const Partial &to, long long at, bool empty, Reference of, float sum, float) {
+  to.max[at] = empty ? -infinity() : of.empty() ? 0 : of.max;  // the sum is NaN then
+  to.sum[at] = of.raw ? -sum : sum;
+}
 
-// A key without a value: its score, in natural units, joins the row's maximum and sum. Lanes of a quad share out a row's sum, so one of them has it. It may be
-// 2^32 times the weight of the row's maximum: a sink far above all scores, if it is the first of keys, would else make float16 of probabilities lose their bits.
-template <int R, int C, int W, class First, class F> ATTN_INLINE void add_sink(Frag<R, C, W> &acc, Rows<R, W> &row, First first, F f) {
+// A key without a value, with this score in natural units: the row's reference and sum become those with it. `own` is its part of the sum, to be added by one
+// lane of the row; what is returned multiplies the others. It may be 2^room times the weight of the row's maximum: a sink far above all scores, if it is the
+// first of keys, would else make float16 of probabilities lose their bits.
+ATTN_INLINE float join_sink(Reference &of, float &own, float sink, float scale, float room) {
+  constexpr float log2e = 1.442695041f, ln2 = 0.693147181f;
+  const float score = sink * log2e;
+  own = 0;
+  if (sink == -infinity()) return 1;
+  if (!is_large(score) & (!of.raw | of.empty())) {
+    const Reference before = of;
+    of = {before.raw ? score - room : max(before.max, score - room), false};
+    own = exp2(score - of.max);
+    return exp2(step_to(before, of, scale));
+  }
+  const float natural = scale * ln2, above = (sink - (of.empty() ? -infinity() : of.raw ? of.max * natural : of.max * ln2)) * log2e;
+  if (!(above > 0)) {
+    own = exp2(above);
+    return 1;
+  }
+  of = {attn::min(attn::max(sink / natural, -kLargest), kLargest), true}, own = 1;
+  return exp2(-above);
+}
+
+// Lanes of a quad share out a row's sum, so one of them has the sink.
+template <int R, int C, int W, class First, class F> ATTN_INLINE void add_sink(Frag<R, C, W> &acc, Rows<R, W> &row, float scale, First first, F f) {
 #pragma unroll
   for (int i = 0; i < 2 * acc.Blocks; ++i) {
-    const float score = sink_of(f, first, row.row(i)) * 1.442695041f, before = row.max[i];
-    row.max[i] = max(before, score - 32);
-    const float shrink = exp2(before - row.max[i]), own = exp2(score - row.max[i]);
+    float own;
+    Reference of = reference_of(row, i);
+    const float shrink = join_sink(of, own, sink_of(f, first, row.row(i)), scale, 32);
+    refer(row, i, of);
     row.sum[i] = fmaf(row.sum[i], shrink, lane_index() % 4 == 0 ? own : 0);
 #pragma unroll
     for (int n = 0; n < acc.Pieces; ++n) acc.v[i / 2][n][i % 2 * 2] *= shrink, acc.v[i / 2][n][i % 2 * 2 + 1] *= shrink;

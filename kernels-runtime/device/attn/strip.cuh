@@ -36,7 +36,12 @@ template <int RowCount, int ColCount, int LaneCount> struct Strip<float, RowCoun
 };
 // A score for each row and key, and the state of each row; all lanes of a group have the same.
 template <int RowCount, int KeyCount, int LaneCount> struct Scores { float v[RowCount][KeyCount]; };
-template <int RowCount, int LaneCount> struct StripRows { float max[RowCount], sum[RowCount]; };
+template <int RowCount, int LaneCount> struct StripRows {
+  float max[RowCount], sum[RowCount];
+  bool raw[RowCount];  // as of a Reference
+  ATTN_INLINE Reference reference(int r) const { return {max[r], raw[r]}; }
+  ATTN_INLINE void refer(int r, Reference to) { max[r] = to.max, raw[r] = to.raw; }
+};
 
 template <class T> ATTN_INLINE void unpack(float (&to)[8], uint4 x) {
   to[0] = low_half<T>(x.x), to[1] = high_half<T>(x.x), to[2] = low_half<T>(x.y), to[3] = high_half<T>(x.y);
@@ -78,7 +83,7 @@ template <int R, int C, int L> ATTN_INLINE void clear(Strip<float, R, C, L> &x) 
 }
 template <int R, int L> ATTN_INLINE void clear(StripRows<R, L> &row) {
 #pragma unroll
-  for (int r = 0; r < R; ++r) row.max[r] = -kLargest, row.sum[r] = 0;
+  for (int r = 0; r < R; ++r) row.refer(r, {-infinity(), true}), row.sum[r] = 0;
 }
 
 // Scores = Q K^T (or its negative). A key is unpacked once for all rows.
@@ -134,10 +139,14 @@ ATTN_INLINE void softmax_step(Scores<R, N, L> &s, StripRows<R, L> &row, Strip<fl
     float top = s.v[r][0];
 #pragma unroll
     for (int n = 1; n < N; ++n) top = max(top, s.v[r][n]);
-    const float now = max(row.max[r], top * scale), shrink = exp2(row.max[r] - now);
-    row.max[r] = now, row.sum[r] *= shrink;
+    const Reference before = row.reference(r), to = raised(before, top, scale);
+    const float shrink = exp2(step_to(before, to, scale)), at = to.raw ? 0 : to.max;
+    row.refer(r, to), row.sum[r] *= shrink;
+    if (to.raw & to.max != -infinity())
 #pragma unroll
-    for (int n = 0; n < N; ++n) row.sum[r] += s.v[r][n] = exp2(fmaf(s.v[r][n], scale, -now));
+      for (int n = 0; n < N; ++n) s.v[r][n] -= to.max;
+#pragma unroll
+    for (int n = 0; n < N; ++n) row.sum[r] += s.v[r][n] = exp2(fmaf(s.v[r][n], scale, -at));
 #pragma unroll
     for (int i = 0; i < acc.Own; ++i)
 #pragma unroll
@@ -188,13 +197,14 @@ ATTN_INLINE void mma_pv_guarded(Strip<float, R, C, L> &acc, const Scores<R, N, L
 
 // As that of fragments; all lanes of a group have the row's sum.
 template <int R, int C, int L, class First, class F>
-ATTN_INLINE void add_sink(Strip<float, R, C, L> &acc, StripRows<R, L> &row, First first, F f) {
+ATTN_INLINE void add_sink(Strip<float, R, C, L> &acc, StripRows<R, L> &row, float scale, First first, F f) {
 #pragma unroll
   for (int r = 0; r < R; ++r) {
-    const float score = sink_of(f, first, r) * 1.442695041f, before = row.max[r];
-    row.max[r] = max(before, score);
-    const float shrink = exp2(before - row.max[r]);
-    row.sum[r] = fmaf(row.sum[r], shrink, exp2(score - row.max[r]));
+    float own;
+    Reference of = row.reference(r);
+    const float shrink = join_sink(of, own, sink_of(f, first, r), scale, 0);
+    row.refer(r, of);
+    row.sum[r] = fmaf(row.sum[r], shrink, own);
 #pragma unroll
     for (int i = 0; i < acc.Own; ++i)
 #pragma unroll
@@ -238,11 +248,11 @@ ATTN_INLINE void store(T *to, Stride stride, const Strip<float, R, C, L> &acc, i
       }
 }
 template <class Stride, int R, int L>
-ATTN_INLINE void store_lse(float *to, Stride stride, const StripRows<R, L> &row, float /*scale*/, int rows, int write_rows) {
+ATTN_INLINE void store_lse(float *to, Stride stride, const StripRows<R, L> &row, float scale, int rows, int write_rows) {
 #pragma unroll
   for (int r = 0; r < R; ++r)
     if (r < write_rows && lane_index() % L == r % L)
-      to[offset_of(stride, r)] = r >= rows || row.sum[r] == 0 ? -infinity() : log_sum_exp(row.max[r], row.sum[r]);
+      store_row(to, offset_of(stride, r), r >= rows || row.sum[r] == 0, row.reference(r), row.sum[r], scale);
 }
 template <int R, int L> ATTN_INLINE void store_lse(float *to, const StripRows<R, L> &row, float scale, int rows, int write_rows) {
   store_lse(to, 1ll, row, scale, rows, write_rows);

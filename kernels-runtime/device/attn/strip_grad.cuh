@@ -3,6 +3,7 @@
 // Gradients of short rows. A warp has all rows and keys of a sequence for its heads, so nothing is added up across warps: dQ is summed up over keys
 // while rows stay, dK and dV over rows while keys stay. What is read twice comes from a cache the second time.
 #pragma once
+#include "attn/backward.cuh"
 #include "attn/strip.cuh"
 
 namespace attn {
@@ -15,8 +16,7 @@ ATTN_INLINE void load_statistics(StripRows<R, L> &row, const float *lse, long lo
   for (int r = 0; r < R; ++r) {
     row.max[r] = infinity(), row.sum[r] = 0;
     if (r < rows) {
-      const float x = lse[r * stride];
-      row.max[r] = x == -infinity() ? infinity() : x * 1.44269504088896f;
+      row.max[r] = lse_in_base_2(lse[r * stride]);
       if (known) row.sum[r] = sign * *(const volatile float *)(known + r * known_stride);
     }
   }
@@ -30,6 +30,12 @@ template <bool Turned, int R, int N, int L> ATTN_INLINE void probabilities(Score
 #pragma unroll
     for (int n = 0; n < N; ++n) s.v[r][n] = exp2(fmaf(s.v[r][n], scale, -row.max[r]));
 }
+template <bool Turned, int R, int N, int L> ATTN_INLINE void bound(Scores<R, N, L> &p, const StripRows<R, L> &) {
+#pragma unroll
+  for (int r = 0; r < R; ++r)
+#pragma unroll
+    for (int n = 0; n < N; ++n) p.v[r][n] = at_most_one(p.v[r][n]);
+}
 
 // The same of modified scores; `weighted` gets probability times derivative.
 template <bool Turned, int R, int N, int L, class First, class F>
@@ -41,7 +47,7 @@ ATTN_INLINE void probabilities(Scores<R, N, L> &s, Scores<R, N, L> &weighted, co
     for (int n = 0; n < N; ++n) {
       const float score = s.v[r][n];
       const Changed changed = apply(f, score, q0, r, k0 + n, k0, float(n));
-      s.v[r][n] = score == -infinity() ? 0 : exp2(fmaf(changed.score, scale, -row.max[r]));
+      s.v[r][n] = score == -infinity() ? 0 : at_most_one(exp2(fmaf(changed.score, scale, -row.max[r])));
       weighted.v[r][n] = score == -infinity() ? 0 : s.v[r][n] * changed.slope;
     }
 }

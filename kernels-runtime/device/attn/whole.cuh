@@ -58,15 +58,12 @@ template <class T, int N, int C, int P> ATTN_INLINE bool wait_finite(const Smem<
 
 // Scores of whole rows become probabilities and join the sums, which may have a sink's; they are yet to be completed. Needs scale > 0.
 template <int R, int N, int W> ATTN_INLINE void softmax(Frag<R, N, W> &s, Rows<R, W> &row, float scale) {
-  float top[R / W / 8];
-  largest(top, s, row, scale);
+  float top[R / W / 8], at[R / W / 8];
+  largest(top, s);
 #pragma unroll
-  for (int i = 0; i < R / W / 8; ++i) {
-    const float before = row.max[i];
-    row.max[i] = max(before, quad_max(top[i]));
-    row.sum[i] *= exp2(before - row.max[i]);
-  }
-  exponentiate(s, row, scale);
+  for (int i = 0; i < R / W / 8; ++i) raise(row, i, quad_max(top[i]), true, scale);
+  relate(at, s, row);
+  exponentiate(s, row, at, scale);
 }
 
 // What normalize() does, in two: sums once, and a division for each part of the columns.

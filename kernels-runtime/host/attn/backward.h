@@ -20,6 +20,16 @@ template <int Count> struct Statistics {
 
 ATTN_HELPER void barrier() {}
 
+// LSE in base 2, as a row's probabilities need it: +Inf for a row that sees
+// nothing, finite for others. It is a float32: where it is large, exp(score - LSE)
+// may come out above 1, by much, so probabilities are bounded. A NaN stays one.
+ATTN_HELPER float lseInBase2(float lse) {
+  const float x = lse * 1.442695041f;
+  return lse == -infinity ? infinity : x < -3.4028234663852886e38f ? -3.4028234663852886e38f : x;
+}
+ATTN_HELPER Lanes atMostZero(Lanes x) { return x > Lanes{} ? Lanes{} : x; }
+ATTN_HELPER float atMostZero(float x) { return x > 0.f ? 0.f : x; }
+
 // A row that sees nothing, or that is none, has an lse of +Inf: its probabilities are 0.
 template <int Dim, int M, int Threads, class T>
 ATTN_VERB void prepare(float *to, long long pitch, const T *out, long long outStride,
@@ -30,7 +40,7 @@ ATTN_VERB void prepare(float *to, long long pitch, const T *out, long long outSt
     float sum = 0.f;
     for (int c = 0; sees && c < Dim; ++c)
       sum += toFloat(out[r * outStride + c]) * toFloat(grad[r * gradStride + c]);
-    to[r] = sees ? lse[r] * 1.442695041f : infinity;
+    to[r] = sees ? lseInBase2(lse[r]) : infinity;
     to[r + pitch] = sees ? sum - (gradLse ? gradLse[r] : 0.f) : 0.f;
   }
 }
@@ -56,7 +66,7 @@ ATTN_VERB void probabilities(Frag<M, N, W> &scores, const Statistics<K> &stats,
   for (int r = 0; r < scores.live; r += lanes)
     for (int n = 0; n < N; ++n) {
       float *s = scores.data + n * M + r;
-      at(s) = exp2(at(s) * scale - known<Turned>(stats.lse, r, n));
+      at(s) = exp2(atMostZero(at(s) * scale - known<Turned>(stats.lse, r, n)));
     }
 }
 
@@ -90,6 +100,10 @@ ATTN_VERB void probabilities(Frag<M, N, W> &scores, const Statistics<K> &stats,
     }
   probabilities<Turned>(scores, stats, scale);
 }
+
+// Probabilities are bounded where they are made.
+template <bool Turned, class Scores, class Stats>
+ATTN_HELPER void bound(Scores &, const Stats &) {}
 
 // x becomes p * (x - delta).
 template <bool Turned, int M, int N, int W, int K>

@@ -6,7 +6,7 @@
 // tile's or the caller's.
 #pragma once
 
-#include "attn/places.h"
+#include "attn/softmax.h"
 
 namespace attn {
 
@@ -29,23 +29,34 @@ ATTN_VERB void store(T *to, Stride stride, const Frag<M, D, W> &out,
   zeroRows<Dim>(to, stride, max(live, 0), min(writeRows, M));
 }
 
-// The maximum is in base 2, scaled; the sum is not. With no visible key the sum
-// is 0 and its logarithm already the -Inf that is asked for.
-template <class Stride, int M, int W>
-ATTN_VERB void store_lse(float *to, Stride stride, const Rows<M, W> &row,
-                         float scale, int rows, int writeRows) {
-  (void)scale; // part of the maximum
-  const int live = min(rows, M), end = min(writeRows, M);
-  for (int r = 0; r < live; ++r)
-    to[offset_of(stride, r)] =
-        row.sum[r] == 0.f ? -infinity
-                              : float(row.maximum[r] * 0.6931471805599453 +
-                                      naturalLog(row.sum[r]));
-  for (int r = max(live, 0); r < end; ++r)
-    to[offset_of(stride, r)] = -infinity;
+// What the state of a row leaves: its LSE, or the state itself, for parts of the
+// keys to be merged. `maximum` is -Inf in a part that saw no key.
+struct Partial {
+  float *maximum, *sum;
+};
+ATTN_HELPER void storeRow(float *lse, long long at, bool empty, float maximum,
+                          float sum, float scale) {
+  lse[at] = empty ? -infinity : logSumExp(maximum, sum, scale);
 }
-template <int M, int W>
-ATTN_HELPER void store_lse(float *to, const Rows<M, W> &row, float scale,
+ATTN_HELPER void storeRow(const Partial &to, long long at, bool empty,
+                          float maximum, float sum, float) {
+  // Where a row's only scores are NaN, there is no maximum, and the sum is NaN.
+  to.maximum[at] = empty ? -infinity : maximum == -infinity ? 0.f : maximum;
+  to.sum[at] = sum;
+}
+
+// The maximum is raw. With no visible key the sum is 0.
+template <class Lse, class Stride, int M, int W>
+ATTN_VERB void store_lse(const Lse &to, Stride stride, const Rows<M, W> &row,
+                         float scale, int rows, int writeRows) {
+  const int live = min(rows, M), end = min(writeRows, M);
+  for (int r = 0; r < end; ++r) {
+    const bool empty = r >= live || row.sum[r] == 0.f;
+    storeRow(to, offset_of(stride, r), empty, row.maximum[r], row.sum[r], scale);
+  }
+}
+template <class Lse, int M, int W>
+ATTN_HELPER void store_lse(const Lse &to, const Rows<M, W> &row, float scale,
                            int rows, int writeRows) {
   store_lse(to, 1ll, row, scale, rows, writeRows);
 }

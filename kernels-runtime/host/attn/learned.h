@@ -59,7 +59,7 @@ ATTN_VERB void add_sink_total(float *to, const float *statistics,
                               long long pitch, int count, float sink) {
   float sum = 0.f;
   for (int i = 0; i < count; ++i)
-    sum += exp2(sink * 1.442695041f - statistics[i]) * statistics[i + pitch];
+    sum += exp2(atMostZero(sink * 1.442695041f - statistics[i])) * statistics[i + pitch];
   *to -= sum;
 }
 

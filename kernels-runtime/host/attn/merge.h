@@ -3,29 +3,29 @@
 // Parts of the keys, back together, in the order of the parts.
 #pragma once
 
-#include "attn/numbers.h"
-#include "attn/prelude.h"
+#include "attn/softmax.h"
 
 namespace attn {
 
-// A part without keys has an lse of -Inf and no output: what lies there is not
-// read. A NaN is no part's maximum, but a weight.
+// A part without keys has a maximum of -Inf and no output: what lies there is not
+// read. A NaN is in a part's sum, and so a weight.
 template <int Dim, int M, int Threads, class T>
 ATTN_VERB void merge(T *to, long long stride, float *lse,
-                     const float *partialOut, const float *partialLse,
-                     int splits, long long pitch, int rows) {
+                     const float *partialOut, const float *partialMax,
+                     const float *partialSum, float scale, int splits,
+                     long long pitch, int rows) {
   for (int r = 0; r < min(M, rows); ++r) {
     float top = -infinity;
     for (int s = 0; s < splits; ++s) {
-      const float part = partialLse[s * pitch + r];
+      const float part = partialMax[s * pitch + r];
       top = part > top ? part : top;
     }
     float out[Dim] = {}, sum = 0.f;
     for (int s = 0; s < splits; ++s) {
-      const float part = partialLse[s * pitch + r];
+      const float part = partialMax[s * pitch + r];
       if (part == -infinity)
         continue;
-      const float weight = exp2((part - top) * 1.442695041f);
+      const float weight = exp2((part - top) * scale) * partialSum[s * pitch + r];
       const float *__restrict from = partialOut + (s * pitch + r) * Dim;
       ATTN_VECTORIZE for (int c = 0; c < Dim; ++c) out[c] += weight * from[c];
       sum += weight;
@@ -34,7 +34,7 @@ ATTN_VERB void merge(T *to, long long stride, float *lse,
     for (int c = 0; c < Dim; ++c)
       fromFloat(to[r * stride + c], out[c] * inverse);
     if (lse)
-      lse[r] = sum == 0.f ? -infinity : float(top + naturalLog(sum));
+      lse[r] = sum == 0.f ? -infinity : logSumExp(top, sum, scale);
   }
 }
 

@@ -16,7 +16,7 @@ ATTN_VERB void load_statistics(Statistics<N> &stats, const float *lse,
                                GradStride knownStride, float sign, int rows) {
   for (int r = 0; r < N; ++r) {
     const float x = r < rows ? lse[offset_of(stride, r)] : -infinity;
-    stats.lse[r] = x == -infinity ? infinity : x * 1.442695041f;
+    stats.lse[r] = lseInBase2(x);
     stats.delta[r] =
         known && r < rows ? sign * known[offset_of(knownStride, r)] : 0.f;
   }

@@ -42,6 +42,10 @@ ATTN_VERB void keep(Frag<M, N, W> &scores, Pairs<H> q0, Pairs<Heads> k0,
 // One step of the online softmax: scores become probabilities relative to the
 // new maximum, the row state and the output so far move to that maximum.
 //
+// The maximum is that of raw scores, and scores are compared with it before they
+// are scaled: the difference of two floats that are close is exact, however large
+// they are, where a scaled maximum is rounded.
+//
 // NaN needs no branch: it loses every maximum (`larger`), makes its own
 // probability NaN and through it the sum. A maximum of -Inf means that nothing
 // is visible yet; 0 stands in for it, so that exp2(-Inf - 0) is 0 where -Inf -
@@ -60,15 +64,15 @@ ATTN_VERB void softmax_step(Frag<M, N, W> &scores, Rows<M, W> &row,
       other = larger(at(s + (n + 1) * M), other);
     }
     const Lanes old = at(row.maximum + r);
-    const Lanes maximum = larger(larger(top, other) * scale, old);
+    const Lanes maximum = larger(larger(top, other), old);
     const Lanes base = maximum == -infinity ? Lanes{} : maximum;
     Lanes sum = Lanes{};
     for (int n = 0; n < N; ++n) {
-      const Lanes p = exp2(at(s + n * M) * scale - base);
+      const Lanes p = exp2((at(s + n * M) - base) * scale);
       at(s + n * M) = p;
       sum += p;
     }
-    const Lanes factor = exp2(old - base);
+    const Lanes factor = exp2((old - base) * scale);
     at(row.maximum + r) = maximum;
     at(row.sum + r) = at(row.sum + r) * factor + sum;
     // Maxima settle after a few tiles; a row whose maximum stayed is left
@@ -86,20 +90,37 @@ template <int H, class F> ATTN_HELPER float sink_of(F f, Pairs<H> first, int r) 
   return f(first.head + r % H);
 }
 
+// A score in natural units, whose float must not overflow to what says that
+// nothing was seen.
+ATTN_HELPER float finite(double x) {
+  const double largest = 3.4028234663852886e38;
+  return float(x > largest ? largest : x < -largest ? -largest : x);
+}
+
+// ln(sum of exp(score)) of a row that saw a key; its maximum is raw.
+ATTN_HELPER float logSumExp(float maximum, float sum, float scale) {
+  return finite(maximum * (scale * 0.6931471805599453) + naturalLog(sum));
+}
+
 // A key without a value: its score, in natural units, joins the maximum and the
 // sum of a row, be it that no other key was visited. A score of -Inf is none.
-ATTN_HELPER float joinSink(float score, float &maximum, float &sum) {
-  const float old = maximum, own = score * 1.442695041f;
-  maximum = own > old ? own : old;
-  const float base = maximum == -infinity ? 0.f : maximum;
-  const float factor = exp2(old - base);
-  sum = sum * factor + exp2(own - base);
+ATTN_HELPER float joinSink(float score, float &maximum, float &sum, float scale) {
+  if (score == -infinity)
+    return 1.f;
+  const double natural = scale * 0.6931471805599453, log2e = 1.4426950408889634;
+  const float old = maximum;
+  if (score > old * natural)
+    maximum = finite(score / natural);
+  const float factor = old == maximum ? 1.f : exp2((old - maximum) * scale);
+  sum = sum * factor + exp2(float((score - maximum * natural) * log2e));
   return factor;
 }
 template <int M, int D, int W, class First, class F>
-ATTN_VERB void add_sink(Frag<M, D, W> &out, Rows<M, W> &row, First first, F f) {
+ATTN_VERB void add_sink(Frag<M, D, W> &out, Rows<M, W> &row, float scale,
+                        First first, F f) {
   for (int r = 0; r < M; ++r) {
-    const float factor = joinSink(sink_of(f, first, r), row.maximum[r], row.sum[r]);
+    const float factor =
+        joinSink(sink_of(f, first, r), row.maximum[r], row.sum[r], scale);
     for (int c = 0; c < D; c += lanes)
       at(out.data + r * D + c) *= factor;
   }

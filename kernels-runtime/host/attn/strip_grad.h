@@ -4,6 +4,7 @@
 // sequence for a head, and nothing is added up across blocks.
 #pragma once
 
+#include "attn/backward.h"
 #include "attn/strips.h"
 
 namespace attn {
@@ -16,9 +17,7 @@ ATTN_VERB void load_statistics(StripRows<R, L> &row, const float *lse,
                                long long knownStride, float sign, int rows) {
   for (int r = 0; r < R; ++r) {
     const bool live = r < rows;
-    row.maximum[r] =
-        live && lse[r * stride] != -infinity ? lse[r * stride] * 1.442695041f
-                                             : infinity;
+    row.maximum[r] = lseInBase2(live ? lse[r * stride] : -infinity);
     row.sum[r] = live && known ? sign * known[r * knownStride] : 0.f;
   }
 }
@@ -29,7 +28,7 @@ ATTN_VERB void probabilities(Scores<R, N, L> &s, const StripRows<R, L> &row,
   static_assert(!Turned, "rows of a strip are queries");
   for (int r = 0; r < R; ++r)
     for (int n = 0; n < N; ++n)
-      s.v[r][n] = exp2(s.v[r][n] * scale - row.maximum[r]);
+      s.v[r][n] = exp2(atMostZero(s.v[r][n] * scale - row.maximum[r]));
 }
 
 // The same of modified scores; `weighted` gets probability times derivative.

@@ -97,8 +97,8 @@ ATTN_VERB void modify(Scores<R, N, L> &scores, First q0, int k0, float within,
     modify(scores, q0, k0, small);
 }
 
-// As that of tiles: a NaN is no maximum but a weight, and a maximum of -Inf
-// means that nothing is visible yet.
+// As that of tiles: maxima are those of raw scores, a NaN is no maximum but a
+// weight, and a maximum of -Inf means that nothing is visible yet.
 template <class E, int R, int N, int C, int L>
 ATTN_VERB void softmax_step(Scores<R, N, L> &scores, StripRows<R, L> &row,
                             Strip<E, R, C, L> &acc, float scale) {
@@ -106,13 +106,13 @@ ATTN_VERB void softmax_step(Scores<R, N, L> &scores, StripRows<R, L> &row,
     const float old = row.maximum[r];
     float top = old;
     for (int n = 0; n < N; ++n)
-      top = scores.v[r][n] * scale > top ? scores.v[r][n] * scale : top;
+      top = scores.v[r][n] > top ? scores.v[r][n] : top;
     const float base = top == -infinity ? 0.f : top;
-    const float factor = exp2(old - base);
+    const float factor = exp2((old - base) * scale);
     row.maximum[r] = top;
     row.sum[r] *= factor;
     for (int n = 0; n < N; ++n)
-      row.sum[r] += scores.v[r][n] = exp2(scores.v[r][n] * scale - base);
+      row.sum[r] += scores.v[r][n] = exp2((scores.v[r][n] - base) * scale);
     if (factor != 1.f)
       for (int c = 0; c < acc.Cols; c += lanes)
         at(acc.rows + r * acc.Cols + c) *= factor;
@@ -155,9 +155,10 @@ ATTN_HELPER void mma_pv(Strip<E, R, C, L> &acc, const Scores<R, N, L> &p,
 
 template <class E, int R, int C, int L, class First, class F>
 ATTN_VERB void add_sink(Strip<E, R, C, L> &acc, StripRows<R, L> &row,
-                        First first, F f) {
+                        float scale, First first, F f) {
   for (int r = 0; r < R; ++r) {
-    const float factor = joinSink(sink_of(f, first, r), row.maximum[r], row.sum[r]);
+    const float factor =
+        joinSink(sink_of(f, first, r), row.maximum[r], row.sum[r], scale);
     for (int c = 0; c < acc.Cols; c += lanes)
       at(acc.rows + r * acc.Cols + c) *= factor;
   }
@@ -191,12 +192,12 @@ ATTN_VERB void store(T *to, Stride stride, const Strip<E, R, C, L> &acc,
 }
 template <class Stride, int R, int L>
 ATTN_VERB void store_lse(float *to, Stride stride, const StripRows<R, L> &row,
-                         float /*scale*/, int rows, int writeRows) {
+                         float scale, int rows, int writeRows) {
   for (int r = 0; r < min(writeRows, R); ++r)
     to[offset_of(stride, r)] =
         r >= rows || row.sum[r] == 0.f
             ? -infinity
-            : float(row.maximum[r] * 0.6931471805599453 + naturalLog(row.sum[r]));
+            : logSumExp(row.maximum[r], row.sum[r], scale);
 }
 template <int R, int L>
 ATTN_HELPER void store_lse(float *to, const StripRows<R, L> &row, float scale,

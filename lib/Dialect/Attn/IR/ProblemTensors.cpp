@@ -370,9 +370,10 @@ std::vector<ProblemTensor> attn::scratchOf(Computation computation) {
     return list;
   }
   rows.insert(rows.begin(), T::Splits);
-  list.emplace_back("partial_lse", T::Result, T::Float32, rows);
+  list.emplace_back("partial_max", T::Result, T::Float32, rows);
+  list.emplace_back("partial_sum", T::Result, T::Float32, rows);
   rows.push_back(T::DimV);
-  list.emplace(list.end() - 1, "partial_o", T::Result, T::Float32, rows);
+  list.emplace(list.end() - 2, "partial_o", T::Result, T::Float32, rows);
   addLists(problem, /*ofKeys=*/false, list);
   if (ProblemOp problem = computation.problem; problem.getSegments())
     for (ProblemTensor &tensor : tensorsOfSegments(*SegmentRule::of(problem.getMask()), /*maps=*/false, /*tiles=*/false))

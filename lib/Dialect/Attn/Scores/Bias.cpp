@@ -14,11 +14,13 @@ static LogicalResult verifyName(function_ref<InFlightDiagnostic()> emitError, St
   return success();
 }
 
-/// value * factor + addend in natural units.
+/// value * factor + addend in natural units, in which it stays: divided by a small factor, a large addend (padding is often hidden by the
+/// least finite float) would not be finite.
 static Score plus(ScoreScope &scope, Score score, Value addend) {
   FloatMath &math = scope.each;
-  score = moderate(math, score);
-  return {math.fma(addend, math.constant(1 / score.factor), score.value), score.factor};
+  if (score.factor == 1)
+    return {math.add(score.value, addend), 1};
+  return {math.fma(score.value, math.constant(score.factor), addend), 1};
 }
 
 //===--------------------------------------------------------------------===//

@@ -124,6 +124,15 @@ Value KernelOp::getArg(StringRef name) {
   return {};
 }
 
+double KernelOp::getSoftmaxScale() {
+  double scale = 1;
+  getBody().walk([&](Operation *op) {
+    if (isa<SoftmaxStepOp, SoftmaxOp, WeighOp>(op))
+      scale = op->getAttrOfType<FloatAttr>("scale").getValueAsDouble();
+  });
+  return scale;
+}
+
 bool KernelOp::keepsRows() {
   return walk([](MmaPieceOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }

@@ -286,6 +286,12 @@ static bool haveRowsOf(FragType frag, int64_t rows) {
 LogicalResult RoundOp::verify() { // C1
   FragType s = getS().getType();
   auto shared = dyn_cast<SharedType>(getP().getType());
+  if (Value statistics = getStatistics()) { // C2
+    if (shared)
+      return emitOpError("expected statistics with what is held in registers, got: ") << shared;
+    if (failed(verifyStatistics(*this, s, statistics.getType(), /*turned=*/true)))
+      return failure();
+  }
   if (!shared)
     return verifyHolds(*this, cast<HeldType>(getP().getType()), s);
   if (shared.isSwizzled() || !haveRowsOf(s, shared.getRows()) || shared.getCols() < s.getCols())
@@ -394,6 +400,9 @@ LogicalResult NormalizeOp::verify() { return verifyLanesOf(*this, getOperands())
 LogicalResult SoftmaxOp::verify() { return verifyScale(*this, getScale()); }
 
 LogicalResult ProbabilitiesOp::verify() {
+  if (getUnbounded() && (!getTurned() || (getWeighted() && !getSlopes()))) // C7
+    return emitOpError("expected `unbounded` with `turned`, and without products of weights, got: ")
+           << (getTurned() ? "`weighted`" : "rows of queries");
   if (failed(verifyScale(*this, getScale())) ||                                                       // C1
       failed(verifyStatistics(*this, getS().getType(), getStatistics().getType(), getTurned()))) // C2
     return failure();

@@ -139,7 +139,11 @@ static LogicalResult verifyRows(Operation *op, int64_t dim, Type element, String
   return success();
 }
 
-LogicalResult MergeOp::verify() { return verifyRows(*this, getDim(), getO().getType().getElement(), "results"); }
+LogicalResult MergeOp::verify() {
+  if (!(getScale().convertToDouble() > 0)) // C2
+    return emitOpError("expected a positive scale, got: ") << getScale().convertToDouble();
+  return verifyRows(*this, getDim(), getO().getType().getElement(), "results");
+}
 
 LogicalResult PrepareOp::verify() { return verifyRows(*this, getDim(), getO().getType().getElement(), "o"); }
 

@@ -104,7 +104,7 @@ public:
       clone(body.tests);
       SoftmaxOp::create(b, loc, body.softmax.getS(), body.softmax.getRow(), body.softmax.getScaleAttr());
       cloneDrop(body.softmax.getS());
-      RoundOp::create(b, loc, p, body.softmax.getS());
+      RoundOp::create(b, loc, p, body.softmax.getS(), /*statistics=*/Value());
     });
     writeLoop(after, loop.getOneBody(), [&] {
       // Both products under way, then the rest of them, and what becomes of the scores.
@@ -134,7 +134,7 @@ public:
         clone(ArrayRef(body.values).drop_front(pv));
         RescaleOp::create(b, loc, acc, row);
         cloneDrop(s);
-        RoundOp::create(b, loc, p, s);
+        RoundOp::create(b, loc, p, s, /*statistics=*/Value());
       } else {
         clone(ArrayRef(body.values).drop_front(pv));
         clone(body.tests);

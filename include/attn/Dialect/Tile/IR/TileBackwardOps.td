@@ -85,6 +85,9 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
     where all scores of a warp, hidden ones too, are smaller than this in size. If `slopes` has numbers, it yields x in place of the derivative,
     which is the polynomial with these coefficients, the constant first, and is worked out of two scores at a time, in the held type's precision.
 
+    The lse is a float32: where it is large, exp(scale * s - lse) may come out far above 1. Probabilities are at most 1 + 2^-10
+    all the same, here, or, `unbounded`, in the `tile.round` that holds them, which gets the statistics.
+
     Constraints:
     - C1: scale is positive.
     - C2: as many statistics as there are rows, or columns if turned.
@@ -94,6 +97,7 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
       region and `weighted`.
     - C5: only rows are pairs, not columns: not with `turned`.
     - C6: statistics in `!tile.rows`, those of a fragment's own warps, go with no region.
+    - C7: `unbounded` only turned, and not where `weighted` gets products.
 
     ```mlir
     tile.probabilities %s, %stats at(%k0, %q0) scale 8.838835e-02 turned : !tile.frag<128x64, 8>, !tile.statistics<64>
@@ -107,12 +111,12 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
     ```
   }];
   let arguments = (ins Tile_AnyScores:$s, AnyTypeOf<[Tile_AnyStatistics, Tile_Rows]>:$statistics, Tile_Origin:$row0, I32:$col0,
-                       Optional<AnyTypeOf<[Tile_AnyScores, Tile_Held]>>:$weighted, F64Attr:$scale, UnitAttr:$turned,
+                       Optional<AnyTypeOf<[Tile_AnyScores, Tile_Held]>>:$weighted, F64Attr:$scale, UnitAttr:$turned, UnitAttr:$unbounded,
                        OptionalAttr<F64Attr>:$within, OptionalAttr<DenseF64ArrayAttr>:$slopes);
   let regions = (region AnyRegion:$small, AnyRegion:$modify);
   let assemblyFormat = [{
     $s `,` $statistics `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `)` (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)?
-    (`slopes` $slopes^)? `scale` $scale (`turned` $turned^)? attr-dict `:` qualified(type($s)) `,` qualified(type($statistics))
+    (`slopes` $slopes^)? `scale` $scale (`turned` $turned^)? (`unbounded` $unbounded^)? attr-dict `:` qualified(type($s)) `,` qualified(type($statistics))
     (`small` `(` $within^ `)` $small)? (`modify` $modify^)?
   }];
   let hasVerifier = 1;

@@ -145,17 +145,22 @@ def Tile_RoundOp : Tile_Op<"round"> {
     ends with a barrier. `at_once`: before products that follow are begun. Left to itself the compiler begins those first where it can, and
     needs registers for what is rounded and for their results.
 
+    `bounded`: probabilities that `tile.probabilities` left unbounded become at most 1 first; they are keys by queries,
+    and these are the queries' statistics.
+
     Constraints:
     - C1: both have the same rows, columns and warps; what is shared is not swizzled, and has the rows that are there
       and at least as many columns.
+    - C2: statistics are of as many queries as there are columns, for what is held in registers.
 
     ```mlir
     tile.round %p, %s : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>
     tile.round %p, %s {at_once} : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>
+    tile.round %p, %s bounded(%stats : !tile.statistics<128>) : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[Tile_Held, Tile_Shared]>:$p, Tile_Frag:$s, UnitAttr:$at_once);
-  let assemblyFormat = "$p `,` $s attr-dict `:` qualified(type($p)) `,` qualified(type($s))";
+  let arguments = (ins AnyTypeOf<[Tile_Held, Tile_Shared]>:$p, Tile_Frag:$s, Optional<Tile_AnyStatistics>:$statistics, UnitAttr:$at_once);
+  let assemblyFormat = "$p `,` $s (`bounded` `(` $statistics^ `:` qualified(type($statistics)) `)`)? attr-dict `:` qualified(type($p)) `,` qualified(type($s))";
   let hasVerifier = 1;
 }
 
@@ -212,7 +217,7 @@ def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">,
     those, are computed once more, one by one, from visible keys alone, and
     written again; a row that may see the NaN gets it again. After `tile.store`.
 
-    `q`, `o` and `lse` point at the tile's first row, `k` and `v` at the
+    `q`, `o`, `lse` and `sum` (as in `tile.store_lse`) point at the tile's first row, `k` and `v` at the
     sequence's first key; rows are `..._row` elements apart; `keys` is the
     sequence's length, or, with `from`, what lies behind the block's share of its
     keys, which begins there. The region gets (query row, key) and yields the mask's
@@ -237,13 +242,13 @@ def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">,
     ```
   }];
   let arguments = (ins Tile_Frag:$acc, Tile_Origin:$q0, I32:$rows, Optional<I32>:$first_key, I32:$keys, Tile_Ptr:$q, Tile_Stride:$q_row, Tile_Ptr:$k, I64:$k_row,
-                       Tile_Ptr:$v, I64:$v_row, Tile_Ptr:$o, Tile_Stride:$o_row, Optional<Tile_FloatPtr>:$lse, Optional<Tile_Stride>:$lse_row, Optional<Tile_Draws>:$draws, Optional<I32>:$tiles, I64Attr:$dim_qk,
+                       Tile_Ptr:$v, I64:$v_row, Tile_Ptr:$o, Tile_Stride:$o_row, Optional<Tile_FloatPtr>:$lse, Optional<Tile_Stride>:$lse_row, Optional<Tile_FloatPtr>:$sum, Optional<Tile_Draws>:$draws, Optional<I32>:$tiles, I64Attr:$dim_qk,
                        I64Attr:$dim_v, F64Attr:$scale, OptionalAttr<I64Attr>:$below, OptionalAttr<F64Attr>:$factor, OptionalAttr<I64Attr>:$tile);
   let regions = (region SizedRegion<1>:$body, AnyRegion:$modify, AnyRegion:$sink, AnyRegion:$along);
   let assemblyFormat = [{
     $acc `at` `(` $q0 `` custom<Origin>(type($q0)) `)` `rows` `(` $rows `)` `keys` `(` $keys (`from` $first_key^)? `)` `from` `(` $q `,` $q_row `` custom<Stride>(type($q_row)) `,` $k `,` $k_row `,` $v `,` $v_row `)`
     `into` `(` $o `,` $o_row `` custom<Stride>(type($o_row)) `)`
-    (`lse` `(` $lse^ (`,` $lse_row^ `` custom<Stride>(type($lse_row)))? `)`)? `dims` `(` $dim_qk `,` $dim_v `)` `scale` $scale
+    (`lse` `(` $lse^ (`,` $lse_row^ `` custom<Stride>(type($lse_row)))? `)`)? (`sum` `(` $sum^ `)`)? `dims` `(` $dim_qk `,` $dim_v `)` `scale` $scale
     (`draws` `(` $draws^ `)` `below` $below `by` $factor)? (`tiles` `(` $tiles^ `of` $tile `)`)?
     `:` qualified(type($acc)) `,` qualified(type($q)) `,` qualified(type($o)) $body (`modify` $modify^)? (`sink` $sink^)? (`along` $along^)? attr-dict
   }];

@@ -78,6 +78,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     bool hasRows() { return getCluster().has_value(); }
     /// Do rows of a sequence stay with their threads while keys pass by? That leaves few registers.
     bool keepsRows();
+    /// The scale of its softmax ops, all of which have one; 1 in a kernel without any.
+    double getSoftmaxScale();
     /// Rows of a block's tile of results: keys in a grid of key tiles, else rows of queries.
     int64_t getTileRows() { return getKeys() ? getConfig().getKvTile() : getConfig().getQTile(); }
     /// Threads of a block: roles that do not compute are warpgroups of their own.

@@ -26,17 +26,19 @@ def Tile_StoreOp : Tile_Op<"store"> {
     `:` qualified(type($dst)) `,` qualified(type($acc)) }];
 }
 
-def Tile_StoreLseOp : Tile_Op<"store_lse"> {
+def Tile_StoreLseOp : Tile_Op<"store_lse", [AttrSizedOperandSegments]> {
   let summary = "writes the log-sum-exp of rows (natural logarithm), -inf to padding rows";
   let description = [{
-    One after the other, or, where rows are pairs of a query and a head, `stride` apart.
+    One after the other, or, where rows are pairs of a query and a head, `stride` apart. With `sum`, the state of rows is
+    written and not their LSE, for `tile.merge`: the raw maximum, and the sum to the other place.
 
     ```mlir
     tile.store_lse %dst, %row rows(%rows, %write_rows) : !tile.ptr<f32>, !tile.rows<128, 4>
+    tile.store_lse %partial_max sum(%partial_sum), %row rows(%rows, %write_rows) : !tile.ptr<f32>, !tile.rows<128, 4>
     ```
   }];
-  let arguments = (ins Tile_Ptr:$dst, Optional<Tile_Stride>:$stride, Tile_AnyRows:$row, I32:$rows, I32:$write_rows);
-  let assemblyFormat = [{ $dst (`stride` `(` $stride^ `` custom<Stride>(type($stride)) `)`)? `,` $row `rows` `(` $rows `,` $write_rows `)` attr-dict `:` qualified(type($dst)) `,` qualified(type($row)) }];
+  let arguments = (ins Tile_Ptr:$dst, Optional<Tile_FloatPtr>:$sum, Optional<Tile_Stride>:$stride, Tile_AnyRows:$row, I32:$rows, I32:$write_rows);
+  let assemblyFormat = [{ $dst (`sum` `(` $sum^ `)`)? (`stride` `(` $stride^ `` custom<Stride>(type($stride)) `)`)? `,` $row `rows` `(` $rows `,` $write_rows `)` attr-dict `:` qualified(type($dst)) `,` qualified(type($row)) }];
 }
 
 def Tile_StorePaddingOp : Tile_Op<"store_padding"> {
@@ -71,32 +73,37 @@ def Tile_MergeOp : Tile_Op<"merge"> {
   let summary = "makes results out of those of parts of the keys";
   let description = [{
     Where a query tile's keys were shared out (`splits` of a config), each block
-    left o and lse of its share, both float32; a row's are `pitch` rows apart from
-    one part to the next. Of `rows` rows,
+    left o and the state of each row of its share, all float32: a maximum of raw scores, and the
+    sum of probabilities relative to it. (The LSE of a part would not do: beside a large score
+    float32 holds nothing of the sum.) A row's are `pitch` rows apart from one part to the next.
+    Of `rows` rows, with max the largest of max_s,
 
-        lse = ln(sum over parts of exp(lse_s))
-        o = sum over parts of exp(lse_s - lse) * o_s
+        total = sum over parts of exp((max_s - max) * scale) * sum_s
+        lse = max * scale + ln(total)
+        o = sum over parts of exp((max_s - max) * scale) * sum_s / total * o_s
 
     are written. The sums go over the parts in order, whichever block was first,
-    so the same inputs give the same bits. A part without keys has lse = -inf, and
-    its o is not read: nobody need have written it. A row of which all parts are so
+    so the same inputs give the same bits. A part without keys has max = -inf, and
+    its o and sum are not read: nobody need have written them. A row of which all parts are so
     (one that sees no key, or padding) has o = 0 and lse = -inf.
 
     The whole program of a kernel of its own, which follows the one that computes.
 
     Constraints:
     - C1: dim is a multiple of 8 from 8 to 256, o has elements of bf16 or f16.
+    - C2: scale is positive.
 
     ```mlir
-    tile.merge %o stride(%o_row) lse(%lse) from(%partial_o, %partial_lse) splits(%splits, %pitch) rows(%rows) dim 128
+    tile.merge %o stride(%o_row) lse(%lse) from(%partial_o, %partial_max, %partial_sum) splits(%splits, %pitch) rows(%rows) dim 128 scale 8.838835e-02
       : !tile.ptr<bf16>
     ```
   }];
   let arguments = (ins Tile_Ptr:$o, I64:$stride, Optional<Tile_FloatPtr>:$lse, Tile_FloatPtr:$partial_o,
-                       Tile_FloatPtr:$partial_lse, I32:$splits, I64:$pitch, I32:$rows, I64Attr:$dim);
+                       Tile_FloatPtr:$partial_max, Tile_FloatPtr:$partial_sum, I32:$splits, I64:$pitch, I32:$rows,
+                       I64Attr:$dim, F64Attr:$scale);
   let assemblyFormat = [{
-    $o `stride` `(` $stride `)` (`lse` `(` $lse^ `)`)? `from` `(` $partial_o `,` $partial_lse `)`
-    `splits` `(` $splits `,` $pitch `)` `rows` `(` $rows `)` `dim` $dim attr-dict `:` qualified(type($o))
+    $o `stride` `(` $stride `)` (`lse` `(` $lse^ `)`)? `from` `(` $partial_o `,` $partial_max `,` $partial_sum `)`
+    `splits` `(` $splits `,` $pitch `)` `rows` `(` $rows `)` `dim` $dim `scale` $scale attr-dict `:` qualified(type($o))
   }];
   let hasVerifier = 1;
 }
