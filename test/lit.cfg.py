@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # The tests of one build. Tools are found in build/bin, LLVM's own in its
-# package. Features: `nvrtc`, `gpu`, `sm90`, `static-host-compiler`.
+# package. Features: `nvrtc`, `gpu`, `sm90`, `static-host-compiler`, `root`
+# (files can be given to other users), `user-namespaces`.
 import atexit
 import glob
 import os
@@ -30,8 +31,20 @@ def alias_of(folder):
     return os.path.join(links, "it")
 
 
+def others_may_swap(folder):
+    """Is a folder above, or this one, writable by others without being sticky? Caches there are passed over."""
+    mode = os.stat(folder).st_mode
+    parent = os.path.dirname(folder)
+    return bool(mode & 0o022 and not mode & 0o1000) or (parent != folder and others_may_swap(parent))
+
+
 source, build = alias_of(config.attn_source), alias_of(config.attn_build)
-config.test_format = attn_format.Test(source, build)
+output = os.path.join(build, "test")
+if others_may_swap(os.path.realpath(config.attn_build)):  # as a umask of 002 has it
+    output = tempfile.mkdtemp(prefix="attnc-tests-")
+    atexit.register(shutil.rmtree, output, ignore_errors=True)
+    lit_config.note("the build folder is writable by others: tests write below " + output)
+config.test_format = attn_format.Test(source, output)
 if lit_config.maxIndividualTestTimeIsSupported[0]:
     lit_config.maxIndividualTestTime = 1800  # seconds; something hangs
 
@@ -84,8 +97,24 @@ def links_statically():
         capture_output=True, check=False).returncode == 0
 
 
+def succeeds(*command):
+    return bool(shutil.which(command[0])) and subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def gives_files_away():
+    """Can we give a file to another user?"""
+    with tempfile.NamedTemporaryFile() as file:
+        try:
+            os.chown(file.name, 12345, 12345)
+        except OSError:
+            return False
+    return os.geteuid() == 0
+
+
 capability = compute_capability()
 features = {
+    "root": gives_files_away(),
+    "user-namespaces": succeeds("unshare", "--user", "--map-root-user", "true"),
     "nvrtc": nvrtc_is_here(),
     "gpu": capability >= 80,
     "sm90": capability == 90,

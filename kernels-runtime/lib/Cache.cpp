@@ -88,19 +88,24 @@ Result<std::string> Cache::Impl::versionOf(const Compiler &compiler) {
     std::lock_guard lock(mutex);
     return versions[identity] = std::move(version);
   };
-  std::string memos = versionRoot + "/.compilers", path = memos + "/" + sha256(identity);
-  if (!versionRoot.empty())
-    if (std::optional<std::string> memo = readFile(path);
-        memo && memo->size() > 65 && sha256(memo->substr(65)) == memo->substr(0, 64))
-      return remember(memo->substr(65));
+  std::string where = versionRoot + "/.compilers", name = sha256(identity), path = where + "/" + name;
+  if (Folder entries = openEntries(Missing::Fails))
+    if (Folder memos = openTrustedAt(entries.fd.get(), ".compilers", versionRoot, Missing::Fails)) {
+      TrustedBytes memo = readTrustedAt(memos.fd.get(), name, where);
+      if (!memo.distrust.empty())
+        warnOfDistrust(memo.distrust);
+      else if (memo.bytes && memo.bytes->size() > 65 && sha256(memo.bytes->substr(65)) == memo.bytes->substr(0, 64))
+        return remember(memo.bytes->substr(65));
+    }
   Result<std::string> version = compiler.version();
   if (!version)
     return version;
-  if (!versionRoot.empty() && makeDirectories(memos) == 0) {
-    std::string temp = path + "." + randomName();
-    if (writeNewFile(temp, sha256(*version) + "\n" + *version) != 0 || ::rename(temp.c_str(), path.c_str()) != 0)
-      ::unlink(temp.c_str());
-  }
+  if (Folder entries = openEntries(Missing::IsMade))
+    if (openTrustedAt(entries.fd.get(), ".compilers", versionRoot, Missing::IsMade)) {
+      std::string temp = path + "." + randomName();
+      if (writeNewFile(temp, sha256(*version) + "\n" + *version) != 0 || ::rename(temp.c_str(), path.c_str()) != 0)
+        ::unlink(temp.c_str());
+    }
   return remember(*std::move(version));
 }
 
@@ -117,6 +122,24 @@ Result<KeyFields> Cache::Impl::keyOf(const Compiler &compiler, const Artifact &a
                    {"library", options.libraryBuild},
                    {"source", sha256(artifact.source)}};
 }
+
+Folder Cache::Impl::findEntries(Missing missing) const {
+  if (versionRoot.empty())
+    return {};
+  Folder root = openTrusted(options.root, missing);
+  if (!root)
+    return root;
+  return openTrustedAt(root.fd.get(), fmt::format("v{}", kCacheFormat), options.root, missing);
+}
+
+Folder Cache::Impl::openEntries(Missing missing) const {
+  Folder entries = findEntries(missing);
+  if (!entries.distrust.empty())
+    warnOfDistrust(entries.distrust);
+  return entries;
+}
+
+std::string Cache::whyPassedOver() const { return impl->findEntries(Missing::Fails).distrust; }
 
 void Cache::Impl::warnOnce(std::string_view why) {
   if (!warned.exchange(true))
@@ -143,14 +166,27 @@ static std::string requestOf(const Compiler &compiler, const Artifact &a) {
 
 Result<std::shared_ptr<const CompiledKernel>> Cache::get(const Compiler &compiler, const Artifact &artifact,
                                                          const Reproducer &extra) {
+  return impl->obtain(compiler, artifact, extra, nullptr);
+}
+
+Result<std::shared_ptr<const CompiledKernel>> Cache::rebuild(const Compiler &compiler, const CompiledKernel &useless,
+                                                             const Reproducer &extra) {
+  return impl->obtain(compiler, useless.artifact, extra, &useless);
+}
+
+Cache::Impl::Made Cache::Impl::obtain(const Compiler &compiler, const Artifact &artifact, const Reproducer &extra,
+                                      const CompiledKernel *useless) {
   std::string request = requestOf(compiler, artifact);
-  std::shared_ptr<Impl::Slot> slot;
+  std::shared_ptr<Slot> slot;
   bool ours = false;
   {
-    std::lock_guard lock(impl->mutex);
-    std::shared_ptr<Impl::Slot> &place = impl->slots[request];
-    if (!place || (!place->done && place->maker != ::getpid())) {
-      place = std::make_shared<Impl::Slot>();
+    std::lock_guard lock(mutex);
+    std::shared_ptr<Slot> &place = slots[request];
+    bool orphaned = place && !place->done && place->maker != ::getpid();
+    // What is done has its result for good, so it may be read here.
+    bool isUseless = place && useless && place->done && *place->result && (**place->result).get() == useless;
+    if (!place || orphaned || isUseless) {
+      place = std::make_shared<Slot>();
       ours = true;
     }
     slot = place;
@@ -159,13 +195,13 @@ Result<std::shared_ptr<const CompiledKernel>> Cache::get(const Compiler &compile
     std::unique_lock lock(slot->mutex);
     slot->ready.wait(lock, [&] { return slot->result.has_value(); });
     if (*slot->result)
-      ++impl->counters.memoryHits;
+      ++counters.memoryHits;
     return *slot->result;
   }
-  Impl::Made made = impl->make(compiler, artifact, extra);
+  Made made = make(compiler, artifact, extra, useless);
   if (!made) { // the next caller may have more luck
-    std::lock_guard lock(impl->mutex);
-    impl->slots.erase(request);
+    std::lock_guard lock(mutex);
+    slots.erase(request);
   }
   {
     std::lock_guard lock(slot->mutex);
@@ -189,36 +225,44 @@ static void dumpSource(const std::string &to, const Compiler &compiler, const Ar
     fmt::print(stderr, "attnc: warning: cannot write `{}`\n", path);
 }
 
-Cache::Impl::Made Cache::Impl::make(const Compiler &compiler, const Artifact &artifact, const Reproducer &extra) {
+Cache::Impl::Made Cache::Impl::make(const Compiler &compiler, const Artifact &artifact, const Reproducer &extra,
+                                    const CompiledKernel *useless) {
   Result<KeyFields> key = keyOf(compiler, artifact);
   if (!key)
     return key.error();
   auto kernel = std::make_shared<CompiledKernel>();
   kernel->artifact = artifact;
   kernel->digest = digestOf(*key);
-  std::string name = entryName(artifact.name, kernel->digest), directory = versionRoot + "/" + name;
+  std::string name = entryName(artifact.name, kernel->digest);
   const Switches &switches = Switches::get();
   if (!switches.dumpSource.empty())
     dumpSource(switches.dumpSource, compiler, artifact, name);
 
-  if (!versionRoot.empty()) {
-    EntryContent content = readEntry(directory, kernel->digest, compiler.binaryFile(), /*deep=*/false);
+  std::string why; // it is compiled; only for people who asked
+  if (useless) {
+    ++counters.repairs;
+    why = "rebuilding, the binary cannot be loaded";
+  } else if (Folder entries = openEntries(Missing::Fails)) {
+    EntryFolder all{entries.fd.get(), versionRoot};
+    EntryContent content = readEntry(all, name, kernel->digest, compiler.binaryFile(), /*deep=*/false);
     if (content.state == EntryContent::State::Good) {
       ++counters.diskHits;
-      touchEntry(directory);
+      touchEntry(all, name);
       kernel->binary = std::move(content.file);
       kernel->report = content.record.report;
-      kernel->directory = directory;
+      kernel->directory = versionRoot + "/" + name;
       kernel->origin = CompiledKernel::Origin::Disk;
       return std::shared_ptr<const CompiledKernel>(kernel);
     }
-    if (content.state == EntryContent::State::Bad)
+    if (content.state == EntryContent::State::Distrusted)
+      warnOfDistrust(content.problem);
+    if (content.state != EntryContent::State::Missing) {
       ++counters.repairs;
-    if (switches.verbose)
-      fmt::print(stderr, "attnc: {}: {}\n", name,
-                 content.state == EntryContent::State::Bad ? "rebuilding, " + content.problem
-                                                           : whyMissing(artifact, *key));
+      why = "rebuilding, " + content.problem;
+    }
   }
+  if (switches.verbose && !versionRoot.empty())
+    fmt::print(stderr, "attnc: {}: {}\n", name, why.empty() ? whyMissing(artifact, *key) : why);
 
   auto begin = std::chrono::steady_clock::now();
   ++counters.compiles;
@@ -233,12 +277,18 @@ Cache::Impl::Made Cache::Impl::make(const Compiler &compiler, const Artifact &ar
   kernel->log = std::move(output->log);
   kernel->report = output->report;
   if (!versionRoot.empty())
-    publish(compiler, *kernel, *key, name);
+    publish(compiler, *kernel, *key, name, useless);
   return std::shared_ptr<const CompiledKernel>(kernel);
 }
 
 void Cache::Impl::publish(const Compiler &compiler, CompiledKernel &kernel, const KeyFields &key,
-                          const std::string &name) {
+                          const std::string &name, const CompiledKernel *useless) {
+  Folder entries = openEntries(Missing::IsMade);
+  if (!entries) {
+    ++counters.unpublished;
+    return entries.distrust.empty() ? warnOnce(entries.problem()) : void();
+  }
+  EntryFolder all{entries.fd.get(), versionRoot};
   if (!swept.exchange(true))
     sweepTemporaries(versionRoot + "/.tmp", "");
   EntryRecord record;
@@ -248,11 +298,12 @@ void Cache::Impl::publish(const Compiler &compiler, CompiledKernel &kernel, cons
   record.key = key;
   record.report = kernel.report;
   std::string json = kernel.artifact.toJson(/*withSource=*/false);
-  Result<Published> published = publishEntry(versionRoot, std::move(record),
+  Result<Published> published = publishEntry(all, std::move(record),
                                              {{std::string(compiler.binaryFile()), kernel.binary},
                                               {std::string(compiler.sourceFile()), kernel.artifact.source},
                                               {"artifact.json", json},
-                                              {"build.log", kernel.log}});
+                                              {"build.log", kernel.log}},
+                                             useless ? sha256(useless->binary) : "");
   if (!published) {
     ++counters.unpublished;
     return warnOnce(published.error().message);
@@ -289,12 +340,18 @@ Error Cache::Impl::failed(const Compiler &compiler, const Artifact &artifact, co
       files.push_back({safeName(file.first), std::move(file.second)});
 
   std::vector<std::string> parents;
-  if (!options.root.empty())
+  if (!options.root.empty() && openTrusted(options.root, Missing::IsMade))
     parents.push_back(options.root + "/failures");
   for (const std::string &place : temporaryPlaces())
     parents.push_back(fmt::format("{}/attnc-failures-{}", place, ::geteuid()));
+  // Those names can be guessed, and taken.
+  for (const std::string &place : temporaryPlaces())
+    parents.push_back(fmt::format("{}/attnc-failures-{}-{}", place, ::geteuid(), randomName()));
   for (const std::string &parent : parents) {
     std::string temp, directory = parent + "/" + name;
+    Folder folder = openTrusted(parent, Missing::IsMade);
+    if (!folder)
+      continue;
     int failed = makeTempDirectory(parent, ".", temp);
     for (const auto &[file, text] : files)
       if (!failed)

@@ -30,11 +30,15 @@ static std::vector<Usage> usageOf(const std::string &versionRoot) {
     Usage usage{name, 0, {}};
     std::string directory = versionRoot + "/" + name;
     struct stat info;
-    if (::stat(directory.c_str(), &info) != 0)
+    if (::lstat(directory.c_str(), &info) != 0)
       continue;
     usage.usedAt = info.st_mtim;
+    if (!S_ISDIR(info.st_mode)) {
+      all.push_back(std::move(usage)); // bad, and to be removed
+      continue;
+    }
     for (const std::string &file : namesIn(directory))
-      if (::stat((directory + "/" + file).c_str(), &info) == 0) {
+      if (::lstat((directory + "/" + file).c_str(), &info) == 0) {
         usage.bytes += static_cast<uint64_t>(info.st_size);
         if (file == "entry.json")
           usage.usedAt = info.st_mtim;
@@ -48,7 +52,8 @@ static std::vector<Usage> usageOf(const std::string &versionRoot) {
 }
 
 int Cache::Impl::evict(uint64_t maxBytes, const std::string &keep) {
-  if (versionRoot.empty())
+  Folder entries = openEntries(Missing::Fails);
+  if (!entries)
     return 0;
   std::vector<Usage> all = usageOf(versionRoot);
   uint64_t total = 0;
@@ -60,7 +65,7 @@ int Cache::Impl::evict(uint64_t maxBytes, const std::string &keep) {
       break;
     if (usage.name == keep)
       continue;
-    removeEntry(versionRoot, usage.name);
+    removeEntry({entries.fd.get(), versionRoot}, usage.name);
     total -= usage.bytes;
     ++removed;
     if (Switches::get().verbose)
@@ -73,15 +78,16 @@ int Cache::prune(uint64_t maxBytes) { return impl->evict(maxBytes, ""); }
 
 std::vector<EntryInfo> Cache::list(bool deep) const {
   std::vector<EntryInfo> entries;
-  if (impl->versionRoot.empty())
+  Folder folder = impl->openEntries(Missing::Fails);
+  if (!folder)
     return entries;
   for (const Usage &usage : usageOf(impl->versionRoot)) {
     EntryInfo info;
     info.directory = impl->versionRoot + "/" + usage.name;
     info.bytes = usage.bytes;
     info.usedAt = usage.usedAt.tv_sec;
-    EntryContent content = readEntry(info.directory, {}, {}, deep);
-    info.problem = content.problem;
+    EntryContent content = readEntry({folder.fd.get(), impl->versionRoot}, usage.name, {}, {}, deep);
+    info.problem = content.state == EntryContent::State::Distrusted ? "passed over, " + content.problem : content.problem;
     info.kernel = content.record.kernel.empty() ? usage.name.substr(0, usage.name.rfind('-')) : content.record.kernel;
     info.digest = content.record.digest;
     info.builtAt = content.record.builtAt;
@@ -96,12 +102,15 @@ std::vector<EntryInfo> Cache::list(bool deep) const {
 
 int Cache::removeBad() {
   int removed = 0;
+  Folder folder = impl->openEntries(Missing::Fails);
+  if (!folder)
+    return 0;
   for (const EntryInfo &entry : list(/*deep=*/true))
     if (!entry.problem.empty()) {
-      removeEntry(impl->versionRoot, entry.directory.substr(impl->versionRoot.size() + 1));
+      removeEntry({folder.fd.get(), impl->versionRoot}, entry.directory.substr(impl->versionRoot.size() + 1));
       ++removed;
     }
-  if (!impl->versionRoot.empty())
+  if (openTrustedAt(folder.fd.get(), ".tmp", impl->versionRoot, Missing::Fails))
     sweepTemporaries(impl->versionRoot + "/.tmp", "");
   return removed;
 }
@@ -180,9 +189,12 @@ std::string Cache::compare(const EntryInfo &entry, const std::vector<EntryInfo> 
 std::string Cache::Impl::whyMissing(const Artifact &artifact, const KeyFields &key) const {
   // NOTE: reads every entry of the directory, so only for people who asked.
   std::vector<EntryInfo> same;
+  Folder folder = openEntries(Missing::Fails);
+  if (!folder)
+    return "not cached";
   for (const std::string &name : namesIn(versionRoot))
     if (name.rfind(safeName(artifact.name) + "-", 0) == 0) {
-      EntryContent content = readEntry(versionRoot + "/" + name, {}, {}, /*deep=*/false);
+      EntryContent content = readEntry({folder.fd.get(), versionRoot}, name, {}, {}, /*deep=*/false);
       EntryInfo info;
       info.directory = versionRoot + "/" + name;
       info.kernel = content.record.kernel;
@@ -204,10 +216,18 @@ Result<std::string> Cache::explain(const Compiler &compiler, const Artifact &art
     return key.error();
   if (impl->versionRoot.empty())
     return std::string("the disk cache is off\n");
-  std::string digest = digestOf(*key), directory = impl->versionRoot + "/" + entryName(artifact.name, digest);
-  EntryContent content = readEntry(directory, digest, compiler.binaryFile(), /*deep=*/false);
+  Folder folder = impl->openEntries(Missing::Fails);
+  if (!folder.distrust.empty())
+    return fmt::format("the disk cache is passed over: {}\n", folder.distrust);
+  std::string digest = digestOf(*key), name = entryName(artifact.name, digest);
+  std::string directory = impl->versionRoot + "/" + name;
+  EntryContent content;
+  if (folder)
+    content = readEntry({folder.fd.get(), impl->versionRoot}, name, digest, compiler.binaryFile(), /*deep=*/false);
   if (content.state == EntryContent::State::Good)
     return fmt::format("cached in {}\n", directory);
+  if (content.state == EntryContent::State::Distrusted)
+    return fmt::format("{} is passed over and will be rebuilt: {}\n", directory, content.problem);
   if (content.state == EntryContent::State::Bad)
     return fmt::format("{} is bad and will be rebuilt: {}\n", directory, content.problem);
   std::vector<EntryInfo> all = list();

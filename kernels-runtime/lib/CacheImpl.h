@@ -7,6 +7,7 @@
 #define ATTN_RT_LIB_CACHEIMPL_H
 
 #include "Entry.h"
+#include "Trust.h"
 #include "attn-rt/Cache.h"
 
 #include <atomic>
@@ -33,7 +34,7 @@ struct Cache::Impl {
   };
 
   CacheOptions options;
-  std::string versionRoot; ///< "<root>/v2", empty without a disk
+  std::string versionRoot; ///< "<root>/v3", empty without a disk
   std::mutex mutex;        ///< of slots and versions; never held while something is
                            ///< read or compiled
   std::unordered_map<std::string, std::shared_ptr<Slot>> slots;
@@ -45,9 +46,18 @@ struct Cache::Impl {
 
   Result<std::string> versionOf(const Compiler &compiler);
   Result<KeyFields> keyOf(const Compiler &compiler, const Artifact &artifact);
+  /// What `get` and `rebuild` have in common; `useless`: not this one, which can't be loaded.
+  Made obtain(const Compiler &compiler, const Artifact &artifact, const Reproducer &extra,
+              const CompiledKernel *useless);
   /// From disk or from the compiler.
-  Made make(const Compiler &compiler, const Artifact &artifact, const Reproducer &extra);
-  void publish(const Compiler &compiler, CompiledKernel &kernel, const KeyFields &key, const std::string &name);
+  Made make(const Compiler &compiler, const Artifact &artifact, const Reproducer &extra,
+            const CompiledKernel *useless);
+  void publish(const Compiler &compiler, CompiledKernel &kernel, const KeyFields &key, const std::string &name,
+               const CompiledKernel *useless);
+  /// The folder of entries, open and checked: not open where there is none.
+  Folder findEntries(Missing missing) const;
+  /// The same, which says once if it is passed over.
+  Folder openEntries(Missing missing) const;
   Error failed(const Compiler &compiler, const Artifact &artifact, const std::string &name, Error error,
                const Reproducer &extra);
   void warnOnce(std::string_view why);

@@ -107,7 +107,9 @@ inline constexpr int tensorMapSwizzle128B = 3;    // CU_TENSOR_MAP_SWIZZLE_128B
 inline constexpr int tensorMapPromotion256B = 3;  // CU_TENSOR_MAP_L2_PROMOTION_L2_256B
 inline constexpr int tensorMapFillZeros = 0;      // CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE
 inline constexpr int launchEarly = 6;             // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+inline constexpr int errorInvalidImage = 200;     // CUDA_ERROR_INVALID_IMAGE
 inline constexpr int errorNoBinary = 209;         // CUDA_ERROR_NO_BINARY_FOR_GPU
+inline constexpr int errorNotFound = 500;         // CUDA_ERROR_NOT_FOUND
 inline constexpr int errorNoDevice = 100;         // CUDA_ERROR_NO_DEVICE
 } // namespace cuda
 

@@ -2,10 +2,12 @@
 #include "Entry.h"
 #include "Digest.h"
 #include "Files.h"
+#include "Trust.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -93,30 +95,34 @@ std::optional<EntryRecord> EntryRecord::fromJson(std::string_view text) {
   return record;
 }
 
-EntryContent attn::rt::readEntry(const std::string &directory, std::string_view digest, std::string_view wanted,
-                                 bool deep) {
+EntryContent attn::rt::readEntry(EntryFolder all, const std::string &name, std::string_view digest,
+                                 std::string_view wanted, bool deep) {
   EntryContent content;
-  Fd dir = openDirectory(directory);
-  if (!dir) {
-    struct stat info;
-    // A file where the directory should be is bad; anything that can't be
-    // looked at is as good as not there.
-    if (::lstat(directory.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) {
-      content.state = EntryContent::State::Bad;
-      content.problem = "not a directory";
-    }
-    return content;
-  }
-  auto bad = [&](std::string problem) {
-    content.state = EntryContent::State::Bad;
+  auto refused = [&](EntryContent::State state, std::string problem) {
+    content.state = state;
     content.problem = std::move(problem);
     content.file.clear();
     return content;
   };
-  std::optional<std::string> text = readFileAt(dir.get(), "entry.json");
-  if (!text)
+  auto bad = [&](std::string problem) { return refused(EntryContent::State::Bad, std::move(problem)); };
+  auto distrusted = [&](std::string why) { return refused(EntryContent::State::Distrusted, std::move(why)); };
+
+  // The folder itself is open from here on, so that all files are those of one
+  // entry even when the name is given to another one.
+  Folder dir = openTrustedAt(all.fd, name, all.path, Missing::Fails);
+  if (!dir.distrust.empty())
+    return distrusted(dir.distrust);
+  if (dir.error == ENOTDIR)
+    return bad("not a directory");
+  if (!dir) // what can't be looked at is as good as not there
+    return content;
+  std::string where = all.path + "/" + name;
+  TrustedBytes text = readTrustedAt(dir.fd.get(), "entry.json", where);
+  if (!text.distrust.empty())
+    return distrusted(text.distrust);
+  if (!text.bytes)
     return bad("`entry.json` is missing");
-  std::optional<EntryRecord> record = EntryRecord::fromJson(*text);
+  std::optional<EntryRecord> record = EntryRecord::fromJson(*text.bytes);
   if (!record)
     return bad("`entry.json` is damaged");
   content.record = std::move(*record);
@@ -130,7 +136,10 @@ EntryContent attn::rt::readEntry(const std::string &directory, std::string_view 
     bool asked = file.name == wanted;
     if (!asked && !deep)
       continue;
-    std::optional<std::string> bytes = readFileAt(dir.get(), file.name.c_str());
+    TrustedBytes read = readTrustedAt(dir.fd.get(), file.name, where);
+    if (!read.distrust.empty())
+      return distrusted(read.distrust);
+    std::optional<std::string> &bytes = read.bytes;
     if (!bytes)
       return bad(fmt::format("`{}` is missing", file.name));
     if (bytes->size() != file.bytes)
@@ -148,13 +157,13 @@ EntryContent attn::rt::readEntry(const std::string &directory, std::string_view 
   return content;
 }
 
-void attn::rt::touchEntry(const std::string &directory) {
-  std::string path = directory + "/entry.json";
+void attn::rt::touchEntry(EntryFolder all, const std::string &name) {
+  std::string file = name + "/entry.json";
   struct stat info;
   // Minutes are fine enough for "least recently used" and spare network file
   // systems a write per hit.
-  if (::stat(path.c_str(), &info) == 0 && ::time(nullptr) - info.st_mtime >= 60)
-    ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+  if (::fstatat(all.fd, file.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && ::time(nullptr) - info.st_mtime >= 60)
+    ::utimensat(all.fd, file.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
 }
 
 static Error reason(int code) { return {std::strerror(code), {}, {}}; }
@@ -176,11 +185,25 @@ static int replaceDirectory(const std::string &from, const std::string &to) {
   return failed;
 }
 
-Result<Published> attn::rt::publishEntry(const std::string &versionRoot, EntryRecord record,
-                                         const std::vector<std::pair<std::string, std::string_view>> &files) {
-  std::string temp;
-  if (int failed = makeTempDirectory(versionRoot + "/.tmp", "", temp))
+/// A new folder below `.tmp`. NOTE: paths do from here on, as nobody else can
+/// rename what is in folders that are checked.
+static Status makeTemp(EntryFolder all, std::string &temp) {
+  Folder parent = openTrustedAt(all.fd, ".tmp", all.path, Missing::IsMade);
+  if (!parent)
+    return Error{parent.problem(), {}, {}};
+  if (int failed = makeTempDirectory(all.path + "/.tmp", "", temp)) {
+    temp.clear();
     return reason(failed);
+  }
+  return {};
+}
+
+Result<Published> attn::rt::publishEntry(EntryFolder all, EntryRecord record,
+                                         const std::vector<std::pair<std::string, std::string_view>> &files,
+                                         std::string_view useless) {
+  std::string temp;
+  if (Status made = makeTemp(all, temp); !made)
+    return made.error();
   struct Remove {
     const std::string &path;
     ~Remove() { removeTree(path); }
@@ -196,19 +219,22 @@ Result<Published> attn::rt::publishEntry(const std::string &versionRoot, EntryRe
   if (int failed = syncDirectory(temp))
     return reason(failed);
 
-  std::string target = versionRoot + "/" + entryName(record.kernel, record.digest);
+  std::string name = entryName(record.kernel, record.digest), target = all.path + "/" + name;
   for (int attempt = 0; attempt < 8; ++attempt) {
     if (::rename(temp.c_str(), target.c_str()) == 0) {
-      syncDirectory(versionRoot);
+      syncDirectory(all.path);
       return Published::Ours;
     }
     if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR)
       return reason(errno);
-    if (readEntry(target, record.digest, {}, /*deep=*/true).state == EntryContent::State::Good)
+    EntryContent there = readEntry(all, name, record.digest, {}, /*deep=*/true);
+    const std::vector<EntryFile> &theirs = there.record.files;
+    if (there.state == EntryContent::State::Good &&
+        std::none_of(theirs.begin(), theirs.end(), [&](const EntryFile &file) { return file.sha256 == useless; }))
       return Published::Theirs;
     int failed = replaceDirectory(temp, target);
     if (failed == 0) {
-      syncDirectory(versionRoot);
+      syncDirectory(all.path);
       return Published::Replaced;
     }
     if (failed != ENOENT && failed != ENOTEMPTY && failed != EEXIST) // those: somebody was quicker, look again
@@ -217,11 +243,11 @@ Result<Published> attn::rt::publishEntry(const std::string &versionRoot, EntryRe
   return Error{"the entry keeps changing", {}, {}};
 }
 
-void attn::rt::removeEntry(const std::string &versionRoot, const std::string &name) {
+void attn::rt::removeEntry(EntryFolder all, const std::string &name) {
   std::string temp;
-  std::string path = versionRoot + "/" + name;
+  std::string path = all.path + "/" + name;
   // A directory that is half gone must not be seen under its name.
-  if (makeTempDirectory(versionRoot + "/.tmp", "", temp) == 0 && ::rename(path.c_str(), (temp + "/entry").c_str()) == 0)
+  if (makeTemp(all, temp) && ::rename(path.c_str(), (temp + "/entry").c_str()) == 0)
     path = temp;
   else if (!temp.empty())
     removeTree(temp);

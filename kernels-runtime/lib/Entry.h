@@ -18,7 +18,7 @@ namespace attn::rt {
 
 /// Format of entry.json and its neighbours. Entries live in `<root>/v<format>`;
 /// another number is another world.
-inline constexpr int kCacheFormat = 2;
+inline constexpr int kCacheFormat = 3;
 
 struct EntryFile {
   std::string name;
@@ -48,26 +48,35 @@ std::string entryName(std::string_view kernel, std::string_view digest);
 
 /// What is in an entry's directory.
 struct EntryContent {
-  enum class State { Good, Missing, Bad } state = State::Missing;
-  std::string problem; ///< when Bad
+  enum class State { Good, Missing, Bad, Distrusted } state = State::Missing;
+  std::string problem; ///< when Bad, or Distrusted: others may have written it (Trust.h)
   EntryRecord record;
   std::string file; ///< bytes of the file asked for, checked
 };
 
-/// Reads and checks entry.json and the file `wanted` (none if empty), and all
-/// the other files too if `deep`. An empty `digest` matches all.
-EntryContent readEntry(const std::string &directory, std::string_view digest, std::string_view wanted, bool deep);
+/// The folder of all entries, opened and checked.
+struct EntryFolder {
+  int fd;
+  const std::string &path;
+};
+
+/// Reads and checks entry.json and the file `wanted` (none if empty) of the
+/// entry `name`, and all the other files too if `deep`. An empty `digest` matches
+/// all.
+EntryContent readEntry(EntryFolder all, const std::string &name, std::string_view digest, std::string_view wanted,
+                       bool deep);
 /// Marks the entry as used now.
-void touchEntry(const std::string &directory);
+void touchEntry(EntryFolder all, const std::string &name);
 
 enum class Published { Ours, Theirs, Replaced };
-/// Puts an entry with these files into `<versionRoot>/<entryName>`, whole or
-/// not at all. Theirs: a good one was there already. The error message is a
-/// reason ("no space left on device").
-Result<Published> publishEntry(const std::string &versionRoot, EntryRecord record,
-                               const std::vector<std::pair<std::string, std::string_view>> &files);
+/// Puts an entry with these files among `all`, whole or not at all. Theirs: a
+/// good one was there already, and none of its files has the digest `useless`.
+/// The error message is a reason ("no space left on device").
+Result<Published> publishEntry(EntryFolder all, EntryRecord record,
+                               const std::vector<std::pair<std::string, std::string_view>> &files,
+                               std::string_view useless = {});
 /// Takes an entry away, at once for readers.
-void removeEntry(const std::string &versionRoot, const std::string &name);
+void removeEntry(EntryFolder all, const std::string &name);
 
 } // namespace attn::rt
 

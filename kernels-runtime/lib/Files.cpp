@@ -24,20 +24,14 @@ Fd::~Fd() {
     ::close(fd);
 }
 
-Fd attn::rt::openDirectory(const std::string &path) {
-  return Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-}
-
-std::optional<std::string> attn::rt::readFileAt(int directory, const char *name) {
-  // O_NONBLOCK: a FIFO of that name must not make us wait.
-  Fd fd(::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+std::optional<std::string> attn::rt::readWhole(int fd) {
   struct stat info;
-  if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
     return std::nullopt;
   std::string bytes(static_cast<size_t>(info.st_size), '\0');
   size_t at = 0;
   while (at < bytes.size()) {
-    ssize_t got = ::read(fd.get(), bytes.data() + at, bytes.size() - at);
+    ssize_t got = ::read(fd, bytes.data() + at, bytes.size() - at);
     if (got < 0 && errno == EINTR)
       continue;
     if (got <= 0)
@@ -47,7 +41,11 @@ std::optional<std::string> attn::rt::readFileAt(int directory, const char *name)
   return bytes;
 }
 
-std::optional<std::string> attn::rt::readFile(const std::string &path) { return readFileAt(AT_FDCWD, path.c_str()); }
+std::optional<std::string> attn::rt::readFile(const std::string &path) {
+  // O_NONBLOCK: a FIFO of that name must not make us wait.
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return fd ? readWhole(fd.get()) : std::nullopt;
+}
 
 /// Some file systems have nothing to sync to and say so.
 static int syncResult(int result) {
@@ -55,8 +53,8 @@ static int syncResult(int result) {
 }
 
 int attn::rt::writeNewFile(const std::string &path, std::string_view bytes, bool sync) {
-  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (!fd)
+  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd || ::fchmod(fd.get(), 0600) != 0) // the umask may have taken bits away
     return errno;
   while (!bytes.empty()) {
     ssize_t put = ::write(fd.get(), bytes.data(), bytes.size());
@@ -73,16 +71,27 @@ int attn::rt::writeNewFile(const std::string &path, std::string_view bytes, bool
 }
 
 int attn::rt::syncDirectory(const std::string &path) {
-  Fd fd = openDirectory(path);
+  Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return fd ? syncResult(::fsync(fd.get())) : errno;
+}
+
+/// mkdir with mode 0700, of which the umask may take bits away.
+static int makeDirectory(const std::string &path) {
+  if (::mkdir(path.c_str(), 0700) != 0)
+    return errno;
+  return ::chmod(path.c_str(), 0700) == 0 ? 0 : errno;
 }
 
 int attn::rt::makeDirectories(const std::string &path) {
   std::error_code failed;
-  std::filesystem::create_directories(path, failed);
-  if (failed)
-    return failed.value();
-  return std::filesystem::is_directory(path, failed) ? 0 : ENOTDIR;
+  if (std::filesystem::is_directory(path, failed))
+    return 0;
+  std::string parent = std::filesystem::path(path).parent_path();
+  if (!parent.empty() && parent != path)
+    if (int code = makeDirectories(parent))
+      return code;
+  int code = makeDirectory(path);
+  return code == EEXIST ? (std::filesystem::is_directory(path, failed) ? 0 : ENOTDIR) : code;
 }
 
 std::string attn::rt::randomName() {
@@ -111,10 +120,8 @@ static const std::string &place() {
 }
 
 int attn::rt::makeTempDirectory(const std::string &parent, std::string_view prefix, std::string &path) {
-  if (int failed = makeDirectories(parent))
-    return failed;
   path = fmt::format("{}/{}{}-{}-{}", parent, prefix, ::getpid(), place(), randomName());
-  return ::mkdir(path.c_str(), 0777) == 0 ? 0 : errno;
+  return makeDirectory(path);
 }
 
 void attn::rt::removeTree(const std::string &path) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace attn::rt {
@@ -17,10 +18,14 @@ namespace attn::rt {
 /// A descriptor that closes itself.
 class Fd {
 public:
-  explicit Fd(int fd = -1) : fd(fd) {}
+  Fd() = default;
+  explicit Fd(int fd) : fd(fd) {}
   Fd(Fd &&other) noexcept : fd(other.release()) {}
   Fd(const Fd &) = delete;
-  Fd &operator=(const Fd &) = delete;
+  Fd &operator=(Fd &&other) noexcept {
+    std::swap(fd, other.fd);
+    return *this;
+  }
   ~Fd();
   int get() const { return fd; }
   explicit operator bool() const { return fd >= 0; }
@@ -31,28 +36,25 @@ public:
   }
 
 private:
-  int fd;
+  int fd = -1;
 };
 
-/// The directory itself, so that later reads see one entry even when the name
-/// is given to another one.
-Fd openDirectory(const std::string &path);
-
-/// Whole content of a regular file below `directory` (AT_FDCWD: a path); empty
-/// if it can't be read.
-std::optional<std::string> readFileAt(int directory, const char *name);
+/// Whole content of an open regular file; empty if it can't be read.
+std::optional<std::string> readWhole(int fd);
+/// The same of a path. What is read back from the disk to be used goes through
+/// Trust.h.
 std::optional<std::string> readFile(const std::string &path);
 
-/// Creates the file, which must not exist, and writes all of it; on disk when
-/// it returns if `sync`.
+/// Creates the file, which must not exist, with mode 0600 whatever the umask,
+/// and writes all of it; on disk when it returns if `sync`.
 int writeNewFile(const std::string &path, std::string_view bytes, bool sync = true);
 /// Makes renames and new names in the directory durable; file systems that
 /// can't sync directories are fine.
 int syncDirectory(const std::string &path);
-/// mkdir -p.
+/// mkdir -p; what is made has mode 0700 whatever the umask.
 int makeDirectories(const std::string &path);
-/// A new directory `<parent>/<prefix><pid>-<where>-<random>`; `path` gets its
-/// name.
+/// A new directory `<parent>/<prefix><pid>-<where>-<random>` of mode 0700;
+/// `path` gets its name. The parent is there.
 int makeTempDirectory(const std::string &parent, std::string_view prefix, std::string &path);
 /// rm -rf, silently.
 void removeTree(const std::string &path);
@@ -67,7 +69,7 @@ std::vector<std::string> namesIn(const std::string &directory);
 /// Empty if there is none.
 std::string fileIdentity(const std::string &path);
 /// Directories for temporary files, best first: $TMPDIR, /tmp, /var/tmp,
-/// /dev/shm.
+/// /dev/shm. Whether nobody can swap what we make there Trust.h knows.
 std::vector<std::string> temporaryPlaces();
 /// Letters, digits, '_', '-' and '.' stay, others become '_'; at most 80
 /// characters.

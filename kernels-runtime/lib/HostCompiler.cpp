@@ -3,6 +3,7 @@
 #include "EmbeddedHeaders.h"
 #include "Files.h"
 #include "Process.h"
+#include "Trust.h"
 #include "attn-rt/Compiler.h"
 #include "attn-rt/Switches.h"
 
@@ -187,7 +188,16 @@ Result<CompileOutput> HostCompiler::compile(const Artifact &artifact) const {
   if (command().empty())
     return noCompiler();
   std::string directory, failures;
+  auto unusable = [&](const std::string &place, const std::string &why) {
+    failures += fmt::format("{}`{}`: {}", failures.empty() ? "" : "; ", place, why);
+  };
   for (const std::string &place : temporaryPlaces()) {
+    // Where others may rename our directory, they choose the headers and the
+    // object.
+    if (Folder folder = openTrustedParent(place, Missing::Fails); !folder) {
+      unusable(place, folder.problem());
+      continue;
+    }
     // What builds of killed processes left.
     sweepTemporaries(place, temporaryPrefix);
     // 4 MB are more than one build takes; a place that doesn't have them isn't
@@ -197,7 +207,7 @@ Result<CompileOutput> HostCompiler::compile(const Artifact &artifact) const {
     int failed =
         !unknown && space.available < (4u << 20) ? ENOSPC : makeTempDirectory(place, temporaryPrefix, directory);
     if (failed) {
-      failures += fmt::format("{}`{}`: {}", failures.empty() ? "" : "; ", place, std::strerror(failed));
+      unusable(place, std::strerror(failed));
       continue;
     }
     Result<CompileOutput> output = compileIn(directory, artifact);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Files.h"
+#include "Trust.h"
 #include "attn-rt/Launch.h"
 #include "attn-rt/Module.h"
 
@@ -10,6 +11,7 @@
 #include <limits>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -31,10 +33,12 @@ static int writeAll(int fd, const std::string &bytes) {
 /// knows objects by name, and the name is the number of the descriptor, so a
 /// reused number would silently give the old object.
 static void *openBytes(const std::string &bytes, const std::string &name, int &fd, std::string &reason) {
-  fd = ::memfd_create(name.substr(0, 200).c_str(), MFD_CLOEXEC);
-  if (fd >= 0 && writeAll(fd, bytes) == 0)
+  fd = ::memfd_create(name.substr(0, 200).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd >= 0 && writeAll(fd, bytes) == 0) {
+    ::fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE); // where there are seals
     if (void *handle = ::dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(), RTLD_NOW | RTLD_LOCAL))
       return handle;
+  }
   reason = fd < 0 ? std::strerror(errno) : "";
   if (const char *text = fd >= 0 ? ::dlerror() : nullptr)
     reason = text;
@@ -43,6 +47,8 @@ static void *openBytes(const std::string &bytes, const std::string &name, int &f
   fd = -1;
   // No memfd or no /proc here: a file that is gone as soon as it is loaded.
   for (const std::string &place : temporaryPlaces()) {
+    if (!openTrustedParent(place, Missing::Fails)) // somebody else could swap it
+      continue;
     std::string path = fmt::format("{}/attnc-{}-{}.so", place, ::getpid(), randomName());
     void *handle =
         writeNewFile(path, bytes, /*sync=*/false) == 0 ? ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
@@ -62,11 +68,11 @@ Result<std::shared_ptr<HostModule>> HostModule::load(std::shared_ptr<const Compi
   std::string reason;
   module->handle = openBytes(kernel->binary, artifact.entry, module->fd, reason);
   if (!module->handle)
-    return Error{fmt::format("cannot load `{}`: {}", artifact.name, reason), {}, kernel->directory};
+    return Error{fmt::format("cannot load `{}`: {}", artifact.name, reason), {}, kernel->directory, /*isBinary=*/true};
   std::string symbol = artifact.entry + "_block";
   module->function = reinterpret_cast<BlockFunction>(::dlsym(module->handle, symbol.c_str()));
   if (!module->function)
-    return Error{fmt::format("`{}` has no symbol `{}`", artifact.name, symbol), {}, kernel->directory};
+    return Error{fmt::format("`{}` has no symbol `{}`", artifact.name, symbol), {}, kernel->directory, /*isBinary=*/true};
   module->kernel = std::move(kernel);
   return module;
 }

@@ -96,6 +96,7 @@ Result<Module::Loaded> Module::loadInto(Context context) const {
                  {}};
   if (int code = cu.cuModuleLoadData(&made.module, kernel->binary.data())) {
     Error error = driver.error("cuModuleLoadData", code);
+    error.isBinary = code == cuda::errorInvalidImage;
     if (code == cuda::errorNoBinary)
       error.message =
           fmt::format("`{}` was compiled for `{}`, the device is sm_{}", artifact.name, artifact.target, *arch);
@@ -120,7 +121,9 @@ Result<Module::Loaded> Module::loadInto(Context context) const {
   }
   if (code) {
     cu.cuModuleUnload(made.module);
-    return driver.error(name, code);
+    Error error = driver.error(name, code);
+    error.isBinary = code == cuda::errorNotFound;
+    return error;
   }
   return made;
 }

@@ -106,9 +106,20 @@ rt::Result<std::shared_ptr<Kernel>> Kernel::load(llvm::StringRef text, llvm::Str
   kernel->program = std::move(compiled.program);
   kernel->whyNotAgain = reasonAgainstAgain(kernel->program);
   kernel->compiled = std::move(compiled.kernels);
-  for (const auto &binary : kernel->compiled)
-    if (rt::Status status = kernel->loaded.emplace_back().load(binary); !status)
+  for (auto &binary : kernel->compiled) {
+    rt::Status status = kernel->loaded.emplace_back().load(binary);
+    if (!status && status.error().isBinary && binary->origin == rt::CompiledKernel::Origin::Disk) {
+      // Its checksums hold, and yet it is no such kernel: as damaged as any.
+      auto again = processCache().rebuild(*rt::createCompiler(binary->artifact.target), *binary,
+                                          [&] { return ReproducerFiles{{"problem.mlir", kernel->text}, {"target", target.str()}}; });
+      if (!again)
+        return again.error();
+      binary = std::move(*again);
+      status = kernel->loaded.back().load(binary);
+    }
+    if (!status)
       return status.error();
+  }
   return kernel;
 }
 

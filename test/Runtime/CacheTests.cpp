@@ -32,13 +32,13 @@ static int inChild(const std::function<void()> &body) {
 }
 
 static std::string entryOf(const std::string &root) {
-  for (const std::string &name : namesIn(root + "/v2"))
+  for (const std::string &name : namesIn(root + "/v3"))
     if (name[0] != '.')
-      return root + "/v2/" + name;
+      return root + "/v3/" + name;
   return "";
 }
 
-static bool noTemporaries(const std::string &root) { return namesIn(root + "/v2/.tmp").empty(); }
+static bool noTemporaries(const std::string &root) { return namesIn(root + "/v3/.tmp").empty(); }
 
 static CacheOptions at(const std::string &root) {
   CacheOptions options;
@@ -267,10 +267,10 @@ static void versions(const std::string &root) {
   expectRight(root, compiler, someArtifact());
   std::string name = entryOf(root).substr(root.size() + 4);
   makeDirectories(root + "/v0/" + name);
-  makeDirectories(root + "/v3");
-  EXPECT(::rename(entryOf(root).c_str(), (root + "/v3/" + name).c_str()) == 0);
+  makeDirectories(root + "/v2");
+  EXPECT(::rename(entryOf(root).c_str(), (root + "/v2/" + name).c_str()) == 0);
   EXPECT(expectRight(root, compiler, someArtifact()).compiles == 1);
-  EXPECT(Cache(at(root)).prune(0) == 1 && readFile(root + "/v3/" + name + "/kernel.cubin"));
+  EXPECT(Cache(at(root)).prune(0) == 1 && readFile(root + "/v2/" + name + "/kernel.cubin"));
 }
 
 /// Least recently used goes first; a hit counts as use; what was just built

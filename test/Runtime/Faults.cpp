@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 attn::rt::Fault attn::rt::fault;
+std::function<void(const std::string &)> attn::rt::afterOpen;
 
 /// Whether this call has to fail.
 static bool strikes() {
@@ -55,6 +56,32 @@ int renameat2(int fromDir, const char *from, int toDir, const char *to, unsigned
 int mkdir(const char *path, mode_t mode) noexcept {
   static auto *next = real<int(const char *, mode_t)>("mkdir");
   return strikes() ? -1 : next(path, mode);
+}
+int mkdirat(int parent, const char *name, mode_t mode) noexcept {
+  static auto *next = real<int(int, const char *, mode_t)>("mkdirat");
+  return strikes() ? -1 : next(parent, name, mode);
+}
+int fchmod(int fd, mode_t mode) noexcept {
+  static auto *next = real<int(int, mode_t)>("fchmod");
+  return strikes() ? -1 : next(fd, mode);
+}
+int fchmodat(int parent, const char *name, mode_t mode, int flags) noexcept {
+  static auto *next = real<int(int, const char *, mode_t, int)>("fchmodat");
+  return strikes() ? -1 : next(parent, name, mode, flags);
+}
+int chmod(const char *path, mode_t mode) noexcept {
+  static auto *next = real<int(const char *, mode_t)>("chmod");
+  return strikes() ? -1 : next(path, mode);
+}
+int openat(int parent, const char *name, int flags, ...) { // the cache never creates with it
+  static auto *next = real<int(int, const char *, int, ...)>("openat");
+  va_list list;
+  va_start(list, flags);
+  int fd = next(parent, name, flags, flags & O_CREAT ? va_arg(list, mode_t) : 0);
+  va_end(list);
+  if (attn::rt::afterOpen)
+    attn::rt::afterOpen(name);
+  return fd;
 }
 int open(const char *path, int flags, ...) {
   static auto *next = real<int(const char *, int, ...)>("open");

@@ -86,7 +86,7 @@ inline CacheStats expectRight(const std::string &root, const Compiler &compiler,
   return cache.stats();
 }
 
-/// What the next calls of write, fsync, rename, renameat2, mkdir and
+/// What the next calls of write, fsync, rename, renameat2, mkdir, chmod and
 /// open-for-writing of this process do: after `after` of them, `kill` (SIGKILL
 /// to ourselves) or fail with `error`. They count from the moment that this is
 /// set; -1 is off.
@@ -98,9 +98,12 @@ struct Fault {
   bool once = false; ///< only that call, the ones after it work
 };
 extern Fault fault;
+/// What happens behind each openat, which gets a name; off where empty.
+extern std::function<void(const std::string &)> afterOpen;
 
 int cacheTest(const std::string &name, const std::string &root);
 int compilerTest(const std::string &name, const std::string &argument);
+int trustTest(const std::string &name, const std::string &root);
 int launchTest(const std::string &name);
 
 } // namespace attn::rt

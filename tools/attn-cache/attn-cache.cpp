@@ -198,6 +198,10 @@ int main(int argc, char **argv) {
     keep = *size;
   }
   Cache cache(options);
+  if (std::string why = cache.whyPassedOver(); !why.empty()) {
+    fmt::print(stderr, "attn-cache: error: expected a cache that nobody else may write to, got: {}\n", why);
+    return 1;
+  }
   if (listCommand)
     return list(cache);
   if (verifyCommand)

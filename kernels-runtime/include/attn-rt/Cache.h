@@ -6,15 +6,15 @@
 // the right kernel; the worst that can happen is a compile and one line of
 // warning.
 //
-//   <root>/v2/<kernel>-<digest>/
+//   <root>/v3/<kernel>-<digest>/
 //       kernel.cu|kernel.cpp     the source
 //       kernel.cubin|kernel.so   the code
 //       artifact.json            argument list, grid, shared memory
 //       build.log                what the compiler said
 //       entry.json               key; length and SHA-256 of each file; checksum
-//   <root>/v2/.tmp/<pid>-<where>-<rand>/
+//   <root>/v3/.tmp/<pid>-<where>-<rand>/
 //       entries being built or thrown away; swept when their process is dead
-//   <root>/v2/.compilers/<digest>
+//   <root>/v3/.compilers/<digest>
 //       version text by identity of the compiler's file (saves opening NVRTC)
 //   <root>/failures/<kernel>-<digest>/
 //       reproducers of failed compiles, the newest 50
@@ -24,6 +24,10 @@
 // .tmp, synced and renamed into place as a whole; a process that finds a good
 // entry already there drops its own. Nothing is locked while compiling. Entries
 // that are incomplete, truncated or altered are rebuilt and replaced.
+//
+// Only what nobody but this user, root and the users in $ATTN_CACHE_TRUST can
+// have written is read (lib/Trust.h has the rules); the rest is passed over, with
+// one warning in a process. What is written has mode 0700 or 0600.
 //
 #ifndef ATTN_RT_CACHE_H
 #define ATTN_RT_CACHE_H
@@ -114,12 +118,20 @@ public:
   Result<std::shared_ptr<const CompiledKernel>> get(const Compiler &compiler, const Artifact &artifact,
                                                     const Reproducer &extra = {});
 
+  /// The artifact of `useless`, which `get` gave and which can't be loaded
+  /// though its checksums hold, compiled anew in its place.
+  Result<std::shared_ptr<const CompiledKernel>> rebuild(const Compiler &compiler, const CompiledKernel &useless,
+                                                        const Reproducer &extra = {});
+
   /// Why `get` would compile (or wouldn't): the fields in which the key differs
   /// from the nearest entry of the same kernel name.
   Result<std::string> explain(const Compiler &compiler, const Artifact &artifact) const;
 
   CacheStats stats() const;
   const std::string &root() const;
+  /// Why the whole directory is neither read nor written: others may write to
+  /// it. Empty where it is used.
+  std::string whyPassedOver() const;
 
   /// The directory's entries, least recently used first; `deep` reads and
   /// checks every file.

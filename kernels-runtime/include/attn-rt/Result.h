@@ -26,6 +26,8 @@ struct Error {
   std::string message;
   std::string log;
   std::string path;
+  /// The binary of a kernel is at fault, so that compiling it anew may help.
+  bool isBinary = false;
 
   /// All three, ready to print; no newline at the end.
   std::string str() const {

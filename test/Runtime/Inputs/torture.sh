@@ -13,7 +13,7 @@ i=0
 while [ $i -lt 60 ]; do
   if [ $((i % 10)) = 0 ]; then # so that there is something to build
     # An entry may be published into a directory that rm has just emptied: then it's not removed, and rm says so.
-    rm -rf "$dir/v2"/*-* 2>/dev/null || true
+    rm -rf "$dir/v3"/*-* 2>/dev/null || true
   fi
   "$test" torture "$dir" & victim=$!
   sleep 0.0$((i % 6 + 1))
