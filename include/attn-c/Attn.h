@@ -23,7 +23,8 @@ typedef struct attnKernel attnKernel;
 typedef enum { attnBF16 = 0, attnF16 = 1, attnF32 = 2, attnI32 = 3 } attnDtype;
 
 /*
- * Memory that the kernel's device can reach; the caller owns it. Strides are in
+ * Memory that the launch's device can reach (its own, managed memory, pinned memory of the host, memory
+ * of another device with peer access enabled); the caller owns it. Strides are in
  * elements; NULL means contiguous. The last axis has stride 1; the others of q,
  * k, v and o are multiples of 8 elements, and their data is 16-byte aligned;
  * on Hopper tiles come by tensor maps, which want them to be from 0 to below 2^39.
@@ -63,8 +64,8 @@ ATTN_API int attnTensorIsResult(const attnKernel *kernel, int index);
 
 /*
  * Bytes that attnLaunch needs as `workspace` with such tensors: from their shapes
- * and, as it may depend on how many multiprocessors there are, for the device of
- * the calling thread's context. 0 for most forward passes; not for those that share out the
+ * and, as it may depend on how many multiprocessors there are, enough for each
+ * device of the process. 0 for most forward passes; not for those that share out the
  * keys of few queries (`typical(1, 32768)`, say), find their segments themselves
  * (`segments(64)`), list the tiles that a mask with arrays of positions visits, or the long ones
  * among short sequences (`typical(8)`). Gradients need 8 bytes for each row and head, where a sequence
@@ -83,15 +84,18 @@ ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tenso
  * Puts the kernel on `stream` (a CUstream or cudaStream_t; ignored on a CPU,
  * where the call returns when the work is done). Allocates nothing, reads no
  * device data, does not synchronise: it can be captured in a CUDA graph (if its shapes have been
- * asked for ahead, above, or launched). The
- * context of the calling thread is used. Results and workspace overlap neither each other
- * nor an input. With ATTN_CHECK_ARRAYS=1 in the environment it does synchronise, and
+ * asked for ahead, above, or launched). It
+ * runs in the context of the stream, whichever is current; a default stream (NULL, CU_STREAM_LEGACY,
+ * CU_STREAM_PER_THREAD) is the current context's. q in memory that this device cannot reach is an error
+ * before anything runs. Results and workspace overlap neither each other
+ * nor an input. With ATTN_CHECK_ARRAYS=1 in the environment all tensors and the workspace are looked at
+ * like q; it does synchronise, and
  * cu_seqlens, offsets, lists of tiles and the `status` of segments that make no sense are
  * an error (on a CPU the first three always). With ATTN_VALIDATE=N about N rows of the results are
  * computed anew, in double and from the problem's text alone, and a difference is an error.
  *
  * `workspace` may be NULL where attnWorkspaceSize says 0. Else it is memory of the
- * kernel's device, of that size or more, aligned to 16 bytes; the caller owns it, and
+ * launch's device, of that size or more, aligned to 16 bytes; the caller owns it, and
  * what it holds means nothing before the launch or after it (but to attnLaunchAgain). Launches that may
  * run at the same time (on several streams, replays of several graphs) need one each.
  */

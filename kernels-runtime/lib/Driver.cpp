@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <dlfcn.h>
 
 using namespace attn::rt;
@@ -121,6 +123,20 @@ Result<int> Driver::arch(int device) const {
 }
 
 Result<int> Driver::multiprocessors(int device) const { return attribute(*this, cuda::multiprocessorCount, device); }
+Result<std::vector<int>> Driver::multiprocessorCounts() const {
+  std::vector<int> counts;
+  for (int ordinal = 0; ordinal < devices; ++ordinal) {
+    int device = 0;
+    ATTN_CALL(cuDeviceGet, &device, ordinal);
+    Result<int> count = multiprocessors(device);
+    if (!count)
+      return count.error();
+    if (std::find(counts.begin(), counts.end(), *count) == counts.end())
+      counts.push_back(*count);
+  }
+  return counts;
+}
+
 Result<int> Driver::maxSharedMemory(int device) const { return attribute(*this, cuda::maxSharedMemoryOptin, device); }
 
 Result<std::string> Driver::deviceName(int device) const {

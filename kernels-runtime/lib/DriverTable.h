@@ -25,6 +25,8 @@
   X(cuCtxGetCurrent, (void **context))                                                                                 \
   X(cuCtxSetCurrent, (void *context))                                                                                  \
   X(cuCtxGetDevice, (int *device))                                                                                     \
+  X(cuCtxPushCurrent_v2, (void *context))                                                                              \
+  X(cuCtxPopCurrent_v2, (void **context))                                                                              \
   X(cuCtxSynchronize, ())                                                                                              \
   X(cuMemAlloc_v2, (uint64_t * ptr, size_t bytes))                                                                     \
   X(cuMemFree_v2, (uint64_t ptr))                                                                                      \
@@ -33,9 +35,13 @@
   X(cuMemcpyHtoDAsync_v2, (uint64_t dst, const void *src, size_t bytes, void *stream))                                 \
   X(cuMemcpyDtoDAsync_v2, (uint64_t dst, uint64_t src, size_t bytes, void *stream))                                    \
   X(cuMemsetD8Async, (uint64_t dst, unsigned char value, size_t bytes, void *stream))                                  \
+  X(cuPointerGetAttribute, (void *value, int attribute, uint64_t ptr))                                                 \
+  X(cuMemGetAccess, (unsigned long long *flags, const ::attn::rt::cuda::MemLocation *location, uint64_t ptr))          \
+  X(cuMemPoolGetAccess, (int *flags, void *pool, ::attn::rt::cuda::MemLocation *location))                             \
   X(cuStreamCreate, (void **stream, unsigned flags))                                                                   \
   X(cuStreamDestroy_v2, (void *stream))                                                                                \
   X(cuStreamSynchronize, (void *stream))                                                                               \
+  X(cuStreamGetCtx, (void *stream, void **context))                                                                    \
   X(cuStreamBeginCapture_v2, (void *stream, int mode))                                                                 \
   X(cuStreamEndCapture, (void *stream, void **graph))                                                                  \
   X(cuStreamIsCapturing, (void *stream, int *status))                                                                  \
@@ -80,6 +86,9 @@ struct LaunchConfig { ///< CUlaunchConfig
   LaunchAttribute *attributes;
   unsigned attributeCount;
 };
+struct MemLocation { ///< CUmemLocation
+  int type, id;
+};
 } // namespace cuda
 
 struct DriverTable {
@@ -95,6 +104,14 @@ inline constexpr int multiprocessorCount = 16;    // CU_DEVICE_ATTRIBUTE_MULTIPR
 inline constexpr int computeCapabilityMajor = 75; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 inline constexpr int computeCapabilityMinor = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
 inline constexpr int maxSharedMemoryOptin = 97;   // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+inline constexpr int pageableMemoryAccess = 88;   // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
+inline constexpr int pointerMemoryType = 2;       // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+inline constexpr int pointerDevicePointer = 3;    // CU_POINTER_ATTRIBUTE_DEVICE_POINTER
+inline constexpr int pointerIsManaged = 8;        // CU_POINTER_ATTRIBUTE_IS_MANAGED
+inline constexpr int pointerDeviceOrdinal = 9;    // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+inline constexpr int pointerPool = 17;            // CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE
+inline constexpr int memoryTypeHost = 1;          // CU_MEMORYTYPE_HOST
+inline constexpr int locationDevice = 1;          // CU_MEM_LOCATION_TYPE_DEVICE
 inline constexpr int maxDynamicSharedSize = 8;    // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr int nonPortableCluster = 14;     // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 inline constexpr unsigned streamNonBlocking = 1;  // CU_STREAM_NON_BLOCKING

@@ -19,7 +19,7 @@ struct Module::Loaded {
   Context context = nullptr;
   void *module = nullptr;
   void *function = nullptr;
-  int multiprocessors = 0;
+  int device = 0, multiprocessors = 0;
   std::unique_ptr<TileQueue> queue; ///< null: the kernel has no Queue
 };
 
@@ -71,6 +71,10 @@ Result<std::shared_ptr<Module>> Module::load(std::shared_ptr<const CompiledKerne
   return module;
 }
 
+Result<StreamContext> Module::enter(Stream stream) const {
+  return StreamContext::enter(*impl->driver, stream, impl->home);
+}
+
 Status Module::prepare() { return function().status(); }
 
 Result<Module::Loaded> Module::loadInto(Context context) const {
@@ -87,6 +91,7 @@ Result<Module::Loaded> Module::loadInto(Context context) const {
   for (const Result<int> *asked : {&arch, &most, &multiprocessors})
     if (!*asked)
       return asked->error();
+  made.device = *device;
   made.multiprocessors = *multiprocessors;
   if (artifact.smemBytes > *most)
     return Error{fmt::format("`{}` needs {} bytes of shared memory per block, "
@@ -155,6 +160,13 @@ Result<void *> Module::function() {
   return (*here)->function;
 }
 
+Result<int> Module::device() {
+  Result<Loaded *> here = loaded();
+  if (!here)
+    return here.error();
+  return (*here)->device;
+}
+
 Result<int> Module::multiprocessors() {
   Result<Loaded *> here = loaded();
   if (!here)
@@ -191,6 +203,11 @@ static Result<DevicePtr> counterFor(const Driver &driver, TileQueue &queue, Stre
 }
 
 Status attn::rt::launch(Module &module, void *const *args, int64_t blocks, Stream stream) {
+  Result<StreamContext> context = module.enter(stream);
+  return context ? launchHere(module, args, blocks, stream) : context.status();
+}
+
+Status attn::rt::launchHere(Module &module, void *const *args, int64_t blocks, Stream stream) {
   if (blocks <= 0)
     return {};
   const Artifact &artifact = module.artifact();

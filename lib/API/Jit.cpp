@@ -78,7 +78,7 @@ rt::Status Kernel::Loaded::load(const std::shared_ptr<const rt::CompiledKernel> 
 rt::Status Kernel::Loaded::launch(const Binding &binding, rt::Stream stream) const {
   if (host)
     return rt::run(*host, processThreads(), binding.pointers.data(), binding.blocks);
-  return rt::launch(*gpu, binding.pointers.data(), binding.blocks, stream);
+  return rt::launchHere(*gpu, binding.pointers.data(), binding.blocks, stream);
 }
 
 /// Why what kernels ahead of the main one left cannot be used again; empty if it can.
@@ -110,8 +110,8 @@ rt::Result<std::shared_ptr<Kernel>> Kernel::load(llvm::StringRef text, llvm::Str
     rt::Status status = kernel->loaded.emplace_back().load(binary);
     if (!status && status.error().isBinary && binary->origin == rt::CompiledKernel::Origin::Disk) {
       // Its checksums hold, and yet it is no such kernel: as damaged as any.
-      auto again = processCache().rebuild(*rt::createCompiler(binary->artifact.target), *binary,
-                                          [&] { return ReproducerFiles{{"problem.mlir", kernel->text}, {"target", target.str()}}; });
+      ReproducerFiles files = {{"problem.mlir", kernel->text}, {"target", target.str()}};
+      auto again = processCache().rebuild(*rt::createCompiler(binary->artifact.target), *binary, [&] { return files; });
       if (!again)
         return again.error();
       binary = std::move(*again);
@@ -166,32 +166,45 @@ rt::Result<const std::string *> Kernel::getSchedule(const Sizes &sizes) const {
   return &(*kernel)->getSchedule();
 }
 
-rt::Status Kernel::chooseSplits(Sizes &sizes) const {
+void Kernel::chooseSplits(Sizes &sizes, int multiprocessors) const {
   const rt::Artifact &artifact = program.artifact();
   sizes.splits = artifact.grid.splits;
   if (sizes.splits) // so many, whatever it runs on
-    return {};
-  int64_t atOnce = processThreads().size();
-  if (main().gpu) {
-    rt::Result<int> multiprocessors = main().gpu->multiprocessors();
-    if (!multiprocessors)
-      return multiprocessors.error();
-    atOnce = artifact.blocksAtOnce(*multiprocessors);
-  }
+    return;
+  int64_t atOnce = isHost() ? processThreads().size() : artifact.blocksAtOnce(multiprocessors);
   bool packed = program.signature.indexOf("cu_seqlens_kv").has_value();
   int64_t keys = packed ? sizes.rowsKv / std::max<int64_t>(sizes.batch, 1) : sizes.rowsKv; // lengths lie on the device
   sizes.splits = artifact.grid.splitsFor(sizes.batch, sizes.rowsQ, keys, atOnce);
-  return {};
+}
+
+/// What a launch may find where it runs, which its stream decides: multiprocessors of each device.
+static const rt::Result<std::vector<int>> &multiprocessorCounts() {
+  static const rt::Result<std::vector<int>> counts = []() -> rt::Result<std::vector<int>> {
+    rt::Result<const rt::Driver *> driver = rt::Driver::get();
+    if (!driver)
+      return driver.error();
+    return (*driver)->multiprocessorCounts();
+  }();
+  return counts;
 }
 
 rt::Result<size_t> Kernel::workspaceBytes(const Sizes &given) const {
   rt::Result<const Kernel *> kernel = programFor(given);
   if (!kernel)
     return kernel.error();
-  Sizes sizes = given;
-  if (rt::Status status = (*kernel)->chooseSplits(sizes); !status)
-    return status.error();
-  return Workspace((*kernel)->program.signature, sizes).bytes();
+  std::vector<int> counts = {0};
+  if (!isHost()) {
+    if (!multiprocessorCounts())
+      return multiprocessorCounts().error();
+    counts = *multiprocessorCounts();
+  }
+  size_t most = 0;
+  for (int multiprocessors : counts) {
+    Sizes sizes = given;
+    (*kernel)->chooseSplits(sizes, multiprocessors);
+    most = std::max(most, Workspace((*kernel)->program.signature, sizes).bytes());
+  }
+  return most;
 }
 
 rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::Stream stream, bool again) const {
@@ -200,6 +213,10 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::St
     return sizes.error();
   if (rt::Status apart = program.signature.checkApart(given); !apart)
     return apart.error();
+  std::optional<rt::Result<rt::StreamContext>> context; // current until all is done
+  if (!isHost())
+    if (context.emplace(main().gpu->enter(stream)); !*context)
+      return context->error();
   rt::Result<const Kernel *> kernel = programFor(*sizes);
   if (!kernel)
     return kernel.error();
@@ -214,6 +231,9 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, Sizes sizes, void *m
     const char *value = std::getenv("ATTN_CHECK_ARRAYS");
     return value && llvm::StringRef(value) != "" && llvm::StringRef(value) != "0";
   }();
+  if (!isHost())
+    if (rt::Status status = checkReach(given, /*all=*/asked); !status)
+      return status;
   if (asked || isHost()) // host memory costs nothing to look at
     if (rt::Status status = checkArrays(given, sizes); !status)
       return status;
@@ -221,12 +241,21 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, Sizes sizes, void *m
     if (kernel.gpu)
       if (rt::Status status = kernel.gpu->prepare(); !status)
         return status;
-  if (rt::Status status = chooseSplits(sizes); !status)
-    return status;
+  int multiprocessors = 0;
+  if (main().gpu) {
+    rt::Result<int> count = main().gpu->multiprocessors();
+    if (!count)
+      return count.error();
+    multiprocessors = *count;
+  }
+  chooseSplits(sizes, multiprocessors);
   llvm::SmallVector<TensorView, 16> tensors(given);
   Workspace workspace(program.signature, sizes);
   if (rt::Status status = workspace.use(memory, tensors); !status)
     return status;
+  if (asked && !isHost() && workspace.bytes())
+    if (rt::Status status = checkReach({memory, Dtype::F32, {}, {}}, "workspace"); !status)
+      return status;
   std::vector<Binding> bindings(loaded.size()); // all of them first: what fails, fails before anything runs
   for (auto [artifact, binding] : llvm::zip_equal(program.kernels, bindings))
     if (rt::Status status = bind(artifact, program.signature, tensors, sizes, binding); !status)
@@ -238,6 +267,27 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, Sizes sizes, void *m
   if (rt::Status status = asked ? checkStatus(given) : rt::Status(); !status)
     return status;
   return validate(given, sizes);
+}
+
+rt::Status Kernel::checkReach(const TensorView &view, llvm::StringRef name) const {
+  if (elementsOf(view.shape) == 0)
+    return {};
+  rt::Result<int> device = main().gpu->device();
+  rt::Result<const rt::Driver *> driver = rt::Driver::get();
+  if (!device || !driver)
+    return device ? driver.status() : device.status();
+  return rt::checkReach(**driver, reinterpret_cast<rt::DevicePtr>(view.data), *device, name);
+}
+
+rt::Status Kernel::checkReach(llvm::ArrayRef<TensorView> tensors, bool all) const {
+  if (!all) {
+    size_t q = program.signature.indexOf("q").value_or(0); // segments alone have none
+    return checkReach(tensors[q], program.signature[q].name);
+  }
+  for (auto [spec, view] : llvm::zip_equal(program.signature.tensors, tensors))
+    if (rt::Status status = checkReach(view, spec.name); !status)
+      return status;
+  return {};
 }
 
 rt::Status Kernel::clearResults(size_t number, llvm::ArrayRef<Binding> bindings, llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const {

@@ -64,5 +64,16 @@ static_assert(nonPortableCluster == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_
 static_assert(streamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(captureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 static_assert(captureNone == CU_STREAM_CAPTURE_STATUS_NONE);
+static_assert(pageableMemoryAccess == CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS);
+static_assert(pointerMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+static_assert(pointerDevicePointer == CU_POINTER_ATTRIBUTE_DEVICE_POINTER);
+static_assert(pointerIsManaged == CU_POINTER_ATTRIBUTE_IS_MANAGED);
+static_assert(pointerDeviceOrdinal == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+static_assert(pointerPool == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE);
+static_assert(memoryTypeHost == CU_MEMORYTYPE_HOST);
+static_assert(locationDevice == CU_MEM_LOCATION_TYPE_DEVICE);
+static_assert(sizeof(MemLocation) == sizeof(CUmemLocation) && offsetof(MemLocation, id) == offsetof(CUmemLocation, id));
+static_assert(errorInvalidImage == CUDA_ERROR_INVALID_IMAGE);
+static_assert(errorNotFound == CUDA_ERROR_NOT_FOUND);
 static_assert(errorNoBinary == CUDA_ERROR_NO_BINARY_FOR_GPU);
 static_assert(errorNoDevice == CUDA_ERROR_NO_DEVICE);

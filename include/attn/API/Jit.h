@@ -44,14 +44,14 @@ public:
 
   /// Bytes of device memory a launch needs beside its tensors, for what its kernels leave for
   /// each other: where keys are shared out, the results of the parts. From the sizes and, where
-  /// the launcher chooses the number of parts, how many blocks the current device runs at once.
+  /// the launcher chooses the number of parts, how many blocks a device runs at once: enough on each of the process.
   /// Where the sizes give a hint it may compile, once for lengths that are about as long.
   rt::Result<size_t> workspaceBytes(const Sizes &sizes) const;
 
   /// Of a launch with such sizes: as `getSchedule`. It may compile likewise.
   rt::Result<const std::string *> getSchedule(const Sizes &sizes) const;
 
-  /// Checks the tensors and puts the kernels on `stream` (CPU kernels run, and the call
+  /// Checks the tensors and puts the kernels on `stream`, whose context decides on which device they run (CPU kernels run, and the call
   /// returns when they are done). No allocation on the device, no synchronisation,
   /// no read of device data: may be captured in a CUDA graph. (What it compiles, `workspaceBytes` of its sizes has made ahead.)
   ///
@@ -60,7 +60,8 @@ public:
   ///
   /// On a CPU the contents of cu_seqlens and offsets are checked too. On a GPU they
   /// are with $ATTN_CHECK_ARRAYS=1, which reads them back and synchronises; so is, behind
-  /// the launch, the `status` of segments: one that is not 0 is an error.
+  /// the launch, the `status` of segments: one that is not 0 is an error. On a GPU q has to lie where the device
+  /// of the stream can reach it; with $ATTN_CHECK_ARRAYS=1 all tensors and the workspace have to.
   /// With $ATTN_VALIDATE=N a launch synchronises as well, and about N of its rows are computed anew on
   /// the host, in double and from the problem's text alone; an error says where they differ. (Of
   /// gradients and of segments alone nothing is.)
@@ -90,8 +91,11 @@ private:
   rt::Status copyToHost(llvm::MutableArrayRef<char> bytes, const TensorView &view) const;
   rt::Result<std::vector<int32_t>> contentsOf(const TensorView &view) const;
   rt::Status validate(llvm::ArrayRef<TensorView> tensors, const Sizes &sizes) const;
-  /// Sets into how many parts a launch shares out keys.
-  rt::Status chooseSplits(Sizes &sizes) const;
+  /// Sets into how many parts a launch shares out keys, on a GPU of so many multiprocessors.
+  void chooseSplits(Sizes &sizes, int multiprocessors) const;
+  /// Whether the device of the current context can reach the memory of q; or of `all` tensors.
+  rt::Status checkReach(llvm::ArrayRef<TensorView> tensors, bool all) const;
+  rt::Status checkReach(const TensorView &view, llvm::StringRef name) const;
 
   std::string text, name; ///< of the problem
   Target target;

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace attn::rt {
 
@@ -49,6 +50,8 @@ public:
   Result<int> arch(int device) const;
   Result<std::string> deviceName(int device) const;
   Result<int> multiprocessors(int device) const;
+  /// Of all devices; each number once.
+  Result<std::vector<int>> multiprocessorCounts() const;
   /// Most dynamic shared memory a block can ask for, in bytes.
   Result<int> maxSharedMemory(int device) const;
 

@@ -25,9 +25,13 @@ namespace attn::rt {
 /// Blocks of a kernel that `follows` may begin while the last ones of what is ahead of it in the stream still run; they
 /// touch no memory before that is over.
 ///
+/// The stream's context decides where it runs, see Placement.h.
+///
 /// A Queue's value is written here: the address of this stream's counter, or of
 /// one of its own if the launch is captured (kernels-runtime/lib/TileQueue.h).
 Status launch(Module &module, void *const *args, int64_t blocks, Stream stream);
+/// The same, where `module.enter(stream)` has been called and its result lives.
+Status launchHere(Module &module, void *const *args, int64_t blocks, Stream stream);
 
 /// Threads that stay, for host kernels. Workers have 16 MB of stack (kernels
 /// keep their tiles there). One job at a time; further callers wait. In a

@@ -10,6 +10,7 @@
 #include "attn-rt/Artifact.h"
 #include "attn-rt/Cache.h"
 #include "attn-rt/Driver.h"
+#include "attn-rt/Placement.h"
 #include "attn-rt/Result.h"
 
 #include <cstdint>
@@ -18,18 +19,22 @@
 namespace attn::rt {
 
 /// A kernel on GPUs. `load` puts it into the current context if there is one
-/// (torch's primary context, say), else into that of device 0. A launch from a
-/// thread whose current context is another one loads it there first, so one
-/// Module serves all GPUs of a process. Safe from several threads.
+/// (torch's primary context, say), else into that of device 0. A launch on a
+/// stream of another context loads it there first, so one Module serves all GPUs
+/// of a process. Safe from several threads.
 class Module {
 public:
   static Result<std::shared_ptr<Module>> load(std::shared_ptr<const CompiledKernel> kernel);
   ~Module();
 
   const Artifact &artifact() const { return kernel->artifact; }
+  /// Makes the context of a stream current, see Placement.h: what is called
+  /// then, and a launch on this stream, is of its device.
+  Result<StreamContext> enter(Stream stream) const;
   /// Loads into the current context too, if it isn't there yet.
   Status prepare();
-  /// Of the current context's device, as `function`.
+  /// The current context's device and what it has, as `function`.
+  Result<int> device();
   Result<int> multiprocessors();
   /// CUfunction in the current context; makes the context of `load` current
   /// where the thread has none.
@@ -38,7 +43,7 @@ public:
   Result<int> occupancy();
 
 private:
-  friend Status launch(Module &module, void *const *args, int64_t blocks, Stream stream);
+  friend Status launchHere(Module &module, void *const *args, int64_t blocks, Stream stream);
   struct Impl;
   struct Loaded;
   Module(std::shared_ptr<const CompiledKernel> kernel);

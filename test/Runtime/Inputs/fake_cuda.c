@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A libcuda.so.1 for machines without one: a device of 132 multiprocessors whose
-// launches only say what they were given. With -DOLD it is one of CUDA 11.8.
+// A libcuda.so.1 for machines without one: devices of 132 and 264 multiprocessors
+// whose launches only say what they were given. With -DOLD it is one of CUDA 11.8.
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -13,9 +13,18 @@ struct {
   unsigned blocks;
   uint64_t firstArg, secondArg;
   int attribute; // the only one's number; 0: none
+  int device;
+  int count; // of launches
 } fake_launch;
 
-static __thread void *current;
+// Calls of functions that say where a launch runs.
+struct {
+  int pushed, popped, currents, streams, pointers;
+} fake_calls;
+
+static char contexts[2]; // of the devices
+static __thread void *stack[16], **top = NULL;
+#define current (*(top ? top : (top = stack)))
 
 FINE(cuInit, (unsigned flags))
 int cuDriverGetVersion(int *version) {
@@ -27,16 +36,60 @@ int cuDriverGetVersion(int *version) {
 }
 int cuGetErrorName(int error, const char **text) { return *text = error == 500 ? "NOT_FOUND" : "INVALID", 0; }
 int cuGetErrorString(int error, const char **text) { return *text = error == 201 ? "no context" : "fake error", 0; }
-int cuDeviceGetCount(int *count) { return *count = 1, 0; }
+int cuDeviceGetCount(int *count) { return *count = 2, 0; }
 int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
 FINE(cuDeviceGetName, (char *name, int length, int device))
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
-  return *value = attribute == 16 ? 132 : attribute == 75 ? 9 : attribute == 76 ? 0 : 232448, 0;
+  return *value = attribute == 88 ? 0 : attribute == 16 ? 132 << device : attribute == 75 ? 9 : attribute == 76 ? 0 : 232448, 0;
 }
-int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = &fake_launch, 0; }
-int cuCtxGetCurrent(void **context) { return *context = current, 0; }
+int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = contexts + device, 0; }
+int cuCtxGetCurrent(void **context) { return ++fake_calls.currents, *context = current, 0; }
 int cuCtxSetCurrent(void *context) { return current = context, 0; }
-int cuCtxGetDevice(int *device) { return *device = 0, 0; }
+int cuCtxGetDevice(int *device) { return *device = (char *)current - contexts, 0; }
+int cuCtxPushCurrent_v2(void *context) {
+  void *before = current; // which sets top
+  (void)before;
+  return ++fake_calls.pushed, *++top = context, 0;
+}
+int cuCtxPopCurrent_v2(void **context) { return ++fake_calls.popped, *context = *top--, 0; }
+// Streams from 0x5000 on are the second device's, until those that are captured.
+int cuStreamGetCtx(void *stream, void **context) {
+  uintptr_t handle = (uintptr_t)stream;
+  return ++fake_calls.streams, *context = contexts + (handle >= 0x5000 && handle < 0x6000), 0;
+}
+// Whose memory it is says bit 40 and up of an address.
+enum { OF_FIRST = 0xd0, OF_SECOND, MANAGED, PINNED, PEER, MAPPED, POOLED, UNKNOWN };
+int cuPointerGetAttribute(void *value, int attribute, uint64_t ptr) {
+  ++fake_calls.pointers;
+  int kind = ptr >> 40, device = kind != OF_FIRST;
+  if (kind < OF_FIRST || kind >= UNKNOWN || !current)
+    return 1;
+  if (attribute == 9) // the ordinal
+    return *(int *)value = device, 0;
+  if (attribute == 2) // the type
+    return *(int *)value = kind == PINNED ? 1 : 2, 0;
+  if (attribute == 3) { // where the current context reaches it
+    if (kind == MAPPED || kind == POOLED || (kind <= OF_SECOND && (char *)current - contexts != device))
+      return 1;
+    return *(uint64_t *)value = ptr, 0;
+  }
+  if (attribute == 8)
+    return *(int *)value = kind == MANAGED, 0;
+  if (attribute == 17)
+    return *(void **)value = kind == POOLED ? &fake_launch : NULL, 0;
+  return 1;
+}
+struct location {
+  int type, id;
+};
+int cuMemGetAccess(unsigned long long *flags, const struct location *location, uint64_t ptr) {
+  if (ptr >> 40 != MAPPED || location->type != 1)
+    return 1;
+  return *flags = location->id == 0 ? 3 : 0, 0;
+}
+int cuMemPoolGetAccess(int *flags, void *pool, struct location *location) {
+  return *flags = pool == &fake_launch && location->type == 1 && location->id == 0 ? 3 : 0, 0;
+}
 FINE(cuCtxSynchronize, (void))
 FINE(cuMemAlloc_v2, (uint64_t * ptr, size_t bytes))
 FINE(cuMemFree_v2, (uint64_t ptr))
@@ -64,9 +117,9 @@ FINE(cuEventElapsedTime, (float *ms, void *begin, void *end))
 int cuModuleLoadData(void **module, const void *image) { return *module = (void *)image, 0; }
 FINE(cuModuleUnload, (void *module))
 int cuModuleGetFunction(void **function, void *module, const char *name) { return *function = module, 0; }
-// Eight counters, where the "code" says that there are some.
+// Eight counters, where the "code" says that there are some, or is real.
 int cuModuleGetGlobal_v2(uint64_t *ptr, size_t *bytes, void *module, const char *name) {
-  if (strcmp(module, name))
+  if (strcmp(module, name) && memcmp(module, "\177ELF", 4))
     return 500;
   return *ptr = 0x10000, *bytes = 32, 0;
 }
@@ -81,6 +134,8 @@ struct config { // CUlaunchConfig
 };
 int cuLaunchKernelEx(const struct config *config, void *function, void **params, void **extra) {
   fake_launch.blocks = config->grid[0];
+  fake_launch.device = (char *)current - contexts;
+  ++fake_launch.count;
   fake_launch.attribute = config->count ? config->attributes[0] : 0;
   fake_launch.firstArg = *(uint64_t *)params[0];
   fake_launch.secondArg = *(uint64_t *)params[1];
