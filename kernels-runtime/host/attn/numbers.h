@@ -67,7 +67,9 @@ ATTN_HELPER void fromFloat(fp16 &to, float x) {
 // A part of the keys leaves its results as they are.
 ATTN_HELPER void fromFloat(float &to, float x) { to = x; }
 
-// 2^x for x < 128, relative error about 2e-7; -Inf gives 0, NaN gives NaN.
+// 2^x for x < 128, relative error at most 2e-7; -Inf gives 0, NaN gives NaN. It
+// is exact where x is an integer: a key whose score is the row's maximum adds
+// exactly 1 to the row's sum, and a row whose maximum stays is not scaled.
 //
 // Adding 1.5 * 2^23 + 127 rounds x to an integer n *and* leaves n + 127 in the
 // low bits: shifted up they are the float 2^n. n = -127 becomes the float 0, so
@@ -79,12 +81,13 @@ ATTN_HELPER Lanes exp2(Lanes x) {
   x = splat(-127.f) > x ? splat(-127.f) : x;
   const Lanes shifted = x + 12583039.f;
   const Lanes f = x - (shifted - 12583039.f);
-  // Minimax for 2^f on [-0.5, 0.5], degree 5: the first error that fp32 hides.
-  Lanes p = 0.00967554133f + f * 0.0013276472f;
-  p = 0.0555071327f + f * p;
-  p = 0.240221197f + f * p;
-  p = 0.693146967f + f * p;
-  p = 1.00000007f + f * p;
+  // Minimax for 2^f on [-0.5, 0.5] among the polynomials of degree 5 that are 1
+  // at 0: relative error 9.2e-8, below that of fp32 arithmetic.
+  Lanes p = 0.00967151299f + f * 0.00132647273f;
+  p = 0.0555073358f + f * p;
+  p = 0.240222424f + f * p;
+  p = 0.693147004f + f * p;
+  p = 1.f + f * p;
   return p * Lanes(IntLanes(shifted) << 23);
 }
 ATTN_HELPER float exp2(float x) {
