@@ -92,7 +92,8 @@ ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tenso
  * like q; it does synchronise, and
  * cu_seqlens, offsets, lists of tiles and the `status` of segments that make no sense are
  * an error (on a CPU the first three always). With ATTN_VALIDATE=N about N rows of the results are
- * computed anew, in double and from the problem's text alone, and a difference is an error.
+ * computed anew, in double and from the problem's text alone, and a difference is an error: N rows of o and
+ * lse, or of each gradient; all rows if arrays have gradients; all results of segments alone.
  *
  * `workspace` may be NULL where attnWorkspaceSize says 0. Else it is memory of the
  * launch's device, of that size or more, aligned to 16 bytes; the caller owns it, and

@@ -6,6 +6,7 @@
 //
 #include "attn/API/Jit.h"
 #include "attn/Reference/Difference.h"
+#include "attn/Reference/Segments.h"
 #include <atomic>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -29,6 +30,77 @@ static reference::Dtype typeOf(Dtype dtype) {
   return types[int(dtype)];
 }
 
+using Wanted = std::function<bool(const reference::Row &)>;
+
+static rt::Status judge(llvm::StringRef result, const reference::Difference &found, double tolerance) {
+  if (found.maxAbs <= tolerance)
+    return {};
+  return rt::Error{fmt::format("expected `{}` as the problem defines it, within {:.3g} ($ATTN_VALIDATE), got: {:.3g} off at {}",
+                               result.str(), tolerance, found.maxAbs, reference::shapeText(found.worst))};
+}
+
+/// Integers are right or wrong: the first `count` of a result.
+static rt::Status judgeIntegers(llvm::StringRef result, const reference::Tensor &expected, const reference::Tensor &actual,
+                                int64_t count) {
+  rt::Status status;
+  int64_t number = 0;
+  expected.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
+    if (number++ < count && status && expected(index) != actual(index))
+      status = rt::Error{fmt::format("expected `{}` as the problem defines it, {} at {} ($ATTN_VALIDATE), got: {}", result.str(),
+                                     int64_t(expected(index)), reference::shapeText(index), int64_t(actual(index)))};
+  });
+  return status;
+}
+
+static rt::Status judgeForward(ProblemOp problem, const reference::Tensors &inputs, const reference::Tensors &results,
+                               const Wanted &wanted) {
+  auto expected = reference::interpret(problem, inputs, wanted);
+  if (!expected)
+    return rt::Error{llvm::toString(expected.takeError())};
+  auto status = results.find("status"); // of ids
+  if (status != results.end())
+    if (rt::Status good = judgeIntegers("status", expected->status, status->second, expected->status.numElements()); !good)
+      return good;
+  reference::Difference o = reference::differenceOfO(problem, *expected, results.find("o")->second);
+  if (rt::Status good = judge("o", o, reference::toleranceOfO(problem, o)); !good || !problem.hasLse())
+    return good;
+  reference::Difference lse = reference::differenceOfLse(*expected, results.find("lse")->second);
+  return judge("lse", lse, reference::toleranceOfLse(lse));
+}
+
+static rt::Status judgeBackward(BackwardOp backward, const reference::Tensors &inputs, const reference::Tensors &results,
+                                const Wanted &wanted) {
+  auto expected = reference::interpret(backward, inputs, wanted, wanted);
+  if (!expected)
+    return rt::Error{llvm::toString(expected.takeError())};
+  for (const ProblemTensor &spec : tensorsOf(backward)) {
+    if (spec.role != ProblemTensor::Result)
+      continue;
+    llvm::StringRef name = spec.name;
+    reference::Difference found = reference::differenceOfGradient(*expected, name, results.find(name)->second);
+    if (rt::Status good = judge(name, found, reference::toleranceOfGradient(backward, inputs, name, found)); !good)
+      return good;
+  }
+  return {};
+}
+
+/// All of them: which tokens of a row are in a segment follows from all of its tokens.
+static rt::Status judgeSegments(SegmentsOp segments, const reference::Tensors &inputs, const reference::Tensors &results) {
+  auto expected = reference::interpret(segments, inputs);
+  if (!expected)
+    return rt::Error{llvm::toString(expected.takeError())};
+  for (const ProblemTensor &spec : tensorsOf(segments)) {
+    if (spec.role != ProblemTensor::Result)
+      continue;
+    const reference::Tensor &result = expected->find(spec.name)->second;
+    bool isList = spec.name == "tiles_q"; // what is behind its end means nothing
+    int64_t count = isList ? int64_t(expected->find("tile_count")->second.load(0)) : result.numElements();
+    if (rt::Status good = judgeIntegers(spec.name, result, results.find(spec.name)->second, count); !good)
+      return good;
+  }
+  return {};
+}
+
 rt::Status Kernel::validate(llvm::ArrayRef<TensorView> views, const Sizes &sizes) const {
   if (!rowsToValidate())
     return rt::Error{fmt::format("expected a number of rows in $ATTN_VALIDATE, got: {}", std::getenv("ATTN_VALIDATE"))};
@@ -40,9 +112,8 @@ rt::Status Kernel::validate(llvm::ArrayRef<TensorView> views, const Sizes &sizes
   if (!module)
     return module.error();
   rt::Result<mlir::Operation *> program = findProgram(**module, name);
-  auto problem = program ? mlir::dyn_cast<ProblemOp>(*program) : ProblemOp();
-  if (!problem)
-    return {}; // gradients, and segments alone
+  if (!program)
+    return program.error();
 
   reference::Tensors inputs, results;
   for (auto [spec, view] : llvm::zip_equal(getSignature().tensors, views)) {
@@ -54,22 +125,14 @@ rt::Status Kernel::validate(llvm::ArrayRef<TensorView> views, const Sizes &sizes
   }
   // Others with each launch.
   static std::atomic<int64_t> turn = 0;
-  const int64_t shift = turn++, sequences = getSignature().fixed.packedQ ? 1 : sizes.batch;
-  const int64_t one = std::max<int64_t>(1, sequences * sizes.rowsQ * getSignature().fixed.heads / rows);
-  auto expected = reference::interpret(problem, inputs, [=](const reference::Row &row) {
+  const int64_t shift = turn++, rowsLaunched = getSignature().fixed.packedQ ? sizes.rowsQ : sizes.batch * sizes.rowsQ;
+  const int64_t one = std::max<int64_t>(1, rowsLaunched * getSignature().fixed.heads / rows);
+  auto wanted = [=](const reference::Row &row) {
     return (row.row + 3 * row.head + 5 * row.sequence + shift) % one == 0;
-  });
-  if (!expected)
-    return rt::Error{llvm::toString(expected.takeError())};
-  auto judge = [&](const char *result, const reference::Difference &found, double tolerance) -> rt::Status {
-    if (found.maxAbs <= tolerance)
-      return {};
-    return rt::Error{fmt::format("expected `{}` as the problem defines it, within {:.3g} ($ATTN_VALIDATE), got: {:.3g} off at {}",
-                                 result, tolerance, found.maxAbs, reference::shapeText(found.worst))};
   };
-  reference::Difference o = reference::differenceOfO(problem, *expected, results["o"]);
-  if (rt::Status good = judge("o", o, reference::toleranceOfO(problem, o)); !good || !problem.hasLse())
-    return good;
-  reference::Difference lse = reference::differenceOfLse(*expected, results["lse"]);
-  return judge("lse", lse, reference::toleranceOfLse(lse));
+  if (auto segments = mlir::dyn_cast<SegmentsOp>(*program))
+    return judgeSegments(segments, inputs, results);
+  if (auto backward = mlir::dyn_cast<BackwardOp>(*program))
+    return judgeBackward(backward, inputs, results, wanted);
+  return judgeForward(mlir::cast<ProblemOp>(*program), inputs, results, wanted);
 }

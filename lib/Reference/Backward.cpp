@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The formulas of `attn.backward`, pair by visible pair. Rows add to keys of their own
-// sequence and kv head alone, so these are what threads share out.
+// sequence and kv head alone, so these are what threads share out. Where only some rows are
+// wanted, a pair is evaluated if its query or its key is.
 //
 #include "Vectors.h"
 #include <cmath>
@@ -25,7 +26,11 @@ public:
     dq = find("dq"), dk = find("dk"), dv = find("dv");
   }
 
-  Tensors run() {
+  using Wanted = std::function<bool(const Row &)>;
+  /// No function: all rows.
+  Gradients run(Wanted wantedQueries = {}, Wanted wantedKeys = {}) {
+    if (learned.empty())
+      wantsQuery = std::move(wantedQueries), wantsKey = std::move(wantedKeys);
     // Entries of arrays belong to rows of several threads.
     auto forEach = [&](size_t count, llvm::function_ref<void(size_t)> work) {
       if (learned.empty())
@@ -35,12 +40,15 @@ public:
     };
     forEach(sizes.batch * kvHeads, [&](size_t i) {
       int64_t sequence = i / kvHeads, kvHead = i % kvHeads, group = heads / kvHeads;
-      Keys keys{kvHead, {*this, "k", sequence, kvHead}, {*this, "v", sequence, kvHead}};
+      Keys keys{kvHead, {*this, "k", sequence, kvHead}, {*this, "v", sequence, kvHead}, {}};
+      for (int64_t key = 0; wantsKey && key < sequences.keysOf(sequence).length; ++key)
+        if (wantsKey({sequence, kvHead, key}))
+          keys.wanted.push_back(key);
       for (int64_t head = kvHead * group; head < (kvHead + 1) * group; ++head)
         for (int64_t row = 0; row < sequences.queriesOf(sequence).length; ++row)
           evaluate({sequence, head, row}, keys);
     });
-    return std::move(gradients);
+    return {std::move(gradients), knownRows()};
   }
 
 private:
@@ -48,8 +56,17 @@ private:
   struct Keys {
     int64_t kvHead;
     KeyVectors k, v;
+    std::vector<int64_t> wanted; ///< in order; of no meaning where all are
   };
   void evaluate(const Row &row, Keys &keys);
+  /// What pairs of a query row have in common.
+  struct QueryRow {
+    std::vector<double> query, dOut;
+    double lse, delta;
+    double *dQuery; ///< null: not wanted
+  };
+  void evaluate(const Row &row, int64_t k, Keys &keys, const QueryRow &of);
+  Tensors knownRows() const;
   void addToEntry(const ScoreOperand &array, const Row &row, int64_t k, int64_t at, double amount);
 
   /// Where a row of the gradient begins.
@@ -61,6 +78,7 @@ private:
   llvm::SmallVector<ScoreOperand> learned;
   Tensors gradients;
   Tensor *dq, *dk, *dv; ///< among them, or null: not wanted
+  Wanted wantsQuery, wantsKey;
 };
 } // namespace
 
@@ -81,55 +99,98 @@ void Backward::addToEntry(const ScoreOperand &array, const Row &row, int64_t k, 
 }
 
 void Backward::evaluate(const Row &row, Keys &keys) {
+  bool wantsAllKeys = !wantsKey || !wantsQuery || wantsQuery(row);
+  if (!wantsAllKeys && keys.wanted.empty())
+    return;
   double lse = statistic("lse", row);
   if (lse == -std::numeric_limits<double>::infinity())
     return; // sees nothing
-  std::vector<double> query = queryVector("q", row), dOut = queryVector("do", row);
-  double delta = dot(dOut, queryVector("o", row)) - (hasDlse ? statistic("dlse", row) : 0);
-  int64_t token = sequences.queriesOf(row.sequence).start + row.row;
-  double *dQuery = dq ? rowOf(*dq, qLayout, row.sequence, row.head, token) : nullptr;
-  ScorePoint point = pointOf(row);
+  QueryRow shared = {queryVector("q", row), queryVector("do", row), lse, 0, nullptr};
+  shared.delta = dot(shared.dOut, queryVector("o", row)) - (hasDlse ? statistic("dlse", row) : 0);
+  if (dq)
+    shared.dQuery = rowOf(*dq, qLayout, row.sequence, row.head, sequences.queriesOf(row.sequence).start + row.row);
   if (std::optional<double> sink = sinkOf(row.head))
     for (const ScoreOperand &array : learned)
       if (sinkArray && array.name == sinkArray->name)
-        addToEntry(array, row, 0, 0, -std::exp(*sink - lse) * delta);
-  for (point.k = 0; point.k < point.lenK; ++point.k) {
-    if (!mask.keeps(point))
-      continue;
-    const std::vector<double> &key = keys.k[point.k];
-    double score = scale * dot(query, key), derivative = 1;
-    std::vector<double> byEntry(learned.size(), 0);
-    for (ScoreModifierInterface modifier : modifiers) {
-      double slope = modifier.derivative(point, score);
-      for (size_t i = 0; i < learned.size(); ++i) {
-        byEntry[i] *= slope;
-        for (auto [n, operand] : llvm::enumerate(modifier.operands()))
-          if (operand == learned[i])
-            byEntry[i] += modifier.entryDerivative(point, score, n);
-      }
-      derivative *= slope;
-      score = modifier.modify(point, score);
+        addToEntry(array, row, 0, 0, -std::exp(*sink - lse) * shared.delta);
+  if (wantsAllKeys)
+    for (int64_t k = 0; k < sequences.keysOf(row.sequence).length; ++k)
+      evaluate(row, k, keys, shared);
+  else
+    for (int64_t k : keys.wanted)
+      evaluate(row, k, keys, shared);
+}
+
+void Backward::evaluate(const Row &row, int64_t k, Keys &keys, const QueryRow &of) {
+  ScorePoint point = pointOf(row);
+  point.k = k;
+  if (!mask.keeps(point))
+    return;
+  const std::vector<double> &key = keys.k[k];
+  double score = scale * dot(of.query, key), derivative = 1;
+  std::vector<double> byEntry(learned.size(), 0);
+  for (ScoreModifierInterface modifier : modifiers) {
+    double slope = modifier.derivative(point, score);
+    for (size_t i = 0; i < learned.size(); ++i) {
+      byEntry[i] *= slope;
+      for (auto [n, operand] : llvm::enumerate(modifier.operands()))
+        if (operand == learned[i])
+          byEntry[i] += modifier.entryDerivative(point, score, n);
     }
-    double p = std::exp(score - lse), kept = drops.factor(row, point.k);
-    double dWeight = kept == 0 ? 0 : kept * dot(dOut, keys.v[point.k]);
-    double dModified = p * (dWeight - delta);
-    double dScore = dModified * derivative;
-    for (size_t i = 0; i < learned.size(); ++i)
-      if (byEntry[i] != 0)
-        addToEntry(learned[i], row, point.k, distanceOf(learned[i], point), dModified * byEntry[i]);
-    int64_t keyToken = sequences.keysOf(row.sequence).start + point.k;
-    if (dq)
-      addScaled(dQuery, scale * dScore, key);
-    if (dk)
-      addScaled(rowOf(*dk, kLayout, row.sequence, keys.kvHead, keyToken), scale * dScore, query);
-    if (dv && kept != 0)
-      addScaled(rowOf(*dv, vLayout, row.sequence, keys.kvHead, keyToken), kept * p, dOut);
+    derivative *= slope;
+    score = modifier.modify(point, score);
   }
+  double p = std::exp(score - of.lse), kept = drops.factor(row, k);
+  double dWeight = kept == 0 ? 0 : kept * dot(of.dOut, keys.v[k]);
+  double dModified = p * (dWeight - of.delta);
+  double dScore = dModified * derivative;
+  for (size_t i = 0; i < learned.size(); ++i)
+    if (byEntry[i] != 0)
+      addToEntry(learned[i], row, k, distanceOf(learned[i], point), dModified * byEntry[i]);
+  int64_t keyToken = sequences.keysOf(row.sequence).start + k;
+  if (of.dQuery)
+    addScaled(of.dQuery, scale * dScore, key);
+  if (dk)
+    addScaled(rowOf(*dk, kLayout, row.sequence, keys.kvHead, keyToken), scale * dScore, of.query);
+  if (dv && kept != 0)
+    addScaled(rowOf(*dv, vLayout, row.sequence, keys.kvHead, keyToken), kept * p, of.dOut);
+}
+
+Tensors Backward::knownRows() const {
+  Tensors known;
+  auto add = [&](llvm::StringRef name, const Tensor *gradient, LayoutAttr layout, int64_t heads, const Wanted &wanted,
+                 llvm::function_ref<Span(int64_t)> spanOf) {
+    if (!gradient)
+      return;
+    Tensor &rows = known[name];
+    rows = Tensor(Dtype::I32, gradient->shape().drop_back());
+    rows.fill(1);
+    for (int64_t b = 0; wanted && b < sequences.size(); ++b)
+      for (int64_t h = 0; h < heads; ++h)
+        for (int64_t r = 0; r < spanOf(b).length; ++r)
+          if (!wanted({b, h, r}))
+            rows.store(offsetOf(rows, layout, b, h, spanOf(b).start + r), 0);
+  };
+  auto queriesOf = [&](int64_t b) { return sequences.queriesOf(b); };
+  auto keysOf = [&](int64_t b) { return sequences.keysOf(b); };
+  add("dq", dq, qLayout, heads, wantsQuery, queriesOf);
+  add("dk", dk, kLayout, kvHeads, wantsKey, keysOf);
+  add("dv", dv, vLayout, kvHeads, wantsKey, keysOf);
+  return known;
 }
 
 llvm::Expected<Tensors> attn::reference::interpret(BackwardOp backward, const Tensors &inputs, llvm::ArrayRef<llvm::StringRef> only) {
   llvm::Expected<Sizes> sizes = checkTensors(backward, inputs);
   if (!sizes)
     return sizes.takeError();
-  return Backward(backward, inputs, *sizes, only).run();
+  return Backward(backward, inputs, *sizes, only).run().values;
+}
+
+llvm::Expected<Gradients> attn::reference::interpret(BackwardOp backward, const Tensors &inputs,
+                                                     std::function<bool(const Row &)> wantedQueries,
+                                                     std::function<bool(const Row &)> wantedKeys) {
+  llvm::Expected<Sizes> sizes = checkTensors(backward, inputs);
+  if (!sizes)
+    return sizes.takeError();
+  return Backward(backward, inputs, *sizes, {}).run(std::move(wantedQueries), std::move(wantedKeys));
 }

@@ -78,8 +78,36 @@ Difference attn::reference::differenceOfLse(const Outputs &expected, const Tenso
   return compare(expected.lse, actual, [&](llvm::ArrayRef<int64_t> i) { return expected.known(i) != 0; });
 }
 
+Difference attn::reference::differenceOfGradient(const Gradients &expected, llvm::StringRef name, const Tensor &actual) {
+  auto known = expected.known.find(name);
+  return compare(expected.values.find(name)->second, actual, [&](llvm::ArrayRef<int64_t> index) {
+    return known == expected.known.end() || known->second(index.drop_back()) != 0;
+  });
+}
+
+/// Two steps of numbers of about this size, and half a step of numbers below the normal ones.
+static double roundingOf(ProblemOp problem, double size) {
+  return problem.getDtype().isBF16() ? size / 128 + 0x1p-134 : size / 1024 + 0x1p-25;
+}
+
 double attn::reference::toleranceOfO(ProblemOp problem, const Difference &found) {
-  return (problem.getDtype().isBF16() ? 1.0 / 128 : 1.0 / 1024) * std::max(found.maxExpected, 1e-30);
+  return roundingOf(problem, std::max(found.maxExpected, 1e-30));
+}
+
+/// What rounding o moves an element of dq or dk by: delta, which is taken from o or found anew, by so much a column at
+/// random. Where a gradient is a difference of equals, that is all there is.
+static double movedByO(ProblemOp problem, const Tensors &inputs, llvm::StringRef gradient) {
+  if (gradient != "dq" && gradient != "dk")
+    return 0;
+  auto extentOf = [&](const char *name) { return Extent(inputs.find(name)->second); };
+  return std::fabs(problem.scaleOrDefault()) * extentOf(gradient == "dq" ? "k" : "q").element * extentOf("do").row *
+         extentOf("o").row / std::sqrt(double(problem.getDimV()));
+}
+
+double attn::reference::toleranceOfGradient(BackwardOp backward, const Tensors &inputs, llvm::StringRef name,
+                                            const Difference &found) {
+  ProblemOp problem = backward.getProblemOp();
+  return roundingOf(problem, std::max(3 * found.maxExpected + movedByO(problem, inputs, name), 1e-30));
 }
 
 double attn::reference::toleranceOfLse(const Difference &found) { return 1e-4 * std::max(1.0, found.maxExpected); }

@@ -126,7 +126,8 @@ llvm::Expected<Sizes> attn::reference::checkTensors(Computation computation, con
                    Twine(isInt     ? "a contiguous i32 array"
                          : isArray ? "a contiguous f32 array"
                                    : "a floating-point tensor") +
-                   " for `" + name + "`, got: " + toString(tensor.dtype()));
+                   " for `" + name + "`, got: " + toString(tensor.dtype()) +
+                   (fits ? " with strides " + shapeText(tensor.strides()) : ""));
   }
   llvm::Expected<Sizes> sizes = deduceShapes(computation, [&](llvm::StringRef name) -> std::optional<Shape> {
     auto tensor = tensors.find(name);

@@ -96,6 +96,8 @@ int64_t Tensor::numElements() const {
 }
 
 bool Tensor::isContiguous() const {
+  if (llvm::is_contained(extents, 0))
+    return true; // no stride is ever taken
   int64_t step = 1;
   for (size_t i = extents.size(); i-- > 0; step *= extents[i])
     if (extents[i] > 1 && steps[i] != step)

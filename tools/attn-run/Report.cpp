@@ -4,7 +4,6 @@
 #include "attn/Reference/Segments.h"
 #include "attn/Reference/Sequences.h"
 #include "llvm/Support/Format.h"
-#include <cmath>
 
 using namespace attn;
 using namespace attn::reference;
@@ -77,16 +76,6 @@ static bool reportOne(llvm::raw_ostream &os, const char *name, const Difference 
   return good;
 }
 
-/// What rounding o moves an element of dq or dk by: delta, which is taken from o or found anew, by so much a column at random. Where
-/// a gradient is a difference of equals, that is all there is.
-static double movedByO(ProblemOp problem, const Tensors &inputs, const std::string &gradient) {
-  if (gradient != "dq" && gradient != "dk")
-    return 0;
-  auto extentOf = [&](const char *name) { return Extent(inputs.find(name)->second); };
-  return std::fabs(problem.scaleOrDefault()) * extentOf(gradient == "dq" ? "k" : "q").element * extentOf("do").row * extentOf("o").row /
-         std::sqrt(double(problem.getDimV()));
-}
-
 static bool reportGradients(llvm::raw_ostream &os, BackwardOp backward, const Tensors &inputs, const Tensors &results) {
   auto expected = interpret(backward, inputs);
   if (!expected) {
@@ -94,14 +83,12 @@ static bool reportGradients(llvm::raw_ostream &os, BackwardOp backward, const Te
     return false;
   }
   bool good = true;
-  double unit = backward.getProblemOp().getDtype().isBF16() ? 1.0 / 128 : 1.0 / 1024;
   std::vector<std::string> names = {"dq", "dk", "dv"};
   for (const ScoreOperand &array : backward.getLearnedArrays())
     names.push_back(gradientOf(array));
   for (const std::string &name : names) {
     Difference found = difference(expected->lookup(name), results.find(name)->second);
-    double size = 3 * found.maxExpected + movedByO(backward.getProblemOp(), inputs, name);
-    good &= reportOne(os, name.c_str(), found, unit * std::max(size, 1e-30));
+    good &= reportOne(os, name.c_str(), found, toleranceOfGradient(backward, inputs, name, found));
   }
   return good;
 }

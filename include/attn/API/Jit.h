@@ -63,8 +63,8 @@ public:
   /// the launch, the `status` of segments: one that is not 0 is an error. On a GPU q has to lie where the device
   /// of the stream can reach it; with $ATTN_CHECK_ARRAYS=1 all tensors and the workspace have to.
   /// With $ATTN_VALIDATE=N a launch synchronises as well, and about N of its rows are computed anew on
-  /// the host, in double and from the problem's text alone; an error says where they differ. (Of
-  /// gradients and of segments alone nothing is.)
+  /// the host, in double and from the problem's text alone; an error says where they differ. Gradients:
+  /// about N rows of each, all rows if arrays have gradients, which are sums over all pairs. Segments alone: all results.
   ///
   /// `again`: what kernels ahead of the main one found out of arrays is in the workspace by now.
   rt::Status launch(llvm::ArrayRef<TensorView> tensors, void *workspace, rt::Stream stream, bool again = false) const;

@@ -30,11 +30,14 @@ struct Extent {
 /// strides.
 Difference difference(const Tensor &expected, const Tensor &actual);
 Difference differenceOfO(ProblemOp problem, const Outputs &expected, const Tensor &actual);
+Difference differenceOfGradient(const Gradients &expected, llvm::StringRef name, const Tensor &actual);
 Difference differenceOfLse(const Outputs &expected, const Tensor &actual);
 
 /// How large the largest difference may be, of a problem's results.
 double toleranceOfO(ProblemOp problem, const Difference &found);
 double toleranceOfLse(const Difference &found);
+/// `inputs`: those of the backward pass.
+double toleranceOfGradient(BackwardOp backward, const Tensors &inputs, llvm::StringRef name, const Difference &found);
 
 } // namespace attn::reference
 
