@@ -27,7 +27,8 @@ typedef enum { attnBF16 = 0, attnF16 = 1, attnF32 = 2, attnI32 = 3 } attnDtype;
  * of another device with peer access enabled); the caller owns it. Strides are in
  * elements; NULL means contiguous. The last axis has stride 1; the others of q,
  * k, v and o are multiples of 8 elements, and their data is 16-byte aligned;
- * on Hopper tiles come by tensor maps, which want them to be from 0 to below 2^39.
+ * their offsets are computed in 64 bits. On Hopper tiles come by tensor maps, which want the strides of
+ * q, k, v and, for gradients, do to be from 0 to below 2^39; elsewhere strides may be anything, negative too.
  */
 typedef struct {
   void *data;
@@ -57,6 +58,7 @@ ATTN_API void attnDestroy(attnKernel *kernel);
  * The tensors of a launch, in the order in which attnLaunch takes them: q, k, v, the
  * results o and lse, run-time arrays; of a backward pass q, k, v, o, lse, do, dlse if it has
  * one, the results dq, dk and dv, run-time arrays; of segments ids and positions, then results.
+ * Without a kernel the count is 0, and without such a tensor a name is "": attnLastError() then says so.
  */
 ATTN_API int attnTensorCount(const attnKernel *kernel);
 ATTN_API const char *attnTensorName(const attnKernel *kernel, int index);

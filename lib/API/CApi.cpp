@@ -63,20 +63,32 @@ int attnCompile(const char *mlir, const char *name, const char *targetText, attn
 
 void attnDestroy(attnKernel *kernel) { delete kernel; }
 
-int attnTensorCount(const attnKernel *kernel) { return kernel ? kernel->kernel->getSignature().tensors.size() : 0; }
+int attnTensorCount(const attnKernel *kernel) {
+  if (!kernel)
+    return fail({"expected a kernel, got: NULL"}), 0;
+  return kernel->kernel->getSignature().tensors.size();
+}
+
+/// Null, with an error, if there is none.
+static const TensorSpec *tensorOf(const attnKernel *kernel, int index) {
+  int count = attnTensorCount(kernel);
+  if (!kernel)
+    return nullptr;
+  if (index < 0 || index >= count) {
+    fail({fmt::format("expected the number of a tensor, from 0 to {}, got: {}", count - 1, index)});
+    return nullptr;
+  }
+  return &kernel->kernel->getSignature().tensors[index];
+}
 
 const char *attnTensorName(const attnKernel *kernel, int index) {
-  if (!kernel)
-    return "";
-  const auto &tensors = kernel->kernel->getSignature().tensors;
-  return index < 0 || size_t(index) >= tensors.size() ? "" : tensors[index].name.c_str();
+  const TensorSpec *spec = tensorOf(kernel, index);
+  return spec ? spec->name.c_str() : "";
 }
 
 int attnTensorIsResult(const attnKernel *kernel, int index) {
-  if (!kernel)
-    return 0;
-  const auto &tensors = kernel->kernel->getSignature().tensors;
-  return index >= 0 && size_t(index) < tensors.size() && tensors[index].isResult();
+  const TensorSpec *spec = tensorOf(kernel, index);
+  return spec && spec->isResult();
 }
 
 int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_t *bytes) {

@@ -98,8 +98,6 @@ static rt::Status checkMemory(const TensorSpec &spec, const TensorView &view) {
       return bad(spec, fmt::format("stride {} on axis {}", dense[i], i), list(view.strides));
     if (operand && i + 1 < view.shape.size() && view.strides[i] % 8)
       return bad(spec, "strides in multiples of 8 elements (16 bytes)", list(view.strides));
-    if (operand && int(i) == spec.rowAxis && view.strides[i] >= int64_t(1) << 24) // rows of a tile, in 32 bits
-      return bad(spec, "a row stride below 2^24 elements", list(view.strides));
   }
   return {};
 }

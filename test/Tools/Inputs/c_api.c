@@ -155,6 +155,10 @@ int main(void) {
   CHECK(attnCompileCount() == 0);
 
   CHECK(attnCompile(problem, "p", "cpu", &kernel) == 0 && kernel);
+  CHECK(attnTensorCount(NULL) == 0 && strcmp(attnLastError(), "expected a kernel, got: NULL") == 0);
+  CHECK(strcmp(attnTensorName(kernel, 7), "") == 0);
+  CHECK(strcmp(attnLastError(), "expected the number of a tensor, from 0 to 6, got: 7") == 0);
+  CHECK(attnTensorIsResult(kernel, -1) == 0 && strstr(attnLastError(), "from 0 to 6, got: -1"));
   const char *names[] = {"q", "k", "v", "o", "lse", "cu_seqlens_q", "cu_seqlens_kv"};
   CHECK(attnTensorCount(kernel) == 7);
   for (int i = 0; i < 7; ++i) {
