@@ -2,9 +2,12 @@
 #include "attn-rt/Launch.h"
 
 #include <algorithm>
+#include <charconv>
 #include <condition_variable>
 #include <cstdlib>
+#include <fmt/format.h>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include <pthread.h>
@@ -16,9 +19,15 @@ using namespace attn::rt;
 static constexpr size_t stackBytes = 16u << 20;
 
 static int defaultThreads() {
-  if (const char *text = std::getenv("ATTN_NUM_THREADS"))
-    if (int n = std::atoi(text); n > 0)
-      return std::min(n, 1024);
+  constexpr int most = 1024;
+  const char *value = std::getenv("ATTN_NUM_THREADS");
+  if (std::string_view text = value ? value : ""; !text.empty()) {
+    int n = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (error == std::errc() && end == text.data() + text.size() && n >= 1 && n <= most)
+      return n;
+    fmt::print(stderr, "attnc: warning: `ATTN_NUM_THREADS` is a number from 1 to {}; got: `{}`\n", most, text);
+  }
   cpu_set_t set;
   CPU_ZERO(&set);
   int usable = ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
