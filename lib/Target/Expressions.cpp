@@ -93,8 +93,10 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
   };
   auto call = [&](const char *function) {
     std::string arguments;
-    for (Value operand : op->getOperands())
-      arguments += (arguments.empty() ? "" : ", ") + expr(operand);
+    for (Value operand : op->getOperands()) {
+      bool isWide = operand.getType().isInteger(64) && operand.getDefiningOp<arith::ConstantOp>();
+      arguments += (arguments.empty() ? "" : ", ") + expr(operand) + (isWide ? "ll" : ""); // of templates' one type
+    }
     return Spelled(std::string(function) + "(" + arguments + ")", P::Primary);
   };
   return llvm::TypeSwitch<Operation *, Spelled>(op)
@@ -172,6 +174,9 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       .Case<arith::ExtSIOp, arith::ExtUIOp>([&](auto e) { // of a condition -1 or 1, as folds leave it of two constants to choose from
         bool turns = isa<arith::ExtSIOp>(op) && e.getIn().getType().isInteger(1);
         return Spelled((turns ? "-(" : "(") + typeOf(e.getType()) + ")" + expr(e.getIn(), P::Unary), P::Unary);
+      })
+      .Case([&](arith::TruncIOp t) {
+        return Spelled("(" + typeOf(t.getType()) + ")" + expr(t.getIn(), P::Unary), P::Unary);
       })
       .Case([&](PairsOp p) {
         return Spelled(typeOf(p.getType()) + "{" + expr(p.getQuery()) + ", " + expr(p.getHead()) + "}", P::Primary);

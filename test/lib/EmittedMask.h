@@ -150,6 +150,7 @@ public:
               .Case<arith::AddIOp>([&](auto) { return in(0) + in(1); })
               .Case<arith::SubIOp>([&](auto) { return in(0) - in(1); })
               .Case<arith::MulIOp>([&](auto) { return in(0) * in(1); })
+              .Case<arith::ExtSIOp, arith::TruncIOp>([&](auto) { return in(0); })
               .Case<arith::DivUIOp>([&](auto) { return in(0) / in(1); })
               .Case<arith::RemUIOp>([&](auto) { return in(0) % in(1); })
               .Case<arith::MinSIOp>([&](auto) { return std::min(in(0), in(1)); })
@@ -181,10 +182,11 @@ public:
                 // A position outside its array would be a wild read on a device.
                 return arrays.at(operand, in(0));
               });
-      overflows |= values[op.getResult(0)] != int32_t(values[op.getResult(0)]);
+      bool wide = op.getResult(0).getType().isInteger(64);
+      overflows |= !wide && values[op.getResult(0)] != int32_t(values[op.getResult(0)]);
     }
   }
-  bool overflows = false; ///< has any value since not fitted 32 bits?
+  bool overflows = false; ///< has any value of 32 bits since not fitted these?
   int64_t of(Index i) { return i.isConstant() ? i.getNumber() : values.at(i.getValue()); }
   bool of(Cond c) { return c.isConstant() ? c.getNumber() : values.at(c.getValue()); }
 

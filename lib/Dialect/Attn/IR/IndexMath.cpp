@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Dialect/Attn/IR/IndexMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace attn;
@@ -9,7 +10,40 @@ Value IndexMath::value(Index a) {
   if (!a.isConstant())
     return a.getValue();
   assert(builder && a.isConstant() && "a number that stands for a run-time value is no constant");
-  return arith::ConstantIntOp::create(*builder, *loc, a.getNumber(), 32);
+  return arith::ConstantIntOp::create(*builder, *loc, a.getNumber(), llvm::isInt<32>(a.getNumber()) ? 32 : 64);
+}
+
+/// In 64 bits with `b`?
+static bool isWideWith(Index a, Index b) {
+  auto needs = [](Index x) { return x.isConstant() ? !llvm::isInt<32>(x.getNumber()) : x.isWide(); };
+  return needs(a) || needs(b);
+}
+
+std::pair<Value, Value> IndexMath::values(Index a, Index b) {
+  bool wide = isWideWith(a, b);
+  auto of = [&](Index x) -> Value {
+    if (!wide)
+      return value(x);
+    return x.isConstant() ? arith::ConstantIntOp::create(*builder, *loc, x.getNumber(), 64) : value(widen(x));
+  };
+  Value first = of(a);
+  return {first, of(b)};
+}
+
+Index IndexMath::widen(Index a) {
+  if (a.isConstant() || a.isWide())
+    return a;
+  if (a.isNumber())
+    return Index::runtime(a.getNumber(), /*wide=*/true).atLeast(a.getLeast());
+  return Index(Value(arith::ExtSIOp::create(*builder, *loc, builder->getI64Type(), a.getValue()))).atLeast(a.getLeast());
+}
+
+Index IndexMath::narrow(Index a) {
+  if (a.isConstant() || !a.isWide())
+    return a;
+  if (a.isNumber())
+    return Index::runtime(a.getNumber()).atLeast(a.getLeast());
+  return Index(Value(arith::TruncIOp::create(*builder, *loc, builder->getI32Type(), a.getValue()))).atLeast(a.getLeast());
 }
 
 Value IndexMath::value(Cond a) {
@@ -28,7 +62,7 @@ Index IndexMath::named(Index a, StringRef name) {
 /// Numbers in, number out: a constant if all of them are.
 template <typename Compute> static Index compute(Index a, Index b, Compute f) {
   int64_t result = f(a.getNumber(), b.getNumber());
-  return a.isConstant() && b.isConstant() ? Index(result) : Index::runtime(result);
+  return a.isConstant() && b.isConstant() ? Index(result) : Index::runtime(result, isWideWith(a, b));
 }
 
 template <typename Compute> static Cond decide(Index a, Index b, Compute f) {
@@ -36,11 +70,11 @@ template <typename Compute> static Cond decide(Index a, Index b, Compute f) {
   return a.isConstant() && b.isConstant() ? Cond::of(result) : Cond::runtime(result);
 }
 
-static bool isKnown(Index a) { return a.getLeast() != Index::unknown; }
+static bool isKnown(Index a) { return a.getLeast() > Index::leastOf32; }
 
 /// What follows of `result` from what is known of its operands.
 static Index atLeast(Index result, int64_t least) {
-  return result.isConstant() ? result : result.atLeast(std::max(least, Index::unknown));
+  return result.isConstant() ? result : result.atLeast(least);
 }
 
 /// Is the one known not to be below the other?
@@ -64,7 +98,8 @@ Index IndexMath::add(Index a, Index b) {
     std::swap(a, b);
   if (b.isConstant() && b.getNumber() < 0)
     return sub(a, -b.getNumber());
-  return atLeast(Value(arith::AddIOp::create(*builder, *loc, value(a), value(b))), least);
+  auto [x, y] = values(a, b);
+  return atLeast(Value(arith::AddIOp::create(*builder, *loc, x, y)), least);
 }
 
 Index IndexMath::sub(Index a, Index b) {
@@ -77,7 +112,8 @@ Index IndexMath::sub(Index a, Index b) {
     return atLeast(compute(a, b, [](int64_t x, int64_t y) { return x - y; }), least);
   if (b.isConstant() && b.getNumber() < 0)
     return add(a, -b.getNumber());
-  return atLeast(Value(arith::SubIOp::create(*builder, *loc, value(a), value(b))), least);
+  auto [x, y] = values(a, b);
+  return atLeast(Value(arith::SubIOp::create(*builder, *loc, x, y)), least);
 }
 
 Index IndexMath::mul(Index a, int64_t factor) {
@@ -86,7 +122,8 @@ Index IndexMath::mul(Index a, int64_t factor) {
   int64_t least = a.isAtLeast(0) && factor >= 0 ? a.getLeast() * factor : Index::unknown;
   if (a.isNumber())
     return atLeast(compute(a, factor, [](int64_t x, int64_t y) { return x * y; }), least);
-  return atLeast(Value(arith::MulIOp::create(*builder, *loc, value(a), value(Index(factor)))), least);
+  auto [x, y] = values(a, factor);
+  return atLeast(Value(arith::MulIOp::create(*builder, *loc, x, y)), least);
 }
 
 Index IndexMath::min(Index a, Index b) {
@@ -97,7 +134,8 @@ Index IndexMath::min(Index a, Index b) {
   int64_t least = std::min(a.getLeast(), b.getLeast());
   if (a.isNumber() && b.isNumber())
     return atLeast(compute(a, b, [](int64_t x, int64_t y) { return std::min(x, y); }), least);
-  return atLeast(Value(arith::MinSIOp::create(*builder, *loc, value(a), value(b))), least);
+  auto [x, y] = values(a, b);
+  return atLeast(Value(arith::MinSIOp::create(*builder, *loc, x, y)), least);
 }
 
 Index IndexMath::max(Index a, Index b) {
@@ -108,7 +146,8 @@ Index IndexMath::max(Index a, Index b) {
   int64_t least = std::max(a.getLeast(), b.getLeast());
   if (a.isNumber() && b.isNumber())
     return atLeast(compute(a, b, [](int64_t x, int64_t y) { return std::max(x, y); }), least);
-  return atLeast(Value(arith::MaxSIOp::create(*builder, *loc, value(a), value(b))), least);
+  auto [x, y] = values(a, b);
+  return atLeast(Value(arith::MaxSIOp::create(*builder, *loc, x, y)), least);
 }
 
 Index IndexMath::floorDiv(Index a, int64_t divisor) {
@@ -117,7 +156,8 @@ Index IndexMath::floorDiv(Index a, int64_t divisor) {
   int64_t least = std::max<int64_t>(a.getLeast(), 0) / divisor;
   if (a.isNumber())
     return atLeast(compute(a, divisor, [](int64_t x, int64_t y) { return x / y; }), least);
-  return atLeast(Value(arith::DivUIOp::create(*builder, *loc, value(a), value(Index(divisor)))), least);
+  auto [x, y] = values(a, divisor);
+  return atLeast(Value(arith::DivUIOp::create(*builder, *loc, x, y)), least);
 }
 
 Index IndexMath::ceilDiv(Index a, int64_t divisor) {
@@ -129,9 +169,10 @@ Index IndexMath::rem(Index a, int64_t divisor) {
     return 0;
   if (a.isNumber())
     return atLeast(compute(a, divisor, [](int64_t x, int64_t y) { return x % y; }), 0);
-  if (llvm::isPowerOf2_64(divisor)) // printed code has signed types, whose remainder costs more
-    return Index::position(Value(arith::AndIOp::create(*builder, *loc, value(a), value(Index(divisor - 1)))));
-  return Index::position(Value(arith::RemUIOp::create(*builder, *loc, value(a), value(Index(divisor)))));
+  bool isPower = llvm::isPowerOf2_64(divisor); // printed code has signed types, whose remainder costs more
+  auto [x, y] = values(a, isPower ? divisor - 1 : divisor);
+  return Index::position(isPower ? Value(arith::AndIOp::create(*builder, *loc, x, y))
+                                 : Value(arith::RemUIOp::create(*builder, *loc, x, y)));
 }
 
 Index IndexMath::select(Cond c, Index a, Index b) {
@@ -141,12 +182,13 @@ Index IndexMath::select(Cond c, Index a, Index b) {
     return a;
   int64_t least = std::min(a.getLeast(), b.getLeast());
   if (c.isNumber())
-    return atLeast(Index::runtime((c.getNumber() ? a : b).getNumber()), least);
-  return atLeast(Value(arith::SelectOp::create(*builder, *loc, c.getValue(), value(a), value(b))), least);
+    return atLeast(Index::runtime((c.getNumber() ? a : b).getNumber(), isWideWith(a, b)), least);
+  auto [x, y] = values(a, b);
+  return atLeast(Value(arith::SelectOp::create(*builder, *loc, c.getValue(), x, y)), least);
 }
 
-static Value compare(OpBuilder &b, Location loc, arith::CmpIPredicate predicate, Value x, Value y) {
-  return arith::CmpIOp::create(b, loc, predicate, x, y);
+static Value compare(OpBuilder &b, Location loc, arith::CmpIPredicate predicate, std::pair<Value, Value> values) {
+  return arith::CmpIOp::create(b, loc, predicate, values.first, values.second);
 }
 
 Cond IndexMath::lt(Index a, Index b) {
@@ -156,7 +198,7 @@ Cond IndexMath::lt(Index a, Index b) {
     return Cond::of(true);
   if (a.isNumber() && b.isNumber())
     return decide(a, b, [](int64_t x, int64_t y) { return x < y; });
-  return Cond::of(compare(*builder, *loc, arith::CmpIPredicate::slt, value(a), value(b)));
+  return Cond::of(compare(*builder, *loc, arith::CmpIPredicate::slt, values(a, b)));
 }
 
 Cond IndexMath::le(Index a, Index b) {
@@ -166,7 +208,7 @@ Cond IndexMath::le(Index a, Index b) {
     return Cond::of(false);
   if (a.isNumber() && b.isNumber())
     return decide(a, b, [](int64_t x, int64_t y) { return x <= y; });
-  return Cond::of(compare(*builder, *loc, arith::CmpIPredicate::sle, value(a), value(b)));
+  return Cond::of(compare(*builder, *loc, arith::CmpIPredicate::sle, values(a, b)));
 }
 
 Cond IndexMath::eq(Index a, Index b) {
@@ -174,7 +216,7 @@ Cond IndexMath::eq(Index a, Index b) {
     return Cond::of(true);
   if (a.isNumber() && b.isNumber())
     return decide(a, b, [](int64_t x, int64_t y) { return x == y; });
-  return Cond::of(compare(*builder, *loc, arith::CmpIPredicate::eq, value(a), value(b)));
+  return Cond::of(compare(*builder, *loc, arith::CmpIPredicate::eq, values(a, b)));
 }
 
 Cond IndexMath::logicalAnd(Cond a, Cond b) {

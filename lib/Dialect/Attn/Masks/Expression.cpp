@@ -4,6 +4,7 @@
 // be, and ranges over a tile.
 //
 #include "ExpressionDomains.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace attn;
 using namespace attn::expression;
@@ -13,16 +14,17 @@ bool expression::evaluate(Code code, const MaskPoint &point) {
   return run(code, numbers);
 }
 
-static Extremes extremesOf(Code code) {
+std::optional<std::string> expression::findOverflow(Code code) {
   Extremes extremes;
-  run(code, extremes, [&](Range range) {
-    if (!extremes.overflow && (range.first < INT32_MIN || range.second > INT32_MAX))
-      extremes.overflow = range;
-  });
-  return extremes;
+  run(code, extremes);
+  if (!extremes.overflow)
+    return std::nullopt;
+  auto text = [](Extremes::Wide number) {
+    uint64_t words[] = {uint64_t(number), uint64_t(number >> 64)};
+    return llvm::toString(llvm::APInt(128, words), 10, /*Signed=*/true);
+  };
+  return "from " + text(extremes.overflow->first) + " to " + text(extremes.overflow->second);
 }
-
-std::optional<Range> expression::findOverflow(Code code) { return extremesOf(code).overflow; }
 
 Cond expression::emit(Code code, IndexMath &math, const MaskScope &scope, Index q, Index k) {
   Emission emission{math, scope, q, k};
@@ -67,41 +69,47 @@ struct TileDomain {
     Range range = ranges.byConstant(op, a.range, c);
     if (op == Mul) {
       auto times = [&](Index x) { return c == -1 ? math.sub(0, x) : math.mul(x, c); };
-      Interval ends = {times(a.integer.lo), times(a.integer.hi)};
-      return {c < 0 ? Interval{ends.hi, ends.lo} : ends, {}, range};
+      Interval of = operand(a.integer, range), ends = {times(of.lo), times(of.hi)};
+      return result(c < 0 ? Interval{ends.hi, ends.lo} : ends, range);
     }
     Divider divider{math};
     Interval quotients = {divider.floorDiv(a.integer.lo, a.range, c), divider.floorDiv(a.integer.hi, a.range, c)};
     if (op == Div)
-      return {quotients, {}, range};
+      return result(quotients, range);
     Cond same = math.eq(quotients.lo, quotients.hi);
-    return {{math.select(same, divider.rem(a.integer.lo, a.range, c), 0),
-             math.select(same, divider.rem(a.integer.hi, a.range, c), c - 1)},
-            {},
-            range};
+    return result({math.select(same, divider.rem(a.integer.lo, a.range, c), 0),
+                   math.select(same, divider.rem(a.integer.hi, a.range, c), c - 1)},
+                  range);
   }
   Value inverse(Value a) { return {{0, 0}, {math.logicalNot(a.truth.all), math.logicalNot(a.truth.some)}}; }
   Value select(Value condition, Value yes, Value no) {
     auto either = [&](Index ifYes, Index ifNo, Index any) {
       return math.select(condition.truth.all, ifYes, math.select(condition.truth.some, any, ifNo));
     };
-    Interval a = yes.integer, b = no.integer;
-    return {{either(a.lo, b.lo, math.min(a.lo, b.lo)), either(a.hi, b.hi, math.max(a.hi, b.hi))},
-            {},
-            ranges.select({}, yes.range, no.range)};
+    Range range = ranges.select({}, yes.range, no.range);
+    Interval a = operand(yes.integer, range), b = operand(no.integer, range);
+    return result({either(a.lo, b.lo, math.min(a.lo, b.lo)), either(a.hi, b.hi, math.max(a.hi, b.hi))}, range);
+  }
+  Interval operand(Interval a, Range range) {
+    Widths widths{math};
+    return {widths.operand(a.lo, range), widths.operand(a.hi, range)};
+  }
+  Value result(Interval a, Range range) {
+    Widths widths{math};
+    return {{widths.result(a.lo, range), widths.result(a.hi, range)}, {}, range};
   }
   Value binary(Op op, Value x, Value y) {
-    Interval a = x.integer, b = y.integer;
     Range range = ranges.binary(op, x.range, y.range);
+    Interval a = operand(x.integer, range), b = operand(y.integer, range);
     switch (op) {
     case Add:
-      return {{math.add(a.lo, b.lo), math.add(a.hi, b.hi)}, {}, range};
+      return result({math.add(a.lo, b.lo), math.add(a.hi, b.hi)}, range);
     case Sub:
-      return {{math.sub(a.lo, b.hi), math.sub(a.hi, b.lo)}, {}, range};
+      return result({math.sub(a.lo, b.hi), math.sub(a.hi, b.lo)}, range);
     case Min:
-      return {{math.min(a.lo, b.lo), math.min(a.hi, b.hi)}, {}, range};
+      return result({math.min(a.lo, b.lo), math.min(a.hi, b.hi)}, range);
     case Max:
-      return {{math.max(a.lo, b.lo), math.max(a.hi, b.hi)}, {}, range};
+      return result({math.max(a.lo, b.lo), math.max(a.hi, b.hi)}, range);
     case Less:
       return {{0, 0}, {math.lt(a.lo, b.hi), math.lt(a.hi, b.lo)}};
     case LessEqual:

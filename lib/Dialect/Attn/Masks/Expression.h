@@ -126,9 +126,9 @@ mlir::Attribute parseAttr(mlir::AsmParser &parser, llvm::Expected<Parsed> (*read
 }
 void printAttr(mlir::AsmPrinter &printer, Code code, llvm::ArrayRef<mlir::StringAttr> names);
 
-/// The values of an integer, least and largest, that do not fit 32 bits, for some sequence and
-/// entries; nullopt if all do.
-std::optional<std::pair<int64_t, int64_t>> findOverflow(Code code);
+/// Between what numbers an integer is that does not fit 64 bits for some sequence and entries,
+/// as text; nullopt if all fit.
+std::optional<std::string> findOverflow(Code code);
 
 bool evaluate(Code code, const MaskPoint &point);
 Cond emit(Code code, IndexMath &math, const MaskScope &scope, Index q, Index k);

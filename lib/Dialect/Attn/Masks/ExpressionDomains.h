@@ -46,7 +46,7 @@ template <typename Domain> typename Domain::Value run(Code code, Domain &domain)
   return run(code, domain, [](const auto &) {});
 }
 
-inline int64_t floorOf(int64_t a, int64_t d) { return a >= 0 ? a / d : -((-a + d - 1) / d); }
+inline int64_t floorOf(int64_t a, int64_t d) { return a / d - (a % d < 0); }
 
 //===--------------------------------------------------------------------===//
 // One pair, in numbers
@@ -100,23 +100,33 @@ struct Numbers {
 
 using Range = std::pair<int64_t, int64_t>;
 
-/// Least and largest values; of truth values 0 and 1.
+inline bool fits32(Range range) { return range.first >= INT32_MIN && range.second <= INT32_MAX; }
+
+/// Least and largest values; of truth values 0 and 1. What leaves 64 bits is clamped to them.
 struct Extremes {
   using Value = Range;
-  std::optional<Range> overflow = {};
+  using Wide = __int128;
+  std::optional<std::pair<Wide, Wide>> overflow = {}; ///< the first values beyond 64 bits
 
+  Range within64(Wide least, Wide largest) {
+    auto clamped = [](Wide x) { return int64_t(std::clamp<Wide>(x, INT64_MIN, INT64_MAX)); };
+    Range range = {clamped(least), clamped(largest)};
+    if (!overflow && (range.first != least || range.second != largest))
+      overflow = {least, largest};
+    return range;
+  }
   Value number(int64_t constant) { return {constant, constant}; }
   Value load(Array) { return {INT32_MIN, INT32_MAX}; }
   Value variable(Op op) {
-    constexpr int64_t longest = longestOfPredicates, tile = 512; // tiles reach over the end
+    constexpr int64_t longest = longestOfPredicates, tile = 512; // tiles reach over the end, as is documented
     const Range ranges[] = {{0, longest + tile}, {0, longest + tile}, {0, longest},
                             {0, 65535},          {0, longest},        {0, longest}};
     return ranges[op - Q];
   }
   Value byConstant(Op op, Value a, int64_t c) {
-    if (op == Mul) { // what is beyond 32 bits has been seen by now
-      int64_t x = std::max<int64_t>(a.first, INT32_MIN) * c, y = std::min<int64_t>(a.second, INT32_MAX) * c;
-      return {std::min(x, y), std::max(x, y)};
+    if (op == Mul) {
+      Wide x = Wide(a.first) * c, y = Wide(a.second) * c;
+      return within64(std::min(x, y), std::max(x, y));
     }
     if (op == Div)
       return {floorOf(a.first, c), floorOf(a.second, c)};
@@ -131,9 +141,9 @@ struct Extremes {
   Value binary(Op op, Value a, Value b) {
     switch (op) {
     case Add:
-      return {a.first + b.first, a.second + b.second};
+      return within64(Wide(a.first) + b.first, Wide(a.second) + b.second);
     case Sub:
-      return {a.first - b.second, a.second - b.first};
+      return within64(Wide(a.first) - b.second, Wide(a.second) - b.first);
     case Min:
       return {std::min(a.first, b.first), std::min(a.second, b.second)};
     case Max:
@@ -168,6 +178,15 @@ private:
   }
 };
 
+/// Where a value may pass 32 bits it is computed in 64, and what is made of it is narrow again where it fits.
+struct Widths {
+  IndexMath &math;
+
+  /// An operand of what has such a result.
+  Index operand(Index a, Range result) { return fits32(result) ? a : math.widen(a); }
+  Index result(Index a, Range result) { return fits32(result) ? math.narrow(a) : a; }
+};
+
 struct Emission {
   struct Value {
     Index integer = 0;
@@ -191,26 +210,31 @@ struct Emission {
   }
   Value byConstant(Op op, Value a, int64_t c) {
     Divider divider{math};
-    Index result = op == Mul   ? c == -1 ? math.sub(0, a.integer) : math.mul(a.integer, c)
-                     : op == Div ? divider.floorDiv(a.integer, a.range, c)
-                               : divider.rem(a.integer, a.range, c);
-    return {result, {}, ranges.byConstant(op, a.range, c)};
+    Range range = ranges.byConstant(op, a.range, c);
+    Index x = widths().operand(a.integer, range);
+    Index result = op == Mul   ? c == -1 ? math.sub(0, x) : math.mul(x, c)
+                   : op == Div ? divider.floorDiv(x, a.range, c)
+                               : divider.rem(x, a.range, c);
+    return {widths().result(result, range), {}, range};
   }
   Value inverse(Value a) { return {0, math.logicalNot(a.truth)}; }
   Value select(Value condition, Value yes, Value no) {
-    return {math.select(condition.truth, yes.integer, no.integer), {}, ranges.select({}, yes.range, no.range)};
+    Range range = ranges.select({}, yes.range, no.range);
+    return {math.select(condition.truth, widths().operand(yes.integer, range), widths().operand(no.integer, range)), {}, range};
   }
+  Widths widths() { return {math}; }
   Value binary(Op op, Value a, Value b) {
     Range range = ranges.binary(op, a.range, b.range);
+    Index x = widths().operand(a.integer, range), y = widths().operand(b.integer, range);
     switch (op) {
     case Add:
-      return {math.add(a.integer, b.integer), {}, range};
+      return {widths().result(math.add(x, y), range), {}, range};
     case Sub:
-      return {math.sub(a.integer, b.integer), {}, range};
+      return {widths().result(math.sub(x, y), range), {}, range};
     case Min:
-      return {math.min(a.integer, b.integer), {}, range};
+      return {widths().result(math.min(x, y), range), {}, range};
     case Max:
-      return {math.max(a.integer, b.integer), {}, range};
+      return {widths().result(math.max(x, y), range), {}, range};
     case Less:
       return {0, math.lt(a.integer, b.integer)};
     case LessEqual:

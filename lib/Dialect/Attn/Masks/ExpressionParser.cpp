@@ -202,10 +202,9 @@ private:
       if (op == Mul && !constantOf(*b))
         std::swap(*a, *b);
       std::optional<int64_t> constant = constantOf(*b);
-      constexpr int64_t limit = int64_t(1) << 30;
-      if (!constant || *constant > limit || *constant < (op == Mul ? -limit : 1))
-        return fail(op == Mul ? "expected a number within [-2^30, 2^30] on one side of `*`, before this"
-                              : "expected a number within [1, 2^30] behind `/` or `%`, before this");
+      if (!constant || (op != Mul && *constant < 1))
+        return fail(op == Mul ? "expected a number on one side of `*`, before this"
+                              : "expected a positive number behind `/` or `%`, before this");
       a = join({*a}, {op, *constant}, Integer);
     }
     return a;
@@ -246,8 +245,8 @@ private:
       return decimal();
     if (!digits.empty()) {
       int64_t number = 0;
-      if (digits.getAsInteger(10, number) || number > int64_t(1) << 31)
-        return fail("expected a number up to 2^31");
+      if (digits.getAsInteger(10, number))
+        return fail("expected a number below 2^63");
       rest = rest.drop_front(digits.size());
       return Part{{Number, number}, Integer};
     }

@@ -48,8 +48,7 @@ TileTruth PredicateMaskAttr::tileTruth(IndexMath &math, const MaskScope &scope, 
 LogicalResult PredicateMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> code,
                                         ArrayRef<StringAttr>) {
   if (auto overflow = expression::findOverflow(code)) // C2
-    return emitError() << "expected integers within 32 bits in a predicate (`min` and `max` bound entries), got: from "
-                       << overflow->first << " to " << overflow->second;
+    return emitError() << "expected integers within 64 bits in a predicate (`min` and `max` bound them), got: " << *overflow;
   return success();
 }
 

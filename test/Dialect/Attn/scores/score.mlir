@@ -73,9 +73,9 @@ attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
 
 // -----
 
-// C2: no integer leaves 32 bits.
-// expected-error @below {{expected integers within 32 bits in a score, got: from 0 to}}
-attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s + q * 16">])
+// C2: no integer leaves 64 bits.
+// expected-error @below {{expected integers within 64 bits in a score (`min` and `max` bound them), got: from 0 to}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s + q * 1073741824 * 64">])
 
 // -----
 

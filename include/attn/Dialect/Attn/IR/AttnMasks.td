@@ -369,9 +369,11 @@ def Attn_PredicateMask : Attn_Mask<"PredicateMask", "predicate",
 
     Constraints:
     - C1: it parses, and is a condition.
-    - C2: no integer leaves 32 bits, whatever lengths (up to 2^29: a launch with longer ones is
-      refused) and entries are: entries that are added to or multiplied are bounded first, as in
-      `min(max(a[q], 0), 1000) * 2`.
+    - C2: no integer leaves 64 bits, whatever `q` and `k` (up to 2^29 + 512, since a tile reaches over
+      the end of a sequence), lengths and `b` (up to 2^29: a launch with more is refused), `h` (up to
+      65535) and entries (any 32-bit number) are. Numbers in the text are below 2^63. What may pass 32
+      bits is computed in 64, which costs a GPU a few instructions a pair; bounds, as in
+      `min(max(a[q], 0), 1000) * 2`, keep it in 32.
     - C3: not longer than 512 instructions and numbers, nested at most 64 deep.
 
     ```mlir

@@ -46,7 +46,7 @@ def Attn_ScoreFunction : Attn_ScoreModifier<"ScoreFunction", "score",
 
     Constraints:
     - C1: it parses, and is a number.
-    - C2: no integer leaves 32 bits, whatever lengths (up to 2^29: a launch with longer ones is refused) are.
+    - C2: no integer leaves 64 bits, whatever positions, lengths and heads are: those of `#attn.predicate`, C2.
     - C3: not longer than 512 instructions and numbers, nested at most 64 deep.
 
     ```mlir

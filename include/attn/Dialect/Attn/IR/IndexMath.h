@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Integer arithmetic that computes on constants and emits `arith` on i32
-// otherwise, and sorted lists of half-open intervals over it. Every analysis of
+// Integer arithmetic that computes on constants and emits `arith` on i32 (on i64
+// where an operand has been widened) otherwise, and sorted lists of half-open intervals over it. Every analysis of
 // a mask is written once, over these: with constants it answers, with SSA
 // values it becomes code. Folding happens here, so that what is statically
 // known (an absent bound, an empty segment) leaves no trace in the IR.
@@ -16,17 +16,17 @@
 
 namespace attn {
 
-/// An integer: a constant of the mask, an SSA value of type i32, or a number that
+/// An integer: a constant of the mask, an SSA value of type i32 or i64, or a number that
 /// stands for such a value (`runtime`). Numbers compute but do not fold: an
 /// analysis takes the same way, and has as many intervals, for every length. Of either
 /// it may be known what they are at least, and what follows from that folds.
 class Index {
 public:
   Index(int64_t constant) : number(constant), least(constant) {}
-  Index(mlir::Value value) : value(value) {}
-  static Index runtime(int64_t number) {
+  Index(mlir::Value value) : least(value.getType().isInteger(64) ? unknown : leastOf32), value(value) {}
+  static Index runtime(int64_t number, bool wide = false) {
     Index i(number);
-    i.isRuntime = true, i.least = unknown;
+    i.isRuntime = true, i.wide = wide, i.least = wide ? unknown : leastOf32;
     return i;
   }
   /// A length, or a position in one.
@@ -40,11 +40,13 @@ public:
   }
   bool isConstant() const { return !value && !isRuntime; }
   bool isNumber() const { return !value; }
+  /// Of 64 bits; constants are of either width.
+  bool isWide() const { return value ? value.getType().isInteger(64) : wide; }
   bool is(int64_t c) const { return isConstant() && number == c; }
   /// Of a constant or a number.
   int64_t getNumber() const { return number; }
   mlir::Value getValue() const { return value; }
-  static constexpr int64_t unknown = INT32_MIN;
+  static constexpr int64_t unknown = INT64_MIN, leastOf32 = INT32_MIN;
   int64_t getLeast() const { return least; }
   bool isAtLeast(int64_t bound) const { return least >= bound; }
   /// Known to be the same.
@@ -53,7 +55,7 @@ public:
 private:
   int64_t number = 0, least = unknown;
   mlir::Value value;
-  bool isRuntime = false;
+  bool isRuntime = false, wide = false;
 };
 
 /// A truth value, likewise; SSA values are of type i1.
@@ -122,6 +124,10 @@ public:
   Index ceilDiv(Index a, int64_t divisor);  ///< a >= 0, divisor > 0
   Index rem(Index a, int64_t divisor);      ///< a >= 0, divisor > 0
   Index select(Cond c, Index a, Index b);
+  /// The same number in 64 bits; what is made of it has 64 bits, too.
+  Index widen(Index a);
+  /// The same number, known to fit 32 bits, in these.
+  Index narrow(Index a);
   Index clamp(Index a, Index lo, Index hi) { return min(max(a, lo), hi); }
 
   Cond lt(Index a, Index b);
@@ -141,6 +147,9 @@ public:
   mlir::Location getLoc() { return *loc; }
 
 private:
+  /// Both as SSA values of one type.
+  std::pair<mlir::Value, mlir::Value> values(Index a, Index b);
+
   mlir::OpBuilder *builder = nullptr;
   std::optional<mlir::Location> loc;
 };
