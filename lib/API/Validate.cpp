@@ -35,19 +35,21 @@ using Wanted = std::function<bool(const reference::Row &)>;
 static rt::Status judge(llvm::StringRef result, const reference::Difference &found, double tolerance) {
   if (found.maxAbs <= tolerance)
     return {};
-  return rt::Error{fmt::format("expected `{}` as the problem defines it, within {:.3g} ($ATTN_VALIDATE), got: {:.3g} off at {}",
+  return rt::Error{fmt::format("expected `{}` as the problem defines it, within {:.3g} ($ATTN_VALIDATE), got: {:.3g} "
+                               "off at {}",
                                result.str(), tolerance, found.maxAbs, reference::shapeText(found.worst))};
 }
 
 /// Integers are right or wrong: the first `count` of a result.
-static rt::Status judgeIntegers(llvm::StringRef result, const reference::Tensor &expected, const reference::Tensor &actual,
-                                int64_t count) {
+static rt::Status judgeIntegers(llvm::StringRef result, const reference::Tensor &expected,
+                                const reference::Tensor &actual, int64_t count) {
   rt::Status status;
   int64_t number = 0;
   expected.forEachIndex([&](llvm::ArrayRef<int64_t> index) {
     if (number++ < count && status && expected(index) != actual(index))
-      status = rt::Error{fmt::format("expected `{}` as the problem defines it, {} at {} ($ATTN_VALIDATE), got: {}", result.str(),
-                                     int64_t(expected(index)), reference::shapeText(index), int64_t(actual(index)))};
+      status = rt::Error{fmt::format("expected `{}` as the problem defines it, {} at {} ($ATTN_VALIDATE), got: {}",
+                                     result.str(), int64_t(expected(index)), reference::shapeText(index),
+                                     int64_t(actual(index)))};
   });
   return status;
 }
@@ -59,7 +61,8 @@ static rt::Status judgeForward(ProblemOp problem, const reference::Tensors &inpu
     return rt::Error{llvm::toString(expected.takeError())};
   auto status = results.find("status"); // of ids
   if (status != results.end())
-    if (rt::Status good = judgeIntegers("status", expected->status, status->second, expected->status.numElements()); !good)
+    if (rt::Status good =
+            judgeIntegers("status", expected->status, status->second, expected->status.numElements()); !good)
       return good;
   reference::Difference o = reference::differenceOfO(problem, *expected, results.find("o")->second);
   if (rt::Status good = judge("o", o, reference::toleranceOfO(problem, o)); !good || !problem.hasLse())
@@ -68,8 +71,8 @@ static rt::Status judgeForward(ProblemOp problem, const reference::Tensors &inpu
   return judge("lse", lse, reference::toleranceOfLse(lse));
 }
 
-static rt::Status judgeBackward(BackwardOp backward, const reference::Tensors &inputs, const reference::Tensors &results,
-                                const Wanted &wanted) {
+static rt::Status judgeBackward(BackwardOp backward, const reference::Tensors &inputs,
+                                const reference::Tensors &results, const Wanted &wanted) {
   auto expected = reference::interpret(backward, inputs, wanted, wanted);
   if (!expected)
     return rt::Error{llvm::toString(expected.takeError())};
@@ -85,7 +88,8 @@ static rt::Status judgeBackward(BackwardOp backward, const reference::Tensors &i
 }
 
 /// All of them: which tokens of a row are in a segment follows from all of its tokens.
-static rt::Status judgeSegments(SegmentsOp segments, const reference::Tensors &inputs, const reference::Tensors &results) {
+static rt::Status judgeSegments(SegmentsOp segments, const reference::Tensors &inputs,
+                                const reference::Tensors &results) {
   auto expected = reference::interpret(segments, inputs);
   if (!expected)
     return rt::Error{llvm::toString(expected.takeError())};

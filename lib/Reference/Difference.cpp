@@ -78,7 +78,8 @@ Difference attn::reference::differenceOfLse(const Outputs &expected, const Tenso
   return compare(expected.lse, actual, [&](llvm::ArrayRef<int64_t> i) { return expected.known(i) != 0; });
 }
 
-Difference attn::reference::differenceOfGradient(const Gradients &expected, llvm::StringRef name, const Tensor &actual) {
+Difference attn::reference::differenceOfGradient(const Gradients &expected, llvm::StringRef name,
+                                                 const Tensor &actual) {
   auto known = expected.known.find(name);
   return compare(expected.values.find(name)->second, actual, [&](llvm::ArrayRef<int64_t> index) {
     return known == expected.known.end() || known->second(index.drop_back()) != 0;

@@ -35,7 +35,8 @@ Index IndexMath::widen(Index a) {
     return a;
   if (a.isNumber())
     return Index::runtime(a.getNumber(), /*wide=*/true).atLeast(a.getLeast());
-  return Index(Value(arith::ExtSIOp::create(*builder, *loc, builder->getI64Type(), a.getValue()))).atLeast(a.getLeast());
+  Value wide = arith::ExtSIOp::create(*builder, *loc, builder->getI64Type(), a.getValue());
+  return Index(wide).atLeast(a.getLeast());
 }
 
 Index IndexMath::narrow(Index a) {
@@ -43,7 +44,8 @@ Index IndexMath::narrow(Index a) {
     return a;
   if (a.isNumber())
     return Index::runtime(a.getNumber()).atLeast(a.getLeast());
-  return Index(Value(arith::TruncIOp::create(*builder, *loc, builder->getI32Type(), a.getValue()))).atLeast(a.getLeast());
+  Value narrow = arith::TruncIOp::create(*builder, *loc, builder->getI32Type(), a.getValue());
+  return Index(narrow).atLeast(a.getLeast());
 }
 
 Value IndexMath::value(Cond a) {

@@ -220,7 +220,8 @@ struct Emission {
   Value inverse(Value a) { return {0, math.logicalNot(a.truth)}; }
   Value select(Value condition, Value yes, Value no) {
     Range range = ranges.select({}, yes.range, no.range);
-    return {math.select(condition.truth, widths().operand(yes.integer, range), widths().operand(no.integer, range)), {}, range};
+    Index x = widths().operand(yes.integer, range), y = widths().operand(no.integer, range);
+    return {math.select(condition.truth, x, y), {}, range};
   }
   Widths widths() { return {math}; }
   Value binary(Op op, Value a, Value b) {
