@@ -210,6 +210,10 @@ std::string Cache::Impl::whyMissing(const Artifact &artifact, const KeyFields &k
                      fmt::join(differences(key, other->key), ", "));
 }
 
+Result<KeyFields> Cache::keyOf(const Compiler &compiler, const Artifact &artifact) const {
+  return impl->keyOf(compiler, artifact);
+}
+
 Result<std::string> Cache::explain(const Compiler &compiler, const Artifact &artifact) const {
   Result<KeyFields> key = impl->keyOf(compiler, artifact);
   if (!key)

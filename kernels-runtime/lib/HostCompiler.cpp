@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -53,6 +54,18 @@ private:
 };
 } // namespace
 
+/// The words between spaces.
+static std::vector<std::string> wordsOf(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    size_t space = std::min(text.find(' '), text.size());
+    if (space != 0)
+      words.emplace_back(text.substr(0, space));
+    text.remove_prefix(std::min(space + 1, text.size()));
+  }
+  return words;
+}
+
 const std::vector<std::string> &HostCompiler::command() const {
   std::call_once(looked, [&] {
     const char *given = std::getenv("ATTN_CXX");
@@ -62,13 +75,7 @@ const std::vector<std::string> &HostCompiler::command() const {
           found = {path};
       return;
     }
-    std::string_view rest = given;
-    while (!rest.empty()) {
-      size_t space = rest.find(' ');
-      if (space != 0)
-        found.emplace_back(rest.substr(0, space));
-      rest = space == std::string_view::npos ? "" : rest.substr(space + 1);
-    }
+    found = wordsOf(given);
     if (std::string path = found.empty() ? "" : findProgram(found[0]); !path.empty())
       found[0] = path;
     else
@@ -147,6 +154,9 @@ std::vector<std::string> HostCompiler::flags(std::string_view) const {
                                   "-fopenmp-simd"};
   if (Switches::get().lineInfo)
     all.push_back("-g");
+  if (const char *given = std::getenv("ATTN_CXXFLAGS"))
+    for (std::string &flag : wordsOf(given))
+      all.push_back(std::move(flag));
   all.insert(all.end(), extraFlags.begin(), extraFlags.end());
   return all;
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Looks after the kernel cache: list, verify, prune, clear, warm, and why a
-// kernel was compiled again.
+// Looks after the kernel cache: list, verify, prune, clear, warm, the keys of
+// problems, and why a kernel was compiled again.
 //
 #include "attn-rt/Cache.h"
 #include "attn/API/Jit.h"
 
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -33,12 +35,21 @@ static cl::SubCommand whyCommand("why",
 static cl::SubCommand warmCommand("warm", "compile the problems of files ahead of "
                                           "time; needs no GPU");
 
-static cl::list<std::string> warmFiles(cl::Positional, cl::OneOrMore,
-                                       cl::desc("<problem.mlir>..."),
-                                       cl::sub(warmCommand));
-static cl::list<std::string> warmTargets(
+static cl::SubCommand keysCommand("keys",
+                                  "print the keys of the kernels that problems of files may be compiled to, "
+                                  "fallbacks included; compiles nothing");
+
+static cl::list<std::string> problemFiles(cl::Positional, cl::OneOrMore,
+                                          cl::desc("<problem.mlir>..."),
+                                          cl::sub(warmCommand), cl::sub(keysCommand));
+static cl::list<std::string> targetTexts(
     "target", cl::CommaSeparated,
     cl::desc("cpu, sm_90a, sm_80, sm_80:<chip>; default: what runs here"),
+    cl::sub(warmCommand), cl::sub(keysCommand));
+static cl::opt<bool> asJson(
+    "json",
+    cl::desc("print a JSON object for each kernel: its name, its entry, and "
+             "whether it was compiled now"),
     cl::sub(warmCommand));
 
 static cl::opt<std::string> directory(
@@ -128,35 +139,53 @@ static int fail(const Error &error) {
   return 1;
 }
 
-/// Compiles every problem of a file for one target.
-static int warmFile(Cache &cache, const std::string &path,
-                    const attn::Target &target) {
-  auto file = llvm::MemoryBuffer::getFile(path);
-  if (!file)
-    return fail({fmt::format("cannot read `{}`: {}", path,
-                             file.getError().message())});
-  attn::Compilation compilation;
-  auto module = compilation.parse((*file)->getBuffer(), path);
-  if (!module)
-    return fail(module.error());
-  for (mlir::Operation *program : attn::programsOf(**module)) {
-    auto compiled = attn::compileThrough(
-        cache, (*file)->getBuffer(),
-        mlir::SymbolTable::getSymbolName(program).getValue(), target);
-    if (!compiled)
-      return fail(compiled.error());
-    for (const auto &binary : compiled->kernels) {
-      bool cold = binary->origin == CompiledKernel::Origin::Compiled;
-      fmt::print("{} for {}: {}\n", binary->artifact.name, target.str(),
-                 cold ? "compiled" : "already there");
+static void printLine(llvm::json::Object object) {
+  llvm::outs() << llvm::json::Value(std::move(object)) << "\n";
+}
+
+/// Compiles one program of `text`.
+static int warmProgram(Cache &cache, attn::Compilation &, llvm::StringRef text, llvm::StringRef name,
+                       const attn::Target &target) {
+  auto compiled = attn::compileThrough(cache, text, name, target);
+  if (!compiled)
+    return fail(compiled.error());
+  for (const auto &binary : compiled->kernels) {
+    bool cold = binary->origin == CompiledKernel::Origin::Compiled;
+    if (asJson)
+      printLine(llvm::json::Object{
+          {"kernel", binary->artifact.name}, {"entry", binary->directory}, {"compiled", cold}});
+    else
+      fmt::print("{} for {}: {}\n", binary->artifact.name, target.str(), cold ? "compiled" : "already there");
+  }
+  return 0;
+}
+
+/// Prints the keys of one program of `text` and of its fallbacks.
+static int printKeys(Cache &cache, attn::Compilation &compilation, llvm::StringRef text, llvm::StringRef name,
+                     const attn::Target &target) {
+  bool more = true;
+  for (int fallback = 0; more; ++fallback) {
+    auto program = compilation.compile(text, name, target, fallback);
+    if (!program)
+      return fail(program.error());
+    more = program->hasFallback;
+    for (const Artifact &artifact : program->kernels) {
+      auto key = cache.keyOf(*createCompiler(artifact.target), artifact);
+      if (!key)
+        return fail(key.error());
+      llvm::json::Object line{{"kernel", artifact.name}, {"fallback", fallback}};
+      for (const auto &[field, value] : *key)
+        line[field] = value;
+      printLine(std::move(line));
     }
   }
   return 0;
 }
 
-static int warm(Cache &cache) {
+/// Calls `act` for each program of each file and each target, until one fails.
+template <typename Act> static int forEachProgram(Cache &cache, Act act) {
   std::vector<attn::Target> targets;
-  for (const std::string &text : warmTargets) {
+  for (const std::string &text : targetTexts) {
     auto target = attn::Target::parse(text);
     if (!target)
       return fail(target.error());
@@ -164,10 +193,20 @@ static int warm(Cache &cache) {
   }
   if (targets.empty())
     targets.push_back(attn::Target::preferred());
-  for (const std::string &path : warmFiles)
+  for (const std::string &path : problemFiles) {
+    auto file = llvm::MemoryBuffer::getFile(path);
+    if (!file)
+      return fail({fmt::format("cannot read `{}`: {}", path, file.getError().message())});
+    llvm::StringRef text = (*file)->getBuffer();
+    attn::Compilation compilation;
+    auto module = compilation.parse(text, path);
+    if (!module)
+      return fail(module.error());
     for (const attn::Target &target : targets)
-      if (int status = warmFile(cache, path, target))
-        return status;
+      for (mlir::Operation *program : attn::programsOf(**module))
+        if (int status = act(cache, compilation, text, mlir::SymbolTable::getSymbolName(program).getValue(), target))
+          return status;
+  }
   return 0;
 }
 
@@ -209,7 +248,9 @@ int main(int argc, char **argv) {
   if (whyCommand)
     return why(cache);
   if (warmCommand)
-    return warm(cache);
+    return forEachProgram(cache, warmProgram);
+  if (keysCommand)
+    return forEachProgram(cache, printKeys);
   if (clearCommand || pruneCommand) {
     int bad = pruneCommand ? cache.removeBad() : 0;
     int old = cache.prune(clearCommand ? 0 : keep);

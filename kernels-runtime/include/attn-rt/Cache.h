@@ -123,6 +123,9 @@ public:
   Result<std::shared_ptr<const CompiledKernel>> rebuild(const Compiler &compiler, const CompiledKernel &useless,
                                                         const Reproducer &extra = {});
 
+  /// The key under which `get` looks for the artifact.
+  Result<KeyFields> keyOf(const Compiler &compiler, const Artifact &artifact) const;
+
   /// Why `get` would compile (or wouldn't): the fields in which the key differs
   /// from the nearest entry of the same kernel name.
   Result<std::string> explain(const Compiler &compiler, const Artifact &artifact) const;

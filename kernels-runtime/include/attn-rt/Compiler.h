@@ -91,7 +91,8 @@ public:
 std::unique_ptr<Compiler> createNvrtcCompiler(std::vector<std::string> extraFlags = {});
 
 /// C++17 to a shared object with the system's compiler: $ATTN_CXX, else the
-/// first of c++, g++, clang++ in $PATH. Host headers are written to a temporary
+/// first of c++, g++, clang++ in $PATH. The words of $ATTN_CXXFLAGS follow our
+/// flags, so that `-O1` there is what counts. Host headers are written to a temporary
 /// directory ($TMPDIR, /tmp, /var/tmp, /dev/shm: the first that takes them),
 /// gone afterwards.
 std::unique_ptr<Compiler> createHostCompiler(std::vector<std::string> extraFlags = {});
