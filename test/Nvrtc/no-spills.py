@@ -1,320 +1,92 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""No kernel spills, has a stack frame or has products wait for one another: the GPU compiler's own report says so.
+"""No kernel of the matrix spills, has a stack frame or has products that wait for one another.
 
-    no-spills.py <folder> [<substring of case names>]
+    no-spills.py <folder> --build=<build> --shard=<i>/<n> [--all | --most=<count>]
+        [--ledger=<file>] [--only=<substring of case names>]
 
-Compiles each kernel with `attn-translate --compile`, two at a time, and prints
-the offenders. The matrix: every mask with every head dim, on Hopper and on one of three chips in turn; packed
-layouts, float16, d_qk != d_v, a chip with little shared memory and, on two chips,
-score modifiers and the rarer masks in samples. And segments: each kind of mask,
-with and without a window, with all results and with few. And short sequences, streamed.
-Of plain problems on Hopper the first tile that is chosen has to fit: a fallback would hide
+A case whose sources, headers, flags and compiler are those of its row in the ledger (ledger.py) needs no
+compile: the row says what it has. Other cases are compiled, at most `--most` of each shard, those
+first that stand for a group of cases. With `--all` every case is compiled, and a row that is not what
+the same compiler makes of the same text is a fault of the ledger.
+Plain problems on Hopper must fit with the first choice of tiles: a fallback would hide
 one that does not behind a second compile and a slower kernel.
 """
-import os
-import re
-import subprocess
+import argparse
+import hashlib
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
-DIMS = (64, 80, 96, 128, 192, 256)
-CHIPS = ("sm_90a", "sm_80", "sm_80:90", "sm_80:100")
-SMALL_CHIP = "sm_80:86"  # 99 KB of shared memory instead of 163 or 227
-MASKS = {
-    "full": "#attn.full",
-    "causal": "#attn.causal",
-    "bottom_right": "#attn.causal<bottom_right>",
-    "window": "#attn.and<#attn.band<left = 127>, #attn.causal>",
-    "sink_window": "#attn.and<#attn.or<#attn.prefix<4>, #attn.band<left = 127, right = 0>>, #attn.causal>",
-    "prefix_lm": '#attn.or<#attn.prefix<"prefix_lengths">, #attn.causal>',
-    "document": "#attn.and<#attn.document, #attn.causal>",
-}
-SAMPLED = {  # head dims and chips take turns
-    "chunk": "#attn.and<#attn.chunk<8192>, #attn.causal>",
-    "dilated": "#attn.and<#attn.strided<stride = 6>, #attn.causal>",
-    "far": "#attn.diff<#attn.causal, #attn.or<#attn.prefix<4>, #attn.band<left = 127>>>",
-    "hole": "#attn.not<#attn.band<left = 127, right = 127>>",
-    "global": "#attn.or<#attn.global_rows<64>, #attn.prefix<64>, #attn.band<left = 127, right = 127>>",
-    "rows": '#attn.or<#attn.row_interval<end = "a">, #attn.row_interval<begin = "b", end = "c", per_head>>',
-    "flash_mask": '#attn.not<#attn.or<#attn.column_interval<begin = "a", end = "b">, '
-                  '#attn.column_interval<begin = "c", end = "d", per_kv_head>>>',
-    "tree": '#attn.tree<"node", "first", "end">',
-    "ancestors": '#attn.ancestors<"parent">',
-    "of_heads": "#attn.heads<#attn.causal, #attn.band<left = 127, right = 0>>",
-    "predicate": '#attn.predicate<"q >= k && (q - k) % 48 < 16 || kind[q] == kind_kv[k] && abs(q - k) < 99">',
-    "blocks": '#attn.and<#attn.block_map<"offsets", "columns", q = 384, kv = 384>, #attn.causal>',
-    "odd_blocks": '#attn.block_map<"offsets", "columns", q = 100, kv = 70, per_head>',
-    "question": '#attn.and<#attn.causal, #attn.or<#attn.prefix<"lengths">, #attn.document>>',
-}
-DIVIDED = {  # masks whose rows take a division
-    "chunk100": "#attn.chunk<100>",
-    "chunk48_causal": "#attn.and<#attn.causal, #attn.chunk<48>>",
-}
-MODIFIED = {  # masks with something done to scores
-    "softcap": ("causal", "#attn.softcap<30.0>"),
-    "alibi": ("causal", "#attn.alibi"),
-    "biases": ("causal", '#attn.head_scale<"t">, #attn.relative_bias<"table", 128>, #attn.bias<"bias", bhqk>'),
-    "learned": ("causal", '#attn.bias<"pairs", hqk>, #attn.relative_bias<"table", 128>, '
-                          '#attn.score<"gate[h] * tanh(s) - log(1.0 + (q - k) / 64.0)">'),
-    "bias": ("causal", '#attn.bias<"bias", hqk>'),
-    "learned_bias": ("causal", '#attn.bias<"bias", hqk>'),
-    "softcap_bias": ("causal", '#attn.softcap<30.0>, #attn.relative_bias<"table", 128>'),
-    "softcap_alibi": ("full", "#attn.softcap<50.0>, #attn.alibi<bottom_right>"),
-}
-FORWARD_MODIFIED = ("softcap", "alibi", "biases", "learned", "softcap_alibi")  # the others in backward passes
-SEGMENTS = {  # masks, and how many segments with what else
-    "full": ("#attn.full", "segments(4)"),
-    "causal": ("#attn.causal", "segments(64) maps tiles(128)"),
-    "causal_alone": ("#attn.causal", "segments(64)"),
-    "bottom_right": ("#attn.causal<bottom_right>", "segments(2048) maps tiles(64)"),
-    "window": ("#attn.band<left = 1023, right = 0>", "segments(256) tiles(128)"),
-    "aligned_window": ("#attn.band<left = 1023, right = 0, bottom_right>", "segments(256) maps tiles(16)"),
-    "both_sides": ("#attn.band<left = 7, right = 9>", "segments(1) maps tiles(256)"),
-}
+import ledger
+from cases import SPLIT, cases, name_of
+from kernels import Builder
 
 
-STREAMED = {  # short sequences: a bound on queries and one on keys
-    "short_full": ("full", "1, 16"),
-    "short_causal": ("bottom_right", "4, 16"),
-    "short_window": ("window", "16"),
-    "short_alibi": ("alibi", "1, 40"),
-    "short_grads": ("full", "1, 16"),  # and gradients
-    "alone_grads": ("full", "1, 16"),  # of heads with keys of their own: on strips
-    "few_rows_grads": ("bottom_right", "4, 16"),
-    "sides_grads": ("full", "1, 4"),  # kv heads side by side in a tile
-    "three_warps_grads": ("causal", "9, 40"),
-    "odd_rows_grads": ("causal", "5, 24"),
-    "five_warps_grads": ("full", "18, 72"),
-    "modified_grads": ("softcap_alibi", "2, 16"),
-}
-LARGE = {  # tiles of up to 128 rows and keys, and Hopper's that bounds fill
-    "one_query_grads": ("full", "1, 128"),
-    "two_warps_grads": ("full", "8, 64"),
-    "alone_48_grads": ("causal", "48, 128"),
-    "six_warps_grads": ("causal", "24, 90"),
-    "eight_warps_grads": ("causal", "32, 128"),
-    "large_softcap_grads": ("softcap", "24, 120"),
-    "bound_100": ("full", "100"),
-    "bound_150": ("full", "150"),
-    "bound_180": ("full", "180"),
-    "bound_200": ("causal", "200"),
-}
-BOUNDED = STREAMED | LARGE
-
-
-SPLIT = {  # few queries, whose keys are shared out; the kernel that merges counts too
-    "few_full": "full",
-    "few_causal": "bottom_right",
-    "few_sinks": "sink_window",
-}
-
-
-LISTED = {  # the rows of a listed tile, by head dim: those of the config
-    "sm_90a": {64: 192, 128: 128, 256: 128},
-    "sm_80": {64: 128, 128: 128, 256: 64},
-}
-
-
-BACKWARD = ("full", "causal", "sink_window", "softcap", "window")  # backward passes, with and without a fixed order of sums
-
-
-DROPPED = {  # masks with dropout, and bounds or typical lengths
-    "dropped": ("causal", ""),
-    "dropped_full": ("full", ""),
-    "dropped_softcap": ("softcap", ""),
-    "dropped_alibi": ("alibi", ""),
-    "dropped_short_grads": ("causal", " bounds(4, 16)"),
-    "dropped_strip_grads": ("full", " bounds(1, 4)"),
-    "dropped_few": ("full", " typical(16, 32768)"),
-    "dropped_chunk100": ("chunk100", ""),
-    "dropped_chunk48_causal": ("chunk48_causal", ""),
-    "dropped_sink_window": ("sink_window", ""),
-}
-
-
-FIRST = {  # plain problems whose first choice has to fit, and what they say of lengths
-    "first": "",
-    "first_short": " typical(512)",
-    "first_long": " typical(16384)",
-}
-FIRST_OF_BOUNDS = {f"first_of_{most}": f" bounds({most})" for most in (96, 128, 144, 192, 224, 240, 256)}  # of packed ones, what looks at all keys in one go
-
-
-LOOKED_AT = ("full", "causal", "window", "sink_window", "dropped", "dropped_full")
-PASSED = ((144, 128), (192, 64), (192, 128), (256, 64), (256, 128))
-
-
-def cases():
-    """(chip, mask, layout, d_qk, d_v, dtype), each once, those that take longest first."""
-    chosen = set()
-    for d in DIMS:
-        chosen |= {("sm_90a", mask, "bshd", d, d, "bf16") for mask in MASKS}
-        chosen |= {(chip, "causal", "thd padded", d, d, "bf16") for chip in (*CHIPS, SMALL_CHIP)}
-        chosen |= {(SMALL_CHIP, mask, "bshd", d, d, "bf16") for mask in ("causal", "sink_window")}
-        most = ("sm_90a", "sm_80:90")[: 2 if d in (64, 128, 256) else 1]
-        chosen |= {(chip, mask, "bshd", d, d, "f16") for chip in most for mask in ("causal", "document")}
-        chosen |= {(chip, mask, "bshd", d, d, "bf16") for chip in most for mask in FORWARD_MODIFIED}
-    for i, mask in enumerate(MASKS):  # one program for three chips, which differ in how registers are given out
-        for j, d in enumerate(DIMS):
-            chosen.add((CHIPS[1 + (i + j) % 3], mask, "bshd", d, d, "bf16"))
-    for i, mask in enumerate(SAMPLED):
-        for j, d in enumerate((64, 128, 256)):
-            chosen.add((("sm_90a", "sm_80:90")[(i + j) % 2], mask, "bshd", d, d, "bf16"))
-    for i, mask in enumerate(("document", "tree", "rows", "flash_mask")):  # lists of tiles of packed sequences
-        chosen.add((("sm_90a", "sm_80:90")[i % 2], mask, "thd padded", (64, 128)[i // 2], (64, 128)[i // 2], "bf16"))
-    for mask in SPLIT:
-        for d in (64, 128, 256):
-            chosen |= {(chip, mask, "bshd", d, d, "bf16") for chip in ("sm_90a", "sm_80")}
-    for i, mask in enumerate(STREAMED):
-        for j, d in enumerate((8, 64, 80, 128, 256, 320, 512)):
-            chosen.add((CHIPS[(i + j) % 4], mask, "thd padded", d, d, ("bf16", "f16")[i % 2]))
-    for i, mask in enumerate(LARGE):
-        chosen |= {("sm_90a", mask, layout, d, d, "bf16") for layout, d in (("thd padded", (64, 128)[i % 2]), ("bshd", 128))}
-    # Known, left out: where a lane holds numbers of several keys, the compiler has them in memory, a stack frame of 16 to 128 bytes.
-    chosen = {case for case in chosen if case[1] != "alone_grads" or case[3] in (8, 128, 512)}
-    chosen.add(("sm_90a", "alone_grads", "bshd", 128, 128, "bf16"))
-    # Known, left out: beyond 128 columns five warps are no tile of the sequence's own, and the usual kernel of this one spills 8 bytes.
-    chosen.discard(("sm_80:90", "five_warps_grads", "thd padded", 256, 256, "bf16"))
-    for chip, tiles in LISTED.items():
-        chosen |= {(chip, "causal", "thd listed", d, d, "bf16") for d in tiles}
-    for backward in ("", " backward"):
-        chosen |= {("sm_90a", "causal", "thd by class" + backward, d, d, "bf16") for d in (64, 128)}
-    # Gradients of the short ones up to 100, which have nothing to fall back to.
-    chosen |= {("sm_90a", mask, "thd by class of 100 backward", d, d, "bf16") for mask in ("full", "window", "softcap") for d in (64, 128)}
-    chosen.add(("sm_80", "full", "thd by class backward", 64, 64, "f16"))
-    for chip in (*CHIPS, SMALL_CHIP):
-        chosen.add((chip, "causal", "bshd", 192, 128, "bf16"))
-        chosen.add((chip, "window", "thd", 64, 64, "f16"))
-        chosen.add((chip, "causal", "thd padded", 192, 128, "f16"))
-    for i, mask in enumerate(BACKWARD):
-        for j, d in enumerate((64, 128, 192, 256)):
-            order = ("", " deterministic")[(i + j) % 2]
-            chosen |= {("sm_90a", mask, "bshd backward" + order, d, d, "bf16")}
-            if d != 192:
-                chosen |= {(chip, mask, "bshd backward", d, d, "bf16") for chip in ("sm_80", SMALL_CHIP)[j % 2:][:1]}
-    for mask in ("full", "causal"):
-        for d in (64, 128):
-            chosen.add(("sm_90a", mask, "thd padded backward", d, d, "f16"))
-        chosen.add(("sm_90a", mask, "thd padded backward deterministic", 256, 256, "bf16"))
-    for i, mask in enumerate(("document", "tree", "ancestors", "odd_blocks")):  # with queries at rest, and tests that read arrays
-        for j, d in enumerate((96, 128, 192, 256)):
-            chosen.add(("sm_90a", mask, ("bshd", "thd padded")[(i + j) % 2] + " backward deterministic", d, d, "bf16"))
-    # What is added to scores, of head dims that warpgroups cannot share out too; arrays' gradients beyond 192 columns.
-    for mask, layout, d, e in (("alibi", "bshd", 64, 64), ("alibi", "bshd", 136, 136), ("alibi", "thd padded", 192, 128), ("alibi", "bshd", 256, 256), ("bias", "bshd", 192, 192),
-                               ("bias", "sbhd", 256, 256), ("softcap_bias", "bshd", 192, 128), ("softcap_bias", "bshd", 256, 256), ("dropped_alibi", "thd padded", 128, 128),
-                               ("learned_bias", "bshd", 192, 192), ("learned_bias", "bshd", 256, 256)):
-        chosen.add(("sm_90a", mask, layout + " backward", d, e, "bf16"))
-    for chip, d in (("sm_90a", 64), ("sm_90a", 128), ("sm_80", 256), (SMALL_CHIP, 256)):
-        chosen.add((chip, "learned", "bshd backward", d, d, "bf16"))
-    for i, mask in enumerate(DROPPED):
-        for j, d in enumerate((64, 128, 256)):
-            layout = ("bshd", "thd padded")[(i + j) % 2]
-            chosen |= {(chip, mask, layout, d, d, ("bf16", "f16")[j % 2]) for chip in ("sm_90a", "sm_80")[: 1 + (i // 2 + j) % 2] if mask != "dropped_alibi"}
-    for i, mask in enumerate(("dropped", "dropped_full", "dropped_softcap")):
-        for j, d in enumerate((64, 128, 256)):
-            layout = ("bshd backward", "thd padded backward", "bshd backward deterministic")[(i + j) % 3]
-            chosen |= {(chip, mask, layout, d, d, "bf16") for chip in ("sm_90a", "sm_80")}
-    for hint in FIRST:
-        chosen |= {("sm_90a", mask, f"{layout} {hint}", d, d, "bf16") for mask in ("full", "causal")
-                   for layout in ("bshd", "thd padded") for d in (64, 128)}
-    chosen |= {("sm_90a", "full", f"thd {hint}", d, d, "bf16") for hint in FIRST_OF_BOUNDS for d in (64, 128)}
-    # Gradients of sequences that are one tile, which have nothing to fall back to.
-    for i, mask in enumerate(LOOKED_AT):
-        chosen |= {("sm_90a", mask, f"{('thd', 'thd padded')[(i + j) % 2]} backward looks {most}", d, d, ("bf16", "f16")[i % 2])
-                   for j, most in enumerate((80, 112 if mask in DROPPED else 128)) for d in ((64,) if mask == "sink_window" else (64, 128))}
-        for j, (most, d) in enumerate(PASSED):  # keys pass by
-            if mask == "sink_window" and d > 64:  # too costly a mask
-                continue
-            if most == 144 or (most == 192 and (d == 64 or mask in ("full", "causal"))) or (most == 256 and mask not in DROPPED):
-                chosen.add(("sm_90a", mask, f"{('thd', 'thd padded')[(i + j) % 2]} backward looks {most}", d, d, ("bf16", "f16")[(i + j // 2) % 2]))
-    chosen |= {("sm_90a", "full", "bshd backward looks 256", 96, 96, "bf16"), ("sm_90a", "dropped", "thd backward looks 250", 112, 112, "bf16"),
-               ("sm_90a", "causal", "bshd backward looks 208", 128, 64, "bf16"), ("sm_90a", "window", "thd padded backward looks 192", 128, 128, "f16"),
-               ("sm_90a", "dropped_chunk48_causal", "thd backward looks 160", 64, 64, "bf16"), ("sm_90a", "dropped_chunk100", "thd padded backward looks 200", 96, 96, "f16"),
-               ("sm_90a", "dropped_sink_window", "thd padded backward looks 192", 64, 64, "bf16"), ("sm_90a", "chunk100", "thd backward looks 192", 128, 128, "f16"),
-               ("sm_90a", "chunk100", "thd padded backward looks 256", 112, 112, "f16")}
-    chosen = sorted(chosen, key=lambda case: -(case[3] + case[4]) * (1 + (case[1] == "sink_window")))
-    return chosen + [(chip, mask, "segments", 0, 0, "i32") for chip in CHIPS for mask in SEGMENTS]
-
-
-def name_of(case):
-    chip, mask, layout, d, e, dtype = case
-    return f"{mask}_{layout}_{d}_{e}_{dtype}_on_{chip}".replace(" ", "_").replace(":", "_")
-
-
-def translate(chip, path, *options):
-    return subprocess.run(["attn-translate", *options, "--target", chip, path], capture_output=True, text=True, check=False)
-
-
-def config_of(source):
-    return re.search(r"#tile.config<[^>]*>", source).group()
-
-
-def compile_one(folder, case):
-    """What is wrong with the kernel of this case, or None."""
-    chip, mask, layout, d, e, dtype = case
-    first = looks = None
-    path = os.path.join(folder, name_of(case) + ".mlir")
+def group_of(case):
+    """Cases of a group have the same chip and the same kind of kernel."""
+    chip, mask, layout = case[:3]
     if layout == "segments":
-        text = "attn.segments @{} mask({}) {}\n".format(name_of(case), *SEGMENTS[mask])
-    else:
-        hint = " typical(16, 32768)" if mask in SPLIT else f" bounds({BOUNDED[mask][1]})" if mask in BOUNDED else ""
-        if mask in DROPPED:
-            mask, hint = DROPPED[mask]
-            hint = ' dropout(0.1, "seed")' + hint
-        layout, first = (layout.rsplit(" ", 1) if "first" in layout else (layout, None))
-        hint = (FIRST | FIRST_OF_BOUNDS).get(first, hint)
-        if layout == "thd listed":
-            layout, hint = "thd", f" tiles({LISTED[chip][d]})"
-        layout, looks, most = layout.partition(" looks ")
-        hint += f" bounds({most})" if looks else ""
-        layout, backward, order = layout.partition(" backward")
-        if mask == "learned_bias":
-            order += ' learned(["bias"])'
-        if mask == "learned":
-            hint, order = ' sink("sinks")', order + ' learned(["pairs", "table", "gate", "sinks"])'
-        if layout == "thd by class":
-            layout, hint = "thd", " typical(4)"
-        if layout == "thd by class of 100":
-            layout, hint = "thd", " typical(25, 100)"
-        mask = BOUNDED[mask][0] if mask in BOUNDED else SPLIT.get(mask, mask)
-        mask, modifiers = MODIFIED.get(mask, (mask, ""))
-        heads = 16 if case[1].startswith("alone") or looks else 4
-        text = (f"attn.problem @{name_of(case)} mask({(MASKS | SAMPLED | DIVIDED)[mask]}) layout({layout}) heads(16, {heads}) "
-                f"dims({d}, {e}) dtype({dtype}) score([{modifiers}]){hint}\n")
-        if "_grads_" in name_of(case):
-            text += f"attn.backward @grads of(@{name_of(case)})\n"
-        if backward:
-            forward = text.replace("@" + name_of(case), "@p").rstrip()  # which is a case of its own
-            text = f"{forward} {{sym_visibility = \"private\"}}\nattn.backward @{name_of(case)} of(@p){order}\n"
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    run = translate(chip, path, "--compile")
-    if run.returncode:
-        return run.stderr.strip() or f"exit status {run.returncode}"
-    reports = [line for line in run.stdout.splitlines() if " bytes stack, " in line]
-    fits = r"\b0 bytes stack, 0 bytes spill stores, 0 bytes spill loads\b(?!.*serialized)"
-    if not reports or not all(re.search(fits, report) for report in reports):
-        return "\n".join(reports) or "no report"
-    if looks and "look = " not in run.stdout:
-        return "nothing is looked at"
-    if "_grads_" in name_of(case) and "grads_prepare" in run.stdout and "grads_prepare" not in translate(chip, path).stdout:
-        return "a block of a sequence's own does not fit, so tiles are taken"
-    if first and (chosen := config_of(translate(chip, path).stdout)) != (compiled := config_of(run.stdout)):
-        return f"{chosen} does not fit, but {compiled}"
-    return None
+        return chip, "segments"
+    if "backward" in layout:
+        return chip, "single-pass gradients" if " looks " in layout else "gradients"
+    if mask.endswith("_grads"):
+        return chip, "short gradients"
+    return chip, "split" if mask in SPLIT else "forward"
+
+
+def representatives_first(all_cases):
+    """One case of each group, then a second one of each, and so on; the same order in every run."""
+    groups = {}
+    for case in sorted(all_cases, key=lambda case: hashlib.sha256(name_of(case).encode()).digest()):
+        groups.setdefault(group_of(case), []).append(case)
+    largest = max(map(len, groups.values()))
+    return [group[i] for i in range(largest) for _, group in sorted(groups.items()) if i < len(group)]
 
 
 def main():
-    folder = sys.argv[1]
-    os.makedirs(folder, exist_ok=True)
-    wanted = [case for case in cases() if len(sys.argv) < 3 or sys.argv[2] in name_of(case)]
-    with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda case: compile_one(folder, case), wanted))
-    bad = [(case, what) for case, what in zip(wanted, found) if what]
-    for case, what in bad:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", help="for the problems")
+    parser.add_argument("--build", default=ledger.BUILD)
+    parser.add_argument("--shard", default="0/1")
+    parser.add_argument("--only", default="", help="cases with this in their name")
+    parser.add_argument("--all", action="store_true", help="compile known cases too")
+    parser.add_argument("--most", type=int, default=sys.maxsize, help="compile at most so many unknown cases")
+    parser.add_argument("--ledger", default=ledger.LEDGER)
+    options = parser.parse_args()
+    shard, shards = map(int, options.shard.split("/"))
+    rows, builder = ledger.read(options.ledger), Builder(options.build, options.folder)
+    mine = representatives_first(cases())[shard::shards]
+    mine = [case for case in mine if options.only in name_of(case)]
+    compiled = known = bad = left = 0
+
+    def complain(case, what):
+        nonlocal bad
+        bad += 1
         print(f"{name_of(case)}: {what}")
-    print(f"{len(wanted)} kernels, {len(bad)} with spills, a stack frame, serialized products or an error")
-    return bool(bad) or not wanted
+
+    for case in mine:
+        inputs = builder.inputs_of(case)
+        row = rows.get(name_of(case))
+        same_compiler = row is not None and row.compiler == inputs.compiler
+        unchanged = same_compiler and row.source == inputs.source
+        if unchanged and not options.all and known:  # one known row of each shard is compiled anyway
+            known += 1
+            if row.fault:
+                complain(case, row.fault)
+            continue
+        if not unchanged and not options.all and compiled == options.most:
+            left += 1
+            continue
+        built = builder.build(case, inputs)
+        known, compiled = known + unchanged, compiled + (not unchanged)
+        if built.fault:
+            complain(case, f"{built.fault}: {built.registers} registers, {built.stack} bytes stack, "
+                           f"{built.spills} bytes spills")
+        if unchanged and (differ := ledger.differences(row, built)):
+            complain(case, f"the ledger is wrong: {', '.join(differ)}")
+        elif options.all and not unchanged and (same_compiler or row is None):
+            complain(case, "the ledger has no row of these sources; `ledger.py --update` writes it")
+    print(f"{len(mine)} cases, {known} known to the ledger, {compiled} others compiled, "
+          f"{left} left to the long tier, {bad} bad")
+    return bool(bad) or not mine
 
 
 if __name__ == "__main__":
