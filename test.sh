@@ -1,12 +1,27 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Builds what is not up to date and runs all tests. Arguments go to lit:
+# Builds what is not up to date and runs the tests.
+#
+#   ./test.sh           the short tier: every test, sweeps as samples; at most 10
+#                       minutes on two cores. CI runs it for each change.
+#   ./test.sh --long    the long tier: every sweep in full, some 40 minutes on two
+#                       cores. It has to pass before an issue is resolved.
+#
+# Other arguments go to lit, also with --long (docs/Testing.md says which part a
+# change asks for):
 #   ./test.sh --filter=Runtime
+#   ./test.sh --long --filter=Nvrtc
+#
 # The last line reads `N passed, N failed`, with `, N skipped` when tests need
 # something that this machine lacks (a GPU, most of the time).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
+
+tier=short arguments=()
+for argument in "$@"; do
+  if [ "$argument" = --long ]; then tier=long; else arguments+=("$argument"); fi
+done
 
 ./setup.sh --no-run
 
@@ -16,7 +31,7 @@ style=-v # one line a test; a terminal gets a progress bar
 [ ! -t 1 ] || style=-sv
 printf '\n'
 status=0
-/usr/bin/python3 /usr/lib/llvm-22/bin/lit $style --output "$results" "$@" build/test || status=$?
+/usr/bin/python3 /usr/lib/llvm-22/bin/lit $style -Dtier=$tier --output "$results" "${arguments[@]}" build/test || status=$?
 
 .venv/bin/python - "$results" "$status" <<'PY'
 import json, sys

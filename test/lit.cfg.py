@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # The tests of one build. Tools are found in build/bin, LLVM's own in its
-# package. Features: `nvrtc`, `gpu`, `sm90`, `static-host-compiler`, `root`
-# (files can be given to other users), `user-namespaces`.
+# package. Features: `nvrtc`, `gpu`, `sm90`, `static-host-compiler`, `root` (files can be given to
+# other users), `user-namespaces`, and `long` in the long tier.
+#
+# The short tier is for each change and has at most 10 minutes on two cores, a test at most 90 s.
+# The long tier (`./test.sh --long`, or `-Dtier=long`) is every sweep in full. RUN lines choose with
+# `%if long %{...%} %else %{...%}`; what only the long tier runs says `REQUIRES: long`.
 import atexit
 import glob
 import os
@@ -45,8 +49,12 @@ if others_may_swap(os.path.realpath(config.attn_build)):  # as a umask of 002 ha
     atexit.register(shutil.rmtree, output, ignore_errors=True)
     lit_config.note("the build folder is writable by others: tests write below " + output)
 config.test_format = attn_format.Test(source, output)
+tier = lit_config.params.get("tier", "short")
+if tier not in ("short", "long"):
+    lit_config.fatal(f"expected tier `short` or `long`, got: `{tier}`")
 if lit_config.maxIndividualTestTimeIsSupported[0]:
-    lit_config.maxIndividualTestTime = 1800  # seconds; something hangs
+    # Seconds. What takes longer hangs: 90 s on two cores are 720 s for each of two tests that share a quarter of one.
+    lit_config.maxIndividualTestTime = 1200 if tier == "short" else 4 * 3600
 
 # Where things are. RUN lines call tools by name.
 config.environment["PATH"] = os.pathsep.join(
@@ -60,6 +68,8 @@ config.substitutions += [
     ("%attn_rt_test", os.path.join(build, "bin", "attn-rt-test")),
     ("%attn_source", source),
     ("%attn_build", build),
+    # A kernel cache that tests share and that stays for the next run: for tests that only ask for right results.
+    ("%kernels", os.path.join(build, "test", "kernels")),
 ]
 
 
@@ -119,6 +129,7 @@ features = {
     "gpu": capability >= 80,
     "sm90": capability == 90,
     "static-host-compiler": links_statically(),
+    "long": tier == "long",
 }
 config.available_features |= {name for name, here in features.items() if here}
 lit_config.note("features: " + (" ".join(sorted(config.available_features)) or "none"))

@@ -4,13 +4,11 @@
 // all small shapes; so are canonical forms, and what is said of two masks' equality. The 28 masks
 // themselves are checked first.
 //
-// RUN: attn-opt %s --test-mask-laws="random=400 size=5" -o /dev/null | FileCheck %s
-// RUN: attn-opt %s --test-mask-laws="random=100 size=6 seed=2" -o /dev/null | FileCheck %s --check-prefix=SEED2
-// RUN: attn-opt %s --test-mask-laws="random=10000 size=3 seed=3" -o /dev/null | FileCheck %s --check-prefix=MANY
-// MANY: mask laws hold for 10028 masks
+// RUN: attn-opt %s --test-mask-laws="random=%if long %{400%} %else %{150%} size=5" -o /dev/null | FileCheck %s -D#RANDOM=%if long %{400%} %else %{150%}
+// RUN: attn-opt %s --test-mask-laws="random=%if long %{100%} %else %{25%} size=6 seed=2" -o /dev/null | FileCheck %s -D#RANDOM=%if long %{100%} %else %{25%}
+// RUN: attn-opt %s --test-mask-laws="random=%if long %{10000%} %else %{2000%} size=3 seed=3" -o /dev/null | FileCheck %s -D#RANDOM=%if long %{10000%} %else %{2000%} --check-prefixes=CHECK,MANY
+// CHECK: mask laws hold for [[#RANDOM + 28]] masks
 // MANY-NEXT: {{[0-9]+}} pairs are equal, 0 are not decided
-// CHECK: mask laws hold for 428 masks
-// SEED2: mask laws hold for 128 masks
 attn.problem @full mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @causal mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16)
 attn.problem @causal_br mask(#attn.causal<bottom_right>) layout(bshd) heads(8) dims(64) dtype(bf16)
