@@ -69,7 +69,7 @@ config.substitutions += [
     ("%attn_source", source),
     ("%attn_build", build),
     # A kernel cache that tests share and that stays for the next run: for tests that only ask for right results.
-    ("%kernels", os.path.join(build, "test", "kernels")),
+    ("%kernels", os.path.join(output, "kernels")),
 ]
 
 

@@ -140,6 +140,8 @@ void Backward::evaluate(const Row &row, int64_t k, Keys &keys, const QueryRow &o
     derivative *= slope;
     score = modifier.modify(point, score);
   }
+  if (!modifiers.empty()) // as in the forward pass
+    score = float(score);
   double p = std::exp(score - of.lse), kept = drops.factor(row, k);
   double dWeight = kept == 0 ? 0 : kept * dot(of.dOut, keys.v[k]);
   double dModified = p * (dWeight - of.delta);

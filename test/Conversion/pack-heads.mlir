@@ -51,8 +51,8 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2)
 // CHECK: tile.fill %Q, %q_map at(%row0, %h) rows(%rows) : !tile.ring<1, <64x128xbf16, swizzled>>, !tile.map<10x6xbf16, packed>
 // CHECK: tile.store_padding %{{.*}} stride(%{{.*}} heads 6)
 // CHECK: tile.store %partial_o_rows stride(%{{.*}} heads 6), %acc
-// CHECK: tile.store_lse %partial_lse_rows stride(%{{.*}} heads 6), %row
-// CHECK: tile.repair %acc at(%{{.*}} heads 6) {{.*}} keys(%{{.*}} from %{{.*}}) from(%q_rows, %{{.*}} heads 6, %k_rows, %k_row, %v_rows, %v_row) into(%partial_o_rows, %{{.*}} heads 6) lse(%partial_lse_rows, %{{.*}} heads 6)
+// CHECK: tile.store_lse %partial_max_rows sum(%partial_sum_rows) stride(%{{.*}} heads 6), %row
+// CHECK: tile.repair %acc at(%{{.*}} heads 6) {{.*}} keys(%{{.*}} from %{{.*}}) from(%q_rows, %{{.*}} heads 6, %k_rows, %k_row, %v_rows, %v_row) into(%partial_o_rows, %{{.*}} heads 6) lse(%partial_max_rows, %{{.*}} heads 6) sum(%partial_sum_rows)
 // The kernel that merges sees rows of all heads.
 // CHECK: tile.kernel @p_merge({{.*}} grid(packed heads 12)
 // TEXT: attn::store<128>(partial_o_rows, x_{{[0-9]+}}, acc,

@@ -28,7 +28,7 @@ attn.problem @off_by_one mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype
 // SM90: } sink {
 // SM90-NEXT: tile.yield %[[SINK]] : f32
 // TEXT: const float [[SINK:.*]] = sinks[h];
-// TEXT-NEXT: attn::add_sink(acc, row, q0, [=]() {
+// TEXT-NEXT: attn::add_sink(acc, row, {{.*}}f, q0, [=]() {
 // TEXT-NEXT: return [[SINK]];
 // TEXT-NEXT: });
 // TEXT: attn::repair<
@@ -43,6 +43,6 @@ attn.problem @learned mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf
 // CHECK-NEXT: %[[OWN:.*]] = tile.load %sinks[%[[H]]] : i32 from !tile.ptr<f32>
 // CHECK-NEXT: %[[SCORE:.*]] = arith.select %[[FIRST]], %[[OWN]], %{{.*}} : f32
 // CHECK-NEXT: tile.yield %[[SCORE]] : f32
-// PAIRS: attn::add_sink(acc, row, at, [=](int head) {
+// PAIRS: attn::add_sink(acc, row, {{.*}}f, at, [=](int head) {
 attn.problem @packed mask(#attn.full) layout(bshd) heads(8, 2) dims(64) dtype(bf16) sink("sinks")
   config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 4, splits = 2>)

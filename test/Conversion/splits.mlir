@@ -23,7 +23,7 @@
 
 //--- one.mlir
 // Results go to float32 tensors of the launch's workspace.
-// CHECK: tile.kernel @p(%q: {{.*}}, %k: {{.*}}, %v: {{[^,]*}}, %partial_o: !tile.ptr<f32>, %partial_lse: !tile.ptr<f32>, %batch: i32, %seqlen_q: i32, %seqlen_kv: i32, %splits: i32, %q_batch: i64
+// CHECK: tile.kernel @p(%q: {{.*}}, %k: {{.*}}, %v: {{[^,]*}}, %partial_o: !tile.ptr<f32>, %partial_max: !tile.ptr<f32>, %partial_sum: !tile.ptr<f32>, %batch: i32, %seqlen_q: i32, %seqlen_kv: i32, %splits: i32, %q_batch: i64
 // CHECK-NOT: %o_row
 // CHECK-SAME: blocks = 1, splits = 7>)
 // Parts of a tile are blocks that follow each other.
@@ -47,11 +47,11 @@
 // CHECK: tile.kv_loop [%[[BEGIN]], %[[FULL_END]], %[[END]]] tests {{\[\[}}], [0]]
 // CHECK: tile.normalize
 // CHECK: tile.store %partial_o_rows stride(%c16_i64), %acc rows(%rows, %rows) dim 16 : !tile.ptr<f32>
-// CHECK: tile.store_lse %partial_lse_rows
+// CHECK: tile.store_lse %partial_max_rows sum(%partial_sum_rows)
 // The kernel that merges knows rows, heads and sequences, nothing of masks.
-// CHECK: tile.kernel @p_merge(%o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %partial_o: !tile.ptr<f32>, %partial_lse: !tile.ptr<f32>, %batch: i32, %seqlen_q: i32, %splits: i32,
+// CHECK: tile.kernel @p_merge(%o: !tile.ptr<bf16>, %lse: !tile.ptr<f32>, %partial_o: !tile.ptr<f32>, %partial_max: !tile.ptr<f32>, %partial_sum: !tile.ptr<f32>, %batch: i32, %seqlen_q: i32, %splits: i32,
 // CHECK-SAME: target("cpu") grid(dense heads 4) config(<q_tile = 4, kv_tile = 16, warps = 4, blocks = 4>)
-// CHECK: tile.merge %o_rows stride(%o_row) lse(%{{.*}}) from(%partial_o_rows, %partial_lse_rows) splits(%splits, %{{.*}}) rows(%rows) dim 16 : !tile.ptr<bf16>
+// CHECK: tile.merge %o_rows stride(%o_row) lse(%{{.*}}) from(%partial_o_rows, %partial_max_rows, %partial_sum_rows) splits(%splits, %{{.*}}) rows(%rows) dim 16 scale 2.500000e-01 : !tile.ptr<bf16>
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(16) dtype(bf16)
   config(#tile.config<q_tile = 64, kv_tile = 16, warps = 1, blocks = 1, splits = 7>)
 
@@ -78,16 +78,16 @@ attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(64) dtype
   config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, splits = 0>)
 // ROLES: tile.kernel @p(
 // ROLES: tile.persist %blocks, %queue
-// ROLES: tile.repair %acc at(%q0) rows(%rows) keys(%{{.*}} from %{{.*}}) from({{.*}}) into(%partial_o_rows, %c64_i64) lse(%partial_lse_rows) dims(64, 64)
+// ROLES: tile.repair %acc at(%q0) rows(%rows) keys(%{{.*}} from %{{.*}}) from({{.*}}) into(%partial_o_rows, %c64_i64) lse(%partial_max_rows) sum(%partial_sum_rows) dims(64, 64)
 // ROLES-SAME: !tile.ptr<bf16>, !tile.ptr<f32>
 // The other kernel is an ordinary one.
 // ROLES: tile.kernel @p_merge
 // ROLES-NOT: tile.persist
 // ROLES: tile.merge
 // TEXT: attn::store<64>(partial_o_rows, 64, acc, rows, rows);
-// TEXT: attn::repair<64, 64>(acc, q0, rows, {{.*}}, partial_o_rows, 64, partial_lse_rows,
+// TEXT: attn::repair<64, 64>(acc, q0, rows, {{.*}}, partial_o_rows, 64, attn::Partial{partial_max_rows, partial_sum_rows},
 // TEXT: ATTN_KERNEL(p_merge, /*threads=*/128
-// TEXT: attn::merge<64, 4, 128>(o_rows, o_row, lse + {{.*}}, partial_o_rows, partial_lse_rows, splits, (long long)total_q * 4, rows);
+// TEXT: attn::merge<64, 4, 128>(o_rows, o_row, lse + {{.*}}, partial_o_rows, partial_max_rows, partial_sum_rows, {{.*}}, splits, (long long)total_q * 4, rows);
 
 //--- on_cpu.mlir
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(4, 2) dims(64) dtype(bf16)

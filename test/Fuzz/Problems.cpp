@@ -313,6 +313,25 @@ static void fillForward(ProblemOp problem, const Tensors &arrays, Tensors &input
   fill(inputs["lse"], outputs.lse, 1);
 }
 
+/// Does a modifier multiply? A score may pass the largest float on its way then.
+static bool hasFunctions(ProblemOp problem) {
+  return llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface modifier) {
+    return !llvm::isa<BiasAttr, RelativeBiasAttr, AlibiAttr, SoftcapAttr>(modifier);
+  });
+}
+
+/// What hides padding in models: a large finite bias, of the first keys (entries of the last axis), whole tiles of them now and then, or of all. It is so large that
+/// float32 has nothing of products beside it.
+static void hidePadding(Random &random, Tensor &bias, bool modest, llvm::raw_ostream &os) {
+  double hidden = random.pick<double>({-1e13, -1e16, -1e20, -1e30, modest ? -1e34 : -std::numeric_limits<float>::max()});
+  int64_t last = bias.shape().back(), count = random.oneIn(4) ? last : random.between(0, last);
+  os << "bias of the first " << count << " is " << hidden << "; ";
+  bias.forEachElement([&](llvm::ArrayRef<int64_t> index, int64_t at) {
+    if (index.back() < count)
+      bias.store(at, hidden);
+  });
+}
+
 Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, uint64_t number, bool unsaid) {
   ProblemOp problem = computation.problem;
   Random random(kernelSeed, number + 1);
@@ -346,6 +365,8 @@ Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, ui
           double some = spec.name == "gates" ? 1.5 : 1; // where a score function has its kink no bias lies: it has two slopes there
           slopes.store(i, random.pick<double>({0, some, random.magnitude(-4, 0), -random.magnitude(-4, -1)}));
         }
+        if (spec.name == "bias" && !computation.backward && random.oneIn(2))
+          hidePadding(random, slopes, hasFunctions(problem), os);
         made.exact[spec.name] = std::move(slopes);
       } else if (spec.name == "drop_words") {
         made.exact[spec.name] = intTensor(shape, [&](int64_t) { return int64_t(int32_t(random.bits())); });

@@ -59,7 +59,7 @@
 
 // CHECK: attn::normalize(acc, row);
 // CHECK: attn::store<64>(o_rows, o_row, acc, rows, write_rows);
-// CHECK-NEXT: attn::store_lse(lse + ({{.*}}), row, 1.250000000e-01f, rows, write_rows);
+// CHECK-NEXT: attn::store_lse(lse + ({{.*}}), row, 1.803368801e-01f, rows, write_rows);
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 

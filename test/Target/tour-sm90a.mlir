@@ -131,7 +131,7 @@
 // CONSUMER-NEXT: }
 // CONSUMER-NEXT: attn::normalize(acc, row);
 // CONSUMER: attn::store<64>(o_rows, o_row, acc, rows, write_rows);
-// CONSUMER-NEXT: attn::store_lse([[LSE:.*]], row, 1.250000000e-01f, rows, write_rows);
+// CONSUMER-NEXT: attn::store_lse([[LSE:.*]], row, 1.803368801e-01f, rows, write_rows);
 // CONSUMER: attn::repair<64, 64>(acc, q0, rows, len_kv, q_rows, q_row, k_rows, k_row, v_rows, v_row, o_rows, o_row, [[LSE]], 1.803368801e-01f, [=](int query, int key) {
 // CONSUMER-NEXT: return key < attn::min(query + 1, len_kv);
 // CONSUMER-NEXT: });

@@ -12,6 +12,7 @@ template <int Count> struct Statistics {
   static constexpr int Rows = Count, Bytes = 8 * Count;
   static constexpr bool ReadByLanes = true;
   unsigned address;
+  mutable bool bounds;  // of columns: whether probabilities have to be bounded, read ahead of them
 
   ATTN_INLINE explicit Statistics(int offset) : address(unsigned(__cvta_generic_to_shared(shared_memory)) + offset) {}
   static ATTN_INLINE Statistics lying(unsigned address) {
@@ -117,13 +118,16 @@ template <bool Turned, int R, int N, int W, class Address, class F> ATTN_INLINE 
   }
 }
 
+template <bool Turned, int K> ATTN_INLINE void read_mark(const Statistics<K> &stats) {
+  static_assert(!Turned || kMarked % K == 0);
+  if (Turned) stats.bounds = is_marked(shared_float(stats.delta(0)));
+}
 // Probabilities above 1 become 1, if there may be any. A branch keeps what is ahead of it from what is behind it: where a kernel waits for products after
 // exponentials, it stands behind the wait.
 template <bool Turned, int R, int N, int W, int K> ATTN_INLINE void bound(Frag<R, N, W> &p, const Statistics<K> &stats) {
   bool bounds = false;
   if (Turned) {
-    static_assert(!Turned || kMarked % K == 0);
-    bounds = is_marked(shared_float(stats.delta(0)));
+    bounds = stats.bounds;
   } else {
 #pragma unroll
     for (int i = 0; i < 2 * p.Blocks; ++i) bounds |= needs_bound(shared_float(stats.lse(p.row(i))));
@@ -140,6 +144,7 @@ template <bool Turned, int R, int N, int W, int K> ATTN_INLINE void bound(Frag<R
 
 // `scale` is positive, so hidden pairs, which are -inf, become 0. What is not bounded here is by bound().
 template <bool Turned, int R, int N, int W, int K> ATTN_INLINE void probabilities(Frag<R, N, W> &s, const Statistics<K> &stats, float scale) {
+  read_mark<Turned>(stats);
   with_statistics<Turned>(
       s, [&](int i) { return stats.lse(i); }, [&](int m, int n, int i, float lse) { s.v[m][n][i] = exp2(fmaf(s.v[m][n][i], scale, -lse)); });
 }
@@ -151,14 +156,15 @@ ATTN_INLINE Changed changed_at(const Frag<R, N, W> &s, float score, int m, int n
   return apply(f, score, row0, s.row(2 * m + i / 2), base + n * 8 + i % 2, base, float(n * 8 + i % 2));
 }
 // The same of modified scores; `weighted` gets probability times derivative.
-template <bool Turned, bool Shown = false, int R, int N, int W, int K, class First, class F>
+template <bool Turned, bool Shown = false, bool Bounds = true, int R, int N, int W, int K, class First, class F>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, Frag<R, N, W> &weighted, const Statistics<K> &stats, float scale, First row0, int column0, F f) {
   with_statistics<Turned>(
       s, [&](int i) { return stats.lse(i); },
       [&](int m, int n, int i, float lse) {
         const float score = s.v[m][n][i];
         const Changed changed = changed_at(s, score, m, n, i, row0, column0, f);
-        s.v[m][n][i] = !Shown && score == -infinity() ? 0 : at_most_one(exp2(fmaf(changed.score, scale, -lse)));
+        const float exact = !Shown && score == -infinity() ? 0 : exp2(fmaf(changed.score, scale, -lse));
+        s.v[m][n][i] = Bounds ? at_most_one(exact) : exact;
         weighted.v[m][n][i] = !Shown && s.v[m][n][i] == 0 ? 0 : s.v[m][n][i] * changed.slope;  // which need not be a number there
       });
 }
@@ -196,6 +202,7 @@ template <int N> struct Polynomial {
 template <bool Turned, bool Shown = false, template <class, int, int, int> class Place, class T, int R, int N, int W, int K, class First, class F, class Kept = Weighted>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, Place<T, R, N, W> &weighted, const Statistics<K> &stats, float scale, First row0, int column0, F f, Kept kept = Kept()) {
   float before = 0;
+  if (!Kept::Bounds) read_mark<Turned>(stats);
   with_statistics<Turned>(
       s, [&](int i) { return stats.lse(i); },
       [&](int m, int n, int i, float lse) {
@@ -231,12 +238,9 @@ ATTN_INLINE void probabilities_and_slopes(Frag<R, N, W> &s, Place &slopes, const
 }
 template <bool Turned, int R, int N, int W, int K, class First, class F>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, const Statistics<K> &stats, float scale, First row0, int column0, F f) {
-  with_statistics<Turned>(
-      s, [&](int i) { return stats.lse(i); },
-      [&](int m, int n, int i, float lse) {
-        const float score = s.v[m][n][i];
-        s.v[m][n][i] = score == -infinity() ? 0 : exp2(fmaf(changed_at(s, score, m, n, i, row0, column0, f).score, scale, -lse));
-      });
+  Frag<R, N, W> unused;
+  read_mark<Turned>(stats);
+  probabilities<Turned, false, false>(s, unused, stats, scale, row0, column0, f);
 }
 
 // x becomes p * (x - delta).

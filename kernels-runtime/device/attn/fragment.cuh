@@ -62,7 +62,7 @@ template <int RowCount, int WarpCount> struct Rows : RowShape<RowCount, WarpCoun
   float max[RowCount / WarpCount / 8], sum[RowCount / WarpCount / 8];
   float shrink[RowCount / WarpCount / 8];  // what the last step multiplied the sums by, if any row grew
   bool grew;
-  int look;  // which rows have to be looked at in every tile
+  int look;  // rows that have to be looked at in every tile, a bit for each
 };
 
 template <int R, int C, int W> ATTN_INLINE void clear(Frag<R, C, W> &f) {
@@ -84,8 +84,8 @@ template <class T, int R, int N, int W> ATTN_INLINE void pack_depth(unsigned (&a
 
 template <int R, int W> ATTN_INLINE void clear(Rows<R, W> &row) {
 #pragma unroll
-  for (int i = 0; i < 2 * row.Blocks; ++i) row.max[i] = -infinity(), row.sum[i] = 0;
-  row.look = (1 << 2 * row.Blocks) - 1;
+  for (int i = 0; i < 2 * row.Blocks; ++i) row.max[i] = -kLargest, row.sum[i] = 0;
+  row.look = 0;
 }
 
 }  // namespace attn

@@ -12,20 +12,25 @@ namespace attn {
 // until rescale(). Needs scale > 0.
 template <int R, int N, int W> ATTN_INLINE void softmax(Frag<R, N, W> &s, Rows<R, W> &row, float scale) {
   constexpr int rows = R / W / 8;
-  float top[rows], at[rows];
+  float top[rows];
   largest(top, s);
-  copy_max(at, row);
   row.grew = grows(top, row, scale);
   if (row.grew) {
+    // A row moves only if it grew itself: its bits depend on no other row of the warp, such as one behind its sequence's end.
+    bool moves[rows];
+    quad_maxima(top, row);
 #pragma unroll
-    for (int i = 0; i < rows; ++i) {
-      // A row moves only if it grew itself: its bits depend on no other row of the warp, such as one behind its sequence's end.
-      const float now = quad_max(top[i]);
-      row.shrink[i] = raise(row, i, now, now * scale > row.max[i] + kSlack, scale);
+    for (int i = 0; i < rows; ++i) moves[i] = top[i] * scale > row.max[i] + kSlack;
+    if (is_raw(row, top, scale)) {
+      float at[rows];
+      raise_raw(row.shrink, at, s, row, top, moves, scale);
+      exponentiate(s, row, at, scale);
+      return mark_unseen(row, scale);
     }
-    relate(at, s, row);
+    raise_all(row.shrink, row, top, moves, scale);
   }
-  exponentiate(s, row, at, scale);
+  exponentiate(s, row, row.max, scale);
+  mark_unseen(row, scale);
 }
 
 // The other half: the accumulator follows the maxima.
@@ -49,11 +54,12 @@ template <class T, int R, int N, int W> ATTN_INLINE void round(Held<T, R, N, W> 
 // row, some probability is above 4 then.
 constexpr float kMuchPower = 8, kMuch = 256;
 
-// The exponent that belongs to a score, in base 2, relative to a reference; and the rows for which it is not exact enough.
+// The exponent that belongs to a score, in base 2, relative to a reference; and whether it is not exact enough for a reference
+// that is not raw.
 ATTN_INLINE float exponent(float score, float scale, float at) { return fmaf(score, scale, -at); }
 ATTN_INLINE float exponent(Linear score, float scale, float at) { return fmaf(score.a, score.b * scale, score.c * scale - at); }
-ATTN_INLINE constexpr int looks_at(float) { return kAnyRaw; }
-ATTN_INLINE constexpr int looks_at(Linear) { return ~0; }
+ATTN_INLINE bool is_inexact(float, float) { return false; }
+ATTN_INLINE bool is_inexact(Linear, float at) { return fabsf(at) >= 32768 & at != -kLargest; }
 
 // The probabilities of f(score, row, key, base, ahead), relative to references, rounded; and the lane's share of their sums.
 template <class T, int R, int N, int W, class F>
@@ -86,23 +92,26 @@ template <class T, int R, int N, int W, class Fits, class Small, class F>
 ATTN_INLINE void weigh_with(Held<T, R, N, W> &p, Frag<R, N, W> &s, Rows<R, W> &row, float scale, int q0, int k0,
                             Fits fits, Small small, F f) {
   settle(s);
-  constexpr int looks = looks_at(decltype(small(0.f, 0, 0, 0, 0.f))());
-  float sum[2], at[2];
-  copy_max(at, row);
-  exponentiate(p, sum, s, at, scale, q0, k0, small);
-  row.grew = __any_sync(~0u, (max(sum[0], sum[1]) > kMuch) | !fits() | (row.look & looks) != 0);
+  using Score = decltype(small(0.f, 0, 0, 0, 0.f));
+  float sum[2];
+  exponentiate(p, sum, s, row.max, scale, q0, k0, small);
+  row.grew = __any_sync(~0u, (max(sum[0], sum[1]) > kMuch) | !fits() | row.look != 0 | is_inexact(Score(), row.max[0]) | is_inexact(Score(), row.max[1]));
   if (row.grew) {
     modify(s, q0, k0, f);
     float top[2];
     largest(top, s);
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      // A row moves only if its own sum asks for it: its bits depend on no other row of the warp, such as one behind
-      // its sequence's end.
-      row.shrink[i] = raise(row, i, quad_max(top[i]), quad_max(sum[i]) > kMuch, scale);
+    quad_maxima(top, row);
+    // A row moves only if its own sum asks for it: its bits depend on no other row of the warp, such as one behind its sequence's end.
+    const bool moves[2] = {quad_max(sum[0]) > kMuch, quad_max(sum[1]) > kMuch};
+    if (is_raw(row, top, scale)) {
+      float at[2];
+      raise_raw(row.shrink, at, s, row, top, moves, scale);
+      exponentiate(p, sum, s, at, scale, q0, k0, Unmodified());
+    } else {
+      raise_all(row.shrink, row, top, moves, scale);
+      exponentiate(p, sum, s, row.max, scale, q0, k0, Unmodified());
     }
-    relate(at, s, row);
-    exponentiate(p, sum, s, at, scale, q0, k0, Unmodified());
+    mark_unseen(row, scale);
   }
   row.sum[0] += sum[0], row.sum[1] += sum[1];
 }

@@ -51,6 +51,7 @@ ATTN_INLINE void repair(const Frag<R, C, W> &acc, First q0, int rows, Walk walk,
     (half ? bad[1] : bad[0]) &= ~(15u << quad * 4);
     constexpr int Own = (DimV + 31) / 32;
     float top = -infinity(), sum = 0, out[Own] = {};
+    const float sign = scale < 0 ? -1 : 1, size = fabsf(scale);
 #pragma unroll 1
     for (int i = 0; i < count_runs(walk); ++i) {
       const KeyRun run = run_of(walk, i, keys);
@@ -60,8 +61,8 @@ ATTN_INLINE void repair(const Frag<R, C, W> &acc, First q0, int rows, Walk walk,
         float score = 0;
 #pragma unroll 1
         for (int d = lane; d < DimQk; d += 32) score = fmaf(to_float(q[offset_of(q_row, r) + d]), to_float(k[key * k_row + d]), score);
-        score = apply(modified, warp_sum(score), q0, r, key, key, 0);
-        const float now = max(top, score), shrink = top == now ? 1 : exp2((top - now) * scale), p = score == -infinity() ? 0 : exp2((score - now) * scale);
+        score = apply(modified, warp_sum(score), q0, r, key, key, 0) * sign;
+        const float now = max(top, score), shrink = top == now ? 1 : exp2((top - now) * size), p = score == -infinity() ? 0 : exp2((score - now) * size);
         top = now, sum = sum * shrink + p;
         const bool drops = dropped(q0, r, key);
 #pragma unroll
@@ -71,13 +72,13 @@ ATTN_INLINE void repair(const Frag<R, C, W> &acc, First q0, int rows, Walk walk,
     }
     float own;
     Reference of = {top, true};
-    const float shrink = join_sink(of, own, sink_of(sink, q0, r), scale, 0);
+    const float shrink = join_sink(of, own, sink_of(sink, q0, r), size, 0);
     sum = fmaf(sum, shrink, own);
     const float factor = sum == 0 ? 0 : shrink * reciprocal(sum) * dropped.factor;
 #pragma unroll
     for (int i = 0; i < Own; ++i)
       if (lane + i * 32 < DimV) round_to(o[offset_of(o_row, r) + lane + i * 32], out[i] * factor);
-    if (has_place(lse) && lane == 0) store_row(lse, offset_of(lse_row, r), sum == 0, of, sum, scale);
+    if (has_place(lse) && lane == 0) store_row(lse, offset_of(lse_row, r), sum == 0, of, sum, size);
   }
 }
 

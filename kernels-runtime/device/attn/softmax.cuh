@@ -40,8 +40,7 @@ template <class T, int R, int C, int P> ATTN_INLINE void negate(const Smem<T, R,
 // Probabilities of a row are relative to its reference, a power of two: 2^max, with `max` near its largest score times `scale`, rounded. One FMA a score is
 // exact enough as long as half an ulp of `max` is a harmless factor, common to the whole row. From kExact on it is not: then `max` is the largest raw score
 // itself (what products and modifiers leave), scores are compared with it before they are multiplied, and the reference is exactly 2^(max * scale). Such a row is
-// looked at in every tile, one that has seen no key (-inf) too. If scale is not above 1, the latter need not be: with -kLargest as its `max`, any finite
-// score makes an infinity, which is seen.
+// looked at in every tile. A row that has seen no key has -kLargest: any finite score makes an infinity then, which is seen, if scale is not above 1.
 constexpr float kExact = 1 << 24;
 ATTN_INLINE bool is_large(float max) { return !(fabsf(max) < kExact); }
 
@@ -59,22 +58,20 @@ ATTN_INLINE Reference reference(float score, float scale) {
 // The one of a row that sees scores up to `now`, too.
 ATTN_INLINE Reference raised(Reference before, float now, float scale) {
   if (before.raw) return reference(max(before.max, now), scale);
-  return now * scale > before.max ? reference(now, scale) : before;
+  return before.empty() | now * scale > before.max ? reference(now, scale) : before;
 }
 // The exponent that takes numbers relative to one reference to another.
 ATTN_INLINE float step_to(Reference from, Reference to, float scale) {
-  if (from.raw & from.max == -infinity()) return -infinity();
+  if (from.empty()) return -infinity();
   if (from.raw) return to.raw ? (from.max - to.max) * scale : fmaf(from.max, scale, -to.max);
   return to.raw ? fmaf(-to.max, scale, from.max) : from.max - to.max;
 }
 
-// Of rows, `look` has a bit for each whose reference is raw, and kFar times that for each other that is far from 0.
-constexpr int kFar = 256, kAnyRaw = kFar - 1;
+// `look` of rows has a bit for each whose reference is raw.
 template <int R, int W> ATTN_INLINE Reference reference_of(const Rows<R, W> &row, int i) { return {row.max[i], (row.look >> i & 1) != 0}; }
 template <int R, int W> ATTN_INLINE void refer(Rows<R, W> &row, int i, Reference to) {
-  const bool far = !to.raw & fabsf(to.max) >= 4096 & to.max != -kLargest;
   row.max[i] = to.max;
-  row.look = (row.look & ~((1 | kFar) << i)) | int(to.raw) << i | int(far) * kFar << i;
+  row.look = (row.look & ~(1 << i)) | int(to.raw) << i;
 }
 
 // The lane's share of each row's largest score.
@@ -86,36 +83,65 @@ template <int R, int N, int W> ATTN_INLINE void largest(float (&top)[R / W / 8],
     for (int n = 0; n < s.Pieces; ++n) top[i] = max(top[i], max(s.v[i / 2][n][i % 2 * 2], s.v[i / 2][n][i % 2 * 2 + 1]));
   }
 }
-// Is a score of the warp by more than the slack above its row's reference, or has a row to be looked at?
+// Is a score of the warp by more than the slack above its row's reference, or has a row to be looked at? Of a row that has seen no key, a score that overflows
+// if scaled is not above -kLargest.
 template <int R, int W> ATTN_INLINE bool grows(const float (&top)[R / W / 8], const Rows<R, W> &row, float scale) {
-  bool grew = (row.look & kAnyRaw) != 0;
+  bool grew = row.look != 0;
 #pragma unroll
-  for (int i = 0; i < R / W / 8; ++i) grew |= top[i] * scale > row.max[i] + kSlack;
+  for (int i = 0; i < R / W / 8; ++i) {
+    grew |= top[i] * scale > row.max[i] + kSlack;
+    if (scale > 1) grew |= row.max[i] == -kLargest & top[i] != -infinity();
+  }
   return __any_sync(~0u, grew);
 }
 // Row i gets a reference for scores up to `now`, if it is to move or has a raw one. What is returned multiplies what is relative to the one before.
 template <int R, int W> ATTN_INLINE float raise(Rows<R, W> &row, int i, float now, bool moves, float scale) {
   const Reference before = reference_of(row, i), to = before.raw | moves ? raised(before, now, scale) : before;
   refer(row, i, to);
-  const float shrink = exp2(step_to(before, to, scale));
-  row.sum[i] *= shrink;
-  return shrink;
+  return exp2(step_to(before, to, scale));
 }
-// Scores of rows with a raw reference become relative to it; so is 0, what their exponents are relative to then.
-template <int R, int N, int W> ATTN_INLINE void relate(float (&at)[R / W / 8], Frag<R, N, W> &s, const Rows<R, W> &row) {
+// Has a row a raw reference, or is it to get one? `now`: the largest scores of quads.
+template <int R, int W> ATTN_INLINE bool is_raw(const Rows<R, W> &row, const float (&now)[R / W / 8], float scale) {
+  bool raw = row.look != 0;
+#pragma unroll
+  for (int i = 0; i < R / W / 8; ++i) raw |= is_large(now[i] * scale) & now[i] != -infinity();
+  return __builtin_expect(__any_sync(~0u, raw), 0);
+}
+// The same for all rows, none of which is so.
+template <int R, int W> ATTN_INLINE void raise_all(float (&shrink)[R / W / 8], Rows<R, W> &row, const float (&now)[R / W / 8], const bool (&moves)[R / W / 8], float scale) {
 #pragma unroll
   for (int i = 0; i < R / W / 8; ++i) {
+    const float before = row.max[i];
+    row.max[i] = moves[i] ? max(before, now[i] * scale) : before;
+    shrink[i] = exp2(before - row.max[i]);
+    row.sum[i] *= shrink[i];
+  }
+}
+// The same for all rows, any of which may be. Scores of rows with a raw reference become relative to it; so is 0, what their exponents are relative to then.
+template <int R, int N, int W>
+ATTN_INLINE void raise_raw(float (&shrink)[R / W / 8], float (&at)[R / W / 8], Frag<R, N, W> &s, Rows<R, W> &row, const float (&now)[R / W / 8],
+                           const bool (&moves)[R / W / 8], float scale) {
+#pragma unroll
+  for (int i = 0; i < R / W / 8; ++i) {
+    shrink[i] = raise(row, i, now[i], moves[i] | is_large(now[i] * scale), scale);
+    row.sum[i] *= shrink[i];
     const Reference own = reference_of(row, i);
     at[i] = own.raw ? 0 : own.max;
-    if (!__any_sync(~0u, own.raw)) continue;
     const float by = own.raw & own.max != -infinity() ? own.max : 0;
 #pragma unroll
     for (int n = 0; n < s.Pieces; ++n) s.v[i / 2][n][i % 2 * 2] -= by, s.v[i / 2][n][i % 2 * 2 + 1] -= by;
   }
 }
-template <int R, int W> ATTN_INLINE void copy_max(float (&at)[R / W / 8], const Rows<R, W> &row) {
+// Who is not to look at maxima in the next tile has to be told of rows that have seen no key, where an infinity would not tell.
+template <int R, int W> ATTN_INLINE void mark_unseen(Rows<R, W> &row, float scale) {
+  if (scale > 1)
 #pragma unroll
-  for (int i = 0; i < R / W / 8; ++i) at[i] = row.max[i];
+    for (int i = 0; i < R / W / 8; ++i)
+      if (row.max[i] == -kLargest & !(row.look >> i & 1)) refer(row, i, {-infinity(), true});
+}
+template <int R, int W> ATTN_INLINE void quad_maxima(float (&top)[R / W / 8], const Rows<R, W> &) {
+#pragma unroll
+  for (int i = 0; i < R / W / 8; ++i) top[i] = quad_max(top[i]);
 }
 
 // Scores become probabilities, relative to their rows' references, and join the sums.
@@ -136,19 +162,25 @@ template <int R, int N, int W> ATTN_INLINE void exponentiate(Frag<R, N, W> &s, R
 template <int R, int N, int C, int W>
 ATTN_INLINE void softmax_step(Frag<R, N, W> &s, Rows<R, W> &row, Frag<R, C, W> &acc, float scale) {
   constexpr int rows = R / W / 8;
-  float top[rows], at[rows];
+  float top[rows];
   largest(top, s);
-  copy_max(at, row);
   if (grows(top, row, scale)) {
+    float shrink[rows];
+    bool moves[rows];
 #pragma unroll
-    for (int i = 0; i < rows; ++i) {
-      const float shrink = raise(row, i, quad_max(top[i]), true, scale);
+    for (int i = 0; i < rows; ++i) moves[i] = true;
+    quad_maxima(top, row);
+    const bool raw = is_raw(row, top, scale);
+    float at[rows];
+    if (raw) raise_raw(shrink, at, s, row, top, moves, scale);
+    else raise_all(shrink, row, top, moves, scale);
 #pragma unroll
-      for (int n = 0; n < acc.Pieces; ++n) acc.v[i / 2][n][i % 2 * 2] *= shrink, acc.v[i / 2][n][i % 2 * 2 + 1] *= shrink;
-    }
-    relate(at, s, row);
+    for (int i = 0; i < rows; ++i)
+#pragma unroll
+      for (int n = 0; n < acc.Pieces; ++n) acc.v[i / 2][n][i % 2 * 2] *= shrink[i], acc.v[i / 2][n][i % 2 * 2 + 1] *= shrink[i];
+    if (raw) return exponentiate(s, row, at, scale);
   }
-  exponentiate(s, row, at, scale);
+  exponentiate(s, row, row.max, scale);
 }
 
 // ln(sum of exp(score)) of a row that saw a key, rounded once. It is a float32: beside a largest score of 2^24 and more, nothing is left of the sum.

@@ -58,12 +58,19 @@ template <class T, int N, int C, int P> ATTN_INLINE bool wait_finite(const Smem<
 
 // Scores of whole rows become probabilities and join the sums, which may have a sink's; they are yet to be completed. Needs scale > 0.
 template <int R, int N, int W> ATTN_INLINE void softmax(Frag<R, N, W> &s, Rows<R, W> &row, float scale) {
-  float top[R / W / 8], at[R / W / 8];
+  float top[R / W / 8], shrink[R / W / 8];
+  bool moves[R / W / 8];
   largest(top, s);
 #pragma unroll
-  for (int i = 0; i < R / W / 8; ++i) raise(row, i, quad_max(top[i]), true, scale);
-  relate(at, s, row);
-  exponentiate(s, row, at, scale);
+  for (int i = 0; i < R / W / 8; ++i) moves[i] = true;
+  quad_maxima(top, row);
+  if (is_raw(row, top, scale)) {
+    float at[R / W / 8];
+    raise_raw(shrink, at, s, row, top, moves, scale);
+    return exponentiate(s, row, at, scale);
+  }
+  raise_all(shrink, row, top, moves, scale);
+  exponentiate(s, row, row.max, scale);
 }
 
 // What normalize() does, in two: sums once, and a division for each part of the columns.

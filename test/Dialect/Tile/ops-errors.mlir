@@ -428,6 +428,18 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1)
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %p = tile.place "p" : !tile.held<64x64xbf16, 4>
+  %s = tile.place "s" : !tile.frag<64x64, 4>
+  %stats = tile.place "stats" : !tile.statistics<32>
+  // tile.round C2
+  // expected-error @below {{statistics}}
+  tile.round %p, %s bounded(%stats : !tile.statistics<32>) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>
+}
+
+// -----
+
+tile.kernel @k() target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %p = tile.place "p" : !tile.held<64x64xbf16, 4>
   %s = tile.place "s" : !tile.frag<64x64, 2>
   // tile.round C1: both have the same warps
   // expected-error @below {{'tile.round' op expected the same rows, columns and warps, got: '!tile.held<64x64xbf16, 4>' and '!tile.frag<64x64, 2>'}}
@@ -562,7 +574,16 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %part: !tile.ptr<f32>, %st: i64, %n: i32) ta
     config(<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
   // tile.merge C1
   // expected-error @below {{'tile.merge' op expected dim in multiples of 8 from 8 to 256 and results of bf16 or f16, got: dim 12, 'bf16'}}
-  tile.merge %o stride(%st) from(%part, %part) splits(%n, %st) rows(%n) dim 12 : !tile.ptr<bf16>
+  tile.merge %o stride(%st) from(%part, %part, %part) splits(%n, %st) rows(%n) dim 12 scale 1.0 : !tile.ptr<bf16>
+}
+
+// -----
+
+tile.kernel @k(%o: !tile.ptr<bf16>, %part: !tile.ptr<f32>, %st: i64, %n: i32) target("cpu") grid(dense heads 1)
+    config(<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
+  // tile.merge C2
+  // expected-error @below {{'tile.merge' op expected a positive scale, got: -1}}
+  tile.merge %o stride(%st) from(%part, %part, %part) splits(%n, %st) rows(%n) dim 64 scale -1.0 : !tile.ptr<bf16>
 }
 
 // -----
@@ -571,7 +592,7 @@ tile.kernel @k(%part: !tile.ptr<f32>, %st: i64, %n: i32) target("cpu") grid(dens
     config(<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
   // tile.merge C1
   // expected-error @below {{results of bf16 or f16, got: dim 64, 'f32'}}
-  tile.merge %part stride(%st) from(%part, %part) splits(%n, %st) rows(%n) dim 64 : !tile.ptr<f32>
+  tile.merge %part stride(%st) from(%part, %part, %part) splits(%n, %st) rows(%n) dim 64 scale 1.0 : !tile.ptr<f32>
 }
 
 // -----

@@ -236,6 +236,9 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
     // CHECK: tile.round %p, %s : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>
     // GENERIC: "tile.round"
     tile.round %p, %s : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>
+    %columns = tile.place "columns" : !tile.statistics<64>
+    // CHECK: tile.round %p, %s bounded(%columns : !tile.statistics<64>) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>
+    tile.round %p, %s bounded(%columns : !tile.statistics<64>) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>
     // CHECK: tile.weigh %p, %s, %state scale 5.000000e-01 : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
     // GENERIC: "tile.weigh"({{.*}}) <{scale = 5.000000e-01 : f64}>
     tile.weigh %p, %s, %state scale 0.5 : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
@@ -255,7 +258,7 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
     // CHECK: tile.repair %acc at(%c0_i32) rows(%blocks) keys(%c0_i32) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row) lse(%lse) dims(72, 80) scale -5.000000e-01 : !tile.frag<64x80, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
     // CHECK-NEXT: ^bb0(%[[ROW:.*]]: i32, %[[KEY:.*]]: i32):
     // CHECK-NEXT: arith.cmpi sle, %[[KEY]], %[[ROW]]
-    // GENERIC: "tile.repair"({{.*}}) <{dim_qk = 72 : i64, dim_v = 80 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>, scale = -5.000000e-01 : f64}>
+    // GENERIC: "tile.repair"({{.*}}) <{dim_qk = 72 : i64, dim_v = 80 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0>, scale = -5.000000e-01 : f64}>
     tile.repair %acc at(%zero) rows(%blocks) keys(%zero) from(%q, %q_row, %q, %q_row, %q, %q_row) into(%q, %q_row)
         lse(%lse) dims(72, 80) scale -0.5 : !tile.frag<64x80, 4>, !tile.ptr<bf16>, !tile.ptr<bf16> {
     ^bb0(%query: i32, %key: i32):
@@ -293,11 +296,11 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
 // CHECK-LABEL: tile.kernel @merge
 tile.kernel @merge(%o: !tile.ptr<f16>, %lse: !tile.ptr<f32>, %po: !tile.ptr<f32>, %pl: !tile.ptr<f32>, %n: i32, %st: i64)
     target("sm_80") grid(dense heads 1) config(<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
-  // CHECK: tile.merge %o stride(%st) lse(%lse) from(%po, %pl) splits(%n, %st) rows(%n) dim 72 : !tile.ptr<f16>
-  // GENERIC: "tile.merge"({{.*}}) <{dim = 72 : i64}>
-  tile.merge %o stride(%st) lse(%lse) from(%po, %pl) splits(%n, %st) rows(%n) dim 72 : !tile.ptr<f16>
-  // CHECK: tile.merge %o stride(%st) from(%po, %pl) splits(%n, %st) rows(%n) dim 8 : !tile.ptr<f16>
-  tile.merge %o stride(%st) from(%po, %pl) splits(%n, %st) rows(%n) dim 8 : !tile.ptr<f16>
+  // CHECK: tile.merge %o stride(%st) lse(%lse) from(%po, %pl, %pl) splits(%n, %st) rows(%n) dim 72 scale 1.250000e-01 : !tile.ptr<f16>
+  // GENERIC: "tile.merge"({{.*}}) <{dim = 72 : i64, {{.*}}scale = 1.250000e-01 : f64}>
+  tile.merge %o stride(%st) lse(%lse) from(%po, %pl, %pl) splits(%n, %st) rows(%n) dim 72 scale 1.250000e-01 : !tile.ptr<f16>
+  // CHECK: tile.merge %o stride(%st) from(%po, %pl, %pl) splits(%n, %st) rows(%n) dim 8 scale 1.250000e-01 : !tile.ptr<f16>
+  tile.merge %o stride(%st) from(%po, %pl, %pl) splits(%n, %st) rows(%n) dim 8 scale 1.250000e-01 : !tile.ptr<f16>
 }
 
 // Rows that are pairs of a query and one of 4 heads.
