@@ -160,7 +160,7 @@
 // WINDOW-NEXT: if ([[FIRST]] < {{.*}}) {
 // WINDOW-NEXT: const auto V_tile = attn::take(V);
 // WINDOW-NEXT: attn::mma_pv(acc, p, V_tile);
-// WINDOW: attn::repair<128, 128>({{.*}}, nullptr, -1.803368801e-01f, [=](int query, int key) {
+// WINDOW: attn::repair<128, 128>({{.*}}, (float *)nullptr, -1.803368801e-01f, [=](int query, int key) {
 // WINDOW-NEXT: return query - 511 <= key & key < attn::min(query + 1, seqlen_kv);
 attn.problem @window mask(#attn.band<left = 511, right = 0>) layout(bshd) heads(8) dims(128) dtype(bf16) scale(-0.125)
   outputs(o)

@@ -12,7 +12,9 @@ namespace attn {
 // until rescale(). Needs scale > 0.
 template <int R, int N, int W> ATTN_INLINE void softmax(Frag<R, N, W> &s, Rows<R, W> &row, float scale) {
   constexpr int rows = R / W / 8;
-  float top[rows];
+  float top[rows], at[rows];
+#pragma unroll
+  for (int i = 0; i < rows; ++i) at[i] = row.max[i];
   largest(top, s);
   row.grew = grows(top, row, scale);
   if (row.grew) {
@@ -21,15 +23,14 @@ template <int R, int N, int W> ATTN_INLINE void softmax(Frag<R, N, W> &s, Rows<R
     quad_maxima(top, row);
 #pragma unroll
     for (int i = 0; i < rows; ++i) moves[i] = top[i] * scale > row.max[i] + kSlack;
-    if (is_raw(row, top, scale)) {
-      float at[rows];
-      raise_raw(row.shrink, at, s, row, top, moves, scale);
-      exponentiate(s, row, at, scale);
-      return mark_unseen(row, scale);
+    if (is_raw(row, top, scale)) raise_raw(row.shrink, at, s, row, top, moves, scale);
+    else {
+      raise_all(row.shrink, row, top, moves, scale);
+#pragma unroll
+      for (int i = 0; i < rows; ++i) at[i] = row.max[i];
     }
-    raise_all(row.shrink, row, top, moves, scale);
   }
-  exponentiate(s, row, row.max, scale);
+  exponentiate(s, row, at, scale);
   mark_unseen(row, scale);
 }
 

@@ -76,7 +76,7 @@ static void splits(void) {
   size_t bytes = 0;
   CHECK(attnWorkspaceSize(kernel, tensors, NULL) != 0);
   CHECK(attnWorkspaceSize(kernel, tensors, &bytes) == 0);
-  CHECK(bytes == 3 * sizeof(float) * HEADS * (size_t)tokens * (DIM + 1));
+  CHECK(bytes == 3 * sizeof(float) * HEADS * (size_t)tokens * (DIM + 2));
   CHECK(attnLaunch(kernel, tensors, NULL, NULL) != 0);
   printf("no workspace: %s\n", attnLastError());
   char *memory = aligned_alloc(16, (bytes + 31) / 16 * 16);
