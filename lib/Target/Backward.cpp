@@ -3,7 +3,6 @@
 // What is printed for backward passes only.
 //
 #include "Printer.h"
-#include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;
 using namespace attn;
@@ -140,15 +139,16 @@ void Printer::print(ProbabilitiesOp op) {
   if (op.getWeighted())
     os << names.of(op.getWeighted()) << ", ";
   os << names.of(op.getStatistics()) << ", " << base2(op.getScale().convertToDouble());
-  auto bound = llvm::make_scope_exit([&] {
-    if (!op.getUnbounded() && (!op.getWeighted() || op.getSlopes()))
-      line() << "attn::bound<" << (op.getTurned() ? "true" : "false") << ">(" << names.of(op.getS()) << ", "
-             << names.of(op.getStatistics()) << ");\n";
-  });
-  if (op.getModify().empty()) {
+  if (op.getModify().empty())
     os << ");\n";
-    return;
-  }
+  else
+    printModify(op);
+  if (!op.getUnbounded() && (!op.getWeighted() || op.getSlopes()))
+    line() << "attn::bound<" << (op.getTurned() ? "true" : "false") << ">(" << names.of(op.getS()) << ", "
+           << names.of(op.getStatistics()) << ");\n";
+}
+
+void Printer::printModify(ProbabilitiesOp op) {
   os << ", " << expr(op.getRow0()) << ", " << expr(op.getCol0()) << ", ";
   if (op.getWithin()) {
     os << literal(op.getWithin()->convertToDouble()) << ", ";

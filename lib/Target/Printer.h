@@ -80,6 +80,7 @@ private:
   void print(tile::CopyStatisticsOp op);
   void print(tile::FillStatisticsOp op);
   void print(tile::ProbabilitiesOp op);
+  void printModify(tile::ProbabilitiesOp op);
   void print(tile::GradScoresOp op);
   void print(tile::DropOp op);
   void print(tile::DrawOp op);

@@ -76,7 +76,7 @@ class Case:
         if scale is not None:
             text += f" scale({scale:.9e})"
         if bias is not None:
-            score = f'#attn.score<"s + b[k]">' if expression else f'#attn.bias<"b", {axes}>'
+            score = '#attn.score<"s + b[k]">' if expression else f'#attn.bias<"b", {axes}>'
             text += f" score([{score}])"
         if sink is not None:
             text += f" sink({sink:.9e})"
@@ -160,7 +160,7 @@ def padded(n, batch, keys, padding):
 LARGE = [-1e4, -65504.0, -1e6, -1e7, -1e9, -1e10, -1e11, -1e12, -1e13, -1e15, -1e16, -1e20, -1e30, LEAST_BF16, LEAST]
 
 
-def cases(short):
+def cases():
     for n in LARGE:
         first = padded(n, 1, 8, 4)
         zero = np.zeros(1)
@@ -216,7 +216,7 @@ def main():
     parser.add_argument("--short", action="store_true", help="every fifth case")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
-    chosen = list(cases(options.short))
+    chosen = list(cases())
     if options.short:
         chosen = chosen[::5]
     failures = 0

@@ -286,14 +286,12 @@ static bool haveRowsOf(FragType frag, int64_t rows) {
 LogicalResult RoundOp::verify() { // C1
   FragType s = getS().getType();
   auto shared = dyn_cast<SharedType>(getP().getType());
-  if (Value statistics = getStatistics()) { // C2
-    if (shared)
-      return emitOpError("expected statistics with what is held in registers, got: ") << shared;
-    if (failed(verifyStatistics(*this, s, statistics.getType(), /*turned=*/true)))
-      return failure();
-  }
+  Value statistics = getStatistics();
+  if (statistics && shared) // C2
+    return emitOpError("expected statistics with what is held in registers, got: ") << shared;
   if (!shared)
-    return verifyHolds(*this, cast<HeldType>(getP().getType()), s);
+    return failure((statistics && failed(verifyStatistics(*this, s, statistics.getType(), /*turned=*/true))) ||
+                   failed(verifyHolds(*this, cast<HeldType>(getP().getType()), s)));
   if (shared.isSwizzled() || !haveRowsOf(s, shared.getRows()) || shared.getCols() < s.getCols())
     return emitOpError("expected as many rows, and columns, in a tile that is not swizzled, got: ") << shared << " and " << s;
   return success();
@@ -400,9 +398,9 @@ LogicalResult NormalizeOp::verify() { return verifyLanesOf(*this, getOperands())
 LogicalResult SoftmaxOp::verify() { return verifyScale(*this, getScale()); }
 
 LogicalResult ProbabilitiesOp::verify() {
-  if (getUnbounded() && (!getTurned() || (getWeighted() && !getSlopes()))) // C7
-    return emitOpError("expected `unbounded` with `turned`, and without products of weights, got: ")
-           << (getTurned() ? "`weighted`" : "rows of queries");
+  const char *wrong = !getTurned() ? "rows of queries" : getWeighted() && !getSlopes() ? "`weighted`" : nullptr;
+  if (getUnbounded() && wrong) // C7
+    return emitOpError("expected `unbounded` with `turned`, and without products of weights, got: ") << wrong;
   if (failed(verifyScale(*this, getScale())) ||                                                       // C1
       failed(verifyStatistics(*this, getS().getType(), getStatistics().getType(), getTurned()))) // C2
     return failure();
