@@ -19,7 +19,8 @@ namespace {
 class GradientsKernel : BackwardWalk {
 public:
   GradientsKernel(ProblemOp problem, KernelOp kernel, GradientResults results)
-      : BackwardWalk(problem, kernel, results), kernel(kernel), boxes(kernel.isPersistent()) {}
+      : BackwardWalk(problem, kernel, results), kernel(kernel), boxes(kernel.isPersistent()),
+        exponent(exponentOfProbabilities(problem, kernel.getTarget())), unscaled(std::ldexp(1.0, -exponent)) {}
 
   void build() {
     declarePlaces();
@@ -173,6 +174,8 @@ private:
         ScaleOp::create(b, loc, acc, b.getF64FloatAttr(problem.scaleOrDefault()));
     if (dV)
       scaleKept(dV);
+    if (dV && exponent)
+      ScaleOp::create(b, loc, dV, b.getF64FloatAttr(unscaled));
     for (const Output &output : outputs())
       StoreOp::create(b, loc, output.pointer, args[(output.tensor + "_row").str()], output.acc, math.value(slot.rows),
                       math.value(slot.written), output.dim);
@@ -221,17 +224,13 @@ private:
     auto keep = KeepOp::create(b, loc, s, row0, col0, /*turned=*/ofKeys);
     Value weights = becomeProbabilities(loop, row0, col0);
     Value products[2];
-    auto round = [&](Value held, Value frag, Value statistics = Value()) -> Value {
+    auto round = [&](Value held, Value frag) -> Value {
       if (!held)
         return frag;
-      RoundOp::create(b, loc, held, frag, statistics, /*at_once=*/reduces);
+      RoundOp::create(b, loc, held, frag, /*at_once=*/reduces);
       return held;
     };
-    // On Hopper they are bounded behind the wait for the product that reads those before.
-    bool later = p && results.dv && ofKeys && boxes && weights == s;
-    if (later)
-      lastProbabilities.setUnbounded(true);
-    Value probabilities = results.dv ? round(p, s, later ? stats : Value()) : s;
+    Value probabilities = results.dv ? round(p, s) : s;
     if (reduces)
       beginGrads();
     if (dropout)
@@ -246,7 +245,8 @@ private:
       if (grads)
         wait(grads);
       if (!dropout || !results.dv)
-        GradScoresOp::create(b, loc, dp, weights, stats, slopes, /*turned=*/ofKeys);
+        GradScoresOp::create(b, loc, dp, weights, stats, slopes, exponent ? b.getF64FloatAttr(unscaled) : FloatAttr(),
+                             ofKeys ? b.getUnitAttr() : UnitAttr());
       if (reduces) // to where probabilities are
         wait(std::exchange(products[0], Value()));
       Value rounded = round(ds, dp);
@@ -324,7 +324,7 @@ private:
     if (!results.dv)
       return drop(dp, row0, col0, draws, /*scaled=*/true, /*turned=*/ofKeys);
     DropGradsOp::create(b, loc, dp, probabilities, stats, weights == s ? Value() : weights,
-                        b.getF64FloatAttr(dropout->factor()), ofKeys ? b.getUnitAttr() : UnitAttr());
+                        b.getF64FloatAttr(dropout->factor() * unscaled), ofKeys ? b.getUnitAttr() : UnitAttr());
   }
 
   /// Where both are held, rounded: their product takes half an instruction a score. In float16 slopes that may be beyond it are not: softcap's are 1 at most.
@@ -335,8 +335,7 @@ private:
   /// Returns what gradients of probabilities are to be weighted by.
   Value becomeProbabilities(KvLoopOp loop, Value row0, Value col0) {
     auto op = ProbabilitiesOp::create(b, loc, s, stats, row0, col0, /*weighted=*/Value(),
-                                      b.getF64FloatAttr(scaleOfProducts()), ofKeys ? b.getUnitAttr() : UnitAttr(), /*unbounded=*/UnitAttr(), /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
-    lastProbabilities = op;
+                                      b.getF64FloatAttr(scaleOfProducts()), ofKeys ? b.getUnitAttr() : UnitAttr(), /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
     if (slopesApart())
       op.setSlopes(ArrayRef<double>{});
     if (!writeModified(op, OpBuilder(loop), ofKeys, /*packs=*/false, needsGrads(), /*hasSmall=*/boxes && (results.sums || !needsGrads())))
@@ -401,13 +400,18 @@ private:
 
   KernelOp kernel;
   bool boxes;
+  int64_t exponent; ///< probabilities are 2^this times as large,
+  double unscaled;  ///< and this makes up for it
   Value firstRow;            ///< of the statistics
   Value Q, K, V, dO, stats, s, dp, p, ds, weighted, slopes, dQ, dK, dV;
-  ProbabilitiesOp lastProbabilities;
   Value dS, part, staging;   ///< where dQ is added up
 };
 
 } // namespace
+
+int64_t attn::exponentOfProbabilities(ProblemOp problem, StringRef target) {
+  return problem.getDtype().isF16() && target == "sm_90a" && problem.getModifiers().empty() ? 12 : 0;
+}
 
 int64_t attn::sumFragmentColumns(ProblemOp problem, ConfigAttr config) {
   int64_t columns = sumColumns(problem.getDimQk());

@@ -17,7 +17,7 @@ namespace {
 /// What rows need to know: one block for each tile of statistics.
 class PrepareKernel : BackwardBody {
 public:
-  PrepareKernel(ProblemOp problem, KernelOp kernel) : BackwardBody(problem, kernel) {}
+  PrepareKernel(ProblemOp problem, KernelOp kernel, int64_t exponent) : BackwardBody(problem, kernel), exponent(exponent) {}
 
   void build() {
     Slot slot = slotOf(/*keys=*/false, statisticsTile, Order::Alike);
@@ -34,8 +34,12 @@ public:
     Value turns = args.contains("dq_turns") ? turnPointer(added, h) : Value();
     PrepareOp::create(b, loc, statistics, statisticsPitch(), o, args["o_row"], grad, args["do_row"], lse, gradLse,
                       math.value(slot.rows), problem.getDimV(), sum,
-                      sum ? b.getI64IntegerAttr(sumColumns(problem.getDimQk())) : IntegerAttr(), turns);
+                      sum ? b.getI64IntegerAttr(sumColumns(problem.getDimQk())) : IntegerAttr(), turns,
+                      exponent ? b.getI64IntegerAttr(exponent) : IntegerAttr());
   }
+
+private:
+  int64_t exponent; ///< of probabilities
 };
 
 /// dQ from its sums, rounded: one block for each tile that key tiles added to.
@@ -89,6 +93,6 @@ private:
 
 } // namespace
 
-void attn::writePrepare(ProblemOp problem, KernelOp kernel) { PrepareKernel(problem, kernel).build(); }
+void attn::writePrepare(ProblemOp problem, KernelOp kernel, int64_t exponent) { PrepareKernel(problem, kernel, exponent).build(); }
 
 void attn::writeRoundSums(ProblemOp problem, KernelOp kernel, RoundedSums sums) { RoundSumsKernel(problem, kernel, sums).build(); }

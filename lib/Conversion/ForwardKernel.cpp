@@ -177,13 +177,19 @@ private:
     origin = perRow(math.value(q0), math.value(h), "at");
     draws = findDraws(config.getPackHeads() != 1);
     Value queryRows, queryStride, keys, values;
-    bool repairs = boxes && walk.hidesKeys();
-    if (repairs || !boxes) {
+    auto findRows = [&] {
       queryRows = rowPointer("q", first, batch, h);
       queryStride = strideOf("q");
       keys = keyPointer("k");
       values = keyPointer("v");
-    }
+    };
+    // Scores that are products alone are hardly ever large. (A scale above 1 takes finite products to infinity, where a row seems to have no key. Twelve warps have
+    // no registers for a repair that nothing else asks for: 0.92 of the speed at d 64.)
+    repairsLarge = boxes && come == Keys::Walked && problem.getModifiers().empty() && scaleOfProducts() * std::log2(std::exp(1.0)) <= 1 &&
+                   (walk.hidesKeys() || config.getWarps() <= 8);
+    bool repairs = boxes && (walk.hidesKeys() || repairsLarge);
+    if (!boxes || walk.hidesKeys())
+      findRows();
     Value rowsInTile = rowsOf(rows);
     Value copied =
         boxes ? copyBox(Q, "q", first, h, rows)
@@ -222,7 +228,7 @@ private:
     // Of a share of the keys, the first one's.
     findSink(config.isSplit() ? std::optional(math.eq(split, 0)) : std::nullopt);
     addSink(acc, row);
-    NormalizeOp::create(b, loc, acc, row);
+    NormalizeOp::create(b, loc, acc, row, repairsLarge ? b.getUnitAttr() : UnitAttr());
     scaleKept(acc);
     auto [dst, dstStride, lse, lseStride, sum] = results();
     // What padding gets in the end follows from its lse.
@@ -233,6 +239,8 @@ private:
     if (repairs) {
       // To ask a list about each key would take long, but tiles that are visited are few. (Else registers are worth more.)
       bool along = listed && hasListsOfMaps();
+      if (!queryRows) // one loop, whose registers they would take
+        findRows();
       Value firstKey = config.isSplit() ? math.value(visited.lo) : Value();
       auto repair = RepairOp::create(b, loc, acc, origin, rowsInTile, firstKey, math.value(visited.hi), queryRows,
                                      queryStride, keys, args["k_row"], values, args["v_row"], dst, dstStride, lse,
@@ -351,7 +359,7 @@ private:
     auto keep = KeepOp::create(b, loc, s, origin, math.value(k0));
     bool rising = !backward &&
                   llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface modifier) { return modifier.peak(); });
-    SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), rising ? b.getUnitAttr() : UnitAttr());
+    SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), rising ? b.getUnitAttr() : UnitAttr(), repairsLarge ? b.getUnitAttr() : UnitAttr());
     drop(s, origin, math.value(k0), draws, /*scaled=*/false);
     wait(copy(V, "v", values, problem.getDimV()));
     wait(MmaPvOp::create(b, loc, acc, s, V, /*guarded=*/!boxes, Value()).getToken());
@@ -392,8 +400,8 @@ private:
       test();
     else
       onlyIf(math.lt(scope.lenK, keys), test);
-    SoftmaxOp::create(b, loc, allScores, row, b.getF64FloatAttr(scaleOfProducts()));
-    RoundOp::create(b, loc, probabilities, allScores, /*statistics=*/Value());
+    SoftmaxOp::create(b, loc, allScores, row, b.getF64FloatAttr(scaleOfProducts()), /*repaired=*/UnitAttr());
+    RoundOp::create(b, loc, probabilities, allScores);
     ClearOp::create(b, loc, acc);
     bringAll(V, "v");
     wait(MmaPvOp::create(b, loc, acc, probabilities, V, /*guarded=*/false, Value()).getToken());
@@ -408,6 +416,7 @@ private:
   }
 
   bool boxes; ///< tiles are copied as boxes of tensors, by their maps
+  bool repairsLarge = false; ///< rows of large scores are computed again, behind the loop
   bool lists; ///< of key tiles are there, made by kernels ahead of this one
   bool ofLong; ///< sequences only, whose slots are listed
   std::optional<int64_t> tiles; ///< of each sequence, which a block then knows by its number

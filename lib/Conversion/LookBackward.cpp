@@ -123,7 +123,7 @@ private:
       test();
     else
       onlyIf(tested, test);
-    ProbabilitiesOp::create(b, loc, s, stats, math.value(q0), math.value(k0), /*weighted=*/Value(), b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(), /*unbounded=*/UnitAttr(),
+    ProbabilitiesOp::create(b, loc, s, stats, math.value(q0), math.value(k0), /*weighted=*/Value(), b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(),
                             /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
     drop(s, math.value(q0), math.value(k0), findDraws(), /*scaled=*/false, /*turned=*/false, /*marks=*/true);
   }
@@ -157,9 +157,9 @@ private:
 
     // Each sum beside the stores of the one before.
     Value weights = place("weights", HeldType::get(b.getContext(), rowsOfAll(), keys(), problem.getDtype(), config.getWarps()));
-    RoundOp::create(b, loc, weights, s, /*statistics=*/Value(), /*at_once=*/true);
+    RoundOp::create(b, loc, weights, s, /*at_once=*/true);
     Value probabilities = ShareOp::create(b, loc, turned, weights).getTile();
-    RoundOp::create(b, loc, weights, dp, /*statistics=*/Value(), /*at_once=*/true);
+    RoundOp::create(b, loc, weights, dp, /*at_once=*/true);
     Value dV = frag("dV", sumColumns(problem.getDimV()));
     Value sumV = MmaTnOp::create(b, loc, dV, probabilities, dO).getToken();
     wait(sumV); // all are done with what was shared, before the next is
@@ -273,7 +273,7 @@ private:
     becomeGradients(dp, s, rows.stats, /*known=*/true);
     if (dropout)
       PutOp::create(b, loc, P, s, first);
-    RoundOp::create(b, loc, weights, dp, /*statistics=*/Value(), /*at_once=*/true);
+    RoundOp::create(b, loc, weights, dp, /*at_once=*/true);
     PutOp::create(b, loc, dS, weights, first);
     // With its product under way, pieces would have no registers.
     wait(MmaPvOp::create(b, loc, rows.dQ, weights, K, /*guarded=*/false, Value()).getToken());

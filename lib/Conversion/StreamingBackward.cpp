@@ -179,7 +179,7 @@ private:
   /// Those of `p.s`; sets `p.weighted`.
   void becomeProbabilities(Places &p, Value statistics, Value q0, Value k0) {
     auto op = ProbabilitiesOp::create(b, loc, p.s, statistics, q0, k0, /*weighted=*/Value(),
-                                      b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(), /*unbounded=*/UnitAttr(), /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
+                                      b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(), /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
     Value place = p.weighted;
     p.weighted = p.s;
     OpBuilder before(op);
@@ -317,10 +317,10 @@ private:
     } else {
       BarrierOp::create(b, loc);
     }
-    RoundOp::create(b, loc, P, p.s, /*statistics=*/Value());
+    RoundOp::create(b, loc, P, p.s);
     ofKeys("dV", P, p.dO, colsV, dropout ? b.getF64FloatAttr(dropout->factor()) : FloatAttr(), "dv", problem.getDimV());
     BarrierOp::create(b, loc);
-    RoundOp::create(b, loc, dS, p.dp, /*statistics=*/Value());
+    RoundOp::create(b, loc, dS, p.dp);
     Value dQ = frag("dQ", rowsOfAll, colsQk / parts);
     inParts(p.K, rowPointer("dq", firstQuery, batch, h), colsQk, problem.getDimQk(), [&](Value part, Value to, int64_t dim) {
       ClearOp::create(b, loc, dQ);
@@ -414,7 +414,7 @@ private:
           weigh(p, q0, k0);
           if (!dropout)
             addToValues(p, dV, q0, k0);
-          GradScoresOp::create(b, loc, p.dp, p.weighted, p.row, /*slopes=*/Value(), /*turned=*/UnitAttr());
+          GradScoresOp::create(b, loc, p.dp, p.weighted, p.row, /*slopes=*/Value(), /*by=*/FloatAttr(), /*turned=*/UnitAttr());
           if (dropout)
             addToValues(p, dV, q0, k0);
           MmaTurnedOp::create(b, loc, dK, p.dp, p.Q);

@@ -154,7 +154,7 @@ private:
     }
     findSink();
     addSink(acc, row);
-    NormalizeOp::create(b, loc, acc, row);
+    NormalizeOp::create(b, loc, acc, row, /*repaired=*/UnitAttr());
     scaleKept(acc);
     Value live = rowsToDo(rows), written = rowsToDo(writeRows);
     StoreOp::create(b, loc, rowPointer("o", row0, batch, h), strideOf("o"), acc, live, written, problem.getDimV());
@@ -205,12 +205,12 @@ private:
       findSink();
       addSink(acc, row);
     }
-    SoftmaxOp::create(b, loc, s, row, b.getF64FloatAttr(scale));
+    SoftmaxOp::create(b, loc, s, row, b.getF64FloatAttr(scale), /*repaired=*/UnitAttr());
     CompleteOp::create(b, loc, row);
     drop(s, origin, column0, draws, /*scaled=*/false);
     auto scores = cast<FragType>(s.getType());
     Value P = place("P", HeldType::get(b.getContext(), scores.getRows(), scores.getCols(), problem.getDtype(), scores.getWarps()));
-    RoundOp::create(b, loc, P, s, /*statistics=*/Value());
+    RoundOp::create(b, loc, P, s);
     int64_t width = cast<FragType>(acc.getType()).getCols();
     for (int64_t column = 0; column < width * config.getParts(); column += width) { // no loop: the GPU's compiler would find too few registers
       ClearOp::create(b, loc, acc);
@@ -233,7 +233,7 @@ private:
       onlyIf(math.lt(0, rows), [&] { walkTiles({q0, math.add(q0, rows)}, step, column); });
       findSink();
       addSink(acc, row);
-      NormalizeOp::create(b, loc, acc, row);
+      NormalizeOp::create(b, loc, acc, row, /*repaired=*/UnitAttr());
       storePart(row0, rows, writeRows, column);
     };
     int64_t width = cast<FragType>(acc.getType()).getCols();
@@ -313,7 +313,7 @@ private:
     double scale = modifyScores(loop, k0);
     Value column0 = pairs(kvHeads, math.value(k0), math.value(0));
     auto keep = KeepOp::create(b, loc, s, origin, column0);
-    SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), UnitAttr());
+    SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), /*rising=*/UnitAttr(), /*repaired=*/UnitAttr());
     drop(s, origin, column0, draws, /*scaled=*/false);
     if (copied)
       WaitOp::create(b, loc, fetch(V, "v", values, problem.getDimV()));

@@ -15,7 +15,8 @@ void Printer::print(PrepareOp op) {
   for (Value value : {Value(op.getO()), Value(op.getORow()), Value(op.getGradO()), Value(op.getGradORow()),
                       Value(op.getLse())})
     os << ", " << expr(value);
-  os << ", " << (op.getGradLse() ? expr(op.getGradLse()) : "nullptr") << ", " << expr(op.getRows()) << ");\n";
+  os << ", " << (op.getGradLse() ? expr(op.getGradLse()) : "nullptr") << ", " << expr(op.getRows())
+     << (op.getExponent() ? ", " + std::to_string(*op.getExponent()) : "") << ");\n";
   if (op.getSum())
     line() << "attn::clear_sum<" << int64_t(*op.getSumCols()) << ", " << config.getWarps() * 32 << ">("
            << expr(op.getSum()) << ", " << expr(op.getRows()) << ");\n";
@@ -143,9 +144,6 @@ void Printer::print(ProbabilitiesOp op) {
     os << ");\n";
   else
     printModify(op);
-  if (!op.getUnbounded() && (!op.getWeighted() || op.getSlopes()))
-    line() << "attn::bound<" << (op.getTurned() ? "true" : "false") << ">(" << names.of(op.getS()) << ", "
-           << names.of(op.getStatistics()) << ");\n";
 }
 
 void Printer::printModify(ProbabilitiesOp op) {
@@ -167,5 +165,5 @@ void Printer::printModify(ProbabilitiesOp op) {
 void Printer::print(GradScoresOp op) {
   line() << "attn::grad_scores<" << (op.getTurned() ? "true" : "false") << ">(" << names.of(op.getGrad()) << ", "
          << names.of(op.getP()) << ", " << (op.getSlopes() ? names.of(op.getSlopes()).str() + ", " : "")
-         << names.of(op.getStatistics()) << ");\n";
+         << names.of(op.getStatistics()) << (op.getFactor() ? ", " + literal(op.getFactor()->convertToDouble()) : "") << ");\n";
 }

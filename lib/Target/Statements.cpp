@@ -107,13 +107,12 @@ void Printer::printOp(Operation *op) {
         line() << "attn::scale(" << name(o.getPlace()) << ", " << literal(o.getFactor().convertToDouble()) << ");\n";
       })
       .Case([&](RoundOp o) {
-        line() << (o.getAtOnce() ? "attn::round_at_once(" : "attn::round(") << name(o.getP()) << ", " << name(o.getS())
-               << (o.getStatistics() ? ", " + name(o.getStatistics()).str() : "") << ");\n";
+        line() << (o.getAtOnce() ? "attn::round_at_once(" : "attn::round(") << name(o.getP()) << ", " << name(o.getS()) << ");\n";
       })
       .Case([&](HoldOp o) { line() << "attn::hold(" << name(o.getHeld()) << ", " << name(o.getSrc()) << ");\n"; })
       .Case([&](NegateOp o) { line() << "attn::negate(" << name(o.getPlace()) << ");\n"; })
       .Case([&](NormalizeOp o) {
-        line() << "attn::normalize(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n";
+        line() << "attn::normalize" << (o.getRepaired() ? "<true>(" : "(") << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n";
       })
       .Case([&](CompleteOp o) { line() << "attn::complete(" << name(o.getRow()) << ");\n"; })
       .Case([&](DivideOp o) { line() << "attn::divide(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n"; })
@@ -371,12 +370,12 @@ void Printer::print(SoftmaxStepOp op) {
 }
 
 void Printer::print(SoftmaxOp op) {
-  line() << "attn::softmax(" << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", "
+  line() << "attn::softmax" << (op.getRepaired() ? "<true>(" : "(") << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", "
          << base2(op.getScale().convertToDouble()) << ");\n";
 }
 
 void Printer::print(WeighOp op) {
-  line() << "attn::weigh(" << names.of(op.getP()) << ", " << names.of(op.getS()) << ", " << names.of(op.getRow())
+  line() << "attn::weigh" << (op.getRepaired() ? "<true>(" : "(") << names.of(op.getP()) << ", " << names.of(op.getS()) << ", " << names.of(op.getRow())
          << ", " << base2(op.getScale().convertToDouble());
   std::string small;
   if (op.getBecomes())

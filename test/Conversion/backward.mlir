@@ -43,7 +43,7 @@ attn.backward @grads of(@p) dlse
 // HOPPER-NEXT: tile.copy_box %V, %v_map at(%[[KEY]], %kv_head) rows(%[[KEYS]]) : {{.*}}, !tile.map<128xbf16, packed>
 // HOPPER: %[[LEFT:.*]] = arith.subi %len_q, %q0
 // HOPPER: tile.copy_box %Q, %q_map at(%[[QUERY:.*]], %h) rows(%[[LEFT]]) : {{.*}}, !tile.map<128xbf16, packed>
-// HOPPER: tile.round %p, %s bounded(%stats : !tile.statistics<128>) {at_once}
+// HOPPER: tile.round %p, %s {at_once}
 // HOPPER-NEXT: tile.copy_box %dO, %do_map at(%[[QUERY]], %h) rows(%[[LEFT]]) : {{.*}}, !tile.map<128xbf16, packed>
 // HOPPER: tile.mma_qk %s, %V, %dO
 // HOPPER: tile.mma_pv %dV, %p, %dO

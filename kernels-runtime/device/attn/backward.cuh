@@ -12,7 +12,6 @@ template <int Count> struct Statistics {
   static constexpr int Rows = Count, Bytes = 8 * Count;
   static constexpr bool ReadByLanes = true;
   unsigned address;
-  mutable bool bounds;  // of columns: whether probabilities have to be bounded, read ahead of them
 
   ATTN_INLINE explicit Statistics(int offset) : address(unsigned(__cvta_generic_to_shared(shared_memory)) + offset) {}
   static ATTN_INLINE Statistics lying(unsigned address) {
@@ -34,32 +33,26 @@ ATTN_INLINE float2 shared_floats(unsigned address) {
 
 ATTN_INLINE void barrier() { __syncthreads(); }
 
-// LSE is a float32. Where it is large, exp(score - LSE) may come out above 1, by much: there probabilities are bounded by 1. Below kSureBelow (in base 2)
-// rounding makes no more of them than 1 + 2^-10.
-constexpr float kSureBelow = 2048;
-// LSE in base 2, as a row's probabilities need it: +inf for a row that sees nothing, finite for others.
-ATTN_INLINE float lse_in_base_2(float lse) { return lse == -infinity() ? infinity() : max(lse * 1.442695041f, -kLargest); }
-ATTN_INLINE bool needs_bound(float lse) { return fabsf(lse) >= kSureBelow & lse != infinity(); }
-ATTN_INLINE float at_most_one(float p) { asm("min.NaN.f32 %0, %0, 0f3F800000;" : "+f"(p)); return p; }
-// A walk over columns of queries would have to look at the LSE of each. Instead, all deltas of kMarked rows tell by their last bit, zeros by their sign, whether
-// a row among them needs the bound.
-constexpr int kMarked = 128;
-ATTN_INLINE float marked(float delta, bool bounds) {
-  const unsigned bits = __float_as_uint(delta) & ~1u;
-  return __uint_as_float((bits & 0x7fffffff) == 0 ? unsigned(bounds) << 31 : bits | bounds);
+// LSE in base 2, as a row's probabilities need it: +inf for a row that sees nothing, finite for others. LSE is a float32 and so is this: from kSureBelow on,
+// exp(score - LSE) could come out above 1 + 2^-10, and where LSE is 1e9, at infinity. So it is raised there by what rounding may have taken, 2.25 * 2^-24 of itself (LSE's
+// rounding, that of the product, and that of log2(e)): probabilities are at most 1 + 2^-10, and no loop has to bound them. Scores have to be those of the forward
+// pass to the last bit, as the same products make them. `exponent`: of a power of two that probabilities are multiplied by.
+constexpr float kSureBelow = 8192;
+ATTN_INLINE float lse_in_base_2(float lse, float exponent = 0) {
+  constexpr float log2e = 1.442695041f;
+  if (lse == -infinity()) return infinity();
+  const float above = min(max(fabsf(lse) * log2e - kSureBelow, 0.f), kLargest);
+  return max(fmaf(lse, log2e, fmaf(above, 1.341e-7f, -exponent)), -kLargest);
 }
-ATTN_INLINE bool is_marked(float delta) { return (__float_as_uint(delta) & 1) | (__float_as_uint(delta) == 0x80000000); }
 
 // 16 bytes a lane, and as many lanes for each row as it takes. A row that sees nothing, or that is none, has an lse of +inf: its probabilities are 0.
 template <int Dim, int Rows, int Threads, class T>
 ATTN_INLINE void prepare(float *to, long long pitch, const T *o, long long o_row, const T *grad, long long grad_row, const float *lse, const float *grad_lse,
-                         int rows) {
+                         int rows, int exponent = 0) {
   constexpr int Lanes = Dim > 128 ? 32 : Dim > 64 ? 16 : 8, Together = Threads / Lanes;
   static_assert(Dim <= 256 && Rows % Together == 0);
-  static_assert(Rows == kMarked && Rows <= Threads);
   if (rows <= 0) return;
   const int lane = threadIdx.x % Lanes;
-  const bool bounds = __syncthreads_or(int(threadIdx.x) < min(Rows, rows) && needs_bound(lse_in_base_2(lse[threadIdx.x])));
 #pragma unroll 2
   for (int r = threadIdx.x / Lanes; r < Rows; r += Together) {
     const bool live = r < rows;
@@ -74,9 +67,8 @@ ATTN_INLINE void prepare(float *to, long long pitch, const T *o, long long o_row
     }
     sum = sum_of_group<Lanes>(sum);
     if (lane == 0) {
-      const bool sees = lse_of_row != -infinity();
-      to[r] = lse_in_base_2(lse_of_row);
-      to[r + pitch] = marked(sees ? sum - (grad_lse ? grad_lse[r] : 0) : 0, bounds);
+      to[r] = lse_in_base_2(lse_of_row, exponent);
+      to[r + pitch] = lse_of_row != -infinity() ? (sum - (grad_lse ? grad_lse[r] : 0)) * exp2(-exponent) : 0;
     }
   }
 }
@@ -118,33 +110,8 @@ template <bool Turned, int R, int N, int W, class Address, class F> ATTN_INLINE 
   }
 }
 
-template <bool Turned, int K> ATTN_INLINE void read_mark(const Statistics<K> &stats) {
-  static_assert(!Turned || kMarked % K == 0);
-  if (Turned) stats.bounds = is_marked(shared_float(stats.delta(0)));
-}
-// Probabilities above 1 become 1, if there may be any. A branch keeps what is ahead of it from what is behind it: where a kernel waits for products after
-// exponentials, it stands behind the wait.
-template <bool Turned, int R, int N, int W, int K> ATTN_INLINE void bound(Frag<R, N, W> &p, const Statistics<K> &stats) {
-  bool bounds = false;
-  if (Turned) {
-    bounds = stats.bounds;
-  } else {
-#pragma unroll
-    for (int i = 0; i < 2 * p.Blocks; ++i) bounds |= needs_bound(shared_float(stats.lse(p.row(i))));
-    bounds = __any_sync(~0u, bounds);
-  }
-  if (!bounds) return;
-#pragma unroll
-  for (int m = 0; m < p.Blocks; ++m)
-#pragma unroll
-    for (int n = 0; n < p.Pieces; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) p.v[m][n][i] = at_most_one(p.v[m][n][i]);
-}
-
-// `scale` is positive, so hidden pairs, which are -inf, become 0. What is not bounded here is by bound().
+// `scale` is positive, so hidden pairs, which are -inf, become 0.
 template <bool Turned, int R, int N, int W, int K> ATTN_INLINE void probabilities(Frag<R, N, W> &s, const Statistics<K> &stats, float scale) {
-  read_mark<Turned>(stats);
   with_statistics<Turned>(
       s, [&](int i) { return stats.lse(i); }, [&](int m, int n, int i, float lse) { s.v[m][n][i] = exp2(fmaf(s.v[m][n][i], scale, -lse)); });
 }
@@ -156,15 +123,14 @@ ATTN_INLINE Changed changed_at(const Frag<R, N, W> &s, float score, int m, int n
   return apply(f, score, row0, s.row(2 * m + i / 2), base + n * 8 + i % 2, base, float(n * 8 + i % 2));
 }
 // The same of modified scores; `weighted` gets probability times derivative.
-template <bool Turned, bool Shown = false, bool Bounds = true, int R, int N, int W, int K, class First, class F>
+template <bool Turned, bool Shown = false, int R, int N, int W, int K, class First, class F>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, Frag<R, N, W> &weighted, const Statistics<K> &stats, float scale, First row0, int column0, F f) {
   with_statistics<Turned>(
       s, [&](int i) { return stats.lse(i); },
       [&](int m, int n, int i, float lse) {
         const float score = s.v[m][n][i];
         const Changed changed = changed_at(s, score, m, n, i, row0, column0, f);
-        const float exact = !Shown && score == -infinity() ? 0 : exp2(fmaf(changed.score, scale, -lse));
-        s.v[m][n][i] = Bounds ? at_most_one(exact) : exact;
+        s.v[m][n][i] = !Shown && score == -infinity() ? 0 : exp2(fmaf(changed.score, scale, -lse));
         weighted.v[m][n][i] = !Shown && s.v[m][n][i] == 0 ? 0 : s.v[m][n][i] * changed.slope;  // which need not be a number there
       });
 }
@@ -174,18 +140,15 @@ template <class T, int R, int N, int W> ATTN_INLINE unsigned pair_of(const Held<
 
 // What is kept of a pair's slope: probability times slope,
 struct Weighted {
-  static constexpr bool Bounds = true;
   static ATTN_INLINE float number(float p, float slope) { return p * slope; }
   template <class T> static ATTN_INLINE unsigned pair(float low, float high) { return pack<T>(low, high); }
 };
 // the slope itself,
 struct Itself : Weighted {
-  static constexpr bool Bounds = false;
   static ATTN_INLINE float number(float, float slope) { return slope; }
 };
 // or this, of what is given in its stead.
 template <int N> struct Polynomial {
-  static constexpr bool Bounds = false;
   float coefficients[N];
   static ATTN_INLINE float number(float, float x) { return x; }
   template <class T> ATTN_INLINE unsigned pair(float low, float high) const {
@@ -197,12 +160,10 @@ template <int N> struct Polynomial {
   }
 };
 
-// The same with `weighted` as products hold it: there are no registers for more. Shown: no pair is hidden, all slopes are numbers, and all scores small: none is
-// above an LSE that is large.
+// The same with `weighted` as products hold it: there are no registers for more. Shown: no pair is hidden, and all slopes are numbers.
 template <bool Turned, bool Shown = false, template <class, int, int, int> class Place, class T, int R, int N, int W, int K, class First, class F, class Kept = Weighted>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, Place<T, R, N, W> &weighted, const Statistics<K> &stats, float scale, First row0, int column0, F f, Kept kept = Kept()) {
   float before = 0;
-  if (!Kept::Bounds) read_mark<Turned>(stats);
   with_statistics<Turned>(
       s, [&](int i) { return stats.lse(i); },
       [&](int m, int n, int i, float lse) {
@@ -211,8 +172,7 @@ ATTN_INLINE void probabilities(Frag<R, N, W> &s, Place<T, R, N, W> &weighted, co
         // By 1 nothing is multiplied, so that the compiler may join the difference with the product that a small score is. (Of 128 queries it makes other code by it,
         // which is slower.)
         const bool joins = Shown && N <= 64 && scale == 1;
-        const float exact = exp2(!Shown && score == -infinity() ? score : joins ? changed.score - lse : fmaf(changed.score, scale, -lse));
-        const float p = Shown || !Kept::Bounds ? exact : at_most_one(exact);
+        const float p = exp2(!Shown && score == -infinity() ? score : joins ? changed.score - lse : fmaf(changed.score, scale, -lse));
         const float now = !Shown && p == 0 ? 0 : kept.number(p, changed.slope);
         s.v[m][n][i] = p;
         if (i % 2) set_pair(weighted, m, n / 2, n % 2 * 2 + i / 2, kept.template pair<T>(before, now));
@@ -239,24 +199,23 @@ ATTN_INLINE void probabilities_and_slopes(Frag<R, N, W> &s, Place &slopes, const
 template <bool Turned, int R, int N, int W, int K, class First, class F>
 ATTN_INLINE void probabilities(Frag<R, N, W> &s, const Statistics<K> &stats, float scale, First row0, int column0, F f) {
   Frag<R, N, W> unused;
-  read_mark<Turned>(stats);
-  probabilities<Turned, false, false>(s, unused, stats, scale, row0, column0, f);
+  probabilities<Turned>(s, unused, stats, scale, row0, column0, f);
 }
 
-// x becomes p * (x - delta).
-template <bool Turned, int R, int N, int W, int K> ATTN_INLINE void grad_scores(Frag<R, N, W> &x, const Frag<R, N, W> &p, const Statistics<K> &stats) {
+// x becomes p * (x - delta), or p * (x * by - delta), `by` being what makes up for an exponent of probabilities.
+template <bool Turned, int R, int N, int W, int K> ATTN_INLINE void grad_scores(Frag<R, N, W> &x, const Frag<R, N, W> &p, const Statistics<K> &stats, float by = 1) {
   with_statistics<Turned>(
-      x, [&](int i) { return stats.delta(i); }, [&](int m, int n, int i, float delta) { x.v[m][n][i] = p.v[m][n][i] * (x.v[m][n][i] - delta); });
+      x, [&](int i) { return stats.delta(i); }, [&](int m, int n, int i, float delta) { x.v[m][n][i] = p.v[m][n][i] * fmaf(x.v[m][n][i], by, -delta); });
 }
 
 // The same with probabilities as a product holds them: rounded, two in a register.
 template <bool Turned, template <class, int, int, int> class Place, class T, int R, int N, int W, int K>
-ATTN_INLINE void grad_scores(Frag<R, N, W> &x, Place<T, R, N, W> &p, const Statistics<K> &stats) {
+ATTN_INLINE void grad_scores(Frag<R, N, W> &x, Place<T, R, N, W> &p, const Statistics<K> &stats, float by = 1) {
   with_statistics<Turned>(
       x, [&](int i) { return stats.delta(i); },
       [&](int m, int n, int i, float delta) {
         const unsigned pair = pair_of(p, m, n, i);
-        x.v[m][n][i] = (i % 2 ? high_half<T>(pair) : low_half<T>(pair)) * (x.v[m][n][i] - delta);
+        x.v[m][n][i] = (i % 2 ? high_half<T>(pair) : low_half<T>(pair)) * fmaf(x.v[m][n][i], by, -delta);
       });
 }
 

@@ -58,11 +58,17 @@ template <class Element, int RowCount, int ColCount, int WarpCount> struct Held 
 
 // Per query row: what probabilities are relative to (softmax.cuh) and their sum so far. The sum is the lane's own share until normalize() adds the quad's four:
 // rescaling treats all shares alike.
+// As no thread has more than 64 columns of a row, some probability is above 4 then.
+constexpr float kMuchPower = 8, kMuch = 256;
 template <int RowCount, int WarpCount> struct Rows : RowShape<RowCount, WarpCount> {
   float max[RowCount / WarpCount / 8], sum[RowCount / WarpCount / 8];
   float shrink[RowCount / WarpCount / 8];  // what the last step multiplied the sums by, if any row grew
   bool grew;
-  int look;  // rows that have to be looked at in every tile, a bit for each
+  // What a lane's part of a row's probabilities may add up to before maxima are looked at. Where a row has to be looked at in every tile, it is -1 - a bit for
+  // each such row: one comparison finds both, and there is one register.
+  float much;
+  ATTN_INLINE int look() const { return much < 0 ? int(-1 - much) : 0; }
+  ATTN_INLINE void set_look(int rows) { much = rows ? float(-1 - rows) : kMuch; }
 };
 
 template <int R, int C, int W> ATTN_INLINE void clear(Frag<R, C, W> &f) {
@@ -85,7 +91,7 @@ template <class T, int R, int N, int W> ATTN_INLINE void pack_depth(unsigned (&a
 template <int R, int W> ATTN_INLINE void clear(Rows<R, W> &row) {
 #pragma unroll
   for (int i = 0; i < 2 * row.Blocks; ++i) row.max[i] = -kLargest, row.sum[i] = 0;
-  row.look = 0;
+  row.set_look(0);
 }
 
 }  // namespace attn

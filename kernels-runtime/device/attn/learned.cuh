@@ -68,7 +68,7 @@ ATTN_INLINE void add_total(float *to, const float *from, int count) {
 // A row that sees nothing has an lse of +inf here, and so no part.
 ATTN_INLINE void add_sink_total(float *to, const float *statistics, long long pitch, int count, float sink) {
   float sum = 0;
-  for (int i = lane_index(); i < count; i += 32) sum = fmaf(at_most_one(exp2(fmaf(sink, 1.442695041f, -statistics[i]))), statistics[i + pitch], sum);
+  for (int i = lane_index(); i < count; i += 32) sum = fmaf(exp2(fmaf(sink, 1.442695041f, -statistics[i])), statistics[i + pitch], sum);
   sum = warp_sum(sum);
   if (lane_index() == 0 && count > 0) *to -= sum;
 }

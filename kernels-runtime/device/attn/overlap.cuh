@@ -9,8 +9,8 @@
 namespace attn {
 
 // Raises the running maxima, turns scores into probabilities and adds them to the sums. What that means for the accumulator stays with the rows
-// until rescale(). Needs scale > 0.
-template <int R, int N, int W> ATTN_INLINE void softmax(Frag<R, N, W> &s, Rows<R, W> &row, float scale) {
+// until rescale(). Needs scale > 0. Repaired: no row gets a raw reference; normalize<true>() finds those that need one, for repair().
+template <bool Repaired = false, int R, int N, int W> ATTN_INLINE void softmax(Frag<R, N, W> &s, Rows<R, W> &row, float scale) {
   constexpr int rows = R / W / 8;
   float top[rows], at[rows];
 #pragma unroll
@@ -23,6 +23,10 @@ template <int R, int N, int W> ATTN_INLINE void softmax(Frag<R, N, W> &s, Rows<R
     quad_maxima(top, row);
 #pragma unroll
     for (int i = 0; i < rows; ++i) moves[i] = top[i] * scale > row.max[i] + kSlack;
+    if constexpr (Repaired) {
+      raise_all(row.shrink, row, top, moves, scale);
+      return exponentiate(s, row, row.max, scale);
+    }
     if (is_raw(row, top, scale)) raise_raw(row.shrink, at, s, row, top, moves, scale);
     else {
       raise_all(row.shrink, row, top, moves, scale);
@@ -31,7 +35,7 @@ template <int R, int N, int W> ATTN_INLINE void softmax(Frag<R, N, W> &s, Rows<R
     }
   }
   exponentiate(s, row, at, scale);
-  mark_unseen(row, scale);
+  if (!Repaired) mark_unseen(row, scale);
 }
 
 // The other half: the accumulator follows the maxima.
@@ -51,16 +55,12 @@ template <class T, int R, int N, int W> ATTN_INLINE void round(Held<T, R, N, W> 
   for (int k = 0; k < N; k += 16) pack_depth<T>(p.v[0][k / 16], s, 0, k);
 }
 
-// What a thread's share of a row may add up to before the row's maximum is raised: as no thread has more than 64 of a
-// row, some probability is above 4 then.
-constexpr float kMuchPower = 8, kMuch = 256;
-
 // The exponent that belongs to a score, in base 2, relative to a reference; and whether it is not exact enough for a reference
 // that is not raw.
 ATTN_INLINE float exponent(float score, float scale, float at) { return fmaf(score, scale, -at); }
 ATTN_INLINE float exponent(Linear score, float scale, float at) { return fmaf(score.a, score.b * scale, score.c * scale - at); }
 ATTN_INLINE bool is_inexact(float, float) { return false; }
-ATTN_INLINE bool is_inexact(Linear, float at) { return fabsf(at) >= 32768 & at != -kLargest; }
+ATTN_INLINE bool is_inexact(Linear, float at) { return fabsf(at) >= 8192 & at != -kLargest; }
 
 // The probabilities of f(score, row, key, base, ahead), relative to references, rounded; and the lane's share of their sums.
 template <class T, int R, int N, int W, class F>
@@ -89,14 +89,16 @@ ATTN_INLINE void exponentiate(Held<T, R, N, W> &p, float (&sum)[2], const Frag<R
 // scores, which are still there. So no exponential waits for a maximum, and most tiles need none. The scores are those
 // that f makes; `small` makes the same where fits() says so afterwards.
 // NOTE: not before the product that reads the probabilities before is over. Needs scale > 0.
-template <class T, int R, int N, int W, class Fits, class Small, class F>
+template <bool Repaired, class T, int R, int N, int W, class Fits, class Small, class F>
 ATTN_INLINE void weigh_with(Held<T, R, N, W> &p, Frag<R, N, W> &s, Rows<R, W> &row, float scale, int q0, int k0,
                             Fits fits, Small small, F f) {
   settle(s);
   using Score = decltype(small(0.f, 0, 0, 0, 0.f));
   float sum[2];
   exponentiate(p, sum, s, row.max, scale, q0, k0, small);
-  row.grew = __any_sync(~0u, (max(sum[0], sum[1]) > kMuch) | !fits() | row.look != 0 | is_inexact(Score(), row.max[0]) | is_inexact(Score(), row.max[1]));
+  // Negated: sums relative to a raw reference may be NaN here.
+  const bool much = Repaired ? max(sum[0], sum[1]) > kMuch : !(max(sum[0], sum[1]) <= row.much);
+  row.grew = __any_sync(~0u, much | !fits() | is_inexact(Score(), row.max[0]) | is_inexact(Score(), row.max[1]));
   if (row.grew) {
     modify(s, q0, k0, f);
     float top[2];
@@ -104,27 +106,32 @@ ATTN_INLINE void weigh_with(Held<T, R, N, W> &p, Frag<R, N, W> &s, Rows<R, W> &r
     quad_maxima(top, row);
     // A row moves only if its own sum asks for it: its bits depend on no other row of the warp, such as one behind its sequence's end.
     const bool moves[2] = {quad_max(sum[0]) > kMuch, quad_max(sum[1]) > kMuch};
-    if (is_raw(row, top, scale)) {
-      float at[2];
-      raise_raw(row.shrink, at, s, row, top, moves, scale);
-      exponentiate(p, sum, s, at, scale, q0, k0, Unmodified());
-    } else {
+    if constexpr (Repaired) {
       raise_all(row.shrink, row, top, moves, scale);
       exponentiate(p, sum, s, row.max, scale, q0, k0, Unmodified());
+    } else {
+      if (is_raw(row, top, scale)) {
+        float at[2];
+        raise_raw(row.shrink, at, s, row, top, moves, scale);
+        exponentiate(p, sum, s, at, scale, q0, k0, Unmodified());
+      } else {
+        raise_all(row.shrink, row, top, moves, scale);
+        exponentiate(p, sum, s, row.max, scale, q0, k0, Unmodified());
+      }
+      mark_unseen(row, scale);
     }
-    mark_unseen(row, scale);
   }
   row.sum[0] += sum[0], row.sum[1] += sum[1];
 }
-template <class T, int R, int N, int W, class F>
+template <bool Repaired = false, class T, int R, int N, int W, class F>
 ATTN_INLINE void weigh(Held<T, R, N, W> &p, Frag<R, N, W> &s, Rows<R, W> &row, float scale, int q0, int k0, F f) {
-  weigh_with(p, s, row, scale, q0, k0, [] { return true; }, f, f);
+  weigh_with<Repaired>(p, s, row, scale, q0, k0, [] { return true; }, f, f);
 }
-template <class T, int R, int N, int W> ATTN_INLINE void weigh(Held<T, R, N, W> &p, Frag<R, N, W> &s, Rows<R, W> &row, float scale) {
-  weigh(p, s, row, scale, 0, 0, Unmodified());
+template <bool Repaired = false, class T, int R, int N, int W> ATTN_INLINE void weigh(Held<T, R, N, W> &p, Frag<R, N, W> &s, Rows<R, W> &row, float scale) {
+  weigh<Repaired>(p, s, row, scale, 0, 0, Unmodified());
 }
 // Whether all scores are small is seen in the signs of score^2 - within^2, which `small` computes too if it is wise.
-template <class T, int R, int N, int W, class Small, class F>
+template <bool Repaired = false, class T, int R, int N, int W, class Small, class F>
 ATTN_INLINE void weigh(Held<T, R, N, W> &p, Frag<R, N, W> &s, Rows<R, W> &row, float scale, int q0, int k0,
                        float within, Small small, F f) {
   int signs = -1;
@@ -132,18 +139,18 @@ ATTN_INLINE void weigh(Held<T, R, N, W> &p, Frag<R, N, W> &s, Rows<R, W> &row, f
     signs &= __float_as_int(fmaf(score, score, -(within * within)));
     return small(score, q, k, base, ahead);
   };
-  weigh_with(p, s, row, scale, q0, k0, [&] { return signs < 0; }, watched, f);
+  weigh_with<Repaired>(p, s, row, scale, q0, k0, [&] { return signs < 0; }, watched, f);
 }
 
 // `small` makes this of the largest score that it is right for, in base 2, more of those beyond, and of negative scores the negative. So where maxima are
 // at least kMuchPower below it, one score beyond shows in the sums; and where they are not far below 0, one beyond on the other side counts for nothing
 // (of 2^20 keys whose weights are wrong by a hundredth, at 2^-26 each: 2e-4).
 struct SmallTo { float most; };
-template <class T, int R, int N, int W, class Small, class F>
+template <bool Repaired = false, class T, int R, int N, int W, class Small, class F>
 ATTN_INLINE void weigh(Held<T, R, N, W> &p, Frag<R, N, W> &s, Rows<R, W> &row, float scale, int q0, int k0,
                        SmallTo to, Small small, F f) {
   const float lowest = min(row.max[0], row.max[1]), highest = max(row.max[0], row.max[1]);
-  weigh_with(p, s, row, scale, q0, k0, [=] { return (lowest >= -6) & (highest <= to.most - kMuchPower); }, small, f);
+  weigh_with<Repaired>(p, s, row, scale, q0, k0, [=] { return (lowest >= -6) & (highest <= to.most - kMuchPower); }, small, f);
 }
 
 }  // namespace attn

@@ -64,6 +64,7 @@ ATTN_INLINE int thread_here() {
 constexpr float kLargest = 3.402823466e38f;
 // Printed for constants that no literal says.
 ATTN_INLINE float float_of(unsigned bits) { return __uint_as_float(bits); }
+ATTN_INLINE float not_a_number() { return __int_as_float(0x7fffffff); }
 ATTN_INLINE float infinity() { return __int_as_float(0x7f800000); }
 
 // One instruction each; about 2 ulp, denormal results flushed. exp2(-inf) is 0.

@@ -67,11 +67,11 @@ ATTN_INLINE float step_to(Reference from, Reference to, float scale) {
   return to.raw ? fmaf(-to.max, scale, from.max) : from.max - to.max;
 }
 
-// `look` of rows has a bit for each whose reference is raw.
-template <int R, int W> ATTN_INLINE Reference reference_of(const Rows<R, W> &row, int i) { return {row.max[i], (row.look >> i & 1) != 0}; }
+// look() of rows has a bit for each whose reference is raw.
+template <int R, int W> ATTN_INLINE Reference reference_of(const Rows<R, W> &row, int i) { return {row.max[i], (row.look() >> i & 1) != 0}; }
 template <int R, int W> ATTN_INLINE void refer(Rows<R, W> &row, int i, Reference to) {
   row.max[i] = to.max;
-  row.look = (row.look & ~(1 << i)) | int(to.raw) << i;
+  row.set_look((row.look() & ~(1 << i)) | int(to.raw) << i);
 }
 
 // The lane's share of each row's largest score.
@@ -86,7 +86,7 @@ template <int R, int N, int W> ATTN_INLINE void largest(float (&top)[R / W / 8],
 // Is a score of the warp by more than the slack above its row's reference, or has a row to be looked at? Of a row that has seen no key, a score that overflows
 // if scaled is not above -kLargest.
 template <int R, int W> ATTN_INLINE bool grows(const float (&top)[R / W / 8], const Rows<R, W> &row, float scale) {
-  bool grew = row.look != 0;
+  bool grew = row.much < 0;
 #pragma unroll
   for (int i = 0; i < R / W / 8; ++i) {
     grew |= top[i] * scale > row.max[i] + kSlack;
@@ -102,7 +102,7 @@ template <int R, int W> ATTN_INLINE float raise(Rows<R, W> &row, int i, float no
 }
 // Has a row a raw reference, or is it to get one? `now`: the largest scores of quads.
 template <int R, int W> ATTN_INLINE bool is_raw(const Rows<R, W> &row, const float (&now)[R / W / 8], float scale) {
-  bool raw = row.look != 0;
+  bool raw = row.much < 0;
 #pragma unroll
   for (int i = 0; i < R / W / 8; ++i) raw |= is_large(now[i] * scale) & now[i] != -infinity();
   return __builtin_expect(__any_sync(~0u, raw), 0);
@@ -137,7 +137,7 @@ template <int R, int W> ATTN_INLINE void mark_unseen(Rows<R, W> &row, float scal
   if (scale > 1)
 #pragma unroll
     for (int i = 0; i < R / W / 8; ++i)
-      if (row.max[i] == -kLargest & !(row.look >> i & 1)) refer(row, i, {-infinity(), true});
+      if (row.max[i] == -kLargest & !(row.look() >> i & 1)) refer(row, i, {-infinity(), true});
 }
 template <int R, int W> ATTN_INLINE void quad_maxima(float (&top)[R / W / 8], const Rows<R, W> &) {
 #pragma unroll
@@ -208,7 +208,7 @@ ATTN_INLINE float join_sink(Reference &of, float &own, float sink, float scale, 
   constexpr float log2e = 1.442695041f, ln2 = 0.693147181f;
   const float score = sink * log2e;
   own = 0;
-  if (sink == -infinity()) return 1;
+  if (sink == -infinity() || (!of.raw && !of.empty() && is_large(of.max))) return 1;  // normalize() leaves such a row to repair()
   if (!is_large(score) & (!of.raw | of.empty())) {
     const Reference before = of;
     of = {before.raw ? score - room : max(before.max, score - room), false};
@@ -238,12 +238,15 @@ template <int R, int C, int W, class First, class F> ATTN_INLINE void add_sink(F
   }
 }
 
-// acc / sum; a row that saw no key has sum 0 and gives 0. Completes row's sums over the quad, which store_lse() relies on.
-template <int R, int C, int W> ATTN_INLINE void normalize(Frag<R, C, W> &acc, Rows<R, W> &row) {
+// acc / sum; a row that saw no key has sum 0 and gives 0. Completes row's sums over the quad, which store_lse() relies on. Repaired: a row that needs a raw reference
+// and has none becomes NaN, for repair() to find.
+template <bool Repaired = false, int R, int C, int W> ATTN_INLINE void normalize(Frag<R, C, W> &acc, Rows<R, W> &row) {
 #pragma unroll
   for (int i = 0; i < 2 * acc.Blocks; ++i) {
     row.sum[i] = quad_sum(row.sum[i]);
-    const float factor = row.sum[i] == 0 ? 0 : reciprocal(row.sum[i]);
+    // A row at -kLargest with a sum has scores there, one elsewhere without a sum has lost it to the reference's rounding.
+    const bool left = Repaired && is_large(row.max[i]) && !reference_of(row, i).raw && (row.max[i] != -kLargest || row.sum[i] != 0);
+    const float factor = left ? not_a_number() : row.sum[i] == 0 ? 0 : reciprocal(row.sum[i]);
 #pragma unroll
     for (int n = 0; n < acc.Pieces; ++n) acc.v[i / 2][n][i % 2 * 2] *= factor, acc.v[i / 2][n][i % 2 * 2 + 1] *= factor;
   }

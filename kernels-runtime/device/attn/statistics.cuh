@@ -44,12 +44,6 @@ template <bool Turned, int R, int N, int W> ATTN_INLINE void probabilities(Frag<
   static_assert(!Turned);
   each_element(s, [&](int m, int n, int i, int r) { s.v[m][n][i] = exp2(fmaf(s.v[m][n][i], scale, -row.max[r])); });
 }
-template <bool Turned, int R, int N, int W> ATTN_INLINE void bound(Frag<R, N, W> &p, const Rows<R, W> &row) {
-  bool bounds = false;
-#pragma unroll
-  for (int i = 0; i < 2 * p.Blocks; ++i) bounds |= needs_bound(row.max[i]);
-  if (__any_sync(~0u, bounds)) each_element(p, [&](int m, int n, int i, int) { p.v[m][n][i] = at_most_one(p.v[m][n][i]); });
-}
 // Of each row, the four lanes of a quad take 16 bytes in turns: what a lane has of its rows, one after the other.
 template <int Dim, class T, int R, int C, int W> ATTN_INLINE void hold_rows(Held<T, R, C, W> &held, const T *src, long long stride, int rows) {
   constexpr int Own = C / 32;
@@ -227,16 +221,6 @@ template <class T, int R, int N, int W> ATTN_INLINE void round_at_once(Held<T, R
   for (int k = 0; k < N / 16; ++k)
 #pragma unroll
     for (int i = 0; i < 4; ++i) asm volatile("" : "+r"(p.v[0][k][i])::"memory");
-}
-
-// Probabilities, which are bounded first, by statistics of columns.
-template <class T, int R, int N, int W, int K> ATTN_INLINE void round(Held<T, R, N, W> &p, Frag<R, N, W> &s, const Statistics<K> &stats) {
-  bound<true>(s, stats);
-  round(p, s);
-}
-template <class T, int R, int N, int W, int K> ATTN_INLINE void round_at_once(Held<T, R, N, W> &p, Frag<R, N, W> &s, const Statistics<K> &stats) {
-  bound<true>(s, stats);
-  round_at_once(p, s);
 }
 
 // Of K rows, those from the step on; `more`: added to what is there.

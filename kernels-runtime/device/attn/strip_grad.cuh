@@ -22,21 +22,17 @@ ATTN_INLINE void load_statistics(StripRows<R, L> &row, const float *lse, long lo
   }
 }
 
+// The forward pass need not have added up these products in the same order, so where LSE is large exp2() may be above 1.
+ATTN_INLINE float at_most_one(float p) { asm("min.NaN.f32 %0, %0, 0f3F800000;" : "+f"(p)); return p; }
+
 // exp(scale * s - lse); 0 where s is -inf.
 template <bool Turned, int R, int N, int L> ATTN_INLINE void probabilities(Scores<R, N, L> &s, const StripRows<R, L> &row, float scale) {
   static_assert(!Turned);
 #pragma unroll
   for (int r = 0; r < R; ++r)
 #pragma unroll
-    for (int n = 0; n < N; ++n) s.v[r][n] = exp2(fmaf(s.v[r][n], scale, -row.max[r]));
+    for (int n = 0; n < N; ++n) s.v[r][n] = at_most_one(exp2(fmaf(s.v[r][n], scale, -row.max[r])));
 }
-template <bool Turned, int R, int N, int L> ATTN_INLINE void bound(Scores<R, N, L> &p, const StripRows<R, L> &) {
-#pragma unroll
-  for (int r = 0; r < R; ++r)
-#pragma unroll
-    for (int n = 0; n < N; ++n) p.v[r][n] = at_most_one(p.v[r][n]);
-}
-
 // The same of modified scores; `weighted` gets probability times derivative.
 template <bool Turned, int R, int N, int L, class First, class F>
 ATTN_INLINE void probabilities(Scores<R, N, L> &s, Scores<R, N, L> &weighted, const StripRows<R, L> &row, float scale, First q0, int k0, F f) {

@@ -101,10 +101,6 @@ ATTN_VERB void probabilities(Frag<M, N, W> &scores, const Statistics<K> &stats,
   probabilities<Turned>(scores, stats, scale);
 }
 
-// Probabilities are bounded where they are made.
-template <bool Turned, class Scores, class Stats>
-ATTN_HELPER void bound(Scores &, const Stats &) {}
-
 // x becomes p * (x - delta).
 template <bool Turned, int M, int N, int W, int K>
 ATTN_VERB void grad_scores(Frag<M, N, W> &grad, const Frag<M, N, W> &p,

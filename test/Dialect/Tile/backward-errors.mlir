@@ -54,16 +54,6 @@ tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) config(<q_tile = 64, k
 tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
   %s = tile.place "s" : !tile.frag<64x32, 1>
   %stats = tile.place "stats" : !tile.statistics<64>
-  // tile.probabilities C7
-  // expected-error @below {{expected `unbounded` with `turned`, and without products of weights, got: rows of queries}}
-  tile.probabilities %s, %stats at(%n, %n) scale 0.5 unbounded : !tile.frag<64x32, 1>, !tile.statistics<64>
-}
-
-// -----
-
-tile.kernel @k(%n: i32) target("cpu") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
-  %s = tile.place "s" : !tile.frag<64x32, 1>
-  %stats = tile.place "stats" : !tile.statistics<64>
   // tile.probabilities C3
   // expected-error @below {{expected `weighted` with a region, of type '!tile.frag<64x32, 1>', got: '!tile.frag<64x32, 1>'}}
   tile.probabilities %s, %stats at(%n, %n) weighted(%s : !tile.frag<64x32, 1>) scale 0.5

@@ -428,18 +428,6 @@ tile.kernel @k(%n: i32) target("sm_90a") grid(dense heads 1)
 tile.kernel @k() target("sm_90a") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %p = tile.place "p" : !tile.held<64x64xbf16, 4>
-  %s = tile.place "s" : !tile.frag<64x64, 4>
-  %stats = tile.place "stats" : !tile.statistics<32>
-  // tile.round C2
-  // expected-error @below {{statistics}}
-  tile.round %p, %s bounded(%stats : !tile.statistics<32>) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>
-}
-
-// -----
-
-tile.kernel @k() target("sm_90a") grid(dense heads 1)
-    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
-  %p = tile.place "p" : !tile.held<64x64xbf16, 4>
   %s = tile.place "s" : !tile.frag<64x64, 2>
   // tile.round C1: both have the same warps
   // expected-error @below {{'tile.round' op expected the same rows, columns and warps, got: '!tile.held<64x64xbf16, 4>' and '!tile.frag<64x64, 2>'}}

@@ -236,12 +236,11 @@ tile.kernel @hopper(%q: !tile.ptr<bf16>, %q_row: i64, %lse: !tile.ptr<f32>, %k_m
     // CHECK: tile.round %p, %s : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>
     // GENERIC: "tile.round"
     tile.round %p, %s : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>
-    %columns = tile.place "columns" : !tile.statistics<64>
-    // CHECK: tile.round %p, %s bounded(%columns : !tile.statistics<64>) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>
-    tile.round %p, %s bounded(%columns : !tile.statistics<64>) : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>
     // CHECK: tile.weigh %p, %s, %state scale 5.000000e-01 : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
     // GENERIC: "tile.weigh"({{.*}}) <{scale = 5.000000e-01 : f64}>
     tile.weigh %p, %s, %state scale 0.5 : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
+    // CHECK: tile.weigh %p, %s, %state scale 5.000000e-01 repaired : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
+    tile.weigh %p, %s, %state scale 0.5 repaired : !tile.held<64x64xbf16, 4>, !tile.frag<64x64, 4>, !tile.rows<64, 4>
     // P as it is held after `tile.round`.
     // CHECK: tile.mma_pv %acc, %p, %K_tile : !tile.frag<64x80, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x80xbf16, swizzled>
     %pv = tile.mma_pv %acc, %p, %k : !tile.frag<64x80, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x80xbf16, swizzled>

@@ -286,12 +286,8 @@ static bool haveRowsOf(FragType frag, int64_t rows) {
 LogicalResult RoundOp::verify() { // C1
   FragType s = getS().getType();
   auto shared = dyn_cast<SharedType>(getP().getType());
-  Value statistics = getStatistics();
-  if (statistics && shared) // C2
-    return emitOpError("expected statistics with what is held in registers, got: ") << shared;
   if (!shared)
-    return failure((statistics && failed(verifyStatistics(*this, s, statistics.getType(), /*turned=*/true))) ||
-                   failed(verifyHolds(*this, cast<HeldType>(getP().getType()), s)));
+    return verifyHolds(*this, cast<HeldType>(getP().getType()), s);
   if (shared.isSwizzled() || !haveRowsOf(s, shared.getRows()) || shared.getCols() < s.getCols())
     return emitOpError("expected as many rows, and columns, in a tile that is not swizzled, got: ") << shared << " and " << s;
   return success();
@@ -393,14 +389,17 @@ LogicalResult SoftmaxStepOp::verify() {
   return verifyLanesOf(*this, getOperands()); // C2
 }
 
-LogicalResult NormalizeOp::verify() { return verifyLanesOf(*this, getOperands()); } // C1
+LogicalResult NormalizeOp::verify() {
+  auto kernel = getOperation()->getParentOfType<KernelOp>();
+  bool repairs = kernel && kernel.walk([](RepairOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  if (getRepaired() && !(isa<FragType>(getAcc().getType()) && repairs)) // C2
+    return emitOpError("expected `repaired` with a fragment, in a kernel with a `tile.repair`");
+  return verifyLanesOf(*this, getOperands()); // C1
+}
 
 LogicalResult SoftmaxOp::verify() { return verifyScale(*this, getScale()); }
 
 LogicalResult ProbabilitiesOp::verify() {
-  const char *wrong = !getTurned() ? "rows of queries" : getWeighted() && !getSlopes() ? "`weighted`" : nullptr;
-  if (getUnbounded() && wrong) // C7
-    return emitOpError("expected `unbounded` with `turned`, and without products of weights, got: ") << wrong;
   if (failed(verifyScale(*this, getScale())) ||                                                       // C1
       failed(verifyStatistics(*this, getS().getType(), getStatistics().getType(), getTurned()))) // C2
     return failure();

@@ -102,9 +102,9 @@ public:
     writeLoop(before, /*oneBody=*/true, [&] {
       clone(body.scores);
       clone(body.tests);
-      SoftmaxOp::create(b, loc, body.softmax.getS(), body.softmax.getRow(), body.softmax.getScaleAttr());
+      SoftmaxOp::create(b, loc, body.softmax.getS(), body.softmax.getRow(), body.softmax.getScaleAttr(), body.softmax.getRepairedAttr());
       cloneDrop(body.softmax.getS());
-      RoundOp::create(b, loc, p, body.softmax.getS(), /*statistics=*/Value());
+      RoundOp::create(b, loc, p, body.softmax.getS());
     });
     writeLoop(after, loop.getOneBody(), [&] {
       // Both products under way, then the rest of them, and what becomes of the scores.
@@ -130,15 +130,15 @@ public:
       Value s = body.softmax.getS(), row = body.softmax.getRow(), acc = body.softmax.getAcc();
       if (body.softmax.getRising()) {
         clone(body.tests);
-        SoftmaxOp::create(b, loc, s, row, body.softmax.getScaleAttr());
+        SoftmaxOp::create(b, loc, s, row, body.softmax.getScaleAttr(), body.softmax.getRepairedAttr());
         clone(ArrayRef(body.values).drop_front(pv));
         RescaleOp::create(b, loc, acc, row);
         cloneDrop(s);
-        RoundOp::create(b, loc, p, s, /*statistics=*/Value());
+        RoundOp::create(b, loc, p, s);
       } else {
         clone(ArrayRef(body.values).drop_front(pv));
         clone(body.tests);
-        WeighOp::create(b, loc, p, s, row, body.softmax.getScaleAttr(), ValueRange(), FloatAttr(), FloatAttr());
+        WeighOp::create(b, loc, p, s, row, body.softmax.getScaleAttr(), body.softmax.getRepairedAttr(), ValueRange(), FloatAttr(), FloatAttr());
         if (kept)
           DropDrawnOp::create(b, loc, p, kept);
         else

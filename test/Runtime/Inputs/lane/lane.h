@@ -15,6 +15,7 @@ namespace attn {
 
 constexpr float kLargest = 3.402823466e38f;
 inline float infinity() { return INFINITY; }
+inline float not_a_number() { return NAN; }
 inline float exp2(float x) { // subnormal results are flushed
   const float y = ::exp2f(x);
   return y < 1.17549435e-38f ? 0 : y;
@@ -51,17 +52,20 @@ template <int R, int C, int W> struct Frag {
 template <class T, int R, int C, int W> struct Held {
   unsigned v[1][(C + 15) / 16][4];
 };
-template <int R, int W> struct Rows {
+constexpr float kMuchPower = 8, kMuch = 256;
+template <int R, int W> struct Rows { // as fragment.cuh
   static constexpr int Blocks = 1;
   float max[2], sum[2], shrink[2];
   bool grew;
-  int look;
+  float much;
+  int look() const { return much < 0 ? int(-1 - much) : 0; }
+  void set_look(int rows) { much = rows ? float(-1 - rows) : kMuch; }
   int row(int i) const { return i; }
 };
 template <int R, int W> void clear(Rows<R, W> &row) { // as fragment.cuh
   for (int i = 0; i < 2; ++i)
     row.max[i] = -kLargest, row.sum[i] = 0;
-  row.look = 0;
+  row.set_look(0);
 }
 template <class T> unsigned pack(float, float) { return 0; }
 template <class T, int R, int N, int W> void pack_depth(unsigned (&)[4], const Frag<R, N, W> &, int, int) {}

@@ -19,6 +19,10 @@ def Tile_PrepareOp : Tile_Op<"prepare", [AllTypesMatch<["o", "grad_o"]>, AttrSiz
         lse * log2(e)               (+inf where lse is -inf)
         dot(dO, O) - dLSE           (0 there)
 
+    The first is rounded up where it is large, by as much as rounding may have taken from it, so that probabilities made of it are at most
+    1 + 2^-10. With `exponent` e it is less by e and the second is multiplied by 2^-e: probabilities are 2^e times as large, for a float16
+    product that would else round small ones to few bits. `tile.grad_scores` and whoever writes dV make up for it.
+
     the second `pitch` elements behind the first. Rows from `rows` on get +inf and 0 as well, so
     their probabilities are 0 and whole tiles may be read without a test. With `clears`,
     q_tile rows of so many columns of a sum become 0, too; with `turns`, the counters of its tiles of 64 rows.
@@ -33,10 +37,11 @@ def Tile_PrepareOp : Tile_Op<"prepare", [AllTypesMatch<["o", "grad_o"]>, AttrSiz
   }];
   let arguments = (ins Tile_FloatPtr:$statistics, I64:$pitch, Tile_Ptr:$o, I64:$o_row, Tile_Ptr:$grad_o,
                        I64:$grad_o_row, Tile_FloatPtr:$lse, Optional<Tile_FloatPtr>:$grad_lse, I32:$rows, I64Attr:$dim,
-                       Optional<Tile_FloatPtr>:$sum, OptionalAttr<I64Attr>:$sum_cols, Optional<Tile_IntPtr>:$turns);
+                       Optional<Tile_FloatPtr>:$sum, OptionalAttr<I64Attr>:$sum_cols, Optional<Tile_IntPtr>:$turns,
+                       OptionalAttr<I64Attr>:$exponent);
   let assemblyFormat = [{
     $statistics `pitch` `(` $pitch `)` `from` `(` $o `,` $o_row `,` $grad_o `,` $grad_o_row `)` `lse` `(` $lse `)`
-    (`dlse` `(` $grad_lse^ `)`)? `rows` `(` $rows `)` `dim` $dim (`clears` `(` $sum^ `)` `columns` $sum_cols)?
+    (`dlse` `(` $grad_lse^ `)`)? `rows` `(` $rows `)` `dim` $dim (`exponent` $exponent^)? (`clears` `(` $sum^ `)` `columns` $sum_cols)?
     (`turns` `(` $turns^ `)`)? attr-dict `:` qualified(type($o))
   }];
   let hasVerifier = 1;
@@ -85,9 +90,6 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
     where all scores of a warp, hidden ones too, are smaller than this in size. If `slopes` has numbers, it yields x in place of the derivative,
     which is the polynomial with these coefficients, the constant first, and is worked out of two scores at a time, in the held type's precision.
 
-    The lse is a float32: where it is large, exp(scale * s - lse) may come out far above 1. Probabilities are at most 1 + 2^-10
-    all the same, here, or, `unbounded`, in the `tile.round` that holds them, which gets the statistics.
-
     Constraints:
     - C1: scale is positive.
     - C2: as many statistics as there are rows, or columns if turned.
@@ -97,7 +99,6 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
       region and `weighted`.
     - C5: only rows are pairs, not columns: not with `turned`.
     - C6: statistics in `!tile.rows`, those of a fragment's own warps, go with no region.
-    - C7: `unbounded` only turned, and not where `weighted` gets products.
 
     ```mlir
     tile.probabilities %s, %stats at(%k0, %q0) scale 8.838835e-02 turned : !tile.frag<128x64, 8>, !tile.statistics<64>
@@ -111,12 +112,12 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
     ```
   }];
   let arguments = (ins Tile_AnyScores:$s, AnyTypeOf<[Tile_AnyStatistics, Tile_Rows]>:$statistics, Tile_Origin:$row0, I32:$col0,
-                       Optional<AnyTypeOf<[Tile_AnyScores, Tile_Held]>>:$weighted, F64Attr:$scale, UnitAttr:$turned, UnitAttr:$unbounded,
+                       Optional<AnyTypeOf<[Tile_AnyScores, Tile_Held]>>:$weighted, F64Attr:$scale, UnitAttr:$turned,
                        OptionalAttr<F64Attr>:$within, OptionalAttr<DenseF64ArrayAttr>:$slopes);
   let regions = (region AnyRegion:$small, AnyRegion:$modify);
   let assemblyFormat = [{
     $s `,` $statistics `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `)` (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)?
-    (`slopes` $slopes^)? `scale` $scale (`turned` $turned^)? (`unbounded` $unbounded^)? attr-dict `:` qualified(type($s)) `,` qualified(type($statistics))
+    (`slopes` $slopes^)? `scale` $scale (`turned` $turned^)? attr-dict `:` qualified(type($s)) `,` qualified(type($statistics))
     (`small` `(` $within^ `)` $small)? (`modify` $modify^)?
   }];
   let hasVerifier = 1;
@@ -197,7 +198,7 @@ def Tile_GradScoresOp : Tile_Op<"grad_scores"> {
     Each x of `grad`, a product of dO and V, becomes p * (x - delta), with the probability (or
     what it was weighted to) of the same pair and the delta of its query row. Of probabilities
     that are held, rounded, for a product as well, no second copy takes up registers. With `slopes`, of `tile.probabilities`, p times
-    slope, rounded, takes the place of p.
+    slope, rounded, takes the place of p. `by`: p * (x * `by` - delta), with the 2^-e of a `tile.prepare` whose exponent is e.
 
     Constraints:
     - C2: p has the same rows, columns and warps as grad; with `slopes`, it is held as they are.
@@ -205,14 +206,15 @@ def Tile_GradScoresOp : Tile_Op<"grad_scores"> {
 
     ```mlir
     tile.grad_scores %dp, %s, %stats turned : !tile.frag<128x64, 8>, !tile.frag<128x64, 8>, !tile.statistics<64>
+    tile.grad_scores %dp, %p, %stats by 2.44140625E-4 turned : !tile.frag<128x64, 8>, !tile.held<128x64xf16, 8>, !tile.statistics<64>
     tile.grad_scores %dp, %p slopes(%aside : !tile.held<128x64xbf16, 8>), %stats turned
         : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
     ```
   }];
   let arguments = (ins Tile_AnyScores:$grad, AnyTypeOf<[Tile_Frag, Tile_Held, Tile_Scores]>:$p,
-                       Tile_AnyStatistics:$statistics, Optional<Tile_Held>:$slopes, UnitAttr:$turned);
+                       Tile_AnyStatistics:$statistics, Optional<Tile_Held>:$slopes, OptionalAttr<F64Attr>:$factor, UnitAttr:$turned);
   let assemblyFormat = [{
-    $grad `,` $p (`slopes` `(` $slopes^ `:` qualified(type($slopes)) `)`)? `,` $statistics (`turned` $turned^)? attr-dict
+    $grad `,` $p (`slopes` `(` $slopes^ `:` qualified(type($slopes)) `)`)? `,` $statistics (`by` $factor^)? (`turned` $turned^)? attr-dict
     `:` qualified(type($grad)) `,` qualified(type($p)) `,` qualified(type($statistics))
   }];
   let hasVerifier = 1;

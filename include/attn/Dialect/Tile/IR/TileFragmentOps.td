@@ -96,6 +96,9 @@ def Tile_SoftmaxStepOp : Tile_Op<"softmax_step"> {
     `rising`: scores are expected to be larger from tile to tile, so that most tiles
     raise a maximum.
 
+    `repaired`: a row whose largest score is 2^24 or more in size, in base 2, may come out wrong. `tile.normalize` finds such rows
+    and `tile.repair` computes them again. Without it every finite score is right, which takes a few instructions a tile.
+
     Constraints:
     - C1: scale is positive (`tile.negate` takes a sign, the least float stands for 0).
     - C2: all places are fragments, or all are strips of as many lanes.
@@ -105,8 +108,8 @@ def Tile_SoftmaxStepOp : Tile_Op<"softmax_step"> {
     ```
   }];
   let hasVerifier = 1;
-  let arguments = (ins Tile_AnyScores:$s, Tile_AnyRows:$row, Tile_AnySum:$acc, F64Attr:$scale, UnitAttr:$rising);
-  let assemblyFormat = [{ $s `,` $row `,` $acc `scale` $scale attr-dict `:` qualified(type($s)) `,` qualified(type($row)) `,` qualified(type($acc)) }];
+  let arguments = (ins Tile_AnyScores:$s, Tile_AnyRows:$row, Tile_AnySum:$acc, F64Attr:$scale, UnitAttr:$rising, UnitAttr:$repaired);
+  let assemblyFormat = [{ $s `,` $row `,` $acc `scale` $scale (`repaired` $repaired^)? attr-dict `:` qualified(type($s)) `,` qualified(type($row)) `,` qualified(type($acc)) }];
 }
 
 def Tile_SoftmaxOp : Tile_Op<"softmax"> {
@@ -114,6 +117,7 @@ def Tile_SoftmaxOp : Tile_Op<"softmax"> {
   let description = [{
     So that a product into the accumulator may be under way meanwhile. By how much
     the accumulator is to shrink stays with the row states, for `tile.rescale`. Where one tile has all keys, none does.
+    `repaired` is as in `tile.softmax_step`.
 
     Constraints:
     - C1: scale is positive.
@@ -123,8 +127,8 @@ def Tile_SoftmaxOp : Tile_Op<"softmax"> {
     ```
   }];
   let hasVerifier = 1;
-  let arguments = (ins Tile_Frag:$s, Tile_Rows:$row, F64Attr:$scale);
-  let assemblyFormat = [{ $s `,` $row `scale` $scale attr-dict `:` qualified(type($s)) `,` qualified(type($row)) }];
+  let arguments = (ins Tile_Frag:$s, Tile_Rows:$row, F64Attr:$scale, UnitAttr:$repaired);
+  let assemblyFormat = [{ $s `,` $row `scale` $scale (`repaired` $repaired^)? attr-dict `:` qualified(type($s)) `,` qualified(type($row)) }];
 }
 
 def Tile_RescaleOp : Tile_Op<"rescale"> {
@@ -145,22 +149,17 @@ def Tile_RoundOp : Tile_Op<"round"> {
     ends with a barrier. `at_once`: before products that follow are begun. Left to itself the compiler begins those first where it can, and
     needs registers for what is rounded and for their results.
 
-    `bounded`: probabilities that `tile.probabilities` left unbounded become at most 1 first; they are keys by queries,
-    and these are the queries' statistics.
-
     Constraints:
     - C1: both have the same rows, columns and warps; what is shared is not swizzled, and has the rows that are there
       and at least as many columns.
-    - C2: statistics are of as many queries as there are columns, for what is held in registers.
 
     ```mlir
     tile.round %p, %s : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>
     tile.round %p, %s {at_once} : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>
-    tile.round %p, %s bounded(%stats : !tile.statistics<128>) : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[Tile_Held, Tile_Shared]>:$p, Tile_Frag:$s, Optional<Tile_AnyStatistics>:$statistics, UnitAttr:$at_once);
-  let assemblyFormat = "$p `,` $s (`bounded` `(` $statistics^ `:` qualified(type($statistics)) `)`)? attr-dict `:` qualified(type($p)) `,` qualified(type($s))";
+  let arguments = (ins AnyTypeOf<[Tile_Held, Tile_Shared]>:$p, Tile_Frag:$s, UnitAttr:$at_once);
+  let assemblyFormat = "$p `,` $s attr-dict `:` qualified(type($p)) `,` qualified(type($s))";
   let hasVerifier = 1;
 }
 
@@ -172,7 +171,7 @@ def Tile_WeighOp : Tile_Op<"weigh", [DeclareOpInterfaceMethods<OpAsmOpInterface,
     far beyond its maximum, that is raised and all is done once more. So
     exponentials wait for no maximum, and most tiles compute none. What that means
     for the accumulator stays with the row states, for `tile.rescale`. The maxima
-    have to come from scores already, as `tile.softmax` leaves them.
+    have to come from scores already, as `tile.softmax` leaves them. `repaired` is as in `tile.softmax_step`.
 
     `p` must not be read by a product any more, which `tile.softmax` and
     `tile.round` ask of the second of them only.
@@ -195,11 +194,11 @@ def Tile_WeighOp : Tile_Op<"weigh", [DeclareOpInterfaceMethods<OpAsmOpInterface,
     tile.weigh %p, %s, %row scale 8.838835e-02 : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>, !tile.rows<128, 8>
     ```
   }];
-  let arguments = (ins Tile_Held:$p, Tile_Frag:$s, Tile_Rows:$row, F64Attr:$scale, Variadic<I32>:$at,
+  let arguments = (ins Tile_Held:$p, Tile_Frag:$s, Tile_Rows:$row, F64Attr:$scale, UnitAttr:$repaired, Variadic<I32>:$at,
                        OptionalAttr<F64Attr>:$within, OptionalAttr<F64Attr>:$becomes);
   let regions = (region AnyRegion:$small, AnyRegion:$modify);
   let assemblyFormat = [{
-    $p `,` $s `,` $row `scale` $scale (`at` `(` $at^ `)`)? attr-dict
+    $p `,` $s `,` $row `scale` $scale (`repaired` $repaired^)? (`at` `(` $at^ `)`)? attr-dict
     `:` qualified(type($p)) `,` qualified(type($s)) `,` qualified(type($row))
     (`within` $within^ (`becomes` $becomes^)? $small `else`)? (`modify` $modify^)?
   }];
@@ -284,16 +283,20 @@ def Tile_AddSinkOp : Tile_Op<"add_sink", [SingleBlockImplicitTerminator<"YieldOp
 def Tile_NormalizeOp : Tile_Op<"normalize"> {
   let summary = "divides the accumulator by the rows' sums (0 where nothing was seen)";
   let description = [{
+    `repaired`: a row whose largest score is 2^24 or more in size, in base 2, becomes NaN, so that `tile.repair` computes it again.
+
     Constraints:
     - C1: both are of fragments, or both of strips of as many lanes.
+    - C2: `repaired` is for fragments, in a kernel with a `tile.repair`.
 
     ```mlir
     tile.normalize %acc, %row : !tile.frag<128x128, 4>, !tile.rows<128, 4>
+    tile.normalize %acc, %row repaired : !tile.frag<128x128, 4>, !tile.rows<128, 4>
     ```
   }];
   let hasVerifier = 1;
-  let arguments = (ins Tile_AnySum:$acc, Tile_AnyRows:$row);
-  let assemblyFormat = "$acc `,` $row attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
+  let arguments = (ins Tile_AnySum:$acc, Tile_AnyRows:$row, UnitAttr:$repaired);
+  let assemblyFormat = "$acc `,` $row (`repaired` $repaired^)? attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
 }
 
 def Tile_CompleteOp : Tile_Op<"complete"> {
