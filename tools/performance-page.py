@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes docs/Performance.md, docs/plots/hopper-*.svg and the README's table from the recorded runs in
+"""Writes docs/Performance.md, docs/plots/hopper-*.svg and the README's tables from the recorded runs in
 docs/results. `--check` only compares; `--root DIR` takes another folder for the repository's."""
 import argparse
 import glob
@@ -11,11 +11,9 @@ import sys
 tools = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [tools, os.path.join(os.path.dirname(tools), "test", "Device")]
 sys.dont_write_bytecode = True
-import backward_figures  # noqa: E402
-import hopper_figures  # noqa: E402
+import peer_figures  # noqa: E402
 import segments_figures  # noqa: E402
 import short_figures  # noqa: E402
-import tflops  # noqa: E402
 from limits import WRONG_BEYOND  # noqa: E402
 
 parser = argparse.ArgumentParser()
@@ -198,34 +196,23 @@ def short_page():
     return short_figures.page(*((read(path), path) if path else None for path in runs), table)
 
 
-def hopper_run(record, ratios, key, names):
-    """The newest run of sm_90a, its file's name, and FlashAttention-3's figures; None without one."""
-    path = newest(record)
-    if not path:
-        return None
-    with open(os.path.join(root, "docs/results", ratios)) as f:
-        fa3 = json.load(f)
-    return tflops.Run(read(path), fa3, key, names), os.path.basename(path), fa3
-
-
 def contents():
     """Path in the repository -> what it should hold; None: it should not be there."""
-    hopper = hopper_run("h200-sm90a", "fa3-to-cudnn.json", "fwd_tf", hopper_figures.NAMES)
-    backward = hopper_run("h200-backward", "fa3-to-cudnn-backward.json", "bwd_tf", backward_figures.NAMES)
+    path = newest("peers")
+    peers = peer_figures.Run(read(path)) if path else None
     page = ["# Performance", "",
             "Written by `tools/performance-page.py` from the recorded runs in [results/](results); do not edit.", "",
-            *(hopper_figures.page(*hopper, table) if hopper else []),
-            *(backward_figures.page(*backward, table) if backward else []),
+            *(peer_figures.page(peers, os.path.basename(path), table) if peers else []),
             *masks_page(), *few_queries_page(), *short_page(), *segments_page(), *gpu_page(), *device_page(), *fuzz_page(), *cpu_page()]
     yield "docs/Performance.md", "\n".join(page).rstrip() + "\n"
-    for name, run in (("forward", hopper), ("backward", backward)):
-        yield f"docs/plots/hopper-{name}.svg", tflops.plot(run[0]) if run else None
+    for name, plot in peer_figures.plots(peers) if peers else ((which, None) for which in peer_figures.PASSES):
+        yield f"docs/plots/hopper-{name}.svg", plot
     with open(os.path.join(root, "README.md")) as f:
         before, begin, rest = f.read().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         sys.exit(f"expected `{BEGIN}` and `{END}` in README.md, got: {'one' if begin else 'none'} of them")
-    short = "\n".join(hopper_figures.readme(hopper[0], table)) if hopper else ""
+    short = "\n".join(peer_figures.readme(peers, table)) if peers else ""
     yield "README.md", f"{before}{BEGIN}\n{short}{END}{after}"
 
 
