@@ -10,7 +10,7 @@ pass's operations), how far the middle half of the rounds spreads, and the relat
 has no kernel for a case, cannot be imported, fails or is wrong has a line with the reason. The peers of a case take
 turns; calls that are bound by the host are captured in CUDA graphs (`graph`).
 
-The work is done by processes of peers.py. This one starts them, records their lines, and starts another one without
+The work is done by processes of peer_worker.py. This one starts them, records their lines, and starts another one without
 the peer that hung or took the CUDA context with it. FlashAttention-4 and cudnn.flex_attention compile their kernels at
 run time; several processes do so first, into caches on disk (`--kernels`, kept if given)."""
 import argparse
@@ -70,7 +70,8 @@ def environment(args, plan, kernels):
 
 
 def start(args, plan, kernels, *what, **more):
-    return subprocess.Popen([sys.executable, os.path.join(here, "peers.py"), *map(str, what)], env=environment(args, plan, kernels), **more)
+    command = [sys.executable, os.path.join(here, "peer_worker.py"), *map(str, what)]
+    return subprocess.Popen(command, env=environment(args, plan, kernels), **more)
 
 
 def compiled(compilers, until):
@@ -193,7 +194,7 @@ def summary(lines):
               f"  least: {least}")
     for line in faults:
         print(f"error: {line['peer']}, {line.get('case', '')}, {line.get('pass', '')}: {line['error']}")
-    return [line for line in faults if line["peer"].startswith("attnc")]
+    return [line for line in faults if line["peer"].startswith("attnc") or line.get("case") == "start"]
 
 
 def main():
