@@ -67,12 +67,12 @@ void attn::reportProblem(llvm::raw_ostream &os, Computation computation, const T
 
 static bool reportOne(llvm::raw_ostream &os, const char *name, const Difference &difference, double tolerance) {
   bool good = difference.maxAbs <= tolerance;
-  os << "error    " << name << ": max " << llvm::format("%.3g", difference.maxAbs) << ", rms "
+  os << (good ? "ok       " : "FAILED   ") << name << ": max error " << llvm::format("%.3g", difference.maxAbs) << ", rms "
      << llvm::format("%.3g", difference.rms) << " over " << difference.compared << " values up to "
      << llvm::format("%.3g", difference.maxExpected)
      << (difference.notFinite ? ", " + std::to_string(difference.notFinite) + " of them infinite or NaN" : "")
      << "; tolerance " << llvm::format("%.3g", tolerance)
-     << (good ? "" : ", at " + shapeText(difference.worst)) << (good ? ": ok\n" : ": FAILED\n");
+     << (good ? "" : ", at " + shapeText(difference.worst)) << "\n";
   return good;
 }
 
@@ -122,7 +122,7 @@ bool attn::reportError(llvm::raw_ostream &os, Computation computation, const Ten
     int64_t wrong = 0, rows = expected->status.numElements();
     for (int64_t i = 0; i < rows; ++i)
       wrong += status->second.load(i) != expected->status.load(i);
-    os << "error    status: " << wrong << " of " << rows << " rows differ" << (wrong ? ": FAILED\n" : ": ok\n");
+    os << (wrong ? "FAILED   " : "ok       ") << "status: " << wrong << " of " << rows << " rows differ\n";
     good &= !wrong;
   }
   return good;
