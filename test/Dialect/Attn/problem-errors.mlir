@@ -41,19 +41,19 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(65537, 1) dims(64) dtype(bf1
 // -----
 
 // C2: head dims are multiples of 8 from 8 to 512.
-// expected-error @below {{'attn.problem' op expected dim_qk to be a multiple of 8 from 8 to 512, got: 100}}
+// expected-error @below {{'attn.problem' op expected dim_qk to be a multiple of 8 from 8 to 512, got: 100; near it are 96 and 104}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(100) dtype(bf16)
 
 // -----
 
 // C2
-// expected-error @below {{expected dim_qk to be a multiple of 8 from 8 to 512, got: 0}}
+// expected-error @below {{expected dim_qk to be a multiple of 8 from 8 to 512, got: 0; near it is 8}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(0) dtype(bf16)
 
 // -----
 
 // C2
-// expected-error @below {{expected dim_v to be a multiple of 8 from 8 to 512, got: 516}}
+// expected-error @below {{expected dim_v to be a multiple of 8 from 8 to 512, got: 516; near it is 512}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(256, 516) dtype(bf16)
 
 // -----

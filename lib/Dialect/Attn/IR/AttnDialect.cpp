@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "attn/Dialect/Attn/IR/Attn.h"
+#include "Clauses.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -11,6 +11,28 @@ using namespace attn;
 #include "attn/Dialect/Attn/IR/AttnInterfaces.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "attn/Dialect/Attn/IR/AttnAttrs.cpp.inc"
+
+template <typename... Attrs> static SmallVector<StringRef, 32> mnemonicsOf() { return {Attrs::getMnemonic()...}; }
+
+Attribute AttnDialect::parseAttribute(DialectAsmParser &parser, Type type) const {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  Attribute attribute;
+  if (generatedAttributeParser(parser, &word, type, attribute).has_value())
+    return attribute;
+  SmallVector<StringRef, 32> known = mnemonicsOf<
+#define GET_ATTRDEF_LIST
+#include "attn/Dialect/Attn/IR/AttnAttrs.cpp.inc"
+      >();
+  InFlightDiagnostic error = parser.emitError(loc, "unknown attribute `") << word << "` in dialect `attn`";
+  if (std::optional<StringRef> near = findNear(word, known))
+    error << ", which is near `#attn." << *near << "`";
+  return {};
+}
+
+void AttnDialect::printAttribute(Attribute attribute, DialectAsmPrinter &printer) const {
+  (void)generatedAttributePrinter(attribute, printer);
+}
 
 void AttnDialect::initialize() {
   addAttributes<

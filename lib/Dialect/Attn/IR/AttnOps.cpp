@@ -266,6 +266,13 @@ static LogicalResult verifySegments(ProblemOp problem) {
   return success();
 }
 
+/// `; near it is 512`, `; near it are 32 and 40`
+static std::string nearestDims(int64_t dim) {
+  int64_t below = std::clamp<int64_t>(dim / 8 * 8, 8, 512);
+  bool isBetween = dim > 8 && dim < 512;
+  return isBetween ? ("; near it are " + Twine(below) + " and " + Twine(below + 8)).str() : ("; near it is " + Twine(below)).str();
+}
+
 LogicalResult ProblemOp::verify() {
   int64_t heads = getHeads(), kvHeads = getKvHeads();
   if (kvHeads < 1 || heads < 1 || heads % kvHeads != 0 || heads > 65536) // C1
@@ -273,7 +280,8 @@ LogicalResult ProblemOp::verify() {
            << heads << ", kv_heads = " << kvHeads;
   for (auto [name, dim] : {std::pair("dim_qk", getDimQk()), std::pair("dim_v", getDimV())})
     if (int64_t(dim) < 8 || int64_t(dim) > 512 || dim % 8 != 0) // C2
-      return emitOpError("expected ") << name << " to be a multiple of 8 from 8 to 512, got: " << int64_t(dim);
+      return emitOpError("expected ") << name << " to be a multiple of 8 from 8 to 512, got: " << int64_t(dim)
+                                      << nearestDims(int64_t(dim));
   if (!getDtype().isBF16() && !getDtype().isF16()) // C3
     return emitOpError("expected dtype bf16 or f16, got: ") << getDtype();
   auto sameKind = [](LayoutAttr a, LayoutAttr b) {

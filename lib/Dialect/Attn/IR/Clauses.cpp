@@ -27,6 +27,15 @@ static bool isElsewhere(StringRef word) {
   return word.contains('.') || word == "loc" || word == "module" || word == "unrealized_conversion_cast";
 }
 
+std::optional<StringRef> attn::findNear(StringRef word, ArrayRef<StringRef> names) {
+  if (word.size() > 64)
+    return std::nullopt;
+  StringRef near = *llvm::min_element(names, [&](StringRef a, StringRef b) {
+    return word.edit_distance(a) < word.edit_distance(b);
+  });
+  return 3 * word.edit_distance(near) <= std::max<size_t>(3, word.size()) ? std::optional(near) : std::nullopt;
+}
+
 ParseResult attn::parseClauses(OpAsmParser &parser, ArrayRef<ClauseName> clauses,
                                llvm::function_ref<ParseResult(size_t)> parse) {
   SmallVector<StringRef, 24> keywords;
@@ -43,12 +52,9 @@ ParseResult attn::parseClauses(OpAsmParser &parser, ArrayRef<ClauseName> clauses
       return failure();
   }
   if (StringRef word = wordAt(loc); !word.empty() && !isElsewhere(word)) {
-    StringRef near = *llvm::min_element(keywords, [&](StringRef a, StringRef b) {
-      return word.edit_distance(a) < word.edit_distance(b);
-    });
     InFlightDiagnostic error = parser.emitError(loc, "expected a clause, got: `") << word << "`";
-    if (3 * word.edit_distance(near) <= std::max<size_t>(3, word.size()))
-      error << ", which is near `" << near << "`";
+    if (std::optional<StringRef> near = findNear(word, keywords))
+      error << ", which is near `" << *near << "`";
     return error << "; clauses are " << orderOf(clauses);
   }
   for (auto [clause, there] : llvm::zip_equal(clauses, seen))

@@ -335,8 +335,11 @@ private:
       axes |= 1u << axis;
       rest = rest.drop_front();
     } while (take(","));
-    if (!take("]"))
-      return fail("expected positions of `" + name + "` as some of `b, h, q, k`, in this order");
+    if (!take("]")) {
+      bool isDistance = rest.starts_with("-") || rest.starts_with("+");
+      return fail("expected positions of `" + name + "` as some of `b, h, q, k`, in this order" +
+                  (isDistance ? " (#attn.relative_bias reads an array by the distance of q and k)," : ""));
+    }
     auto pack = [&](unsigned number) { return RealArray{number, axes}.pack(); };
     std::optional<unsigned> number = numberOf(name, pack);
     return number ? MaybePart(Part{{RealLoad, pack(*number)}, Real}) : std::nullopt;

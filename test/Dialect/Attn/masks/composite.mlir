@@ -74,6 +74,17 @@ attn.problem @p mask(#attn.forest<8>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
 
+// A misspelled one.
+// expected-error @below {{unknown attribute `casual` in dialect `attn`, which is near `#attn.causal`}}
+attn.problem @p mask(#attn.or<#attn.prefix<3>, #attn.casual>) layout(bshd) heads(8) dims(64) dtype(bf16)
+
+// -----
+
+// expected-error @below {{unknown attribute `soft_cap` in dialect `attn`, which is near `#attn.softcap`}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) score([#attn.soft_cap<30.0>])
+
+// -----
+
 // expected-error @below {{expected '<'}}
 // expected-error @below {{expected at least two masks in `#attn.and`, got: 0}}
 attn.problem @p mask(#attn.and) layout(bshd) heads(8) dims(64) dtype(bf16)

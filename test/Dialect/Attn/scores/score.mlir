@@ -49,6 +49,12 @@ attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
 
 // -----
 
+// C1: an array by distance is a modifier of its own.
+// expected-error @below {{expected positions of `pos` as some of `b, h, q, k`, in this order (#attn.relative_bias reads an array by the distance of q and k), at `- k]` (character 10)}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s + pos[q - k]">])
+
+// -----
+
 // C1
 // expected-error @below {{expected entries of `bias` at one kind of position, before this}}
 attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"bias[q] * s + bias[k]">])

@@ -22,7 +22,11 @@ def Attn_Dialect : Dialect {
       layout(bshd) heads(16, 4) dims(128) dtype(bf16)
     ```
   }];
-  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    /// An unknown attribute is refused with the name that is near.
+    ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser, ::mlir::Type type) const override;
+    void printAttribute(::mlir::Attribute attribute, ::mlir::DialectAsmPrinter &printer) const override;
+  }];
 }
 
 #endif // ATTN_DIALECT
