@@ -2,6 +2,7 @@
 #include "attn/API/Compile.h"
 #include "attn-rt/Driver.h"
 #include "attn/API/Pipeline.h"
+#include "attn/API/SourceText.h"
 #include "attn/Conversion/Schedule.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Target/Source.h"
@@ -60,7 +61,7 @@ Compilation::Compilation() : context(dialects(), MLIRContext::Threading::DISABLE
     auto print = [&](Diagnostic &d, const char *kind) {
       if (auto file = dyn_cast<FileLineColLoc>(d.getLocation()))
         os << file.getFilename().getValue() << ":" << file.getLine() << ":" << file.getColumn() << ": ";
-      os << kind << ": " << d << "\n";
+      os << kind << ": " << cutLongLines(d.str()) << "\n";
     };
     print(diagnostic, diagnostic.getSeverity() == DiagnosticSeverity::Error ? "error" : "note");
     for (Diagnostic &note : diagnostic.getNotes())
@@ -79,7 +80,9 @@ rt::Result<OwningOpRef<ModuleOp>> Compilation::parse(StringRef text, StringRef n
   diagnostics.clear();
   auto sources = std::make_shared<llvm::SourceMgr>();
   sources->AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name), llvm::SMLoc());
-  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
+  OwningOpRef<ModuleOp> module;
+  if (succeeded(checkNesting(context, {text, name})))
+    module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module)
     return takeDiagnostics(fmt::format("`{}` is not a valid module", name.str()));
   return module;

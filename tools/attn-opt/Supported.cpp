@@ -6,6 +6,7 @@
 // for with the problem that it names, and what is changed may be either.
 //
 #include "Questions.h"
+#include "attn/API/SourceText.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
@@ -255,11 +256,15 @@ int attn::supported(int argc, char **argv) {
   MLIRContext context(dialects.getContext().getDialectRegistry());
   context.loadAllAvailableDialects();
   llvm::SourceMgr sources;
+  llvm::MemoryBufferRef text = **buffer;
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler diagnostics(sources, &context);
+  ScopedDiagnosticHandler cut(&context, [&](Diagnostic &diagnostic) { return printCut(diagnostic, text); });
   // What an attribute's own verifier refuses cannot be read at all: its message is the answer.
   ParserConfig config(&context, /*verifyAfterParse=*/false);
-  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, config);
+  OwningOpRef<ModuleOp> module;
+  if (succeeded(checkNesting(context, text)))
+    module = parseSourceFile<ModuleOp>(sources, config);
   if (!module)
     return 1;
   bool all = true;
