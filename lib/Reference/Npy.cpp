@@ -5,7 +5,7 @@
 // spaces), the data.
 //
 #include "attn/Reference/Npy.h"
-#include "llvm/ADT/Twine.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -30,7 +30,8 @@ namespace {
 struct Header {
   std::string descr;
   std::optional<bool> fortranOrder;
-  std::optional<llvm::SmallVector<int64_t, 4>> shape;
+  StringRef shapeText;
+  std::optional<llvm::SmallVector<int64_t, 4>> shape; ///< none: its text has numbers that are no extents
 };
 } // namespace
 
@@ -52,20 +53,28 @@ static std::optional<StringRef> consumeString(StringRef &text) {
   return value;
 }
 
-/// `(3, 4)`, `(3,)` or `()`
-static std::optional<llvm::SmallVector<int64_t, 4>> consumeShape(StringRef &text) {
-  llvm::SmallVector<int64_t, 4> shape;
+/// `(3, 4)`, `(3,)` or `()`; false: no list of numbers.
+static bool consumeShape(StringRef &text, Header &header) {
+  text = text.ltrim();
+  StringRef begin = text;
   if (!consume(text, "("))
-    return std::nullopt;
+    return false;
+  header.shape.emplace();
   while (!consume(text, ")")) {
+    text = text.ltrim();
+    bool negative = text.consume_front("-");
+    StringRef digits = text.take_while(llvm::isDigit);
+    text = text.drop_front(digits.size());
+    if (digits.empty() || (!consume(text, ",") && !text.ltrim().starts_with(")")))
+      return false;
     int64_t extent = 0;
-    if (text.ltrim().starts_with("-") || (text = text.ltrim(), text.consumeInteger(10, extent)))
-      return std::nullopt;
-    shape.push_back(extent);
-    if (!consume(text, ",") && !text.ltrim().starts_with(")"))
-      return std::nullopt;
+    if (negative || digits.getAsInteger(10, extent))
+      header.shape.reset();
+    else if (header.shape)
+      header.shape->push_back(extent);
   }
-  return shape;
+  header.shapeText = begin.drop_back(text.size());
+  return true;
 }
 
 /// `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`, in any order.
@@ -88,28 +97,37 @@ static std::optional<Header> parseHeader(StringRef text) {
       else if (consume(text, "False"))
         header.fortranOrder = false;
     } else if (*key == "shape") {
-      header.shape = consumeShape(text);
+      if (!consumeShape(text, header))
+        return std::nullopt;
     } else {
       return std::nullopt;
     }
     if (!consume(text, ",") && !text.ltrim().starts_with("}"))
       return std::nullopt;
   }
-  if (!text.trim().empty() || !header.fortranOrder || !header.shape || header.descr.empty())
+  if (!text.trim().empty() || !header.fortranOrder || header.shapeText.empty() || header.descr.empty())
     return std::nullopt;
   return header;
 }
 
-/// Bytes of the data, or nullopt where no file can hold them.
+/// Bytes of the data, or nullopt where no file can hold them, or could if an extent of 0 were 1.
 static std::optional<int64_t> dataSize(llvm::ArrayRef<int64_t> shape, int64_t elementSize) {
   int64_t size = elementSize;
   for (int64_t extent : shape)
-    if (__builtin_mul_overflow(size, extent, &size))
+    if (__builtin_mul_overflow(size, std::max<int64_t>(extent, 1), &size))
       return std::nullopt;
-  return size;
+  return llvm::is_contained(shape, 0) ? 0 : size;
+}
+
+/// A header that is cut short: how many bytes it and what is before it need.
+static llvm::Error truncated(StringRef path, uint64_t expected, uint64_t got) {
+  return error(path, "truncated in the header: expected " + Twine(expected) + " bytes up to its end, got: " + Twine(got));
 }
 
 llvm::Expected<Tensor> attn::reference::readNpy(StringRef path, Dtype dtype) {
+  llvm::sys::fs::file_status status; // devices and pipes may have no end
+  if (!llvm::sys::fs::status(path, status) && status.type() != llvm::sys::fs::file_type::regular_file)
+    return error(path, "expected the path of a regular file, got: a directory, device or pipe");
   auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!file)
     return error(path, "cannot read the file: " + file.getError().message());
@@ -117,35 +135,38 @@ llvm::Expected<Tensor> attn::reference::readNpy(StringRef path, Dtype dtype) {
   if (!bytes.starts_with(magic))
     return error(path, "expected an .npy file, got: other contents");
   if (bytes.size() < 8)
-    return error(path, "truncated in the header");
+    return truncated(path, 10, bytes.size());
   int version = uint8_t(bytes[6]);
   if (version != 1 && version != 2)
     return error(path, "expected .npy format version 1 or 2, got: " + Twine(version));
   size_t start = version == 1 ? 10 : 12;
   if (bytes.size() < start)
-    return error(path, "truncated in the header");
+    return truncated(path, start, bytes.size());
   uint64_t length = version == 1 ? llvm::support::endian::read16le(bytes.data() + 8)
                                  : llvm::support::endian::read32le(bytes.data() + 8);
   if (bytes.size() - start < length)
-    return error(path, "truncated in the header");
+    return truncated(path, start + length, bytes.size());
   StringRef text = bytes.substr(start, length), data = bytes.drop_front(start + length);
 
   std::optional<Header> header = parseHeader(text);
-  if (!header)
-    return error(path, "expected a header with `descr`, `fortran_order` and `shape`, got: " + text.trim());
+  if (!header) {
+    std::string shown;
+    llvm::raw_string_ostream(shown).write_escaped(text.trim().take_front(200));
+    return error(path, "expected a header with `descr`, `fortran_order` and `shape`, got: " + shown);
+  }
   StringRef descr = dtype == Dtype::I32 ? "<i4" : "<f4";
   if (header->descr != descr)
     return error(path, "expected dtype " + StringRef(dtype == Dtype::I32 ? "int32" : "float32") + " (`" + descr +
                            "`), got: `" + header->descr + "`");
   if (*header->fortranOrder)
     return error(path, "expected C order, got: Fortran order");
-  std::optional<int64_t> size = dataSize(*header->shape, 4);
-  if (!size || data.size() < uint64_t(*size))
-    return error(path, "truncated: expected " + (size ? Twine(*size) : Twine("too many")) +
+  std::optional<int64_t> size = header->shape ? dataSize(*header->shape, 4) : std::nullopt;
+  if (!size)
+    return error(path, "expected a shape with extents from 0 on and less than 2^63 bytes of data, got: " + header->shapeText +
+                           " with " + Twine(data.size()) + " bytes of data");
+  if (data.size() != uint64_t(*size))
+    return error(path, (data.size() < uint64_t(*size) ? "truncated: expected " : "expected ") + Twine(*size) +
                            " bytes of data for shape " + shapeText(*header->shape) + ", got: " + Twine(data.size()));
-  if (data.size() > uint64_t(*size))
-    return error(path, "expected " + Twine(*size) + " bytes of data for shape " + shapeText(*header->shape) +
-                           ", got: " + Twine(data.size()));
   Tensor tensor(dtype, *header->shape);
   std::memcpy(tensor.bytes().data(), data.data(), data.size());
   return tensor;

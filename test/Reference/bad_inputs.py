@@ -53,15 +53,21 @@ def files():
     bad("cannot read the file: No such file or directory", None)
     bad("expected an .npy file, got: other contents", b"PK\3\4 a zip")
     bad("expected an .npy file, got: other contents", b"")
-    for size in (7, 9, 50):
-        bad("truncated in the header", good[:size])
+    for size, whole in ((7, 10), (9, 10), (50, 128)):
+        bad(f"truncated in the header: expected {whole} bytes up to its end, got: {size}", good[:size])
+    bad("truncated in the header: expected 4294967307 bytes up to its end, got: 12", good[:6] + b"\2\0" + b"\377" * 4)
     bad("expected .npy format version 1 or 2, got: 3", good[:6] + b"\3" + good[7:])
     bad("expected a header with `descr`, `fortran_order` and `shape`, got: ", good.replace(b"'shape'", b"'shake'"))
-    bad("expected a header with `descr`, `fortran_order` and `shape`, got: ", good.replace(b"(2, 5", b"(2,-5"))
+    bad("expected a header with `descr`, `fortran_order` and `shape`, got: \\000\\001", good[:10] + bytes([0, 1]) + good[12:])
     bad("truncated: expected 2560 bytes of data for shape [2, 5, 4, 16], got: 2559", good[:-1])
-    huge = b"{'descr': '<f4', 'fortran_order': False, 'shape': (4000000000, 4000000000)}"
-    bad("truncated: expected too many bytes of data for shape [4000000000, 4000000000], got: 0",
-        good[:8] + bytes([len(huge), 0]) + huge)
+    for lie in ("(4000000000, 4000000000)", "(0, 4000000000, 4000000000)", "(4000000000, 4000000000, 0)",
+                "(99999999999999999999,)", "(2, -5)", "(-9223372036854775808,)"):
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {lie}}}".encode()
+        bad(f"expected a shape with extents from 0 on and less than 2^63 bytes of data, got: {lie} with 4 bytes of data",
+            good[:8] + bytes([len(header), 0]) + header + b"1234")
+    large = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000, 1000000, 1000000)}"
+    bad("truncated: expected 4000000000000000000 bytes of data for shape [1000000, 1000000, 1000000], got: 0",
+        good[:8] + bytes([len(large), 0]) + large)
     bad("expected 2560 bytes of data for shape [2, 5, 4, 16], got: 2561", good + b"\0")
     bad("expected C order, got: Fortran order", np.asfortranarray(DENSE_INPUTS["q"]))
     bad("expected dtype float32 (`<f4`), got: `<f8`", DENSE_INPUTS["q"].astype(np.float64))

@@ -97,6 +97,12 @@ int attn::explain(int argc, char **argv) {
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.file);
   if (!buffer)
     return fail("cannot read `" + options.file + "`: " + buffer.getError().message());
+  if (options.svg.getNumOccurrences()) {
+    llvm::SmallVector<llvm::StringRef> inputs = options.inputs.getFiles();
+    inputs.push_back(options.file);
+    if (llvm::Error error = checkResultPaths(inputs, {options.svg}))
+      return fail(llvm::toString(std::move(error)));
+  }
   Compilation compilation;
   auto module = compilation.parse((*buffer)->getBuffer(), options.file);
   if (!module)

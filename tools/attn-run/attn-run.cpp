@@ -4,11 +4,11 @@
 // against the reference.
 //
 #include "../common/InputOptions.h"
+#include "../common/OptionChecks.h"
 #include "Report.h"
 #include "attn/API/RunTensors.h"
 #include "attn/Reference/Difference.h"
 #include "attn/Reference/Npy.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -33,20 +33,23 @@ static int fail(const rt::Error &error) {
 }
 static int fail(llvm::Error error) { return fail(rt::Error{llvm::toString(std::move(error))}); }
 
-/// Before anything runs: results that exist, each to a file of its own, in folders that can be written.
+/// Before anything runs: results that exist, each to a file of its own that is no input, in folders that can be written.
 static std::optional<rt::Error> checkResultFiles(Computation computation, const reference::Tensors &results) {
-  llvm::StringSet<> paths;
+  llvm::SmallVector<llvm::StringRef> paths, inputs = inputOptions.getFiles();
   for (const std::string &text : resultFiles) {
     auto [name, path] = nameAndFile(text);
     if (!results.count(name) || path.empty())
       return rt::Error{"expected --result=NAME=FILE with a result of @" + computation.getName().str() +
                        ", got: " + text};
-    if (!paths.insert(path).second)
-      return rt::Error{"expected a file of its own for each result, got twice: " + path.str()};
+    paths.push_back(path);
     llvm::StringRef folder = llvm::sys::path::parent_path(path);
     if (auto code = llvm::sys::fs::access(folder.empty() ? "." : folder, llvm::sys::fs::AccessMode::Write))
       return rt::Error{"`" + path.str() + "`: cannot write the file: " + code.message()};
   }
+  if (inputFile != "-")
+    inputs.push_back(inputFile);
+  if (llvm::Error bad = checkResultPaths(inputs, paths))
+    return rt::Error{llvm::toString(std::move(bad))};
   return std::nullopt;
 }
 

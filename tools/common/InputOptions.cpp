@@ -72,6 +72,13 @@ llvm::Error InputOptions::checkAgree(ProblemOp problem, const Sizes &sizes, cons
   return llvm::Error::success();
 }
 
+llvm::SmallVector<llvm::StringRef> InputOptions::getFiles() const {
+  llvm::SmallVector<llvm::StringRef> files;
+  for (const std::string &text : argFiles)
+    files.push_back(nameAndFile(text).second);
+  return files;
+}
+
 reference::InputSizes InputOptions::sizes() const {
   reference::InputSizes sizes;
   sizes.batch = batch;

@@ -26,6 +26,9 @@ public:
   /// The arrays alone, and what sizes the others would have.
   llvm::Expected<std::pair<reference::Tensors, Sizes>> arraysOf(ProblemOp problem) const;
 
+  /// The files of `--arg`.
+  llvm::SmallVector<llvm::StringRef> getFiles() const;
+
 private:
   llvm::Error loadFiles(Computation computation, reference::Tensors &tensors) const;
   llvm::Error checkApply(ProblemOp problem) const;

@@ -28,7 +28,7 @@ def expect(message, problem=None, inputs=QKV, result="o.npy", **named):
     done, _ = attn_run(problem, inputs, {"o": result}, **named)
     if done.returncode != 1 or message not in done.stderr or "Stack dump" in done.stderr:
         sys.exit(f"{problem}expected exit status 1 and\n  {message}\ngot: {done.returncode} and\n  {done.stderr}")
-    if "error   " in done.stdout:
+    if "max error" in done.stdout:
         sys.exit(f"{problem}reported a result in spite of\n  {message}")
     if result == "o.npy":
         with open(path_of("o.npy"), "rb") as file:
@@ -42,6 +42,7 @@ def problems():
     expect("error: `p.mlir` is not a valid module", "attn.problem @p mask(")
     expect("error: expected an `attn.problem` in the module, got: none", "module {}\n", {})
     expect("unknown attribute `forest` in dialect `attn`", dense("#attn.forest<8>"))
+    expect("unknown attribute `casual` in dialect `attn`, which is near `#attn.causal`", dense("#attn.casual"))
     expect("expected left + right >= 0 in a band (else no pair is visible), got: left = 2, right = -3",
            dense("#attn.band<left = 2, right = -3>"))
     expect("expected no parameters of `#attn.full`", dense("#attn.full<8>"))
@@ -49,8 +50,8 @@ def problems():
         "#attn.causal", "#attn.heads<#attn.causal, #attn.full, #attn.causal>"), {})
     expect("expected heads to be a positive multiple of kv_heads (at most 65536), got: heads = 4, kv_heads = 3",
            dense(heads="4, 3"))
-    for dim in (0, 4, 20, 520, -8):
-        expect(f"expected dim_qk to be a multiple of 8 from 8 to 512, got: {dim}", dense(dims=dim))
+    for dim, near in ((0, "is 8"), (4, "is 8"), (20, "are 16 and 24"), (36, "are 32 and 40"), (576, "is 512"), (-8, "is 8")):
+        expect(f"expected dim_qk to be a multiple of 8 from 8 to 512, got: {dim}; near it {near}\n", dense(dims=dim))
     two = dense() + dense().replace("@p", "@other")
     expect("error: expected the name of one of @p, @other, got: none", two)
     expect("error: expected one of the module's problems @p, @other, got: @third", two, flags=["--problem=third"])
@@ -65,7 +66,7 @@ def files():
     bad("cannot read the file: No such file or directory", None)
     bad("expected an .npy file, got: other contents", b"PK\3\4 a zip")
     bad("expected an .npy file, got: other contents", b"")
-    bad("truncated in the header", good[:50])
+    bad("truncated in the header: expected 128 bytes up to its end, got: 50", good[:50])
     bad("truncated: expected 2560 bytes of data for shape [2, 5, 4, 16], got: 2559", good[:-1])
     bad("expected 2560 bytes of data for shape [2, 5, 4, 16], got: 2561", good + b"\0")
     bad("expected dtype float32 (`<f4`), got: `<f8`", QKV["q"].astype(np.float64))
@@ -83,6 +84,11 @@ def files():
     expect("error: expected --arg=NAME=FILE with an input of @p, got: x=x.npy", flags=["--arg=x=x.npy"])
     expect("error: expected --arg=NAME=FILE with an input of @p, got: o=x.npy", flags=["--arg=o=x.npy"])
     expect("error: expected --arg=NAME=FILE with an input of @p, got: q", flags=["--arg=q"])
+    for path in ("/dev/zero", "a_pipe", "."):
+        if path == "a_pipe":
+            os.mkfifo(path_of(path))
+        expect(f"error: `{path}`: expected the path of a regular file, got: a directory, device or pipe", inputs={},
+               flags=[f"--arg=q={path}"])
 
 
 def results():
@@ -92,6 +98,21 @@ def results():
     expect("error: `no/such/o.npy`: cannot write the file: No such file or directory", result="no/such/o.npy")
     expect("error: expected --result=NAME=FILE with a result of @p, got: q=x.npy", flags=["--result=q=x.npy"])
     expect("error: expected --result=NAME=FILE with a result of @p, got: lse", flags=["--result=lse"])
+    for name, linked, link in (("soft", "p.mlir", os.symlink), ("hard", "p.mlir", os.link), ("soft.npy", "k.npy", os.symlink)):
+        write(linked, b"")  # no longer there if it could be written over
+        link(linked if link == os.symlink else path_of(linked), path_of(name))
+        expect(f"error: expected a result's file to be none of the inputs, got: `{name}`, which is `{linked}`", result=name)
+        os.remove(path_of(name))
+    for name, same in (("p.mlir", "p.mlir"), ("./p.mlir", "p.mlir"), (path_of("v.npy"), "v.npy")):
+        expect(f"error: expected a result's file to be none of the inputs, got: `{name}`, which is `{same}`", result=name)
+    own = "error: expected a file of its own for each result, got: "
+    for one, two in (("x/new.npy", "x/new.npy"), ("new.npy", "./new.npy"), ("x/new.npy", "y/new.npy"), ("x.npy", "y.npy")):
+        for folder_or_file, target in (("y", "x"), ("y.npy", "x.npy")):
+            if not os.path.lexists(path_of(folder_or_file)):
+                os.makedirs(path_of("x"), exist_ok=True)
+                os.symlink(target, path_of(folder_or_file))
+        expect(own + f"`{two}` and `{one}`", result=one, flags=[f"--result=lse={two}"])
+    assert not os.path.exists(path_of("new.npy")) and not os.listdir(path_of("x"))
 
 
 def packed():
