@@ -170,7 +170,10 @@ int attn::explain(int argc, char **argv) {
   bool lists = schedule.tiles && listsVisits(problem, config);
   TileMap map(form, sequences, options.sequence, options.head, qTile, kvTile, lists);
   os << "map       of sequence " << options.sequence << " as head " << options.head << " sees it: " << map.lenQ
-     << " queries down, " << map.lenK << " keys across;\n          ";
+     << " queries down, " << map.lenK << " keys across";
+  if (std::optional<SaidLengths> said = SaidLengths::of(problem); said && said->queries == map.lenQ && said->keys == map.lenK)
+    os << ", as `" << said->clause << "` says";
+  os << ";\n          ";
   drawText(os, map);
 
   // Heads are alike unless the mask says otherwise.

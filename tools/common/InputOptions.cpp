@@ -79,17 +79,32 @@ llvm::SmallVector<llvm::StringRef> InputOptions::getFiles() const {
   return files;
 }
 
-reference::InputSizes InputOptions::sizes() const {
+std::optional<SaidLengths> SaidLengths::of(ProblemOp problem) {
+  auto size = [](uint64_t length) { return int64_t(std::min<uint64_t>(length, 1 << 24)); };
+  if (problem.getTypicalQ())
+    return SaidLengths{size(*problem.getTypicalQ()), size(*problem.getTypicalKv()), "typical"};
+  if (problem.getBoundQ())
+    return SaidLengths{size(*problem.getBoundQ()), size(*problem.getBoundKv()), "bounds"};
+  return std::nullopt;
+}
+
+reference::InputSizes InputOptions::sizes(std::optional<SaidLengths> said) const {
   reference::InputSizes sizes;
   sizes.batch = batch;
   sizes.seqlenQ = seqlenQ;
   sizes.seqlenKv = seqlenKv < 0 ? seqlenQ : seqlenKv;
+  if (said && !seqlenQ.getNumOccurrences()) {
+    sizes.seqlenQ = said->queries;
+    sizes.seqlenKv = seqlenKv < 0 ? said->keys : seqlenKv;
+  }
   sizes.lengthsQ.assign(lengthsQ.begin(), lengthsQ.end());
   sizes.lengthsKv.assign(lengthsKv.begin(), lengthsKv.end());
   if (sizes.lengthsQ.empty() && sizes.lengthsKv.empty()) {
     constexpr int64_t usual[] = {100, 0, 37, 219}; // an empty one, too
-    for (int64_t i = 0, count = batch.getNumOccurrences() ? batch.getValue() : 4; i < count; ++i)
-      sizes.lengthsQ.push_back(usual[i % 4]);
+    for (int64_t i = 0, count = batch.getNumOccurrences() ? batch.getValue() : 4; i < count; ++i) {
+      sizes.lengthsQ.push_back(said ? said->queries : usual[i % 4]);
+      sizes.lengthsKv.push_back(said ? said->keys : usual[i % 4]);
+    }
   }
   if (sizes.lengthsQ.empty())
     sizes.lengthsQ = sizes.lengthsKv;
@@ -153,7 +168,7 @@ llvm::Expected<std::pair<reference::Tensors, Sizes>> InputOptions::arraysOf(Prob
   });
   if (complete && seed.getNumOccurrences())
     return error("expected arrays to make up with --seed, got: none");
-  llvm::Expected<Sizes> made = reference::addMissingArrays(problem, sizes(), seed, tensors);
+  llvm::Expected<Sizes> made = reference::addMissingArrays(problem, sizes(SaidLengths::of(problem)), seed, tensors);
   if (!made)
     return made.takeError();
   // Shapes of given and made ones agree with those that the operands would have.

@@ -16,6 +16,13 @@ inline std::pair<llvm::StringRef, llvm::StringRef> nameAndFile(const std::string
   return llvm::StringRef(text).split('=');
 }
 
+/// How long a problem says that its sequences are, and with which clause; up to 2^24, as options say it.
+struct SaidLengths {
+  int64_t queries, keys;
+  const char *clause;
+  static std::optional<SaidLengths> of(ProblemOp problem);
+};
+
 class InputOptions {
 public:
   /// That sizes are sane, whatever the problem.
@@ -23,7 +30,8 @@ public:
   /// All inputs of a problem or its backward pass, from files or made up; checked. An option that is not about what this
   /// problem has, or that says otherwise than the files, is an error.
   llvm::Expected<reference::Tensors> inputsOf(Computation computation) const;
-  /// The arrays alone, and what sizes the others would have.
+  /// The arrays alone, and what sizes the others would have. Sequences are as long as options and files say, or else as
+  /// the problem does.
   llvm::Expected<std::pair<reference::Tensors, Sizes>> arraysOf(ProblemOp problem) const;
 
   /// The files of `--arg`.
@@ -33,7 +41,7 @@ private:
   llvm::Error loadFiles(Computation computation, reference::Tensors &tensors) const;
   llvm::Error checkApply(ProblemOp problem) const;
   llvm::Error checkAgree(ProblemOp problem, const Sizes &sizes, const reference::Tensors &tensors) const;
-  reference::InputSizes sizes() const;
+  reference::InputSizes sizes(std::optional<SaidLengths> said = {}) const;
 
   template <typename T> using Opt = llvm::cl::opt<T>;
   llvm::cl::list<std::string> argFiles{"arg", llvm::cl::desc("an input: NAME=FILE.npy, float32 or int32")};
