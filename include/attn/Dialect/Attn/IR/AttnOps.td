@@ -19,7 +19,8 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
         LSE[q, h] = ln(sum over k of exp(s[q, k]))
         O[q, h] = sum over k of exp(s[q, k] - LSE[q, h]) * V[k, g]
 
-    A row that sees no key has O = 0 and LSE = -inf. With `sink(x)` each row sees one key more, whose
+    A row that sees no key has O = 0 and LSE = -inf. So has a row all of whose visible keys have the score -inf, by a bias
+    for example: such keys count as not visible. With `sink(x)` each row sees one key more, whose
     score is x and whose value is 0:
 
         LSE[q, h] = ln(exp(x) + sum over k of exp(s[q, k]))
