@@ -7,9 +7,9 @@
 using namespace mlir;
 using namespace attn;
 
-constexpr size_t deepest = 256;      // levels of brackets
-constexpr size_t longest = 1000;     // characters of a line that is shown as it is
-constexpr size_t shownBeside = 100;  // characters of a longer one on each side of the column
+constexpr size_t deepest = 256;     // levels of brackets
+constexpr size_t longest = 1000;    // characters of a line that is shown as it is
+constexpr size_t shownBeside = 100; // characters of a longer one on each side of the column
 
 /// The position of the first bracket that is too deep, or nothing. Strings and comments do not count, nor does `->`.
 static std::optional<size_t> findDeepBracket(StringRef text) {
@@ -45,7 +45,9 @@ LogicalResult attn::checkNesting(MLIRContext &context, llvm::MemoryBufferRef sou
 }
 
 std::string attn::cutLongLines(StringRef text) {
-  auto cut = [](StringRef line) { return line.size() > longest ? line.take_front(2 * shownBeside).str() + " ..." : line.str(); };
+  auto cut = [](StringRef line) {
+    return line.size() > longest ? line.take_front(2 * shownBeside).str() + " ..." : line.str();
+  };
   return llvm::join(llvm::map_range(llvm::split(text, '\n'), cut), "\n");
 }
 

@@ -121,7 +121,8 @@ static std::optional<int64_t> dataSize(llvm::ArrayRef<int64_t> shape, int64_t el
 
 /// A header that is cut short: how many bytes it and what is before it need.
 static llvm::Error truncated(StringRef path, uint64_t expected, uint64_t got) {
-  return error(path, "truncated in the header: expected " + Twine(expected) + " bytes up to its end, got: " + Twine(got));
+  return error(path,
+               "truncated in the header: expected " + Twine(expected) + " bytes up to its end, got: " + Twine(got));
 }
 
 llvm::Expected<Tensor> attn::reference::readNpy(StringRef path, Dtype dtype) {
@@ -162,8 +163,8 @@ llvm::Expected<Tensor> attn::reference::readNpy(StringRef path, Dtype dtype) {
     return error(path, "expected C order, got: Fortran order");
   std::optional<int64_t> size = header->shape ? dataSize(*header->shape, 4) : std::nullopt;
   if (!size)
-    return error(path, "expected a shape with extents from 0 on and less than 2^63 bytes of data, got: " + header->shapeText +
-                           " with " + Twine(data.size()) + " bytes of data");
+    return error(path, "expected a shape with extents from 0 on and less than 2^63 bytes of data, got: " +
+                           header->shapeText + " with " + Twine(data.size()) + " bytes of data");
   if (data.size() != uint64_t(*size))
     return error(path, (data.size() < uint64_t(*size) ? "truncated: expected " : "expected ") + Twine(*size) +
                            " bytes of data for shape " + shapeText(*header->shape) + ", got: " + Twine(data.size()));

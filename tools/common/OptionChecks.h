@@ -16,8 +16,8 @@ llvm::Error checkSizes(llvm::StringRef option, llvm::ArrayRef<int64_t> sizes, in
 /// That a rate or a time is a number above 0.
 llvm::Error checkPositive(llvm::StringRef option, double number);
 
-/// That each result has a file of its own, and that no result is written over an input. Two paths that lead to one file,
-/// through links or folders, are the same.
+/// That each result has a file of its own, and that no result is written over an input. Two paths that lead to one
+/// file, through links or folders, are the same.
 llvm::Error checkResultPaths(llvm::ArrayRef<llvm::StringRef> inputs, llvm::ArrayRef<llvm::StringRef> results);
 
 } // namespace attn

@@ -11,8 +11,8 @@
 
 namespace attn {
 
-/// Refuses a text whose brackets are nested too deep for MLIR's parser: the parser calls itself for each level, and reads
-/// the rest of an attribute once for each level.
+/// Refuses a text whose brackets are nested too deep for MLIR's parser: the parser calls itself for each level, and
+/// reads the rest of an attribute once for each level.
 llvm::LogicalResult checkNesting(mlir::MLIRContext &context, llvm::MemoryBufferRef text);
 
 /// The text, with a mark where the rest of a long line is left out.
