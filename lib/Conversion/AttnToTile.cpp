@@ -195,8 +195,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     ConfigAttr config = onTarget(schedule.tiles ? schedule.tiles : schedule.streamed);
     if (failed(checkConfig(problem, config)))
       return failure();
-    if (problem.getSegments())
-      expandSegments(problem);
+    SegmentsOp segments = problem.getSegments() ? expandSegments(problem) : SegmentsOp();
+    bool hasSinkAlone = segments && problem.getSinkAttr() && problem.hasLse();
     bool lists = !config.streams() && listsVisits(problem, config);
     bool classes = schedule.tiles && schedule.streamed;
     SmallVector<MaskOperand> whole;
@@ -206,6 +206,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     OpBuilder b(problem);
     if (config.streams()) {
       writeStreamed(problem, problem.getSymName(), config, std::nullopt);
+      if (hasSinkAlone)
+        writeSinks(problem, segments, generic());
       problem.erase();
       return success();
     }
@@ -235,6 +237,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
                                                                        mergeConfig(&getContext())),
                  forward.getSoftmaxScale());
     }
+    if (hasSinkAlone)
+      writeSinks(problem, segments, generic());
     problem.erase();
     return success();
   }

@@ -126,6 +126,29 @@ KernelArguments KernelArguments::ofSegments(SegmentsOp segments) {
   return arguments;
 }
 
+KernelArguments KernelArguments::ofSinks(ProblemOp problem, SegmentsOp segments) {
+  KernelArguments arguments;
+  Type i32 = IntegerType::get(problem.getContext(), 32);
+  std::vector<ProblemTensor> lse = tensorsOf(problem), arrays = lse;
+  llvm::erase_if(lse, [](const ProblemTensor &tensor) { return tensor.name != "lse"; });
+  std::optional<ScoreOperand> sinks = problem.getSinkArray();
+  llvm::erase_if(arrays, [&](const ProblemTensor &tensor) {
+    return tensor.name != "cu_seqlens_q" && tensor.name != "padded_offsets_q" && !(sinks && tensor.name == sinks->name);
+  });
+  bool positions = segments.getRule().hasPositions();
+  arguments.addPointers(problem, lse);
+  arguments.addVisits(problem, {"ids_q"});
+  if (positions)
+    arguments.addVisits(problem, {"positions_q"});
+  arguments.addPointers(problem, arrays);
+  arguments.addSizes(problem, /*keys=*/false);
+  arguments.add("tokens_q", i32);
+  if (positions)
+    arguments.add("position_rows_q", i32);
+  arguments.addStrides(problem, lse);
+  return arguments;
+}
+
 tile::KernelOp KernelArguments::makeKernel(OpBuilder &b, Location loc, StringRef name, StringRef target,
                                            const KernelGrid &grid, tile::ConfigAttr config) const {
   SmallVector<Attribute> names;

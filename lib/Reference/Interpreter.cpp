@@ -143,8 +143,16 @@ llvm::Expected<Outputs> attn::reference::interpret(ProblemOp problem, const Tens
   if (!expanded)
     return expanded.takeError();
   llvm::Expected<Outputs> outputs = interpret(expanded->problem, expanded->inputs, wanted);
-  if (outputs)
-    outputs->status = std::move(expanded->status);
+  if (!outputs)
+    return outputs;
+  outputs->status = std::move(expanded->status);
+  if (problem.getSinkAttr()) // to the problem over arrays these are padding
+    for (int64_t head = 0; head < int64_t(problem.getHeads()); ++head) {
+      std::optional<double> number = problem.getSinkNumber();
+      double sink = number ? *number : inputs.find(problem.getSinkArray()->name)->second.load(head);
+      for (int64_t token : expanded->alone)
+        outputs->lse.store(head * outputs->lse.shape()[1] + token, sink);
+    }
   return outputs;
 }
 

@@ -293,6 +293,16 @@ llvm::Expected<Expanded> reference::expand(ProblemOp problem, const Tensors &inp
   llvm::Expected<Tensors> results = interpret(segments, inputs);
   if (!results)
     return results.takeError();
+  Sizes sizes = llvm::cantFail(sizesOf(segments, inputs));
+  const Tensor &lengths = results->find("cu_seqlens_q")->second, &offsets = results->find("padded_offsets_q")->second;
+  std::vector<bool> inSequence(sizes.idRows * sizes.tokensQ, false);
+  for (int64_t s = 0; s + 1 < lengths.numElements(); ++s)
+    for (int64_t i = 0, length = int64_t(lengths.load(s + 1) - lengths.load(s)); i < length; ++i)
+      inSequence[int64_t(offsets.load(s)) + i] = true;
+  for (int64_t r = 0; r < sizes.idRows; ++r)
+    for (auto [t, id] : llvm::enumerate(Row(segments, inputs, sizes, r).q.ids))
+      if (int64_t token = r * sizes.tokensQ + int64_t(t); id && !inSequence[token])
+        expanded.alone.push_back(token);
   for (const ProblemTensor &spec : tensorsOf(expanded.problem))
     if (auto found = results->find(spec.name); found != results->end())
       expanded.inputs[spec.name] = std::move(found->second);

@@ -102,9 +102,11 @@ void Printer::print(KernelOp kernel) {
   hopper = kernel.isPersistent();
   rolled = hopper || (kernel.isStreaming() && kernel.getTarget() != "cpu");
   bool numbers = kernel.walk([](NumberTreeOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  bool sinks = kernel.walk([](StoreSinksOp) { return WalkResult::interrupt(); }).wasInterrupted();
   os << "// " << kernel.getSymName() << " for " << kernel.getTarget() << ", " << kernel.getConfig() << "\n#include \""
      << (kernel.hasRows()       ? "attn/rows.h"
          : numbers              ? "attn/trees.h"
+         : sinks                ? "attn/sinks.h"
          : kernel.getConfig().hasStrips() ? "attn/strip.h"
          : kernel.isStreaming() ? "attn/short.h"
          : hopper               ? "attn/hopper.h"

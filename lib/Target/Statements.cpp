@@ -91,7 +91,8 @@ void Printer::printOp(Operation *op) {
                << ");\n";
       })
       .Case([&](ForgetOp o) { line() << "attn::forget(" << name(o.getFeed()) << ");\n"; })
-      .Case<SetOp, BeginListsOp, MarkBlocksOp, NumberTreeOp, AccumulateOp, StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp, ClearEntryOp, AddTotalOp, AddSinkTotalOp>(
+      .Case<SetOp, BeginListsOp, MarkBlocksOp, NumberTreeOp, StoreSinksOp, AccumulateOp, StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp,
+             ClearEntryOp, AddTotalOp, AddSinkTotalOp>(
           [&](Operation *o) { printCall(o->getName().stripDialect(), o->getOperands(), ");\n"); })
       .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
       .Case([&](TakeTurnOp) { line() << "attn::take_turn();\n"; })

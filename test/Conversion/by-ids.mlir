@@ -49,3 +49,25 @@ attn.problem @listed mask(#attn.causal) layout(thd) heads(16) dims(128) dtype(bf
 // CHECK: %[[AT:.+]] = arith.remui %block, %listed
 // CHECK: %slot = tile.load uniform %tiles_q[%[[AT]]]
 attn.problem @full mask(#attn.full) layout(thd) heads(16) dims(128) dtype(bf16) tiles(128)
+
+// -----
+
+// Behind attention with a sink, tokens with an id and without keys get the sink as their lse.
+// CHECK-LABEL: tile.kernel @sunk_segments(
+// CHECK-LABEL: tile.kernel @sunk(
+// CHECK-LABEL: tile.kernel @sunk_sinks(%lse: !tile.ptr<f32>, %ids_q: !tile.ptr<i32>, %positions_q: !tile.ptr<i32>, %cu_seqlens_q: !tile.ptr<i32>,
+// CHECK-SAME: %padded_offsets_q: !tile.ptr<i32>, %x: !tile.ptr<f32>, %batch: i32, %total_q: i32, %tokens_q: i32, %position_rows_q: i32, %lse_head: i64)
+// CHECK-SAME: target("sm_80") grid(packed heads 16)
+// CHECK: %[[X:.+]] = tile.load %x[%h]
+// CHECK: tile.store_sinks %{{.*}} rows(%row0, %rows) ids(%ids_q, %tokens_q, %c12_i32) of(%cu_seqlens_q, %padded_offsets_q, %batch) sink(%[[X]]) positions(%positions_q, %position_rows_q)
+// GPU: #include "attn/sinks.h"
+// GPU: ATTN_KERNEL(sunk_sinks, /*threads=*/256, /*blocks per multiprocessor=*/4)
+// GPU: (float *lse, const int *ids_q, const int *positions_q,
+attn.problem @sunk mask(#attn.causal) layout(thd padded) heads(16) dims(128) dtype(bf16) segments(12) sink("x")
+
+// -----
+
+// Without lse there is nothing to give.
+// CHECK-LABEL: tile.kernel @unasked(
+// CHECK-NOT: tile.kernel @unasked_sinks
+attn.problem @unasked mask(#attn.full) layout(thd padded) heads(16) dims(128) dtype(bf16) segments(12) sink(1.0) outputs(o)

@@ -23,6 +23,7 @@ struct Expanded {
   ProblemOp problem;
   Tensors inputs;
   Tensor status;
+  std::vector<int64_t> alone; ///< tokens of q, of all rows, with an id and in no sequence
 };
 llvm::Expected<Expanded> expand(ProblemOp problem, const Tensors &inputs);
 

@@ -69,6 +69,17 @@ tile.kernel @rows(%ids: !tile.ptr<i32>, %positions: !tile.ptr<i32>, %out: !tile.
   }
 }
 
+// Tokens that see a sink alone.
+// CHECK: tile.kernel @sinks
+tile.kernel @sinks(%lse: !tile.ptr<f32>, %ids: !tile.ptr<i32>, %n: i32, %x: f32) target("sm_80")
+    grid(packed heads 1) config(<q_tile = 256, kv_tile = 16, warps = 8, blocks = 4>) {
+  // CHECK: tile.store_sinks %lse rows(%n, %n) ids(%ids, %n, %n) of(%ids, %ids, %n) sink(%x){{$}}
+  tile.store_sinks %lse rows(%n, %n) ids(%ids, %n, %n) of(%ids, %ids, %n) sink(%x)
+  // CHECK: tile.store_sinks %lse rows(%n, %n) ids(%ids, %n, %n) of(%ids, %ids, %n) sink(%x) positions(%ids, %n)
+  // GENERIC: "tile.store_sinks"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1>}>
+  tile.store_sinks %lse rows(%n, %n) ids(%ids, %n, %n) of(%ids, %ids, %n) sink(%x) positions(%ids, %n)
+}
+
 // A block alone, on targets that have no clusters.
 // CHECK: target("cpu") grid(rows cluster 1) config({{.*}}) {
 tile.kernel @one() target("cpu") grid(rows cluster 1) config(<q_tile = 256, kv_tile = 128, warps = 16, blocks = 1>) {

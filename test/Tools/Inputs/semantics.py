@@ -47,7 +47,8 @@ def arrays():
     used = np.zeros(rows, bool)
     for at, n in zip(starts, lengths):
         used[at:at + n] = True
-    layout = dict(cu_seqlens_q=i32(0, 4, 10), padded_offsets_q=i32(3, 10, 18), cu_seqlens_kv=i32(0, 4, 10), padded_offsets_kv=i32(3, 10, 18))
+    layout = {name + side: values for side in ("q", "kv")
+              for name, values in (("cu_seqlens_", i32(0, 4, 10)), ("padded_offsets_", i32(3, 10, 18)))}
     first = np.arange(rows) - np.where(np.arange(rows) < 10, 3, 10)  # positions in sequences
     begin = np.where(used, np.maximum(first - 2, 0), 2**31 - 1).astype(np.int32)
     end = np.where(used, first + 2, -2**31).astype(np.int32)
@@ -108,9 +109,45 @@ def all_hidden():
         got = must_run(text, dict(q=q, k=k, v=v, bias=bias), ("o", "lse"))
         expect(dict(o=got["o"][0], lse=got["lse"][0]), q[0], k[0], v[0], [(0, 5, 0, 7)], lambda row, key: bias[row, key] == 0, sink)
         assert not got["o"][0, 2].any() and (got["lse"][0, :, 2] == (-np.inf if sink is None else sink)).all()
-        grads = must_run(text + "attn.backward @g of(@p)\n", dict(q=q, k=k, v=v, bias=bias, do=normal(1, 5, 2, 16), **got), ("dq", "dk", "dv"))
+        given = dict(q=q, k=k, v=v, bias=bias, do=normal(1, 5, 2, 16), **got)
+        grads = must_run(text + "attn.backward @g of(@p)\n", given, ("dq", "dk", "dv"))
         assert not grads["dq"][0, 2].any() and all(np.isfinite(x).all() for x in grads.values())
     print("scores of -inf hide keys")
+
+
+def sink_alone():
+    """Tokens with an id that see no key see the sink, padding does not; by number and by array, with and without positions."""
+    rows, count, kv_count = 2, 300, 40
+    ids = np.repeat(i32(1, 2, 0, 3, 5), [7, 100, 9, 180, 4])
+    ids_q = np.stack([ids, np.repeat(i32(0, 4, 1), [2, 290, 8])])
+    ids_kv = np.stack([np.repeat(i32(2, 3, 0), [10, 20, 10]), np.repeat(i32(1, 0), [30, 10])])
+    places = lambda of: np.array([[k - np.argmax(row == row[k]) for k in range(len(row))] for row in of], np.int32)
+    positions_q, positions_kv = places(ids_q), places(ids_kv) + 3  # the first queries of a segment see no key of a causal mask
+    positions_q[1, 5] = 2**30  # too far away: padding
+    q, k, v = normal(rows * count, HEADS, DIM), normal(rows * kv_count, HEADS, DIM), normal(rows * kv_count, HEADS, DIM)
+    good = (ids_q > 0) & (ids_q <= 4)  # 5 is none
+    for mask, sink, sinks in (("#attn.causal", "2.5", [2.5, 2.5]), ("#attn.causal", '"sinks"', [-1.0, 0.25]),
+                              ("#attn.full", "-3.0", [-3.0, -3.0])):
+        causal = "causal" in mask
+        inputs = dict(q=q, k=k, v=v, ids_q=ids_q, ids_kv=ids_kv)
+        if causal:
+            inputs.update(positions_q=positions_q, positions_kv=positions_kv)
+        if '"' in sink:
+            inputs["sinks"] = np.array(sinks, np.float32)
+        got = must_run(PACKED.format(mask, " padded", "bf16", f"segments(4) sink({sink})"), inputs, ("o", "lse"), flags=["--check"])
+        for row in range(rows):
+            at, first = row * count, row * kv_count
+            visible = (ids_q[row][:, None] == ids_kv[row]) & good[row][:, None]
+            counts = good[row] & (np.abs(positions_q[row]) <= 2**29) if causal else good[row]
+            visible &= (positions_q[row][:, None] >= positions_kv[row]) & counts[:, None] if causal else True
+            assert (~visible.any(axis=1) & counts).sum() > 5 and not counts.all()
+            for h in range(HEADS):
+                o, lse = attend(q[at:at + count, h], k[first:first + kv_count, h], v[first:first + kv_count, h], visible, DIM ** -0.5)
+                expected = np.where(counts, np.logaddexp(lse, sinks[h]), -np.inf)
+                o *= np.where(visible.any(axis=1), np.exp(lse - np.where(counts, expected, 0)), 0)[:, None]
+                assert np.allclose(got["lse"][h, at:at + count], expected, rtol=1e-4, atol=1e-4), (mask, sink, row, h)
+                assert np.allclose(got["o"][at:at + count, h], o, rtol=0.02, atol=0.02), (mask, sink, row, h)
+    print("tokens that see the sink alone")
 
 
 def strides():
@@ -125,24 +162,31 @@ def strides():
         begin = memory[offset - sum(s for s in span if s < 0):]
         return np.lib.stride_tricks.as_strided(begin, shape, [s * memory.itemsize for s in steps])
 
+    def made_as(name, steps):
+        return made(steps, np.float32, (2, 2, 5)) if name == "lse" else made(steps)
+
     values = {name: rng.standard_normal(shape).astype(np.float16) for name in "qkv"}
     values["k"][...] = values["k"][:, :, :1]  # a stride of 0 says so, too
     plain = dict(values, o=made((160, 32, 16, 1)), lse=np.zeros((2, 2, 5), np.float32))
     assert launch(kernel, plain) is None
-    good = {"q": (-160, -32, -16, 1), "k": (160, 32, 0, 1), "v": (24, 48 * 8, 8 * 40, 1), "o": (-8 * 60, 16, -8 * 12, 1), "lse": (-16, -5, 1)}
+    good = {"q": (-160, -32, -16, 1), "k": (160, 32, 0, 1), "v": (24, 48 * 8, 8 * 40, 1), "o": (-8 * 60, 16, -8 * 12, 1),
+            "lse": (-16, -5, 1)}
     for one in (*good, "all"):
         arrays = dict(plain, o=np.zeros_like(plain["o"]), lse=np.zeros_like(plain["lse"]))
         for name in good if one == "all" else (one,):
-            arrays[name] = made(good[name], np.float32 if name == "lse" else np.float16, (2, 2, 5) if name == "lse" else shape)
+            arrays[name] = made_as(name, good[name])
             if name in values:
                 arrays[name][...] = values[name]
         error = launch(kernel, arrays)
         assert error is None, (one, error)
         assert np.array_equal(arrays["o"], plain["o"]) and np.array_equal(arrays["lse"], plain["lse"]), one
-    for name, steps, message in (("lse", (20, 10, 2), "expected stride 1 on axis 2 for `lse`"), ("lse", (20, 10, -1), "expected stride 1 on axis 2 for `lse`"),
-                                 ("lse", (0, 5, 1), "expected strides other than 0"), ("o", (0, 32, 16, 1), "expected strides other than 0"),
-                                 ("q", (160, 32, 16, 2), "expected stride 1 on axis 3 for `q`"), ("v", (160, 36, 16, 1), "multiples of 8 elements")):
-        error = launch(kernel, dict(plain, **{name: made(steps, np.float32 if name == "lse" else np.float16, (2, 2, 5) if name == "lse" else shape)}))
+    for name, steps, message in (("lse", (20, 10, 2), "expected stride 1 on axis 2 for `lse`"),
+                                 ("lse", (20, 10, -1), "expected stride 1 on axis 2 for `lse`"),
+                                 ("lse", (0, 5, 1), "expected strides other than 0"),
+                                 ("o", (0, 32, 16, 1), "expected strides other than 0"),
+                                 ("q", (160, 32, 16, 2), "expected stride 1 on axis 3 for `q`"),
+                                 ("v", (160, 36, 16, 1), "multiples of 8 elements")):
+        error = launch(kernel, dict(plain, **{name: made_as(name, steps)}))
         assert error and message in error.decode(), (name, steps, error)
     lengths = dict(values, o=plain["o"], lse=plain["lse"], n=np.arange(4, dtype=np.int32)[::2])
     kernel = compile_problem('attn.problem @p mask(#attn.prefix<"n">) layout(bshd) heads(2) dims(16) dtype(f16)\n')
@@ -159,7 +203,8 @@ def slots():
     expect(got, **inputs, sequences=[(0, 4, 0, 8), (4, 6, 2, 9)], visible=lambda row, key: True)
     rows = dict(inputs, **arrays, **got, do=normal(10, HEADS, DIM))
     done, _ = attn_run(text + "attn.backward @g of(@p)\n", rows, ("dq", "dk", "dv"))
-    assert done.returncode == 1 and "expected a slot of at least 8 tokens for sequence 0 in `padded_offsets_kv`, got: 2" in done.stderr, done.stderr
+    assert done.returncode == 1, "a slot that overlaps another one is written to"
+    assert "expected a slot of at least 8 tokens for sequence 0 in `padded_offsets_kv`, got: 2" in done.stderr, done.stderr
     refuse("expected the last of `cu_seqlens_kv` within the buffer of 16 tokens, got: 17", text,
            {**inputs, **arrays, "k": inputs["k"][:16], "v": inputs["v"][:16]})
     queries = dict(arrays, padded_offsets_q=i32(0, 2, 10))
@@ -177,5 +222,5 @@ def own_memory():
     print("results have memory of their own")
 
 
-for suite in (arrays, first_entry, behind, all_hidden, strides, slots, own_memory):
+for suite in (arrays, first_entry, behind, all_hidden, sink_alone, strides, slots, own_memory):
     suite()

@@ -78,7 +78,9 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     call takes ids and positions of tokens, finds by `attn.segments` (S: up to how many segments
     a row has) which sequences these are, and attends over them. q, k, v and o have the tokens of
     all rows, one row behind the other. `status` is a further result. Score modifiers count
-    tokens of these sequences, not positions.
+    tokens of these sequences, not positions. A token with an id that is in no sequence, since it sees no key or its segment
+    gave its row a status, has O = 0 and LSE = -inf, with a sink LSE = x. Padding has O = 0 and LSE = -inf in any case. In two calls, of
+    `attn.segments` and of a problem over its arrays, a token in no sequence is padding.
 
     `tiles(M)`: query tiles are computed in the order of `tiles_q`, of which the first
     `tile_count` count, as `attn.segments` with `tiles(M)` lists them; each tile that has something

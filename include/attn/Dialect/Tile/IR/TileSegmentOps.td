@@ -248,4 +248,25 @@ def Tile_ListSlotsOp : Tile_Op<"list_slots", [SingleBlock,
   }];
 }
 
+def Tile_StoreSinksOp : Tile_Op<"store_sinks", [AttrSizedOperandSegments]> {
+  let summary = "lse of tokens that see the sink alone";
+  let description = [{
+    Tokens with an id (and a position that counts) that are in no sequence get `sink` as their lse. `lse` is that of the first of
+    `rows` tokens, which is number `row0` of all rows; a row has `tokens` of them, and ids go up to `segments`.
+    Sequences are as `tile.pair_segments` writes them. Attention, which is computed before, takes such tokens for padding.
+
+    ```mlir
+    tile.store_sinks %lse rows(%row0, %rows) ids(%ids_q, %tokens_q, %segments) of(%cu_seqlens_q, %padded_offsets_q, %batch) sink(%x)
+      positions(%positions_q, %position_rows_q)
+    ```
+  }];
+  let arguments = (ins Tile_FloatPtr:$lse, I32:$row0, I32:$rows, Tile_IntPtr:$ids, I32:$tokens, I32:$segments,
+                       Tile_IntPtr:$cu_seqlens, Tile_IntPtr:$padded_offsets, I32:$batch, F32:$sink,
+                       Optional<Tile_IntPtr>:$positions, Optional<I32>:$position_rows);
+  let assemblyFormat = [{
+    $lse `rows` `(` $row0 `,` $rows `)` `ids` `(` $ids `,` $tokens `,` $segments `)` `of` `(` $cu_seqlens `,` $padded_offsets `,` $batch `)`
+    `sink` `(` $sink `)` (`positions` `(` $positions^ `,` $position_rows `)`)? attr-dict
+  }];
+}
+
 #endif // TILE_SEGMENT_OPS
