@@ -66,8 +66,8 @@ Result<std::shared_ptr<Module>> Module::load(std::shared_ptr<const CompiledKerne
   std::shared_ptr<Module> module(new Module(std::move(kernel)));
   module->impl->driver = *driver;
   module->impl->home = *context;
-  if (Status status = module->prepare(); !status)
-    return status.error();
+  if (Result<Place> place = module->prepare(); !place)
+    return place.error();
   return module;
 }
 
@@ -75,7 +75,12 @@ Result<StreamContext> Module::enter(Stream stream) const {
   return StreamContext::enter(*impl->driver, stream, impl->home);
 }
 
-Status Module::prepare() { return function().status(); }
+Result<Module::Place> Module::prepare() {
+  Result<Loaded *> here = loaded();
+  if (!here)
+    return here.error();
+  return Place{(*here)->device, (*here)->multiprocessors};
+}
 
 Result<Module::Loaded> Module::loadInto(Context context) const {
   const Driver &driver = *impl->driver;
@@ -158,20 +163,6 @@ Result<void *> Module::function() {
   if (!here)
     return here.error();
   return (*here)->function;
-}
-
-Result<int> Module::device() {
-  Result<Loaded *> here = loaded();
-  if (!here)
-    return here.error();
-  return (*here)->device;
-}
-
-Result<int> Module::multiprocessors() {
-  Result<Loaded *> here = loaded();
-  if (!here)
-    return here.error();
-  return (*here)->multiprocessors;
 }
 
 Result<int> Module::occupancy() {

@@ -231,30 +231,27 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, Sizes sizes, void *m
     const char *value = std::getenv("ATTN_CHECK_ARRAYS");
     return value && llvm::StringRef(value) != "" && llvm::StringRef(value) != "0";
   }();
+  rt::Module::Place place = {};
+  for (const Loaded &kernel : loaded) // tensor maps are encoded for a context, which a new thread has not
+    if (kernel.gpu) {
+      rt::Result<rt::Module::Place> found = kernel.gpu->prepare();
+      if (!found)
+        return found.error();
+      place = *found;
+    }
   if (!isHost())
-    if (rt::Status status = checkReach(given, /*all=*/asked); !status)
+    if (rt::Status status = checkReach(given, /*all=*/asked, place.device); !status)
       return status;
   if (asked || isHost()) // host memory costs nothing to look at
     if (rt::Status status = checkArrays(given, sizes); !status)
       return status;
-  for (const Loaded &kernel : loaded) // tensor maps are encoded for a context, which a new thread has not
-    if (kernel.gpu)
-      if (rt::Status status = kernel.gpu->prepare(); !status)
-        return status;
-  int multiprocessors = 0;
-  if (main().gpu) {
-    rt::Result<int> count = main().gpu->multiprocessors();
-    if (!count)
-      return count.error();
-    multiprocessors = *count;
-  }
-  chooseSplits(sizes, multiprocessors);
+  chooseSplits(sizes, place.multiprocessors);
   llvm::SmallVector<TensorView, 16> tensors(given);
   Workspace workspace(program.signature, sizes);
   if (rt::Status status = workspace.use(memory, tensors); !status)
     return status;
   if (asked && !isHost() && workspace.bytes())
-    if (rt::Status status = checkReach({memory, Dtype::F32, {}, {}}, "workspace"); !status)
+    if (rt::Status status = checkReach({memory, Dtype::F32, {}, {}}, "workspace", place.device); !status)
       return status;
   std::vector<Binding> bindings(loaded.size()); // all of them first: what fails, fails before anything runs
   for (auto [artifact, binding] : llvm::zip_equal(program.kernels, bindings))
@@ -269,23 +266,22 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, Sizes sizes, void *m
   return validate(given, sizes);
 }
 
-rt::Status Kernel::checkReach(const TensorView &view, llvm::StringRef name) const {
+rt::Status Kernel::checkReach(const TensorView &view, llvm::StringRef name, int device) const {
   if (elementsOf(view.shape) == 0)
     return {};
-  rt::Result<int> device = main().gpu->device();
   rt::Result<const rt::Driver *> driver = rt::Driver::get();
-  if (!device || !driver)
-    return device ? driver.status() : device.status();
-  return rt::checkReach(**driver, reinterpret_cast<rt::DevicePtr>(view.data), *device, name);
+  if (!driver)
+    return driver.status();
+  return rt::checkReach(**driver, reinterpret_cast<rt::DevicePtr>(view.data), device, name);
 }
 
-rt::Status Kernel::checkReach(llvm::ArrayRef<TensorView> tensors, bool all) const {
+rt::Status Kernel::checkReach(llvm::ArrayRef<TensorView> tensors, bool all, int device) const {
   if (!all) {
     size_t q = program.signature.indexOf("q").value_or(0); // segments alone have none
-    return checkReach(tensors[q], program.signature[q].name);
+    return checkReach(tensors[q], program.signature[q].name, device);
   }
   for (auto [spec, view] : llvm::zip_equal(program.signature.tensors, tensors))
-    if (rt::Status status = checkReach(view, spec.name); !status)
+    if (rt::Status status = checkReach(view, spec.name, device); !status)
       return status;
   return {};
 }

@@ -20,7 +20,7 @@
 // CHECK-LABEL: tile.kernel @grads_dsinks(
 // Beside a reducer there is room for one tile of scores: the product with dO comes where they were.
 // TEXT: attn::probabilities<true>(s, stats_tile,
-// TEXT: attn::round_at_once(p, s, stats_tile);
+// TEXT: attn::round_at_once(p, s);
 // TEXT: attn::mma_qk(s, V_rows, dO_tile);
 // TEXT: attn::mark_dropped_turned(p, k0{{.*}}, q0, draws, 3277);
 // TEXT-NEXT: attn::wait_products<0>(s);

@@ -6,23 +6,23 @@
 
 // TEXT-LABEL: ATTN_KERNEL(forward,
 // TEXT: const auto draws = attn::draws(seed, b, h);
-// TEXT: attn::softmax(s, row,
+// TEXT: attn::softmax<true>(s, row,
 // TEXT-NEXT: attn::drop(s, q0, k0, draws, 3277);
 // TEXT-NEXT: attn::round(p, s);
 // TEXT: attn::mma_pv(acc, p, V_tile);
 // TEXT: attn::draw(kept, q0, k0, draws, 3277);
 // TEXT-NEXT: attn::wait_products<
-// TEXT: attn::weigh(p, s, row,
+// TEXT: attn::weigh<true>(p, s, row,
 // TEXT-NEXT: attn::drop_drawn(p, kept);
 // TEXT-NEXT: attn::rescale(acc, row);
-// TEXT: attn::normalize(acc, row);
+// TEXT: attn::normalize<true>(acc, row);
 // TEXT-NEXT: attn::scale(acc, 1.111118646e+00f);
 // TEXT: attn::repair<
 // TEXT: }, attn::Unmodified(), attn::NoSink(), attn::Dropped{draws, 3277, 1.111118646e+00f});
 attn.problem @forward mask(#attn.causal) layout(bshd) heads(8) dims(128) dtype(bf16) dropout(0.1, "seed")
 
 // TEXT-LABEL: ATTN_KERNEL(three_warpgroups,
-// TEXT: attn::weigh(p, s, row,
+// TEXT: attn::weigh<true>(p, s, row,
 // TEXT-NEXT: attn::drop(p, q0, k0, draws, 3277);
 // TEXT-NEXT: attn::rescale(acc, row);
 attn.problem @three_warpgroups mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) dropout(0.1, "seed")

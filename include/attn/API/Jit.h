@@ -93,9 +93,9 @@ private:
   rt::Status validate(llvm::ArrayRef<TensorView> tensors, const Sizes &sizes) const;
   /// Sets into how many parts a launch shares out keys, on a GPU of so many multiprocessors.
   void chooseSplits(Sizes &sizes, int multiprocessors) const;
-  /// Whether the device of the current context can reach the memory of q; or of `all` tensors.
-  rt::Status checkReach(llvm::ArrayRef<TensorView> tensors, bool all) const;
-  rt::Status checkReach(const TensorView &view, llvm::StringRef name) const;
+  /// Whether the current context, which is of `device`, can reach the memory of q; or of `all` tensors.
+  rt::Status checkReach(llvm::ArrayRef<TensorView> tensors, bool all, int device) const;
+  rt::Status checkReach(const TensorView &view, llvm::StringRef name, int device) const;
 
   std::string text, name; ///< of the problem
   Target target;

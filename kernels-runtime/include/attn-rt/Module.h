@@ -31,11 +31,12 @@ public:
   /// Makes the context of a stream current, see Placement.h: what is called
   /// then, and a launch on this stream, is of its device.
   Result<StreamContext> enter(Stream stream) const;
-  /// Loads into the current context too, if it isn't there yet.
-  Status prepare();
-  /// The current context's device and what it has, as `function`.
-  Result<int> device();
-  Result<int> multiprocessors();
+  /// Loads into the current context too, if it isn't there yet. Returns the context's
+  /// device and how many multiprocessors that has.
+  struct Place {
+    int device, multiprocessors;
+  };
+  Result<Place> prepare();
   /// CUfunction in the current context; makes the context of `load` current
   /// where the thread has none.
   Result<void *> function();

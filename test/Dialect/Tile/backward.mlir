@@ -14,6 +14,8 @@ tile.kernel @gradients(%q: !tile.ptr<bf16>, %statistics: !tile.ptr<f32>, %pitch:
   %w = tile.place "w" : !tile.frag<64x16, 4>
   // CHECK: tile.prepare %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%n) dim 64 : !tile.ptr<bf16>
   tile.prepare %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%n) dim 64 : !tile.ptr<bf16>
+  // CHECK: tile.prepare {{.*}} lse(%statistics) rows(%n) dim 64 exponent 12 : !tile.ptr<bf16>
+  tile.prepare %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) rows(%n) dim 64 exponent 12 : !tile.ptr<bf16>
   // CHECK: tile.prepare {{.*}} lse(%statistics) dlse(%statistics) rows(%n) dim 64 : !tile.ptr<bf16>
   tile.prepare %statistics pitch(%pitch) from(%q, %pitch, %q, %pitch) lse(%statistics) dlse(%statistics) rows(%n) dim 64
       : !tile.ptr<bf16>
@@ -61,6 +63,8 @@ tile.kernel @gradients(%q: !tile.ptr<bf16>, %statistics: !tile.ptr<f32>, %pitch:
   // CHECK: tile.grad_scores %dp, %p slopes(%wh : !tile.held<64x16xbf16, 4>), %stats turned : !tile.frag<64x16, 4>, !tile.held<64x16xbf16, 4>, !tile.statistics<16>
   %p = tile.place "p" : !tile.held<64x16xbf16, 4>
   tile.grad_scores %dp, %p slopes(%wh : !tile.held<64x16xbf16, 4>), %stats turned : !tile.frag<64x16, 4>, !tile.held<64x16xbf16, 4>, !tile.statistics<16>
+  // CHECK: tile.grad_scores %dp, %w, %stats by 5.000000e-01 turned : !tile.frag<64x16, 4>, !tile.frag<64x16, 4>, !tile.statistics<16>
+  tile.grad_scores %dp, %w, %stats by 0.5 turned : !tile.frag<64x16, 4>, !tile.frag<64x16, 4>, !tile.statistics<16>
   // CHECK: tile.grad_scores %dp, %w, %stats turned : !tile.frag<64x16, 4>, !tile.frag<64x16, 4>, !tile.statistics<16>
   tile.grad_scores %dp, %w, %stats turned : !tile.frag<64x16, 4>, !tile.frag<64x16, 4>, !tile.statistics<16>
   // CHECK: tile.scale %dp by 5.000000e-01 : !tile.frag<64x16, 4>

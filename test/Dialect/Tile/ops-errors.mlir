@@ -676,3 +676,14 @@ tile.kernel @k(%n: i32, %c: i1) target("sm_80") grid(dense heads 1)
     %block = tile.block_index below(%n)
   }
 }
+
+// -----
+
+tile.kernel @k() target("sm_90a") grid(dense heads 1)
+    config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
+  %acc = tile.place "acc" : !tile.frag<64x64, 4>
+  %row = tile.place "row" : !tile.rows<64, 4>
+  // tile.normalize C2
+  // expected-error @below {{expected `repaired` with a fragment, in a kernel with a `tile.repair`}}
+  tile.normalize %acc, %row repaired : !tile.frag<64x64, 4>, !tile.rows<64, 4>
+}
