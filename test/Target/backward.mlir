@@ -20,7 +20,7 @@ attn.backward @grads of(@p)
 // CHECK-NEXT: return key < attn::min(query + 1, [[END]]);
 // CHECK: attn::wait_products<0>(dK);
 // CHECK-NEXT: attn::release_passed(Q, j_2 != {{.*}});
-// CHECK-NEXT: attn::round_at_once(p, s, stats_tile);
+// CHECK-NEXT: attn::round_at_once(p, s);
 // CHECK: attn::put(dS, p);
 // CHECK-NEXT: const auto Q_passed = attn::pass(Q);
 // CHECK-NEXT: const auto [[NEXT:Q_tile_[0-9]]] = attn::take(Q, {{.*}}, Q_passed);

@@ -87,7 +87,7 @@
 // CONSUMER-NEXT: return key < attn::min(query + 1, len_kv);
 // CONSUMER-NEXT: });
 // CONSUMER-NEXT: }
-// CONSUMER-NEXT: attn::softmax(s, row, 1.803368801e-01f);
+// CONSUMER-NEXT: attn::softmax<true>(s, row, 1.803368801e-01f);
 // CONSUMER-NEXT: attn::round(p, s);
 // CONSUMER-NEXT: }
 
@@ -105,7 +105,7 @@
 // CONSUMER-NEXT: attn::release(K);
 // CONSUMER-NEXT: attn::wait_products<0>(acc);
 // CONSUMER-NEXT: attn::release(V);
-// CONSUMER-NEXT: attn::weigh(p, s, row, 1.803368801e-01f);
+// CONSUMER-NEXT: attn::weigh<true>(p, s, row, 1.803368801e-01f);
 // CONSUMER-NEXT: attn::rescale(acc, row);
 // CONSUMER-NEXT: }
 // On the diagonal.
@@ -119,7 +119,7 @@
 // CONSUMER-NEXT: attn::release(V);
 // CONSUMER-NEXT: const int k0 = j * [[#KT]];
 // CONSUMER-NEXT: attn::keep(s, q0, k0, [=](int query, int key) {
-// CONSUMER: attn::weigh(p, s, row, 1.803368801e-01f);
+// CONSUMER: attn::weigh<true>(p, s, row, 1.803368801e-01f);
 // CONSUMER: }
 // CONSUMER-NEXT: attn::release(Q);
 // The last tile's product.
@@ -129,7 +129,7 @@
 // CONSUMER-NEXT: attn::wait_products<0>(acc);
 // CONSUMER-NEXT: attn::release(V);
 // CONSUMER-NEXT: }
-// CONSUMER-NEXT: attn::normalize(acc, row);
+// CONSUMER-NEXT: attn::normalize<true>(acc, row);
 // CONSUMER: attn::store<64>(o_rows, o_row, acc, rows, write_rows);
 // CONSUMER-NEXT: attn::store_lse([[LSE:.*]], row, 1.803368801e-01f, rows, write_rows);
 // CONSUMER: attn::repair<64, 64>(acc, q0, rows, len_kv, q_rows, q_row, k_rows, k_row, v_rows, v_row, o_rows, o_row, [[LSE]], 1.803368801e-01f, [=](int query, int key) {
@@ -143,7 +143,7 @@
 // WINDOW: if (partial) {
 // WINDOW-NEXT: attn::keep(
 // WINDOW-NEXT: return query - 511 <= key & key < attn::min(query + 1, seqlen_kv);
-// WINDOW: attn::softmax(s, row, 1.803368801e-01f);
+// WINDOW: attn::softmax<true>(s, row, 1.803368801e-01f);
 // WINDOW: for (int j = attn::max([[FIRST:.*]], [[SECOND:.*]]); j < [[BEGIN:.*]]; ++j) {
 // WINDOW: attn::mma_qk<true>(s, Q_tile, K_tile);
 // WINDOW: attn::mma_pv(acc, p, V_tile);

@@ -33,16 +33,19 @@ ATTN_INLINE float2 shared_floats(unsigned address) {
 
 ATTN_INLINE void barrier() { __syncthreads(); }
 
-// LSE in base 2, as a row's probabilities need it: +inf for a row that sees nothing, finite for others. LSE is a float32 and so is this: from kSureBelow on,
-// exp(score - LSE) could come out above 1 + 2^-10, and where LSE is 1e9, at infinity. So it is raised there by what rounding may have taken, 2.25 * 2^-24 of itself (LSE's
-// rounding, that of the product, and that of log2(e)): probabilities are at most 1 + 2^-10, and no loop has to bound them. Scores have to be those of the forward
-// pass to the last bit, as the same products make them. `exponent`: of a power of two that probabilities are multiplied by.
-constexpr float kSureBelow = 8192;
+// LSE in base 2, as a row's probabilities need it: +inf for a row that sees nothing, finite for others. LSE is a float32 and so is this:
+// from kSureBelow on, exp(score - LSE) could come out above 1 + 2^-10, and where LSE is 1e9, at infinity. So it is raised there by what
+// rounding may have taken, 2.25 * 2^-24 of itself (LSE's rounding, that of the product, and that of log2(e)): probabilities are at most
+// 1 + 2^-10, and no loop has to bound them. Scores have to be those of the forward pass to the last bit, as the same products make them.
+// An LSE merged from several passes has been rounded more often. From 2^23 on, where it holds no fractions, four more half ulps are for that.
+// `exponent`: of a power of two that probabilities are multiplied by.
+constexpr float kSureBelow = 8192, kFractionsBelow = 1 << 23;
 ATTN_INLINE float lse_in_base_2(float lse, float exponent = 0) {
-  constexpr float log2e = 1.442695041f;
+  constexpr float log2e = 1.442695041f, half_ulp = 5.96e-8f;
   if (lse == -infinity()) return infinity();
-  const float above = min(max(fabsf(lse) * log2e - kSureBelow, 0.f), kLargest);
-  return max(fmaf(lse, log2e, fmaf(above, 1.341e-7f, -exponent)), -kLargest);
+  const float size = min(fabsf(lse) * log2e, kLargest);
+  const float raise = fmaf(max(size - kSureBelow, 0.f), 2.25f * half_ulp, max(size - kFractionsBelow, 0.f) * (4 * half_ulp));
+  return max(fmaf(lse, log2e, raise - exponent), -kLargest);
 }
 
 // 16 bytes a lane, and as many lanes for each row as it takes. A row that sees nothing, or that is none, has an lse of +inf: its probabilities are 0.

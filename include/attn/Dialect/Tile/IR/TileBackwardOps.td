@@ -206,7 +206,7 @@ def Tile_GradScoresOp : Tile_Op<"grad_scores"> {
 
     ```mlir
     tile.grad_scores %dp, %s, %stats turned : !tile.frag<128x64, 8>, !tile.frag<128x64, 8>, !tile.statistics<64>
-    tile.grad_scores %dp, %p, %stats by 2.44140625E-4 turned : !tile.frag<128x64, 8>, !tile.held<128x64xf16, 8>, !tile.statistics<64>
+    tile.grad_scores %dp, %p, %stats by 2.44140625E-4 turned : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
     tile.grad_scores %dp, %p slopes(%aside : !tile.held<128x64xbf16, 8>), %stats turned
         : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
     ```

@@ -291,7 +291,6 @@ def Tile_NormalizeOp : Tile_Op<"normalize"> {
 
     ```mlir
     tile.normalize %acc, %row : !tile.frag<128x128, 4>, !tile.rows<128, 4>
-    tile.normalize %acc, %row repaired : !tile.frag<128x128, 4>, !tile.rows<128, 4>
     ```
   }];
   let hasVerifier = 1;
