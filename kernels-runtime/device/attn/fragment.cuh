@@ -60,15 +60,16 @@ template <class Element, int RowCount, int ColCount, int WarpCount> struct Held 
 // rescaling treats all shares alike.
 // As no thread has more than 64 columns of a row, some probability is above 4 then.
 constexpr float kMuchPower = 8, kMuch = 256;
+constexpr int kMuchBits = 0x43800000;  // of kMuch
 template <int RowCount, int WarpCount> struct Rows : RowShape<RowCount, WarpCount> {
   float max[RowCount / WarpCount / 8], sum[RowCount / WarpCount / 8];
   float shrink[RowCount / WarpCount / 8];  // what the last step multiplied the sums by, if any row grew
   bool grew;
-  // What a lane's part of a row's probabilities may add up to before maxima are looked at. Where a row has to be looked at in every tile, it is -1 - a bit for
-  // each such row: one comparison finds both, and there is one register.
+  // What a lane's part of a row's probabilities may add up to before maxima are looked at: kMuch. Where rows have to be looked at in
+  // every tile, a NaN that has a bit for each such row: one comparison finds both, and there is one register.
   float much;
-  ATTN_INLINE int look() const { return much < 0 ? int(-1 - much) : 0; }
-  ATTN_INLINE void set_look(int rows) { much = rows ? float(-1 - rows) : kMuch; }
+  ATTN_INLINE int look() const { return __float_as_int(much) & 0xff; }
+  ATTN_INLINE void set_look(int rows) { much = __int_as_float(rows ? 0x7fc00000 | rows : kMuchBits); }
 };
 
 template <int R, int C, int W> ATTN_INLINE void clear(Frag<R, C, W> &f) {

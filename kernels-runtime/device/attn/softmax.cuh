@@ -86,7 +86,7 @@ template <int R, int N, int W> ATTN_INLINE void largest(float (&top)[R / W / 8],
 // Is a score of the warp by more than the slack above its row's reference, or has a row to be looked at? Of a row that has seen no key, a score that overflows
 // if scaled is not above -kLargest.
 template <int R, int W> ATTN_INLINE bool grows(const float (&top)[R / W / 8], const Rows<R, W> &row, float scale) {
-  bool grew = row.much < 0;
+  bool grew = row.look() != 0;
 #pragma unroll
   for (int i = 0; i < R / W / 8; ++i) {
     grew |= top[i] * scale > row.max[i] + kSlack;
@@ -102,7 +102,7 @@ template <int R, int W> ATTN_INLINE float raise(Rows<R, W> &row, int i, float no
 }
 // Has a row a raw reference, or is it to get one? `now`: the largest scores of quads.
 template <int R, int W> ATTN_INLINE bool is_raw(const Rows<R, W> &row, const float (&now)[R / W / 8], float scale) {
-  bool raw = row.much < 0;
+  bool raw = row.look() != 0;
 #pragma unroll
   for (int i = 0; i < R / W / 8; ++i) raw |= is_large(now[i] * scale) & now[i] != -infinity();
   return __builtin_expect(__any_sync(~0u, raw), 0);

@@ -58,8 +58,11 @@ template <int R, int W> struct Rows { // as fragment.cuh
   float max[2], sum[2], shrink[2];
   bool grew;
   float much;
-  int look() const { return much < 0 ? int(-1 - much) : 0; }
-  void set_look(int rows) { much = rows ? float(-1 - rows) : kMuch; }
+  int look() const { return __float_as_int(much) & 0xff; }
+  void set_look(int rows) {
+    int bits = rows ? 0x7fc00000 | rows : 0x43800000;
+    memcpy(&much, &bits, 4);
+  }
   int row(int i) const { return i; }
 };
 template <int R, int W> void clear(Rows<R, W> &row) { // as fragment.cuh
