@@ -42,7 +42,8 @@ void Names::define(Value value, StringRef wish) {
   std::string base;
   for (char c : wish)
     base += llvm::isAlnum(c) ? c : '_';
-  if (base.empty() || llvm::isDigit(base.front()))
+  llvm::StringRef given = base; // a number at the end makes no name of these that is free
+  if (given.empty() || llvm::isDigit(given.front()) || given.starts_with("__") || given.starts_with("ATTN_"))
     base = "v" + base;
   std::string name = base;
   for (int i = 2; isReserved(name) || !taken.insert(name).second; ++i)

@@ -218,6 +218,9 @@ def cases():
     for dtype, clauses, causal in itertools.product(NAMES, ["", "bounds(200, 200)"], [False, True]):
         yield Case(f"small probabilities {dtype} {clauses} {causal}", 200, 200, 64, dtype=dtype, sink=14.0, do=np.full(1, 64.0), grads=True,
                    clauses=clauses, causal=causal)
+    # A sink as large as the scores that are seen is one key more.
+    for n, clauses in itertools.product((-1e5, -1e9, -1e15), ("", "bounds(8, 8)", "typical(1, 4096)")):
+        yield Case(f"equal sink {n:g} {clauses}", 1 if "typical" in clauses else 8, 8, 16, bias=padded(n, 1, 8, 8), q=np.zeros(1), sink=float(np.float32(n)), clauses=clauses)
     for sink in (-1e9, 0.0, 1e9):
         yield Case(f"sink {sink:g}", 8, 8, 16, causal=True, bias=padded(-1e12, 1, 8, 4), q=np.zeros(1), sink=sink)
 

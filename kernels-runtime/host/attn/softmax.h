@@ -97,9 +97,15 @@ ATTN_HELPER float finite(double x) {
   return float(x > largest ? largest : x < -largest ? -largest : x);
 }
 
+// What `scale` was before it was multiplied by log2(e) and rounded. NOTE: a
+// float again, so that 1 is 1: beside a score of 1e9, 1e-8 of it is 10.
+ATTN_HELPER double naturalScale(float scale) {
+  return float(scale * 0.6931471805599453);
+}
+
 // ln(sum of exp(score)) of a row that saw a key; its maximum is raw.
 ATTN_HELPER float logSumExp(float maximum, float sum, float scale) {
-  return finite(maximum * (scale * 0.6931471805599453) + naturalLog(sum));
+  return finite(maximum * naturalScale(scale) + naturalLog(sum));
 }
 
 // A key without a value: its score, in natural units, joins the maximum and the
@@ -107,7 +113,7 @@ ATTN_HELPER float logSumExp(float maximum, float sum, float scale) {
 ATTN_HELPER float joinSink(float score, float &maximum, float &sum, float scale) {
   if (score == -infinity)
     return 1.f;
-  const double natural = scale * 0.6931471805599453, log2e = 1.4426950408889634;
+  const double natural = naturalScale(scale), log2e = 1.4426950408889634;
   const float old = maximum;
   if (score > old * natural)
     maximum = finite(score / natural);
