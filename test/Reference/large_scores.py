@@ -147,7 +147,7 @@ class Case:
         if name == "o" and self.grads:  # rows without a gradient may have scores whose differences float32 does not hold
             apart = apart * (np.abs(self.do).max(-1, keepdims=True) > 0)
         apart, limit = apart.max(), tolerance * max(size, 1e-3)
-        if name == "dv" and self.dtype == "f16":  # P is rounded for this product, by up to 2^-25 below the normal numbers: four standard deviations
+        if name == "dv" and self.dtype == "f16":  # P is rounded for this product, by up to 2^-25: four standard deviations
             limit += 4 * 2.0**-25 / 3**0.5 * np.sqrt((self.do**2).sum(1)).max()
         if apart > limit:
             yield f"{name} is off by {apart:.3g}, of {limit:.3g} allowed"
@@ -220,7 +220,9 @@ def cases():
                    clauses=clauses, causal=causal)
     # A sink as large as the scores that are seen is one key more.
     for n, clauses in itertools.product((-1e5, -1e9, -1e15), ("", "bounds(8, 8)", "typical(1, 4096)")):
-        yield Case(f"equal sink {n:g} {clauses}", 1 if "typical" in clauses else 8, 8, 16, bias=padded(n, 1, 8, 8), q=np.zeros(1), sink=float(np.float32(n)), clauses=clauses)
+        rows = 1 if "typical" in clauses else 8
+        yield Case(f"equal sink {n:g} {clauses}", rows, 8, 16, bias=padded(n, 1, 8, 8), q=np.zeros(1), sink=float(np.float32(n)),
+                   clauses=clauses)
     for sink in (-1e9, 0.0, 1e9):
         yield Case(f"sink {sink:g}", 8, 8, 16, causal=True, bias=padded(-1e12, 1, 8, 4), q=np.zeros(1), sink=sink)
 
