@@ -335,7 +335,8 @@ private:
   /// Returns what gradients of probabilities are to be weighted by.
   Value becomeProbabilities(KvLoopOp loop, Value row0, Value col0) {
     auto op = ProbabilitiesOp::create(b, loc, s, stats, row0, col0, /*weighted=*/Value(),
-                                      b.getF64FloatAttr(scaleOfProducts()), ofKeys ? b.getUnitAttr() : UnitAttr(), /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
+                                      b.getF64FloatAttr(scaleOfProducts()), ofKeys ? b.getUnitAttr() : UnitAttr(),
+                                      /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
     if (slopesApart())
       op.setSlopes(ArrayRef<double>{});
     if (!writeModified(op, OpBuilder(loop), ofKeys, /*packs=*/false, needsGrads(), /*hasSmall=*/boxes && (results.sums || !needsGrads())))

@@ -37,9 +37,9 @@ struct RoundedSums {
   bool clearedByKeys; ///< by blocks of key tiles, of which there may be none
   bool mayBeDone;     ///< rows may have been written (`GradientResults::alone`)
 };
-/// Kernels that hold probabilities rounded, for both products that follow, have them 2^this times as large in float16: below 2^-14 its numbers have fewer bits, and
-/// beside 16384 keys and more a mean probability is as small. At most 2^12 they are normal numbers down to 2^-26. (Where scores are modified, slopes that are not
-/// small may multiply them.)
+/// Kernels that hold probabilities rounded, for both products that follow, have them 2^this times as large in float16:
+/// below 2^-14 its numbers have fewer bits, and beside 16384 keys and more a mean probability is as small. At most 2^12
+/// they are normal numbers down to 2^-26. (Where scores are modified, slopes that are not small may multiply them.)
 int64_t exponentOfProbabilities(ProblemOp problem, llvm::StringRef target);
 void writePrepare(ProblemOp problem, tile::KernelOp kernel, int64_t exponent);
 void writeRoundSums(ProblemOp problem, tile::KernelOp kernel, RoundedSums sums);

@@ -54,7 +54,8 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
   bool clears = configs.sums && !configs.together && !limit && !inOrder;
   if (configs.sums && !clears)
     read.push_back(inOrder ? "dq_turns" : "dq_sum");
-  writePrepare(problem, make("_prepare", read, false, false, configs.prepare), exponentOfProbabilities(problem, target));
+  writePrepare(problem, make("_prepare", read, false, false, configs.prepare),
+               exponentOfProbabilities(problem, target));
   auto gradients = [&](StringRef suffix, GradientResults results, ConfigAttr config) {
     SmallVector<StringRef> tensors = {"q", "k", "do", "statistics", "statistics_head", "statistics_kind"};
     for (auto [wanted, tensor] : {std::pair(results.dk || results.dq, "v"), std::pair(results.dq, "dq"),

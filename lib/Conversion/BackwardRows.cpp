@@ -17,7 +17,8 @@ namespace {
 /// What rows need to know: one block for each tile of statistics.
 class PrepareKernel : BackwardBody {
 public:
-  PrepareKernel(ProblemOp problem, KernelOp kernel, int64_t exponent) : BackwardBody(problem, kernel), exponent(exponent) {}
+  PrepareKernel(ProblemOp problem, KernelOp kernel, int64_t exponent)
+      : BackwardBody(problem, kernel), exponent(exponent) {}
 
   void build() {
     Slot slot = slotOf(/*keys=*/false, statisticsTile, Order::Alike);
@@ -93,6 +94,8 @@ private:
 
 } // namespace
 
-void attn::writePrepare(ProblemOp problem, KernelOp kernel, int64_t exponent) { PrepareKernel(problem, kernel, exponent).build(); }
+void attn::writePrepare(ProblemOp problem, KernelOp kernel, int64_t exponent) {
+  PrepareKernel(problem, kernel, exponent).build();
+}
 
 void attn::writeRoundSums(ProblemOp problem, KernelOp kernel, RoundedSums sums) { RoundSumsKernel(problem, kernel, sums).build(); }

@@ -183,10 +183,11 @@ private:
       keys = keyPointer("k");
       values = keyPointer("v");
     };
-    // Scores that are products alone are hardly ever large. (A scale above 1 takes finite products to infinity, where a row seems to have no key. Twelve warps have
-    // no registers for a repair that nothing else asks for: 0.92 of the speed at d 64.)
-    repairsLarge = boxes && come == Keys::Walked && problem.getModifiers().empty() && scaleOfProducts() * std::log2(std::exp(1.0)) <= 1 &&
-                   (walk.hidesKeys() || config.getWarps() <= 8);
+    // Scores that are products alone are hardly ever large. (A scale above 1 takes finite products to infinity, where a
+    // row seems to have no key. Twelve warps have no registers for a repair that nothing else asks for: 0.92 of the
+    // speed at d 64.)
+    repairsLarge = boxes && come == Keys::Walked && problem.getModifiers().empty() &&
+                   scaleOfProducts() * std::log2(std::exp(1.0)) <= 1 && (walk.hidesKeys() || config.getWarps() <= 8);
     bool repairs = boxes && (walk.hidesKeys() || repairsLarge);
     if (!boxes || walk.hidesKeys())
       findRows();
@@ -359,7 +360,8 @@ private:
     auto keep = KeepOp::create(b, loc, s, origin, math.value(k0));
     bool rising = !backward &&
                   llvm::any_of(problem.getModifiers(), [](ScoreModifierInterface modifier) { return modifier.peak(); });
-    SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), rising ? b.getUnitAttr() : UnitAttr(), repairsLarge ? b.getUnitAttr() : UnitAttr());
+    SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), rising ? b.getUnitAttr() : UnitAttr(),
+                          repairsLarge ? b.getUnitAttr() : UnitAttr());
     drop(s, origin, math.value(k0), draws, /*scaled=*/false);
     wait(copy(V, "v", values, problem.getDimV()));
     wait(MmaPvOp::create(b, loc, acc, s, V, /*guarded=*/!boxes, Value()).getToken());

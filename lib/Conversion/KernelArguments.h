@@ -60,8 +60,8 @@ struct KernelArguments {
   /// and `position_rows_kv`, the `queue`.
   static KernelArguments ofSegments(SegmentsOp segments);
 
-  /// For the kernel that gives their lse to tokens that see a sink alone: lse, ids and positions of q, the sinks, lengths
-  /// and offsets of q, sizes.
+  /// For the kernel that gives their lse to tokens that see a sink alone: lse, ids and positions of q, the sinks,
+  /// lengths and offsets of q, sizes.
   static KernelArguments ofSinks(ProblemOp problem, SegmentsOp segments);
 
   /// A kernel with these arguments and an empty body.

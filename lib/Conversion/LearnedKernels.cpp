@@ -204,11 +204,13 @@ private:
       auto keep = KeepOp::create(b, loc, s, row0, column0, turned);
       buildTests(walk, keep.getBody(), turned);
       auto op = ProbabilitiesOp::create(b, loc, s, stats, row0, column0, weighted, b.getF64FloatAttr(scaleOfProducts()),
-                                        turned ? b.getUnitAttr() : UnitAttr(), /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
+                                        turned ? b.getUnitAttr() : UnitAttr(), /*within=*/FloatAttr(),
+                                        /*slopes=*/DenseF64ArrayAttr());
       OpBuilder before(op);
       writeModified(op, before, turned, /*packs=*/false, /*wantsSlope=*/true, /*hasSmall=*/false, &array);
       drop(dp, row0, column0, findDraws(), /*scaled=*/true, turned);
-      GradScoresOp::create(b, loc, dp, weighted, stats, /*slopes=*/Value(), /*by=*/FloatAttr(), turned ? b.getUnitAttr() : UnitAttr());
+      GradScoresOp::create(b, loc, dp, weighted, stats, /*slopes=*/Value(), /*by=*/FloatAttr(),
+                           turned ? b.getUnitAttr() : UnitAttr());
       AccumulateOp::create(b, loc, acc, dp);
       BarrierOp::create(b, loc);
       // In each turn, and for tests and scores where they stand: products of more than 192 columns have no registers for what is kept along the loops over batch and keys.

@@ -123,7 +123,8 @@ private:
       test();
     else
       onlyIf(tested, test);
-    ProbabilitiesOp::create(b, loc, s, stats, math.value(q0), math.value(k0), /*weighted=*/Value(), b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(),
+    ProbabilitiesOp::create(b, loc, s, stats, math.value(q0), math.value(k0), /*weighted=*/Value(),
+                            b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(),
                             /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
     drop(s, math.value(q0), math.value(k0), findDraws(), /*scaled=*/false, /*turned=*/false, /*marks=*/true);
   }

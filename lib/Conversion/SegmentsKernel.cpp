@@ -110,7 +110,8 @@ private:
 /// A block has some tokens of all rows, for one head.
 class SinksKernel : ProblemBody {
 public:
-  SinksKernel(ProblemOp problem, KernelOp kernel) : ProblemBody(problem, kernel), tokens(kernel.getConfig().getQTile()) {}
+  SinksKernel(ProblemOp problem, KernelOp kernel)
+      : ProblemBody(problem, kernel), tokens(kernel.getConfig().getQTile()) {}
 
   void build(int64_t segments) {
     Index block = Value(BlockIndexOp::create(b, loc, Value()));
@@ -121,10 +122,11 @@ public:
     if (std::optional<double> number = problem.getSinkNumber())
       sink = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(float(*number)));
     else
-      sink = LoadOp::create(b, loc, b.getF32Type(), args[problem.getSinkArray()->name], math.value(head), /*uniform=*/false);
-    StoreSinksOp::create(b, loc, lsePointer(row, 0, head), math.value(row), math.value(rows), args["ids_q"], args["tokens_q"],
-                         math.value(Index(segments)), args["cu_seqlens_q"], args["padded_offsets_q"], args["batch"], sink,
-                         args.lookup("positions_q"), args.lookup("position_rows_q"));
+      sink = LoadOp::create(b, loc, b.getF32Type(), args[problem.getSinkArray()->name], math.value(head),
+                            /*uniform=*/false);
+    StoreSinksOp::create(b, loc, lsePointer(row, 0, head), math.value(row), math.value(rows), args["ids_q"],
+                         args["tokens_q"], math.value(Index(segments)), args["cu_seqlens_q"], args["padded_offsets_q"],
+                         args["batch"], sink, args.lookup("positions_q"), args.lookup("position_rows_q"));
   }
 
 private:
@@ -138,7 +140,8 @@ void attn::writeSinks(ProblemOp problem, SegmentsOp segments, StringRef target) 
   auto config = ConfigAttr::get(b.getContext(), /*q_tile=*/256, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
   std::string name = freeSymbol(problem->getParentOp(), problem.getSymName() + "_sinks");
   KernelGrid grid = {/*packed=*/true, int64_t(problem.getHeads())};
-  KernelOp kernel = KernelArguments::ofSinks(problem, segments).makeKernel(b, problem.getLoc(), name, target, grid, config);
+  KernelOp kernel =
+      KernelArguments::ofSinks(problem, segments).makeKernel(b, problem.getLoc(), name, target, grid, config);
   SinksKernel(problem, kernel).build(int64_t(segments.getSegments()));
 }
 

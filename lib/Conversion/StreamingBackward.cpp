@@ -179,7 +179,8 @@ private:
   /// Those of `p.s`; sets `p.weighted`.
   void becomeProbabilities(Places &p, Value statistics, Value q0, Value k0) {
     auto op = ProbabilitiesOp::create(b, loc, p.s, statistics, q0, k0, /*weighted=*/Value(),
-                                      b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(), /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
+                                      b.getF64FloatAttr(scaleOfProducts()), /*turned=*/UnitAttr(),
+                                      /*within=*/FloatAttr(), /*slopes=*/DenseF64ArrayAttr());
     Value place = p.weighted;
     p.weighted = p.s;
     OpBuilder before(op);
@@ -414,7 +415,8 @@ private:
           weigh(p, q0, k0);
           if (!dropout)
             addToValues(p, dV, q0, k0);
-          GradScoresOp::create(b, loc, p.dp, p.weighted, p.row, /*slopes=*/Value(), /*by=*/FloatAttr(), /*turned=*/UnitAttr());
+          GradScoresOp::create(b, loc, p.dp, p.weighted, p.row, /*slopes=*/Value(), /*by=*/FloatAttr(),
+                               /*turned=*/UnitAttr());
           if (dropout)
             addToValues(p, dV, q0, k0);
           MmaTurnedOp::create(b, loc, dK, p.dp, p.Q);

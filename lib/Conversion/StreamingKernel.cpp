@@ -313,7 +313,8 @@ private:
     double scale = modifyScores(loop, k0);
     Value column0 = pairs(kvHeads, math.value(k0), math.value(0));
     auto keep = KeepOp::create(b, loc, s, origin, column0);
-    SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), /*rising=*/UnitAttr(), /*repaired=*/UnitAttr());
+    SoftmaxStepOp::create(b, loc, s, row, acc, b.getF64FloatAttr(scale), /*rising=*/UnitAttr(),
+                          /*repaired=*/UnitAttr());
     drop(s, origin, column0, draws, /*scaled=*/false);
     if (copied)
       WaitOp::create(b, loc, fetch(V, "v", values, problem.getDimV()));

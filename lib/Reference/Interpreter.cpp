@@ -58,7 +58,8 @@ void Interpreter::evaluate(const Row &row, KeyVectors &keys, KeyVectors &values,
     double score = scale * dot(query, keys[point.k]);
     for (ScoreModifierInterface modifier : modifiers)
       score = modifier.modify(point, score);
-    scores.push_back(modifiers.empty() ? score : double(float(score))); // beside a large bias, float32 has no more of it
+    scores.push_back(modifiers.empty() ? score
+                                       : double(float(score))); // beside a large bias, float32 has no more of it
   }
 
   // LSE = ln(exp(sink) + sum of exp(s[k])), with the largest score taken out; a NaN stays.

@@ -165,5 +165,6 @@ void Printer::printModify(ProbabilitiesOp op) {
 void Printer::print(GradScoresOp op) {
   line() << "attn::grad_scores<" << (op.getTurned() ? "true" : "false") << ">(" << names.of(op.getGrad()) << ", "
          << names.of(op.getP()) << ", " << (op.getSlopes() ? names.of(op.getSlopes()).str() + ", " : "")
-         << names.of(op.getStatistics()) << (op.getFactor() ? ", " + literal(op.getFactor()->convertToDouble()) : "") << ");\n";
+         << names.of(op.getStatistics()) << (op.getFactor() ? ", " + literal(op.getFactor()->convertToDouble()) : "")
+         << ");\n";
 }

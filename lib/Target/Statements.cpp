@@ -53,14 +53,16 @@ void Printer::printScalar(Operation *op) {
 void Printer::printOp(Operation *op) {
   auto name = [&](Value v) { return names.of(v); };
   llvm::TypeSwitch<Operation *>(op)
-      .Case<FetchOp, PadRowsOp, LoadStatisticsOp, PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, WaitFiniteOp, IsFiniteOp, BarrierAllOp, PartOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp,
-            MmaPvOp, StoreOp, StoreLseOp, StorePaddingOp, ClearShareOp, MergeOp, AddSinkOp, RepairOp, RolesOp, PersistOp,
-            SendOp, RecallOp, FillOp, TakeOp, PassOp, OwnRowsOp, ReleaseOp, PutOp, AsideOp,
-            PrepareOp, CopyStatisticsOp, FillStatisticsOp, ProbabilitiesOp, GradScoresOp, DropOp, DrawOp, DropDrawnOp, DropGradsOp, ShareOp, MmaTnOp, MmaPieceOp, StorePieceOp, HoldRowsOp, AddDeltasOp, AddSumOp,
-            RoundSumOp, StageOp, AddInTurnOp, StoreAloneOp, SkipSumOp, AddStagedOp, HereOp,
-            TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp, CheckSegmentsOp, WriteSegmentsOp,
-            PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, RangesOp, SelectTilesOp, TogetherOp, GatherBlocksOp, GatherListedOp, GatheredOp, GatheredBitsOp, scf::ForOp, scf::IfOp>(
-            [&](auto o) { print(o); })
+      .Case<FetchOp, PadRowsOp, LoadStatisticsOp, PlaceOp, FindSequenceOp, CopyAsyncOp, WaitOp, WaitFiniteOp,
+            IsFiniteOp, BarrierAllOp, PartOp, ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, MmaQkOp, MmaPvOp,
+            StoreOp, StoreLseOp, StorePaddingOp, ClearShareOp, MergeOp, AddSinkOp, RepairOp, RolesOp, PersistOp, SendOp,
+            RecallOp, FillOp, TakeOp, PassOp, OwnRowsOp, ReleaseOp, PutOp, AsideOp, PrepareOp, CopyStatisticsOp,
+            FillStatisticsOp, ProbabilitiesOp, GradScoresOp, DropOp, DrawOp, DropDrawnOp, DropGradsOp, ShareOp, MmaTnOp,
+            MmaPieceOp, StorePieceOp, HoldRowsOp, AddDeltasOp, AddSumOp, RoundSumOp, StageOp, AddInTurnOp, StoreAloneOp,
+            SkipSumOp, AddStagedOp, HereOp, TokensOp, RowIndexOp, CountSegmentsOp, BoundSegmentsOp, SelectSegmentsOp,
+            CheckSegmentsOp, WriteSegmentsOp, PairSegmentsOp, ListTilesOp, ListSlotsOp, EntryRangeOp, RangesOp,
+            SelectTilesOp, TogetherOp, GatherBlocksOp, GatherListedOp, GatheredOp, GatheredBitsOp, scf::ForOp,
+            scf::IfOp>([&](auto o) { print(o); })
       .Case([&](ClearOp o) { line() << "attn::clear(" << name(o.getPlace()) << ");\n"; })
       .Case([&](SyncWarpOp) { line() << "attn::sync_warp();\n"; })
       .Case([&](SumGradsOp o) {
@@ -91,8 +93,8 @@ void Printer::printOp(Operation *op) {
                << ");\n";
       })
       .Case([&](ForgetOp o) { line() << "attn::forget(" << name(o.getFeed()) << ");\n"; })
-      .Case<SetOp, BeginListsOp, MarkBlocksOp, NumberTreeOp, StoreSinksOp, AccumulateOp, StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp,
-             ClearEntryOp, AddTotalOp, AddSinkTotalOp>(
+      .Case<SetOp, BeginListsOp, MarkBlocksOp, NumberTreeOp, StoreSinksOp, AccumulateOp, StoreRowSumsOp, StoreBlockOp,
+            StoreDiagonalsOp, ClearEntryOp, AddTotalOp, AddSinkTotalOp>(
           [&](Operation *o) { printCall(o->getName().stripDialect(), o->getOperands(), ");\n"); })
       .Case([&](BarrierOp) { line() << "attn::barrier();\n"; })
       .Case([&](TakeTurnOp) { line() << "attn::take_turn();\n"; })
@@ -113,7 +115,8 @@ void Printer::printOp(Operation *op) {
       .Case([&](HoldOp o) { line() << "attn::hold(" << name(o.getHeld()) << ", " << name(o.getSrc()) << ");\n"; })
       .Case([&](NegateOp o) { line() << "attn::negate(" << name(o.getPlace()) << ");\n"; })
       .Case([&](NormalizeOp o) {
-        line() << "attn::normalize" << (o.getRepaired() ? "<true>(" : "(") << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n";
+        line() << "attn::normalize" << (o.getRepaired() ? "<true>(" : "(") << name(o.getAcc()) << ", "
+               << name(o.getRow()) << ");\n";
       })
       .Case([&](CompleteOp o) { line() << "attn::complete(" << name(o.getRow()) << ");\n"; })
       .Case([&](DivideOp o) { line() << "attn::divide(" << name(o.getAcc()) << ", " << name(o.getRow()) << ");\n"; })
@@ -371,13 +374,13 @@ void Printer::print(SoftmaxStepOp op) {
 }
 
 void Printer::print(SoftmaxOp op) {
-  line() << "attn::softmax" << (op.getRepaired() ? "<true>(" : "(") << names.of(op.getS()) << ", " << names.of(op.getRow()) << ", "
-         << base2(op.getScale().convertToDouble()) << ");\n";
+  line() << "attn::softmax" << (op.getRepaired() ? "<true>(" : "(") << names.of(op.getS()) << ", "
+         << names.of(op.getRow()) << ", " << base2(op.getScale().convertToDouble()) << ");\n";
 }
 
 void Printer::print(WeighOp op) {
-  line() << "attn::weigh" << (op.getRepaired() ? "<true>(" : "(") << names.of(op.getP()) << ", " << names.of(op.getS()) << ", " << names.of(op.getRow())
-         << ", " << base2(op.getScale().convertToDouble());
+  line() << "attn::weigh" << (op.getRepaired() ? "<true>(" : "(") << names.of(op.getP()) << ", " << names.of(op.getS())
+         << ", " << names.of(op.getRow()) << ", " << base2(op.getScale().convertToDouble());
   std::string small;
   if (op.getBecomes())
     small = "attn::SmallTo{" + base2(op.getBecomes()->convertToDouble()) + "}";

@@ -320,10 +320,11 @@ static bool hasFunctions(ProblemOp problem) {
   });
 }
 
-/// What hides padding in models: a large finite bias, of the first keys (entries of the last axis), whole tiles of them now and then, or of all. It is so large that
-/// float32 has nothing of products beside it.
+/// What hides padding in models: a large finite bias, of the first keys (entries of the last axis), whole tiles of them
+/// now and then, or of all. It is so large that float32 has nothing of products beside it.
 static void hidePadding(Random &random, Tensor &bias, bool modest, llvm::raw_ostream &os) {
-  double hidden = random.pick<double>({-1e13, -1e16, -1e20, -1e30, modest ? -1e34 : -std::numeric_limits<float>::max()});
+  double hidden =
+      random.pick<double>({-1e13, -1e16, -1e20, -1e30, modest ? -1e34 : -std::numeric_limits<float>::max()});
   int64_t last = bias.shape().back(), count = random.oneIn(4) ? last : random.between(0, last);
   os << "bias of the first " << count << " is " << hidden << "; ";
   bias.forEachElement([&](llvm::ArrayRef<int64_t> index, int64_t at) {

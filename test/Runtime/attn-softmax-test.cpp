@@ -94,7 +94,8 @@ int testRows() {
     float scale = float(pick({1, 1, 0.125, 0.0883883, 3, 0.5}) / ln2);
     if (isRepaired(way))
       scale = std::fmin(scale, 1); // as lowering asks for it
-    double large = pick({-1e4, -1e6, -1e7, -3e7, -1e9, -1e13, -1e30, -largest, -3.3895313892515355e38, 3e9, 1e7, 2.5e7});
+    double large =
+        pick({-1e4, -1e6, -1e7, -3e7, -1e9, -1e13, -1e30, -largest, -3.3895313892515355e38, 3e9, 1e7, 2.5e7});
     Rows<16, 1> row;
     Sums acc = {};
     clear(row);
@@ -109,10 +110,12 @@ int testRows() {
     }
     for (int r = 0; r < 2; ++r)
       if (isLeft(way, acc, row, r))
-        ++left, leftSmall += std::none_of(scores[r].begin(), scores[r].end(), [=](float score) { return std::isfinite(score) && std::fabs(score * scale) >= 0x1p23; });
+        ++left, leftSmall += std::none_of(scores[r].begin(), scores[r].end(), [=](float score) {
+                  return std::isfinite(score) && std::fabs(score * scale) >= 0x1p23;
+                });
       else if (!isRight(scores[r], row, r, acc.v[0][0][2 * r], scale) && wrong++ < 10)
-        printf("wrong: way %d, scale %g, large score %g, row %d: maximum %g, sum %g\n", int(way), scale, large, r, row.max[r],
-               row.sum[r]);
+        printf("wrong: way %d, scale %g, large score %g, row %d: maximum %g, sum %g\n", int(way), scale, large, r,
+               row.max[r], row.sum[r]);
   }
   if (leftSmall || !left)
     printf("wrong: of %d rows left to repair(), %d have only small scores\n", left, leftSmall), ++wrong;

@@ -171,7 +171,8 @@ int attn::explain(int argc, char **argv) {
   TileMap map(form, sequences, options.sequence, options.head, qTile, kvTile, lists);
   os << "map       of sequence " << options.sequence << " as head " << options.head << " sees it: " << map.lenQ
      << " queries down, " << map.lenK << " keys across";
-  if (std::optional<SaidLengths> said = SaidLengths::of(problem); said && said->queries == map.lenQ && said->keys == map.lenK)
+  if (std::optional<SaidLengths> said = SaidLengths::of(problem);
+      said && said->queries == map.lenQ && said->keys == map.lenK)
     os << ", as `" << said->clause << "` says";
   os << ";\n          ";
   drawText(os, map);

@@ -67,12 +67,12 @@ void attn::reportProblem(llvm::raw_ostream &os, Computation computation, const T
 
 static bool reportOne(llvm::raw_ostream &os, const char *name, const Difference &difference, double tolerance) {
   bool good = difference.maxAbs <= tolerance;
-  os << (good ? "ok       " : "FAILED   ") << name << ": max error " << llvm::format("%.3g", difference.maxAbs) << ", rms "
-     << llvm::format("%.3g", difference.rms) << " over " << difference.compared << " values up to "
+  os << (good ? "ok       " : "FAILED   ") << name << ": max error " << llvm::format("%.3g", difference.maxAbs)
+     << ", rms " << llvm::format("%.3g", difference.rms) << " over " << difference.compared << " values up to "
      << llvm::format("%.3g", difference.maxExpected)
      << (difference.notFinite ? ", " + std::to_string(difference.notFinite) + " of them infinite or NaN" : "")
-     << "; tolerance " << llvm::format("%.3g", tolerance)
-     << (good ? "" : ", at " + shapeText(difference.worst)) << "\n";
+     << "; tolerance " << llvm::format("%.3g", tolerance) << (good ? "" : ", at " + shapeText(difference.worst))
+     << "\n";
   return good;
 }
 

@@ -33,7 +33,8 @@ static int fail(const rt::Error &error) {
 }
 static int fail(llvm::Error error) { return fail(rt::Error{llvm::toString(std::move(error))}); }
 
-/// Before anything runs: results that exist, each to a file of its own that is no input, in folders that can be written.
+/// Before anything runs: results that exist, each to a file of its own that is no input, in folders that can be
+/// written.
 static std::optional<rt::Error> checkResultFiles(Computation computation, const reference::Tensors &results) {
   llvm::SmallVector<llvm::StringRef> paths, inputs = inputOptions.getFiles();
   for (const std::string &text : resultFiles) {

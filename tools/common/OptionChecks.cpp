@@ -38,11 +38,12 @@ llvm::Error attn::checkResultPaths(llvm::ArrayRef<llvm::StringRef> inputs, llvm:
   for (auto [i, result] : llvm::enumerate(results)) {
     for (llvm::StringRef earlier : results.take_front(i))
       if (areSameFile(earlier, result))
-        return llvm::createStringError("expected a file of its own for each result, got: `" + earlier + "` and `" + result + "`");
+        return llvm::createStringError("expected a file of its own for each result, got: `" + earlier + "` and `" +
+                                       result + "`");
     for (llvm::StringRef input : inputs)
       if (areSameFile(input, result))
-        return llvm::createStringError("expected a result's file to be none of the inputs, got: `" + result + "`, which is `" +
-                                       input + "`");
+        return llvm::createStringError("expected a result's file to be none of the inputs, got: `" + result +
+                                       "`, which is `" + input + "`");
   }
   return llvm::Error::success();
 }

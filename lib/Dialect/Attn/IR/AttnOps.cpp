@@ -270,7 +270,8 @@ static LogicalResult verifySegments(ProblemOp problem) {
 static std::string nearestDims(int64_t dim) {
   int64_t below = std::clamp<int64_t>(dim / 8 * 8, 8, 512);
   bool isBetween = dim > 8 && dim < 512;
-  return isBetween ? ("; near it are " + Twine(below) + " and " + Twine(below + 8)).str() : ("; near it is " + Twine(below)).str();
+  return isBetween ? ("; near it are " + Twine(below) + " and " + Twine(below + 8)).str()
+                   : ("; near it is " + Twine(below)).str();
 }
 
 LogicalResult ProblemOp::verify() {

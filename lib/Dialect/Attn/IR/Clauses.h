@@ -25,7 +25,7 @@ template <typename Properties> struct Clause : ClauseName {
   void (*print)(mlir::OpAsmPrinter &, const Properties &);
 };
 
-/// Of the names the one that a misspelled word is near to, if there is one.
+/// The name that a misspelled word is near to, if there is one.
 std::optional<llvm::StringRef> findNear(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> names);
 
 /// Reads clauses until there are none left, each by `parse`, which is told its number.

@@ -390,9 +390,11 @@ LogicalResult SoftmaxStepOp::verify() {
 }
 
 LogicalResult NormalizeOp::verify() {
-  auto kernel = getOperation()->getParentOfType<KernelOp>();
-  bool repairs = kernel && kernel.walk([](RepairOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  if (getRepaired() && !(isa<FragType>(getAcc().getType()) && repairs)) // C2
+  auto isRepaired = [&] {
+    auto kernel = getOperation()->getParentOfType<KernelOp>();
+    return kernel && kernel.walk([](RepairOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  };
+  if (getRepaired() && !(isa<FragType>(getAcc().getType()) && isRepaired())) // C2
     return emitOpError("expected `repaired` with a fragment, in a kernel with a `tile.repair`");
   return verifyLanesOf(*this, getOperands()); // C1
 }

@@ -102,7 +102,8 @@ public:
     writeLoop(before, /*oneBody=*/true, [&] {
       clone(body.scores);
       clone(body.tests);
-      SoftmaxOp::create(b, loc, body.softmax.getS(), body.softmax.getRow(), body.softmax.getScaleAttr(), body.softmax.getRepairedAttr());
+      SoftmaxOp::create(b, loc, body.softmax.getS(), body.softmax.getRow(), body.softmax.getScaleAttr(),
+                        body.softmax.getRepairedAttr());
       cloneDrop(body.softmax.getS());
       RoundOp::create(b, loc, p, body.softmax.getS());
     });
@@ -138,7 +139,8 @@ public:
       } else {
         clone(ArrayRef(body.values).drop_front(pv));
         clone(body.tests);
-        WeighOp::create(b, loc, p, s, row, body.softmax.getScaleAttr(), body.softmax.getRepairedAttr(), ValueRange(), FloatAttr(), FloatAttr());
+        WeighOp::create(b, loc, p, s, row, body.softmax.getScaleAttr(), body.softmax.getRepairedAttr(), ValueRange(),
+                        FloatAttr(), FloatAttr());
         if (kept)
           DropDrawnOp::create(b, loc, p, kept);
         else

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What device headers of the online softmax are written with, for one lane on a CPU: it has all keys of its two rows, so
-// exchanges between lanes change nothing, and a vote is its own.
+// What device headers of the online softmax are written with, for one lane on a CPU: it has all keys of its two rows,
+// so exchanges between lanes change nothing, and a vote is its own.
 #pragma once
 #include <cmath>
 #include <cstring>
