@@ -9,6 +9,7 @@
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstring>
 #include <optional>
@@ -198,11 +199,21 @@ static std::string makeHeader(const Tensor &tensor) {
   return magic.str() + std::string("\x01\x00", 2) + length + text;
 }
 
-llvm::Error attn::reference::writeNpy(StringRef path, const Tensor &tensor) {
+llvm::Error attn::reference::checkWritable(StringRef path) {
   namespace fs = llvm::sys::fs;
   fs::file_status status;
   if (!fs::status(path, status) && status.type() != fs::file_type::regular_file)
     return error(path, "expected the path of a file to write, got: a directory or device");
+  StringRef folder = llvm::sys::path::parent_path(path);
+  if (std::error_code code = fs::access(folder.empty() ? "." : folder, fs::AccessMode::Write))
+    return error(path, "cannot write the file: " + code.message());
+  return llvm::Error::success();
+}
+
+llvm::Error attn::reference::writeNpy(StringRef path, const Tensor &tensor) {
+  namespace fs = llvm::sys::fs;
+  if (llvm::Error bad = checkWritable(path))
+    return bad;
   Tensor values = tensor.to(tensor.dtype() == Dtype::I32 ? Dtype::I32 : Dtype::F32);
   auto temporary = fs::TempFile::create(path + ".tmp-%%%%%%%%");
   if (!temporary)

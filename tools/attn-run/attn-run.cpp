@@ -10,10 +10,8 @@
 #include "attn/Reference/Difference.h"
 #include "attn/Reference/Npy.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 
 using namespace attn;
 namespace cl = llvm::cl;
@@ -33,19 +31,19 @@ static int fail(const rt::Error &error) {
 }
 static int fail(llvm::Error error) { return fail(rt::Error{llvm::toString(std::move(error))}); }
 
-/// Before anything runs: results that exist, each to a file of its own that is no input, in folders that can be
-/// written.
+/// Before anything runs: results that exist, each once, to a file of its own that is no input and can be written.
 static std::optional<rt::Error> checkResultFiles(Computation computation, const reference::Tensors &results) {
-  llvm::SmallVector<llvm::StringRef> paths, inputs = inputOptions.getFiles();
+  llvm::SmallVector<llvm::StringRef> names, paths, inputs = inputOptions.getFiles();
   for (const std::string &text : resultFiles) {
     auto [name, path] = nameAndFile(text);
     if (!results.count(name) || path.empty())
       return rt::Error{"expected --result=NAME=FILE with a result of @" + computation.getName().str() +
                        ", got: " + text};
-    paths.push_back(path);
-    llvm::StringRef folder = llvm::sys::path::parent_path(path);
-    if (auto code = llvm::sys::fs::access(folder.empty() ? "." : folder, llvm::sys::fs::AccessMode::Write))
-      return rt::Error{"`" + path.str() + "`: cannot write the file: " + code.message()};
+    if (llvm::is_contained(names, name))
+      return rt::Error{"expected each result once, got: --result=" + text + " as well"};
+    names.push_back(name), paths.push_back(path);
+    if (llvm::Error bad = reference::checkWritable(path))
+      return rt::Error{llvm::toString(std::move(bad))};
   }
   if (inputFile != "-")
     inputs.push_back(inputFile);

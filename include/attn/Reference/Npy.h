@@ -16,6 +16,9 @@ namespace attn::reference {
 /// order, fewer or more bytes than the shape says.
 llvm::Expected<Tensor> readNpy(llvm::StringRef path, Dtype dtype);
 
+/// Whether a file may be written at this path: its folder can be written, and there is no folder or device.
+llvm::Error checkWritable(llvm::StringRef path);
+
 /// Writes the tensor as int32 if it is I32, else as float32 (rounded). The file
 /// appears under its name only when it is complete; an error leaves what was
 /// there before.

@@ -83,3 +83,18 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) maps
 
 // expected-error @below {{expected sym_visibility, or names with a dialect's prefix, in braces, got: `scael`}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) {scael = 0.5}
+
+// -----
+
+// expected-error @below {{expected dtype `bf16` or `f16`, got: `fp16`}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(fp16)
+
+// -----
+
+// expected-error @below {{expected one number for both or two, got: more}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) bounds(1, 2, 3)
+
+// -----
+
+// expected-error @below {{expected `dropout(P, "SEED")`, SEED being the array of the seed, got: no array}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) dropout(0.1)

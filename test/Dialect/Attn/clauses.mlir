@@ -22,3 +22,9 @@ attn.segments @s tiles(64) maps segments(4) mask(#attn.full)
 module @inside {
   attn.segments @t segments(4) mask(#attn.full)
 }
+
+// Score modifiers need no brackets.
+// CHECK: attn.problem @one {{.*}} score([#attn.alibi])
+attn.problem @one mask(#attn.full) layout(bshd) heads(2) dims(64) dtype(f16) score(#attn.alibi)
+// CHECK: attn.problem @two {{.*}} score([#attn.softcap<2.000000e+01>, #attn.alibi])
+attn.problem @two mask(#attn.full) layout(bshd) heads(2) dims(64) dtype(f16) score(#attn.softcap<20.0>, #attn.alibi)

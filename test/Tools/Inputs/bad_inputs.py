@@ -98,6 +98,7 @@ def results():
     expect("error: `no/such/o.npy`: cannot write the file: No such file or directory", result="no/such/o.npy")
     expect("error: expected --result=NAME=FILE with a result of @p, got: q=x.npy", flags=["--result=q=x.npy"])
     expect("error: expected --result=NAME=FILE with a result of @p, got: lse", flags=["--result=lse"])
+    expect("error: expected each result once, got: --result=o=o.npy as well", result="o.npy", flags=["--result=o=other.npy"])
     for name, linked, link in (("soft", "p.mlir", os.symlink), ("hard", "p.mlir", os.link), ("soft.npy", "k.npy", os.symlink)):
         write(linked, b"")  # no longer there if it could be written over
         link(linked if link == os.symlink else path_of(linked), path_of(name))

@@ -38,6 +38,8 @@ ParseResult parsePair(OpAsmParser &parser, IntegerAttr &first, IntegerAttr &seco
   b = a;
   if (succeeded(parser.parseOptionalComma()) && parser.parseInteger(b))
     return failure();
+  if (SMLoc loc = parser.getCurrentLocation(); succeeded(parser.parseOptionalComma()))
+    return parser.emitError(loc, "expected one number for both or two, got: more");
   first = parser.getBuilder().getI64IntegerAttr(a);
   second = parser.getBuilder().getI64IntegerAttr(b);
   return success();
@@ -118,6 +120,34 @@ void printLayouts(OpAsmPrinter &printer, const P &of) {
   });
 }
 
+ParseResult parseDtype(OpAsmParser &parser, P &of) {
+  SMLoc loc = parser.getCurrentLocation();
+  Type type;
+  OptionalParseResult parsed = parser.parseOptionalType(type);
+  if (!parsed.has_value())
+    return parser.emitError(loc, "expected dtype `bf16` or `f16`, got: `") << wordAt(loc) << "`";
+  if (*parsed)
+    return failure();
+  of.dtype = TypeAttr::get(type);
+  return success();
+}
+
+void printDtype(OpAsmPrinter &printer, const P &of) { printer << of.dtype; }
+
+// `score([a, b])`; the brackets may be left out.
+ParseResult parseScore(OpAsmParser &parser, P &of) {
+  SmallVector<Attribute> modifiers;
+  auto parseModifier = [&] { return parser.parseAttribute(modifiers.emplace_back()); };
+  bool inBrackets = succeeded(parser.parseOptionalLSquare());
+  if (!inBrackets || failed(parser.parseOptionalRSquare()))
+    if (parser.parseCommaSeparatedList(parseModifier) || (inBrackets && parser.parseRSquare()))
+      return failure();
+  of.score = parser.getBuilder().getArrayAttr(modifiers);
+  return success();
+}
+
+void printScore(OpAsmPrinter &printer, const P &of) { printer << of.score; }
+
 ParseResult parseSink(OpAsmParser &parser, P &of) {
   std::string name;
   double number = 0;
@@ -139,7 +169,11 @@ void printSink(OpAsmPrinter &printer, const P &of) {
 }
 
 ParseResult parseDropout(OpAsmParser &parser, P &of) {
-  return failure(parseOne(parser, of.dropout) || parser.parseComma() || parseOne(parser, of.seed));
+  if (parseOne(parser, of.dropout))
+    return failure();
+  if (SMLoc loc = parser.getCurrentLocation(); failed(parser.parseOptionalComma()))
+    return parser.emitError(loc, "expected `dropout(P, \"SEED\")`, SEED being the array of the seed, got: no array");
+  return parseOne(parser, of.seed);
 }
 
 void printDropout(OpAsmPrinter &printer, const P &of) {
@@ -169,9 +203,9 @@ const Clause<P> problemClauses[] = {
     {{"layout", ClauseKind::Required}, [](const P &) { return true; }, parseLayouts, printLayouts},
     pair<P, &P::heads, &P::kv_heads>("heads", ClauseKind::Required),
     pair<P, &P::dim_qk, &P::dim_v>("dims", ClauseKind::Required),
-    one<P, &P::dtype>("dtype", ClauseKind::Required),
+    {{"dtype", ClauseKind::Required}, [](const P &of) { return bool(of.dtype); }, parseDtype, printDtype},
     one<P, &P::scale>("scale"),
-    one<P, &P::score>("score"),
+    {{"score", ClauseKind::Optional}, [](const P &of) { return bool(of.score); }, parseScore, printScore},
     {{"sink", ClauseKind::Optional}, [](const P &of) { return bool(of.sink); }, parseSink, printSink},
     {{"dropout", ClauseKind::Optional}, [](const P &of) { return bool(of.dropout); }, parseDropout, printDropout},
     {{"outputs", ClauseKind::Optional},

@@ -14,8 +14,7 @@ static std::string orderOf(ArrayRef<ClauseName> clauses) {
   return llvm::join(llvm::map_range(clauses, text), " ");
 }
 
-// A parser of an op cannot look at a word without taking it, and those of other ops are not for it.
-static StringRef wordAt(SMLoc loc) {
+StringRef attn::wordAt(SMLoc loc) {
   const char *begin = loc.getPointer(), *end = begin;
   while (llvm::isAlnum(*end) || *end == '_' || *end == '$' || *end == '.')
     ++end;

@@ -25,6 +25,10 @@ template <typename Properties> struct Clause : ClauseName {
   void (*print)(mlir::OpAsmPrinter &, const Properties &);
 };
 
+/// The word at a place of the text, empty if none begins there. A parser of an op cannot look at a word without taking
+/// it, and those of other ops are not for it.
+llvm::StringRef wordAt(llvm::SMLoc loc);
+
 /// The name that a misspelled word is near to, if there is one.
 std::optional<llvm::StringRef> findNear(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> names);
 

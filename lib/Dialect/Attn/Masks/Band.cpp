@@ -149,7 +149,7 @@ Attribute BandMaskAttr::parse(AsmParser &parser, Type) {
       return parseBound(left);
     if (succeeded(parser.parseOptionalKeyword("right")))
       return parseBound(right);
-    return parseDiagonal(parser, diagonal);
+    return parseDiagonal(parser, diagonal, "`left = N`, `right = N`, ");
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseItem))
     return {};

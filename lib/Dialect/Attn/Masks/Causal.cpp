@@ -31,14 +31,14 @@ MaskInterface CausalMaskAttr::united(MaskInterface other) const { return uniteBo
 
 MaskInterface CausalMaskAttr::complemented() const { return complementBounds(*this); }
 
-ParseResult attn::parseDiagonal(AsmParser &parser, Diagonal &diagonal) {
+ParseResult attn::parseDiagonal(AsmParser &parser, Diagonal &diagonal, StringRef others) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef keyword;
   if (parser.parseKeyword(&keyword))
     return failure();
   std::optional<Diagonal> parsed = symbolizeDiagonal(keyword);
   if (!parsed)
-    return parser.emitError(loc, "expected `top_left` or `bottom_right`, got: ") << keyword;
+    return parser.emitError(loc, "expected ") << others << "`top_left` or `bottom_right`, got: " << keyword;
   diagonal = *parsed;
   return success();
 }

@@ -64,7 +64,8 @@ bool diagonalTerms(AffineTerms &terms, const DiagonalBounds &bounds);
 Zones diagonalZones(const DiagonalBounds &bounds);
 
 /// ` <kind>` printing and parsing: top_left is the default and not printed.
-mlir::ParseResult parseDiagonal(mlir::AsmParser &parser, Diagonal &diagonal);
+/// `others`: what else may stand there, for the message.
+mlir::ParseResult parseDiagonal(mlir::AsmParser &parser, Diagonal &diagonal, llvm::StringRef others = "");
 
 } // namespace attn
 

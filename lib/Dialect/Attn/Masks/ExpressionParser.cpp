@@ -16,6 +16,10 @@ namespace {
 constexpr size_t longest = 512; // numbers of code
 constexpr int deepest = 64;
 
+/// Operators as other languages write them.
+constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> otherSpellings[] = {
+    {"and", "&&"}, {"or", "||"}, {"not", "!"}, {"=", "=="}, {"&", "&&"}, {"|", "||"}};
+
 class Parser {
 public:
   /// `real`: of a score; else of a condition.
@@ -45,8 +49,15 @@ private:
 
   MaybePart fail(const Twine &what) {
     rest = rest.ltrim();
-    if (error.empty())
-      error = (what + " at `" + rest.take_front(12) + "` (character " + Twine(text.size() - rest.size()) + ")").str();
+    if (!error.empty())
+      return std::nullopt;
+    size_t character = text.size() - rest.size();
+    std::string place = ("`" + rest.take_front(12) + "` (character " + Twine(character) + ")").str();
+    error = (what + " at " + (rest.empty() ? "the end" : place)).str();
+    llvm::StringRef word = rest.take_while(llvm::isAlpha(rest.empty() ? ' ' : rest[0]) ? llvm::isAlnum : llvm::isPunct);
+    for (auto [other, own] : otherSpellings)
+      if (word == other)
+        error += ("; `" + other + "` is written `" + own + "`").str();
     return std::nullopt;
   }
 

@@ -157,7 +157,7 @@ Attribute StridedMaskAttr::parse(AsmParser &parser, Type) {
       return parseNumber("stride", stride);
     if (succeeded(parser.parseOptionalKeyword("offset")))
       return parseNumber("offset", offset);
-    return parseDiagonal(parser, diagonal);
+    return parseDiagonal(parser, diagonal, "`stride = N`, `offset = N`, ");
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseItem))
     return {};

@@ -67,7 +67,7 @@ attn.problem @p mask(#attn.band<left = 8, left = 9>) layout(bshd) heads(8) dims(
 
 // -----
 
-// expected-error @below {{expected `top_left` or `bottom_right`, got: width}}
+// expected-error @below {{expected `left = N`, `right = N`, `top_left` or `bottom_right`, got: width}}
 attn.problem @p mask(#attn.band<width = 8>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----

@@ -47,13 +47,13 @@ attn.problem @m10 mask(#attn.predicate<"(a[q] - e[k]) % 7000000000 < (q < k ? 69
 // -----
 
 // C1: it parses, and is a condition.
-// expected-error @below {{expected a number, a name or `(` at `` (character 3)}}
+// expected-error @below {{expected a number, a name or `(` at the end}}
 attn.problem @p mask(#attn.predicate<"q >">) layout(bshd) heads(12) dims(64) dtype(bf16)
 
 // -----
 
 // C1
-// expected-error @below {{expected a condition, got: an integer at `` (character 5)}}
+// expected-error @below {{expected a condition, got: an integer at the end}}
 attn.problem @p mask(#attn.predicate<"q + k">) layout(bshd) heads(12) dims(64) dtype(bf16)
 
 // -----
@@ -65,25 +65,25 @@ attn.problem @p mask(#attn.predicate<"q < 1) || k">) layout(bshd) heads(12) dims
 // -----
 
 // C1
-// expected-error @below {{expected a condition behind `!` at `` (character 2)}}
+// expected-error @below {{expected a condition behind `!` at the end}}
 attn.problem @p mask(#attn.predicate<"!q">) layout(bshd) heads(12) dims(64) dtype(bf16)
 
 // -----
 
 // C1
-// expected-error @below {{expected two integers of `+`, before this at `` (character 11)}}
+// expected-error @below {{expected two integers of `+`, before this at the end}}
 attn.problem @p mask(#attn.predicate<"q + (k < 1)">) layout(bshd) heads(12) dims(64) dtype(bf16)
 
 // -----
 
 // C1
-// expected-error @below {{expected two conditions of `&&`, before this at `` (character 10)}}
+// expected-error @below {{expected two conditions of `&&`, before this at the end}}
 attn.problem @p mask(#attn.predicate<"q < 1 && k">) layout(bshd) heads(12) dims(64) dtype(bf16)
 
 // -----
 
 // C1
-// expected-error @below {{expected a condition before `?` at `` (character 9)}}
+// expected-error @below {{expected a condition before `?` at the end}}
 attn.problem @p mask(#attn.predicate<"q ? k : 1">) layout(bshd) heads(12) dims(64) dtype(bf16)
 
 // -----
@@ -125,7 +125,7 @@ attn.problem @p mask(#attn.predicate<"ids[q + 1] == 3">) layout(bshd) heads(12) 
 // -----
 
 // C1
-// expected-error @below {{expected entries of `a` at one kind of position, before this at `` (character 12)}}
+// expected-error @below {{expected entries of `a` at one kind of position, before this at the end}}
 attn.problem @p mask(#attn.predicate<"a[q] == a[k]">) layout(bshd) heads(12) dims(64) dtype(bf16)
 
 // -----
@@ -151,3 +151,18 @@ attn.problem @p mask(#attn.predicate<"((((((((((((((((((((((((((((((((((((((((((
 // C3
 // expected-error @below {{expected at most 512 numbers of code at `}}
 attn.problem @p mask(#attn.predicate<"q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q + q < k">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// expected-error @below {{expected an operator or the end at `and q > 3` (character 7); `and` is written `&&`}}
+attn.problem @p mask(#attn.predicate<"q == k and q > 3">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// expected-error @below {{expected an operator or the end at `= k` (character 2); `=` is written `==`}}
+attn.problem @p mask(#attn.predicate<"q = k">) layout(bshd) heads(12) dims(64) dtype(bf16)
+
+// -----
+
+// expected-error @below {{a function or an array with its position at `not q == k` (character 0); `not` is written `!`}}
+attn.problem @p mask(#attn.predicate<"not q == k">) layout(bshd) heads(12) dims(64) dtype(bf16)

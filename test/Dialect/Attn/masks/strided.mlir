@@ -92,7 +92,7 @@ attn.problem @p mask(#attn.strided<stride = 4, offset = 1, offset = 1>) layout(b
 
 // -----
 
-// expected-error @below {{expected `top_left` or `bottom_right`, got: phase}}
+// expected-error @below {{expected `stride = N`, `offset = N`, `top_left` or `bottom_right`, got: phase}}
 attn.problem @p mask(#attn.strided<stride = 4, phase = 1>) layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----

@@ -26,7 +26,7 @@ attn.problem @p4 mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16
 // -----
 
 // C1: it parses, and is a number.
-// expected-error @below {{expected a score, got: a condition at `` (character 5)}}
+// expected-error @below {{expected a score, got: a condition at the end}}
 attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s < 1">])
 
 // -----

@@ -33,7 +33,7 @@ def Attn_ScoreFunction : Attn_ScoreModifier<"ScoreFunction", "score",
   let description = [{
     A score becomes the expression's value, over
 
-    - `s`, the score as it is; real numbers, written with a point or an exponent (`0.5`, `1e-3`);
+    - `s`, the score as it is; real numbers up to 2^100, written with a point or an exponent (`0.5`, `1e-3`);
     - integers: those of `#attn.predicate`, but for its arrays; where they meet a real number they become one;
     - entries of float32 run-time arrays of any names, contiguous, at the score's own place: `name[b, h, q, k]`, some of these
       axes in this order, as `#attn.bias` has them;
