@@ -31,8 +31,12 @@ trap 'rm -f "$scratch"' EXIT
   generate dialect-doc Dialect/Tile/IR/TileOps.td -dialect=tile
 } > "$out/Tile.md"
 {
+  echo "$banner"
+  generate dialect-doc Dialect/Program/IR/ProgramOps.td -dialect=program
+} > "$out/Program.md"
+{
   printf '%s\n\n# Passes\n' "$banner"
-  for file in Dialect/Attn/Transforms Conversion Dialect/Tile/Transforms; do
+  for file in Dialect/Attn/Transforms Conversion Dialect/Program/Transforms Dialect/Tile/Transforms; do
     if [ -f "$attn/$file/Passes.td" ]; then generate pass-doc "$file/Passes.td"; fi
   done
 } > "$out/Passes.md"

@@ -45,6 +45,25 @@ ATTN_API int attnVersion(void);
 ATTN_API const char *attnLastError(void);
 
 /*
+ * What the problem, backward pass or segments `name` of the module `mlir` (NULL: as attnCompile) takes and gives, as
+ * JSON, for any target: nothing is compiled, and no device is asked. `*json` is valid until this thread calls
+ * attnDescribe again.
+ *
+ *   version   1
+ *   name      of the pass
+ *   pass      "forward", "backward" or "segments"
+ *   forward, backward   of a problem: its name, and the names of all its backward passes in the module
+ *   dtype     of a problem: "bf16" or "f16"
+ *   tensors   in the order in which attnLaunch takes them, each with
+ *     name, role ("operand", "result" or "array"), dtype ("bf16", "f16", "f32" or "i32")
+ *     shape     expressions over sizes, as texts: integers, names of sizes, + - *, and the functions floor_div,
+ * ceil_div, round_up, min and max. A size is what the first tensor with the extent `n` or `n + 1` says. strided   axes
+ * that may have any stride (attnTensor); the others are contiguous lead      "none"; "all": any number of dimensions
+ * ahead of the shape, whose product is the size id_rows; "last": the last of these, or none
+ */
+ATTN_API int attnDescribe(const char *mlir, const char *name, const char **json);
+
+/*
  * Compiles the problem or backward pass `name` of the module `mlir` (NULL: its only
  * `attn.backward`; where there is none, its only problem) for
  * `target` ("cpu", "sm_90a", "sm_80", "sm_80:90", ...; NULL: the current GPU, or the CPU if
@@ -105,10 +124,11 @@ ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tenso
 ATTN_API int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream);
 
 /*
- * The same, but what its kernels ahead of attention found out of run-time arrays (which tiles a mask
+ * The same, but what kernels found out of run-time arrays alone (which tiles a mask
  * that reads them visits) is taken from the workspace: for layers that share a mask. The last launch with
  * this workspace was of this kernel, with tensors of these shapes, and these arrays; nothing else wrote to it.
- * An error with segments, whose `status` would be missing, and gradients; without such kernels, as attnLaunch.
+ * Kernels that read other tensors or write results run, those of segments among them; so it is right for every problem,
+ * and as attnLaunch for one without such kernels.
  */
 ATTN_API int attnLaunchAgain(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream);
 

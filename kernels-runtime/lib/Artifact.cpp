@@ -35,60 +35,18 @@ static std::optional<Param::Kind> kindOf(std::string_view text) {
   return std::nullopt;
 }
 
-int GridRule::splitsFor(int64_t batch, int64_t queries, int64_t keys, int64_t atOnce) const {
-  if (splits)
-    return splits;
-  // Below these a part is not worth its beginning and end, and its row of results.
-  constexpr int64_t keysOfPart = 256, most = 128;
-  // NOTE: a packed grid has slots to spare; what is filled are those that hold rows.
-  int64_t tiles = packed ? heads * (queries / qTile + batch) : blocks(batch, queries);
-  int64_t allowed = std::min(keys / keysOfPart, most);
-  if (tiles == 0 || allowed < 2)
-    return 1;
-  // Parts are equally long, so they go in rounds of as many as run at once, of which the last may be half empty.
-  auto busy = [&](int64_t parts) {
-    int64_t rounds = (tiles * parts + atOnce - 1) / atOnce;
-    return double(tiles * parts) / double(rounds * atOnce);
-  };
-  constexpr double good = 0.95;
-  double best = 0;
-  for (int64_t parts = 1; parts <= allowed && best < good; ++parts)
-    best = std::max(best, busy(parts));
-  int64_t parts = 1;
-  while (busy(parts) < good * best)
-    ++parts;
-  return static_cast<int>(parts);
-}
-
 std::string Artifact::toJson(bool withSource) const {
   Json json = {{"abi_version", abiVersion}, {"name", name}, {"entry", entry}, {"target", target}};
   json["params"] = Json::array();
-  for (const Param &param : params) {
-    Json item = {{"name", param.name}, {"kind", toString(param.kind)}};
-    if (param.kind == Param::Kind::TensorMap) {
-      item["box_rows"] = param.boxRows;
-      item["box_cols"] = param.boxCols;
-      item["box_heads"] = param.boxHeads;
-    }
-    json["params"].push_back(std::move(item));
-  }
+  for (const Param &param : params)
+    json["params"].push_back({{"name", param.name}, {"kind", toString(param.kind)}});
   json["threads"] = threads;
   json["smem_bytes"] = smemBytes;
   json["min_blocks"] = minBlocks;
   json["clusters"] = clusters;
   json["follows"] = follows;
-  json["grid"] = {{"packed", grid.packed},
-                  {"q_tile", grid.qTile},
-                  {"heads", grid.heads},
-                  {"persistent", grid.persistent},
-                  {"rows", grid.rows},
-                  {"splits", grid.splits},
-                  {"keys", grid.keys},
-                  {"sequence_tiles", grid.sequenceTiles},
-                  {"warps", grid.warps},
-                  {"longer_q", grid.longerQ},
-                  {"longer_kv", grid.longerKv},
-                  {"most", grid.most}};
+  json["persistent"] = persistent;
+  json["cluster_per_block"] = clusterPerBlock;
   json["notes"] = Json::array();
   for (const auto &[key, value] : notes)
     json["notes"].push_back({key, value});
@@ -151,20 +109,8 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
   reader.read(json, "min_blocks", a.minBlocks);
   reader.read(json, "clusters", a.clusters);
   reader.read(json, "follows", a.follows);
-  if (const Json *grid = reader.field(json, "grid")) {
-    reader.read(*grid, "packed", a.grid.packed);
-    reader.read(*grid, "q_tile", a.grid.qTile);
-    reader.read(*grid, "heads", a.grid.heads);
-    reader.read(*grid, "persistent", a.grid.persistent);
-    reader.read(*grid, "rows", a.grid.rows);
-    reader.read(*grid, "splits", a.grid.splits);
-    reader.read(*grid, "sequence_tiles", a.grid.sequenceTiles);
-    reader.read(*grid, "warps", a.grid.warps);
-    reader.read(*grid, "keys", a.grid.keys);
-    reader.read(*grid, "longer_q", a.grid.longerQ);
-    reader.read(*grid, "longer_kv", a.grid.longerKv);
-    reader.read(*grid, "most", a.grid.most);
-  }
+  reader.read(json, "persistent", a.persistent);
+  reader.read(json, "cluster_per_block", a.clusterPerBlock);
   if (const Json *params = reader.field(json, "params"); params && params->is_array()) {
     for (const Json &item : *params) {
       Param param;
@@ -173,11 +119,6 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
       reader.read(item, "kind", kind);
       auto known = kindOf(kind);
       known ? param.kind = *known, void() : reader.fail("kind");
-      if (param.kind == Param::Kind::TensorMap) {
-        reader.read(item, "box_rows", param.boxRows);
-        reader.read(item, "box_cols", param.boxCols);
-        reader.read(item, "box_heads", param.boxHeads);
-      }
       a.params.push_back(std::move(param));
     }
   } else {
@@ -191,29 +132,5 @@ Result<Artifact> Artifact::fromJson(std::string_view text) {
     reader.read(json, "source", a.source);
   if (!reader.bad.empty())
     return Error{fmt::format("artifact field `{}` is missing or has the wrong type", reader.bad), {}, {}};
-  if (a.grid.qTile == 0)
-    return Error{"expected artifact field `q_tile` to be positive, got: 0", {}, {}};
-  if (a.grid.warps == 0)
-    return Error{"expected artifact field `warps` to be positive, got: 0", {}, {}};
-  for (const Param &param : a.params) {
-    if (param.kind != Param::Kind::TensorMap)
-      continue;
-    // What a tensor map with 128-byte swizzle can have; a launch is too late to find out.
-    if (param.boxRows < 1 || param.boxRows > 256)
-      return Error{
-          fmt::format("expected `box_rows` from 1 to 256 for parameter `{}`, got: {}", param.name, param.boxRows),
-          {},
-          {}};
-    if (param.boxHeads < 1 || param.boxHeads * param.boxRows > 256)
-      return Error{fmt::format("expected `box_heads` of at most 256 rows for parameter `{}`, got: {}", param.name,
-                               param.boxHeads),
-                   {},
-                   {}};
-    if (param.boxCols < 8 || param.boxCols > 64 || param.boxCols % 8)
-      return Error{fmt::format("expected `box_cols` to be a multiple of 8 up to 64 for parameter `{}`, got: {}",
-                               param.name, param.boxCols),
-                   {},
-                   {}};
-  }
   return a;
 }

@@ -152,15 +152,11 @@ void Cache::Impl::warnOnce(std::string_view why) {
 /// Everything that can tell two requests apart, without hashing or files. The
 /// source goes last: it is the long part.
 static std::string requestOf(const Compiler &compiler, const Artifact &a) {
-  std::string request =
-      fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|", compiler.kind(), compiler.toolPath(), a.target,
-                  fmt::join(compiler.flags(a.target), " "), a.name, a.entry, a.threads, a.smemBytes, a.minBlocks,
-                  a.clusters, a.follows, a.grid.packed, a.grid.qTile, a.grid.heads, a.grid.persistent, a.grid.rows);
-  for (const Param &param : a.params) {
+  std::string request = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|", compiler.kind(), compiler.toolPath(),
+                                    a.target, fmt::join(compiler.flags(a.target), " "), a.name, a.entry, a.threads,
+                                    a.smemBytes, a.minBlocks, a.clusters, a.follows, a.persistent, a.clusterPerBlock);
+  for (const Param &param : a.params)
     request += static_cast<char>('0' + static_cast<int>(param.kind));
-    if (param.kind == Param::Kind::TensorMap)
-      request += fmt::format("{}x{},", param.boxRows, param.boxCols);
-  }
   return request + "|" + a.source;
 }
 

@@ -214,7 +214,7 @@ Status attn::rt::launchHere(Module &module, void *const *args, int64_t blocks, S
     Result<DevicePtr> counter = counterFor(driver, *here.queue, stream);
     if (!counter)
       return counter.error();
-    if (!*counter && artifact.grid.rows)
+    if (!*counter && artifact.clusterPerBlock)
       return Error{
           fmt::format("`{}` needs a counter for each stream and captured launch, and all are in use", artifact.name),
           {},

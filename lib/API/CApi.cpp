@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn-c/Attn.h"
+#include "attn/API/Describe.h"
 #include "attn/API/Jit.h"
 #include <fmt/format.h>
 
@@ -58,6 +59,18 @@ int attnCompile(const char *mlir, const char *name, const char *targetText, attn
   if (!created)
     return fail(created.error());
   *kernel = new attnKernel{*created, (*created)->getSource(), (*created)->getResources()};
+  return 0;
+}
+
+int attnDescribe(const char *mlir, const char *name, const char **json) {
+  if (!mlir || !json)
+    return fail({"expected a module's text and where to put the description, got: NULL"});
+  static thread_local std::string description;
+  rt::Result<std::string> described = describe(mlir, name ? name : "");
+  if (!described)
+    return fail(described.error());
+  description = std::move(*described);
+  *json = description.c_str();
   return 0;
 }
 

@@ -3,12 +3,12 @@
 #include "attn-rt/Driver.h"
 #include "attn/API/Pipeline.h"
 #include "attn/API/SourceText.h"
+#include "attn/Conversion/Describe.h"
 #include "attn/Conversion/Schedule.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Target/Source.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/SourceMgr.h"
 #include <fmt/format.h>
 
@@ -180,9 +180,9 @@ rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
 }
 
 rt::Result<bool> attn::isWorthKernels(const Program &hinted, const Program &plain, llvm::function_ref<rt::Result<Program>()> first) {
-  auto addsUp = [](const Program &program) { return program.signature.indexOf("dq_sum").has_value(); };
+  auto addsUp = [](const Program &program) { return program.hasBuffer("dq_sum"); };
   auto hasTilesOf = [&](const Program &other) { return hinted.qTile == other.qTile && hinted.kvTile == other.kvTile; };
-  if (hinted.streams || hinted.artifact().grid.splits != 1 || (addsUp(plain) && !addsUp(hinted)))
+  if (hinted.streams || hinted.isSplit() || (addsUp(plain) && !addsUp(hinted)))
     return true;
   if (hasTilesOf(plain))
     return false;
@@ -215,6 +215,9 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   program.signature = problem    ? Signature::of(problem)
                       : backward ? Signature::of(backward)
                                  : Signature::of(cast<SegmentsOp>(*found));
+  std::vector<rt::Program::Tensor> tensors = problem    ? describeTensors(problem)
+                                             : backward ? describeTensors(backward)
+                                                        : describeTensors(cast<SegmentsOp>(*found));
   bool mayFall = !target.isHost() && problem && !problem.getConfigAttr();
   bool mayChooseBackward = !target.isHost() && backward && !backward.getConfigAttr();
   if (backward) // its problem is described for it, and no program itself
@@ -244,22 +247,19 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   }
   if (rt::Status lowered = lower(**module, target, fallback); !lowered)
     return lowered.error();
-  llvm::StringSet<> arguments;
-  for (tile::KernelOp kernel : (*module)->getOps<tile::KernelOp>()) {
+  program::DefOp steps = *(*module)->getOps<program::DefOp>().begin();
+  program.steps = toProgram(steps, symbol);
+  program.steps.setTensors(std::move(tensors)); // a canonical mask may have fewer arrays, in another order
+  for (const std::string &name : program.steps.kernels) {
+    auto kernel = SymbolTable::lookupNearestSymbolFrom<tile::KernelOp>(steps, StringAttr::get(&context, name));
     rt::Result<rt::Artifact> artifact = print(kernel, target);
     if (!artifact)
       return artifact.error();
-    if (kernel.getSymName() == symbol) {
+    if (name == symbol) {
       program.main = program.kernels.size();
       program.qTile = kernel.getConfig().getQueries(), program.kvTile = kernel.getConfig().getKvTile();
     }
-    for (const rt::Param &param : artifact->params)
-      arguments.insert(param.name);
-    for (bool ofKeys : {false, true})
-      if (kernel.getArg(visitLists(ofKeys).visits))
-        program.signature.fixed.listed[ofKeys] = {kernel.getConfig().getQueries(), kernel.getConfig().getKvTile()};
     program.kernels.push_back(std::move(*artifact));
   }
-  llvm::erase_if(program.signature.scratch, [&](const TensorSpec &spec) { return !arguments.contains(spec.name); });
   return program;
 }

@@ -75,21 +75,10 @@ rt::Status Kernel::Loaded::load(const std::shared_ptr<const rt::CompiledKernel> 
   return {};
 }
 
-rt::Status Kernel::Loaded::launch(const Binding &binding, rt::Stream stream) const {
+rt::Status Kernel::Loaded::launch(const rt::BoundStep &step, rt::Stream stream) const {
   if (host)
-    return rt::run(*host, processThreads(), binding.pointers.data(), binding.blocks);
-  return rt::launchHere(*gpu, binding.pointers.data(), binding.blocks, stream);
-}
-
-/// Why what kernels ahead of the main one left cannot be used again; empty if it can.
-static std::string reasonAgainstAgain(const Program &program) {
-  for (const rt::Artifact &ahead : llvm::ArrayRef(program.kernels).take_front(program.main))
-    for (const rt::Param &param : ahead.params)
-      if (const TensorSpec *spec = program.signature.find(param.name); spec && spec->role != ProblemTensor::Array)
-        return fmt::format("expected a kernel ahead of which others look at arrays alone, to launch it again, "
-                           "got: `{}`, which has `{}`",
-                           ahead.name, param.name);
-  return "";
+    return rt::run(*host, processThreads(), step.pointers.data(), step.blocks);
+  return rt::launchHere(*gpu, step.pointers.data(), step.blocks, stream);
 }
 
 rt::Result<std::shared_ptr<Kernel>> Kernel::create(llvm::StringRef text, llvm::StringRef problem,
@@ -104,7 +93,12 @@ rt::Result<std::shared_ptr<Kernel>> Kernel::load(llvm::StringRef text, llvm::Str
   auto kernel = std::make_shared<Kernel>();
   kernel->text = text.str(), kernel->name = problem.str(), kernel->target = target;
   kernel->program = std::move(compiled.program);
-  kernel->whyNotAgain = reasonAgainstAgain(kernel->program);
+  rt::Result<rt::ProgramCode> code = rt::ProgramCode::compile(kernel->program.steps);
+  if (!code)
+    return code.error();
+  kernel->code = std::move(*code);
+  for (const std::string &name : llvm::ArrayRef(kernel->code.sizes()).take_front(kernel->code.given()))
+    kernel->sizeSources.push_back(SizeSource::of(name));
   kernel->compiled = std::move(compiled.kernels);
   for (auto &binary : kernel->compiled) {
     rt::Status status = kernel->loaded.emplace_back().load(binary);
@@ -166,15 +160,40 @@ rt::Result<const std::string *> Kernel::getSchedule(const Sizes &sizes) const {
   return &(*kernel)->getSchedule();
 }
 
-void Kernel::chooseSplits(Sizes &sizes, int multiprocessors) const {
-  const rt::Artifact &artifact = program.artifact();
-  sizes.splits = artifact.grid.splits;
-  if (sizes.splits) // so many, whatever it runs on
-    return;
-  int64_t atOnce = isHost() ? processThreads().size() : artifact.blocksAtOnce(multiprocessors);
-  bool packed = program.signature.indexOf("cu_seqlens_kv").has_value();
-  int64_t keys = packed ? sizes.rowsKv / std::max<int64_t>(sizes.batch, 1) : sizes.rowsKv; // lengths lie on the device
-  sizes.splits = artifact.grid.splitsFor(sizes.batch, sizes.rowsQ, keys, atOnce);
+Kernel::SizeSource Kernel::SizeSource::of(llvm::StringRef name) {
+  static constexpr std::pair<llvm::StringLiteral, int64_t Sizes::*> members[] = {
+      {"batch", &Sizes::batch},
+      {"seqlen_q", &Sizes::rowsQ},
+      {"total_q", &Sizes::rowsQ},
+      {"seqlen_kv", &Sizes::rowsKv},
+      {"total_kv", &Sizes::rowsKv},
+      {"id_rows", &Sizes::idRows},
+      {"tokens_q", &Sizes::tokensQ},
+      {"tokens_kv", &Sizes::tokensKv},
+      {"positions_q_rows", &Sizes::positionRowsQ},
+      {"positions_kv_rows", &Sizes::positionRowsKv}};
+  for (auto [own, member] : members)
+    if (own == name)
+      return {member, ""};
+  if (name.consume_back("_entries"))
+    return {nullptr, name.str()};
+  return {nullptr, ""}; // multiprocessors
+}
+
+llvm::SmallVector<int64_t, 16> Kernel::valuesOf(const Sizes &sizes, int multiprocessors) const {
+  llvm::SmallVector<int64_t, 16> values(code.sizes().size());
+  for (auto [source, value] : llvm::zip(sizeSources, values)) {
+    if (source.member) {
+      value = sizes.*source.member;
+    } else if (source.array.empty()) {
+      value = isHost() ? processThreads().size() : multiprocessors;
+    } else {
+      auto entries = sizes.entries.find(source.array);
+      value = entries == sizes.entries.end() ? 0 : entries->second;
+    }
+  }
+  code.computeSizes(values.data());
+  return values;
 }
 
 /// What a launch may find where it runs, which its stream decides: multiprocessors of each device.
@@ -199,11 +218,8 @@ rt::Result<size_t> Kernel::workspaceBytes(const Sizes &given) const {
     counts = *multiprocessorCounts();
   }
   size_t most = 0;
-  for (int multiprocessors : counts) {
-    Sizes sizes = given;
-    (*kernel)->chooseSplits(sizes, multiprocessors);
-    most = std::max(most, Workspace((*kernel)->program.signature, sizes).bytes());
-  }
+  for (int multiprocessors : counts)
+    most = std::max(most, (*kernel)->code.workspaceBytes((*kernel)->valuesOf(given, multiprocessors).data()));
   return most;
 }
 
@@ -223,10 +239,8 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, void *memory, rt::St
   return (*kernel)->launch(given, std::move(*sizes), memory, stream, again);
 }
 
-rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, Sizes sizes, void *memory, rt::Stream stream, bool again) const {
-  size_t first = again ? program.main : 0;
-  if (again && !whyNotAgain.empty())
-    return rt::Error{whyNotAgain};
+rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, Sizes sizes, void *memory, rt::Stream stream,
+                          bool again) const {
   static const bool asked = [] {
     const char *value = std::getenv("ATTN_CHECK_ARRAYS");
     return value && llvm::StringRef(value) != "" && llvm::StringRef(value) != "0";
@@ -245,22 +259,25 @@ rt::Status Kernel::launch(llvm::ArrayRef<TensorView> given, Sizes sizes, void *m
   if (asked || isHost()) // host memory costs nothing to look at
     if (rt::Status status = checkArrays(given, sizes); !status)
       return status;
-  chooseSplits(sizes, place.multiprocessors);
-  llvm::SmallVector<TensorView, 16> tensors(given);
-  Workspace workspace(program.signature, sizes);
-  if (rt::Status status = workspace.use(memory, tensors); !status)
-    return status;
-  if (asked && !isHost() && workspace.bytes())
+  llvm::SmallVector<int64_t, 16> values = valuesOf(sizes, place.multiprocessors);
+  if (asked && !isHost() && code.workspaceBytes(values.data()))
     if (rt::Status status = checkReach({memory, Dtype::F32, {}, {}}, "workspace", place.device); !status)
       return status;
-  std::vector<Binding> bindings(loaded.size()); // all of them first: what fails, fails before anything runs
-  for (auto [artifact, binding] : llvm::zip_equal(program.kernels, bindings))
-    if (rt::Status status = bind(artifact, program.signature, tensors, sizes, binding); !status)
+  llvm::SmallVector<rt::TensorMemory, 24> tensors;
+  for (const TensorView &view : given)
+    tensors.push_back(
+        {view.data, view.shape.data(), view.strides.empty() ? nullptr : view.strides.data(), int(view.shape.size())});
+  static thread_local std::vector<rt::BoundStep> steps; // which keep their memory
+  // All of them first: what fails, fails before anything runs.
+  if (rt::Status status = code.bind(tensors.data(), memory, values.data(), steps); !status)
+    return status;
+  for (auto [step, bound] : llvm::zip_equal(program.steps.steps, steps)) {
+    if (again && step.reusable)
+      continue;
+    bool launches = step.kernel >= 0 && bound.blocks;
+    if (rt::Status status = launches ? loaded[step.kernel].launch(bound, stream) : zero(bound, stream); !status)
       return status;
-  for (size_t i = first; i < loaded.size(); ++i)
-    if (rt::Status status = bindings[i].blocks ? loaded[i].launch(bindings[i], stream) : clearResults(i, bindings, tensors, stream);
-        !status)
-      return status;
+  }
   if (rt::Status status = asked ? checkStatus(given) : rt::Status(); !status)
     return status;
   return validate(given, sizes);
@@ -278,7 +295,7 @@ rt::Status Kernel::checkReach(const TensorView &view, llvm::StringRef name, int 
 rt::Status Kernel::checkReach(llvm::ArrayRef<TensorView> tensors, bool all, int device) const {
   if (!all) {
     size_t q = program.signature.indexOf("q").value_or(0); // segments alone have none
-    return checkReach(tensors[q], program.signature[q].name, device);
+    return checkReach(tensors[q], program.signature.tensors[q].name, device);
   }
   for (auto [spec, view] : llvm::zip_equal(program.signature.tensors, tensors))
     if (rt::Status status = checkReach(view, spec.name, device); !status)
@@ -286,32 +303,16 @@ rt::Status Kernel::checkReach(llvm::ArrayRef<TensorView> tensors, bool all, int 
   return {};
 }
 
-rt::Status Kernel::clearResults(size_t number, llvm::ArrayRef<Binding> bindings, llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const {
-  if (program.kernels[number].grid.hasLimit())
-    return {};
-  for (const rt::Param &param : program.kernels[number].params) {
-    std::optional<size_t> index = program.signature.indexOf(param.name);
-    if (!index || !program.signature[*index].isResult())
-      continue;
-    auto has = [&](size_t i) { return llvm::any_of(program.kernels[i].params, [&](const rt::Param &other) { return other.name == param.name; }); };
-    if (llvm::any_of(llvm::seq(number), has)) // who came before has written it
-      continue;
-    // Of rows of queries a kernel of keys writes some only, and the kernel of queries behind it the others.
-    auto writesRest = [&](size_t i) { return bindings[i].blocks && !program.kernels[i].grid.keys && has(i); };
-    if (program.kernels[number].grid.keys && llvm::any_of(llvm::seq(number + 1, bindings.size()), writesRest))
-      continue;
-    const TensorView &view = tensors[*index];
-    size_t bytes = elementsOf(view.shape) * sizeOf(view.dtype);
-    if (bytes == 0)
-      continue;
+rt::Status Kernel::zero(const rt::BoundStep &step, rt::Stream stream) const {
+  for (auto [data, bytes] : step.zeroed) {
     if (isHost()) {
-      std::memset(view.data, 0, bytes);
+      std::memset(data, 0, bytes);
       continue;
     }
     rt::Result<const rt::Driver *> driver = rt::Driver::get();
     if (!driver)
       return driver.error();
-    if (rt::Status status = (*driver)->fill(reinterpret_cast<rt::DevicePtr>(view.data), 0, bytes, stream); !status)
+    if (rt::Status status = (*driver)->fill(reinterpret_cast<rt::DevicePtr>(data), 0, bytes, stream); !status)
       return status;
   }
   return {};

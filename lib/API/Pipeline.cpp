@@ -2,6 +2,7 @@
 #include "attn/API/Pipeline.h"
 #include "attn/Conversion/AttnToTile.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "attn/Dialect/Program/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -9,13 +10,15 @@
 using namespace mlir;
 
 void attn::registerDialects(DialectRegistry &registry) {
-  registry.insert<AttnDialect, tile::TileDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect>();
+  registry.insert<AttnDialect, tile::TileDialect, program::ProgramDialect, arith::ArithDialect, math::MathDialect,
+                  scf::SCFDialect>();
 }
 
 void attn::registerPasses() {
   registerAttnPasses();
   registerConversionPasses();
   tile::registerTilePasses();
+  program::registerProgramPasses();
   PassPipelineRegistration<PipelineOptions>("attn-pipeline", "from problems to kernels that can be printed",
                                             buildPipeline);
 }
@@ -23,6 +26,7 @@ void attn::registerPasses() {
 void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCanonicalizeMasks());
   pm.addPass(createConvertAttnToTile({options.target, options.arch, options.fallback}));
+  pm.addNestedPass<program::DefOp>(program::createPlaceBuffers());
   OpPassManager &kernel = pm.nest<tile::KernelOp>();
   if (options.target != "cpu") // some kernels for sm_90a are sm_80's
     kernel.addPass(tile::createPipelineKv());

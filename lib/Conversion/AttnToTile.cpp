@@ -56,8 +56,12 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       else if (failed(convert(problem)))
         signalPassFailure();
     }
-    for (SegmentsOp segments : llvm::make_early_inc_range(getOperation().getOps<SegmentsOp>()))
-      writeSegments(segments, target, clusterOf(target));
+    for (SegmentsOp segments : llvm::make_early_inc_range(getOperation().getOps<SegmentsOp>())) {
+      ProgramBuilder program(segments, target);
+      writeSegments(segments, program, target, clusterOf(target));
+      program.finish(segments);
+      segments.erase();
+    }
   }
 
   LogicalResult convert(BackwardOp backward) {
@@ -68,12 +72,17 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
       return backward.emitOpError("expected no config of lanes, by_sequence or look with learned arrays, got: ") << given;
     BackwardSchedule schedule = scheduleOf(backward, target, arch, fallback);
     ProblemOp problem = backward.getProblemOp();
-    if (!schedule.tiles) {
-      writeMade(problem, backward);
-      if (failed(stream(backward, schedule.streamed)))
-        return failure();
+    ProgramBuilder program(backward, target);
+    auto done = [&] {
+      program.finish(backward);
       backward.erase();
       return success();
+    };
+    if (!schedule.tiles) {
+      writeMade(backward, program);
+      if (failed(stream(backward, program, schedule.streamed)))
+        return failure();
+      return done();
     }
     if (int64_t dim = std::max(problem.getDimQk(), problem.getDimV()); dim > widestOfTiles)
       return backward.emitOpError("expected no config but one with lanes for head dims beyond 256, got: dim ") << dim;
@@ -100,23 +109,24 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << (others ? ", and stages without roles" : "") << ", got: " << keys;
     if (keys.getPackHeads() != 1)
       return backward.emitOpError("expected pack_heads = 1 with gradients on tiles, got: ") << keys;
-    writeMade(problem, backward);
+    writeMade(backward, program);
     std::optional<ShortLimit> limit;
     bool classes = bool(schedule.streamed);
     if (classes && configs.values.getKvTile() != keys.getKvTile()) // which have one list
       configs.values = keys;
     if (classes) {
       limit = shortLimit(backward, schedule.streamed);
-      if (failed(stream(backward, schedule.streamed, limit)))
+      if (failed(stream(backward, program, schedule.streamed, limit, writesAlone(problem, configs) ? 3 : 2)))
         return failure();
     }
-    writeBackward(backward, target, configs, limit);
-    writeLearned(backward, target, arch);
-    backward.erase();
-    return success();
+    writeBackward(backward, program, target, configs, limit);
+    writeLearned(backward, program, target, arch);
+    return done();
   }
 
-  LogicalResult stream(BackwardOp backward, ConfigAttr config, std::optional<ShortLimit> limit = std::nullopt) {
+  /// `classesOfDq`: of rows of dQ, of which short sequences' are the first.
+  LogicalResult stream(BackwardOp backward, ProgramBuilder &program, ConfigAttr config,
+                       std::optional<ShortLimit> limit = std::nullopt, int64_t classesOfDq = 1) {
     ProblemOp problem = backward.getProblemOp();
     if (backward.getMerged()) // deltas are sums over a sequence's own keys here
       return backward.emitOpError("expected a config of tiles with merged, got: ") << config;
@@ -126,7 +136,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     if (config.getLook() > 1) {
       if (failed(checkLook(backward, problem, config)))
         return failure();
-      writeLookBackward(backward, name, config, *limit);
+      writeLookBackward(backward, program, name, config, *limit, classesOfDq);
       return success();
     }
     int64_t group = problem.getHeads() / problem.getKvHeads(), dim = std::max(problem.getDimQk(), problem.getDimV());
@@ -145,7 +155,7 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
              << problem.getDimQk() << ", " << problem.getDimV() << " with " << config;
     if (config.getBySequence() && failed(checkDropped(backward, problem, config)))
       return failure();
-    writeStreamingBackward(backward, name, generic(), onTarget(config), limit);
+    writeStreamingBackward(backward, program, name, generic(), onTarget(config), limit, classesOfDq);
     return success();
   }
 
@@ -171,9 +181,9 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
   StringRef generic() { return target == "sm_90a" ? StringRef("sm_80") : StringRef(target.getValue()); }
 
   /// What kernels read in place of the caller's arrays. `whole`: block maps that they read themselves.
-  void writeMade(ProblemOp problem, Operation *program, ArrayRef<MaskOperand> whole = {}) {
-    writeBlockMaps(problem, program, generic(), whole);
-    writeTrees(problem, program, generic());
+  void writeMade(Computation computation, ProgramBuilder &program, ArrayRef<MaskOperand> whole = {}) {
+    writeBlockMaps(computation, program, generic(), whole);
+    writeTrees(computation, program, generic());
   }
 
   /// What a config is on a CPU: there are no registers to hold Q in, and no lanes; a strip is a thread's.
@@ -195,59 +205,72 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     ConfigAttr config = onTarget(schedule.tiles ? schedule.tiles : schedule.streamed);
     if (failed(checkConfig(problem, config)))
       return failure();
+    ProgramBuilder program(problem, target);
     SegmentsOp segments = problem.getSegments() ? expandSegments(problem) : SegmentsOp();
+    if (segments)
+      writeSegments(segments, program, target, clusterOf(target), problem);
+    auto done = [&] {
+      program.finish(problem);
+      if (segments)
+        segments.erase();
+      problem.erase();
+      return success();
+    };
     bool hasSinkAlone = segments && problem.getSinkAttr() && problem.hasLse();
     bool lists = !config.streams() && listsVisits(problem, config);
     bool classes = schedule.tiles && schedule.streamed;
     SmallVector<MaskOperand> whole;
     if (lists && !classes) // short sequences have no lists
       whole = wholeMaps(problem, config);
-    writeMade(problem, problem, whole);
+    writeMade(problem, program, whole);
     OpBuilder b(problem);
     if (config.streams()) {
-      writeStreamed(problem, problem.getSymName(), config, std::nullopt);
+      writeStreamed(problem, program, problem.getSymName(), config, std::nullopt);
       if (hasSinkAlone)
-        writeSinks(problem, segments, generic());
-      problem.erase();
-      return success();
+        writeSinks(problem, program, segments, generic());
+      return done();
     }
     bool boxes = target == "sm_90a";
     bool packed = problem.getQLayout().isPacked();
     Location loc = problem.getLoc();
     if (lists)
-      writeVisits(problem, generic(), config, /*ofKeys=*/false, whole);
+      writeVisits(problem, program, generic(), config, /*ofKeys=*/false, whole);
     KernelGrid grid = {packed, int64_t(problem.getHeads()) / config.getPackHeads()};
     if (classes) {
       ShortLimit limit = shortLimit(problem, schedule.streamed);
-      writeSlotLists(problem, generic(), limit, LongSlots{0, config.getQueries()});
+      writeSlotLists(problem, program, generic(), limit, LongSlots{0, config.getQueries()});
       grid.longer = b.getDenseI64ArrayAttr({limit.queries, limit.keys});
+      grid.part = 1, grid.parts = 2;
     }
     if (std::optional<int64_t> tiles = tilesOfBounds(problem, config))
       grid.tiles = b.getI64IntegerAttr(*tiles);
     KernelOp forward = KernelArguments::ofForward(problem, config, boxes, lists, /*slots=*/classes, whole)
-                           .makeKernel(b, loc, problem.getSymName(), target, grid, config);
+                           .makeKernel(program, b, loc, problem.getSymName(), target, grid, config);
     writeForward(problem, forward, config);
     if (classes)
-      writeStreamed(problem, freeSymbol(getOperation(), problem.getSymName() + "_short"), onTarget(schedule.streamed),
-                    shortLimit(problem, schedule.streamed));
+      writeStreamed(problem, program, freeSymbol(getOperation(), problem.getSymName() + "_short"),
+                    onTarget(schedule.streamed), shortLimit(problem, schedule.streamed));
     if (config.isSplit()) {
       std::string name = freeSymbol(getOperation(), problem.getSymName() + "_merge");
-      writeMerge(problem, KernelArguments::ofMerge(problem).makeKernel(b, loc, name, generic(),
-                                                                       {packed, int64_t(problem.getHeads())},
-                                                                       mergeConfig(&getContext())),
+      writeMerge(problem,
+                 KernelArguments::ofMerge(problem).makeKernel(program, b, loc, name, generic(),
+                                                              {packed, int64_t(problem.getHeads())},
+                                                              mergeConfig(&getContext())),
                  forward.getSoftmaxScale());
     }
     if (hasSinkAlone)
-      writeSinks(problem, segments, generic());
-    problem.erase();
-    return success();
+      writeSinks(problem, program, segments, generic());
+    return done();
   }
 
-  void writeStreamed(ProblemOp problem, StringRef name, ConfigAttr config, std::optional<ShortLimit> limit) {
+  void writeStreamed(ProblemOp problem, ProgramBuilder &program, StringRef name, ConfigAttr config,
+                     std::optional<ShortLimit> limit) {
     OpBuilder b(problem);
+    KernelGrid grid = streamingGrid(problem, config);
+    grid.parts = limit ? 2 : 1;
     writeStreaming(problem,
                    KernelArguments::ofForward(problem, config, /*boxes=*/false)
-                       .makeKernel(b, problem.getLoc(), name, generic(), streamingGrid(problem, config), config),
+                       .makeKernel(program, b, problem.getLoc(), name, generic(), grid, config),
                    config, limit);
   }
 

@@ -11,7 +11,7 @@ namespace attn {
 /// `<name>_dv`, where a thread has no registers for both), dQ with query tiles at rest
 /// (`<name>_dq`). With a limit of sequences that are not within it, ahead of them the kernel that
 /// lists their slots (`<name>_slots`).
-void writeBackward(BackwardOp backward, llvm::StringRef target, const BackwardConfigs &configs,
+void writeBackward(BackwardOp backward, ProgramBuilder &program, llvm::StringRef target, const BackwardConfigs &configs,
                    std::optional<ShortLimit> limit = std::nullopt);
 
 /// Which results a kernel of gradients writes.

@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardConfigs &configs,
+void attn::writeBackward(BackwardOp backward, ProgramBuilder &program, StringRef target, const BackwardConfigs &configs,
                          std::optional<ShortLimit> limit) {
   ProblemOp problem = backward.getProblemOp();
   OpBuilder b(backward);
@@ -26,16 +26,18 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
   const LongSlots lists[] = {{0, statisticsTile}, {1, configs.keys.getKvTile()}, {2, dqRows}};
   bool listsSlots = limit && problem.getQLayout().isPacked(); // of dense rows, all sequences are long, or none
   if (listsSlots)
-    writeSlotLists(backward, generic, *limit, lists);
+    writeSlotLists(backward, program, generic, *limit, lists);
   bool visits = listsVisits(problem, configs.keys);
   if (visits)
-    writeVisits(backward, generic, configs.keys, /*ofKeys=*/true);
+    writeVisits(backward, program, generic, configs.keys, /*ofKeys=*/true);
   if (visits && !configs.sums)
-    writeVisits(backward, generic, configs.queries, /*ofKeys=*/false);
-  auto make = [&](StringRef suffix, ArrayRef<StringRef> tensors, bool keys, bool boxes, ConfigAttr config) {
-    SmallVector<StringRef> all(tensors);
+    writeVisits(backward, program, generic, configs.queries, /*ofKeys=*/false);
+  bool alone = writesAlone(problem, configs);
+  using program::Effect;
+  auto make = [&](StringRef suffix, ArrayRef<TensorUse> tensors, bool keys, bool boxes, ConfigAttr config) {
+    SmallVector<TensorUse> all(tensors);
     if (listsSlots)
-      all.push_back(slotLists(true)[keys ? 1 : suffix == "_prepare" ? 0 : 2].name);
+      all.push_back({slotLists(true)[keys ? 1 : suffix == "_prepare" ? 0 : 2].name});
     auto arguments = KernelArguments::ofBackward(backward, all, boxes, [&](StringRef tensor) {
       return tensor == "k" || tensor == "v" ? config.getKvTile() : config.getQTile();
     });
@@ -44,31 +46,41 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
     KernelGrid grid = {layout.isPacked(), heads, keys};
     if (limit)
       grid.longer = b.getDenseI64ArrayAttr({limit->queries, limit->keys});
-    return arguments.makeKernel(b, loc, nameOf(suffix), boxes ? target : generic, grid, config);
+    // Short sequences are another kernel's, and rows of dQ that one key tile sees that tile's.
+    grid.part = limit ? 1 : 0, grid.parts = limit ? 2 : 1;
+    if (alone)
+      grid.partOfDq = {grid.part + (keys ? 0 : 1), grid.parts + 1};
+    return arguments.makeKernel(program, b, loc, nameOf(suffix), boxes ? target : generic, grid, config);
   };
-  SmallVector<StringRef> read = {"o", "lse", "do", "statistics", "statistics_head", "statistics_kind"};
+  SmallVector<TensorUse> prepared = {
+      {"o"}, {"lse"}, {"do"}, {"statistics", Effect::write}, {"statistics_head"}, {"statistics_kind"}};
   if (backward.getDlse())
-    read.push_back("dlse");
+    prepared.push_back({"dlse"});
   bool inOrder = configs.order != SumOrder::Any; // the first to come writes
   // The kernel of dV has time to clear, if each of its blocks has a number.
   bool clears = configs.sums && !configs.together && !limit && !inOrder;
   if (configs.sums && !clears)
-    read.push_back(inOrder ? "dq_turns" : "dq_sum");
-  writePrepare(problem, make("_prepare", read, false, false, configs.prepare),
+    prepared.push_back({inOrder ? "dq_turns" : "dq_sum", Effect::write});
+  writePrepare(problem, make("_prepare", prepared, false, false, configs.prepare),
                exponentOfProbabilities(problem, target));
   auto gradients = [&](StringRef suffix, GradientResults results, ConfigAttr config) {
-    SmallVector<StringRef> tensors = {"q", "k", "do", "statistics", "statistics_head", "statistics_kind"};
-    for (auto [wanted, tensor] : {std::pair(results.dk || results.dq, "v"), std::pair(results.dq, "dq"),
-                                  std::pair(results.dk, "dk"), std::pair(results.dv, "dv"),
-                                  std::pair(results.alone, "dq"), std::pair(results.sums || results.clears, "dq_sum"), std::pair(results.order != SumOrder::Any, "dq_turns")})
+    SmallVector<TensorUse> tensors = {{"q"}, {"k"}, {"do"}, {"statistics"}, {"statistics_head"}, {"statistics_kind"}};
+    auto add = [&](bool wanted, StringRef tensor, Effect effect = Effect::write) {
       if (wanted)
-        tensors.push_back(tensor);
+        tensors.push_back({tensor, effect});
+    };
+    add(results.dk || results.dq, "v", Effect::read);
+    add(results.dq || results.alone, "dq");
+    add(results.dk, "dk");
+    add(results.dv, "dv");
+    add(results.sums, "dq_sum", inOrder ? Effect::write : Effect::update); // the first in order stores, others add
+    add(results.clears, "dq_sum");
+    add(results.order != SumOrder::Any, "dq_turns", Effect::update);
     bool ofKeys = !results.dq; // whose lists are of tiles of one size
     if (visits && (!ofKeys || (config.getKvTile() == configs.keys.getKvTile() && config.getQTile() == configs.keys.getQTile())))
-      tensors.push_back(visitLists(ofKeys).list);
+      tensors.push_back({visitLists(ofKeys).list});
     writeGradients(problem, make(suffix, tensors, /*keys=*/!results.dq, roles, config), results);
   };
-  bool alone = writesAlone(problem, configs);
   if (configs.together) {
     gradients("", {.dk = true, .dv = true, .sums = configs.sums, .order = configs.order, .alone = alone}, configs.keys);
   } else {
@@ -78,9 +90,9 @@ void attn::writeBackward(BackwardOp backward, StringRef target, const BackwardCo
   if (configs.sums) {
     int64_t blocks = sumColumns(problem.getDimQk()) > 128 ? 3 : 4; // as many as have registers for a row's columns
     auto config = ConfigAttr::get(b.getContext(), dqRows, 16, dqRows / 16, blocks);
-    SmallVector<StringRef> tensors = {"dq", "dq_sum", "statistics_head"};
+    SmallVector<TensorUse> tensors = {{"dq", Effect::write}, {"dq_sum"}, {"statistics_head"}};
     if (configs.order != SumOrder::Any)
-      tensors.push_back("dq_turns");
+      tensors.push_back({"dq_turns"});
     RoundedSums sums = {sumFragmentColumns(problem, configs.keys), addsFromRegisters(problem, configs.keys, configs.order, configs.together), clears, alone};
     writeRoundSums(problem, make("_dq", tensors, false, false, config), sums);
   } else {

@@ -45,16 +45,19 @@ SmallVector<MaskOperand> attn::wholeMaps(ProblemOp problem, ConfigAttr config) {
   return whole;
 }
 
-void attn::writeBlockMaps(ProblemOp problem, Operation *program, StringRef target, ArrayRef<MaskOperand> whole) {
-  OpBuilder b(program);
+void attn::writeBlockMaps(Computation computation, ProgramBuilder &program, StringRef target,
+                          ArrayRef<MaskOperand> whole) {
+  ProblemOp problem = computation.problem;
+  Operation *op = computation.getOperation();
+  OpBuilder b(op);
   auto tiles = ConfigAttr::get(b.getContext(), 64, 64, /*warps=*/target == "cpu" ? 1 : 4, /*blocks=*/12);
   KernelGrid grid;
   grid.packed = problem.getQLayout().isPacked();
   for (const MaskOperand &operand : distinctOperands(problem.getMask()))
     if (operand.lists && !llvm::is_contained(whole, operand)) {
-      std::string name = freeSymbol(program->getParentOp(), SymbolTable::getSymbolName(program).getValue() + "_blocks");
-      BlockMapKernel(KernelArguments::ofBlockMap(problem, operand)
-                         .makeKernel(b, program->getLoc(), name, target, grid, tiles))
+      std::string name = freeSymbol(op->getParentOp(), (computation.getName() + "_blocks").str());
+      BlockMapKernel(
+          KernelArguments::ofBlockMap(problem, operand).makeKernel(program, b, op->getLoc(), name, target, grid, tiles))
           .build(problem, operand);
     }
 }

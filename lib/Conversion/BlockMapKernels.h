@@ -6,12 +6,14 @@
 #ifndef ATTN_LIB_CONVERSION_BLOCKMAPKERNELS_H
 #define ATTN_LIB_CONVERSION_BLOCKMAPKERNELS_H
 
+#include "ProgramBuilder.h"
 #include "attn/Conversion/AttnToTile.h"
 
 namespace attn {
 
-/// Writes a kernel for each block map of the problem's mask, but for `whole` ones, before `program`, which is the problem or its backward pass.
-void writeBlockMaps(ProblemOp problem, mlir::Operation *program, llvm::StringRef target, llvm::ArrayRef<MaskOperand> whole);
+/// Writes a kernel for each block map of the mask, but for `whole` ones, ahead of the pass.
+void writeBlockMaps(Computation computation, ProgramBuilder &program, llvm::StringRef target,
+                    llvm::ArrayRef<MaskOperand> whole);
 
 /// Block maps whose blocks are whole tiles of a forward pass with lists of tiles, and that every visible pair is in. A tile that is visited is
 /// listed, all of it, so no pair needs to be asked about, and the kernel that lists tiles reads the map's own lists.

@@ -4,11 +4,13 @@
 
 using namespace mlir;
 using namespace attn;
+using program::ArgumentAttr;
+using program::ArgumentKind;
+using program::Effect;
 
 KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr config, bool boxes, bool lists,
                                            bool slots, ArrayRef<MaskOperand> whole) {
-  KernelArguments arguments;
-  Builder b(problem.getContext());
+  KernelArguments arguments(problem.getContext());
   std::vector<ProblemTensor> tensors = tensorsOf(problem);
   if (config.isSplit())
     llvm::erase_if(tensors, [](const ProblemTensor &tensor) { return tensor.role == ProblemTensor::Result; });
@@ -16,14 +18,14 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr c
   arguments.addPointers(problem, tensors);
   arguments.addMade(problem, whole);
   if (config.isSplit())
-    arguments.addPartial(problem);
+    arguments.addPartial(Effect::write);
   if (lists)
     arguments.addLists(problem, /*ofKeys=*/false);
   if (slots)
-    arguments.addVisits(problem, {slotLists(false)[0].name, slotLists(false)[0].count});
+    arguments.addIntegers({{slotLists(false)[0].name}, {slotLists(false)[0].count}});
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/lists);
   if (config.isSplit())
-    arguments.add("splits", b.getI32Type());
+    arguments.addSize("splits");
   arguments.addStrides(problem, tensors);
 
   if (!boxes)
@@ -31,104 +33,123 @@ KernelArguments KernelArguments::ofForward(ProblemOp problem, tile::ConfigAttr c
   auto map = [&](int64_t rows, int64_t heads, LayoutAttr layout) {
     return tile::MapType::get(problem.getContext(), rows, heads, problem.getDtype(), layout.isPacked());
   };
-  arguments.add("q_map", map(config.getQueries(), config.getPackHeads(), problem.getQLayout()));
-  arguments.add("k_map", map(config.getKvTile(), 1, problem.getKLayout()));
-  arguments.add("v_map", map(config.getKvTile(), 1, problem.getVLayout()));
-  arguments.add("blocks", b.getI32Type());
-  arguments.add("queue", tile::QueueType::get(problem.getContext()));
+  arguments.addMap("q", map(config.getQueries(), config.getPackHeads(), problem.getQLayout()), tensors[0]);
+  arguments.addMap("k", map(config.getKvTile(), 1, problem.getKLayout()), tensors[1]);
+  arguments.addMap("v", map(config.getKvTile(), 1, problem.getVLayout()), tensors[2]);
+  arguments.addBlocks();
+  arguments.addCounter();
   return arguments;
 }
 
 KernelArguments KernelArguments::ofMerge(ProblemOp problem) {
-  KernelArguments arguments;
+  KernelArguments arguments(problem.getContext());
   std::vector<ProblemTensor> tensors = tensorsOf(problem);
   llvm::erase_if(tensors, [](const ProblemTensor &tensor) { return tensor.role != ProblemTensor::Result; });
   arguments.addPointers(problem, tensors);
-  arguments.addPartial(problem);
+  arguments.addPartial(Effect::read);
   arguments.addSizes(problem, /*keys=*/false);
-  arguments.add("splits", Builder(problem.getContext()).getI32Type());
+  arguments.addSize("splits");
   arguments.addStrides(problem, tensors);
   return arguments;
 }
 
-KernelArguments KernelArguments::ofVisits(ProblemOp problem, ArrayRef<StringRef> results, ArrayRef<MaskOperand> whole) {
-  KernelArguments arguments;
+/// The run-time arrays of integers, but for the seed.
+static std::vector<ProblemTensor> integerArraysOf(ProblemOp problem) {
   std::vector<ProblemTensor> arrays = tensorsOf(problem);
   std::optional<Dropout> dropout = problem.dropoutInForce();
   llvm::erase_if(arrays, [&](const ProblemTensor &tensor) {
     return tensor.role != ProblemTensor::Array || tensor.element != ProblemTensor::Int32 ||
            (dropout && tensor.name == dropout->seed);
   });
-  arguments.addPointers(problem, arrays);
+  return arrays;
+}
+
+KernelArguments KernelArguments::ofVisits(ProblemOp problem, ArrayRef<TensorUse> results, ArrayRef<MaskOperand> whole) {
+  KernelArguments arguments(problem.getContext());
+  arguments.addPointers(problem, integerArraysOf(problem));
   arguments.addMade(problem, whole);
-  arguments.addVisits(problem, results);
+  arguments.addIntegers(results);
   for (bool ofKeys : {false, true})
-    if (llvm::is_contained(results, StringRef(visitLists(ofKeys).list)))
-      arguments.add(Twine(visitLists(ofKeys).list) + "_entries", IntegerType::get(problem.getContext(), 32));
+    if (llvm::any_of(results, [&](const TensorUse &use) { return use.name == visitLists(ofKeys).list; }))
+      arguments.addExtent(visitLists(ofKeys).list, "entries", 1);
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
   return arguments;
 }
 
-KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<StringRef> names, bool boxes,
+KernelArguments KernelArguments::ofBackward(BackwardOp backward, ArrayRef<TensorUse> uses, bool boxes,
                                             llvm::function_ref<int64_t(StringRef)> rows) {
-  KernelArguments arguments;
   ProblemOp problem = backward.getProblemOp();
-  Builder b(problem.getContext());
-  std::vector<ProblemTensor> plain;
-  SmallVector<std::pair<StringRef, bool>> boxed; // and whether it is packed
+  KernelArguments arguments(backward.getContext());
+  auto find = [&](StringRef name) {
+    return llvm::find_if(uses, [&](const TensorUse &use) { return use.name == name; });
+  };
+  auto has = [&](StringRef name) { return find(name) != uses.end(); };
+  auto effectOf = [&](StringRef name) { return has(name) ? find(name)->effect : Effect::read; };
+  std::vector<ProblemTensor> plain, boxed;
   for (ProblemTensor &tensor : tensorsOf(backward)) {
-    const auto *name = llvm::find(names, tensor.name);
-    if (boxes && name != names.end() && tensor.role == ProblemTensor::Operand && tensor.element == ProblemTensor::Data && rows(tensor.name) > 0)
-      boxed.emplace_back(*name, tensor.batchAxis < 0);
-    else if (tensor.role == ProblemTensor::Array || name != names.end())
+    bool isCopied = tensor.role == ProblemTensor::Operand && tensor.element == ProblemTensor::Data;
+    if (boxes && has(tensor.name) && isCopied && rows(tensor.name) > 0)
+      boxed.push_back(std::move(tensor));
+    else if (tensor.role == ProblemTensor::Array || has(tensor.name))
       plain.push_back(std::move(tensor));
   }
-  arguments.addPointers(problem, plain);
+  arguments.addPointers(problem, plain, effectOf);
   arguments.addMade(problem);
   // Lists are added below, with what goes with them.
   std::vector<ProblemTensor> scratch = scratchOf(backward);
   llvm::erase_if(scratch, [&](const ProblemTensor &tensor) {
-    return !llvm::is_contained(names, tensor.name) ||
-           (tensor.element == ProblemTensor::Int32 && tensor.name != "dq_turns");
+    return !has(tensor.name) || (tensor.element == ProblemTensor::Int32 && tensor.name != "dq_turns");
   });
-  arguments.addPointers(problem, scratch);
+  arguments.addPointers(problem, scratch, effectOf);
   for (SlotList list : slotLists(true))
-    if (llvm::is_contained(names, StringRef(list.name)))
-      arguments.addVisits(problem, {list.name, list.count});
+    if (has(list.name))
+      arguments.addIntegers({{list.name}, {list.count}});
   for (bool ofKeys : {false, true})
-    if (llvm::is_contained(names, StringRef(visitLists(ofKeys).list)))
+    if (has(visitLists(ofKeys).list))
       arguments.addLists(problem, ofKeys);
   arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
   arguments.addStrides(problem, plain);
-  for (StringRef stride : {"statistics_head", "statistics_kind"}) // a producer has no registers to work them out
-    if (llvm::is_contained(names, stride))
-      arguments.add(stride, b.getI64Type());
-  for (auto [name, packed] : boxed)
-    arguments.add(name + "_map", tile::MapType::get(b.getContext(), rows(name), 1, problem.getDtype(), packed));
+  // A producer has no registers to work them out.
+  if (has("statistics_head"))
+    arguments.addStride("statistics", "head", 1);
+  if (has("statistics_kind"))
+    arguments.addStride("statistics", "kind", 0);
+  for (const ProblemTensor &tensor : boxed) {
+    bool packed = tensor.batchAxis < 0;
+    auto map = tile::MapType::get(arguments.context, rows(tensor.name), 1, problem.getDtype(), packed);
+    arguments.addMap(tensor.name, map, tensor);
+  }
   if (boxes) {
-    arguments.add("blocks", b.getI32Type());
-    arguments.add("queue", tile::QueueType::get(b.getContext()));
+    arguments.addBlocks();
+    arguments.addCounter();
   }
   return arguments;
 }
 
-KernelArguments KernelArguments::ofSegments(SegmentsOp segments) {
-  KernelArguments arguments;
-  Builder b(segments.getContext());
+KernelArguments KernelArguments::ofSegments(SegmentsOp segments, ProblemOp problem) {
+  std::vector<ProblemTensor> read = problem ? tensorsOf(problem) : std::vector<ProblemTensor>();
+  auto effectOf = [&](const ProblemTensor &tensor) {
+    if (tensor.role == ProblemTensor::Array)
+      return Effect::read;
+    bool isWanted = !problem || tensor.name == "status" ||
+                    llvm::any_of(read, [&](auto &other) { return other.name == tensor.name; });
+    return isWanted ? Effect::write : Effect::scratch;
+  };
+  KernelArguments arguments(segments.getContext());
+  Type i32 = IntegerType::get(segments.getContext(), 32);
   for (const ProblemTensor &tensor : tensorsOf(segments))
-    arguments.add(tensor.name, tile::PtrType::get(b.getContext(), b.getI32Type()));
+    arguments.addPointer(tensor.name, i32, effectOf(tensor));
   for (const char *size : {"id_rows", "tokens_q", "tokens_kv"})
-    arguments.add(size, b.getI32Type());
+    arguments.addSize(size);
   if (segments.getRule().hasPositions())
-    for (const char *size : {"position_rows_q", "position_rows_kv"})
-      arguments.add(size, b.getI32Type());
-  arguments.add("queue", tile::QueueType::get(b.getContext()));
+    for (const char *side : {"_q", "_kv"})
+      arguments.addSize(("position_rows" + Twine(side)).str(), ("positions" + Twine(side) + "_rows").str());
+  arguments.addCounter();
   return arguments;
 }
 
 KernelArguments KernelArguments::ofSinks(ProblemOp problem, SegmentsOp segments) {
-  KernelArguments arguments;
-  Type i32 = IntegerType::get(problem.getContext(), 32);
+  KernelArguments arguments(problem.getContext());
   std::vector<ProblemTensor> lse = tensorsOf(problem), arrays = lse;
   llvm::erase_if(lse, [](const ProblemTensor &tensor) { return tensor.name != "lse"; });
   std::optional<ScoreOperand> sinks = problem.getSinkArray();
@@ -136,123 +157,172 @@ KernelArguments KernelArguments::ofSinks(ProblemOp problem, SegmentsOp segments)
     return tensor.name != "cu_seqlens_q" && tensor.name != "padded_offsets_q" && !(sinks && tensor.name == sinks->name);
   });
   bool positions = segments.getRule().hasPositions();
-  arguments.addPointers(problem, lse);
-  arguments.addVisits(problem, {"ids_q"});
+  arguments.addPointers(problem, lse, [](StringRef) { return Effect::update; }); // of some rows
+  arguments.addIntegers({{"ids_q"}});
   if (positions)
-    arguments.addVisits(problem, {"positions_q"});
+    arguments.addIntegers({{"positions_q"}});
   arguments.addPointers(problem, arrays);
   arguments.addSizes(problem, /*keys=*/false);
-  arguments.add("tokens_q", i32);
+  arguments.addSize("tokens_q");
   if (positions)
-    arguments.add("position_rows_q", i32);
+    arguments.addSize("position_rows_q", "positions_q_rows");
   arguments.addStrides(problem, lse);
   return arguments;
 }
 
-tile::KernelOp KernelArguments::makeKernel(OpBuilder &b, Location loc, StringRef name, StringRef target,
-                                           const KernelGrid &grid, tile::ConfigAttr config) const {
+tile::KernelOp KernelArguments::makeKernel(ProgramBuilder &program, OpBuilder &b, Location loc, StringRef name,
+                                           StringRef target, const KernelGrid &grid, tile::ConfigAttr config) const {
   SmallVector<Attribute> names;
   SmallVector<Type> types;
-  for (auto &[argument, type] : list) {
-    names.push_back(b.getStringAttr(argument));
-    types.push_back(type);
+  for (const KernelArgument &argument : list) {
+    names.push_back(b.getStringAttr(argument.name));
+    types.push_back(argument.type);
   }
   auto kernel = tile::KernelOp::create(b, loc, name, b.getArrayAttr(names), target, grid.packed, grid.keys,
                                        grid.heads, grid.tiles, grid.cluster, grid.longer, config, IntegerAttr());
   kernel.getBody().emplaceBlock().addArguments(types, SmallVector<Location>(types.size(), loc));
+  program.launch(kernel, *this, grid);
   return kernel;
 }
 
-void KernelArguments::addPointers(ProblemOp problem, ArrayRef<ProblemTensor> tensors) {
-  Builder b(problem.getContext());
+//===--------------------------------------------------------------------===//
+// Single arguments
+//===--------------------------------------------------------------------===//
+
+void KernelArguments::addPointer(StringRef tensor, Type element, Effect effect) {
+  list.push_back({tensor.str(), tile::PtrType::get(context, element),
+                  ArgumentAttr::get(context, ArgumentKind::pointer, effect), tensor.str()});
+}
+
+void KernelArguments::addMap(StringRef tensor, Type map, const ProblemTensor &of) {
+  SmallVector<int64_t> axes = {of.rowAxis, of.headAxis};
+  if (of.batchAxis >= 0)
+    axes.push_back(of.batchAxis);
+  list.push_back({(tensor + "_map").str(), map,
+                  ArgumentAttr::get(context, ArgumentKind::map, Effect::read, 0, 1, false, axes, {}), tensor.str()});
+}
+
+void KernelArguments::addStride(StringRef tensor, StringRef axisName, int axis) {
+  list.push_back({(tensor + "_" + axisName).str(), IntegerType::get(context, 64),
+                  ArgumentAttr::get(context, ArgumentKind::stride, Effect::none, 0, 1, false, {axis}, {}),
+                  tensor.str()});
+}
+
+void KernelArguments::addSize(StringRef name, StringRef size) {
+  auto extent = program::ExtentAttr::get(context, rt::Extent::symbol(std::string_view(size)));
+  list.push_back({name.str(), IntegerType::get(context, 32),
+                  ArgumentAttr::get(context, ArgumentKind::size, Effect::none, 0, 1, false, {}, extent), ""});
+}
+
+void KernelArguments::addExtent(StringRef tensor, StringRef axisName, int axisFromEnd) {
+  list.push_back({(tensor + "_" + axisName).str(), IntegerType::get(context, 32), {}, tensor.str(), axisFromEnd});
+}
+
+void KernelArguments::addBlocks() {
+  list.push_back({"blocks", IntegerType::get(context, 32), ArgumentAttr::get(context, ArgumentKind::blocks), ""});
+}
+
+void KernelArguments::addCounter() {
+  list.push_back({"queue", tile::QueueType::get(context), ArgumentAttr::get(context, ArgumentKind::counter), ""});
+}
+
+//===--------------------------------------------------------------------===//
+// Groups of them
+//===--------------------------------------------------------------------===//
+
+void KernelArguments::addPointers(ProblemOp problem, ArrayRef<ProblemTensor> tensors,
+                                  llvm::function_ref<Effect(StringRef)> effect) {
   for (const ProblemTensor &tensor : tensors) {
     if (tensor.ownsEntries()) // kernels read what is made of them
       continue;
     Type element = tensor.element == ProblemTensor::Data      ? problem.getDtype()
-                   : tensor.element == ProblemTensor::Float32 ? Type(b.getF32Type())
-                                                              : Type(b.getI32Type());
-    add(tensor.name, tile::PtrType::get(problem.getContext(), element));
+                   : tensor.element == ProblemTensor::Float32 ? Type(Float32Type::get(context))
+                                                              : Type(IntegerType::get(context, 32));
+    bool isWritten = tensor.role == ProblemTensor::Result;
+    addPointer(tensor.name, element, !isWritten ? Effect::read : effect ? effect(tensor.name) : Effect::write);
   }
 }
 
-void KernelArguments::addMade(ProblemOp problem, ArrayRef<MaskOperand> whole) {
-  Type i32 = IntegerType::get(problem.getContext(), 32);
-  Type pointer = tile::PtrType::get(problem.getContext(), i32);
+void KernelArguments::addMade(ProblemOp problem, ArrayRef<MaskOperand> whole, StringRef parents) {
   for (const MaskOperand &operand : distinctOperands(problem.getMask())) {
     if (llvm::is_contained(whole, operand)) {
       for (const std::string &list : {operand.name, operand.lists->columns}) {
-        add(list, pointer);
-        add(list + "_entries", i32);
+        addIntegers({{list}});
+        addExtent(list, "entries", 1);
       }
     } else if (operand.lists) {
-      add(bitsOf(operand), pointer);
-      add(bitsOf(operand) + "_rows", i32);
-      add(bitsOf(operand) + "_words", i32);
+      addIntegers({{bitsOf(operand)}});
+      addExtent(bitsOf(operand), "rows", 2);
+      addExtent(bitsOf(operand), "words", 1);
     }
-    if (!operand.madeOf.empty())
-      add(operand.name, pointer);
+    if (!operand.madeOf.empty()) // of other trees it may not be there yet
+      addIntegers({{operand.name, parents.empty()             ? Effect::read
+                                  : operand.madeOf == parents ? Effect::write
+                                                              : Effect::unused}});
   }
 }
 
 KernelArguments KernelArguments::ofBlockMap(ProblemOp problem, const MaskOperand &lists) {
-  KernelArguments arguments;
-  Type i32 = IntegerType::get(problem.getContext(), 32), pointer = tile::PtrType::get(problem.getContext(), i32);
-  arguments.add(lists.name, pointer);
-  arguments.add(lists.lists->columns, pointer);
-  arguments.add(lists.lists->columns + "_entries", i32);
-  arguments.add(bitsOf(lists), pointer);
-  for (const std::string &size : {bitsOf(lists) + "_rows", bitsOf(lists) + "_words", std::string("batch"), std::string("blocks")})
-    arguments.add(size, i32);
+  KernelArguments arguments(problem.getContext());
+  std::string bits = bitsOf(lists);
+  arguments.addIntegers({{lists.name}, {lists.lists->columns}});
+  arguments.addExtent(lists.lists->columns, "entries", 1);
+  arguments.addIntegers({{bits, Effect::write}});
+  arguments.addExtent(bits, "rows", 2);
+  arguments.addExtent(bits, "words", 1);
+  arguments.addSize("batch");
+  arguments.addBlocks();
   return arguments;
 }
 
 KernelArguments KernelArguments::ofTree(ProblemOp problem, StringRef parents, bool teams) {
-  std::string numbering = numberingOf(parents);
+  KernelArguments arguments(problem.getContext());
   SmallVector<MaskOperand> maps = distinctOperands(problem.getMask()); // of which it needs no bits
   llvm::erase_if(maps, [](const MaskOperand &operand) { return !operand.lists; });
-  KernelArguments arguments = ofVisits(problem, StringRef(numbering), maps);
+  arguments.addPointers(problem, integerArraysOf(problem));
+  arguments.addMade(problem, maps, parents);
+  arguments.addIntegers({{numberingOf(parents), Effect::scratch}});
+  arguments.addSizes(problem, /*keys=*/true, /*totalKeys=*/true);
   if (teams)
-    arguments.add("queue", tile::QueueType::get(problem.getContext()));
+    arguments.addCounter();
   return arguments;
 }
 
-void KernelArguments::addPartial(ProblemOp problem) {
+void KernelArguments::addPartial(Effect effect) {
   for (const char *name : {"partial_o", "partial_max", "partial_sum"})
-    add(name, tile::PtrType::get(problem.getContext(), Float32Type::get(problem.getContext())));
+    addPointer(name, Float32Type::get(context), effect);
 }
 
-void KernelArguments::addVisits(ProblemOp problem, ArrayRef<StringRef> names) {
-  for (StringRef name : names)
-    add(name, tile::PtrType::get(problem.getContext(), IntegerType::get(problem.getContext(), 32)));
+void KernelArguments::addIntegers(ArrayRef<TensorUse> uses) {
+  for (const TensorUse &use : uses)
+    addPointer(use.name, IntegerType::get(context, 32), use.effect);
 }
 
 void KernelArguments::addLists(ProblemOp problem, bool ofKeys) {
   const VisitLists &lists = visitLists(ofKeys);
-  addVisits(problem, {lists.list, lists.visits, lists.taken});
+  addIntegers({{lists.list}, {lists.visits}, {lists.taken}});
 }
 
 void KernelArguments::addSizes(ProblemOp problem, bool keys, bool totalKeys) {
-  Type i32 = IntegerType::get(problem.getContext(), 32);
-  add("batch", i32);
-  add(problem.getQLayout().isPacked() ? "total_q" : "seqlen_q", i32);
+  addSize("batch");
+  addSize(problem.getQLayout().isPacked() ? "total_q" : "seqlen_q");
   if (keys && !problem.getKLayout().isPacked())
-    add("seqlen_kv", i32);
+    addSize("seqlen_kv");
   // Where heads of an array of packed keys stand.
   if (keys && problem.getKLayout().isPacked() &&
       (totalKeys || llvm::any_of(distinctOperands(problem.getMask()), [](const MaskOperand &array) {
         return array.shape == OperandShape::PerKey && array.heads != OperandHeads::shared;
       })))
-    add("total_kv", i32);
+    addSize("total_kv");
 }
 
 void KernelArguments::addStrides(ProblemOp problem, ArrayRef<ProblemTensor> tensors) {
-  Type i64 = IntegerType::get(problem.getContext(), 64);
   for (const ProblemTensor &tensor : tensors) {
     if (tensor.batchAxis >= 0)
-      add(tensor.name + "_batch", i64);
+      addStride(tensor.name, "batch", tensor.batchAxis);
     if (tensor.rowAxis >= 0 && tensor.element == ProblemTensor::Data)
-      add(tensor.name + "_row", i64);
+      addStride(tensor.name, "row", tensor.rowAxis);
     if (tensor.headAxis >= 0)
-      add(tensor.name + "_head", i64);
+      addStride(tensor.name, "head", tensor.headAxis);
   }
 }

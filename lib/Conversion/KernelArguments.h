@@ -6,11 +6,27 @@
 #ifndef ATTN_LIB_CONVERSION_KERNELARGUMENTS_H
 #define ATTN_LIB_CONVERSION_KERNELARGUMENTS_H
 
+#include "ProgramBuilder.h"
 #include "attn/Conversion/AttnToTile.h"
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace attn {
+
+/// An argument of a kernel, and what its launch gives for it.
+struct KernelArgument {
+  std::string name;
+  mlir::Type type;
+  program::ArgumentAttr launched; ///< of an extent of a tensor: without the extent
+  std::string tensor;             ///< empty of those that name none
+  int axisFromEnd = 0;            ///< of an extent of a tensor: which, 1 for the last
+};
+
+/// A tensor that a kernel has, and what it does there.
+struct TensorUse {
+  llvm::StringRef name;
+  program::Effect effect = program::Effect::read;
+};
 
 /// How many blocks a kernel's launch has, as `tile.kernel` says it.
 struct KernelGrid {
@@ -19,7 +35,13 @@ struct KernelGrid {
   bool keys = false; ///< tiles are of keys, heads are kv heads
   mlir::IntegerAttr tiles;   ///< null but for kernels on strips
   mlir::IntegerAttr cluster; ///< null but for rows
+  bool ofIds = false;        ///< of rows: of ids; else there is one
   mlir::DenseI64ArrayAttr longer; ///< null: for all sequences
+  int64_t most = 0;               ///< blocks, which then go along a loop; 0: as many as there is work
+  /// Which class of rows of results it writes, of how many.
+  int64_t part = 0, parts = 1;
+  /// The same of dq alone, if it differs.
+  std::optional<std::pair<int64_t, int64_t>> partOfDq;
 };
 
 /// Names and types, in order. Tensors: `q`, `k`, `v`, `o` (pointers to the
@@ -43,7 +65,7 @@ struct KernelArguments {
                                    bool slots = false, llvm::ArrayRef<MaskOperand> whole = {});
   static KernelArguments ofMerge(ProblemOp problem);
   /// Of kernels that find out which tiles there are: all arrays, `results`, of lists how long they are, the sizes of both sides.
-  static KernelArguments ofVisits(ProblemOp problem, llvm::ArrayRef<llvm::StringRef> results,
+  static KernelArguments ofVisits(ProblemOp problem, llvm::ArrayRef<TensorUse> results,
                                   llvm::ArrayRef<MaskOperand> whole = {});
   /// Of the kernel that makes bits of a block map: `<offsets>`, `<columns>`, `<columns>_entries`, `<offsets>_bits`,
   /// `<offsets>_bits_rows`, `<offsets>_bits_words`, `batch`, the number of `blocks`. Kernels that ask for blocks have the bits
@@ -54,32 +76,47 @@ struct KernelArguments {
   /// Of a backward pass, a kernel that has these of its tensors, in the order of
   /// `tensorsOf` and `scratchOf`, with all arrays and the sizes of both sides. With `boxes`
   /// those that are only read are `<tensor>_map`s: of `rows(tensor)` rows.
-  static KernelArguments ofBackward(BackwardOp backward, llvm::ArrayRef<llvm::StringRef> tensors, bool boxes,
+  static KernelArguments ofBackward(BackwardOp backward, llvm::ArrayRef<TensorUse> tensors, bool boxes,
                                     llvm::function_ref<int64_t(llvm::StringRef)> rows);
-  /// Tensors (int32), `batch`, `seqlen_q`, `seqlen_kv`, with positions `position_rows_q`
-  /// and `position_rows_kv`, the `queue`.
-  static KernelArguments ofSegments(SegmentsOp segments);
+  /// Tensors (int32), `id_rows`, `tokens_q`, `tokens_kv`, with positions `position_rows_q`
+  /// and `position_rows_kv`, the `queue`. `problem`: what it is made for (`expandSegments`), null if for the caller.
+  static KernelArguments ofSegments(SegmentsOp segments, ProblemOp problem = {});
 
   /// For the kernel that gives their lse to tokens that see a sink alone: lse, ids and positions of q, the sinks,
   /// lengths and offsets of q, sizes.
   static KernelArguments ofSinks(ProblemOp problem, SegmentsOp segments);
 
-  /// A kernel with these arguments and an empty body.
-  tile::KernelOp makeKernel(mlir::OpBuilder &b, mlir::Location loc, llvm::StringRef name, llvm::StringRef target,
-                            const KernelGrid &grid, tile::ConfigAttr config) const;
+  /// A kernel with these arguments and an empty body, and its launch in the program.
+  tile::KernelOp makeKernel(ProgramBuilder &program, mlir::OpBuilder &b, mlir::Location loc, llvm::StringRef name,
+                            llvm::StringRef target, const KernelGrid &grid, tile::ConfigAttr config) const;
 
-  llvm::SmallVector<std::pair<std::string, mlir::Type>> list;
+  llvm::SmallVector<KernelArgument> list;
 
 private:
-  void addPointers(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors);
-  /// What kernels ahead make of the mask's arrays. Of `whole` block maps they make nothing.
-  void addMade(ProblemOp problem, llvm::ArrayRef<MaskOperand> whole = {});
-  void addPartial(ProblemOp problem);
-  void addVisits(ProblemOp problem, llvm::ArrayRef<llvm::StringRef> names);
+  KernelArguments(mlir::MLIRContext *context) : context(context) {}
+
+  /// `effect`: on those that are results or buffers; others are read.
+  void addPointers(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors,
+                   llvm::function_ref<program::Effect(llvm::StringRef)> effect = {});
+  /// What kernels ahead make of the mask's arrays. Of `whole` block maps they make nothing. Trees of these parents are
+  /// made here.
+  void addMade(ProblemOp problem, llvm::ArrayRef<MaskOperand> whole = {}, llvm::StringRef parents = "");
+  void addPartial(program::Effect effect);
+  /// Pointers to integers.
+  void addIntegers(llvm::ArrayRef<TensorUse> uses);
   void addLists(ProblemOp problem, bool ofKeys);
   void addSizes(ProblemOp problem, bool keys, bool totalKeys = false);
   void addStrides(ProblemOp problem, llvm::ArrayRef<ProblemTensor> tensors);
-  void add(const llvm::Twine &name, mlir::Type type) { list.emplace_back(name.str(), type); }
+  void addPointer(llvm::StringRef tensor, mlir::Type element, program::Effect effect);
+  void addMap(llvm::StringRef tensor, mlir::Type map, const ProblemTensor &of);
+  void addStride(llvm::StringRef tensor, llvm::StringRef axisName, int axis);
+  void addSize(llvm::StringRef name) { addSize(name, name); }
+  void addSize(llvm::StringRef name, llvm::StringRef size);
+  void addExtent(llvm::StringRef tensor, llvm::StringRef axisName, int axisFromEnd);
+  void addBlocks();
+  void addCounter();
+
+  mlir::MLIRContext *context;
 };
 
 } // namespace attn

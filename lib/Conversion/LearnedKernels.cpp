@@ -308,7 +308,7 @@ private:
 
 } // namespace
 
-void attn::writeLearned(BackwardOp backward, StringRef target, int64_t arch) {
+void attn::writeLearned(BackwardOp backward, ProgramBuilder &program, StringRef target, int64_t arch) {
   ProblemOp problem = backward.getProblemOp();
   OpBuilder b(backward);
   auto module = backward->getParentOfType<ModuleOp>();
@@ -326,28 +326,40 @@ void attn::writeLearned(BackwardOp backward, StringRef target, int64_t arch) {
   SmallVector<ScoreOperand> arrays = backward.getLearnedArrays();
   for (const ScoreOperand &array : arrays) {
     std::string gradient = gradientOf(array), partial = partialGradientOf(array);
-    auto make = [&](StringRef suffix, ArrayRef<StringRef> tensors, int64_t blocks, ConfigAttr config) {
+    auto make = [&](StringRef suffix, ArrayRef<TensorUse> tensors, int64_t blocks, ConfigAttr config) {
       auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/false, [](StringRef) { return 0; });
       KernelGrid grid;
       grid.packed = true; // a block even of no sequences: entries have to be written
       grid.heads = problem.getHeads();
       grid.tiles = b.getI64IntegerAttr(blocks);
-      return arguments.makeKernel(b, backward.getLoc(), freeSymbol(module, backward.getSymName() + "_" + gradient + suffix),
-                                  generic, grid, config);
+      return arguments.makeKernel(program, b, backward.getLoc(),
+                                  freeSymbol(module, backward.getSymName() + "_" + gradient + suffix), generic, grid,
+                                  config);
     };
     bool sinks = problem.isSinkArray(array);
     bool whole = array.has(ScoreOperand::Query) && array.has(ScoreOperand::Key);
     if (!sinks)
       LearnedKernel(problem,
                     make(whole ? "" : "_parts",
-                         {"q", "k", "v", "do", "statistics", "statistics_head", "statistics_kind", whole ? gradient : partial},
+                         {{"q"},
+                          {"k"},
+                          {"v"},
+                          {"do"},
+                          {"statistics"},
+                          {"statistics_head"},
+                          {"statistics_kind"},
+                          {whole ? gradient : partial, program::Effect::write}},
                          workers, config(tile, tile / 16)),
                     array)
           .build();
     if (!whole)
-      TotalsKernel(problem,
-                   make("", {"statistics", "statistics_head", "statistics_kind", gradient, partial}, 1, config(16, 1)),
-                   array, tile)
+      TotalsKernel(
+          problem,
+          make(
+              "",
+              {{"statistics"}, {"statistics_head"}, {"statistics_kind"}, {gradient, program::Effect::write}, {partial}},
+              1, config(16, 1)),
+          array, tile)
           .build();
   }
 }

@@ -2,12 +2,13 @@
 #ifndef ATTN_LIB_CONVERSION_LEARNEDKERNELS_H
 #define ATTN_LIB_CONVERSION_LEARNEDKERNELS_H
 
+#include "ProgramBuilder.h"
 #include "attn/Conversion/AttnToTile.h"
 
 namespace attn {
 
 /// The kernels behind those of a backward pass that compute gradients of arrays (`learned`), one or two for each.
-void writeLearned(BackwardOp backward, llvm::StringRef target, int64_t arch);
+void writeLearned(BackwardOp backward, ProgramBuilder &program, llvm::StringRef target, int64_t arch);
 
 } // namespace attn
 

@@ -292,20 +292,26 @@ private:
 
 } // namespace
 
-void attn::writeLookBackward(BackwardOp backward, StringRef name, ConfigAttr config, ShortLimit limit) {
+void attn::writeLookBackward(BackwardOp backward, ProgramBuilder &program, StringRef name, ConfigAttr config,
+                             ShortLimit limit, int64_t classesOfDq) {
   ProblemOp problem = backward.getProblemOp();
   OpBuilder b(backward);
-  SmallVector<StringRef> tensors = {"q", "k", "v", "lse", "do", "dq", "dk", "dv"};
+  using program::Effect;
+  SmallVector<TensorUse> tensors = {
+      {"q"}, {"k"}, {"v"}, {"lse"}, {"do"}, {"dq", Effect::write}, {"dk", Effect::write}, {"dv", Effect::write}};
   if (passesKeys(config))
-    tensors.push_back("o");
+    tensors.push_back({"o"});
   if (backward.getDlse())
-    tensors.push_back("dlse");
+    tensors.push_back({"dlse"});
   KernelGrid grid = {problem.getQLayout().isPacked(), int64_t(problem.getHeads())};
   grid.tiles = b.getI64IntegerAttr(1);
+  grid.parts = 2;
+  grid.partOfDq = {0, classesOfDq};
   auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/true, [&](StringRef tensor) {
     if (tensor == "o" && !bringsOutputs(problem, config)) // by those who compute, from where it lies
       return int64_t(0);
     return tensor == "k" || tensor == "v" ? boxOfKeys(config) : config.getQTile();
   });
-  LookBackward(backward, arguments.makeKernel(b, backward.getLoc(), name, "sm_90a", grid, config), limit).build();
+  LookBackward(backward, arguments.makeKernel(program, b, backward.getLoc(), name, "sm_90a", grid, config), limit)
+      .build();
 }

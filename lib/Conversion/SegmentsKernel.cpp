@@ -135,24 +135,24 @@ private:
 
 } // namespace
 
-void attn::writeSinks(ProblemOp problem, SegmentsOp segments, StringRef target) {
+void attn::writeSinks(ProblemOp problem, ProgramBuilder &program, SegmentsOp segments, StringRef target) {
   OpBuilder b(problem);
   auto config = ConfigAttr::get(b.getContext(), /*q_tile=*/256, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
   std::string name = freeSymbol(problem->getParentOp(), problem.getSymName() + "_sinks");
   KernelGrid grid = {/*packed=*/true, int64_t(problem.getHeads())};
   KernelOp kernel =
-      KernelArguments::ofSinks(problem, segments).makeKernel(b, problem.getLoc(), name, target, grid, config);
+      KernelArguments::ofSinks(problem, segments).makeKernel(program, b, problem.getLoc(), name, target, grid, config);
   SinksKernel(problem, kernel).build(int64_t(segments.getSegments()));
 }
 
-void attn::writeSegments(SegmentsOp op, StringRef target, int64_t cluster) {
+void attn::writeSegments(SegmentsOp op, ProgramBuilder &program, StringRef target, int64_t cluster, ProblemOp problem) {
   OpBuilder b(op);
   // Sizes of tiles are those of the tiles it lists.
   auto config = ConfigAttr::get(b.getContext(), op.getTiles().value_or(128), 128, /*warps=*/16, /*blocks=*/1);
   KernelGrid grid;
   grid.cluster = b.getI64IntegerAttr(cluster);
-  KernelOp kernel =
-      KernelArguments::ofSegments(op).makeKernel(b, op.getLoc(), op.getSymName(), target, grid, config);
+  grid.ofIds = true;
+  KernelOp kernel = KernelArguments::ofSegments(op, problem)
+                        .makeKernel(program, b, op.getLoc(), op.getSymName(), target, grid, config);
   SegmentsKernel(op, kernel).build();
-  op.erase();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SequenceBody.h"
+#include "ProgramBuilder.h"
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
 
 using namespace mlir;
@@ -24,9 +25,8 @@ Index SequenceBody::listedBlock(Index listed) {
   auto kernel = cast<KernelOp>(b.getBlock()->getParentOp());
   if (!kernel.getLonger() || kernel.isPersistent())
     return Value(BlockIndexOp::create(b, loc, math.value(listed)));
-  constexpr int64_t blocks = 2048; // more than any chip has at once
   Value first = BlockIndexOp::create(b, loc, Value());
-  Index block = enterLoop("block", first, listed, blocks);
+  Index block = enterLoop("block", first, listed, blocksOfListedSlots);
   BarrierOp::create(b, loc); // places were another tile's
   return block;
 }

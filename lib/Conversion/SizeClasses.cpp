@@ -59,19 +59,20 @@ public:
 
 } // namespace
 
-void attn::writeSlotLists(Computation computation, StringRef target, ShortLimit limit, ArrayRef<LongSlots> lists) {
+void attn::writeSlotLists(Computation computation, ProgramBuilder &program, StringRef target, ShortLimit limit,
+                          ArrayRef<LongSlots> lists) {
   Operation *op = computation.getOperation();
   OpBuilder b(op);
   ArrayRef<SlotList> all = slotLists(bool(computation.backward));
-  SmallVector<StringRef> results;
+  SmallVector<TensorUse> results;
   for (LongSlots slots : lists)
-    results.append({all[slots.list].name, all[slots.list].count});
+    results.append({{all[slots.list].name, program::Effect::write}, {all[slots.list].count, program::Effect::write}});
   KernelGrid grid;
   grid.cluster = b.getI64IntegerAttr(1);
   auto config = ConfigAttr::get(b.getContext(), /*q_tile=*/128, /*kv_tile=*/128, /*warps=*/16, /*blocks=*/1);
   std::string name = freeSymbol(op->getParentOp(), (computation.getName() + "_slots").str());
-  KernelOp kernel =
-      KernelArguments::ofVisits(computation.problem, results).makeKernel(b, op->getLoc(), name, target, grid, config);
+  KernelOp kernel = KernelArguments::ofVisits(computation.problem, results)
+                        .makeKernel(program, b, op->getLoc(), name, target, grid, config);
   SlotListsKernel body(computation.problem, kernel);
   for (LongSlots slots : lists)
     body.list(all[slots.list], slots.rows, limit);

@@ -7,6 +7,7 @@
 #ifndef ATTN_LIB_CONVERSION_SIZECLASSES_H
 #define ATTN_LIB_CONVERSION_SIZECLASSES_H
 
+#include "ProgramBuilder.h"
 #include "attn/Conversion/AttnToTile.h"
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
 
@@ -33,7 +34,8 @@ struct LongSlots {
 };
 
 /// Writes the kernel that lists them, before the op.
-void writeSlotLists(Computation computation, llvm::StringRef target, ShortLimit limit, llvm::ArrayRef<LongSlots> lists);
+void writeSlotLists(Computation computation, ProgramBuilder &program, llvm::StringRef target, ShortLimit limit,
+                    llvm::ArrayRef<LongSlots> lists);
 
 } // namespace attn
 

@@ -434,19 +434,30 @@ private:
 
 } // namespace
 
-void attn::writeStreamingBackward(BackwardOp backward, StringRef name, StringRef target, ConfigAttr config,
-                                  std::optional<ShortLimit> limit) {
+void attn::writeStreamingBackward(BackwardOp backward, ProgramBuilder &program, StringRef name, StringRef target,
+                                  ConfigAttr config, std::optional<ShortLimit> limit, int64_t classesOfDq) {
   ProblemOp problem = backward.getProblemOp();
   OpBuilder b(backward);
-  SmallVector<StringRef> tensors = {"q", "k", "v", "lse", "do", "dq", "dk", "dv", "statistics"};
+  using program::Effect;
+  SmallVector<TensorUse> tensors = {{"q"},
+                                    {"k"},
+                                    {"v"},
+                                    {"lse"},
+                                    {"do"},
+                                    {"dq", Effect::write},
+                                    {"dk", Effect::write},
+                                    {"dv", Effect::write},
+                                    {"statistics", Effect::scratch}};
   if (backward.getDlse())
-    tensors.push_back("dlse");
+    tensors.push_back({"dlse"});
   KernelGrid grid;
   grid.packed = problem.getQLayout().isPacked() || problem.getKLayout().isPacked();
   int64_t slots = config.getBySequence() ? kvHeadsOf(problem, config) : 32 / config.getLanes();
   grid.heads = llvm::divideCeil(int64_t(problem.getKvHeads()), slots * config.getHeadsInTurn());
   grid.tiles = b.getI64IntegerAttr(1);
+  grid.parts = limit ? 2 : 1;
+  grid.partOfDq = {0, classesOfDq};
   auto arguments = KernelArguments::ofBackward(backward, tensors, /*boxes=*/false, [](StringRef) { return 0; });
-  KernelOp kernel = arguments.makeKernel(b, backward.getLoc(), name, target, grid, config);
+  KernelOp kernel = arguments.makeKernel(program, b, backward.getLoc(), name, target, grid, config);
   StreamingBackward(backward, kernel, limit).build();
 }

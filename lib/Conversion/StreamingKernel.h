@@ -19,12 +19,14 @@ KernelGrid streamingGrid(ProblemOp problem, tile::ConfigAttr config);
 void writeStreaming(ProblemOp problem, tile::KernelOp kernel, tile::ConfigAttr config,
                     std::optional<ShortLimit> limit = std::nullopt);
 
-/// The same of a backward pass: all rows and keys of a sequence, one kernel for all gradients.
-void writeStreamingBackward(BackwardOp backward, llvm::StringRef name, llvm::StringRef target, tile::ConfigAttr config,
-                            std::optional<ShortLimit> limit = std::nullopt);
+/// The same of a backward pass: all rows and keys of a sequence, one kernel for all gradients. With a limit its rows of
+/// dQ are the first of so many classes.
+void writeStreamingBackward(BackwardOp backward, ProgramBuilder &program, llvm::StringRef name, llvm::StringRef target,
+                            tile::ConfigAttr config, std::optional<ShortLimit> limit, int64_t classesOfDq);
 
 /// The same with a config of `look`, for sm_90a: of sequences within the limit, which all fit the block's one tile.
-void writeLookBackward(BackwardOp backward, llvm::StringRef name, tile::ConfigAttr config, ShortLimit limit);
+void writeLookBackward(BackwardOp backward, ProgramBuilder &program, llvm::StringRef name, tile::ConfigAttr config,
+                       ShortLimit limit, int64_t classesOfDq);
 
 } // namespace attn
 

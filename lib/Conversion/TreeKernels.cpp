@@ -70,19 +70,22 @@ private:
 
 } // namespace
 
-void attn::writeTrees(ProblemOp problem, Operation *program, StringRef target) {
-  OpBuilder b(program);
+void attn::writeTrees(Computation computation, ProgramBuilder &program, StringRef target) {
+  ProblemOp problem = computation.problem;
+  Operation *op = computation.getOperation();
+  OpBuilder b(op);
   bool teams = target != "cpu";
   KernelGrid grid;
   grid.packed = problem.getKLayout().isPacked();
   grid.keys = true;
+  grid.most = blocks;
   auto config = ConfigAttr::get(b.getContext(), 64, 64, /*warps=*/teams ? threads / 32 : 1, /*blocks=*/1);
   for (const ProblemTensor &array : tensorsOf(problem)) {
     if (!array.hasParents)
       continue;
-    std::string name = freeSymbol(program->getParentOp(), SymbolTable::getSymbolName(program).getValue() + "_tree");
+    std::string name = freeSymbol(op->getParentOp(), (computation.getName() + "_tree").str());
     KernelOp kernel = KernelArguments::ofTree(problem, array.name, teams)
-                          .makeKernel(b, program->getLoc(), name, target, grid, config);
+                          .makeKernel(program, b, op->getLoc(), name, target, grid, config);
     TreeKernel(problem, kernel).build(array.name, teams);
   }
 }

@@ -5,12 +5,13 @@
 #ifndef ATTN_LIB_CONVERSION_TREEKERNELS_H
 #define ATTN_LIB_CONVERSION_TREEKERNELS_H
 
+#include "ProgramBuilder.h"
 #include "attn/Conversion/AttnToTile.h"
 
 namespace attn {
 
-/// Ahead of `program`, one kernel for each array of parents in the mask.
-void writeTrees(ProblemOp problem, mlir::Operation *program, llvm::StringRef target);
+/// Writes a kernel for each array of parents in the mask, ahead of the pass.
+void writeTrees(Computation computation, ProgramBuilder &program, llvm::StringRef target);
 
 } // namespace attn
 

@@ -21,6 +21,9 @@ bool attn::listsVisits(ProblemOp problem, ConfigAttr config) {
 
 namespace {
 
+/// Blocks of the first kernel, which go along all groups, or all numbers of tiles.
+constexpr int64_t blocksOfRanges = 1024, blocksOfNumbers = 64;
+
 /// Tiles of one side have lists of tiles of the other.
 class VisitKernel : SequenceBody {
 public:
@@ -34,14 +37,14 @@ public:
     Value first = BlockIndexOp::create(b, loc, Value());
     Index across = this->across();
     if (others.empty()) { // nothing but numbers of tiles
-      Value piece = math.value(enterLoop("piece", first, math.ceilDiv(across, 512), /*blocks=*/64));
+      Value piece = math.value(enterLoop("piece", first, math.ceilDiv(across, 512), blocksOfNumbers));
       BeginListsOp::create(b, loc, args[names.list], args[names.taken], math.value(across), piece);
       return;
     }
     Index tiles = math.named(tilesOfAll(!ofKeys), "tiles");
     Index groups = math.named(math.ceilDiv(tiles, group), "groups");
     BeginListsOp::create(b, loc, args[names.list], args[names.taken], math.value(across), Value());
-    Index unit = enterLoop("unit", first, math.mul(groups, heads), /*blocks=*/1024);
+    Index unit = enterLoop("unit", first, math.mul(groups, heads), blocksOfRanges);
     if (heads != 1)
       h = math.named(div(unit, groups), "h");
     Index number = heads == 1 ? unit : math.named(rem(unit, groups), "group");
@@ -375,14 +378,15 @@ static int64_t blocksFor(ProblemOp problem, ConfigAttr config, ArrayRef<MaskOper
   return isShort && fit ? 8 : 4;
 }
 
-void attn::writeVisits(Computation computation, StringRef target, ConfigAttr config, bool ofKeys, ArrayRef<MaskOperand> whole) {
+void attn::writeVisits(Computation computation, ProgramBuilder &program, StringRef target, ConfigAttr config,
+                       bool ofKeys, ArrayRef<MaskOperand> whole) {
   ProblemOp problem = computation.problem;
-  Operation *program = computation.getOperation();
-  OpBuilder b(program);
+  Operation *op = computation.getOperation();
+  OpBuilder b(op);
   const VisitLists &names = visitLists(ofKeys);
   KernelGrid grid;
   grid.heads = dependsOnHead(problem.getMask()) ? int64_t(problem.getHeads()) : 1;
-  auto make = [&](const char *suffix, ArrayRef<StringRef> results, bool keys, int64_t warps) {
+  auto make = [&](const char *suffix, ArrayRef<TensorUse> results, bool keys, int64_t warps) {
     grid.packed = (keys ? problem.getKLayout() : problem.getQLayout()).isPacked(), grid.keys = keys;
     int64_t rows = keys ? config.getKvTile() : config.getQueries();
     while (warps != 16 && rows % (16 * warps)) // as many as kernels of such tiles may have
@@ -390,10 +394,22 @@ void attn::writeVisits(Computation computation, StringRef target, ConfigAttr con
     auto tiles = ConfigAttr::get(b.getContext(), config.getQueries(), config.getKvTile(), target == "cpu" ? 1 : warps,
                                  /*blocks=*/warps == 16 ? blocksFor(problem, config, whole) / 2
                                             : std::min<int64_t>(4 * blocksFor(problem, config, whole) / warps, 16));
-    std::string name = freeSymbol(program->getParentOp(), computation.getName() + suffix);
-    return KernelArguments::ofVisits(problem, results, whole).makeKernel(b, program->getLoc(), name, target, grid, tiles);
+    std::string name = freeSymbol(op->getParentOp(), computation.getName() + suffix);
+    return KernelArguments::ofVisits(problem, results, whole)
+        .makeKernel(program, b, op->getLoc(), name, target, grid, tiles);
   };
-  VisitKernel(problem, make(ofKeys ? "_ranges_q" : "_ranges", {names.ranges, names.list, names.taken}, !ofKeys, 16), ofKeys).buildRanges();
-  VisitKernel(problem, make(ofKeys ? "_visits_kv" : "_visits", {names.ranges, names.list, names.visits, names.taken}, ofKeys, 2), ofKeys)
-      .buildLists();
+  using program::Effect;
+  program.setListed(ofKeys, config.getQueries(), config.getKvTile());
+  bool anyRanges = !rangedArrays(problem.getMask(), ofKeys ? OperandShape::PerQuery : OperandShape::PerKey).empty();
+  grid.most = anyRanges ? blocksOfRanges : blocksOfNumbers;
+  KernelOp ranges =
+      make(ofKeys ? "_ranges_q" : "_ranges",
+           {{names.ranges, Effect::write}, {names.list, Effect::write}, {names.taken, Effect::write}}, !ofKeys, 16);
+  VisitKernel(problem, ranges, ofKeys).buildRanges();
+  grid.most = 0;
+  KernelOp lists =
+      make(ofKeys ? "_visits_kv" : "_visits",
+           {{names.ranges}, {names.list, Effect::update}, {names.visits, Effect::write}, {names.taken, Effect::update}},
+           ofKeys, 2);
+  VisitKernel(problem, lists, ofKeys).buildLists();
 }

@@ -6,6 +6,7 @@
 #ifndef ATTN_LIB_CONVERSION_VISITKERNELS_H
 #define ATTN_LIB_CONVERSION_VISITKERNELS_H
 
+#include "ProgramBuilder.h"
 #include "attn/Conversion/KeyWalk.h"
 #include "attn/Dialect/Attn/IR/ProblemTensors.h"
 
@@ -13,8 +14,8 @@ namespace attn {
 
 /// Writes the kernels, before the program, for tiles as the config has them. `ofKeys`: key tiles have lists of query tiles. `whole`: block
 /// maps whose lists are there, and not their bits (`wholeMaps`).
-void writeVisits(Computation computation, llvm::StringRef target, tile::ConfigAttr config, bool ofKeys = false,
-                 llvm::ArrayRef<MaskOperand> whole = {});
+void writeVisits(Computation computation, ProgramBuilder &program, llvm::StringRef target, tile::ConfigAttr config,
+                 bool ofKeys = false, llvm::ArrayRef<MaskOperand> whole = {});
 
 } // namespace attn
 

@@ -44,17 +44,15 @@ static Artifact saxpy(const char *target) {
 static void artifact() {
   Artifact a = saxpy("cpu");
   a.follows = true;
-  a.grid = {true, 128, 16, true, true, 7};
-  a.params.push_back({"q_map", Param::Kind::TensorMap, 128, 64});
+  a.persistent = a.clusterPerBlock = true;
+  a.params.push_back({"q_map", Param::Kind::TensorMap});
   a.params.push_back({"queue", Param::Kind::Queue});
   a.notes = {{"mask", "causal \"x\"\n"}};
   Result<Artifact> b = Artifact::fromJson(a.toJson());
   EXPECT(b.ok(), "{}", b.error().str());
-  EXPECT(b->toJson() == a.toJson() && b->source == a.source && b->params[2].kind == Param::Kind::F32 && b->grid.packed);
-  EXPECT(b->follows && b->grid.persistent && b->grid.rows && b->grid.splits == 7 && b->params[4].boxRows == 128 &&
-         b->params[4].boxCols == 64 && b->params[5].kind == Param::Kind::Queue);
-  // Boxes belong to tensor maps, and nothing but a box's numbers is one.
-  EXPECT(saxpy("cpu").toJson().find("box") == std::string::npos);
+  EXPECT(b->toJson() == a.toJson() && b->source == a.source && b->params[2].kind == Param::Kind::F32);
+  EXPECT(b->follows && b->persistent && b->clusterPerBlock && b->params[4].kind == Param::Kind::TensorMap &&
+         b->params[5].kind == Param::Kind::Queue);
   auto refused = [&](const std::string &from, const std::string &to) {
     std::string json = a.toJson();
     size_t at = json.find(from);
@@ -63,28 +61,14 @@ static void artifact() {
     EXPECT(!parsed, "{}", to);
     fmt::print("{}\n", parsed.error().str());
   };
-  refused("\"box_rows\": 128,", "");
-  refused("\"box_rows\": 128", "\"box_rows\": 257");
-  refused("\"box_cols\": 64", "\"box_cols\": \"64\"");
-  refused("\"box_cols\": 64", "\"box_cols\": 128");
-  refused("\"box_cols\": 64", "\"box_cols\": 12");
-  refused("\"box_heads\": 1", "\"box_heads\": 3");
   refused("\"follows\": true", "\"follows\": 1");
   refused("\"persistent\": true", "\"persistent\": 1");
-  refused(",\n    \"persistent\": true", "");
-  refused("\"rows\": true", "\"rows\": 16");
-  refused(",\n    \"rows\": true", "");
-  refused("\"splits\": 7", "\"splits\": -7");
+  refused("\"persistent\": true,", "");
+  refused("\"cluster_per_block\": true", "\"cluster_per_block\": 16");
   refused("\"queue\"\n", "\"queues\"\n");
   EXPECT(!Artifact::fromJson("{") && !Artifact::fromJson("[]") && !Artifact::fromJson("{\"abi_version\": 4}"));
   for (const char *version : {"3", "99"})
     fmt::print("{}\n", Artifact::fromJson(fmt::format("{{\"abi_version\": {}}}", version)).error().str());
-  EXPECT((GridRule{false, 128, 16}.blocks(4, 1000) == 16 * 4 * 8) &&
-         (GridRule{true, 128, 2}.blocks(3, 1000) == 2 * (7 + 3 + 2)));
-  EXPECT((GridRule{false, 128, 16}.blocks(0, 1000) == 0));
-  GridRule rows{false, 128, 1, false, true};
-  EXPECT(rows.blocks(7, 1000) == 7 && rows.blocks(7, 0) == 7 && rows.blocks(0, 1000) == 0);
-  EXPECT((GridRule{false, 128, 16, true, false, 0}.blocks(4, 1000, 3) == 3 * 16 * 4 * 8), "parts are blocks of their own");
   EXPECT(parseSize("64K") == 65536 && parseSize("1G") == 1u << 30 && !parseSize("") && !parseSize("1T") &&
          !parseSize("-1") && parseSize("7") == 7u);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "TestHelpers.h"
 #include "TileQueue.h"
+#include "attn-rt/Extent.h"
 #include "attn-rt/Launch.h"
 #include "attn-rt/TensorMap.h"
 
@@ -19,51 +20,31 @@ static void grid() {
   EXPECT(a.blocksToStart(1000, 132) == 1000 && a.blocksToStart(0, 132) == 0);
   a.clusters = 4;
   EXPECT(a.blocksToStart(1001, 132) == 1004);
-  a.grid.persistent = true;
+  a.persistent = true;
   EXPECT(a.blocksToStart(1001, 132) == 132 && a.blocksToStart(1001, 134) == 132 && a.blocksToStart(9, 132) == 12);
   EXPECT(a.blocksToStart(1001, 2) == 4, "at least one cluster");
   a.clusters = 1;
   a.minBlocks = 2;
   EXPECT(a.blocksToStart(1000, 132) == 264 && a.blocksToStart(100, 132) == 100);
   EXPECT(a.blocksToStart(int64_t(1) << 40, 132) == 264);
-  EXPECT((GridRule{false, 128, 16, true}.blocks(4, 1000) == 16 * 4 * 8), "the work is the same");
-  GridRule streaming{false, 1, 8, false, false, 1, /*keys=*/false, /*sequenceTiles=*/2, /*warps=*/4}, packed = streaming;
-  packed.packed = true;
-  EXPECT(streaming.blocks(5, 1000) == 20 && streaming.blocks(0, 1000) == 0, "warps, whatever the lengths");
-  EXPECT(packed.blocks(5, 1000) == 20 && packed.blocks(0, 1000) == 4, "padding has to be written");
-  GridRule some{true, 128, 2};
-  EXPECT(some.sequences(1000, 7, 7) == 1000, "all have tiles");
-  some.longerQ = 16, some.longerKv = 63;
-  EXPECT(some.sequences(1000, 1700, 6400) == 200 && some.sequences(150, 1700, 6400) == 150, "those that can be longer");
-  some.most = 50;
-  EXPECT(some.blocks(200, 1700) == 50 && some.blocks(1, 128) == 8, "blocks that take turns");
-  some.longerQ = 0;
-  EXPECT(some.sequences(1000, 10, 63) == 10, "0 rows are a length too");
-  some = {false, 128, 2};
-  some.longerQ = 80, some.longerKv = 96;
-  EXPECT(some.sequences(1000, 80, 96) == 0 && some.sequences(1000, 81, 96) == 1000 && some.sequences(1000, 1, 97) == 1000, "of a dense batch all or none");
-  streaming.heads = 3;
-  EXPECT(streaming.blocks(1, 1) == 2, "the last block has warps to spare");
-  a.grid = {false, 128, 1, false, true};
+  a.persistent = false, a.clusterPerBlock = true;
   EXPECT(a.blocksToStart(7, 132) == 7 && a.blocksToStart(0, 132) == 0);
   a.clusters = 16;
   EXPECT(a.blocksToStart(7, 132) == 7 * 16 && a.blocksToStart(1000, 2) == 16000, "a cluster for each row");
 }
 
-/// Into how many parts keys go.
+/// Into how many splits keys go, of 16 heads and query tiles of 64 rows.
 static void splits() {
-  GridRule fixed{false, 64, 16, true, false, 5}, dense{false, 64, 16, true, false, 0},
-      packed{true, 64, 16, true, false, 0};
-  EXPECT(fixed.splitsFor(0, 0, 0, 132) == 5 && fixed.splitsFor(64, 4096, 1, 132) == 5, "as the config says");
-  EXPECT(dense.splitsFor(1, 1, 32768, 132) == 8 && dense.splitsFor(1, 64, 32768, 132) == 8, "128 of 132");
-  EXPECT(dense.splitsFor(1, 65, 32768, 132) == 4 && dense.splitsFor(2, 1, 32768, 132) == 4);
-  EXPECT(dense.splitsFor(3, 1, 32768, 132) == 8, "48 tiles: three rounds, of which 384 of 396 places are taken");
-  EXPECT(dense.splitsFor(8, 1, 32768, 132) == 1 && dense.splitsFor(1000, 1, 32768, 132) == 1, "full as it is");
-  EXPECT(dense.splitsFor(1, 1, 511, 132) == 1 && dense.splitsFor(1, 1, 512, 132) == 2, "too few keys");
-  EXPECT(dense.splitsFor(0, 1, 32768, 132) == 1 && dense.splitsFor(1, 0, 32768, 132) == 1, "nothing to do");
-  EXPECT((GridRule{false, 64, 1, true, false, 0}.splitsFor(1, 1, int64_t(1) << 30, 100000) == 122), "no more than 128");
-  EXPECT(packed.splitsFor(1, 1, 32768, 132) == 8 && packed.splitsFor(2, 2, 32768, 132) == 4,
-         "slots to spare do not count");
+  auto dense = [](int64_t batch, int64_t rows, int64_t keys) {
+    return splitsFor(16 * batch * ((rows + 63) / 64), keys, 132);
+  };
+  EXPECT(dense(1, 1, 32768) == 8 && dense(1, 64, 32768) == 8, "128 of 132");
+  EXPECT(dense(1, 65, 32768) == 4 && dense(2, 1, 32768) == 4);
+  EXPECT(dense(3, 1, 32768) == 8, "48 tiles: three rounds, of which 384 of 396 places are taken");
+  EXPECT(dense(8, 1, 32768) == 1 && dense(1000, 1, 32768) == 1, "full as it is");
+  EXPECT(dense(1, 1, 511) == 1 && dense(1, 1, 512) == 2, "too few keys");
+  EXPECT(dense(0, 1, 32768) == 1 && dense(1, 0, 32768) == 1, "nothing to do");
+  EXPECT(splitsFor(1, int64_t(1) << 30, 100000) == 122, "no more than 128");
 }
 
 static StreamKey id(uint64_t value) { return {StreamKey::Kind::Id, value}; }
@@ -135,7 +116,7 @@ static void fakeDriver() {
   CompiledKernel kernel;
   kernel.artifact = someArtifact();
   kernel.artifact.params = {{"blocks", Param::Kind::I32}, {"queue", Param::Kind::Queue}};
-  kernel.artifact.grid.persistent = kernel.artifact.follows = true;
+  kernel.artifact.persistent = kernel.artifact.follows = true;
   kernel.artifact.minBlocks = 2;
   kernel.binary = "no counters";
   Result<std::shared_ptr<Module>> bad = Module::load(std::make_shared<CompiledKernel>(kernel));
@@ -171,7 +152,7 @@ static void fakeDriver() {
   // A cluster for each row: beyond eight blocks the driver is asked for it, and without a counter there is no launch.
   auto *attributes = static_cast<int(*)[16]>(::dlsym(fake, "fake_attributes"));
   EXPECT(attributes && (*attributes)[14] == 0);
-  kernel.artifact.grid = {false, 128, 1, false, true};
+  kernel.artifact.persistent = false, kernel.artifact.clusterPerBlock = true;
   kernel.artifact.follows = false;
   for (int clusters : {8, 16}) {
     kernel.artifact.clusters = clusters;
@@ -192,8 +173,7 @@ static void fakeDriver() {
 
   // Others do with none.
   kernel.artifact.clusters = 1;
-  kernel.artifact.grid = {false, 64, 1};
-  kernel.artifact.grid.most = 120;
+  kernel.artifact.clusterPerBlock = false;
   auto teams = *Module::load(std::make_shared<CompiledKernel>(kernel));
   for (uint64_t stream = 0; stream < 9; ++stream) {
     uint64_t batch = 5, place = ~uint64_t(0);
@@ -281,7 +261,7 @@ static void gpuQueue() {
   art.target = targetOf(*cuda.arch(device), false);
   art.smemBytes = 0;
   art.minBlocks = 2;
-  art.grid.persistent = true;
+  art.persistent = true;
   art.params = {{"seen", Param::Kind::Pointer},
                 {"said", Param::Kind::Pointer},
                 {"blocks", Param::Kind::I32},
@@ -358,12 +338,8 @@ static void gpuMaps() {
   Artifact art = someArtifact("", "fetch");
   art.target = "sm_90a";
   art.smemBytes = 0;
-  art.params = {{"x_map", Param::Kind::TensorMap, 64, 64},
-                {"out", Param::Kind::Pointer},
-                {"column", Param::Kind::I32},
-                {"row", Param::Kind::I32},
-                {"head", Param::Kind::I32},
-                {"batch", Param::Kind::I32}};
+  art.params = {{"x_map", Param::Kind::TensorMap}, {"out", Param::Kind::Pointer}, {"column", Param::Kind::I32},
+                {"row", Param::Kind::I32},         {"head", Param::Kind::I32},    {"batch", Param::Kind::I32}};
   art.source = R"(struct alignas(64) Map { unsigned long long opaque[16]; };
 extern "C" __global__ void __launch_bounds__(128)
 fetch(const __grid_constant__ Map x_map, unsigned short *out, int column, int row, int head, int batch) {

@@ -69,7 +69,6 @@ inline Artifact someArtifact(std::string source = "void k() {} // a kernel\n", s
   artifact.params = {{"q", Param::Kind::Pointer}, {"scale", Param::Kind::F32}};
   artifact.threads = 128;
   artifact.smemBytes = 69632;
-  artifact.grid = {false, 128, 16};
   return artifact;
 }
 
@@ -105,6 +104,7 @@ int cacheTest(const std::string &name, const std::string &root);
 int compilerTest(const std::string &name, const std::string &argument);
 int trustTest(const std::string &name, const std::string &root);
 int launchTest(const std::string &name);
+int programTest(const std::string &name);
 
 } // namespace attn::rt
 

@@ -5,13 +5,15 @@
 //
 #include "TestHelpers.h"
 #include "attn/API/BuildFitting.h"
+#include "attn/Conversion/Describe.h"
 
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <map>
 
 using namespace attn;
-using Kind = rt::Param::Kind;
+using Kind = rt::Program::Argument::Kind;
 using Extents = std::array<int64_t, 4>;
 using Strides = std::array<int64_t, 3>;
 
@@ -25,13 +27,30 @@ static rt::Result<rt::TensorMap> keep(const rt::TensorMapSpec &spec) {
 
 static char memory[64]; // nobody reads it, only its address is looked at
 
-/// A problem, tensors for it, and a kernel that wants everything.
+/// The sizes that a program is given, by their names.
+static std::vector<int64_t> valuesOf(const rt::ProgramCode &code, const Sizes &sizes) {
+  std::vector<int64_t> values(code.sizes().size());
+  for (size_t i = 0; i < code.given(); ++i) {
+    const std::string &name = code.sizes()[i];
+    values[i] = name == "batch"                             ? sizes.batch
+                : name == "multiprocessors"                 ? 132
+                : name == "seqlen_q" || name == "total_q"   ? sizes.rowsQ
+                : name == "seqlen_kv" || name == "total_kv" ? sizes.rowsKv
+                                                            : -1;
+    EXPECT(values[i] >= 0, "a size that the test knows, got: {}", name);
+  }
+  code.computeSizes(values.data());
+  return values;
+}
+
+/// A problem, tensors for it, and a program whose kernel wants everything.
 struct Case {
   Signature signature;
   Sizes sizes;
   std::vector<llvm::SmallVector<int64_t, 4>> shapes, strides;
-  rt::Artifact artifact;
-  Binding binding;
+  rt::Program program;
+  std::vector<std::string> names; ///< of the arguments
+  std::vector<rt::BoundStep> bound;
 
   Case(llvm::StringRef layout, Sizes sizes, llvm::StringRef heads = "4, 2", llvm::StringRef dtype = "bf16")
       : sizes(sizes) {
@@ -40,24 +59,48 @@ struct Case {
                                    layout.str(), heads.str(), dtype.str());
     auto module = compilation.parse(text, "problem");
     EXPECT(module.ok(), "{}: {}", text, module.error().str());
-    signature = Signature::of(*findProblem(**module, ""));
-    artifact.grid = {false, 128, 4, true};
+    ProblemOp problem = *findProblem(**module, "");
+    signature = Signature::of(problem);
+    program.tensors = describeTensors(problem);
+    program.kernels = {"p"};
+    program.steps.push_back(
+        {.kernel = 0, .blocks = *rt::Extent::parse("4 * batch * ceil_div(" + rowsOf(0) + ", 128)")});
     for (const TensorSpec &spec : signature.tensors) {
       shapes.push_back(spec.shape(signature.fixed, sizes));
-      artifact.params.push_back({spec.name, Kind::Pointer});
+      add(spec.name, Kind::Pointer, spec.name);
     }
     strides.resize(shapes.size());
-    for (const char *name : {"q_row", "o_head"})
-      artifact.params.push_back({name, Kind::I64});
-    artifact.params.push_back({"queue", Kind::Queue});
-    artifact.params.push_back({"v_map", Kind::TensorMap, 176, 64});
-    artifact.params.push_back({"q_map", Kind::TensorMap, 128, 64});
-    artifact.params.push_back({"blocks", Kind::I32});
-    artifact.params.push_back({"k_map", Kind::TensorMap, 176, 32});
+    add("q_row", Kind::Stride, "q", {find("q")->rowAxis});
+    add("o_head", Kind::Stride, "o", {find("o")->headAxis});
+    add("queue", Kind::Counter, "");
+    addMap("v", 176, 64);
+    addMap("q", 128, 64);
+    add("blocks", Kind::Blocks, "");
+    addMap("k", 176, 32);
+  }
+
+  const TensorSpec *find(llvm::StringRef name) const { return signature.find(name); }
+  std::string rowsOf(int tensor) const { return program.tensors[tensor].extents[find("q")->rowAxis].str(); }
+  std::vector<rt::Program::Argument> &arguments() { return program.steps[0].arguments; }
+  void add(std::string name, Kind kind, llvm::StringRef tensor, std::vector<int> axes = {}) {
+    rt::Program::Argument argument;
+    argument.kind = kind, argument.axes = std::move(axes);
+    if (!tensor.empty())
+      argument.tensor = find(tensor) - signature.tensors.begin();
+    arguments().push_back(argument);
+    names.push_back(std::move(name));
+  }
+  void addMap(llvm::StringRef tensor, int rows, int columns) {
+    const TensorSpec *spec = find(tensor);
+    std::vector<int> axes = {spec->rowAxis, spec->headAxis};
+    if (spec->batchAxis >= 0)
+      axes.push_back(spec->batchAxis);
+    add((tensor + "_map").str(), Kind::TensorMap, tensor, axes);
+    arguments().back().boxRows = rows, arguments().back().boxCols = columns;
   }
 
   llvm::SmallVector<int64_t, 4> &stridesOf(llvm::StringRef name) {
-    return strides[signature.find(name) - signature.tensors.begin()];
+    return strides[find(name) - signature.tensors.begin()];
   }
   llvm::SmallVector<TensorView, 8> views() const {
     llvm::SmallVector<TensorView, 8> views;
@@ -65,8 +108,20 @@ struct Case {
       views.push_back({llvm::is_contained(shape, 0) ? nullptr : memory + 16, spec.dtype, shape, stride});
     return views;
   }
+  rt::ProgramCode code() const {
+    auto made = rt::ProgramCode::compile(program);
+    EXPECT(made.ok(), "{}", made.error().str());
+    return std::move(*made);
+  }
   rt::Status bind(rt::Result<rt::TensorMap> (*encode)(const rt::TensorMapSpec &) = keep) {
-    return attn::bind(artifact, signature, views(), sizes, binding, encode);
+    return bind(code(), encode);
+  }
+  rt::Status bind(const rt::ProgramCode &code, rt::Result<rt::TensorMap> (*encode)(const rt::TensorMapSpec &)) {
+    llvm::SmallVector<rt::TensorMemory, 16> tensors;
+    for (const TensorView &view : views())
+      tensors.push_back(
+          {view.data, view.shape.data(), view.strides.empty() ? nullptr : view.strides.data(), int(view.shape.size())});
+    return code.bind(tensors.data(), nullptr, valuesOf(code, sizes).data(), bound, encode);
   }
   void mustBind() {
     rt::Result<Sizes> checked = signature.check(views());
@@ -80,12 +135,7 @@ struct Case {
     fmt::print("{}: {}\n", what, status.error().str());
   }
 
-  void *place(llvm::StringRef name) const {
-    size_t i = 0;
-    while (artifact.params[i].name != name)
-      ++i;
-    return binding.pointers[i];
-  }
+  void *place(llvm::StringRef name) const { return bound[0].pointers[llvm::find(names, name) - names.begin()]; }
   rt::TensorMapSpec map(llvm::StringRef name) const {
     rt::TensorMapSpec spec;
     std::memcpy(&spec, place(name), sizeof(spec));
@@ -166,27 +216,19 @@ static void refusals() {
   c.stridesOf("k")[0] = rt::kTensorMapStrideLimit;
   EXPECT(c.signature.check(c.views()).ok());
   c.mustFail("far");
-  rt::Param last = c.artifact.params.back(); // a kernel without that map takes them
-  c.artifact.params.pop_back();
+  rt::Program::Argument last = c.arguments().back(); // a kernel without that map takes them
+  c.arguments().pop_back();
   c.mustBind();
   c.stridesOf("k")[0] = -3072;
   c.mustBind();
-  c.artifact.params.push_back(last);
+  c.arguments().push_back(last);
   c.stridesOf("k")[0] = rt::kTensorMapStrideLimit - 8;
   c.mustBind();
+  for (int i = 0; i < 20; ++i) // as many maps as a kernel wants
+    c.arguments().push_back(last);
+  c.mustBind();
+  EXPECT(c.bound[0].maps.size() == 23 && c.bound[0].pointers.back() == &c.bound[0].maps.back());
 
-  c.artifact.params.back().name = "x_map";
-  c.mustFail("no tensor");
-  c.artifact.params.back().name = "k_map";
-  for (const char *more : {"v_map", "q_map", "k_map"})
-    c.artifact.params.push_back({more, Kind::TensorMap, 128, 64});
-  c.mustFail("six");
-  c.artifact.params.resize(c.artifact.params.size() - 3);
-  c.artifact.params.back().name = "lse_map";
-  c.mustFail("no 2-byte elements");
-  c.artifact.params.back() = {"q_map", Kind::TensorMap, 128, 64};
-  c.artifact.params.resize(c.signature.tensors.size());
-  c.artifact.params.push_back({"q_map", Kind::TensorMap, 128, 64});
   rt::Status failed = c.bind([](const rt::TensorMapSpec &) {
     return rt::Result<rt::TensorMap>(rt::Error{"no more maps", {}, {}});
   });
@@ -195,6 +237,42 @@ static void refusals() {
 
   Case many("bshd", {1 << 20, 128 * 512, 50});
   many.mustFail("blocks");
+
+  auto refuse = [](const char *what, auto change) {
+    Case changed("bshd", {3, 200, 50});
+    changed.program.buffers.push_back({"sums", rt::Dtype::F32, {rt::Extent::symbol("batch")}, 0});
+    change(changed.program);
+    auto made = rt::ProgramCode::compile(changed.program);
+    EXPECT(!made.ok(), "{}", what);
+    fmt::print("{}: {}\n", what, made.error().str());
+  };
+  refuse("no tensor", [](rt::Program &p) { p.steps[0].arguments[0].tensor = 6; });
+  refuse("no axis", [](rt::Program &p) { p.steps[0].arguments.back().axes = {1, 2, 4}; });
+  refuse("one axis", [](rt::Program &p) { p.steps[0].arguments.back().axes = {1}; });
+  refuse("no kernel", [](rt::Program &p) { p.steps[0].kernel = 1; });
+  refuse("no size", [](rt::Program &p) { p.buffers[0].extents = {rt::Extent::symbol("tokens")}; });
+  refuse("twice", [](rt::Program &p) { p.sizes = {{"half", 1}, {"half", 2}}; });
+}
+
+/// Tensors of a step without blocks are zeroed where they lie, and nothing beside them.
+static void zeros() {
+  Case c("bshd", {2, 0, 3});
+  c.program.steps[0].zeroed = {1, 2}; // k and v
+  c.stridesOf("k") = {3000, 800, 200, 1};
+  c.mustBind();
+  EXPECT(c.bound[0].blocks == 0);
+  auto at = [](size_t i) { return static_cast<void *>(memory + 16 + 2 * i); };
+  std::vector<std::pair<void *, size_t>> expected;
+  for (size_t batch : {0, 3000})
+    for (size_t row : {0, 800, 1600})
+      for (size_t head : {0, 200})
+        expected.emplace_back(at(batch + row + head), 192);
+  expected.emplace_back(at(0), 2 * 3 * 2 * 64 * 2); // contiguous
+  EXPECT(c.bound[0].zeroed == expected, "{}", c.bound[0].zeroed.size());
+  Case busy("bshd", {2, 1, 3});
+  busy.program.steps[0].zeroed = {1, 2};
+  busy.mustBind();
+  EXPECT(busy.bound[0].zeroed.empty());
 }
 
 /// What isn't a map: pointers in order, strides, the number of blocks, the
@@ -202,94 +280,97 @@ static void refusals() {
 static void arguments() {
   Case c("bshd", {3, 200, 50});
   c.mustBind();
-  EXPECT(c.binding.blocks == 4 * 3 * 2 && *static_cast<int32_t *>(c.place("blocks")) == 24);
+  EXPECT(c.bound[0].blocks == 4 * 3 * 2 && *static_cast<int32_t *>(c.place("blocks")) == 24);
   EXPECT(*static_cast<int64_t *>(c.place("q_row")) == 4 * 96 && *static_cast<int64_t *>(c.place("o_head")) == 64);
   EXPECT(*static_cast<void **>(c.place("lse")) == memory + 16);
   EXPECT(*static_cast<uint64_t *>(c.place("queue")) == 0);
-  for (auto [param, pointer] : llvm::zip(c.artifact.params, c.binding.pointers)) {
-    EXPECT(pointer >= static_cast<void *>(&c.binding) && pointer < static_cast<void *>(&c.binding + 1));
-    EXPECT(param.kind != Kind::TensorMap || reinterpret_cast<uintptr_t>(pointer) % 64 == 0);
-  }
-  auto views = c.views();
+  for (auto [argument, pointer] : llvm::zip(c.arguments(), c.bound[0].pointers))
+    EXPECT(argument.kind != Kind::TensorMap || reinterpret_cast<uintptr_t>(pointer) % 64 == 0);
+  rt::ProgramCode code = c.code();
   double best = 1e9;
   for (int round = 0; round < 20; ++round) {
     auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < 1000; ++i)
-      EXPECT(attn::bind(c.artifact, c.signature, views, c.sizes, c.binding, keep).ok());
+      EXPECT(c.bind(code, keep).ok());
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / 1000);
   }
   fmt::print(stderr, "bind: {:.0f} ns\n", best * 1e9);
   EXPECT(best < 2e-6, "{:.0f} ns", best * 1e9);
 
   if (!rt::Driver::get()) { // the encoder that launches use
-    rt::Status status = attn::bind(c.artifact, c.signature, views, c.sizes, c.binding);
-    EXPECT(!status && status.error().message == "kernel argument `v_map`: " + rt::Driver::get().error().message);
+    rt::Status status = c.bind(rt::encodeTensorMap);
+    EXPECT(!status && status.error().message == "tensor map of `v`: " + rt::Driver::get().error().message);
   }
 }
 
-/// Scratch tensors lie side by side, but for what two trees are numbered in: where the list of tiles comes to lie, the longer
-/// of both, or behind all if there is no list.
+static rt::ProgramCode compiled(const std::string &text, llvm::StringRef name, llvm::StringRef target) {
+  static Compilation compilation;
+  auto program = compilation.compile(text, name, *Target::parse(target));
+  EXPECT(program.ok(), "{}", program.error().str());
+  auto code = rt::ProgramCode::compile(program->steps);
+  EXPECT(code.ok(), "{}", code.error().str());
+  auto again = rt::Program::fromJson(code->program().toJson());
+  EXPECT(again.ok() && again->toJson() == code->program().toJson(), "{}",
+         again.ok() ? "the same" : again.error().str());
+  return std::move(*code);
+}
+
+static int64_t bytesOf(const rt::ProgramCode &code, size_t buffer, const int64_t *values) {
+  const rt::Program &program = code.program();
+  std::vector<int64_t> shape = code.shapeOf(program.tensors.size() + buffer, values);
+  return elementsOf(shape) * rt::sizeOf(program.buffers[buffer].dtype);
+}
+
+/// Buffers lie side by side, but for those whose lives do not meet: what a tree is numbered in is needed by one launch
+/// alone.
 static void workspaces() {
-  Compilation compilation;
-  for (const char *visits : {"", " visits(40000)", "none"}) {
-    bool hasList = llvm::StringRef(visits) != "none";
-    auto module = compilation.parse(fmt::format("attn.problem @p mask(#attn.or<#attn.ancestors<\"a\">, #attn.ancestors<\"b\">>) "
-                                                "layout(bshd) heads(1) dims(64) dtype(bf16){}",
-                                                hasList ? visits : ""),
-                                    "problem");
-    EXPECT(module.ok(), "{}", module.error().str());
-    Signature signature = Signature::of(*findProblem(**module, ""));
-    signature.fixed.listed[false] = {64, 64};
-    if (!hasList)
-      llvm::erase_if(signature.scratch, [](const TensorSpec &spec) { return spec.isList(); });
-    Workspace workspace(signature, {2, 40000, 40000});
-    llvm::SmallVector<TensorView> views;
-    EXPECT(workspace.use(reinterpret_cast<void *>(4096), views).ok());
-    uintptr_t room = 0;
-    size_t passing = 0, list = 0, others = 0;
-    for (auto [spec, view] : llvm::zip(signature.scratch, views)) {
-      uintptr_t begin = reinterpret_cast<uintptr_t>(view.data);
-      size_t bytes = elementsOf(view.shape) * sizeOf(view.dtype);
-      EXPECT(begin >= 4096 && begin % 16 == 0 && begin + bytes <= 4096 + workspace.bytes(), "{}", spec.name);
-      if (spec.isPassing() || spec.isList()) {
-        EXPECT(!room || room == begin, "{}", spec.name);
-        room = begin, (spec.isList() ? list : passing) = bytes;
-      } else {
-        others += llvm::alignTo(bytes, 16);
+  for (const char *visits : {"", " visits(40000)"}) {
+    rt::ProgramCode code =
+        compiled(fmt::format("attn.problem @p mask(#attn.or<#attn.ancestors<\"a\">, #attn.ancestors<\"b\">>) "
+                             "layout(bshd) heads(1) dims(64) dtype(bf16){}",
+                             visits),
+                 "", "sm_80");
+    std::vector<int64_t> values = valuesOf(code, {2, 40000, 40000});
+    std::map<int, int64_t> places;
+    int64_t numberings = 0;
+    for (auto [i, buffer] : llvm::enumerate(code.program().buffers)) {
+      int64_t bytes = bytesOf(code, i, values.data());
+      places[buffer.place] = std::max(places[buffer.place], bytes);
+      if (llvm::StringRef(buffer.name).ends_with("_numbering")) {
+        EXPECT(bytes == 5 * 2 * 40000 * 4);
+        ++numberings;
       }
     }
-    EXPECT(passing == 5 * 2 * 40000 * 4 && (list > passing) == (visits[0] == ' ') && (list > 0) == hasList);
-    EXPECT(llvm::alignTo(workspace.bytes(), 16) == others + llvm::alignTo(std::max(passing, list), 16), "{}", workspace.bytes());
-    size_t end = room - 4096 + std::max(passing, list);
-    for (auto [spec, view] : llvm::zip(signature.scratch, views)) {
-      size_t begin = reinterpret_cast<uintptr_t>(view.data) - 4096, bytes = elementsOf(view.shape) * sizeOf(view.dtype);
-      EXPECT(spec.isPassing() || spec.isList() || !bytes || begin + bytes <= room - 4096 || begin >= end, "{}", spec.name);
-    }
+    EXPECT(numberings == 2 && places.size() < code.program().buffers.size());
+    int64_t sum = 0;
+    for (auto [place, bytes] : places)
+      sum = llvm::alignTo(sum, 16) + bytes;
+    EXPECT(int64_t(code.workspaceBytes(values.data())) == sum);
   }
 }
 
 /// Sums of dQ have q's rows and no others, whatever sequences there are; their counters, and statistics, are few bytes a row and a sequence.
 static void gradientMemory() {
-  Compilation compilation;
   for (const char *layout : {"thd", "thd padded", "bshd"}) {
-    auto module = compilation.parse(fmt::format("attn.problem @p mask(#attn.causal) layout({}) heads(16) dims(128) dtype(bf16)\nattn.backward @g of(@p)", layout), "problem");
-    EXPECT(module.ok(), "{}", module.error().str());
-    Signature signature = Signature::of(*findComputation(**module, "g"));
+    rt::ProgramCode code = compiled(
+        fmt::format(
+            "attn.problem @p mask(#attn.causal) layout({}) heads(16) dims(128) dtype(bf16)\nattn.backward @g of(@p)",
+            layout),
+        "g", "sm_90a");
     for (int64_t batch : {1, 128, 30720}) {
-      int64_t tokens = std::max<int64_t>(32768, batch), rows = llvm::StringRef(layout) == "bshd" ? tokens / batch : tokens;
-      int64_t all = llvm::StringRef(layout) == "bshd" ? rows * batch : tokens;
-      Workspace workspace(signature, {batch, rows, rows});
-      llvm::SmallVector<TensorView> views;
-      EXPECT(workspace.use(reinterpret_cast<void *>(4096), views).ok());
+      bool dense = llvm::StringRef(layout) == "bshd";
+      int64_t tokens = std::max<int64_t>(32768, batch), rows = dense ? tokens / batch : tokens,
+              all = dense ? rows * batch : tokens;
+      std::vector<int64_t> values = valuesOf(code, {batch, rows, rows});
       int found = 0;
-      for (auto [spec, view] : llvm::zip(signature.scratch, views)) {
-        int64_t elements = elementsOf(view.shape);
-        bool isSum = spec.name == "dq_sum", isCounters = spec.name == "dq_turns";
+      for (auto [i, buffer] : llvm::enumerate(code.program().buffers)) {
+        int64_t elements = bytesOf(code, i, values.data()) / 4;
+        bool isSum = buffer.name == "dq_sum", isCounters = buffer.name == "dq_turns";
         found += isSum + isCounters;
         EXPECT(!isSum || elements == 16 * all * 128, "{}: {}", layout, elements);
         EXPECT(!isCounters || (elements >= 16 * all / 64 + 16 * batch && elements <= 16 * (all / 64 + 1 + batch)), "{}: {}", layout, elements);
       }
-      EXPECT(found == 2);
+      EXPECT(found == 2, "{}: {}", layout, found);
     }
   }
 }
@@ -414,6 +495,7 @@ int main() {
   layouts();
   unused();
   refusals();
+  zeros();
   arguments();
   fmt::print("ok\n");
 }

@@ -17,6 +17,8 @@ int main(int argc, char **argv) {
     done = trustTest(test, argument);
   if (done < 0)
     done = launchTest(test);
+  if (done < 0)
+    done = programTest(test);
   if (done < 0) {
     fmt::print(stderr, "attn-rt-test: no test `{}`\n", test);
     return 2;

@@ -6,6 +6,7 @@
 #include "attn-rt/Compiler.h"
 #include "attn-rt/Driver.h"
 #include "attn/API/BuildFitting.h"
+#include "attn/Target/Source.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -18,6 +19,8 @@ static cl::opt<std::string> targetText("target", cl::desc("`cpu`, `sm_90a`, `sm_
                                        cl::init("sm_80"));
 static cl::opt<bool> compile("compile", cl::desc("compile too, and print the resource report"));
 static cl::opt<bool> quiet("quiet", cl::desc("do not print the source"));
+static cl::opt<bool> steps("program",
+                           cl::desc("print how launches run the kernels (attn-rt/Program.h), as JSON, not the source"));
 
 static int fail(const rt::Error &error) {
   llvm::errs() << "error: " << error.str() << "\n";
@@ -72,6 +75,25 @@ static rt::Result<std::vector<rt::Artifact>> translate(Compilation &compilation,
   return artifacts;
 }
 
+/// The programs of a module as plain data. Problems are lowered first; programs are taken as they are.
+static rt::Result<std::vector<rt::Program>> translatePrograms(Compilation &compilation, mlir::ModuleOp module,
+                                                              llvm::StringRef text, const Target &target) {
+  std::vector<rt::Program> programs;
+  for (mlir::Operation *op : programsOf(module)) {
+    llvm::StringRef name = mlir::SymbolTable::getSymbolName(op).getValue();
+    rt::Result<Program> made = compilation.compile(text, name, target, /*fallback=*/0, inputFile);
+    if (!made)
+      return made.error();
+    programs.push_back(std::move(made->steps));
+  }
+  for (auto program : module.getOps<program::DefOp>())
+    programs.push_back(toProgram(program, program.getSymName()));
+  if (programs.empty())
+    return rt::Error{
+        "expected an `attn.problem`, `attn.backward`, `attn.segments` or `program.def` in the module, got: none"};
+  return programs;
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "attnc source printer\n");
@@ -86,6 +108,14 @@ int main(int argc, char **argv) {
   auto module = compilation.parse(text, inputFile);
   if (!module)
     return fail(module.error());
+  if (steps) {
+    auto programs = translatePrograms(compilation, **module, text, *target);
+    if (!programs)
+      return fail(programs.error());
+    for (const rt::Program &program : *programs)
+      llvm::outs() << program.toJson();
+    return 0;
+  }
   std::vector<rt::ResourceReport> reports;
   auto artifacts = translate(compilation, **module, text, *target, reports);
   if (!artifacts)

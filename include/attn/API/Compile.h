@@ -34,6 +34,7 @@ struct Target {
 struct Program {
   std::vector<rt::Artifact> kernels; ///< in the order in which a launch runs them
   size_t main = 0;                   ///< the one that is called as the program is
+  rt::Program steps;                 ///< how a launch runs them: kernels are numbered as above
   Signature signature;
   int64_t qTile = 0, kvTile = 0; ///< rows and keys of a tile of the main kernel
   bool hasFallback = false;      ///< there are less demanding sizes to try
@@ -43,6 +44,14 @@ struct Program {
   std::string schedule;          ///< of attention, for a reader: which kernels, and `; ` why these (`scheduleOf`)
 
   const rt::Artifact &artifact() const { return kernels[main]; }
+  /// Is there a buffer of this name?
+  bool hasBuffer(llvm::StringRef name) const {
+    return llvm::any_of(steps.buffers, [&](const rt::Program::Buffer &buffer) { return buffer.name == name; });
+  }
+  /// Do the keys of a query tile go to several CTAs?
+  bool isSplit() const {
+    return llvm::any_of(steps.sizes, [](const rt::Program::Size &size) { return size.name == "splits"; });
+  }
 };
 
 /// Are kernels of a program with a launch's hint worth building beside the plain program's? They are if they stream short sequences, share out keys, have other

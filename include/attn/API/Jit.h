@@ -51,9 +51,9 @@ public:
   /// Of a launch with such sizes: as `getSchedule`. It may compile likewise.
   rt::Result<const std::string *> getSchedule(const Sizes &sizes) const;
 
-  /// Checks the tensors and puts the kernels on `stream`, whose context decides on which device they run (CPU kernels run, and the call
-  /// returns when they are done). No allocation on the device, no synchronisation,
-  /// no read of device data: may be captured in a CUDA graph. (What it compiles, `workspaceBytes` of its sizes has made ahead.)
+  /// Checks the tensors and puts the kernels on `stream`, whose context decides on which device they run (CPU kernels
+  /// run, and the call returns when they are done). No allocation on the device, no synchronisation, no read of device
+  /// data: may be captured in a CUDA graph. (What it compiles, `workspaceBytes` of its sizes has made ahead.)
   ///
   /// `workspace` has `workspaceBytes` and is aligned to 16; what it holds means nothing
   /// before and after, and launches that may run at the same time need one each.
@@ -64,9 +64,10 @@ public:
   /// of the stream can reach it; with $ATTN_CHECK_ARRAYS=1 all tensors and the workspace have to.
   /// With $ATTN_VALIDATE=N a launch synchronises as well, and about N of its rows are computed anew on
   /// the host, in double and from the problem's text alone; an error says where they differ. Gradients:
-  /// about N rows of each, all rows if arrays have gradients, which are sums over all pairs. Segments alone: all results.
+  /// about N rows of each, all rows if arrays have gradients, which are sums over all pairs. Segments alone: all
+  /// results.
   ///
-  /// `again`: what kernels ahead of the main one found out of arrays is in the workspace by now.
+  /// `again`: what kernels found out of arrays alone is in the workspace by now.
   rt::Status launch(llvm::ArrayRef<TensorView> tensors, void *workspace, rt::Stream stream, bool again = false) const;
 
 private:
@@ -75,7 +76,7 @@ private:
     std::shared_ptr<rt::Module> gpu;
     std::shared_ptr<rt::HostModule> host;
     rt::Status load(const std::shared_ptr<const rt::CompiledKernel> &binary);
-    rt::Status launch(const Binding &binding, rt::Stream stream) const;
+    rt::Status launch(const rt::BoundStep &step, rt::Stream stream) const;
   };
   const Loaded &main() const { return loaded[program.main]; }
   static rt::Result<std::shared_ptr<Kernel>> load(llvm::StringRef text, llvm::StringRef problem, const Target &target, CompiledProgram compiled);
@@ -83,24 +84,31 @@ private:
   rt::Result<const Kernel *> programFor(const Sizes &sizes) const;
   /// With checked tensors, and this program.
   rt::Status launch(llvm::ArrayRef<TensorView> tensors, Sizes sizes, void *workspace, rt::Stream stream, bool again) const;
-  /// What kernel number `number` would be the first to write, where it has no block to: lengths and offsets of no rows.
-  rt::Status clearResults(size_t number, llvm::ArrayRef<Binding> bindings, llvm::ArrayRef<TensorView> tensors, rt::Stream stream) const;
+  rt::Status zero(const rt::BoundStep &step, rt::Stream stream) const;
   rt::Status checkArrays(llvm::ArrayRef<TensorView> tensors, const Sizes &sizes) const;
   rt::Status checkStatus(llvm::ArrayRef<TensorView> tensors) const;
   /// What lies there by now.
   rt::Status copyToHost(llvm::MutableArrayRef<char> bytes, const TensorView &view) const;
   rt::Result<std::vector<int32_t>> contentsOf(const TensorView &view) const;
   rt::Status validate(llvm::ArrayRef<TensorView> tensors, const Sizes &sizes) const;
-  /// Sets into how many parts a launch shares out keys, on a GPU of so many multiprocessors.
-  void chooseSplits(Sizes &sizes, int multiprocessors) const;
+  /// The values of the program's sizes, on a GPU of so many multiprocessors.
+  llvm::SmallVector<int64_t, 16> valuesOf(const Sizes &sizes, int multiprocessors) const;
   /// Whether the current context, which is of `device`, can reach the memory of q; or of `all` tensors.
   rt::Status checkReach(llvm::ArrayRef<TensorView> tensors, bool all, int device) const;
   rt::Status checkReach(const TensorView &view, llvm::StringRef name, int device) const;
 
   std::string text, name; ///< of the problem
   Target target;
-  std::string whyNotAgain; ///< an error, if it cannot be launched `again`
   Program program;
+  rt::ProgramCode code; ///< of `program.steps`
+  /// Where a size that the program is given comes from: a member of Sizes, the length of an array, or, with neither,
+  /// the chip.
+  struct SizeSource {
+    int64_t Sizes::*member = nullptr;
+    std::string array;
+    static SizeSource of(llvm::StringRef name);
+  };
+  std::vector<SizeSource> sizeSources;                             ///< as `code.sizes()`
   std::vector<std::shared_ptr<const rt::CompiledKernel>> compiled; ///< as `program.kernels`
   std::vector<Loaded> loaded;
   /// For launches that say more than the problem does; null where that is no reason for another program.

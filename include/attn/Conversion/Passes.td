@@ -20,8 +20,8 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     Option<"target", "target", "std::string", "\"sm_80\"", "`cpu`, `sm_80` or `sm_90a`">,
     Option<"arch", "arch", "int64_t", "0", "compute capability of the chip, times ten (sizes depend on it); 0: the target's own (80, 90; a CPU has none)">,
     Option<"fallback", "fallback", "int64_t", "0", "which fallback of the heuristic's choice to take, 0: none; where there are fewer, the last">];
-  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-                           "::mlir::scf::SCFDialect"];
+  let dependentDialects = ["::attn::tile::TileDialect", "::attn::program::ProgramDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
 }
 
 #endif // ATTN_CONVERSION_PASSES

@@ -19,8 +19,8 @@ namespace attn::rt {
 
 /// Puts the kernel on `stream` and returns: a few microseconds, no allocation,
 /// no synchronisation, so it can be captured. Threads and shared memory are the
-/// artifact's; `blocks` is `artifact().grid.blocks(...)`, of which a persistent
-/// kernel's launch starts only as many as run at once.
+/// artifact's; `blocks` are blocks of work (`Program::Step`), of which a persistent
+/// kernel's launch starts only as many CTAs as run at once.
 ///
 /// Blocks of a kernel that `follows` may begin while the last ones of what is ahead of it in the stream still run; they
 /// touch no memory before that is over.

@@ -72,45 +72,12 @@ int64_t attn::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) {
     return sizes.tokensKv;
   case Axis::Slots:
     return tilesOf(/*packed=*/true, sizes.batch, sizes.rowsQ, fixed.qTile);
-  case Axis::Splits:
-    return sizes.splits;
-  case Axis::DimSum:
-    return sumColumns(fixed.dimQk);
-  case Axis::SlotsQ: // no tile is shorter than 16 rows
-    return tilesOf(/*packed=*/true, sizes.batch, sizes.rowsQ, 16);
-  case Axis::SlotsKv:
-    return tilesOf(/*packed=*/true, sizes.batch, sizes.rowsKv, 16);
-  case Axis::TiledRowsQ:
-    return tilesOf(fixed.packedQ, sizes.batch, sizes.rowsQ, fixed.qTile) * fixed.qTile;
-  case Axis::TurnsQ:
-    return llvm::divideCeil(sizes.rowsQ * (fixed.packedQ ? 1 : sizes.batch), rowsOfTurn) + sizes.batch;
-  case Axis::TiledRowsKv:
-    return tilesOf(fixed.packedKv, sizes.batch, sizes.rowsKv, fixed.qTile) * fixed.qTile;
-  case Axis::Diagonals:
-    return extentOf(Axis::TiledRowsQ, fixed, sizes) + extentOf(Axis::TiledRowsKv, fixed, sizes);
-  case Axis::Numbering: // four numbers a key, and two for 32 of them
-    return 5 * sizes.rowsKv * (fixed.packedKv ? 1 : sizes.batch);
   case Axis::One:
     return 1;
-  case Axis::Two:
-    return 2;
-  case Axis::Four:
-    return 4;
-  case Axis::Eight:
-    return 8;
-  case Axis::Lead:
-  case Axis::LeadEnd:
-  case Axis::Table:
-  case Axis::Entries:
-  case Axis::EntriesPlusOne:
-  case Axis::BlockRows:
-  case Axis::BlockWords:
-  case Axis::Listing:
-  case Axis::Listable:
-  case Axis::Lists:
+  default: // of a tensor's own, or of a buffer's, which the program knows
     break;
   }
-  llvm_unreachable("covered");
+  llvm_unreachable("not an extent of the problem's");
 }
 
 int64_t ProblemTensor::extentOf(Axis axis, const FixedSizes &fixed, const Sizes &sizes) const {
@@ -125,16 +92,6 @@ int64_t ProblemTensor::extentOf(Axis axis, const FixedSizes &fixed, const Sizes 
     return ownOf(name);
   case EntriesPlusOne:
     return ownOf(name) ? ownOf(name) : -1;
-  case BlockRows:
-    return std::max<int64_t>(ownOf(lists->name) - 1, -1);
-  case Listing:
-    return tilesOfSide(listsOfKeys, fixed.listed[listsOfKeys], fixed, sizes);
-  case Listable:
-    return llvm::alignTo(tilesOfSide(!listsOfKeys, fixed.listed[listsOfKeys], fixed, sizes), 128);
-  case Lists:
-    return entriesOfLists(*this, fixed, sizes);
-  case BlockWords:
-    return llvm::divideCeil(llvm::divideCeil(sizes.rowsKv, lists->lists->kv), 32);
   default:
     return attn::extentOf(axis, fixed, sizes);
   }

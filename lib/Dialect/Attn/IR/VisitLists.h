@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How much room lists of tiles have (`VisitLists`), and which tensors they are.
+// Lists of tiles (`VisitLists`): which tensors they are.
 //
 #ifndef ATTN_LIB_DIALECT_ATTN_IR_VISITLISTS_H
 #define ATTN_LIB_DIALECT_ATTN_IR_VISITLISTS_H
@@ -9,16 +9,10 @@
 
 namespace attn {
 
-/// Of one side, as GridRule::tiles has them.
+/// Of one side, as a launch numbers them.
 inline int64_t tilesOf(bool packed, int64_t batch, int64_t rows, int64_t tile) {
   return packed ? rows / tile + batch + 2 : batch * int64_t(llvm::divideCeil(rows, tile));
 }
-/// Of query or key tiles of which there are lists.
-int64_t tilesOfSide(bool keys, const FixedSizes::ListedTiles &tiles, const FixedSizes &fixed, const Sizes &sizes);
-
-/// How many entries the lists have together.
-int64_t entriesOfLists(const ProblemTensor &tensor, const FixedSizes &fixed, const Sizes &sizes);
-
 /// Appends what kernels ahead of others leave where masks read arrays of positions.
 void addLists(ProblemOp problem, bool ofKeys, std::vector<ProblemTensor> &list);
 

@@ -54,8 +54,6 @@ struct Sizes {
   llvm::SmallVector<int64_t, 4> lead;
   int64_t idRows = -1, tokensQ = -1, tokensKv = -1;
   int64_t positionRowsQ = 1, positionRowsKv = 1;
-  /// Parts of each query tile's keys; a launch decides.
-  int64_t splits = 1;
   /// By the name of an array that says itself how long it is: its last extent.
   std::map<std::string, int64_t> entries;
 };
@@ -72,10 +70,6 @@ struct FixedSizes {
   int64_t longest = int64_t(1) << 30; ///< of all axes (`longestSequence`)
   bool packedQ = false, packedKv = false;
   bool backward = false; ///< of gradients
-  /// Rows and keys of the tiles of which there are lists: of query tiles, and of key tiles.
-  struct ListedTiles {
-    int64_t queries = 0, keys = 0;
-  } listed[2];
   static FixedSizes of(Computation computation);
   static FixedSizes of(SegmentsOp segments);
 };
@@ -140,9 +134,6 @@ struct ProblemTensor {
   /// Positions of batch, row and head among the axes, or -1; -1 for arrays.
   int batchAxis = -1, rowAxis = -1, headAxis = -1;
 
-  /// Has only one kernel use for it, ahead of those that make lists of tiles; and is it such a list?
-  bool isPassing() const { return !axes.empty() && axes.back() == Numbering; }
-  bool isList() const { return !axes.empty() && axes.back() == Lists; }
   /// Has it leading dimensions, first of its axes?
   bool isLed() const { return !axes.empty() && (axes[0] == Lead || axes[0] == LeadEnd); }
   /// Does the array say itself how long it is?

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef PROGRAM_PASSES
+#define PROGRAM_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def PlaceBuffers : Pass<"program-place-buffers", "::attn::program::DefOp"> {
+  let summary = "lay buffers over each other where their lives do not meet";
+  let description = [{
+    Gives each `program.buffer` a `place`. A buffer lives from the first step that accesses it to the last; two whose
+    lives do not meet may have one place, whose size is that of the longest. Buffers with long lives choose first. What a
+    reusable launch leaves for one that is not lives to the end, so that a later call can skip the launch
+    (`attnLaunchAgain`). (`test/Dialect/Program/Transforms/place-buffers.mlir`)
+  }];
+}
+
+#endif // PROGRAM_PASSES

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "ProblemExtents.h"
+#include "attn/Conversion/Describe.h"
+#include <numeric>
+
+using namespace attn;
+using rt::Extent;
+using Axis = ProblemTensor::Axis;
+
+static Extent sizeNamed(llvm::StringRef name) { return Extent::symbol(std::string_view(name)); }
+
+Extent ProblemExtents::rows(bool keys) const {
+  bool packed = keys ? fixed.packedKv : fixed.packedQ;
+  return sizeNamed(keys ? (packed ? "total_kv" : "seqlen_kv") : (packed ? "total_q" : "seqlen_q"));
+}
+
+Extent attn::tilesOfRows(bool packed, const Extent &batch, const Extent &rows, int64_t tile) {
+  return packed ? floorDiv(rows, tile) + batch + 2 : batch * ceilDiv(rows, tile);
+}
+
+Extent ProblemExtents::tilesOf(bool keys, int64_t tile) const {
+  return tilesOfRows(keys ? fixed.packedKv : fixed.packedQ, sizeNamed("batch"), rows(keys), tile);
+}
+
+/// Tiles of `tile` positions that a block of `extent` positions lies in at most.
+static int64_t tilesOfBlock(int64_t extent, int64_t tile) {
+  return llvm::divideCeil(extent - std::gcd(extent, tile), tile) + 1;
+}
+
+/// Each tile may list all of the other side, for which there is no room where sequences are long: there it is as much
+/// as the problem asks for, or listed blocks may take, or a few entries a tile. What finds no room is visited without a
+/// list.
+Extent ProblemExtents::entriesOfLists(const ProblemTensor &tensor) const {
+  constexpr int64_t each = 10, least = 1 << 15;
+  const ListedTiles &tiles = listed[tensor.listsOfKeys];
+  Extent across = (tensor.listsOfKeys ? ceilDiv(rows(false), tiles.queries) : ceilDiv(rows(true), tiles.keys)) +
+                  1; // as packed tiles need
+  Extent lists = Extent(tensor.entries) * tilesOf(tensor.listsOfKeys, tensor.listsOfKeys ? tiles.keys : tiles.queries),
+         room = 0;
+  if (tensor.visits) {
+    room =
+        Extent(tensor.entries) * tilesOf(false, tiles.queries) * ceilDiv(min(*tensor.visits, rows(true)), tiles.keys);
+  } else if (tensor.boundedBy.empty()) {
+    room = max(Extent(each) * lists, least);
+  } else {
+    for (const MaskOperand &map : tensor.boundedBy) {
+      int64_t heads = tensor.entries == 1                      ? 1
+                      : map.heads == OperandHeads::per_head    ? 1
+                      : map.heads == OperandHeads::per_kv_head ? fixed.group()
+                                                               : tensor.entries;
+      int64_t count = tilesOfBlock(map.lists->q, tiles.queries) * tilesOfBlock(map.lists->kv, tiles.keys) * heads;
+      room = room + Extent(count) * sizeNamed(map.lists->columns + "_entries") *
+                        (map.lists->perSequence ? Extent(1) : sizeNamed("batch"));
+    }
+  }
+  return min(across + min(lists * across, room) + 1, INT32_MAX); // one is read ahead
+}
+
+Extent ProblemExtents::extentOf(Axis axis, const ProblemTensor &tensor) const {
+  auto entries = [](const std::string &name) { return sizeNamed(name + "_entries"); };
+  auto inAll = [&](bool packed) { return packed ? Extent(1) : sizeNamed("batch"); };
+  switch (axis) {
+  case ProblemTensor::Batch:
+    return sizeNamed("batch");
+  case ProblemTensor::BatchPlusOne:
+    return sizeNamed("batch") + 1;
+  case ProblemTensor::RowsQ:
+    return rows(false);
+  case ProblemTensor::RowsKv:
+    return rows(true);
+  case ProblemTensor::Heads:
+    return fixed.heads;
+  case ProblemTensor::KvHeads:
+    return fixed.kvHeads;
+  case ProblemTensor::DimQk:
+    return fixed.dimQk;
+  case ProblemTensor::DimV:
+    return fixed.dimV;
+  case ProblemTensor::TokensQ:
+    return sizeNamed("tokens_q");
+  case ProblemTensor::TokensKv:
+    return sizeNamed("tokens_kv");
+  case ProblemTensor::Segments:
+    return fixed.segments;
+  case ProblemTensor::SegmentsPlusOne:
+    return fixed.segments + 1;
+  case ProblemTensor::Slots:
+    return tilesOf(false, fixed.qTile);
+  case ProblemTensor::Splits:
+    return sizeNamed("splits");
+  case ProblemTensor::DimSum:
+    return sumColumns(fixed.dimQk);
+  case ProblemTensor::Listing:
+    return tilesOf(tensor.listsOfKeys, tensor.listsOfKeys ? listed[1].keys : listed[0].queries);
+  case ProblemTensor::Listable:
+    return roundUp(tilesOf(!tensor.listsOfKeys, tensor.listsOfKeys ? listed[1].queries : listed[0].keys), 128);
+  case ProblemTensor::Lists:
+    return entriesOfLists(tensor);
+  case ProblemTensor::TiledRowsQ:
+    return tilesOf(false, fixed.qTile) * Extent(fixed.qTile);
+  case ProblemTensor::TiledRowsKv:
+    return tilesOf(true, fixed.qTile) * Extent(fixed.qTile);
+  case ProblemTensor::Diagonals:
+    return (tilesOf(false, fixed.qTile) + tilesOf(true, fixed.qTile)) * Extent(fixed.qTile);
+  case ProblemTensor::Numbering: // four numbers a key, and two for 32 of them
+    return Extent(5) * rows(true) * inAll(fixed.packedKv);
+  case ProblemTensor::SlotsQ: // no tile is shorter than 16 rows
+    return tilesOfRows(/*packed=*/true, sizeNamed("batch"), rows(false), 16);
+  case ProblemTensor::SlotsKv:
+    return tilesOfRows(/*packed=*/true, sizeNamed("batch"), rows(true), 16);
+  case ProblemTensor::TurnsQ:
+    return ceilDiv(rows(false) * inAll(fixed.packedQ), rowsOfTurn) + sizeNamed("batch");
+  case ProblemTensor::One:
+    return 1;
+  case ProblemTensor::Two:
+    return 2;
+  case ProblemTensor::Four:
+    return 4;
+  case ProblemTensor::Eight:
+    return 8;
+  case ProblemTensor::Table:
+    return tensor.entries;
+  case ProblemTensor::Entries:
+  case ProblemTensor::EntriesPlusOne:
+    return entries(tensor.name);
+  case ProblemTensor::BlockRows:
+    return entries(tensor.lists->name) - 1;
+  case ProblemTensor::BlockWords:
+    return ceilDiv(ceilDiv(rows(true), tensor.lists->lists->kv), 32);
+  case ProblemTensor::Lead:
+  case ProblemTensor::LeadEnd:
+    break;
+  }
+  llvm_unreachable("covered");
+}
+
+std::vector<Extent> ProblemExtents::of(const ProblemTensor &tensor) const {
+  std::vector<Extent> extents;
+  for (Axis axis : llvm::ArrayRef(tensor.axes).drop_front(tensor.isLed()))
+    extents.push_back(extentOf(axis, tensor));
+  return extents;
+}
+
+/// The caller's tensors, as a program has them.
+static std::vector<rt::Program::Tensor> describe(llvm::ArrayRef<ProblemTensor> tensors, const ProblemExtents &extents,
+                                                 rt::Dtype data) {
+  using Tensor = rt::Program::Tensor;
+  const Tensor::Role roles[] = {Tensor::Role::Operand, Tensor::Role::Result,
+                                Tensor::Role::Array};                // as ProblemTensor::Role
+  const rt::Dtype dtypes[] = {data, rt::Dtype::F32, rt::Dtype::I32}; // as ProblemTensor::Element
+  std::vector<Tensor> list;
+  for (const ProblemTensor &tensor : tensors) {
+    Tensor::Lead lead = !tensor.isLed()                ? Tensor::Lead::None
+                        : tensor.axes[0] == Axis::Lead ? Tensor::Lead::All
+                                                       : Tensor::Lead::Last;
+    std::vector<int> strided;
+    for (int axis : {tensor.batchAxis, tensor.rowAxis, tensor.headAxis})
+      if (axis >= 0 && (axis != tensor.rowAxis || tensor.element == ProblemTensor::Data))
+        strided.push_back(axis);
+    llvm::sort(strided);
+    list.push_back(
+        {tensor.name, roles[tensor.role], dtypes[tensor.element], lead, extents.of(tensor), std::move(strided)});
+  }
+  return list;
+}
+
+std::vector<rt::Program::Tensor> attn::describeTensors(Computation computation) {
+  bool isBf16 = computation.problem.getDtype().isBF16();
+  return describe(tensorsOf(computation), {FixedSizes::of(computation)}, isBf16 ? rt::Dtype::BF16 : rt::Dtype::F16);
+}
+
+std::vector<rt::Program::Tensor> attn::describeTensors(SegmentsOp segments) {
+  ProblemExtents extents{FixedSizes::of(segments)};
+  extents.fixed.packedQ = extents.fixed.packedKv = true;
+  return describe(tensorsOf(segments), extents, rt::Dtype::F16);
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: attn-opt %s --pass-pipeline='builtin.module(program.def(program-place-buffers))' | FileCheck %s
+
+tile.kernel @one(%a: !tile.ptr<i32>, %b: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+tile.kernel @two(%a: !tile.ptr<i32>, %b: !tile.ptr<i32>, %c: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+
+// `all` lives throughout; `early` is over when `late` begins, and what one launch alone needs lies over either.
+// CHECK-LABEL: program.def @lives
+program.def @lives {
+  %q = program.tensor "q" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  // CHECK: program.buffer "early" : i32 [n] place 1
+  %early = program.buffer "early" : i32 [n]
+  // CHECK-NEXT: program.buffer "all" : i32 [2 * n] place 0
+  %all = program.buffer "all" : i32 [2 * n]
+  // CHECK-NEXT: program.buffer "late" : i32 [3 * n] place 1
+  %late = program.buffer "late" : i32 [3 * n]
+  // CHECK-NEXT: program.buffer "own" : i32 [4 * n] place 2
+  %own = program.buffer "own" : i32 [4 * n]
+  program.launch @two grid(query_tiles, n) (read %q, write %all, write %early)
+  program.launch @two grid(query_tiles, n) (read %early, update %all, scratch %own)
+  program.launch @two grid(query_tiles, n) (read %q, update %all, write %late)
+  program.launch @two grid(query_tiles, n) (read %late, read %all, write %o)
+}
+
+// What follows from arrays alone may be used again, so that nothing else comes to lie there; what is gone by then lies anywhere.
+// CHECK-LABEL: program.def @again
+program.def @again {
+  %q = program.tensor "q" operand : i32 [n]
+  %a = program.tensor "a" array : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  // CHECK: program.buffer "work" : i32 [n] place 0
+  %work = program.buffer "work" : i32 [n]
+  // CHECK-NEXT: program.buffer "ranges" : i32 [n] place 1
+  %ranges = program.buffer "ranges" : i32 [n]
+  // CHECK-NEXT: program.buffer "lists" : i32 [n] place 0
+  %lists = program.buffer "lists" : i32 [n]
+  // CHECK-NEXT: program.buffer "partial" : i32 [n] place 1
+  %partial = program.buffer "partial" : i32 [n]
+  program.launch @two grid(query_tiles, n) (read %a, write %ranges, scratch %work)
+  program.launch @two grid(query_tiles, n) (read %a, read %ranges, write %lists)
+  program.launch @two grid(query_tiles, n) (read %q, read %lists, write %partial)
+  program.launch @one grid(query_tiles, n) (read %partial, write %o)
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+// C1
+program.def @p {
+  // expected-error @below {{expected tensors, sizes, buffers, launches and clears in a program}}
+  %c = arith.constant 1 : i32
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  // expected-error @below {{expected names of tensors and buffers that are distinct, got: `a` twice}}
+  %b = program.buffer "a" : i32 [n]
+}
+
+// -----
+
+// C2
+program.def @p {
+  %a = program.tensor "a" array : i32 [n + 1]
+  // expected-error @below {{expected sizes that tensors have or that are computed before it, got: `m`}}
+  program.size "k" = n * m
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  program.size "m" = 2 * n
+  // expected-error @below {{expected each size to be computed once, got: `m` again}}
+  program.size "m" = 3 * n
+}
+
+// -----
+
+tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+// C3
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  %sums = program.buffer "sums" : i32 [n]
+  // expected-error @below {{expected `sums` to be written before it is read, got: no launch that writes it}}
+  program.launch @k grid(query_tiles, n) (update %sums)
+}
+
+// -----
+
+tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  %sums = program.buffer "sums" : i32 [n]
+  program.launch @k grid(query_tiles, n) (write %sums rows(0 of 3))
+  program.launch @k grid(query_tiles, n) (write %sums rows(2 of 3))
+  // expected-error @below {{expected `sums` to be written before it is read, got: no launch that writes rows(1 of 3)}}
+  program.launch @k grid(query_tiles, n) (read %sums)
+}
+
+// -----
+
+tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+// C4
+program.def @p {
+  %a = program.tensor "a" result : i32 [n]
+  // expected-note @below {{written here, too}}
+  program.launch @k grid(query_tiles, n) (write %a)
+  // expected-error @below {{expected each row of `a` to be written by one launch (others may update it), got: two}}
+  program.launch @k grid(query_tiles, n) (write %a)
+}
+
+// -----
+
+tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+program.def @p {
+  %a = program.tensor "a" result : i32 [n]
+  // expected-note @below {{written here, too}}
+  program.launch @k grid(query_tiles, n) (write %a rows(0 of 2))
+  // expected-error @below {{expected each row of `a` to be written by one launch}}
+  program.launch @k grid(query_tiles, n) (write %a rows(1 of 3))
+}
+
+// -----
+
+// C5
+program.def @p {
+  // expected-error @below {{expected every row of the result `a` to be written, got: no launch that writes it}}
+  %a = program.tensor "a" result : i32 [n]
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  // expected-error @below {{expected operands and arrays to be read alone, got: a launch that writes `a`}}
+  program.clear %a
+}
+
+// -----
+
+tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+program.def @p {
+  %a = program.tensor "a" result : i32 [n]
+  // expected-error @below {{expected a buffer as scratch, got: `a`}}
+  program.launch @k grid(query_tiles, n) (scratch %a)
+}
+
+// -----
+
+// C6
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  // expected-error @below {{expected a launch that reads the buffer `b`, got: none}}
+  %b = program.buffer "b" : i32 [n]
+  program.clear %b
+}
+
+// -----
+
+// C7
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  // expected-error @below {{expected the name of a `tile.kernel`, got: @k}}
+  program.launch @k grid(query_tiles, n) (read %a)
+}
+
+// -----
+
+tile.kernel @k(%a: !tile.ptr<i32>) target("sm_80") grid(dense heads 1 keys) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  // expected-error @below {{expected a grid of kv_tiles, as @k has, got: query_tiles}}
+  program.launch @k grid(query_tiles, n) (read %a)
+}
+
+// -----
+
+tile.kernel @k(%a: !tile.ptr<i32>, %n: i32) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  // expected-error @below {{expected 2 arguments, as @k has, got: 1}}
+  program.launch @k grid(query_tiles, n) (read %a)
+}
+
+// -----
+
+tile.kernel @k(%a: !tile.ptr<f32>) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  // expected-error @below {{expected an argument for `a` of type '!tile.ptr<f32>', got: #program.argument<read>}}
+  program.launch @k grid(query_tiles, n) (read %a)
+}
+
+// -----
+
+tile.kernel @k(%a: !tile.queue) target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  // expected-error @below {{expected an argument for `a` of type '!tile.queue', got: #program.argument<size n>}}
+  program.launch @k grid(query_tiles, n) (size n)
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  // expected-error @below {{expected axes of `a` from 0 to 0, got: 1}}
+  program.launch @k grid(query_tiles, n) (stride %a axis 1)
+}
+
+// -----
+
+program.def @p {
+  // expected-error @below {{expected strided axes from 0 to 1, got: 2}}
+  %a = program.tensor "a" array : i32 [n, 4] strided(2)
+}
+
+// -----
+
+program.def @p {
+  // expected-error @below {{expected elements of bf16, f16, f32 or i32, got: 'f64'}}
+  %a = program.tensor "a" array : f64 [n]
+}
+
+// -----
+
+program.def @p {
+  // expected-error @below {{expected `floor_div`, `ceil_div`, `round_up`, `min`, `max` or `splits` at character 4 of an extent, got: `2 * half(n)`}}
+  %a = program.tensor "a" array : i32 [2 * half(n)]
+}
+
+// -----
+
+program.def @p {
+  // expected-error @below {{expected `operand`, `result` or `array`, got: `input`}}
+  %a = program.tensor "a" input : i32 [n]
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  // expected-error @below {{expected `query_tiles`, `kv_tiles`, `sequence_tiles` or `clusters`, got: `tiles`}}
+  program.launch @k grid(tiles, n) (read %a)
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  // expected-error @below {{expected `read`, `write`, `update`, `scratch`, `unused`, `stride`, `size`, `blocks` or `counter`, got: `reads`}}
+  program.launch @k grid(query_tiles, n) (reads %a)
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  // expected-error @below {{expected `rows` and `or zero` with `write` alone, got: read}}
+  program.launch @k grid(query_tiles, n) (read %a or zero)
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" result : i32 [n]
+  // expected-error @below {{expected a class of rows from 0 to 1, got: 2}}
+  program.launch @k grid(query_tiles, n) (write %a rows(2 of 2))
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" result : bf16 [n, 4, 64]
+  // expected-error @below {{expected `read` with a map, got: write}}
+  program.launch @k grid(query_tiles, n) (write map %a axes(0, 1))
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" result : bf16 [n, 4, 64]
+  // expected-error @below {{expected 2 or 3 axes of a map, got: 1}}
+  program.launch @k grid(query_tiles, n) (read map %a axes(0))
+}
+
+// -----
+
+// expected-error @below {{expected the text of an extent as it is printed, `2 * n`, got: `2*n`}}
+program.def @p attributes {program.note = #program.extent<"2*n">} {}

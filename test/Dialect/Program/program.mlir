@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: attn-opt %s | attn-opt | FileCheck %s
+// RUN: attn-opt %s --mlir-print-op-generic | attn-opt | FileCheck %s
+
+tile.kernel @split(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %o: !tile.ptr<f32>, %batch: i32, %splits: i32, %q_row: i64,
+                   %k_map: !tile.map<64xbf16>, %blocks: i32, %queue: !tile.queue)
+    target("sm_80") grid(dense heads 16) config(<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+tile.kernel @merge(%partial: !tile.ptr<f32>, %o: !tile.ptr<bf16>, %splits: i32)
+    target("sm_80") grid(dense heads 16) config(<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+
+// CHECK-LABEL: program.def @forward {
+program.def @forward {
+  // CHECK-NEXT: %q = program.tensor "q" operand : bf16 [batch, seqlen_q, 16, 128] strided(0, 1, 2)
+  %q = program.tensor "q" operand : bf16 [batch, seqlen_q, 16, 128] strided(0, 1, 2)
+  %k = program.tensor "k" operand : bf16 [batch, seqlen_kv, 16, 128] strided(0, 1, 2)
+  %o = program.tensor "o" result : bf16 [batch, seqlen_q, 16, 128] strided(0, 1, 2)
+  // CHECK: program.size "splits" = splits(16 * batch * ceil_div(seqlen_q, 128), seqlen_kv, 2 * multiprocessors)
+  program.size "splits" = splits((16 * batch) * ceil_div(seqlen_q, 128), seqlen_kv, (2) * multiprocessors)
+  // CHECK-NEXT: %partial = program.buffer "partial" : f32 [splits, 16, batch * seqlen_q, 128]
+  %partial = program.buffer "partial" : f32 [splits, 16, batch * seqlen_q, 128]
+  // CHECK-NEXT: program.launch @split grid(query_tiles, 16 * batch * ceil_div(seqlen_q, 128) * splits) (read %q, read %k, write %partial, size batch, size splits, stride %q axis 1, read map %k axes(1, 2, 0), blocks, counter)
+  program.launch @split grid(query_tiles, 16 * batch * ceil_div(seqlen_q, 128) * splits)
+      (read %q, read %k, write %partial, size batch, size splits, stride %q axis 1, read map %k axes(1, 2, 0), blocks, counter)
+  // CHECK-NEXT: program.launch @merge grid(query_tiles, 16 * batch * ceil_div(seqlen_q, 128)) (read %partial, write %o or zero, size splits)
+  program.launch @merge grid(query_tiles, 16 * batch * ceil_div(seqlen_q, 128)) (read %partial, write %o or zero, size splits)
+}
+
+tile.kernel @number(%ids: !tile.ptr<i32>, %status: !tile.ptr<i32>, %work: !tile.ptr<i32>)
+    target("sm_80") grid(rows cluster 1) config(<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+tile.kernel @long(%o: !tile.ptr<bf16>, %work: !tile.ptr<i32>)
+    target("sm_80") grid(packed heads 16) config(<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+tile.kernel @short(%o: !tile.ptr<bf16>, %work: !tile.ptr<i32>)
+    target("sm_80") grid(packed heads 16 tiles 1) config(<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+
+// Classes of rows together are all of them, a launch's scratch may be another's, and sums have zeros to begin with.
+// CHECK-LABEL: program.def @classes {
+program.def @classes {
+  // CHECK-NEXT: %ids_q = program.tensor "ids_q" array : i32 lead all [tokens_q]
+  %ids = program.tensor "ids_q" array : i32 lead all [tokens_q]
+  // CHECK-NEXT: %status = program.tensor "status" result : i32 lead all []
+  %status = program.tensor "status" result : i32 lead all []
+  %o = program.tensor "o" result : bf16 [total_q, 16, 64] strided(0, 1)
+  // CHECK: program.size "batch" = 8 * id_rows
+  program.size "batch" = 8 * id_rows
+  %work = program.buffer "work" : i32 [total_q]
+  // CHECK: %sums = program.buffer "sums" : i32 [total_q] place 0
+  %sums = program.buffer "sums" : i32 [total_q] place 0
+  // CHECK-NEXT: program.clear %sums
+  program.clear %sums
+  program.launch @number grid(clusters, id_rows) (read %ids, write %status, scratch %work)
+  // CHECK: program.launch @long grid(query_tiles, 16 * (floor_div(total_q, 128) + batch + 2)) (write %o rows(0 of 2), update %sums)
+  program.launch @long grid(query_tiles, 16 * (floor_div(total_q, 128) + batch + 2)) (write %o rows(0 of 2), update %sums)
+  program.launch @short grid(sequence_tiles, 16 * max(batch, 1)) (write %o rows(1 of 2), scratch %work)
+}
