@@ -15,6 +15,7 @@
 
 namespace attn::test {
 void registerTestMaskLaws();
+void registerTestAddKernel();
 }
 
 namespace {
@@ -78,6 +79,7 @@ int main(int argc, char **argv) {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   attn::test::registerTestMaskLaws();
+  attn::test::registerTestAddKernel();
   // Dumps say `%full_end`, as the printed kernel does, and not `%37`.
   std::vector<char *> args(argv, argv + argc);
   char names[] = "--mlir-use-nameloc-as-prefix";
