@@ -49,17 +49,19 @@ ATTN_API const char *attnLastError(void);
  * JSON, for any target: nothing is compiled, and no device is asked. `*json` is valid until this thread calls
  * attnDescribe again.
  *
- *   version   1
- *   name      of the pass
- *   pass      "forward", "backward" or "segments"
- *   forward, backward   of a problem: its name, and the names of all its backward passes in the module
- *   dtype     of a problem: "bf16" or "f16"
- *   tensors   in the order in which attnLaunch takes them, each with
- *     name, role ("operand", "result" or "array"), dtype ("bf16", "f16", "f32" or "i32")
- *     shape     expressions over sizes, as texts: integers, names of sizes, + - *, and the functions floor_div,
- * ceil_div, round_up, min and max. A size is what the first tensor with the extent `n` or `n + 1` says. strided   axes
- * that may have any stride (attnTensor); the others are contiguous lead      "none"; "all": any number of dimensions
- * ahead of the shape, whose product is the size id_rows; "last": the last of these, or none
+ *   version: 1
+ *   name: of the pass
+ *   pass: "forward", "backward" or "segments"
+ *   forward, backward: of a problem, its name and the names of all its backward passes in the module
+ *   dtype: of a problem, "bf16" or "f16"
+ *   sizes: with ids, sizes that follow from theirs, each with name and value
+ *   tensors: in the order in which attnLaunch takes them, each with
+ *   - name, role ("operand", "result" or "array"), dtype ("bf16", "f16", "f32" or "i32")
+ *   - shape: expressions over sizes, as texts (integers, names of sizes, + - *, floor_div,
+ *     ceil_div, round_up, min, max); an extent `n` or `n + 1` makes the size n known
+ *   - strided: axes that may have any stride (attnTensor); the others are contiguous
+ *   - lead: "none"; "all", for any number of dimensions ahead of the shape, whose product is
+ *     the size id_rows; "last", for none or some of the last of these
  */
 ATTN_API int attnDescribe(const char *mlir, const char *name, const char **json);
 

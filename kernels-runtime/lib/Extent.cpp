@@ -30,6 +30,7 @@ constexpr Function functions[] = {{"floor_div", Op::FloorDiv, 2},
                                   {"min", Op::Min, 2},
                                   {"max", Op::Max, 2},
                                   {"splits", Op::Splits, 3}};
+constexpr size_t mostValues = 128; // numbers and sizes of an extent, so that its code has a bounded stack
 constexpr int64_t most = std::numeric_limits<int64_t>::max(), least = std::numeric_limits<int64_t>::min();
 } // namespace
 
@@ -217,6 +218,8 @@ private:
   }
 
   std::optional<Extent> factor() {
+    if (++factors > mostValues)
+      return fail("at most 128 numbers and sizes");
     if (take('(')) {
       std::optional<Extent> inside = sum();
       return !inside || take(')') ? inside : std::optional<Extent>(fail("`)`"));
@@ -262,6 +265,7 @@ private:
   std::string_view text;
   size_t at = 0;
   int depth = 0;
+  size_t factors = 0;
   std::string error;
 };
 } // namespace
@@ -288,9 +292,6 @@ static bool compileInto(const Extent &extent, const std::vector<std::string> &sy
   return true;
 }
 
-/// Values that the code has on its stack at most.
-static constexpr size_t stackSize = 128;
-
 Result<ExtentCode> ExtentCode::compile(const Extent &extent, const std::vector<std::string> &symbols) {
   ExtentCode made;
   made.code.clear();
@@ -301,13 +302,14 @@ Result<ExtentCode> ExtentCode::compile(const Extent &extent, const std::vector<s
   for (size_t i = 0; i < made.code.size(); ++i)
     if (made.code[i] <= static_cast<int64_t>(Op::Symbol))
       ++values, ++i;
-  if (values > stackSize)
-    return Error{fmt::format("expected at most {} numbers and sizes in an extent, got: {}", stackSize, values), {}, {}};
+  if (values > mostValues)
+    return Error{
+        fmt::format("expected at most {} numbers and sizes in an extent, got: {}", mostValues, values), {}, {}};
   return made;
 }
 
 int64_t ExtentCode::evaluate(const int64_t *values) const {
-  int64_t stack[stackSize];
+  int64_t stack[mostValues];
   size_t top = 0;
   for (size_t i = 0; i < code.size(); ++i) {
     Op op = static_cast<Op>(code[i]);

@@ -32,6 +32,7 @@ rt::Result<std::string> attn::describe(llvm::StringRef text, llvm::StringRef nam
   if (auto segments = llvm::dyn_cast<SegmentsOp>(*found)) {
     json["pass"] = "segments";
     program.tensors = describeTensors(segments);
+    program.sizes = describeSizes(int64_t(segments.getSegments()));
   } else {
     auto backward = llvm::dyn_cast<BackwardOp>(*found);
     Computation computation = backward ? Computation(backward) : Computation(llvm::cast<ProblemOp>(*found));
@@ -40,7 +41,10 @@ rt::Result<std::string> attn::describe(llvm::StringRef text, llvm::StringRef nam
     json["backward"] = backwardPassesOf(**module, computation.problem);
     json["dtype"] = computation.problem.getDtype().isBF16() ? "bf16" : "f16";
     program.tensors = describeTensors(computation);
+    program.sizes = describeSizes(computation.problem.getSegments().value_or(0));
   }
-  json["tensors"] = Json::parse(program.toJson())["tensors"];
+  Json plain = Json::parse(program.toJson());
+  for (const char *field : {"sizes", "tensors"})
+    json[field] = plain[field];
   return json.dump(2) + "\n";
 }

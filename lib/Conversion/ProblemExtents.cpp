@@ -164,6 +164,15 @@ static std::vector<rt::Program::Tensor> describe(llvm::ArrayRef<ProblemTensor> t
   return list;
 }
 
+std::vector<rt::Program::Size> attn::describeSizes(int64_t segments) {
+  if (!segments)
+    return {};
+  Extent rows = sizeNamed("id_rows");
+  return {{"batch", rows * Extent(segments)},
+          {"total_q", rows * sizeNamed("tokens_q")},
+          {"total_kv", rows * sizeNamed("tokens_kv")}};
+}
+
 std::vector<rt::Program::Tensor> attn::describeTensors(Computation computation) {
   bool isBf16 = computation.problem.getDtype().isBF16();
   return describe(tensorsOf(computation), {FixedSizes::of(computation)}, isBf16 ? rt::Dtype::BF16 : rt::Dtype::F16);

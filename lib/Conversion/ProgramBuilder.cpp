@@ -23,16 +23,15 @@ ProgramBuilder::ProgramBuilder(Computation computation, StringRef target)
   extents.fixed = FixedSizes::of(computation);
   data = computation.problem.getDtype().isBF16() ? rt::Dtype::BF16 : rt::Dtype::F16;
   scratch = scratchOf(computation);
-  if (extents.fixed.segments)
-    addSize("batch", sizeNamed("id_rows") * Extent(extents.fixed.segments));
+  for (const rt::Program::Size &size : describeSizes(extents.fixed.segments))
+    addSize(size.name, size.value);
   addTensors(describeTensors(computation));
 }
 
 ProgramBuilder::ProgramBuilder(SegmentsOp segments, StringRef target)
     : ProgramBuilder(segments, segments.getSymName(), target) {
-  addSize("batch", sizeNamed("id_rows") * Extent(int64_t(segments.getSegments())));
-  addSize("total_q", sizeNamed("id_rows") * sizeNamed("tokens_q"));
-  addSize("total_kv", sizeNamed("id_rows") * sizeNamed("tokens_kv"));
+  for (const rt::Program::Size &size : describeSizes(int64_t(segments.getSegments())))
+    addSize(size.name, size.value);
   addTensors(describeTensors(segments));
 }
 

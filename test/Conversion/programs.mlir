@@ -43,6 +43,7 @@ attn.problem @tree mask(#attn.ancestors<"parent">) layout(thd) heads(2) dims(64)
 // The kernel of ids comes first; what it finds for nobody is scratch. Without rows of ids, what others read is zero.
 // CHECK: program.def @by_ids_program {
 // CHECK-NEXT: program.size "batch" = id_rows * 12
+// CHECK-NEXT: program.size "total_q" = id_rows * tokens_q
 // CHECK: %ids_q = program.tensor "ids_q" array : i32 lead all [tokens_q]
 // CHECK-NEXT: %positions_q = program.tensor "positions_q" array : i32 lead last [tokens_q]
 // CHECK: %status = program.tensor "status" result : i32 lead all []

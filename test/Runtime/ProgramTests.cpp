@@ -50,15 +50,19 @@ static void extents() {
   std::string deep(100, '('), wide = "a";
   for (int i = 0; i < 200; ++i)
     wide += " + a";
-  for (const std::string &bad : {std::string(), std::string("a +"), std::string("a b"),
-                                 std::string("9223372036854775808"), std::string("sqrt(a)"), std::string("min(a)"),
-                                 std::string("min(a, b, c)"), std::string("(a"), std::string("a / 2"), deep + "a"}) {
+  for (const std::string &bad :
+       {std::string(), std::string("a +"), std::string("a b"), std::string("9223372036854775808"),
+        std::string("sqrt(a)"), std::string("min(a)"), std::string("min(a, b, c)"), std::string("(a"),
+        std::string("a / 2"), deep + "a", wide}) {
     auto parsed = Extent::parse(bad);
     EXPECT(!parsed, "{}", bad);
     fmt::print("{}\n", parsed.error().str());
   }
-  for (const std::string &bad : {std::string("a + x"), wide}) {
-    auto code = ExtentCode::compile(*Extent::parse(bad), names);
+  Extent built = Extent::symbol("a");
+  for (int i = 0; i < 200; ++i)
+    built = built + Extent::symbol("a");
+  for (const Extent &bad : {*Extent::parse("a + x"), built}) {
+    auto code = ExtentCode::compile(bad, names);
     EXPECT(!code);
     fmt::print("{}\n", code.error().str().substr(0, 100));
   }

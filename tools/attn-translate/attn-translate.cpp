@@ -112,8 +112,9 @@ int main(int argc, char **argv) {
     auto programs = translatePrograms(compilation, **module, text, *target);
     if (!programs)
       return fail(programs.error());
-    for (const rt::Program &program : *programs)
-      llvm::outs() << program.toJson();
+    llvm::outs() << "[\n";
+    llvm::interleave(*programs, llvm::outs(), [](const rt::Program &program) { llvm::outs() << program.toJson(); }, ",\n");
+    llvm::outs() << "]\n";
     return 0;
   }
   std::vector<rt::ResourceReport> reports;

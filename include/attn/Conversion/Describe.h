@@ -14,6 +14,9 @@ namespace attn {
 std::vector<rt::Program::Tensor> describeTensors(Computation computation);
 std::vector<rt::Program::Tensor> describeTensors(SegmentsOp segments);
 
+/// Sizes that follow from those of ids: batch, total_q and total_kv. None without ids.
+std::vector<rt::Program::Size> describeSizes(int64_t segments);
+
 } // namespace attn
 
 #endif // ATTN_CONVERSION_DESCRIBE_H

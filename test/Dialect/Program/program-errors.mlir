@@ -247,3 +247,62 @@ program.def @p {
 
 // expected-error @below {{expected the text of an extent as it is printed, `2 * n`, got: `2*n`}}
 program.def @p attributes {program.note = #program.extent<"2*n">} {}
+
+// -----
+
+// expected-error @below {{expected tensors to be `program.tensor`s, got: 1 block arguments}}
+"program.def"() <{sym_name = "q"}> ({^bb0(%z: !program.value): "program.clear"(%z) : (!program.value) -> ()}) : () -> ()
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" result : i32 [n]
+  // expected-error @below {{expected 2 to 64 classes of rows, got: 9223372036854775807}}
+  program.launch @k grid(query_tiles, n) (write %a rows(0 of 9223372036854775807))
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" result : i32 [n]
+  // expected-error @below {{expected an identifier that is no size of the chip or of ids, got: "multiprocessors"}}
+  program.size "multiprocessors" = 3
+}
+
+// -----
+
+program.def @p {
+  // expected-error @below {{expected a place from 0 to 65536, got: -7}}
+  %a = program.buffer "a" : i32 [n] place -7
+}
+
+// -----
+
+program.def @p {
+  %b = program.buffer "b" : i32 [4]
+  // expected-error @below {{expected one argument for `b`, which the launch writes, got: several}}
+  program.launch @k grid(query_tiles, 4) (scratch %b, read %b)
+}
+
+// -----
+
+program.def @p {
+  %q = program.tensor "q" operand : bf16 [n, 4, 64]
+  // expected-error @below {{expected axes of `q` from 0 to 1, got: 2}}
+  program.launch @k grid(query_tiles, 4) (read map %q axes(0, 2))
+}
+
+// -----
+
+program.def @p {
+  %q = program.tensor "q" operand : bf16 [n, 4, 64]
+  // expected-error @below {{expected axes of a map that differ, got: #program.argument<read map axes(0, 0)>}}
+  program.launch @k grid(query_tiles, 4) (read map %q axes(0, 0))
+}
+
+// -----
+
+program.def @p {
+  // expected-error @below {{expected each strided axis once}}
+  %q = program.tensor "q" operand : bf16 [n, 4, 64] strided(0, 0)
+}

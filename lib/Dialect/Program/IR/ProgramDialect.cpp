@@ -299,7 +299,10 @@ LogicalResult ArgumentAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
                        << ", got: " << stringifyEffect(effect);
   if ((parts != 1 || orZero) && effect != Effect::write) // C2
     return emitError() << "expected `rows` and `or zero` with `write` alone, got: " << stringifyEffect(effect);
-  if (parts < 1 || part < 0 || part >= parts)
+  constexpr int64_t mostParts = 64;
+  if (parts < 1 || parts > mostParts)
+    return emitError() << "expected 2 to " << mostParts << " classes of rows, got: " << parts;
+  if (part < 0 || part >= parts)
     return emitError() << "expected a class of rows from 0 to " << parts - 1 << ", got: " << part;
   bool isMap = kind == ArgumentKind::map;
   size_t least = isMap ? 2 : kind == ArgumentKind::stride ? 1 : 0, most = isMap ? 3 : least;

@@ -4,6 +4,8 @@
 //
 #include "attn/Dialect/Program/IR/Program.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -76,10 +78,34 @@ LogicalResult TensorOp::verify() {
   for (int64_t axis : getStrided())
     if (axis < 0 || axis >= rank)
       return emitOpError("expected strided axes from 0 to ") << rank - 1 << ", got: " << axis;
+  if (llvm::SmallSet<int64_t, 4>(getStrided().begin(), getStrided().end()).size() != getStrided().size())
+    return emitOpError("expected each strided axis once, got: ") << getStridedAttr();
   return verifyElement(*this, getElement());
 }
 
-LogicalResult BufferOp::verify() { return verifyElement(*this, getElement()); }
+LogicalResult BufferOp::verify() {
+  constexpr uint64_t mostPlaces = 1 << 16;
+  if (getPlace().value_or(0) > mostPlaces)
+    return emitOpError("expected a place from 0 to ") << mostPlaces << ", got: " << getPlaceAttr().getInt();
+  return verifyElement(*this, getElement());
+}
+
+LogicalResult SizeOp::verify() {
+  StringRef name = getName();
+  bool isName = !name.empty() && !llvm::isDigit(name[0]) &&
+                llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+  if (!isName || name == "multiprocessors" || name == "id_rows")
+    return emitOpError("expected an identifier that is no size of the chip or of ids, got: \"") << name << "\"";
+  return success();
+}
+
+LogicalResult DefOp::verify() {
+  if (getSymName().empty())
+    return emitOpError("expected a name, got: \"\"");
+  if (unsigned count = getBody().front().getNumArguments()) // C1
+    return emitOpError("expected tensors to be `program.tensor`s, got: ") << count << " block arguments";
+  return success();
+}
 
 LogicalResult LaunchOp::verify() {
   auto tensors = getTensors();
@@ -90,10 +116,20 @@ LogicalResult LaunchOp::verify() {
   for (auto [tensor, argument, number] : accessesOf(*this)) {
     TensorInfo info = TensorInfo::of(tensor);
     int64_t rank = info.extents.size();
+    bool isMap = argument.getKind() == ArgumentKind::map; // whose columns are the last axis
     for (int64_t axis : argument.getAxes())
-      if (axis < 0 || axis >= rank)
+      if (axis < 0 || axis >= rank - isMap)
         return emitOpError("expected axes of `")
-               << info.name.getValue() << "` from 0 to " << rank - 1 << ", got: " << axis;
+               << info.name.getValue() << "` from 0 to " << rank - 1 - isMap << ", got: " << axis;
+    if (isMap && llvm::SmallSet<int64_t, 4>(argument.getAxes().begin(), argument.getAxes().end()).size() !=
+                     argument.getAxes().size())
+      return emitOpError("expected axes of a map that differ, got: ") << argument;
+    if (argument.writes() &&
+        llvm::any_of(accessesOf(*this), [&, tensor = tensor, number = number](const TensorAccess &other) {
+          return other.number != number && other.tensor == tensor && other.argument.getKind() != ArgumentKind::stride;
+        }))
+      return emitOpError("expected one argument for `")
+             << info.name.getValue() << "`, which the launch writes, got: several";
   }
   return success();
 }

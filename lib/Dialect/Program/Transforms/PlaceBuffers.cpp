@@ -40,7 +40,7 @@ struct PlaceBuffersPass : attn::program::impl::PlaceBuffersBase<PlaceBuffersPass
 private:
   static llvm::MapVector<Value, Life> livesOf(DefOp program) {
     llvm::MapVector<Value, Life> lives;
-    size_t number = 0;
+    size_t number = 0, firstAgain = SIZE_MAX; // the first step that a later call runs
     auto access = [&](Value tensor) {
       auto [life, isFirst] = lives.try_emplace(tensor, Life{number, number});
       life->second.last = number;
@@ -59,11 +59,14 @@ private:
         if (use.argument.reads() && !reusable.contains(launch))
           wanted.insert(use.tensor);
       }
-      number += launch || isa<ClearOp>(step);
+      bool isStep = launch || isa<ClearOp>(step);
+      if (isStep && !reusable.contains(&step))
+        firstAgain = std::min(firstAgain, number);
+      number += isStep;
     }
     for (auto &[tensor, life] : lives)
       if (left.contains(tensor) && wanted.contains(tensor))
-        life.last = number;
+        life = {std::min(life.first, firstAgain), number};
     return lives;
   }
 };

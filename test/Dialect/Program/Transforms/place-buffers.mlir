@@ -42,3 +42,18 @@ program.def @again {
   program.launch @two grid(query_tiles, n) (read %q, read %lists, write %partial)
   program.launch @one grid(query_tiles, n) (read %partial, write %o)
 }
+
+// A call that skips the second launch finds `kept` as it was, so what the first one needs does not lie there.
+// CHECK-LABEL: program.def @kept
+program.def @kept {
+  %q = program.tensor "q" operand : i32 [n]
+  %a = program.tensor "a" array : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  // CHECK: program.buffer "own" : i32 [n] place 1
+  %own = program.buffer "own" : i32 [n]
+  // CHECK-NEXT: program.buffer "kept" : i32 [n] place 0
+  %kept = program.buffer "kept" : i32 [n]
+  program.launch @one grid(query_tiles, n) (read %q, scratch %own)
+  program.launch @one grid(query_tiles, n) (read %a, write %kept)
+  program.launch @two grid(query_tiles, n) (read %kept, read %q, write %o)
+}

@@ -81,7 +81,8 @@ def Program_Argument : AttrDef<Program_Dialect, "Argument"> {
       `write %x rows(i of n)` stores class i of n classes of rows, such as those of short sequences: launches that write
       all n classes write the tensor. `or zero`: where the grid of the launch is empty, the tensor is filled with zeros.
     - `unused %x`: a pointer that the kernel does not look at.
-    - `read map %x axes(row, head, batch)`: a tensor map (by value) of these axes; without a batch axis, `axes(row, head)`.
+    - `read map %x axes(row, head, batch)`: a tensor map (by value) of these axes, the last axis being its columns; without a
+      batch axis, `axes(row, head)`, the kernel's map is `packed`.
     - `stride %x axis i`: the stride of an axis in elements, i64.
     - `size E`: an extent, i32 or i64 as the kernel has it.
     - `blocks`: how many blocks of work the grid has, i32.
@@ -89,7 +90,7 @@ def Program_Argument : AttrDef<Program_Dialect, "Argument"> {
 
     Constraints:
     - C1: pointers and maps have an effect, others none; maps are read.
-    - C2: `rows(i of n)` and `or zero` only with `write`; i is from 0 to n - 1, n at least 2.
+    - C2: `rows(i of n)` and `or zero` only with `write`; i is from 0 to n - 1, n from 2 to 64.
     - C3: a map has 2 or 3 axes, a stride one.
   }];
   let parameters = (ins "::attn::program::ArgumentKind":$kind, "::attn::program::Effect":$effect, "int64_t":$part,
@@ -125,13 +126,13 @@ def Program_DefOp : Program_Op<"def", [Symbol, IsolatedFromAbove, SingleBlock, N
     Steps run in their order, each once those before it are done.
 
     Constraints:
-    - C1: it has tensors, sizes, buffers and steps alone; names of tensors and buffers are distinct.
+    - C1: it has tensors, sizes, buffers and steps alone, and no block arguments; names of tensors and buffers are distinct.
     - C2: every size that an extent names is `multiprocessors` (of the GPU; on a CPU, threads), an extent of a tensor (`n`, or
       `n + 1`), or a `program.size` before it.
     - C3: a buffer is written before it is read or updated, all classes of its rows.
     - C4: no rows are written twice but by an update.
     - C5: results are written, all classes of their rows; operands and arrays are not.
-    - C6: every buffer is read.
+    - C6: every buffer is read. What a launch writes, updates or has as scratch is one argument of it.
     - C7: kernels of launches exist, with as many arguments, of these types, and the same unit of grid.
 
     ```mlir
@@ -156,6 +157,7 @@ def Program_DefOp : Program_Op<"def", [Symbol, IsolatedFromAbove, SingleBlock, N
   let arguments = (ins SymbolNameAttr:$sym_name);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasVerifier = 1;
   let hasRegionVerifier = 1;
 }
 
@@ -167,7 +169,7 @@ def Program_TensorOp : Program_InDef<"tensor", [DeclareOpInterfaceMethods<OpAsmO
   let description = [{
     Their order is that of the caller's list. `operand`s and `array`s (of masks and score modifiers) are read, `result`s
     are written. `lead all` stands for any number of dimensions ahead of the extents, the same for all tensors, whose
-    product is the size `id_rows`; `lead last` for the last of these, or none, with a size of its own, `<name>_rows`.
+    product is the size `id_rows`; `lead last` for some of the last of these, or none, with a size of its own, `<name>_rows`.
 
     `strided(i, ...)`: these axes may have any stride; the others are contiguous.
 
@@ -200,13 +202,14 @@ def Program_SizeOp : Program_InDef<"size"> {
   }];
   let arguments = (ins StrAttr:$name, Program_Extent:$value);
   let assemblyFormat = "$name `=` custom<Extent>($value) attr-dict";
+  let hasVerifier = 1;
 }
 
 def Program_BufferOp : Program_InDef<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "memory of the workspace";
   let description = [{
     Contiguous, and aligned to 16 bytes. Before the first launch that writes it, it holds anything. `place` (set by
-    `program-place-buffers`): buffers of one place lie over each other.
+    `program-place-buffers`, which looks at no earlier one; else it is not checked): buffers of one place lie over each other.
 
     An example is that of `program.def`.
   }];
