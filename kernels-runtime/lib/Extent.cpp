@@ -125,6 +125,12 @@ void Extent::collectSymbols(std::vector<std::string> &names) const {
     operand.collectSymbols(names);
 }
 
+std::string Extent::learnedSize() const {
+  bool isNext = op() == Op::Add && operands()[1].constant() == 1;
+  const Extent &size = isNext ? operands()[0] : *this;
+  return size.op() == Op::Symbol ? size.node->name : "";
+}
+
 /// How tightly its text binds: a sum 0, a product 1, all else 2.
 static int tightness(const Extent &extent) {
   return extent.op() == Op::Add || extent.op() == Op::Sub ? 0 : extent.op() == Op::Mul ? 1 : 2;

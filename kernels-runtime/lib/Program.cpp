@@ -62,13 +62,6 @@ int64_t TensorMemory::strideOf(int axis) const {
 // Sizes
 //===--------------------------------------------------------------------===//
 
-/// The size that an extent of a tensor makes known: `n` or `n + 1`; empty if it is another expression.
-static std::string_view sizeLearnedFrom(const Extent &extent) {
-  bool isNext = extent.op() == Extent::Op::Add && extent.operands()[1].constant() == 1;
-  const Extent &size = isNext ? extent.operands()[0] : extent;
-  return size.op() == Extent::Op::Symbol ? size.name() : std::string_view();
-}
-
 Result<ProgramCode> ProgramCode::compile(Program program) {
   ProgramCode code;
   std::vector<std::string> &names = code.names;
@@ -85,7 +78,7 @@ Result<ProgramCode> ProgramCode::compile(Program program) {
     if (tensor.lead != Program::Tensor::Lead::None)
       give(tensor.lead == Program::Tensor::Lead::All ? "id_rows" : tensor.name + "_rows");
     for (const Extent &extent : tensor.extents)
-      give(sizeLearnedFrom(extent));
+      give(extent.learnedSize());
   }
   auto compileInto = [&](const Extent &extent, ExtentCode &to) -> Status {
     auto made = ExtentCode::compile(extent, names);
@@ -185,22 +178,23 @@ std::vector<int64_t> ProgramCode::shapeOf(int tensor, const int64_t *values) con
 
 static int64_t aligned(int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
-/// Bytes of each place: those of its longest buffer.
-template <typename Elements>
-static std::vector<int64_t> sizesOfPlaces(const Program &program, int places, const Elements &elements) {
-  std::vector<int64_t> sizes(static_cast<size_t>(places), 0);
-  for (size_t i = 0; i < program.buffers.size(); ++i) {
-    int64_t &size = sizes[static_cast<size_t>(program.buffers[i].place)];
-    size = std::max(size, elements(program.tensors.size() + i) * sizeOf(program.buffers[i].dtype));
+int64_t ProgramCode::placeBuffers(const int64_t *values, std::vector<int64_t> &offsets) const {
+  std::vector<int64_t> sizes(static_cast<size_t>(places), 0); // of each place: that of its longest buffer
+  for (size_t i = 0; i < source.buffers.size(); ++i) {
+    int64_t &size = sizes[static_cast<size_t>(source.buffers[i].place)];
+    size = std::max(size, shapes[source.tensors.size() + i].elements(values) * sizeOf(source.buffers[i].dtype));
   }
-  return sizes;
+  int64_t bytes = 0;
+  for (int64_t size : sizes) {
+    offsets.push_back(aligned(bytes));
+    bytes = offsets.back() + size;
+  }
+  return bytes;
 }
 
 size_t ProgramCode::workspaceBytes(const int64_t *values) const {
-  int64_t bytes = 0;
-  for (int64_t size : sizesOfPlaces(source, places, [&](size_t i) { return shapes[i].elements(values); }))
-    bytes = aligned(bytes) + size;
-  return static_cast<size_t>(bytes);
+  std::vector<int64_t> offsets;
+  return static_cast<size_t>(placeBuffers(values, offsets));
 }
 
 //===--------------------------------------------------------------------===//
@@ -337,13 +331,8 @@ Status ProgramCode::bindStep(size_t number, const TensorMemory *tensors, void *c
 
 Status ProgramCode::bind(const TensorMemory *tensors, void *workspace, const int64_t *values,
                          std::vector<BoundStep> &bound, Result<TensorMap> (*encode)(const TensorMapSpec &)) const {
-  std::vector<int64_t> sizes = sizesOfPlaces(source, places, [&](size_t i) { return shapes[i].elements(values); });
-  int64_t bytes = 0;
   std::vector<int64_t> offsets;
-  for (int64_t size : sizes) {
-    offsets.push_back(aligned(bytes));
-    bytes = offsets.back() + size;
-  }
+  int64_t bytes = placeBuffers(values, offsets);
   if (!workspace && bytes)
     return Error{fmt::format("expected a workspace of {} bytes (attnWorkspaceSize), got: NULL", bytes), {}, {}};
   if (bytes && reinterpret_cast<uintptr_t>(workspace) % 16)

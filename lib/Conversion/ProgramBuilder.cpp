@@ -174,7 +174,7 @@ void ProgramBuilder::finish(Operation *before) {
     for (auto [tensor, argument, i] : accessesOf(launch)) {
       if (argument.getEffect() != Effect::write)
         continue;
-      // Of rows of queries a kernel of keys writes some only, and the kernel of queries behind it the others.
+      // A kernel of key tiles writes some rows of queries, and the kernel of queries after it the others.
       auto isQueries = [&](LaunchOp other) { return other.getUnit() != GridUnit::kv_tiles && accesses(other, tensor); };
       bool earlier =
           llvm::any_of(ArrayRef(launches).take_front(number), [&](LaunchOp other) { return accesses(other, tensor); });

@@ -143,6 +143,8 @@ private:
     std::vector<ExtentCode> sizes; ///< one for each argument
   };
 
+  /// Appends the offset of each place in the workspace, and returns the bytes of all.
+  int64_t placeBuffers(const int64_t *values, std::vector<int64_t> &offsets) const;
   Status bindStep(size_t number, const TensorMemory *tensors, void *const *buffers, const int64_t *values,
                   BoundStep &step, Result<TensorMap> (*encode)(const TensorMapSpec &)) const;
   void findZeroed(const Program::Step &step, const TensorMemory *tensors, void *const *buffers, const int64_t *values,

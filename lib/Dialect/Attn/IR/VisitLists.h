@@ -9,7 +9,7 @@
 
 namespace attn {
 
-/// Of one side, as a launch numbers them.
+/// Tiles of one side, as a launch numbers them.
 inline int64_t tilesOf(bool packed, int64_t batch, int64_t rows, int64_t tile) {
   return packed ? rows / tile + batch + 2 : batch * int64_t(llvm::divideCeil(rows, tile));
 }

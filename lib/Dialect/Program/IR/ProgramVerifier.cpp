@@ -57,12 +57,6 @@ llvm::SmallPtrSet<Operation *, 8> attn::program::reusableLaunches(DefOp program)
   return reusable;
 }
 
-std::string attn::program::sizeLearnedFrom(const Extent &extent) {
-  bool isNext = extent.op() == Extent::Op::Add && extent.operands()[1].constant() == 1;
-  const Extent &size = isNext ? extent.operands()[0] : extent;
-  return size.op() == Extent::Op::Symbol ? std::string(size.name()) : "";
-}
-
 std::string attn::program::sizeOfLead(TensorOp tensor) {
   return tensor.getLead() == Lead::all ? "id_rows" : (tensor.getName() + "_rows").str();
 }
@@ -144,7 +138,7 @@ static LogicalResult checkSizes(DefOp program) {
     if (tensor.getLead() != Lead::none)
       known.insert(sizeOfLead(tensor));
     for (auto extent : tensor.getExtents().getAsRange<ExtentAttr>())
-      if (std::string size = sizeLearnedFrom(extent.getExtent()); !size.empty())
+      if (std::string size = extent.getExtent().learnedSize(); !size.empty())
         known.insert(size);
   }
   auto check = [&](Operation *op, ExtentAttr extent) -> LogicalResult {

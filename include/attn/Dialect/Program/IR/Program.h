@@ -48,9 +48,6 @@ llvm::SmallVector<TensorAccess> accessesOf(LaunchOp launch);
 /// with the same arrays and sizes, what they left may be used again.
 llvm::SmallPtrSet<mlir::Operation *, 8> reusableLaunches(DefOp program);
 
-/// The size that a tensor's extent makes known: `n` or `n + 1`; empty if it is another expression.
-std::string sizeLearnedFrom(const rt::Extent &extent);
-
 /// The size that says how many rows the leading dimensions of a tensor are; the tensor has some.
 std::string sizeOfLead(TensorOp tensor);
 
