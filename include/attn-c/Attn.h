@@ -2,6 +2,11 @@
 /*
  * The C interface of libattnc.so: a problem's text in, a kernel to launch out.
  *
+ *   attnLower       text to a kernel that can be asked (shapes, workspace, schedule)
+ *   attnBuild       compiles and loads it; attnCompile does both
+ *   attnSpecialize  the kernel for shapes, which may be faster for them
+ *   attnLaunch      puts it on a stream; compiles nothing
+ *
  * Functions that return int return 0 on success; otherwise attnLastError() of
  * the same thread says what was expected and what was found. Handles are not
  * tied to a thread; a kernel may be launched from several threads at once.
@@ -21,6 +26,8 @@ extern "C" {
 typedef struct attnKernel attnKernel;
 
 typedef enum { attnBF16 = 0, attnF16 = 1, attnF32 = 2, attnI32 = 3 } attnDtype;
+
+enum { attnMaxRank = 8 };
 
 /*
  * Memory that the launch's device can reach (its own, managed memory, pinned memory of the host, memory
@@ -66,13 +73,34 @@ ATTN_API const char *attnLastError(void);
 ATTN_API int attnDescribe(const char *mlir, const char *name, const char **json);
 
 /*
- * Compiles the problem or backward pass `name` of the module `mlir` (NULL: its only
- * `attn.backward`; where there is none, its only problem) for
- * `target` ("cpu", "sm_90a", "sm_80", "sm_80:90", ...; NULL: the current GPU, or the CPU if
- * there is none), or finds it in the cache, and loads it. Do this before the
- * launch that matters: a cold compile takes one to two seconds.
+ * Lowers the problem, backward pass or segments `name` of the module `mlir` (NULL: its only `attn.backward`; where there
+ * is none, its only problem; where there is none either, its only segments) for `target` ("cpu", "sm_90a", "sm_80",
+ * "sm_80:90", ...; NULL: the current GPU, or the CPU if there is none). It takes milliseconds; nothing is compiled, and
+ * with a target no device is asked. Such a kernel can be asked all below, but not launched. Different threads lower at
+ * the same time.
  */
+ATTN_API int attnLower(const char *mlir, const char *name, const char *target, attnKernel **kernel);
+
+/*
+ * Compiles the kernel, or finds it in the cache, and loads it, into the current context or that of device 0. Does
+ * nothing where that is done; other threads that want the same wait. Do this before the launch that matters, and never
+ * under stream capture: a cold compile takes one to two seconds. Kernels that are not launched need it not.
+ */
+ATTN_API int attnBuild(const attnKernel *kernel);
+
+/* attnLower and attnBuild. */
 ATTN_API int attnCompile(const char *mlir, const char *name, const char *target, attnKernel **kernel);
+
+/*
+ * The kernel for tensors of such shapes, a handle of its own: where the problem says nothing of lengths (`bounds`,
+ * `typical`), short sequences (dense: of up to 1024 rows, packed: of many) and few queries on many keys may have another
+ * program (docs/Schedules/streaming.md, 3: "Without a hint"), which is lowered at the first such call, for lengths that
+ * are about the same, and built if `kernel` is. A handle always runs the program that it was made with, which is right
+ * for all shapes; equal handles and shapes give equal programs. Of `tensors` shapes and strides of operands and arrays
+ * are read, no data, and nothing of results.
+ */
+ATTN_API int attnSpecialize(const attnKernel *kernel, const attnTensor *tensors, attnKernel **specialized);
+
 ATTN_API void attnDestroy(attnKernel *kernel);
 
 /*
@@ -86,28 +114,32 @@ ATTN_API const char *attnTensorName(const attnKernel *kernel, int index);
 ATTN_API int attnTensorIsResult(const attnKernel *kernel, int index);
 
 /*
- * Bytes that attnLaunch needs as `workspace` with such tensors: from their shapes
- * and, as it may depend on how many multiprocessors there are, enough for each
- * device of the process. 0 for most forward passes; not for those that share out the
+ * Fills in the results among `tensors` from the shapes of operands and arrays: dtype, rank, shape and strides (NULL:
+ * contiguous). `extents` has attnMaxRank numbers for each tensor; shapes of results point into it. No data is read.
+ */
+ATTN_API int attnInferShapes(const attnKernel *kernel, attnTensor *tensors, int64_t (*extents)[attnMaxRank]);
+
+/*
+ * Bytes that attnLaunch needs as `workspace` with such tensors, from the shapes of operands and arrays (no data is
+ * read, and nothing of results) and the number of multiprocessors: attnWorkspaceSize is enough on each device of the
+ * process. Exact for a kernel that is built; before, a bound over all programs that may be built (the compiler decides
+ * which one fits the registers).
+ *
+ * 0 for most forward passes; not for those that share out the
  * keys of few queries (`typical(1, 32768)`, say), find their segments themselves
  * (`segments(64)`), list the tiles that a mask with arrays of positions visits, or the long ones
  * among short sequences (`typical(8)`). Gradients need 8 bytes for each row and head, where a sequence
- * counts as whole tiles of 128 rows (packed ones as one more), and, where dQ is added up in memory, 4 for each of its numbers.
- *
- * Of a problem that says nothing of lengths (`bounds`, `typical`), shapes of many short
- * sequences, and of few queries on many keys, have a program of their own, by the shapes alone
- * (docs/Schedules/streaming.md, 3: "Without a hint"). The first call with such shapes compiles it, this
- * one or attnLaunch (a second or two; then it is in the cache, for lengths that are about the same), and
- * fails if a compiler does. Its size may be more than that of larger shapes. `typical(4096)` says that
- * sequences are long: then there is one program.
+ * counts as whole tiles of 128 rows (packed ones as one more), and, where dQ is added up in memory, 4 for each of its
+ * numbers.
  */
 ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_t *bytes);
+ATTN_API int attnWorkspaceSizeFor(const attnKernel *kernel, const attnTensor *tensors, int multiprocessors,
+                                  size_t *bytes);
 
 /*
  * Puts the kernel on `stream` (a CUstream or cudaStream_t; ignored on a CPU,
- * where the call returns when the work is done). Allocates nothing, reads no
- * device data, does not synchronise: it can be captured in a CUDA graph (if its shapes have been
- * asked for ahead, above, or launched). It
+ * where the call returns when the work is done). Compiles nothing, allocates nothing, reads no
+ * device data, does not synchronise: it can be captured in a CUDA graph. It
  * runs in the context of the stream, whichever is current; a default stream (NULL, CU_STREAM_LEGACY,
  * CU_STREAM_PER_THREAD) is the current context's. q in memory that this device cannot reach is an error
  * before anything runs. Results and workspace overlap neither each other
@@ -137,14 +169,15 @@ ATTN_API int attnLaunchAgain(const attnKernel *kernel, const attnTensor *tensors
 /* How many kernels this process has compiled so far (cache hits do not count). */
 ATTN_API int64_t attnCompileCount(void);
 
-/* The sources of all kernels that attnCompile made, and what the GPU compiler said of their resources; owned by the kernel. */
+/*
+ * The sources of all kernels, and what the GPU compiler said of their resources (empty before attnBuild); owned by the
+ * kernel. A source that does not fit the registers may be another after attnBuild.
+ */
 ATTN_API const char *attnSource(const attnKernel *kernel);
 ATTN_API const char *attnResources(const attnKernel *kernel);
 /* Which schedule it is and why, for a log: `strips; bounds(1, 16) and heads(4, 4): ...` (docs/Schedules/README.md). Empty of
    segments alone. */
 ATTN_API const char *attnSchedule(const attnKernel *kernel);
-/* The same, of a launch with such tensors. Owned by the kernel; NULL where they are refused, or a compiler fails. */
-ATTN_API const char *attnLaunchSchedule(const attnKernel *kernel, const attnTensor *tensors);
 
 #ifdef __cplusplus
 }

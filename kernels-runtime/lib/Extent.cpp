@@ -126,8 +126,8 @@ void Extent::collectSymbols(std::vector<std::string> &names) const {
 }
 
 std::string Extent::learnedSize() const {
-  bool isNext = op() == Op::Add && operands()[1].constant() == 1;
-  const Extent &size = isNext ? operands()[0] : *this;
+  bool isOf = (op() == Op::Add || op() == Op::Max) && operands()[1].constant() == 1;
+  const Extent &size = isOf ? operands()[0] : *this;
   return size.op() == Op::Symbol ? size.node->name : "";
 }
 

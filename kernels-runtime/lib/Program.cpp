@@ -9,6 +9,8 @@
 
 using namespace attn::rt;
 using Kind = Program::Argument::Kind;
+using Lead = Program::Tensor::Lead;
+using Check = Program::ArrayCheck::Kind;
 
 std::string_view attn::rt::toString(Dtype dtype) {
   constexpr std::string_view names[] = {"bf16", "f16", "f32", "i32"};
@@ -17,7 +19,8 @@ std::string_view attn::rt::toString(Dtype dtype) {
 
 int64_t attn::rt::sizeOf(Dtype dtype) { return dtype == Dtype::BF16 || dtype == Dtype::F16 ? 2 : 4; }
 
-void Program::setTensors(std::vector<Tensor> given) {
+void Program::setSignature(Program signature) {
+  std::vector<Tensor> &given = signature.tensors;
   const int before = static_cast<int>(tensors.size()), count = static_cast<int>(given.size());
   auto renumber = [&](int &tensor) {
     if (tensor >= before) { // a buffer
@@ -35,6 +38,8 @@ void Program::setTensors(std::vector<Tensor> given) {
       renumber(tensor);
   }
   tensors = std::move(given);
+  checks = std::move(signature.checks);
+  maxExtent = signature.maxExtent;
 }
 
 Dtype Program::dtypeOf(int tensor) const {
@@ -42,25 +47,24 @@ Dtype Program::dtypeOf(int tensor) const {
   return i < tensors.size() ? tensors[i].dtype : buffers[i - tensors.size()].dtype;
 }
 
+int Program::tensorNamed(std::string_view name) const {
+  auto found = std::find_if(tensors.begin(), tensors.end(), [&](const Tensor &tensor) { return tensor.name == name; });
+  return found == tensors.end() ? -1 : static_cast<int>(found - tensors.begin());
+}
+
 const std::string &Program::nameOf(int tensor) const {
   size_t i = static_cast<size_t>(tensor);
   return i < tensors.size() ? tensors[i].name : buffers[i - tensors.size()].name;
 }
 
-bool TensorMemory::isEmpty() const { return std::find(shape, shape + rank, 0) != shape + rank; }
-
-int64_t TensorMemory::strideOf(int axis) const {
-  if (strides)
-    return strides[axis];
-  int64_t stride = 1;
-  for (int i = rank - 1; i > axis; --i)
-    stride *= shape[i];
-  return stride;
-}
-
 //===--------------------------------------------------------------------===//
 // Sizes
 //===--------------------------------------------------------------------===//
+
+/// The size that says how many rows the leading dimensions of a tensor are.
+static std::string nameOfLead(const Program::Tensor &tensor) {
+  return tensor.lead == Lead::All ? "id_rows" : tensor.name + "_rows";
+}
 
 Result<ProgramCode> ProgramCode::compile(Program program) {
   ProgramCode code;
@@ -75,8 +79,8 @@ Result<ProgramCode> ProgramCode::compile(Program program) {
   };
   give("multiprocessors");
   for (const Program::Tensor &tensor : program.tensors) {
-    if (tensor.lead != Program::Tensor::Lead::None)
-      give(tensor.lead == Program::Tensor::Lead::All ? "id_rows" : tensor.name + "_rows");
+    if (tensor.lead != Lead::None)
+      give(nameOfLead(tensor));
     for (const Extent &extent : tensor.extents)
       give(extent.learnedSize());
   }
@@ -104,9 +108,20 @@ Result<ProgramCode> ProgramCode::compile(Program program) {
     }
     return {};
   };
-  for (const Program::Tensor &tensor : program.tensors)
+  auto numberOf = [&](std::string_view name) {
+    auto found = std::find(names.begin(), names.begin() + static_cast<long>(code.given()), name);
+    return name.empty() || found - names.begin() >= static_cast<long>(code.given())
+               ? -1
+               : static_cast<int>(found - names.begin());
+  };
+  for (const Program::Tensor &tensor : program.tensors) {
     if (Status made = addShape(tensor.extents); !made)
       return made.error();
+    for (const Extent &extent : tensor.extents)
+      code.shapes.back().known.push_back(numberOf(extent.learnedSize()));
+    if (tensor.lead != Lead::None)
+      code.shapes.back().lead = numberOf(nameOfLead(tensor));
+  }
   for (const Program::Buffer &buffer : program.buffers) {
     if (Status made = addShape(buffer.extents); !made)
       return made.error();
@@ -140,6 +155,22 @@ Result<ProgramCode> ProgramCode::compile(Program program) {
     for (int tensor : step.zeroed)
       if (Status there = check(tensor, {}); !there)
         return there.error();
+  }
+  for (const Program::ArrayCheck &check : program.checks) {
+    CheckCode &own = code.checks.emplace_back();
+    for (auto [extent, to] : {std::pair(&check.rows, &own.rows), std::pair(&check.line, &own.line)})
+      if (Status made = compileInto(*extent, *to); !made)
+        return made.error();
+    constexpr size_t counts[] = {2, 3, 2, 3};
+    bool fits = check.arrays.size() == counts[static_cast<int>(check.kind)] && check.tile >= 0;
+    for (size_t i = 0; fits && i < check.arrays.size(); ++i) {
+      bool mayMiss = i > 0 && (check.kind == Check::Offsets || check.kind == Check::Parents);
+      int array = check.arrays[i];
+      fits = array < static_cast<int>(program.tensors.size()) && array >= (mayMiss ? -1 : 0) &&
+             (array < 0 || program.tensors[static_cast<size_t>(array)].dtype == Dtype::I32);
+    }
+    if (!fits || (check.kind == Check::Tiles && check.tile < 1))
+      return Error{"expected a check of i32 arrays that the program has", {}, {}};
   }
   code.source = std::move(program);
   return code;
@@ -202,7 +233,7 @@ size_t ProgramCode::workspaceBytes(const int64_t *values) const {
 //===--------------------------------------------------------------------===//
 
 Result<TensorMapSpec> attn::rt::mapOf(const Program::Argument &argument, std::string_view name, Dtype dtype,
-                                      const TensorMemory &memory) {
+                                      const TensorView &memory) {
   TensorMapSpec map;
   map.boxRows = argument.boxRows, map.boxCols = argument.boxCols, map.boxHeads = argument.boxHeads;
   map.bf16 = dtype == Dtype::BF16;
@@ -210,15 +241,15 @@ Result<TensorMapSpec> attn::rt::mapOf(const Program::Argument &argument, std::st
   bool elements = !memory.isEmpty();
   // Nothing is copied from a tensor without elements, but its map has to be one.
   map.address = elements ? reinterpret_cast<DevicePtr>(memory.data) : 4096;
-  map.extents[0] = std::max<int64_t>(memory.shape[memory.rank - 1], 1);
+  map.extents[0] = std::max<int64_t>(memory.shape.back(), 1);
   const int64_t unused = (map.extents[0] + 7) / 8 * 8; // for strides that nobody takes, any legal one
   for (size_t i = 0; i < 3; ++i) {
     int axis = i < argument.axes.size() ? argument.axes[i] : -1;
-    map.extents[i + 1] = axis < 0 ? 1 : std::max<int64_t>(memory.shape[axis], 1);
+    map.extents[i + 1] = axis < 0 ? 1 : std::max<int64_t>(memory.shape[static_cast<size_t>(axis)], 1);
     map.strides[i] = elements && map.extents[i + 1] > 1 ? memory.strideOf(axis) : unused;
     if (map.strides[i] < 0 || map.strides[i] >= kTensorMapStrideLimit) {
       std::vector<int64_t> strides;
-      for (int a = 0; a < memory.rank; ++a)
+      for (int a = 0; a < memory.rank(); ++a)
         strides.push_back(memory.strideOf(a));
       return Error{
           fmt::format("expected strides from 0 to below 2^39 elements (a tensor map has no others) for `{}`, got: [{}]",
@@ -231,13 +262,13 @@ Result<TensorMapSpec> attn::rt::mapOf(const Program::Argument &argument, std::st
 }
 
 /// The runs of contiguous bytes of a tensor, appended.
-static void appendRuns(const TensorMemory &memory, int64_t element, std::vector<std::pair<void *, size_t>> &runs) {
+static void appendRuns(const TensorView &memory, int64_t element, std::vector<std::pair<void *, size_t>> &runs) {
   if (memory.isEmpty())
     return;
-  int axis = memory.rank; // from which on it is contiguous
+  int axis = memory.rank(); // from which on it is contiguous
   int64_t run = 1;
-  while (axis > 0 && (memory.shape[axis - 1] == 1 || memory.strideOf(axis - 1) == run))
-    run *= memory.shape[--axis];
+  while (axis > 0 && (memory.shape[static_cast<size_t>(axis - 1)] == 1 || memory.strideOf(axis - 1) == run))
+    run *= memory.shape[static_cast<size_t>(--axis)];
   std::vector<int64_t> index(static_cast<size_t>(axis), 0);
   for (bool more = true; more;) {
     int64_t offset = 0;
@@ -246,14 +277,14 @@ static void appendRuns(const TensorMemory &memory, int64_t element, std::vector<
     runs.emplace_back(static_cast<char *>(memory.data) + offset * element, static_cast<size_t>(run * element));
     more = false;
     for (int i = axis - 1; i >= 0 && !more; --i) {
-      more = ++index[static_cast<size_t>(i)] < memory.shape[i];
+      more = ++index[static_cast<size_t>(i)] < memory.shape[static_cast<size_t>(i)];
       if (!more)
         index[static_cast<size_t>(i)] = 0;
     }
   }
 }
 
-void ProgramCode::findZeroed(const Program::Step &step, const TensorMemory *tensors, void *const *buffers,
+void ProgramCode::findZeroed(const Program::Step &step, const TensorView *tensors, void *const *buffers,
                              const int64_t *values, BoundStep &bound) const {
   for (int number : step.zeroed) {
     size_t tensor = static_cast<size_t>(number), given = source.tensors.size();
@@ -265,7 +296,7 @@ void ProgramCode::findZeroed(const Program::Step &step, const TensorMemory *tens
   }
 }
 
-Status ProgramCode::bindStep(size_t number, const TensorMemory *tensors, void *const *buffers, const int64_t *values,
+Status ProgramCode::bindStep(size_t number, const TensorView *tensors, void *const *buffers, const int64_t *values,
                              BoundStep &bound, Result<TensorMap> (*encode)(const TensorMapSpec &)) const {
   const Program::Step &step = source.steps[number];
   const StepCode &code = steps[number];
@@ -329,7 +360,7 @@ Status ProgramCode::bindStep(size_t number, const TensorMemory *tensors, void *c
   return {};
 }
 
-Status ProgramCode::bind(const TensorMemory *tensors, void *workspace, const int64_t *values,
+Status ProgramCode::bind(const TensorView *tensors, void *workspace, const int64_t *values,
                          std::vector<BoundStep> &bound, Result<TensorMap> (*encode)(const TensorMapSpec &)) const {
   std::vector<int64_t> offsets;
   int64_t bytes = placeBuffers(values, offsets);

@@ -28,6 +28,12 @@ constexpr Word<Kind> kinds[] = {{Kind::Pointer, "pointer"}, {Kind::TensorMap, "t
                                 {Kind::Stride, "stride"},   {Kind::Size, "size"},
                                 {Kind::Blocks, "blocks"},   {Kind::Counter, "counter"}};
 
+using Check = Program::ArrayCheck;
+constexpr Word<Check::Kind> checkKinds[] = {{Check::Kind::Offsets, "offsets"},
+                                            {Check::Kind::Tiles, "tiles"},
+                                            {Check::Kind::Blocks, "blocks"},
+                                            {Check::Kind::Parents, "parents"}};
+
 template <typename Enum, size_t n> std::string_view textOf(const Word<Enum> (&words)[n], Enum value) {
   for (const Word<Enum> &word : words)
     if (word.value == value)
@@ -93,8 +99,8 @@ public:
       for (const Json &item : *json)
         visit(item);
   }
-  void numbers(const Json &object, const char *name, std::vector<int> &to, int64_t most) {
-    each(object, name, [&](const Json &item) { number(item, name, to.emplace_back(), 0, most); });
+  void numbers(const Json &object, const char *name, std::vector<int> &to, int64_t most, int64_t least = 0) {
+    each(object, name, [&](const Json &item) { number(item, name, to.emplace_back(), least, most); });
   }
   void extents(const Json &object, const char *name, std::vector<Extent> &to) {
     each(object, name, [&](const Json &item) { extent(item, name, to.emplace_back()); });
@@ -133,6 +139,15 @@ std::string Program::toJson() const {
                  {"strided", tensor.strided}};
     given.push_back(std::move(item));
   }
+  json["max_extent"] = maxExtent;
+  Json &held = json["checks"] = Json::array();
+  for (const ArrayCheck &check : checks)
+    held.push_back({{"kind", textOf(checkKinds, check.kind)},
+                    {"arrays", check.arrays},
+                    {"rows", check.rows.str()},
+                    {"line", check.line.str()},
+                    {"tile", check.tile},
+                    {"written", check.isWritten}});
   Json &follow = json["sizes"] = Json::array();
   for (const Size &size : sizes)
     follow.push_back({{"name", size.name}, {"value", size.value.str()}});
@@ -188,6 +203,16 @@ Result<Program> Program::fromJson(std::string_view text) {
     reader.read(item, "lead", leads, tensor.lead);
     reader.extents(item, "shape", tensor.extents);
     reader.numbers(item, "strided", tensor.strided, 7);
+  });
+  reader.read(json, "max_extent", program.maxExtent, 0, INT32_MAX);
+  reader.each(json, "checks", [&](const Json &item) {
+    ArrayCheck &check = program.checks.emplace_back();
+    reader.read(item, "kind", checkKinds, check.kind);
+    reader.numbers(item, "arrays", check.arrays, static_cast<int64_t>(program.tensors.size()) - 1, -1);
+    reader.read(item, "rows", check.rows);
+    reader.read(item, "line", check.line);
+    reader.read(item, "tile", check.tile, 0, INT32_MAX);
+    reader.read(item, "written", check.isWritten);
   });
   reader.each(json, "sizes", [&](const Json &item) {
     Size &size = program.sizes.emplace_back();

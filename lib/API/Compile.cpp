@@ -11,6 +11,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/SourceMgr.h"
 #include <fmt/format.h>
+#include <mutex>
 
 using namespace mlir;
 using namespace attn;
@@ -179,17 +180,12 @@ rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
   return rt::Error{"expected an `attn.problem`, got: `attn.backward`"};
 }
 
-rt::Result<bool> attn::isWorthKernels(const Program &hinted, const Program &plain, llvm::function_ref<rt::Result<Program>()> first) {
+bool attn::isWorthKernels(const Program &hinted, const Program &plain, const Program &first) {
   auto addsUp = [](const Program &program) { return program.hasBuffer("dq_sum"); };
   auto hasTilesOf = [&](const Program &other) { return hinted.qTile == other.qTile && hinted.kvTile == other.kvTile; };
   if (hinted.streams || hinted.isSplit() || (addsUp(plain) && !addsUp(hinted)))
     return true;
-  if (hasTilesOf(plain))
-    return false;
-  rt::Result<Program> chosen = first();
-  if (!chosen)
-    return chosen.error();
-  return !hasTilesOf(*chosen);
+  return !hasTilesOf(plain) && !hasTilesOf(first);
 }
 
 /// Where nothing is said of lengths, nor of what depends on them, sizes may say it. Bits of `deterministic` gradients depend on no neighbours.
@@ -198,6 +194,47 @@ static HintSource hintSourceOf(ProblemOp problem, BackwardOp backward) {
   if (says || (backward && (backward.getMerged() || backward.getConfigAttr())))
     return HintSource::Nothing;
   return backward && backward.getDeterministic() ? HintSource::Lengths : HintSource::Sizes;
+}
+
+/// Calls `use` with a pass as what it is.
+template <typename Use> static auto withPass(Operation *pass, Use use) {
+  if (auto problem = dyn_cast<ProblemOp>(pass))
+    return use(Computation(problem));
+  if (auto backward = dyn_cast<BackwardOp>(pass))
+    return use(Computation(backward));
+  return use(cast<SegmentsOp>(pass));
+}
+
+rt::Program attn::signatureOf(Operation *pass) {
+  return withPass(pass, [](auto op) { return signatureOf(op); });
+}
+
+std::optional<LaunchHint> Program::hintFor(const rt::ProgramCode &code, const int64_t *sizes) const {
+  if (hintSource == HintSource::Nothing)
+    return std::nullopt;
+  Sizes known;
+  known.batch = code.valueOf("batch", sizes);
+  known.rowsQ = code.valueOf(fixed.packedQ ? "total_q" : "seqlen_q", sizes);
+  known.rowsKv = code.valueOf(fixed.packedKv ? "total_kv" : "seqlen_kv", sizes);
+  return hintOf(hintSource, fixed, known);
+}
+
+void attn::withCompilation(llvm::function_ref<void(Compilation &)> use) {
+  static std::mutex mutex;
+  static auto *idle = new std::vector<std::unique_ptr<Compilation>>; // live as long as the process
+  std::unique_ptr<Compilation> own;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!idle->empty()) {
+      own = std::move(idle->back());
+      idle->pop_back();
+    }
+  }
+  if (!own)
+    own = std::make_unique<Compilation>();
+  use(*own);
+  std::lock_guard<std::mutex> lock(mutex);
+  idle->push_back(std::move(own));
 }
 
 rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const Target &target, int fallback,
@@ -212,12 +249,8 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   auto backward = dyn_cast<BackwardOp>(*found);
   std::string symbol = SymbolTable::getSymbolName(*found).str();
   Program program;
-  program.signature = problem    ? Signature::of(problem)
-                      : backward ? Signature::of(backward)
-                                 : Signature::of(cast<SegmentsOp>(*found));
-  std::vector<rt::Program::Tensor> tensors = problem    ? describeTensors(problem)
-                                             : backward ? describeTensors(backward)
-                                                        : describeTensors(cast<SegmentsOp>(*found));
+  program.fixed = withPass(*found, [](auto op) { return FixedSizes::of(op); });
+  rt::Program signature = signatureOf(*found);
   bool mayFall = !target.isHost() && problem && !problem.getConfigAttr();
   bool mayChooseBackward = !target.isHost() && backward && !backward.getConfigAttr();
   if (backward) // its problem is described for it, and no program itself
@@ -249,7 +282,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
     return lowered.error();
   program::DefOp steps = *(*module)->getOps<program::DefOp>().begin();
   program.steps = toProgram(steps, symbol);
-  program.steps.setTensors(std::move(tensors)); // a canonical mask may have fewer arrays, in another order
+  program.steps.setSignature(std::move(signature)); // a canonical mask may have fewer arrays, in another order
   for (const std::string &name : program.steps.kernels) {
     auto kernel = SymbolTable::lookupNearestSymbolFrom<tile::KernelOp>(steps, StringAttr::get(&context, name));
     rt::Result<rt::Artifact> artifact = print(kernel, target);

@@ -52,10 +52,31 @@ static Dtype dtypeOf(const Tensor &tensor) {
   }
 }
 
+/// The input of this name; ids and positions of keys that are missing are those of queries. Null: there is none.
+static const Tensor *findInput(const llvm::StringMap<Tensor> &inputs, llvm::StringRef name) {
+  auto found = inputs.find(name);
+  if (found == inputs.end() && (name == "ids_kv" || name == "positions_kv"))
+    found = inputs.find((name.drop_back(2) + "q").str());
+  return found == inputs.end() ? nullptr : &found->second;
+}
+
+rt::Result<std::shared_ptr<const Kernel>> attn::specialize(const Kernel &kernel,
+                                                           const llvm::StringMap<Tensor> &inputs) {
+  llvm::SmallVector<TensorView> views;
+  for (const rt::Program::Tensor &spec : kernel.getTensors()) {
+    const Tensor *tensor = spec.isResult() ? nullptr : findInput(inputs, spec.name);
+    if (!tensor && !spec.isResult())
+      return rt::Error{fmt::format("expected a tensor `{}`, got: none", spec.name)};
+    views.push_back(tensor ? TensorView{nullptr, dtypeOf(*tensor), tensor->shape(), tensor->strides()}
+                           : TensorView{nullptr, spec.dtype, {}, {}});
+  }
+  return kernel.specialize(views);
+}
+
 rt::Status attn::runTensors(const Kernel &kernel, const llvm::StringMap<Tensor> &inputs,
                             llvm::StringMap<Tensor> &results) {
-  const Signature &signature = kernel.getSignature();
   llvm::SmallVector<TensorView> views;
+  llvm::SmallVector<const Tensor *> tensors;
   llvm::SmallVector<Tensor *> outputs;
   std::vector<std::unique_ptr<DeviceCopy>> copies;
   const rt::Driver *driver = nullptr;
@@ -65,19 +86,22 @@ rt::Status attn::runTensors(const Kernel &kernel, const llvm::StringMap<Tensor> 
       return opened.error();
     driver = *opened;
   }
-  for (const TensorSpec &spec : signature.tensors) {
-    auto &map = spec.isResult() ? results : const_cast<llvm::StringMap<Tensor> &>(inputs);
-    auto it = map.find(spec.name);
-    if (it == map.end() && !spec.isResult())
-      if (const TensorSpec *twin = signature.twinOf(spec)) {
-        views.push_back(views[twin - signature.tensors.begin()]);
-        outputs.push_back(nullptr);
-        copies.emplace_back();
-        continue;
-      }
-    if (it == map.end())
+  for (const rt::Program::Tensor &spec : kernel.getTensors()) {
+    auto found = results.find(spec.name);
+    const Tensor *given = !spec.isResult()          ? findInput(inputs, spec.name)
+                          : found != results.end() ? &found->second
+                                                    : nullptr;
+    if (!given)
       return rt::Error{fmt::format("expected a tensor `{}`, got: none", spec.name)};
-    Tensor &tensor = it->second;
+    size_t other = llvm::find(tensors, given) - tensors.begin(); // arrays of both sides may lie in the same memory
+    tensors.push_back(given);
+    if (other + 1 < tensors.size()) {
+      views.push_back(views[other]);
+      outputs.push_back(nullptr);
+      copies.emplace_back();
+      continue;
+    }
+    Tensor &tensor = const_cast<Tensor &>(*given); // inputs are only read
     void *data = tensor.data<char>();
     if (driver) {
       copies.push_back(std::make_unique<DeviceCopy>(*driver, tensor.bytes()));
@@ -88,10 +112,7 @@ rt::Status attn::runTensors(const Kernel &kernel, const llvm::StringMap<Tensor> 
     views.push_back({data, dtypeOf(tensor), tensor.shape(), tensor.strides()});
     outputs.push_back(spec.isResult() ? &tensor : nullptr);
   }
-  rt::Result<Sizes> sizes = signature.check(views);
-  if (!sizes)
-    return sizes.error();
-  rt::Result<size_t> needed = kernel.workspaceBytes(*sizes);
+  rt::Result<size_t> needed = kernel.workspaceBytes(views);
   if (!needed)
     return needed.error();
   // Poisoned: nobody may read what nobody wrote.

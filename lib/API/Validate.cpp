@@ -105,7 +105,7 @@ static rt::Status judgeSegments(SegmentsOp segments, const reference::Tensors &i
   return {};
 }
 
-rt::Status Kernel::validate(llvm::ArrayRef<TensorView> views, const Sizes &sizes) const {
+rt::Status Kernel::validate(Tensors views, rt::Stream stream) const {
   if (!rowsToValidate())
     return rt::Error{fmt::format("expected a number of rows in $ATTN_VALIDATE, got: {}", std::getenv("ATTN_VALIDATE"))};
   const int64_t rows = *rowsToValidate();
@@ -120,17 +120,22 @@ rt::Status Kernel::validate(llvm::ArrayRef<TensorView> views, const Sizes &sizes
     return program.error();
 
   reference::Tensors inputs, results;
-  for (auto [spec, view] : llvm::zip_equal(getSignature().tensors, views)) {
-    auto strides = view.strides.empty() ? contiguousStrides(view.shape) : llvm::SmallVector<int64_t, 4>(view.strides);
+  for (auto [spec, view] : llvm::zip_equal(getTensors(), views)) {
+    llvm::SmallVector<int64_t, 4> strides;
+    for (int axis = 0; axis < view.rank(); ++axis)
+      strides.push_back(view.strideOf(axis));
     reference::Tensor &tensor = (spec.isResult() ? results : inputs)[spec.name];
     tensor = reference::Tensor(typeOf(view.dtype), view.shape, strides);
-    if (rt::Status copied = copyToHost(tensor.bytes(), view); !copied)
+    if (rt::Status copied = built.load()->loaded->copyToHost(tensor.bytes().data(), tensor.bytes().size(), view, stream); !copied)
       return copied;
   }
   // Others with each launch.
   static std::atomic<int64_t> turn = 0;
-  const int64_t shift = turn++, rowsLaunched = getSignature().fixed.packedQ ? sizes.rowsQ : sizes.batch * sizes.rowsQ;
-  const int64_t one = std::max<int64_t>(1, rowsLaunched * getSignature().fixed.heads / rows);
+  int64_t launched = 1; // rows of all heads
+  if (int q = indexOf("q"); q >= 0)
+    for (int64_t extent : views[q].shape.first(views[q].shape.size() - 1))
+      launched *= extent;
+  const int64_t shift = turn++, one = std::max<int64_t>(1, launched / rows);
   auto wanted = [=](const reference::Row &row) {
     return (row.row + 3 * row.head + 5 * row.sequence + shift) % one == 0;
   };

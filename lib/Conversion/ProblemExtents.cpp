@@ -121,8 +121,9 @@ Extent ProblemExtents::extentOf(Axis axis, const ProblemTensor &tensor) const {
   case ProblemTensor::Table:
     return tensor.entries;
   case ProblemTensor::Entries:
-  case ProblemTensor::EntriesPlusOne:
     return entries(tensor.name);
+  case ProblemTensor::EntriesPlusOne: // as many, but one at least
+    return max(entries(tensor.name), 1);
   case ProblemTensor::BlockRows:
     return entries(tensor.lists->name) - 1;
   case ProblemTensor::BlockWords:
@@ -164,22 +165,70 @@ static std::vector<rt::Program::Tensor> describe(llvm::ArrayRef<ProblemTensor> t
   return list;
 }
 
-std::vector<rt::Program::Size> attn::describeSizes(int64_t segments) {
-  if (!segments)
-    return {};
-  Extent rows = sizeNamed("id_rows");
-  return {{"batch", rows * Extent(segments)},
-          {"total_q", rows * sizeNamed("tokens_q")},
-          {"total_kv", rows * sizeNamed("tokens_kv")}};
+/// What the arrays among the tensors have to hold.
+static std::vector<rt::Program::ArrayCheck> checksOf(llvm::ArrayRef<ProblemTensor> tensors,
+                                                     const ProblemExtents &extents) {
+  using Check = rt::Program::ArrayCheck;
+  auto numberOf = [&](const llvm::Twine &name) {
+    std::string own = name.str();
+    const ProblemTensor *found = llvm::find_if(tensors, [&](const ProblemTensor &t) { return t.name == own; });
+    bool isThere = found != tensors.end() && found->role == ProblemTensor::Array; // in results there is nothing yet
+    return isThere ? int(found - tensors.begin()) : -1;
+  };
+  auto isResult = [&](llvm::StringRef name) { return llvm::any_of(tensors, [&](auto &t) { return t.name == name; }); };
+  std::vector<Check> checks;
+  for (const ProblemTensor &tensor : tensors)
+    if (tensor.lists)
+      checks.push_back({.kind = Check::Kind::Blocks,
+                        .arrays = {numberOf(tensor.name), numberOf(tensor.lists->lists->columns)},
+                        .rows = ceilDiv(extents.rows(true), tensor.lists->lists->kv),
+                        .line = sizeNamed(tensor.name + "_entries"),
+                        .tile = tensor.lists->lists->kv});
+  for (bool keys : {false, true}) {
+    llvm::StringRef side = keys ? "kv" : "q";
+    int cu = numberOf("cu_seqlens_" + side), padded = numberOf("padded_offsets_" + side);
+    if (cu < 0)
+      continue; // dense, or found on the device
+    checks.push_back({.kind = Check::Kind::Offsets,
+                      .arrays = {cu, padded},
+                      .rows = extents.rows(keys),
+                      .isWritten = !keys || isResult("dk")});
+    if (int tiles = numberOf("tiles_" + side); tiles >= 0)
+      checks.push_back({.kind = Check::Kind::Tiles,
+                        .arrays = {tiles, numberOf("tile_count"), padded < 0 ? cu : padded},
+                        .rows = extents.rows(keys),
+                        .tile = extents.fixed.qTile});
+  }
+  int cu = numberOf("cu_seqlens_kv");
+  for (const ProblemTensor &tensor : tensors)
+    if (tensor.hasParents && (cu >= 0 || !extents.fixed.packedKv)) // of segments nobody knows yet where they begin
+      checks.push_back({.kind = Check::Kind::Parents,
+                        .arrays = {numberOf(tensor.name), cu, numberOf("padded_offsets_kv")},
+                        .rows = extents.rows(true)});
+  return checks;
 }
 
-std::vector<rt::Program::Tensor> attn::describeTensors(Computation computation) {
+static rt::Program signatureOf(llvm::ArrayRef<ProblemTensor> tensors, const ProblemExtents &extents, rt::Dtype data) {
+  rt::Program program;
+  program.tensors = describe(tensors, extents, data);
+  program.checks = checksOf(tensors, extents);
+  program.maxExtent = extents.fixed.longest;
+  if (extents.fixed.segments) {
+    Extent rows = sizeNamed("id_rows");
+    program.sizes = {{"batch", rows * Extent(extents.fixed.segments)},
+                     {"total_q", rows * sizeNamed("tokens_q")},
+                     {"total_kv", rows * sizeNamed("tokens_kv")}};
+  }
+  return program;
+}
+
+rt::Program attn::signatureOf(Computation computation) {
   bool isBf16 = computation.problem.getDtype().isBF16();
-  return describe(tensorsOf(computation), {FixedSizes::of(computation)}, isBf16 ? rt::Dtype::BF16 : rt::Dtype::F16);
+  return ::signatureOf(tensorsOf(computation), {FixedSizes::of(computation)}, isBf16 ? rt::Dtype::BF16 : rt::Dtype::F16);
 }
 
-std::vector<rt::Program::Tensor> attn::describeTensors(SegmentsOp segments) {
+rt::Program attn::signatureOf(SegmentsOp segments) {
   ProblemExtents extents{FixedSizes::of(segments)};
   extents.fixed.packedQ = extents.fixed.packedKv = true;
-  return describe(tensorsOf(segments), extents, rt::Dtype::F16);
+  return ::signatureOf(tensorsOf(segments), extents, rt::Dtype::F16);
 }

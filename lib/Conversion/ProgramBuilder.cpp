@@ -23,16 +23,12 @@ ProgramBuilder::ProgramBuilder(Computation computation, StringRef target)
   extents.fixed = FixedSizes::of(computation);
   data = computation.problem.getDtype().isBF16() ? rt::Dtype::BF16 : rt::Dtype::F16;
   scratch = scratchOf(computation);
-  for (const rt::Program::Size &size : describeSizes(extents.fixed.segments))
-    addSize(size.name, size.value);
-  addTensors(describeTensors(computation));
+  addSignature(signatureOf(computation));
 }
 
 ProgramBuilder::ProgramBuilder(SegmentsOp segments, StringRef target)
     : ProgramBuilder(segments, segments.getSymName(), target) {
-  for (const rt::Program::Size &size : describeSizes(int64_t(segments.getSegments())))
-    addSize(size.name, size.value);
-  addTensors(describeTensors(segments));
+  addSignature(signatureOf(segments));
 }
 
 void ProgramBuilder::addSize(StringRef name, const Extent &value) {
@@ -59,8 +55,10 @@ static Type elementOf(rt::Dtype dtype, OpBuilder &b) {
   llvm_unreachable("covered");
 }
 
-void ProgramBuilder::addTensors(ArrayRef<rt::Program::Tensor> tensors) {
-  for (const rt::Program::Tensor &tensor : tensors)
+void ProgramBuilder::addSignature(const rt::Program &signature) {
+  for (const rt::Program::Size &size : signature.sizes)
+    addSize(size.name, size.value);
+  for (const rt::Program::Tensor &tensor : signature.tensors)
     values[tensor.name] =
         TensorOp::create(b, loc, ValueType::get(context()), tensor.name, Role(tensor.role), elementOf(tensor.dtype, b),
                          Lead(tensor.lead), arrayOf(context(), tensor.extents),

@@ -37,7 +37,7 @@ public:
 
 private:
   ProgramBuilder(mlir::Operation *op, llvm::StringRef name, llvm::StringRef target);
-  void addTensors(llvm::ArrayRef<rt::Program::Tensor> tensors);
+  void addSignature(const rt::Program &signature);
   mlir::Value tensor(llvm::StringRef name);
   rt::Extent blocksOf(tile::KernelOp kernel, const KernelGrid &grid, int64_t most) const;
   void addSplits(tile::KernelOp kernel, const KernelGrid &grid);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Reference/Inputs.h"
+#include "attn-rt/ArrayChecks.h"
 #include "IdInputs.h"
 #include "attn/Reference/Interpreter.h"
 #include "attn/Reference/Segments.h"
@@ -104,8 +105,12 @@ static llvm::Error checkGiven(const PackedSide &side, const Tensors &tensors, bo
                                : llvm::ArrayRef(it->second.data<int32_t>(), it->second.numElements());
   };
   llvm::ArrayRef<int32_t> cu = contents("cu_seqlens_");
-  return cu.empty() ? llvm::Error::success()
-                    : attn::checkOffsets(side.side, cu, contents("padded_offsets_"), maxElements, writesKv);
+  if (cu.empty())
+    return llvm::Error::success();
+  std::string lengths = "cu_seqlens_" + side.side, offsets = "padded_offsets_" + side.side;
+  rt::Status fits = rt::checkOffsets({lengths, cu}, {offsets, contents("padded_offsets_")}, maxElements,
+                                     writesKv || side.side == "q");
+  return fits ? llvm::Error::success() : llvm::createStringError(fits.error().message);
 }
 
 void reference::poisonPadding(Tensor &tensor, const Tensors &tensors, llvm::StringRef side, int rowAxis) {
@@ -123,7 +128,7 @@ static void addMissingTiles(ProblemOp problem, const Sizes &sizes, std::mt19937_
     return;
   const Tensor &bounds = tensors[problem.getQLayout().getPadded() ? "padded_offsets_q" : "cu_seqlens_q"];
   std::vector<int64_t> slots;
-  usedSlots({bounds.data<int32_t>(), size_t(bounds.numElements())}, sizes.rowsQ, *problem.getTiles(),
+  rt::usedSlots({bounds.data<int32_t>(), size_t(bounds.numElements())}, sizes.rowsQ, *problem.getTiles(),
             [&](int64_t slot, std::optional<int64_t>, int64_t) { slots.push_back(slot); });
   std::shuffle(slots.begin(), slots.end(), rng);
   int64_t places = extentOf(ProblemTensor::Slots, FixedSizes::of(problem), sizes);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Reference/Segments.h"
+#include "attn-rt/ArrayChecks.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 
@@ -224,7 +225,7 @@ static std::vector<int64_t> listTiles(SegmentsOp op, const Packed &q, const Pack
   std::optional<int64_t> last;
   int64_t sequenceCost = 0;
   std::vector<int32_t> offsets(q.offsets.begin(), q.offsets.end());
-  usedSlots(offsets, rows, tile, [&](int64_t slot, std::optional<int64_t> b, int64_t first) {
+  rt::usedSlots(offsets, rows, tile, [&](int64_t slot, std::optional<int64_t> b, int64_t first) {
     int64_t lenQ = b ? q.length(*b) : 0;
     if (first < lenQ && b != last)
       last = b, sequenceCost = costOf(op, lenQ, kv.length(*b));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Reference/Shapes.h"
+#include "attn-rt/ArrayChecks.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace attn;
@@ -8,6 +9,10 @@ using Axis = ProblemTensor::Axis;
 using llvm::Twine;
 
 static llvm::Error error(const Twine &what) { return llvm::createStringError(llvm::inconvertibleErrorCode(), what); }
+
+static llvm::Error errorOf(const rt::Status &status) {
+  return status ? llvm::Error::success() : error(status.error().message);
+}
 
 //===--------------------------------------------------------------------===//
 // Shapes agree
@@ -35,6 +40,16 @@ static std::string expectedText(ProblemOp problem, const ProblemTensor &tensor, 
   if (!tensor.isLed() || sizes.idRows < 0)
     return shape;
   return shape + " with " + (tensor.axes[0] == Axis::LeadEnd ? "the last " : "") + "of ids' rows " + shapeText(sizes.lead);
+}
+
+/// Of a problem with segments: q and k have the tokens of all rows of ids.
+static llvm::Error checkIdRows(const Sizes &sizes) {
+  for (auto [name, rows, tokens] :
+       {std::tuple("q", sizes.rowsQ, sizes.tokensQ), std::tuple("k", sizes.rowsKv, sizes.tokensKv)})
+    if (rows != sizes.idRows * tokens)
+      return error("expected `" + Twine(name) + "` of " + Twine(sizes.idRows * tokens) + " tokens, as " +
+                   Twine(sizes.idRows) + " rows of " + Twine(tokens) + " ids have, got: " + Twine(rows));
+  return llvm::Error::success();
 }
 
 llvm::Expected<Sizes>
@@ -80,28 +95,34 @@ attn::reference::deduceShapes(Computation computation,
 llvm::Error attn::reference::checkArrays(Computation computation, const Sizes &sizes,
                                          llvm::function_ref<llvm::ArrayRef<int32_t>(llvm::StringRef name)> array) {
   ProblemOp problem = computation.problem;
+  auto named = [&](const std::string &name) { return rt::NamedArray{name, array(name)}; };
+  auto ofSide = [&](const char *prefix, const std::string &side, bool isThere) {
+    return isThere ? array(prefix + side) : llvm::ArrayRef<int32_t>();
+  };
   for (auto [side, layout, rows] :
        {std::tuple("q", problem.getQLayout(), sizes.rowsQ), std::tuple("kv", problem.getKLayout(), sizes.rowsKv)}) {
     if (!layout.isPacked() || problem.getSegments())
       continue;
-    llvm::ArrayRef<int32_t> offsets;
-    if (layout.getPadded())
-      offsets = array((Twine("padded_offsets_") + side).str());
-    if (llvm::Error failure = checkOffsets(side, array((Twine("cu_seqlens_") + side).str()), offsets, rows,
-                                           bool(computation.backward)))
+    std::string cu = std::string("cu_seqlens_") + side, padded = std::string("padded_offsets_") + side;
+    bool isWritten = computation.backward || llvm::StringRef(side) == "q";
+    if (llvm::Error failure = errorOf(rt::checkOffsets(
+            named(cu), {padded, ofSide("padded_offsets_", side, bool(layout.getPadded()))}, rows, isWritten)))
       return failure;
   }
+  LayoutAttr kv = problem.getKLayout();
   for (const ProblemTensor &tensor : tensorsOf(computation)) {
-    if (tensor.lists)
-      if (llvm::Error failure = checkBlocks(*tensor.lists, array(tensor.name), array(tensor.lists->lists->columns),
-                                            sizes.entries.at(tensor.name), sizes.rowsKv))
-        return failure;
-    if (LayoutAttr kv = problem.getKLayout(); tensor.hasParents && !problem.getSegments()) {
-      llvm::ArrayRef<int32_t> none, cu = kv.isPacked() ? array("cu_seqlens_kv") : none;
-      if (llvm::Error failure = checkParents(tensor.name, array(tensor.name), cu,
-                                             kv.getPadded() ? array("padded_offsets_kv") : none, sizes.rowsKv))
+    if (tensor.lists) {
+      int64_t keys = tensor.lists->lists->kv;
+      if (llvm::Error failure =
+              errorOf(rt::checkBlocks(named(tensor.name), named(tensor.lists->lists->columns),
+                                      sizes.entries.at(tensor.name), llvm::divideCeil(sizes.rowsKv, keys), keys)))
         return failure;
     }
+    if (tensor.hasParents && !problem.getSegments())
+      if (llvm::Error failure =
+              errorOf(rt::checkParents(named(tensor.name), ofSide("cu_seqlens_", "kv", kv.isPacked()),
+                                       ofSide("padded_offsets_", "kv", bool(kv.getPadded())), sizes.rowsKv)))
+        return failure;
   }
   return llvm::Error::success();
 }

@@ -25,10 +25,10 @@ attn.problem @decode mask(#attn.full) layout(bshd) heads(16, 2) dims(128) dtype(
 
 // Lists of tiles: room for them follows from the length of the caller's lists.
 // CHECK: program.def @lists_program {
-// CHECK: %offsets = program.tensor "offsets" array : i32 [offsets_entries]
+// CHECK: %offsets = program.tensor "offsets" array : i32 [max(offsets_entries, 1)]
 // CHECK-NEXT: %columns = program.tensor "columns" array : i32 [columns_entries]
 // CHECK: %visited_tiles = program.buffer "visited_tiles" : i32 [min(ceil_div(seqlen_kv, 128) + 1 + min(batch * ceil_div(seqlen_q, 128) * (ceil_div(seqlen_kv, 128) + 1), columns_entries * batch) + 1, 2147483647)]
-// CHECK: program.launch @lists_ranges grid(kv_tiles, min(batch * ceil_div(seqlen_kv, 128), 64)) (read %offsets, size offsets_entries, read %columns, size columns_entries, write %key_ranges, write %visited_tiles, write %visits_taken,
+// CHECK: program.launch @lists_ranges grid(kv_tiles, min(batch * ceil_div(seqlen_kv, 128), 64)) (read %offsets, size max(offsets_entries, 1), read %columns, size columns_entries, write %key_ranges, write %visited_tiles, write %visits_taken,
 // CHECK: program.launch @lists_visits grid(query_tiles, batch * ceil_div(seqlen_q, 128)) ({{.*}}update %visited_tiles, write %visits or zero, update %visits_taken,
 // CHECK: program.launch @lists grid(query_tiles, 2 * (batch * ceil_div(seqlen_q, 128))) ({{.*}}read %visited_tiles, read %visits, read %visits_taken,
 attn.problem @lists mask(#attn.block_map<"offsets", "columns", q = 128, kv = 128>) layout(bshd) heads(2) dims(64) dtype(bf16)

@@ -18,7 +18,7 @@ class Library:
         self.c = ctypes.CDLL(os.path.abspath(path))
         self.c.attnLastError.restype = ctypes.c_char_p
         self.c.attnTensorName.restype = ctypes.c_char_p
-        self.c.attnResources.restype = self.c.attnSource.restype = ctypes.c_char_p
+        self.c.attnResources.restype = self.c.attnSource.restype = self.c.attnSchedule.restype = ctypes.c_char_p
         self.c.attnCompileCount.restype = ctypes.c_int64
 
     def check(self, status):
@@ -45,7 +45,7 @@ class Kernel:
         return self.library.c.attnSource(self.handle).decode()
 
     def bind(self, **tensors):
-        """The tensors of a launch; keep the result alive while it is used."""
+        """The tensors of a launch and the kernel for their shapes; keep the result alive while it is used."""
         assert sorted(tensors) == sorted(self.names), (sorted(tensors), sorted(self.names))
         array = (Tensor * len(self.names))()
         keep = []
@@ -56,23 +56,31 @@ class Kernel:
             keep += [shape, strides, t]
             slot.data, slot.dtype, slot.rank = t.data_ptr(), DTYPES[str(t.dtype)], t.dim()
             slot.shape, slot.strides = shape, strides
-        size = ctypes.c_size_t()
-        self.library.check(self.library.c.attnWorkspaceSize(self.handle, array, ctypes.byref(size)))
+        special, size = ctypes.c_void_p(), ctypes.c_size_t()
+        if hasattr(self.library.c, "attnSpecialize"):  # an older library does so in each launch
+            self.library.check(self.library.c.attnSpecialize(self.handle, array, ctypes.byref(special)))
+        else:
+            special = self.handle
+        self.library.check(self.library.c.attnWorkspaceSize(special, array, ctypes.byref(size)))
         workspace = None
         if size.value:
             import torch
             workspace = torch.empty(size.value, dtype=torch.uint8, device=tensors["q"].device)
             keep.append(workspace)
-        return array, keep, ctypes.c_void_p(workspace.data_ptr() if size.value else None)
+        return array, keep, ctypes.c_void_p(workspace.data_ptr() if size.value else None), special
+
+    def schedule(self, bound):
+        """Of the kernel for such shapes, without its reason."""
+        return self.library.c.attnSchedule(bound[3]).decode().split(";")[0]
 
     def launch(self, bound, stream):
-        self.library.check(self.library.c.attnLaunch(self.handle, bound[0], bound[2], ctypes.c_void_p(stream)))
+        self.library.check(self.library.c.attnLaunch(bound[3], bound[0], bound[2], ctypes.c_void_p(stream)))
 
     def launch_us(self, bound, stream):
         """Host time of a launch, ctypes included: the median of 30 times 100 launches, in microseconds."""
         import torch
-        launch, handle, pointer = self.library.c.attnLaunch, self.handle, ctypes.c_void_p(stream)
-        array, _, workspace = bound
+        launch, pointer = self.library.c.attnLaunch, ctypes.c_void_p(stream)
+        array, _, workspace, handle = bound
         samples = []
         for _ in range(30):
             torch.cuda.synchronize()

@@ -18,7 +18,6 @@ from bench_short import Case, emit, library, mixed_cases, sample
 from bench import end, parser
 
 args = parser.parse_args()
-library.c.attnLaunchSchedule.restype = __import__("ctypes").c_char_p
 scratch = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
 random = torch.Generator().manual_seed(2)
 
@@ -86,7 +85,7 @@ def run(name, tensors, texts, results):
         norm = lambda t: torch.linalg.vector_norm(t, dtype=torch.float32).item()  # noqa: E731
         apart = max(norm(own[r] - e) / norm(e) for r, e in zip(results, reference))
         workspace = sum(t.numel() for t in bound[1] if getattr(t, "dtype", None) == torch.uint8)
-        schedule = library.c.attnLaunchSchedule(kernel.handle, bound[0]).decode().split(";")[0]
+        schedule = kernel.schedule(bound)
         emit(peer=choice, case=name, ms=round(sample(launch, 10, flush)[0], 4), apart=round(apart, 5), workspace=workspace, bind_ms=round(bind_ms, 1),
              schedule=schedule)
         del bound, own

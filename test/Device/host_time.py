@@ -35,12 +35,12 @@ def passes(library):
 
 
 def launching(kernel, bound):
-    launch, handle, pointer = kernel.library.c.attnLaunch, kernel.handle, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+    launch, handle, pointer = kernel.library.c.attnLaunch, bound[3], ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
     return lambda: launch(handle, bound[0], bound[2], pointer)
 
 
 def asking(kernel, bound):
-    query, handle, size = kernel.library.c.attnWorkspaceSize, kernel.handle, ctypes.c_size_t()
+    query, handle, size = kernel.library.c.attnWorkspaceSize, bound[3], ctypes.c_size_t()
     return lambda: query(handle, bound[0], ctypes.byref(size))
 
 

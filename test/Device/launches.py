@@ -17,7 +17,6 @@ import bench
 from bench import emit
 
 args, library = bench.begin()
-library.c.attnLaunchSchedule.restype = __import__("ctypes").c_char_p
 failed = 0
 
 
@@ -28,7 +27,7 @@ def report(check, error, most, **facts):
 
 
 def schedule(kernel, bound):
-    return library.c.attnLaunchSchedule(kernel.handle, bound[0]).decode().split(";")[0]
+    return kernel.schedule(bound)
 
 
 def stream():

@@ -131,9 +131,9 @@ static void program() {
   // `third` lies over `first`, which is shorter; `second` behind both, aligned.
   EXPECT(code->workspaceBytes(values.data()) == 208 + 12);
   int64_t q[] = {3, 130, 4, 64}, ids[] = {2, 50};
-  TensorMemory tensors[] = {{reinterpret_cast<void *>(64), q, nullptr, 4},
-                            {reinterpret_cast<void *>(128), q, nullptr, 4},
-                            {reinterpret_cast<void *>(256), ids, nullptr, 2}};
+  TensorView tensors[] = {{reinterpret_cast<void *>(64), Dtype::BF16, q, {}},
+                          {reinterpret_cast<void *>(128), Dtype::BF16, q, {}},
+                          {reinterpret_cast<void *>(256), Dtype::I32, ids, {}}};
   std::vector<BoundStep> steps;
   EXPECT(code->bind(tensors, reinterpret_cast<void *>(4096), values.data(), steps, noMap).ok());
   EXPECT(steps.size() == 2 && steps[0].blocks == 36 && steps[0].values[1] == 4096 && steps[0].values[2] == 36 &&
@@ -151,12 +151,17 @@ static void program() {
       p.tensors[1],
       p.tensors[0],
       p.tensors[2]};
-  moved.setTensors(given);
+  auto ofTensors = [](std::vector<Program::Tensor> tensors) {
+    Program signature;
+    signature.tensors = std::move(tensors);
+    return signature;
+  };
+  moved.setSignature(ofTensors(given));
   EXPECT(moved.steps[0].arguments[0].tensor == 2 && moved.steps[0].arguments[1].tensor == 4 &&
          moved.steps[1].zeroed[0] == 1 && moved.steps[1].arguments[2].tensor == 6);
   given.pop_back(), given.pop_back(); // q is the kernel's
   Program less = p;
-  less.setTensors(given);
+  less.setSignature(ofTensors(given));
   EXPECT(!ProgramCode::compile(less));
 
   std::string json = p.toJson();

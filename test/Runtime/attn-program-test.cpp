@@ -54,11 +54,11 @@ int main() {
   alignas(16) static uint16_t q[rows * heads * dim], o[rows * heads * dim]; // zeros: all scores are equal
   alignas(16) static float lse[heads * rows];
   const int64_t shape[] = {1, rows, heads, dim}, statistics[] = {1, heads, rows};
-  rt::TensorMemory tensors[] = {{q, shape, nullptr, 4},
-                                {q, shape, nullptr, 4},
-                                {q, shape, nullptr, 4},
-                                {o, shape, nullptr, 4},
-                                {lse, statistics, nullptr, 3}};
+  rt::TensorView tensors[] = {{q, rt::Dtype::BF16, shape, {}},
+                              {q, rt::Dtype::BF16, shape, {}},
+                              {q, rt::Dtype::BF16, shape, {}},
+                              {o, rt::Dtype::BF16, shape, {}},
+                              {lse, rt::Dtype::F32, statistics, {}}};
   std::vector<int64_t> values(code->sizes().size());
   for (size_t i = 0; i < code->given(); ++i)
     values[i] = code->sizes()[i] == "batch" ? 1 : code->sizes()[i] == "multiprocessors" ? pool.size() : rows;

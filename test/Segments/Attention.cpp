@@ -23,7 +23,7 @@ static std::string attendByIds(const Kernel &fused, Tensors operands, const Tens
   Tensors results;
   for (auto &entry : inputs)
     operands[entry.first()] = entry.second;
-  for (const TensorSpec &spec : fused.getSignature().tensors)
+  for (const rt::Program::Tensor &spec : fused.getTensors())
     if (spec.isResult()) {
       auto other = apart.find(spec.name);
       const Tensor &shaped = other == apart.end() ? segments.find(spec.name)->second : other->second;

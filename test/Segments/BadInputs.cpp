@@ -78,29 +78,37 @@ bool segments::table(Programs &programs) {
 // What a launch refuses
 //===--------------------------------------------------------------------===//
 
+/// The program's sizes for tensors, as a launch finds them.
+static rt::Result<std::vector<int64_t>> checkTensors(const Kernel &kernel, llvm::ArrayRef<TensorView> views) {
+  std::vector<int64_t> sizes(kernel.code().sizes().size());
+  rt::Status read = kernel.code().readSizes(views, Given::Memory, sizes.data());
+  return read ? rt::Result(sizes) : read.error();
+}
+
 namespace {
 /// Views of a causal program's tensors for two rows of 16 and 32 tokens; each test spoils one.
 struct Views {
-  explicit Views(Compiled &program) : signature(program.kernel->getSignature()) {
+  explicit Views(Compiled &program) : kernel(*program.kernel), op(program.op) {
     Sizes sizes = sizesOfRows(program.op, {2}, 16, 32);
-    for (const TensorSpec &spec : signature.tensors) {
-      shapes.push_back(spec.shape(signature.fixed, sizes, 1));
+    for (const ProblemTensor &spec : tensorsOf(op)) {
+      shapes.push_back(spec.shape(FixedSizes::of(op), sizes, 1));
       strides.emplace_back();
       views.push_back({memory, attn::Dtype::I32, {}, {}});
     }
   }
-  size_t index(llvm::StringRef name) { return signature.find(name) - signature.tensors.begin(); }
+  size_t index(llvm::StringRef name) { return kernel.indexOf(name); }
   TensorView &view(llvm::StringRef name) { return views[index(name)]; }
   Shape &shape(llvm::StringRef name) { return shapes[index(name)]; }
   Shape &stridesOf(llvm::StringRef name) { return strides[index(name)]; }
   std::string check() {
     for (size_t i = 0; i < views.size(); ++i)
       views[i].shape = shapes[i], views[i].strides = strides[i];
-    rt::Result<Sizes> sizes = signature.check(views);
-    return sizes.ok() ? "accepted" : sizes.error().message;
+    rt::Status status = checkTensors(kernel, views).status();
+    return status ? "accepted" : status.error().message;
   }
 
-  const Signature &signature;
+  const Kernel &kernel;
+  SegmentsOp op;
   std::vector<Shape> shapes, strides;
   std::vector<TensorView> views;
   alignas(16) static inline int32_t memory[4096];
@@ -152,7 +160,7 @@ static void refusals(Compiled &program) {
     spoil(what, [&](Views &v) {
       Sizes sizes = sizesOfRows(program.op, lead, countQ, countKv);
       for (size_t i = 0; i < v.shapes.size(); ++i)
-        v.shapes[i] = v.signature.tensors[i].shape(v.signature.fixed, sizes, 0);
+        v.shapes[i] = tensorsOf(v.op)[i].shape(FixedSizes::of(v.op), sizes, 0);
     });
   };
   sized("as many tokens as there may be", {32768}, 65535, 32);
@@ -189,30 +197,34 @@ static bool statusOf(Compiled &program, const char *what, std::vector<int32_t> i
 
 /// A problem that is given ids: which tensors a launch refuses.
 static void refusalsByIds(const Target &target) {
-  auto kernel = Kernel::create("attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(2, 1) dims(16) dtype(bf16) "
-                               "outputs(o) segments(4)",
-                               "", target);
+  const char *text = "attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(2, 1) dims(16) dtype(bf16) "
+                     "outputs(o) segments(4)";
+  auto kernel = Kernel::create(text, "", target);
   if (!kernel) {
     llvm::outs() << kernel.error().str() << "\n";
     return;
   }
-  const Signature &signature = (*kernel)->getSignature();
+  Compilation compilation;
+  auto module = compilation.parse(text, "problem");
+  Computation problem = *findComputation(**module, "");
   auto spoil = [&](llvm::StringRef what, std::initializer_list<std::pair<llvm::StringRef, Shape>> changes) {
     Sizes sizes{-1, -1, -1};
-    llvm::SmallVector<Shape> shapes(signature.tensors.size());
+    std::vector<ProblemTensor> specs = tensorsOf(problem);
     for (auto [name, rows] : {std::pair("ids_q", 16), std::pair("ids_kv", 32)})
-      signature.find(name)->learn({2, rows}, signature.fixed, sizes);
+      llvm::find_if(specs, [name = name](auto &spec) { return spec.name == name; })
+          ->learn({2, rows}, FixedSizes::of(problem), sizes);
+    llvm::SmallVector<Shape> shapes(specs.size());
     llvm::SmallVector<TensorView> views;
-    for (auto [i, spec] : llvm::enumerate(signature.tensors)) {
-      shapes[i] = spec.shape(signature.fixed, sizes, 1);
+    for (auto [i, spec] : llvm::enumerate(specs)) {
+      shapes[i] = spec.shape(FixedSizes::of(problem), sizes, 1);
       for (auto &[name, shape] : changes)
         shapes[i] = spec.name == name ? shape : shapes[i];
-      views.push_back({Views::memory, spec.dtype, shapes[i], {}});
+      views.push_back({Views::memory, (*kernel)->getTensors()[i].dtype, shapes[i], {}});
     }
-    rt::Result<Sizes> checked = signature.check(views);
+    auto checked = checkTensors(**kernel, views);
+    int64_t batch = checked ? (*kernel)->code().valueOf("batch", checked->data()) : 0;
     llvm::outs() << "by ids, " << what << ": "
-                 << (checked ? llvm::formatv("accepted, {0} sequences", checked->batch).str() : checked.error().message)
-                 << "\n";
+                 << (checked ? llvm::formatv("accepted, {0} sequences", batch).str() : checked.error().message) << "\n";
   };
   spoil("as they are", {});
   spoil("queries", {{"q", {31, 2, 16}}, {"o", {31, 2, 16}}});

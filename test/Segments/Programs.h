@@ -27,7 +27,7 @@ struct Compiled {
   std::string text;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   SegmentsOp op;
-  std::shared_ptr<Kernel> kernel;
+  std::shared_ptr<const Kernel> kernel;
 };
 
 class Programs {

@@ -150,7 +150,7 @@ rt::Result<Json> runCase(const SegmentsCase &c, const Target &target) {
   auto turns = Turns::create(**work);
   if (!turns)
     return turns.error();
-  auto workspace = (*kernel)->workspaceBytes({});
+  auto workspace = (*kernel)->workspaceBytes((*work)->getViews());
   if (!workspace)
     return workspace.error();
   std::vector<double> us, wall;

@@ -80,12 +80,13 @@ rt::Result<Timing> bench::timeKernel(const Kernel &kernel, Computation computati
     return work.error();
   Timing timing;
   timing.bytes = (*work)->getBytes();
-  rt::Result<const std::string *> schedule = kernel.getSchedule((*work)->getSizes());
-  if (!schedule)
-    return schedule.error();
-  timing.schedule = llvm::StringRef(**schedule).split(';').first.str();
+  rt::Result<std::shared_ptr<const Kernel>> special = kernel.specialize((*work)->getViews());
+  if (!special)
+    return special.error();
+  const Kernel &timed = **special;
+  timing.schedule = llvm::StringRef(timed.getSchedule()).split(';').first.str();
   rt::Status status =
-      kernel.isHost() ? timeHost(kernel, **work, budgetMs, timing) : timeDevice(kernel, **work, budgetMs, timing);
+      timed.isHost() ? timeHost(timed, **work, budgetMs, timing) : timeDevice(timed, **work, budgetMs, timing);
   if (!status)
     return status.error();
   return timing;

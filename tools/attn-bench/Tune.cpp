@@ -25,7 +25,7 @@ struct Tried {
   std::string error; ///< why it was not lowered, compiled or timed
   std::shared_ptr<const rt::CompiledKernel> binary;
   double compileMs = 0;
-  std::shared_ptr<Kernel> kernel;
+  std::shared_ptr<const Kernel> kernel;
   double distance = 0; ///< from the heuristic's result
   int64_t launches = 1;
   std::vector<double> samples;

@@ -51,30 +51,42 @@ rt::Status Workload::findMemory(const Kernel &kernel) {
   return found.status();
 }
 
+/// The array of queries in whose memory an array of keys may lie.
+static std::string queriesOf(llvm::StringRef name) {
+  return name.consume_back("_kv") ? (name + "_q").str() : name.str();
+}
+
 rt::Result<std::unique_ptr<Workload>> Workload::create(const Kernel &kernel,
                                                        const llvm::StringMap<reference::Tensor> &inputs) {
   std::unique_ptr<Workload> work(new Workload);
   if (rt::Status found = work->findMemory(kernel); !found)
     return found.error();
-  const Signature &signature = kernel.getSignature();
-  Sizes sizes{-1, -1, -1};
-  for (const TensorSpec &spec : signature.tensors)
-    if (!spec.isResult())
-      if (auto it = inputs.find(spec.name); it != inputs.end())
-        spec.learn(it->second.shape(), signature.fixed, sizes);
-  for (const TensorSpec &spec : signature.tensors) {
+  const std::vector<rt::Program::Tensor> &tensors = kernel.getTensors();
+  llvm::SmallVector<TensorView> given;
+  for (const rt::Program::Tensor &spec : tensors) {
     auto it = inputs.find(spec.name);
-    const TensorSpec *twin = it == inputs.end() ? signature.twinOf(spec) : nullptr;
-    if (twin) { // in the same memory
-      work->shapes.push_back(work->shapes[twin - signature.tensors.begin()]);
-      work->views.push_back(work->views[twin - signature.tensors.begin()]);
-      continue;
-    }
+    if (it == inputs.end())
+      it = inputs.find(queriesOf(spec.name));
     if (!spec.isResult() && it == inputs.end())
       return rt::Error{"expected a tensor `" + spec.name + "`, got: none"};
+    given.push_back({nullptr, spec.dtype, {}, {}});
+    if (!spec.isResult())
+      given.back().shape = it->second.shape();
+  }
+  rt::Result<std::vector<std::vector<int64_t>>> shapes = kernel.shapesOf(given);
+  if (!shapes)
+    return shapes.error();
+  for (auto [spec, shape] : llvm::zip_equal(tensors, *shapes)) {
+    auto it = inputs.find(spec.name);
+    if (!spec.isResult() && it == inputs.end()) {
+      int other = kernel.indexOf(queriesOf(spec.name));
+      work->shapes.push_back(work->shapes[other]);
+      work->views.push_back(work->views[other]);
+      continue;
+    }
     reference::Tensor result;
     if (spec.isResult()) {
-      result = reference::Tensor(reference::Dtype::I32, spec.shape(signature.fixed, sizes));
+      result = reference::Tensor(reference::Dtype::I32, shape);
       llvm::fill(result.bytes(), char(0x5a));
     }
     if (rt::Status s = work->add(spec, spec.isResult() ? result : it->second); !s)
@@ -100,7 +112,7 @@ rt::Result<std::unique_ptr<Workload>> Workload::create(const Kernel &kernel, Com
   reference::Tensors tensors;
   uint64_t seed = 1;
   // Where padding lies is not known yet. Of gradients, o and lse are made up, too: the time does not depend on them.
-  for (const TensorSpec &spec : kernel.getSignature().tensors)
+  for (const ProblemTensor &spec : tensorsOf(computation))
     if (spec.role == ProblemTensor::Operand && !(spec.name == "k" || spec.name == "v" ? k : q).getPadded())
       tensors[spec.name] = randomTensor(spec.element == ProblemTensor::Data ? reference::dtypeOf(problem) : reference::Dtype::F32,
                                         spec.shape(computation, sizes), seed++);
@@ -109,10 +121,9 @@ rt::Result<std::unique_ptr<Workload>> Workload::create(const Kernel &kernel, Com
   auto made = reference::checkTensors(computation, tensors);
   if (!made)
     return asError(made.takeError());
-  work->sizes = *made;
   for (auto &result : reference::poisonedResults(computation, *made))
     tensors[result.getKey()] = std::move(result.getValue());
-  for (const TensorSpec &spec : kernel.getSignature().tensors) {
+  for (const rt::Program::Tensor &spec : kernel.getTensors()) {
     if (spec.name == "o")
       work->output = tensors[spec.name], work->outputIndex = work->shapes.size();
     if (rt::Status s = work->add(spec, tensors[spec.name]); !s)
@@ -131,7 +142,7 @@ Workload::~Workload() {
 }
 
 rt::Status Workload::launch(const Kernel &kernel, rt::Stream stream) const {
-  rt::Result<size_t> needed = kernel.workspaceBytes(sizes);
+  rt::Result<size_t> needed = kernel.workspaceBytes(views);
   if (!needed)
     return needed.status();
   if (*needed > workspaceSize) { // not in the middle of what is timed: a kernel's first launch warms up
@@ -151,7 +162,7 @@ rt::Status Workload::launch(const Kernel &kernel, rt::Stream stream) const {
   return kernel.launch(views, driver ? reinterpret_cast<void *>(deviceWorkspace) : hostWorkspace.data(), stream);
 }
 
-rt::Status Workload::add(const TensorSpec &spec, const reference::Tensor &tensor) {
+rt::Status Workload::add(const rt::Program::Tensor &spec, const reference::Tensor &tensor) {
   llvm::ArrayRef<char> from = tensor.bytes();
   void *data = nullptr;
   if (driver) {

@@ -29,7 +29,6 @@ public:
   /// Launches the kernel on the views, with a workspace if it needs one.
   rt::Status launch(const Kernel &kernel, rt::Stream stream) const;
   double getBytes() const { return bytes; } ///< of all tensors, each once
-  const Sizes &getSizes() const { return sizes; }
   /// Null on a CPU.
   const rt::Driver *getDriver() const { return driver; }
 
@@ -39,7 +38,7 @@ public:
 private:
   Workload() = default;
   rt::Status findMemory(const Kernel &kernel);
-  rt::Status add(const TensorSpec &spec, const reference::Tensor &tensor);
+  rt::Status add(const rt::Program::Tensor &spec, const reference::Tensor &tensor);
 
   const rt::Driver *driver = nullptr;
   std::vector<rt::DevicePtr> device;
@@ -49,7 +48,6 @@ private:
   reference::Tensor output; ///< o, poisoned
   size_t outputIndex = 0;
   double bytes = 0;
-  Sizes sizes;
   mutable size_t workspaceSize = 0; ///< the largest that a kernel has needed so far
   mutable rt::DevicePtr deviceWorkspace = 0;
   mutable std::vector<char> hostWorkspace;

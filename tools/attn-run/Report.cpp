@@ -41,7 +41,7 @@ static ClassCounts countClasses(ProblemOp problem, const Kernel &kernel, const T
 }
 
 void attn::reportProblem(llvm::raw_ostream &os, Computation computation, const Target &target, const Kernel &kernel,
-                         const std::string &schedule, const Tensors &inputs, const Sizes &sizes) {
+                         const Tensors &inputs, const Sizes &sizes) {
   ProblemOp problem = computation.problem;
   os << "problem  " << problem << "\n";
   if (computation.backward)
@@ -57,7 +57,7 @@ void attn::reportProblem(llvm::raw_ostream &os, Computation computation, const T
   if (!compiled.directory.empty())
     os << ", " << compiled.directory;
   os << "\n";
-  os << "schedule " << schedule << "\n";
+  os << "schedule " << kernel.getSchedule() << "\n";
   ClassCounts counts = countClasses(problem, kernel, inputs, sizes);
   for (auto &[key, value] : kernel.getArtifact().notes)
     os << "kernel   " << value << "\n";

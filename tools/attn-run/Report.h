@@ -13,7 +13,7 @@ namespace attn {
 /// Problem, target and kernel, and how many tiles of each class the mask has at
 /// the kernel's tile size.
 void reportProblem(llvm::raw_ostream &os, Computation computation, const Target &target, const Kernel &kernel,
-                   const std::string &schedule, const reference::Tensors &inputs, const Sizes &sizes);
+                   const reference::Tensors &inputs, const Sizes &sizes);
 
 /// Which rows have a `status` that is not 0, if there is one, and why. Their zeros are right, and may not be what was meant.
 void reportStatus(llvm::raw_ostream &os, const reference::Tensors &results);

@@ -85,10 +85,10 @@ int main(int argc, char **argv) {
   auto kernel = Kernel::create((*file)->getBuffer(), problem->getName(), target);
   if (!kernel)
     return fail(kernel.error());
-  rt::Result<const std::string *> schedule = (*kernel)->getSchedule(*sizes);
-  if (!schedule)
-    return fail(schedule.error());
-  reportProblem(llvm::outs(), *problem, target, **kernel, **schedule, *inputs, *sizes);
+  kernel = specialize(**kernel, *inputs);
+  if (!kernel)
+    return fail(kernel.error());
+  reportProblem(llvm::outs(), *problem, target, **kernel, *inputs, *sizes);
   if (rt::Status ran = runTensors(**kernel, *inputs, results); !ran)
     return fail(ran.error());
   for (const std::string &text : resultFiles) {

@@ -7,12 +7,13 @@
 #define ATTN_API_COMPILE_H
 
 #include "attn-rt/Artifact.h"
+#include "attn-rt/Program.h"
 #include "attn/API/LaunchHint.h"
-#include "attn/API/Signature.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace attn {
 
@@ -35,7 +36,7 @@ struct Program {
   std::vector<rt::Artifact> kernels; ///< in the order in which a launch runs them
   size_t main = 0;                   ///< the one that is called as the program is
   rt::Program steps;                 ///< how a launch runs them: kernels are numbered as above
-  Signature signature;
+  FixedSizes fixed;
   int64_t qTile = 0, kvTile = 0; ///< rows and keys of a tile of the main kernel
   bool hasFallback = false;      ///< there are less demanding sizes to try
   bool isDoubtful = false;       ///< and they may well be needed
@@ -44,6 +45,8 @@ struct Program {
   std::string schedule;          ///< of attention, for a reader: which kernels, and `; ` why these (`scheduleOf`)
 
   const rt::Artifact &artifact() const { return kernels[main]; }
+  /// What launches of such sizes (of `steps`, as a `ProgramCode` numbers them) say of lengths (`hintOf`).
+  std::optional<LaunchHint> hintFor(const rt::ProgramCode &code, const int64_t *sizes) const;
   /// Is there a buffer of this name?
   bool hasBuffer(llvm::StringRef name) const {
     return llvm::any_of(steps.buffers, [&](const rt::Program::Buffer &buffer) { return buffer.name == name; });
@@ -55,9 +58,9 @@ struct Program {
 };
 
 /// Are kernels of a program with a launch's hint worth building beside the plain program's? They are if they stream short sequences, share out keys, have other
-/// tiles, or leave no sums for each other; other stages of the same tiles are worth less than they take to compile. `first`: the plain program as chosen first, asked
-/// for only where tiles differ: that may be because the plain one's own turned out not to fit.
-rt::Result<bool> isWorthKernels(const Program &hinted, const Program &plain, llvm::function_ref<rt::Result<Program>()> first);
+/// tiles, or leave no sums for each other; other stages of the same tiles are worth less than they take to compile. `first`: the plain program as chosen first, which
+/// turned out not to fit if it is another than `plain`.
+bool isWorthKernels(const Program &hinted, const Program &plain, const Program &first);
 
 /// A context with our dialects that collects diagnostics; parsing and lowering
 /// of one process share it.
@@ -87,12 +90,18 @@ private:
   std::string diagnostics;
 };
 
+/// Calls `use` with a compilation that no other thread uses meanwhile. Making one costs a millisecond, so they are kept:
+/// as many as threads have lowered at the same time.
+void withCompilation(llvm::function_ref<void(Compilation &)> use);
+
 /// What can be compiled: each `attn.problem`, `attn.backward` and `attn.segments` that is not
 /// private, as they stand.
 llvm::SmallVector<mlir::Operation *> programsOf(mlir::ModuleOp module);
 /// That of these which is called `name`; without a name the only backward pass, where there
 /// is none the only problem, where there is none either the only op.
 rt::Result<mlir::Operation *> findProgram(mlir::ModuleOp module, llvm::StringRef name);
+/// What a caller gives such an op, a program without steps.
+rt::Program signatureOf(mlir::Operation *pass);
 /// The same, and it is a problem or its backward pass.
 rt::Result<Computation> findComputation(mlir::ModuleOp module, llvm::StringRef name);
 /// The same, and it is a problem.

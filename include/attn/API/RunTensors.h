@@ -15,8 +15,13 @@ namespace attn {
 /// Ids and positions of keys that are missing lie where those of queries do.
 /// `results` come with their shapes (and what should be seen where the kernel
 /// writes nothing) and leave with what the kernel wrote.
+/// The kernel is launched as it is; `specialize` has another for some shapes.
 rt::Status runTensors(const Kernel &kernel, const llvm::StringMap<reference::Tensor> &inputs,
                       llvm::StringMap<reference::Tensor> &results);
+
+/// The kernel for inputs of such shapes (`Kernel::specialize`).
+rt::Result<std::shared_ptr<const Kernel>> specialize(const Kernel &kernel,
+                                                     const llvm::StringMap<reference::Tensor> &inputs);
 
 } // namespace attn
 

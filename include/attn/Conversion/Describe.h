@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The tensors that a caller gives, as plain data: they follow from the problem alone, for any target.
+// What a caller gives, as plain data: it follows from the problem alone, for any target.
 //
 #ifndef ATTN_CONVERSION_DESCRIBE_H
 #define ATTN_CONVERSION_DESCRIBE_H
@@ -10,12 +10,10 @@
 
 namespace attn {
 
-/// In the order of `tensorsOf`.
-std::vector<rt::Program::Tensor> describeTensors(Computation computation);
-std::vector<rt::Program::Tensor> describeTensors(SegmentsOp segments);
-
-/// Sizes that follow from those of ids: batch, total_q and total_kv. None without ids.
-std::vector<rt::Program::Size> describeSizes(int64_t segments);
+/// A program without steps: the caller's tensors in the order of `tensorsOf`, what arrays have to hold, and, of a problem
+/// with ids, the sizes that follow from theirs (batch, total_q and total_kv).
+rt::Program signatureOf(Computation computation);
+rt::Program signatureOf(SegmentsOp segments);
 
 } // namespace attn
 

@@ -44,7 +44,8 @@ public:
   const std::vector<Extent> &operands() const;
   /// The sizes it names, each once, in the order in which they appear; appended to `names`.
   void collectSymbols(std::vector<std::string> &names) const;
-  /// The size that a tensor with this extent makes known: n for `n` or `n + 1`; empty for other expressions.
+  /// The size that a tensor with this extent makes known: n for `n`, `n + 1` or `max(n, 1)`; empty for other
+  /// expressions.
   std::string learnedSize() const;
 
   friend Extent operator+(Extent a, Extent b) { return of(Op::Add, {std::move(a), std::move(b)}); }

@@ -9,18 +9,17 @@
 
 #include "attn-rt/Extent.h"
 #include "attn-rt/Result.h"
+#include "attn-rt/Tensor.h"
 #include "attn-rt/TensorMap.h"
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace attn::rt {
-
-enum class Dtype { BF16, F16, F32, I32 };
-std::string_view toString(Dtype dtype); ///< "bf16", ...
-int64_t sizeOf(Dtype dtype);            ///< in bytes
 
 struct Program {
   /// A tensor that the caller gives.
@@ -33,6 +32,24 @@ struct Program {
     Lead lead = Lead::None; ///< dimensions ahead of the extents: none, those of ids, the last of these or none
     std::vector<Extent> extents;
     std::vector<int> strided; ///< axes that may have any stride; the others are contiguous
+
+    bool isResult() const { return role == Role::Result; }
+  };
+  /// What run-time arrays have to hold (attn-rt/ArrayChecks.h), looked at where the host can read them. `arrays` are
+  /// numbers of tensors; -1: there is none.
+  struct ArrayCheck {
+    enum class Kind {
+      Offsets, ///< cu_seqlens and padded offsets
+      Tiles,   ///< a list of tiles, its count, and the offsets of sequences
+      Blocks,  ///< offsets and columns of a block map
+      Parents, ///< parents of a tree, cu_seqlens and padded offsets
+    };
+    Kind kind = Kind::Offsets;
+    std::vector<int> arrays;
+    Extent rows;            ///< Offsets, Tiles, Parents: of the tensors; Blocks: blocks of keys
+    Extent line;            ///< Blocks: offsets of a sequence and head
+    int64_t tile = 0;       ///< Tiles: rows of one; Blocks: keys of one
+    bool isWritten = false; ///< Offsets: of tensors that are written
   };
   /// A size that follows from others, which are known before it.
   struct Size {
@@ -70,13 +87,18 @@ struct Program {
   static constexpr int kVersion = 1;
   std::string name;
   std::vector<Tensor> tensors; ///< in the order in which the caller gives them
+  std::vector<ArrayCheck> checks;
+  int64_t maxExtent = INT32_MAX; ///< of all axes of the tensors
   std::vector<Size> sizes;
   std::vector<Buffer> buffers;
   std::vector<std::string> kernels;
   std::vector<Step> steps;
 
-  /// The caller gives these tensors, in this order; all that the program has are among them, by name.
-  void setTensors(std::vector<Tensor> given);
+  /// The caller gives the tensors of `signature`, in their order; all that the program has are among them, by name.
+  /// Takes its checks and limits, too.
+  void setSignature(Program signature);
+  /// The number of a tensor; -1: there is none of this name.
+  int tensorNamed(std::string_view name) const;
   Dtype dtypeOf(int tensor) const;
   const std::string &nameOf(int tensor) const;
 
@@ -85,16 +107,6 @@ struct Program {
   /// Another version, a field that is missing or mistyped, a number that is out of range and a size that the program
   /// has not are errors that name it.
   static Result<Program> fromJson(std::string_view text);
-};
-
-/// A tensor of a call: memory that the launch's device can reach, extents, strides in elements (null: contiguous).
-struct TensorMemory {
-  void *data = nullptr;
-  const int64_t *shape = nullptr, *strides = nullptr;
-  int rank = 0;
-
-  bool isEmpty() const;
-  int64_t strideOf(int axis) const;
 };
 
 /// The arguments of a step, ready for a launch. Stays where it is filled: pointers lead into it.
@@ -107,6 +119,16 @@ struct BoundStep {
   std::vector<std::pair<void *, size_t>> zeroed;
 };
 
+/// What of a call's tensors is there to be read.
+enum class Given {
+  Memory, ///< data, shapes and strides
+  Shapes, ///< shapes and strides; data is not looked at
+  Inputs, ///< shapes of operands and arrays; results are not looked at, nor is data
+};
+
+/// Reads the contents of an array of a call, by its number.
+using ReadArray = std::function<Result<std::vector<int32_t>>(int tensor)>;
+
 /// A program whose sizes have numbers. Immutable, so several threads may use it at once.
 class ProgramCode {
 public:
@@ -117,7 +139,18 @@ public:
   const Program &program() const { return source; }
   /// The names of sizes, numbered: those that a caller gives, `given` of them, and behind them those that follow.
   const std::vector<std::string> &sizes() const { return names; }
+  /// So many of them, the first, are the chip's: multiprocessors (of a CPU, threads).
+  static constexpr size_t chipSizes = 1;
   size_t given() const { return names.size() - derived.size(); }
+  /// Holds the tensors of a call against the program, and fills in the sizes that their shapes make known and those
+  /// that follow: `values` has room for `sizes()`, and the chip's are there already. Errors name the tensor, what was
+  /// expected and what was given.
+  Status readSizes(std::span<const TensorView> tensors, Given given, int64_t *values) const;
+  /// Whether results begin where no other tensor does. (Those that overlap otherwise may be views of one array, and
+  /// apart.)
+  Status checkApart(std::span<const TensorView> tensors) const;
+  /// Holds the contents of arrays against `Program::checks`.
+  Status checkArrays(const ReadArray &read, const int64_t *values) const;
   /// Fills in what follows from the given sizes.
   void computeSizes(int64_t *values) const;
   /// The value of a size; -1 if the program has none of this name.
@@ -125,18 +158,25 @@ public:
 
   /// Bytes of the workspace, from all sizes.
   size_t workspaceBytes(const int64_t *values) const;
+  /// Extents of a tensor of a call whose inputs are given (`Given::Inputs`), with leading dimensions.
+  std::vector<int64_t> shapeOf(std::span<const TensorView> tensors, size_t number, const int64_t *values) const;
   /// Extents of a tensor or buffer, without leading dimensions.
   std::vector<int64_t> shapeOf(int tensor, const int64_t *values) const;
   /// Fills `steps`, one for each of the program's. `tensors` are the caller's, checked; `workspace` has
   /// `workspaceBytes` and is aligned to 16 (null where that is 0). `encode` makes tensor maps, for which a context has
   /// to be current.
-  Status bind(const TensorMemory *tensors, void *workspace, const int64_t *values, std::vector<BoundStep> &steps,
+  Status bind(const TensorView *tensors, void *workspace, const int64_t *values, std::vector<BoundStep> &steps,
               Result<TensorMap> (*encode)(const TensorMapSpec &) = encodeTensorMap) const;
 
 private:
   struct ShapeCode {
     std::vector<ExtentCode> extents;
+    std::vector<int> known; ///< the given size that each extent makes known, or -1
+    int lead = -1;          ///< the given size that the leading dimensions make known
     int64_t elements(const int64_t *values) const;
+  };
+  struct CheckCode {
+    ExtentCode rows, line;
   };
   struct StepCode {
     ExtentCode blocks;
@@ -145,9 +185,12 @@ private:
 
   /// Appends the offset of each place in the workspace, and returns the bytes of all.
   int64_t placeBuffers(const int64_t *values, std::vector<int64_t> &offsets) const;
-  Status bindStep(size_t number, const TensorMemory *tensors, void *const *buffers, const int64_t *values,
+  Status readShape(size_t number, const TensorView &view, std::span<const int64_t> &lead, int64_t *values) const;
+  Status checkShape(size_t number, const TensorView &view, std::span<const int64_t> lead, const int64_t *values) const;
+  Status checkMemory(size_t number, const TensorView &view, Given given) const;
+  Status bindStep(size_t number, const TensorView *tensors, void *const *buffers, const int64_t *values,
                   BoundStep &step, Result<TensorMap> (*encode)(const TensorMapSpec &)) const;
-  void findZeroed(const Program::Step &step, const TensorMemory *tensors, void *const *buffers, const int64_t *values,
+  void findZeroed(const Program::Step &step, const TensorView *tensors, void *const *buffers, const int64_t *values,
                   BoundStep &bound) const;
 
   Program source;
@@ -155,12 +198,13 @@ private:
   std::vector<ExtentCode> derived;
   std::vector<ShapeCode> shapes;
   std::vector<StepCode> steps;
+  std::vector<CheckCode> checks;
   int places = 0;
 };
 
 /// What the map of a tensor with these axes shows; an error if its strides cannot be a map's.
 Result<TensorMapSpec> mapOf(const Program::Argument &argument, std::string_view name, Dtype dtype,
-                            const TensorMemory &memory);
+                            const TensorView &memory);
 
 } // namespace attn::rt
 

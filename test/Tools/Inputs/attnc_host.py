@@ -15,11 +15,11 @@ class Tensor(C.Structure):
 
 lib = C.CDLL(sys.argv[1])
 lib.attnLastError.restype = lib.attnTensorName.restype = C.c_char_p
-lib.attnSchedule.restype = lib.attnLaunchSchedule.restype = C.c_char_p
+lib.attnSchedule.restype = C.c_char_p
 lib.attnCompileCount.restype = C.c_int64
 lib.attnLaunch.argtypes = [C.c_void_p, C.POINTER(Tensor), C.c_void_p, C.c_void_p]
 lib.attnWorkspaceSize.argtypes = [C.c_void_p, C.POINTER(Tensor), C.POINTER(C.c_size_t)]
-lib.attnLaunchSchedule.argtypes = [C.c_void_p, C.POINTER(Tensor)]
+lib.attnSpecialize.argtypes = [C.c_void_p, C.POINTER(Tensor), C.POINTER(C.c_void_p)]
 lib.attnTensorName.argtypes = [C.c_void_p, C.c_int]
 lib.attnTensorCount.argtypes = lib.attnDestroy.argtypes = lib.attnSchedule.argtypes = [C.c_void_p]
 
@@ -39,6 +39,13 @@ def tensors_of(kernel, arrays):
         extents, steps = (C.c_int64 * array.ndim), [stride // array.itemsize for stride in array.strides]
         tensors.append(Tensor(array.ctypes.data, dtype, array.ndim, extents(*array.shape), extents(*steps)))
     return (Tensor * len(tensors))(*tensors)
+
+
+def specialize(kernel, arrays):
+    """The kernel for arrays of such shapes."""
+    special = C.c_void_p()
+    assert lib.attnSpecialize(kernel, tensors_of(kernel, arrays), C.byref(special)) == 0, lib.attnLastError()
+    return special
 
 
 def launch(kernel, arrays, workspace=None):

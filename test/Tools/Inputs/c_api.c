@@ -104,11 +104,16 @@ static void splits(void) {
 static void refuse(attnKernel *kernel, const attnTensor *good, int index, attnTensor bad, const char *why) {
   attnTensor tensors[7];
   size_t bytes;
+  /* Queries look at shapes and strides of operands and arrays, and at nothing else. */
+  const int isShape = index != 3 && index != 4 && ((uintptr_t)bad.data == (uintptr_t)good[index].data);
   memcpy(tensors, good, sizeof tensors);
   tensors[index] = bad;
   CHECK(attnLaunch(kernel, tensors, NULL, NULL) != 0);
   printf("%s: %s\n", why, attnLastError());
-  CHECK(attnWorkspaceSize(kernel, tensors, &bytes) != 0);
+  CHECK((attnWorkspaceSize(kernel, tensors, &bytes) != 0) == isShape);
+  attnKernel *special = NULL;
+  CHECK((attnSpecialize(kernel, tensors, &special) != 0) == isShape && (special == NULL) == isShape);
+  attnDestroy(special);
 }
 
 static void refusals(attnKernel *kernel, const attnTensor *good) {
@@ -136,6 +141,57 @@ static void refusals(attnKernel *kernel, const attnTensor *good) {
   REFUSE(3, "last stride", bad.strides = last);
   const int64_t none[1] = {0};
   REFUSE(5, "no offsets", bad.shape = none);
+}
+
+/* What is known before anything is compiled, from shapes alone, for any target and number of multiprocessors. */
+static void lowered(void) {
+  const char *gradients = "attn.problem @p mask(#attn.causal) layout(thd) heads(4, 2) dims(256) dtype(bf16)\n"
+                          "attn.backward @g of(@p)";
+  const int64_t shape_q[3] = {1000, 4, 256}, shape_k[3] = {1200, 2, 256}, statistics[2] = {4, 1000}, ends[1] = {8};
+  int64_t extents[12][attnMaxRank];
+  attnKernel *kernel = NULL;
+  int64_t before = attnCompileCount();
+  CHECK(attnLower(gradients, "g", "sm_90a", &kernel) == 0);
+  attnTensor tensors[12];
+  CHECK(attnTensorCount(kernel) == 11);
+  for (int i = 0; i < 11; ++i) {
+    const char *name = attnTensorName(kernel, i);
+    attnTensor of_q = {NULL, attnBF16, 3, shape_q, NULL}, of_k = {NULL, attnBF16, 3, shape_k, NULL},
+               of_lse = {NULL, attnF32, 2, statistics, NULL}, of_cu = {NULL, attnI32, 1, ends, NULL};
+    tensors[i] = !strncmp(name, "cu", 2) ? of_cu : !strcmp(name, "lse") ? of_lse : strpbrk(name, "kv") ? of_k : of_q;
+    if (attnTensorIsResult(kernel, i))
+      memset(&tensors[i], 0, sizeof tensors[i]);
+  }
+  CHECK(attnInferShapes(kernel, tensors, NULL) != 0);
+  CHECK(attnInferShapes(kernel, tensors, extents) == 0);
+  for (int i = 0; i < 11; ++i)
+    if (attnTensorIsResult(kernel, i)) { /* dq is as q, dk and dv are as k */
+      const int64_t *expected = strcmp(attnTensorName(kernel, i), "dq") ? shape_k : shape_q;
+      CHECK(tensors[i].rank == 3 && tensors[i].dtype == attnBF16 && tensors[i].shape == extents[i]);
+      CHECK(memcmp(tensors[i].shape, expected, sizeof shape_q) == 0);
+    }
+  size_t small = 0, large = 0;
+  CHECK(attnWorkspaceSizeFor(kernel, tensors, 132, &large) == 0 && large >= 4 * 1000 * 8);
+  CHECK(attnWorkspaceSizeFor(kernel, tensors, -1, &small) != 0);
+  printf("multiprocessors: %s\n", attnLastError());
+  CHECK(attnLaunch(kernel, tensors, NULL, NULL) != 0);
+  printf("lowered: %s\n", attnLastError());
+  CHECK(strcmp(attnResources(kernel), "") == 0 && strstr(attnSource(kernel), "attn::"));
+  CHECK(attnCompileCount() == before);
+  attnDestroy(kernel);
+
+  /* Split-KV: the number of splits, and so the workspace, goes by the multiprocessors. */
+  const int64_t one[4] = {1, 1, 4, 64}, many[4] = {1, 32768, 4, 64};
+  attnTensor decode[5] = {{NULL, attnBF16, 4, one, NULL}, {NULL, attnBF16, 4, many, NULL}, {NULL, attnBF16, 4, many, NULL}};
+  CHECK(attnLower("attn.problem @p mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16)", NULL, "sm_90a", &kernel) == 0);
+  attnKernel *special = NULL;
+  CHECK(attnWorkspaceSizeFor(kernel, decode, 132, &large) == 0 && large == 0);
+  CHECK(attnSpecialize(kernel, decode, &special) == 0 && strcmp(attnSchedule(kernel), attnSchedule(special)) != 0);
+  CHECK(attnWorkspaceSizeFor(special, decode, 8, &small) == 0 && attnWorkspaceSizeFor(special, decode, 132, &large) == 0);
+  CHECK(small > 0 && small < large);
+  CHECK(attnCompileCount() == before);
+  attnDestroy(kernel);
+  attnDestroy(special);
 }
 
 int main(void) {
@@ -196,6 +252,7 @@ int main(void) {
   attnDestroy(kernel);
   attnDestroy(NULL);
   splits();
+  lowered();
   puts("done");
   return 0;
 }

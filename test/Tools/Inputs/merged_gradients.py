@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A step of a ring: gradients of half of the keys, with o and lse of all of them. What `merged` says, no hint of lengths may undo."""
 import numpy as np
-from attnc_host import compile_problem, launch, lib, tensors_of, workspace_of
+from attnc_host import compile_problem, launch, lib, specialize, workspace_of
 from run import attend, differentiate
 
 rng = np.random.default_rng(9)
@@ -25,8 +25,9 @@ def gradients(hint, clause):
     cu = np.arange(BATCH + 1, dtype=np.int32) * ROWS
     arrays = dict(q=rows(q), k=rows(k[:, :ROWS]), v=rows(v[:, :ROWS]), o=rows(o), do=rows(do), lse=lse.reshape(HEADS, -1), cu_seqlens_q=cu, cu_seqlens_kv=cu.copy())
     arrays.update({name: np.full(arrays["q"].shape, np.nan, np.float16) for name in want})
+    kernel = specialize(kernel, arrays)
     assert launch(kernel, arrays, workspace_of(kernel, arrays)) is None, lib.attnLastError()
-    streams = "sequences own" in lib.attnLaunchSchedule(kernel, tensors_of(kernel, arrays)).decode()
+    streams = "sequences own" in lib.attnSchedule(kernel).decode()
     return max(np.abs(arrays[name].reshape(want[name].shape) - want[name]).max() for name in want), streams
 
 

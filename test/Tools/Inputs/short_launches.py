@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Problems that say nothing of lengths, launched with short sequences, or few queries: they get what `typical` would give them, by themselves."""
+"""Problems that say nothing of lengths, specialised for short sequences, or few queries: they get what `typical` would give them."""
+import ctypes as C
+
 import numpy as np
-from attnc_host import compile_problem, launch, lib, tensors_of, workspace_of
+from attnc_host import compile_problem, launch, lib, specialize, tensors_of, workspace_of
 from run import attend
 
 rng = np.random.default_rng(5)
@@ -24,7 +26,7 @@ def poison(arrays):
 
 
 def schedule(kernel, arrays):
-    return lib.attnLaunchSchedule(kernel, tensors_of(kernel, arrays)).decode()
+    return lib.attnSchedule(specialize(kernel, arrays)).decode()
 
 
 def check_rows(arrays, lengths):
@@ -44,25 +46,33 @@ hinted, hinted_backward = (compile_problem(PROBLEM + " typical(4, 4)" + end) for
 mixed = [int(n) for n in rng.integers(0, 5, 300)] + [150, 0, 70] + [int(n) for n in rng.integers(1, 5, 200)]
 arrays = packed(mixed)
 
-# Such a launch has the program that `typical` gives: bit for bit, and from its place in the cache. It wants that one's workspace, whoever asked before.
+# For such shapes there is the program that `typical` gives: bit for bit, and from its place in the cache. It wants a workspace. The general kernel stays as it
+# is, and is right for these shapes, too.
 plain = lib.attnSchedule(forward).decode()
 assert plain.startswith("tiles by slots"), plain
 compiled = lib.attnCompileCount()
-assert b"expected a workspace of" in launch(forward, arrays)
-workspace = workspace_of(forward, arrays)
+special = specialize(forward, arrays)
+assert b"expected a workspace of" in launch(special, arrays)
+workspace = workspace_of(special, arrays)
 assert workspace.size > 0 and schedule(forward, arrays).startswith(SHORT), schedule(forward, arrays)
 assert lib.attnCompileCount() == compiled, "typical(4, 4) had compiled these kernels"
-other = compile_problem(PROBLEM)  # who has not been asked launches the same
-assert launch(other, arrays, workspace) is None
+for kernel in forward, compile_problem(PROBLEM):
+    poison(arrays)
+    assert workspace_of(kernel, arrays).size == 0 and launch(kernel, arrays) is None and lib.attnSchedule(kernel).decode() == plain
+    check_rows(arrays, mixed)
+poison(arrays)
+assert launch(special, arrays, workspace) is None
 check_rows(arrays, mixed)
 found = arrays["o"].copy()
-for kernel in forward, hinted:
+lib.attnDestroy(special)
+for kernel in specialize(forward, arrays), hinted:
     poison(arrays)
     assert launch(kernel, arrays, workspace_of(kernel, arrays)) is None
     assert np.array_equal(found, arrays["o"])
 
 # So do gradients.
-assert launch(backward, arrays, workspace_of(backward, arrays)) is None
+special = specialize(backward, arrays)
+assert launch(special, arrays, workspace_of(special, arrays)) is None
 assert schedule(backward, arrays).startswith("tiles that sequences own for short sequences"), schedule(backward, arrays)
 found = [arrays[n].copy() for n in ("dq", "dk", "dv")]
 o = arrays["o"]
@@ -76,9 +86,10 @@ assert all(np.array_equal(a, arrays[n]) and np.isfinite(a).all() for a, n in zip
 compiled = lib.attnCompileCount()
 for lengths, wants in ([2, 3] * 300, SHORT), ([3] * 100, plain), ([80] * 130, plain), ([30, 57] * 70, plain), ([0] * 600, plain), ([4] * 512, SHORT):
     arrays = packed(lengths)
-    workspace = workspace_of(forward, arrays)
+    special = specialize(forward, arrays)
+    workspace = workspace_of(special, arrays)
     assert schedule(forward, arrays).startswith(wants) and (workspace.size > 0) == (wants == SHORT), (lengths[:2], schedule(forward, arrays))
-    assert launch(forward, arrays, workspace) is None
+    assert launch(special, arrays, workspace) is None
     check_rows(arrays, lengths)
 assert lib.attnCompileCount() == compiled
 
@@ -97,7 +108,8 @@ plain, compiled = lib.attnSchedule(dense).decode(), lib.attnCompileCount()
 for batch, rows in (40, 21), (32, 24), (1, 24), (33, 97):
     arrays = {n: rng.standard_normal((batch, rows, HEADS, DIM)).astype(np.float16) for n in "qkv"}
     arrays.update(o=np.full_like(arrays["q"], np.nan), lse=np.full((batch, HEADS, rows), np.nan, np.float32))
-    assert launch(dense, arrays, workspace_of(dense, arrays)) is None
+    special = specialize(dense, arrays)
+    assert launch(special, arrays, workspace_of(special, arrays)) is None
     assert schedule(dense, arrays).startswith(f"tiles that sequences own; typical({24 if batch >= 32 else 32}" if rows <= 24 else plain), schedule(dense, arrays)
     for b in range(0, batch, 7):
         expected, _ = attend(*(arrays[n][b, :, 1] for n in "qkv"), np.tril(np.ones((rows, rows), bool)), DIM**-0.5)
@@ -113,10 +125,12 @@ for batch, rows, wants in (1, 21, "tiles that sequences own; typical(24, 24)"), 
     if rows == 21:
         for n in ("q", "k", "v", "do"):
             arrays[n][batch - 1] = alone[n][0] if alone else arrays[n][0]
-        assert launch(dense, arrays, workspace_of(dense, arrays)) is None
+        special = specialize(dense, arrays)
+        assert launch(special, arrays, workspace_of(special, arrays)) is None
         alone = alone or arrays
         arrays["lse"][-1] = alone["lse"][0]  # forward passes have programs by the number of sequences, too
-        assert launch(fixed, arrays, workspace_of(fixed, arrays)) is None
+        special = specialize(fixed, arrays)
+        assert launch(special, arrays, workspace_of(special, arrays)) is None
         assert all(np.isfinite(arrays[n]).all() and np.array_equal(arrays[n][-1], alone[n][0]) for n in ("dq", "dk", "dv"))
     assert schedule(fixed, arrays).startswith(wants), schedule(fixed, arrays)
 
@@ -134,14 +148,15 @@ plain, made = lib.attnSchedule(decode).decode(), None
 for batch, rows, keys, wants in (1, 1, 1500, "tiles, keys shared out, 2 query heads in each"), (2, 1, 1030, None), (1, 1, 900, plain), (33, 70, 1024, plain):
     arrays = {n: rng.standard_normal((batch, rows if n == "q" else keys, 4 if n == "q" else 2, 32)).astype(np.float16) for n in "qkv"}
     arrays.update(o=np.full_like(arrays["q"], np.nan), lse=np.full((batch, 4, rows), np.nan, np.float32))
-    workspace = workspace_of(decode, arrays)
+    special = specialize(decode, arrays)
+    workspace = workspace_of(special, arrays)
     found = schedule(decode, arrays)
     assert found == made if wants is None else found.startswith(wants), found
     made = made or found
-    assert launch(decode, arrays, workspace) is None
+    assert launch(special, arrays, workspace) is None
     for b, h in ((0, 0), (batch - 1, 3)):
         expected, lse = attend(arrays["q"][b, :, h], arrays["k"][b, :, h // 2], arrays["v"][b, :, h // 2], np.ones((rows, keys), bool), 32**-0.5)
         assert np.allclose(arrays["o"][b, :, h], expected, rtol=4e-3, atol=4e-3) and np.allclose(arrays["lse"][b, h], lse, atol=1e-4)
 refused = tensors_of(dense, {**arrays, "q": arrays["q"].astype(np.float32)})
-assert lib.attnLaunchSchedule(dense, refused) is None and b"expected f16 for `q`, got: f32" in lib.attnLastError()
-print("launches of many short sequences have their own program")
+assert lib.attnSpecialize(dense, refused, C.byref(C.c_void_p())) != 0 and b"expected f16 for `q`, got: f32" in lib.attnLastError()
+print("many short sequences have their own program")

@@ -8,7 +8,6 @@
 #define ATTN_DIALECT_ATTN_IR_PROBLEMTENSORS_H
 
 #include "attn/Dialect/Attn/IR/Attn.h"
-#include "llvm/Support/Error.h"
 #include "llvm/Support/MathExtras.h"
 #include <map>
 
@@ -191,40 +190,8 @@ struct SlotList {
 /// All that a forward or a backward pass may have. Backward those of rows ahead of gradients, of keys, and of dQ.
 llvm::ArrayRef<SlotList> slotLists(bool backward);
 
-/// Of a problem with segments: q and k have the tokens of all rows of ids.
-llvm::Error checkIdRows(const Sizes &sizes);
-
-/// Calls `visit(slot, sequence, first)` for each slot of a packed layout's grid that has rows to
-/// write, in order. A sequence's slots also hold the padding up to the next; what is before the first
-/// sequence and behind the last is padding of its own (nullopt). `first` counts from the start of these
-/// rows. `offsets` are where sequences start, and where the last one's slot ends.
-using VisitSlot = llvm::function_ref<void(int64_t slot, std::optional<int64_t> sequence, int64_t first)>;
-void usedSlots(llvm::ArrayRef<int32_t> offsets, int64_t rows, int64_t tile, VisitSlot visit);
-
-/// A list of tiles of `tile` rows, of which the first `count` count: each used slot once.
-llvm::Error checkTiles(llvm::ArrayRef<int32_t> tiles, int32_t count, llvm::ArrayRef<int32_t> offsets, int64_t rows,
-                       int64_t tile);
-
-/// A block map's lists, of problems with `rowsKv` keys in their tensors: offsets ascend within the entries, and
-/// entries are blocks of keys that there are.
-llvm::Error checkBlocks(const MaskOperand &lists, llvm::ArrayRef<int32_t> offsets, llvm::ArrayRef<int32_t> columns,
-                        int64_t line, int64_t rowsKv);
-
-/// Parents (`#attn.ancestors`) are earlier keys of the sequence, or -1. Of dense keys, `rowsKv` of each sequence; of packed ones
-/// their lengths, which were checked, and where they begin, if that is not where the lengths say.
-llvm::Error checkParents(llvm::StringRef name, llvm::ArrayRef<int32_t> parents, llvm::ArrayRef<int32_t> cuSeqlens,
-                         llvm::ArrayRef<int32_t> paddedOffsets, int64_t rowsKv);
-
 /// The name of the bits that are made of a block map's lists.
 std::string bitsOf(const MaskOperand &lists);
-
-/// The contents of the arrays of a packed side (`q` or `kv`), with `rows` rows
-/// in its tensors: `cuSeqlens` starts at 0, ascends and ends within the rows;
-/// `paddedOffsets` (empty: the layout has none) start at 0 or later, ascend,
-/// leave each sequence a slot at least as long as it is, and end within the rows. Of
-/// `kv` they only keep each sequence within the rows, unless something is written there.
-llvm::Error checkOffsets(llvm::StringRef side, llvm::ArrayRef<int32_t> cuSeqlens, llvm::ArrayRef<int32_t> paddedOffsets,
-                         int64_t rows, bool writesKv);
 
 } // namespace attn
 
