@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Files.h"
 #include "Digest.h"
+#include "Random.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +11,6 @@
 #include <csignal>
 #include <ctime>
 #include <filesystem>
-#include <random>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -94,10 +94,7 @@ int attn::rt::makeDirectories(const std::string &path) {
   return code == EEXIST ? (std::filesystem::is_directory(path, failed) ? 0 : ENOTDIR) : code;
 }
 
-std::string attn::rt::randomName() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}", device(), device());
-}
+std::string attn::rt::randomName() { return fmt::format("{:016x}", randomBits()); }
 
 /// Where process ids mean what they mean here: this boot of this machine, this
 /// pid namespace.
