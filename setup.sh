@@ -10,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-PACKAGES=(g++ cmake ninja-build lld libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools
+PACKAGES=(g++ cmake ninja-build lld pkgconf libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools
           libfmt-dev nlohmann-json3-dev libzstd-dev zlib1g-dev
           python3 python3-venv python3-psutil)
 SYSTEM_GB=3 # what PACKAGES take on a bare machine, with their downloads

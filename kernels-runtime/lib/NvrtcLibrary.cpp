@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include <dlfcn.h>
+#include <link.h>
 #include <unistd.h>
 
 using namespace attn::rt;
@@ -70,6 +71,17 @@ static std::string environment(const char *name) {
   return value ? value : "";
 }
 
+/// The file that has this code inside, libattnc.so or a program; its directory.
+static fs::path ownDirectory() {
+  Dl_info info;
+  link_map *map = nullptr;
+  if (!::dladdr1(reinterpret_cast<void *>(&findNvrtc), &info, reinterpret_cast<void **>(&map), RTLD_DL_LINKMAP) || !map)
+    return {};
+  std::error_code failed;
+  fs::path file = *map->l_name ? fs::path(map->l_name) : fs::read_symlink("/proc/self/exe", failed);
+  return fs::absolute(file, failed).parent_path();
+}
+
 std::string attn::rt::findNvrtc(std::vector<std::string> &searched) {
   Search search{searched, {}};
   if (std::string given = environment("ATTN_NVRTC"); !given.empty()) {
@@ -90,12 +102,13 @@ std::string attn::rt::findNvrtc(std::vector<std::string> &searched) {
     search.wheels(given + "/nvidia");
   }
   search.prefix(environment("VIRTUAL_ENV"));
-  search.prefix(ATTN_VENV_DIR);
+  fs::path own = ownDirectory();
+  if (std::optional<std::string> venv = readFile(own / "nvrtc-venv.txt")) // a build tree's
+    search.prefix((own / *venv).lexically_normal());
   // Installed as a wheel ourselves: site-packages/attnc/libattnc.so beside
   // site-packages/nvidia.
-  Dl_info self;
-  if (::dladdr(reinterpret_cast<void *>(&findNvrtc), &self) && self.dli_fname)
-    search.wheels(fs::path(self.dli_fname).parent_path().parent_path().string() + "/nvidia");
+  if (!own.empty())
+    search.wheels(own.parent_path().string() + "/nvidia");
 
   search.toolkit("/usr/local/cuda");
   std::vector<std::string> names = namesIn("/usr/local");

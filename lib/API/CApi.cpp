@@ -52,7 +52,7 @@ static rt::Status readViews(const attnKernel *kernel, const attnTensor *tensors,
   return {};
 }
 
-int attnVersion(void) { return 100; }
+int attnVersion(void) { return ATTN_VERSION_NUMBER; }
 
 const char *attnLastError(void) { return lastError.c_str(); }
 

@@ -85,7 +85,7 @@ public:
 /// looked for by `toolPath()` and opened by the first `version()` or
 /// `compile()`. Looked for in this order: $ATTN_NVRTC (the file, or its
 /// directory); $CUDA_HOME, $CUDA_PATH; $ATTN_PYTHON_NVIDIA (a site-packages or
-/// its nvidia/ folder), $VIRTUAL_ENV, the build's .venv, the site-packages this
+/// its nvidia/ folder), $VIRTUAL_ENV, in a build tree the source's .venv, the site-packages this
 /// library lies in; /usr/local/cuda, /usr/local/cuda-*; python3 of $PATH and of
 /// ~/.local; what the loader finds. The error lists every place.
 std::unique_ptr<Compiler> createNvrtcCompiler(std::vector<std::string> extraFlags = {});
