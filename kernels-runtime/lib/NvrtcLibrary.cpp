@@ -82,16 +82,20 @@ static fs::path ownDirectory() {
   return fs::absolute(file, failed).parent_path();
 }
 
+static bool isDirectory(const std::string &path) {
+  std::error_code failed;
+  return fs::is_directory(path, failed);
+}
+
 std::string attn::rt::findNvrtc(std::vector<std::string> &searched) {
   Search search{searched, {}};
+  // The user's word: nothing else will do, and opening it says what is wrong with it.
   if (std::string given = environment("ATTN_NVRTC"); !given.empty()) {
-    std::error_code ignored;
-    if (!fs::is_directory(given, ignored)) {
-      searched.push_back(given);
-      return given; // the user's word; opening it says what is wrong with it
+    if (isDirectory(given)) {
+      search.directory(given);
+      search.toolkit(given);
     }
-    search.directory(given);
-    search.toolkit(given);
+    return search.found.empty() ? given : search.found;
   }
   for (const char *name : {"CUDA_HOME", "CUDA_PATH"})
     if (std::string root = environment(name); !root.empty())
@@ -152,6 +156,12 @@ static Result<NvrtcLibrary> openNow(const std::string &path, const std::vector<s
                              fmt::join(searched, ", "), fmt::join(sonames, ", ")),
                  {},
                  {}};
+  if (!handle && path == environment("ATTN_NVRTC")) {
+    if (isDirectory(path))
+      reason = fmt::format("no {} in it, its lib64 or its lib", fmt::join(sonames, ", "));
+    return Error{
+        fmt::format("expected `libnvrtc.so` or its folder in `ATTN_NVRTC`, got: `{}` ({})", path, reason), {}, {}};
+  }
   if (!handle)
     return Error{fmt::format("cannot open NVRTC `{}`: {}", path, reason), {}, {}};
 

@@ -83,11 +83,12 @@ public:
 /// CUDA C++ to a cubin, by NVRTC opened at run time; needs no GPU and no CUDA
 /// headers. Device headers come from memory. Construction is free; libnvrtc is
 /// looked for by `toolPath()` and opened by the first `version()` or
-/// `compile()`. Looked for in this order: $ATTN_NVRTC (the file, or its
-/// directory); $CUDA_HOME, $CUDA_PATH; $ATTN_PYTHON_NVIDIA (a site-packages or
-/// its nvidia/ folder), $VIRTUAL_ENV, in a build tree the source's .venv, the site-packages this
-/// library lies in; /usr/local/cuda, /usr/local/cuda-*; python3 of $PATH and of
-/// ~/.local; what the loader finds. The error lists every place.
+/// `compile()`. Where $ATTN_NVRTC is set, it names the file, or the directory or
+/// the CUDA Toolkit that it is in, and nothing else is opened. Else NVRTC is looked
+/// for in $CUDA_HOME, $CUDA_PATH; $ATTN_PYTHON_NVIDIA (a site-packages or its
+/// nvidia/ folder), $VIRTUAL_ENV, in a build tree the source's .venv, the
+/// site-packages this library lies in; /usr/local/cuda, /usr/local/cuda-*; python3
+/// of $PATH and of ~/.local; what the loader finds. The error lists every place.
 std::unique_ptr<Compiler> createNvrtcCompiler(std::vector<std::string> extraFlags = {});
 
 /// C++17 to a shared object with the system's compiler: $ATTN_CXX, else the
