@@ -29,6 +29,17 @@ std::optional<uint64_t> attn::rt::parseSize(std::string_view text) {
   return value << 10 * power;
 }
 
+static std::vector<std::string> splitAtColons(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    std::string_view part = text.substr(0, text.find(':'));
+    if (!part.empty())
+      parts.emplace_back(part);
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+  }
+  return parts;
+}
+
 CacheOptions CacheOptions::fromEnvironment() {
   auto get = [](const char *name) {
     const char *value = std::getenv(name);
@@ -41,6 +52,7 @@ CacheOptions CacheOptions::fromEnvironment() {
     else if (std::string home = get("HOME"); !home.empty())
       options.root = home + "/.cache/attnc";
   }
+  options.readOnlyRoots = splitAtColons(get("ATTN_CACHE_READONLY_DIRS"));
   if (std::string size = get("ATTN_CACHE_SIZE"); !size.empty()) {
     if (std::optional<uint64_t> bytes = parseSize(size))
       options.maxBytes = *bytes;
@@ -53,12 +65,23 @@ CacheOptions CacheOptions::fromEnvironment() {
   return options;
 }
 
+std::string attn::rt::entriesOf(const std::string &root) { return fmt::format("{}/v{}", root, kCacheFormat); }
+
+static bool isSameDirectory(const std::string &a, const std::string &b) {
+  struct stat first, second;
+  return a == b || (::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 &&
+                    first.st_dev == second.st_dev && first.st_ino == second.st_ino);
+}
+
 Cache::Cache(CacheOptions options) : impl(std::make_unique<Impl>()) {
   if (options.libraryBuild.empty())
     options.libraryBuild = fmt::format("{} abi {}", ATTN_LIBRARY_BUILD, kAbiVersion);
   if (Switches::get().noCache || options.maxBytes == 0)
     options.root.clear();
-  impl->versionRoot = options.root.empty() ? "" : fmt::format("{}/v{}", options.root, kCacheFormat);
+  if (Switches::get().noCache)
+    options.readOnlyRoots.clear();
+  std::erase_if(options.readOnlyRoots, [&](const std::string &root) { return isSameDirectory(root, options.root); });
+  impl->versionRoot = options.root.empty() ? "" : entriesOf(options.root);
   impl->options = std::move(options);
 }
 
@@ -70,6 +93,22 @@ CacheStats Cache::stats() const {
 }
 
 const std::string &Cache::root() const { return impl->options.root; }
+
+/// What is noted in a folder of entries of the compiler of this name; empty if nothing is.
+static std::optional<std::string> notedVersion(const Folder &entries, const std::string &entriesPath,
+                                               const std::string &name) {
+  Folder memos;
+  if (entries)
+    memos = openTrustedAt(entries.fd.get(), ".compilers", entriesPath, Missing::Fails);
+  if (!memos)
+    return std::nullopt;
+  TrustedBytes memo = readTrustedAt(memos.fd.get(), name, entriesPath + "/.compilers");
+  if (!memo.distrust.empty())
+    warnOfDistrust(memo.distrust);
+  else if (memo.bytes && memo.bytes->size() > 65 && sha256(memo.bytes->substr(65)) == memo.bytes->substr(0, 64))
+    return memo.bytes->substr(65);
+  return std::nullopt;
+}
 
 /// Version text by the identity of the compiler's file, so that a warm start
 /// neither opens NVRTC (8 ms and more) nor forks.
@@ -88,15 +127,12 @@ Result<std::string> Cache::Impl::versionOf(const Compiler &compiler) {
     std::lock_guard lock(mutex);
     return versions[identity] = std::move(version);
   };
-  std::string where = versionRoot + "/.compilers", name = sha256(identity), path = where + "/" + name;
-  if (Folder entries = openEntries(Missing::Fails))
-    if (Folder memos = openTrustedAt(entries.fd.get(), ".compilers", versionRoot, Missing::Fails)) {
-      TrustedBytes memo = readTrustedAt(memos.fd.get(), name, where);
-      if (!memo.distrust.empty())
-        warnOfDistrust(memo.distrust);
-      else if (memo.bytes && memo.bytes->size() > 65 && sha256(memo.bytes->substr(65)) == memo.bytes->substr(0, 64))
-        return remember(memo.bytes->substr(65));
-    }
+  std::string name = sha256(identity), path = versionRoot + "/.compilers/" + name;
+  if (std::optional<std::string> noted = notedVersion(openEntries(Missing::Fails), versionRoot, name))
+    return remember(*noted);
+  for (const std::string &root : options.readOnlyRoots)
+    if (std::optional<std::string> noted = notedVersion(findEntriesOf(root, Missing::Fails), entriesOf(root), name))
+      return remember(*noted);
   Result<std::string> version = compiler.version();
   if (!version)
     return version;
@@ -123,13 +159,15 @@ Result<KeyFields> Cache::Impl::keyOf(const Compiler &compiler, const Artifact &a
                    {"source", sha256(artifact.source)}};
 }
 
+Folder attn::rt::findEntriesOf(const std::string &root, Missing missing) {
+  Folder folder = openTrusted(root, missing);
+  if (!folder)
+    return folder;
+  return openTrustedAt(folder.fd.get(), fmt::format("v{}", kCacheFormat), root, missing);
+}
+
 Folder Cache::Impl::findEntries(Missing missing) const {
-  if (versionRoot.empty())
-    return {};
-  Folder root = openTrusted(options.root, missing);
-  if (!root)
-    return root;
-  return openTrustedAt(root.fd.get(), fmt::format("v{}", kCacheFormat), options.root, missing);
+  return versionRoot.empty() ? Folder() : findEntriesOf(options.root, missing);
 }
 
 Folder Cache::Impl::openEntries(Missing missing) const {
@@ -137,6 +175,27 @@ Folder Cache::Impl::openEntries(Missing missing) const {
   if (!entries.distrust.empty())
     warnOfDistrust(entries.distrust);
   return entries;
+}
+
+std::optional<Cache::Impl::Found> Cache::Impl::findReadOnly(const std::string &name, std::string_view digest,
+                                                            std::string_view wanted,
+                                                            std::vector<std::string> &passedOver) const {
+  for (const std::string &root : options.readOnlyRoots) {
+    std::string path = entriesOf(root), directory = path + "/" + name;
+    Folder entries = findEntriesOf(root, Missing::Fails);
+    EntryContent content;
+    if (entries)
+      content = readEntry({entries.fd.get(), path}, name, digest, wanted, /*deep=*/false);
+    if (content.state == EntryContent::State::Good)
+      return Found{std::move(content), std::move(directory)};
+    if (std::string why = entries.distrust.empty() ? content.problem : entries.distrust; !why.empty())
+      passedOver.push_back(fmt::format("{} (read-only) is passed over: {}", entries ? directory : root, why));
+    if (!entries.distrust.empty())
+      warnOfDistrust(entries.distrust);
+    else if (content.state == EntryContent::State::Distrusted)
+      warnOfDistrust(content.problem);
+  }
+  return std::nullopt;
 }
 
 std::string Cache::whyPassedOver() const { return impl->findEntries(Missing::Fails).distrust; }
@@ -234,31 +293,43 @@ Cache::Impl::Made Cache::Impl::make(const Compiler &compiler, const Artifact &ar
   if (!switches.dumpSource.empty())
     dumpSource(switches.dumpSource, compiler, artifact, name);
 
+  auto hit = [&](EntryContent content, std::string directory) {
+    ++counters.diskHits;
+    kernel->binary = std::move(content.file);
+    kernel->report = content.record.report;
+    kernel->directory = std::move(directory);
+    kernel->origin = CompiledKernel::Origin::Disk;
+    return std::shared_ptr<const CompiledKernel>(kernel);
+  };
   std::string why; // it is compiled; only for people who asked
+  std::vector<std::string> passedOver;
   if (useless) {
     ++counters.repairs;
     why = "rebuilding, the binary cannot be loaded";
-  } else if (Folder entries = openEntries(Missing::Fails)) {
-    EntryFolder all{entries.fd.get(), versionRoot};
-    EntryContent content = readEntry(all, name, kernel->digest, compiler.binaryFile(), /*deep=*/false);
-    if (content.state == EntryContent::State::Good) {
-      ++counters.diskHits;
-      touchEntry(all, name);
-      kernel->binary = std::move(content.file);
-      kernel->report = content.record.report;
-      kernel->directory = versionRoot + "/" + name;
-      kernel->origin = CompiledKernel::Origin::Disk;
-      return std::shared_ptr<const CompiledKernel>(kernel);
+  } else {
+    EntryContent content;
+    if (Folder entries = openEntries(Missing::Fails)) {
+      EntryFolder all{entries.fd.get(), versionRoot};
+      content = readEntry(all, name, kernel->digest, compiler.binaryFile(), /*deep=*/false);
+      if (content.state == EntryContent::State::Good) {
+        touchEntry(all, name);
+        return hit(std::move(content), versionRoot + "/" + name);
+      }
+      if (content.state == EntryContent::State::Distrusted)
+        warnOfDistrust(content.problem);
     }
-    if (content.state == EntryContent::State::Distrusted)
-      warnOfDistrust(content.problem);
+    if (auto found = findReadOnly(name, kernel->digest, compiler.binaryFile(), passedOver))
+      return hit(std::move(found->content), std::move(found->directory));
     if (content.state != EntryContent::State::Missing) {
       ++counters.repairs;
       why = "rebuilding, " + content.problem;
     }
   }
-  if (switches.verbose && !versionRoot.empty())
+  if (switches.verbose && hasDisk()) {
+    for (const std::string &line : passedOver)
+      fmt::print(stderr, "attnc: {}: {}\n", name, line);
     fmt::print(stderr, "attnc: {}: {}\n", name, why.empty() ? whyMissing(artifact, *key) : why);
+  }
 
   auto begin = std::chrono::steady_clock::now();
   ++counters.compiles;

@@ -76,17 +76,16 @@ int Cache::Impl::evict(uint64_t maxBytes, const std::string &keep) {
 
 int Cache::prune(uint64_t maxBytes) { return impl->evict(maxBytes, ""); }
 
-std::vector<EntryInfo> Cache::list(bool deep) const {
+static std::vector<EntryInfo> listFolder(const Folder &folder, const std::string &path, bool deep) {
   std::vector<EntryInfo> entries;
-  Folder folder = impl->openEntries(Missing::Fails);
   if (!folder)
     return entries;
-  for (const Usage &usage : usageOf(impl->versionRoot)) {
+  for (const Usage &usage : usageOf(path)) {
     EntryInfo info;
-    info.directory = impl->versionRoot + "/" + usage.name;
+    info.directory = path + "/" + usage.name;
     info.bytes = usage.bytes;
     info.usedAt = usage.usedAt.tv_sec;
-    EntryContent content = readEntry({folder.fd.get(), impl->versionRoot}, usage.name, {}, {}, deep);
+    EntryContent content = readEntry({folder.fd.get(), path}, usage.name, {}, {}, deep);
     info.problem = content.state == EntryContent::State::Distrusted ? "passed over, " + content.problem : content.problem;
     info.kernel = content.record.kernel.empty() ? usage.name.substr(0, usage.name.rfind('-')) : content.record.kernel;
     info.digest = content.record.digest;
@@ -98,6 +97,23 @@ std::vector<EntryInfo> Cache::list(bool deep) const {
     entries.push_back(std::move(info));
   }
   return entries;
+}
+
+std::vector<EntryInfo> Cache::list(bool deep) const {
+  return listFolder(impl->openEntries(Missing::Fails), impl->versionRoot, deep);
+}
+
+std::vector<CacheRoot> Cache::roots(bool deep) const {
+  std::vector<CacheRoot> all;
+  if (!root().empty())
+    all.push_back({root(), false, whyPassedOver(), list(deep)});
+  for (const std::string &path : impl->options.readOnlyRoots) {
+    Folder entries = findEntriesOf(path, Missing::Fails);
+    // A root without entries of this format is fine.
+    std::string problem = entries.distrust.empty() ? openTrusted(path, Missing::Fails).problem() : entries.distrust;
+    all.push_back({path, true, std::move(problem), listFolder(entries, entriesOf(path), deep)});
+  }
+  return all;
 }
 
 int Cache::removeBad() {
@@ -186,27 +202,37 @@ std::string Cache::compare(const EntryInfo &entry, const std::vector<EntryInfo> 
   return other ? describe(entry.key, sourceIn(entry.directory), *other) : "";
 }
 
-std::string Cache::Impl::whyMissing(const Artifact &artifact, const KeyFields &key) const {
-  // NOTE: reads every entry of the directory, so only for people who asked.
+std::vector<EntryInfo> Cache::Impl::entriesNamed(std::string_view kernel) const {
   std::vector<EntryInfo> same;
-  Folder folder = openEntries(Missing::Fails);
-  if (!folder)
-    return "not cached";
-  for (const std::string &name : namesIn(versionRoot))
-    if (name.rfind(safeName(artifact.name) + "-", 0) == 0) {
-      EntryContent content = readEntry({folder.fd.get(), versionRoot}, name, {}, {}, /*deep=*/false);
-      EntryInfo info;
-      info.directory = versionRoot + "/" + name;
-      info.kernel = content.record.kernel;
-      info.builtAt = content.record.builtAt;
-      info.key = content.record.key;
-      info.problem = content.problem;
-      same.push_back(std::move(info));
-    }
+  auto look = [&](const Folder &folder, const std::string &path) {
+    for (const std::string &name : folder ? namesIn(path) : std::vector<std::string>())
+      if (name.rfind(safeName(kernel) + "-", 0) == 0) {
+        EntryContent content = readEntry({folder.fd.get(), path}, name, {}, {}, /*deep=*/false);
+        EntryInfo info;
+        info.directory = path + "/" + name;
+        info.kernel = content.record.kernel;
+        info.builtAt = content.record.builtAt;
+        info.key = content.record.key;
+        info.problem = content.problem;
+        same.push_back(std::move(info));
+      }
+  };
+  look(openEntries(Missing::Fails), versionRoot);
+  for (const std::string &root : options.readOnlyRoots)
+    look(findEntriesOf(root, Missing::Fails), entriesOf(root));
+  return same;
+}
+
+std::string Cache::Impl::whyMissing(const Artifact &artifact, const KeyFields &key) const {
+  // NOTE: reads every entry of the kernel, so only for people who asked.
+  std::vector<EntryInfo> same = entriesNamed(artifact.name);
+  std::string roots = options.readOnlyRoots.empty()
+                          ? ""
+                          : fmt::format(" (nor in {}, read-only)", fmt::join(options.readOnlyRoots, ", "));
   const EntryInfo *other = nearest(artifact.name, key, "", same);
   if (!other)
-    return "not cached, no other entry of this kernel";
-  return fmt::format("not cached, differs from {} in: {}", other->directory,
+    return fmt::format("not cached{}, no other entry of this kernel", roots);
+  return fmt::format("not cached{}, differs from {} in: {}", roots, other->directory,
                      fmt::join(differences(key, other->key), ", "));
 }
 
@@ -218,11 +244,9 @@ Result<std::string> Cache::explain(const Compiler &compiler, const Artifact &art
   Result<KeyFields> key = impl->keyOf(compiler, artifact);
   if (!key)
     return key.error();
-  if (impl->versionRoot.empty())
+  if (!impl->hasDisk())
     return std::string("the disk cache is off\n");
   Folder folder = impl->openEntries(Missing::Fails);
-  if (!folder.distrust.empty())
-    return fmt::format("the disk cache is passed over: {}\n", folder.distrust);
   std::string digest = digestOf(*key), name = entryName(artifact.name, digest);
   std::string directory = impl->versionRoot + "/" + name;
   EntryContent content;
@@ -230,13 +254,24 @@ Result<std::string> Cache::explain(const Compiler &compiler, const Artifact &art
     content = readEntry({folder.fd.get(), impl->versionRoot}, name, digest, compiler.binaryFile(), /*deep=*/false);
   if (content.state == EntryContent::State::Good)
     return fmt::format("cached in {}\n", directory);
+  std::vector<std::string> passedOver;
+  if (auto found = impl->findReadOnly(name, digest, compiler.binaryFile(), passedOver))
+    return fmt::format("cached in {} (read-only)\n", found->directory);
+  std::string text;
+  for (const std::string &line : passedOver)
+    text += line + "\n";
+  if (!folder.distrust.empty())
+    return text + fmt::format("the disk cache is passed over: {}\n", folder.distrust);
   if (content.state == EntryContent::State::Distrusted)
-    return fmt::format("{} is passed over and will be rebuilt: {}\n", directory, content.problem);
+    return text + fmt::format("{} is passed over and will be rebuilt: {}\n", directory, content.problem);
   if (content.state == EntryContent::State::Bad)
-    return fmt::format("{} is bad and will be rebuilt: {}\n", directory, content.problem);
-  std::vector<EntryInfo> all = list();
-  const EntryInfo *other = nearest(artifact.name, *key, "", all);
-  if (!other)
-    return fmt::format("never compiled here: {} has no entry of `{}`\n", impl->versionRoot, artifact.name);
-  return describe(*key, artifact.source, *other);
+    return text + fmt::format("{} is bad and will be rebuilt: {}\n", directory, content.problem);
+  std::vector<EntryInfo> all = impl->entriesNamed(artifact.name);
+  if (const EntryInfo *other = nearest(artifact.name, *key, "", all))
+    return text + describe(*key, artifact.source, *other);
+  std::vector<std::string> roots = impl->options.readOnlyRoots;
+  if (!impl->versionRoot.empty())
+    roots.insert(roots.begin(), impl->versionRoot);
+  return text + fmt::format("never compiled here: {} {} no entry of `{}`\n", fmt::join(roots, ", "),
+                            roots.size() == 1 ? "has" : "have", artifact.name);
 }

@@ -21,6 +21,11 @@
 
 namespace attn::rt {
 
+/// "<root>/v3".
+std::string entriesOf(const std::string &root);
+/// That folder, open and checked.
+Folder findEntriesOf(const std::string &root, Missing missing);
+
 struct Cache::Impl {
   using Made = Result<std::shared_ptr<const CompiledKernel>>;
 
@@ -31,6 +36,12 @@ struct Cache::Impl {
     std::condition_variable ready;
     std::atomic<bool> done{false};
     std::optional<Made> result;
+  };
+
+  /// An entry that can be used, and where it is.
+  struct Found {
+    EntryContent content;
+    std::string directory;
   };
 
   CacheOptions options;
@@ -58,6 +69,11 @@ struct Cache::Impl {
   Folder findEntries(Missing missing) const;
   /// The same, which says once if it is passed over.
   Folder openEntries(Missing missing) const;
+  /// The entry in the first read-only root that has a good one. `passedOver` gets
+  /// a line for each that is no good.
+  std::optional<Found> findReadOnly(const std::string &name, std::string_view digest, std::string_view wanted,
+                                    std::vector<std::string> &passedOver) const;
+  bool hasDisk() const { return !versionRoot.empty() || !options.readOnlyRoots.empty(); }
   Error failed(const Compiler &compiler, const Artifact &artifact, const std::string &name, Error error,
                const Reproducer &extra);
   void warnOnce(std::string_view why);
@@ -65,6 +81,8 @@ struct Cache::Impl {
   /// One line: in which fields the key differs from the nearest entry of this
   /// name.
   std::string whyMissing(const Artifact &artifact, const KeyFields &key) const;
+  /// The entries of `kernel` in all roots.
+  std::vector<EntryInfo> entriesNamed(std::string_view kernel) const;
   /// Removes least recently used entries except `keep` until at most `maxBytes`
   /// are left.
   int evict(uint64_t maxBytes, const std::string &keep);

@@ -102,6 +102,7 @@ extern std::function<void(const std::string &)> afterOpen;
 
 int cacheTest(const std::string &name, const std::string &root);
 int compilerTest(const std::string &name, const std::string &argument);
+int readOnlyTest(const std::string &name, const std::string &dir);
 int trustTest(const std::string &name, const std::string &root);
 int launchTest(const std::string &name);
 int programTest(const std::string &name);

@@ -14,6 +14,8 @@ int main(int argc, char **argv) {
   if (done < 0)
     done = compilerTest(test, argument);
   if (done < 0)
+    done = readOnlyTest(test, argument);
+  if (done < 0)
     done = trustTest(test, argument);
   if (done < 0)
     done = launchTest(test);

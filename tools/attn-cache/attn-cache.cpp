@@ -14,6 +14,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 
 using namespace attn::rt;
@@ -81,56 +82,71 @@ static std::string field(const EntryInfo &entry, std::string_view name) {
   return "?";
 }
 
+/// " in <root> (read-only)".
+static std::string nameOf(const CacheRoot &root) {
+  return fmt::format(" in {}{}", root.path, root.readOnly ? " (read-only)" : "");
+}
+
 static int list(const Cache &cache) {
-  uint64_t total = 0;
-  std::vector<EntryInfo> entries = cache.list();
-  for (const EntryInfo &entry : entries) {
-    total += entry.bytes;
-    fmt::print("{}  {:>9}  {:8}  {}  {}\n", time(entry.usedAt), entry.bytes,
-               field(entry, "target"),
-               entry.directory.substr(entry.directory.rfind('/') + 1),
-               entry.problem.empty() ? entry.report.str()
-                                     : "BAD: " + entry.problem);
+  for (const CacheRoot &root : cache.roots()) {
+    uint64_t total = 0;
+    for (const EntryInfo &entry : root.entries) {
+      total += entry.bytes;
+      fmt::print("{}  {:>9}  {:8}  {}  {}\n", time(entry.usedAt), entry.bytes, field(entry, "target"),
+                 entry.directory.substr(entry.directory.rfind('/') + 1),
+                 entry.problem.empty() ? entry.report.str() : "BAD: " + entry.problem);
+    }
+    fmt::print("{} entries, {} bytes{}{}\n", root.entries.size(), total, nameOf(root),
+               root.readOnly && !root.problem.empty() ? ", passed over: " + root.problem : "");
   }
-  fmt::print("{} entries, {} bytes in {}\n", entries.size(), total,
-             cache.root());
   return 0;
 }
 
 static int verify(Cache &cache) {
-  int bad = 0;
-  std::vector<EntryInfo> entries = cache.list(/*deep=*/true);
-  for (const EntryInfo &entry : entries)
-    if (!entry.problem.empty()) {
-      fmt::print("bad: {}: {}\n", entry.directory, entry.problem);
-      ++bad;
-    }
-  fmt::print("{} entries, {} bad\n", entries.size(), bad);
-  if (remove_ && bad) {
-    fmt::print("removed {}\n", cache.removeBad());
-    return 0;
+  std::vector<CacheRoot> roots = cache.roots(/*deep=*/true);
+  int stay = 0;
+  for (const CacheRoot &root : roots) {
+    int bad = 0;
+    for (const EntryInfo &entry : root.entries)
+      if (!entry.problem.empty()) {
+        fmt::print("bad: {}: {}\n", entry.directory, entry.problem);
+        ++bad;
+      }
+    fmt::print("{} entries, {} bad{}{}\n", root.entries.size(), bad, roots.size() > 1 ? nameOf(root) : "",
+               root.readOnly && !root.problem.empty() ? ", passed over: " + root.problem : "");
+    if (remove_ && bad && !root.readOnly)
+      fmt::print("removed {}\n", cache.removeBad());
+    else
+      stay += bad;
   }
-  return bad ? 1 : 0;
+  return stay ? 1 : 0;
 }
 
 static int why(const Cache &cache) {
-  std::vector<EntryInfo> entries = cache.list(), earlier;
-  std::sort(entries.begin(), entries.end(),
-            [](const EntryInfo &a, const EntryInfo &b) {
-              return a.builtAt < b.builtAt;
-            });
-  for (const EntryInfo &entry : entries) {
+  struct Entry : EntryInfo {
+    bool readOnly;
+  };
+  std::vector<Entry> entries;
+  std::string places;
+  for (const CacheRoot &root : cache.roots()) {
+    places += fmt::format("{}`{}`", places.empty() ? "" : ", ", root.path);
+    for (const EntryInfo &entry : root.entries)
+      entries.push_back({entry, root.readOnly});
+  }
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const Entry &a, const Entry &b) { return a.builtAt < b.builtAt; });
+  std::vector<EntryInfo> earlier;
+  for (const Entry &entry : entries) {
     if (entry.kernel != kernelName.getValue() || !entry.problem.empty())
       continue;
-    fmt::print("{}  {}\n", time(entry.builtAt), entry.directory);
+    fmt::print("{}  {}{}\n", time(entry.builtAt), entry.directory, entry.readOnly ? " (read-only)" : "");
     std::string difference = cache.compare(entry, earlier);
     fmt::print("{}", difference.empty() ? "first of its name\n" : difference);
     earlier.push_back(entry);
   }
   if (!earlier.empty())
     return 0;
-  fmt::print(stderr, "attn-cache: error: no entry of `{}` in `{}`\n",
-             kernelName.getValue(), cache.root());
+  fmt::print(stderr, "attn-cache: error: no entry of `{}` in {}\n", kernelName.getValue(), places);
   return 1;
 }
 
@@ -217,7 +233,7 @@ int main(int argc, char **argv) {
   CacheOptions options = CacheOptions::fromEnvironment();
   if (directory.getNumOccurrences())
     options.root = directory;
-  if (options.root.empty()) {
+  if (options.root.empty() && options.readOnlyRoots.empty()) {
     fmt::print(stderr, "attn-cache: error: no cache directory; set "
                        "`ATTN_CACHE_DIR` or give `--dir`\n");
     return 1;

@@ -25,6 +25,11 @@
 // entry already there drops its own. Nothing is locked while compiling. Entries
 // that are incomplete, truncated or altered are rebuilt and replaced.
 //
+// Read-only roots ($ATTN_CACHE_READONLY_DIRS) lie below the user's: an entry that
+// <root> has not, or has only damaged, is looked for there, in order. A hit there
+// is a disk hit and is not copied. Nothing there is written, locked, touched,
+// repaired or removed; what is bad there is passed over, and built into <root>.
+//
 // Only what nobody but this user, root and the users in $ATTN_CACHE_TRUST can
 // have written is read (lib/Trust.h has the rules); the rest is passed over, with
 // one warning in a process. What is written has mode 0700 or 0600.
@@ -52,9 +57,12 @@ struct CacheOptions {
   uint64_t maxBytes = 1ull << 30; ///< of all entries together; least recently
                                   ///< used go first. 0: no disk
   std::string libraryBuild;       ///< part of the key; empty: the build id of attn_rt
+  std::vector<std::string> readOnlyRoots; ///< looked in after `root`, in order; one that
+                                          ///< is `root` itself does not count
 
   /// Root: $ATTN_CACHE_DIR, else $XDG_CACHE_HOME/attnc, else ~/.cache/attnc.
-  /// Bound: $ATTN_CACHE_SIZE (bytes, or with K, M, G).
+  /// Bound: $ATTN_CACHE_SIZE (bytes, or with K, M, G). Read-only roots:
+  /// $ATTN_CACHE_READONLY_DIRS, with colons between them.
   static CacheOptions fromEnvironment();
 };
 
@@ -68,7 +76,7 @@ struct CompiledKernel {
   std::string binary;
   std::string log; ///< of the compile; empty when it came from disk
   ResourceReport report;
-  std::string directory; ///< of its entry; empty when the disk doesn't hold it
+  std::string directory; ///< of its entry, in whichever root; empty when the disk doesn't hold it
   std::string digest;    ///< 64 hex digits
   Origin origin = Origin::Compiled;
 };
@@ -98,6 +106,14 @@ struct EntryInfo {
   KeyFields key;
   std::string problem; ///< why it isn't valid; empty when it is (only deep
                        ///< checks read every file)
+};
+
+/// A root with its entries, least recently used first.
+struct CacheRoot {
+  std::string path;
+  bool readOnly = false;
+  std::string problem; ///< why nothing in it is read: it is not there, or others may write to it
+  std::vector<EntryInfo> entries;
 };
 
 class Cache {
@@ -136,9 +152,11 @@ public:
   /// it. Empty where it is used.
   std::string whyPassedOver() const;
 
-  /// The directory's entries, least recently used first; `deep` reads and
+  /// The entries of `root()`, least recently used first; `deep` reads and
   /// checks every file.
   std::vector<EntryInfo> list(bool deep = false) const;
+  /// `root()`, if there is one, and the read-only roots, in the order in which `get` looks.
+  std::vector<CacheRoot> roots(bool deep = false) const;
   /// Removes bad entries and stale temporaries; returns how many entries went.
   int removeBad();
   /// Removes least recently used entries until at most `maxBytes` are left;

@@ -14,9 +14,9 @@
 //   ATTN_NO_CACHE     no disk cache: compile in every process
 //
 // Places and sizes are not switches and are read where they are used:
-// ATTN_CACHE_DIR, ATTN_CACHE_SIZE, ATTN_CACHE_TRUST (Cache.h), ATTN_NVRTC,
-// ATTN_CXX, ATTN_CXXFLAGS, ATTN_PYTHON_NVIDIA (Compiler.h), ATTN_NUM_THREADS
-// (Launch.h).
+// ATTN_CACHE_DIR, ATTN_CACHE_READONLY_DIRS, ATTN_CACHE_SIZE, ATTN_CACHE_TRUST
+// (Cache.h), ATTN_NVRTC, ATTN_CXX, ATTN_CXXFLAGS, ATTN_PYTHON_NVIDIA (Compiler.h),
+// ATTN_NUM_THREADS (Launch.h).
 //
 #ifndef ATTN_RT_SWITCHES_H
 #define ATTN_RT_SWITCHES_H
