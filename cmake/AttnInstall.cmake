@@ -18,7 +18,8 @@ else()
   set(attn_compatibility SameMajorVersion)
 endif()
 # What attnVersion() says.
-math(EXPR ATTN_VERSION_NUMBER "${PROJECT_VERSION_MAJOR} * 10000 + ${PROJECT_VERSION_MINOR} * 100 + ${PROJECT_VERSION_PATCH}")
+math(EXPR ATTN_VERSION_NUMBER
+  "${PROJECT_VERSION_MAJOR} * 10000 + ${PROJECT_VERSION_MINOR} * 100 + ${PROJECT_VERSION_PATCH}")
 
 # attn_install_library(NAME DESCRIPTION text HEADERS include/attn-c/X.h...): a shared library with a C interface. It is
 # attnc::NAME for CMake and NAME for pkg-config.
@@ -34,7 +35,8 @@ function(attn_install_library name)
   foreach(header ${ARG_HEADERS})
     cmake_path(GET header PARENT_PATH directory)
     string(REGEX REPLACE "^include/?" "" directory "${directory}")
-    install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${directory} COMPONENT development)
+    install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${directory}
+      COMPONENT development)
   endforeach()
 
   # The .pc file finds its prefix from where it lies itself, if the library's directory is below the prefix.
@@ -65,8 +67,8 @@ endfunction()
 function(attn_install_package)
   set(directory ${CMAKE_INSTALL_LIBDIR}/cmake/attnc)
   install(EXPORT attnc-targets NAMESPACE attnc:: DESTINATION ${directory} COMPONENT development)
-  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/attnc-config.cmake.in ${PROJECT_BINARY_DIR}/attnc-config.cmake
-    INSTALL_DESTINATION ${directory} NO_SET_AND_CHECK_MACRO)
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/attnc-config.cmake.in
+    ${PROJECT_BINARY_DIR}/attnc-config.cmake INSTALL_DESTINATION ${directory} NO_SET_AND_CHECK_MACRO)
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/attnc-config-version.cmake COMPATIBILITY ${attn_compatibility})
   install(FILES ${PROJECT_BINARY_DIR}/attnc-config.cmake ${PROJECT_BINARY_DIR}/attnc-config-version.cmake
     DESTINATION ${directory} COMPONENT development)
