@@ -3,6 +3,7 @@
 #include "EmbeddedHeaders.h"
 #include "Files.h"
 #include "Process.h"
+#include "Processor.h"
 #include "Trust.h"
 #include "attn-rt/Compiler.h"
 #include "attn-rt/Switches.h"
@@ -115,30 +116,9 @@ Result<std::string> HostCompiler::version() const {
 }
 
 /// -march=native means the CPU's features, so they are part of what the object
-/// is good for. The first block of /proc/cpuinfo has them; lines that change
-/// from run to run (MHz, bogomips, core ids) don't count.
+/// is good for.
 std::string HostCompiler::machine() const {
-  static const std::string digest = [] {
-    std::string text(16384, '\0'), kept;
-    Fd fd(::open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC));
-    size_t at = 0;
-    for (ssize_t got; fd && at < text.size() && (got = ::read(fd.get(), text.data() + at, text.size() - at)) > 0;) {
-      at += static_cast<size_t>(got);
-      if (text.find("\n\n") < at)
-        break;
-    }
-    text.resize(at);
-    std::string_view rest = std::string_view(text).substr(0, text.find("\n\n"));
-    while (!rest.empty()) {
-      std::string_view line = rest.substr(0, rest.find('\n'));
-      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-      std::string_view name = line.substr(0, line.find_first_of("\t :"));
-      for (std::string_view wanted : {"vendor_id", "model", "cpu", "flags", "Features", "CPU", "isa", "uarch"})
-        if (name == wanted && line.find("MHz") == std::string_view::npos)
-          kept.append(line).push_back('\n');
-    }
-    return sha256(kept);
-  }();
+  static const std::string digest = sha256(processorText());
   return digest;
 }
 

@@ -186,6 +186,14 @@ int64_t ProgramCode::valueOf(std::string_view name, const int64_t *values) const
   return found == names.end() ? -1 : values[found - names.begin()];
 }
 
+std::optional<ExpectedLengths> ProgramCode::expectedLengths(const int64_t *values) const {
+  const SpecializationRule &rule = source.specialization;
+  if (rule.source == SpecializationRule::Source::Nothing)
+    return std::nullopt;
+  return rule.expectedFor(valueOf("batch", values), valueOf(rule.packedQ ? "total_q" : "seqlen_q", values),
+                          valueOf(rule.packedKv ? "total_kv" : "seqlen_kv", values));
+}
+
 int64_t ProgramCode::ShapeCode::elements(const int64_t *values) const {
   constexpr int64_t most = int64_t(1) << 44; // so that sums of bytes stay within 64 bits, whatever a file says
   int64_t count = 1;

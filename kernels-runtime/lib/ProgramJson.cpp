@@ -34,6 +34,10 @@ constexpr Word<Check::Kind> checkKinds[] = {{Check::Kind::Offsets, "offsets"},
                                             {Check::Kind::Blocks, "blocks"},
                                             {Check::Kind::Parents, "parents"}};
 
+using Source = SpecializationRule::Source;
+constexpr Word<Source> sources[] = {
+    {Source::Nothing, "nothing"}, {Source::Lengths, "lengths"}, {Source::Sizes, "sizes"}};
+
 template <typename Enum, size_t n> std::string_view textOf(const Word<Enum> (&words)[n], Enum value) {
   for (const Word<Enum> &word : words)
     if (word.value == value)
@@ -140,6 +144,14 @@ std::string Program::toJson() const {
     given.push_back(std::move(item));
   }
   json["max_extent"] = maxExtent;
+  json["specialization"] = {{"source", textOf(sources, specialization.source)},
+                            {"heads", specialization.heads},
+                            {"kv_heads", specialization.kvHeads},
+                            {"dim_qk", specialization.dimQk},
+                            {"dim_v", specialization.dimV},
+                            {"packed_q", specialization.packedQ},
+                            {"packed_kv", specialization.packedKv},
+                            {"backward", specialization.backward}};
   Json &held = json["checks"] = Json::array();
   for (const ArrayCheck &check : checks)
     held.push_back({{"kind", textOf(checkKinds, check.kind)},
@@ -205,6 +217,17 @@ Result<Program> Program::fromJson(std::string_view text) {
     reader.numbers(item, "strided", tensor.strided, 7);
   });
   reader.read(json, "max_extent", program.maxExtent, 0, INT32_MAX);
+  if (const Json *rule = reader.field(json, "specialization")) {
+    SpecializationRule &to = program.specialization;
+    reader.read(*rule, "source", sources, to.source);
+    reader.read(*rule, "heads", to.heads, 1, most);
+    reader.read(*rule, "kv_heads", to.kvHeads, 1, to.heads);
+    reader.read(*rule, "dim_qk", to.dimQk, 0, most);
+    reader.read(*rule, "dim_v", to.dimV, 0, most);
+    reader.read(*rule, "packed_q", to.packedQ);
+    reader.read(*rule, "packed_kv", to.packedKv);
+    reader.read(*rule, "backward", to.backward);
+  }
   reader.each(json, "checks", [&](const Json &item) {
     ArrayCheck &check = program.checks.emplace_back();
     reader.read(item, "kind", checkKinds, check.kind);

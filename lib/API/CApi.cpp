@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn-c/Attn.h"
+#include "attn-rt/CTensors.h"
 #include "attn/API/Describe.h"
 #include "attn/API/Jit.h"
 #include <fmt/format.h>
@@ -27,29 +28,15 @@ static int give(const rt::Result<std::shared_ptr<const Kernel>> &made, attnKerne
   return 0;
 }
 
-/// The tensors of a call.
-using Views = llvm::SmallVector<TensorView, 24>;
-
-/// The tensors as launches take them, or what makes them none. Results are looked at only where they are `given`.
-static rt::Status readViews(const attnKernel *kernel, const attnTensor *tensors, Given given, Views &views) {
-  if (!kernel || !tensors)
-    return rt::Error{"expected a kernel and its tensors, got: NULL"};
-  for (auto [i, spec] : llvm::enumerate(kernel->kernel->getTensors())) {
-    const attnTensor &t = tensors[i];
-    if (spec.isResult() && given == Given::Inputs) {
-      views.push_back({t.data, spec.dtype, {}, {}});
-      continue;
-    }
-    if (t.dtype < attnBF16 || t.dtype > attnI32)
-      return rt::Error{fmt::format("expected an attnDtype for `{}`, got: {}", spec.name, int(t.dtype))};
-    if (t.rank < 0 || t.rank > attnMaxRank || (t.rank && !t.shape))
-      return rt::Error{fmt::format("expected a rank from 0 to {} and a shape for `{}`, got: {}{}", attnMaxRank,
-                                   spec.name, t.rank, t.shape ? "" : " and NULL")};
-    views.push_back({t.data, Dtype(t.dtype), {t.shape, size_t(t.rank)}, {}});
-    if (t.strides)
-      views.back().strides = {t.strides, size_t(t.rank)};
-  }
-  return {};
+/// The tensors of a call; they are a thread's.
+static rt::Result<llvm::ArrayRef<TensorView>> viewsOf(const attnKernel *kernel, const attnTensor *tensors,
+                                                      Given given) {
+  static thread_local std::vector<TensorView> views;
+  if (!kernel)
+    return rt::Error{"expected a kernel, got: NULL"};
+  if (rt::Status read = rt::readTensors(kernel->kernel->code().program(), tensors, given, views); !read)
+    return read.error();
+  return llvm::ArrayRef<TensorView>(views);
 }
 
 int attnVersion(void) { return ATTN_VERSION_NUMBER; }
@@ -83,12 +70,12 @@ int attnBuild(const attnKernel *kernel) {
 }
 
 int attnSpecialize(const attnKernel *kernel, const attnTensor *tensors, attnKernel **specialized) {
-  Views views;
-  if (rt::Status read = readViews(kernel, tensors, Given::Inputs, views); !read)
-    return fail(read.error());
+  auto views = viewsOf(kernel, tensors, Given::Inputs);
+  if (!views)
+    return fail(views.error());
   if (!specialized)
     return fail({"expected where to put the kernel, got: NULL"});
-  return give(kernel->kernel->specialize(views), specialized);
+  return give(kernel->kernel->specialize(*views), specialized);
 }
 
 void attnDestroy(attnKernel *kernel) { delete kernel; }
@@ -148,32 +135,17 @@ int attnTensorIsResult(const attnKernel *kernel, int index) {
 }
 
 int attnInferShapes(const attnKernel *kernel, attnTensor *tensors, int64_t (*extents)[attnMaxRank]) {
-  Views views;
-  if (rt::Status read = readViews(kernel, tensors, Given::Inputs, views); !read)
-    return fail(read.error());
-  if (!extents)
-    return fail({"expected where to put the extents, got: NULL"});
-  rt::Result<std::vector<std::vector<int64_t>>> shapes = kernel->kernel->shapesOf(views);
-  if (!shapes)
-    return fail(shapes.error());
-  for (auto [i, shape] : llvm::enumerate(*shapes)) {
-    if (!kernel->kernel->getTensors()[i].isResult())
-      continue;
-    llvm::copy(shape, extents[i]);
-    attnTensor &result = tensors[i];
-    result.dtype = attnDtype(views[i].dtype), result.rank = shape.size();
-    result.shape = extents[i], result.strides = nullptr;
-  }
-  return 0;
+  return kernel ? finish(rt::inferShapes(kernel->kernel->code(), tensors, extents))
+                : fail({"expected a kernel, got: NULL"});
 }
 
 int attnWorkspaceSizeFor(const attnKernel *kernel, const attnTensor *tensors, int multiprocessors, size_t *bytes) {
-  Views views;
-  if (rt::Status read = readViews(kernel, tensors, Given::Inputs, views); !read)
-    return fail(read.error());
+  auto views = viewsOf(kernel, tensors, Given::Inputs);
+  if (!views)
+    return fail(views.error());
   if (!bytes)
     return fail({"expected where to put the size, got: NULL"});
-  rt::Result<size_t> needed = kernel->kernel->workspaceBytes(views, multiprocessors);
+  rt::Result<size_t> needed = kernel->kernel->workspaceBytes(*views, multiprocessors);
   if (!needed)
     return fail(needed.error());
   *bytes = *needed;
@@ -189,10 +161,10 @@ int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_
 //===--------------------------------------------------------------------===//
 
 static int launch(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream, bool again) {
-  Views views;
-  if (rt::Status read = readViews(kernel, tensors, Given::Memory, views); !read)
-    return fail(read.error());
-  return finish(kernel->kernel->launch(views, workspace, rt::Stream(stream), again));
+  auto views = viewsOf(kernel, tensors, Given::Memory);
+  if (!views)
+    return fail(views.error());
+  return finish(kernel->kernel->launch(*views, workspace, rt::Stream(stream), again));
 }
 
 int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream) {

@@ -189,11 +189,11 @@ bool attn::isWorthKernels(const Program &hinted, const Program &plain, const Pro
 }
 
 /// Where nothing is said of lengths, nor of what depends on them, sizes may say it. Bits of `deterministic` gradients depend on no neighbours.
-static HintSource hintSourceOf(ProblemOp problem, BackwardOp backward) {
+static rt::SpecializationRule::Source specializationOf(ProblemOp problem, BackwardOp backward) {
   bool says = problem.expectedQueries() || problem.getConfigAttr() || problem.getTiles() || problem.getSegments();
   if (says || (backward && (backward.getMerged() || backward.getConfigAttr())))
-    return HintSource::Nothing;
-  return backward && backward.getDeterministic() ? HintSource::Lengths : HintSource::Sizes;
+    return rt::SpecializationRule::Source::Nothing;
+  return backward && backward.getDeterministic() ? rt::SpecializationRule::Source::Lengths : rt::SpecializationRule::Source::Sizes;
 }
 
 /// Calls `use` with a pass as what it is.
@@ -207,16 +207,6 @@ template <typename Use> static auto withPass(Operation *pass, Use use) {
 
 rt::Program attn::signatureOf(Operation *pass) {
   return withPass(pass, [](auto op) { return signatureOf(op); });
-}
-
-std::optional<LaunchHint> Program::hintFor(const rt::ProgramCode &code, const int64_t *sizes) const {
-  if (hintSource == HintSource::Nothing)
-    return std::nullopt;
-  Sizes known;
-  known.batch = code.valueOf("batch", sizes);
-  known.rowsQ = code.valueOf(fixed.packedQ ? "total_q" : "seqlen_q", sizes);
-  known.rowsKv = code.valueOf(fixed.packedKv ? "total_kv" : "seqlen_kv", sizes);
-  return hintOf(hintSource, fixed, known);
 }
 
 void attn::withCompilation(llvm::function_ref<void(Compilation &)> use) {
@@ -238,7 +228,7 @@ void attn::withCompilation(llvm::function_ref<void(Compilation &)> use) {
 }
 
 rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const Target &target, int fallback,
-                                         StringRef file, std::optional<LaunchHint> hint) {
+                                         StringRef file, std::optional<rt::ExpectedLengths> expected) {
   rt::Result<OwningOpRef<ModuleOp>> module = parse(text, file);
   if (!module)
     return module.error();
@@ -249,7 +239,8 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   auto backward = dyn_cast<BackwardOp>(*found);
   std::string symbol = SymbolTable::getSymbolName(*found).str();
   Program program;
-  program.fixed = withPass(*found, [](auto op) { return FixedSizes::of(op); });
+  FixedSizes fixed = withPass(*found, [](auto op) { return FixedSizes::of(op); });
+  rt::SpecializationRule rule;
   rt::Program signature = signatureOf(*found);
   bool mayFall = !target.isHost() && problem && !problem.getConfigAttr();
   bool mayChooseBackward = !target.isHost() && backward && !backward.getConfigAttr();
@@ -261,9 +252,10 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   BackwardConfigs onTiles;
   if (ProblemOp computed = backward ? backward.getProblemOp() : problem) { // before there are kernels in its place
     computed.setMaskAttr(canonicalMask(computed.getMask()));
-    program.hintSource = hintSourceOf(computed, backward);
-    if (hint)
-      computed.setTypicalQ(hint->queries), computed.setTypicalKv(hint->keys);
+    rule = {specializationOf(computed, backward), fixed.heads,   fixed.kvHeads, fixed.dimQk,
+            fixed.dimV, fixed.packedQ, fixed.packedKv, fixed.backward};
+    if (expected)
+      computed.setTypicalQ(expected->queries), computed.setTypicalKv(expected->keys);
     Schedule schedule;
     if (problem) {
       schedule = scheduleOf(problem, target.family, target.arch, fallback);
@@ -283,6 +275,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   program::DefOp steps = *(*module)->getOps<program::DefOp>().begin();
   program.steps = toProgram(steps, symbol);
   program.steps.setSignature(std::move(signature)); // a canonical mask may have fewer arrays, in another order
+  program.steps.specialization = rule;
   for (const std::string &name : program.steps.kernels) {
     auto kernel = SymbolTable::lookupNearestSymbolFrom<tile::KernelOp>(steps, StringAttr::get(&context, name));
     rt::Result<rt::Artifact> artifact = print(kernel, target);

@@ -11,10 +11,10 @@ rt::Cache &attn::processCache() {
 }
 
 static rt::Result<Program> lowerProgram(llvm::StringRef text, llvm::StringRef name, const Target &target, int fallback,
-                                        std::optional<LaunchHint> hint = {}) {
+                                        std::optional<rt::ExpectedLengths> expected = {}) {
   rt::Result<Program> program = rt::Error{};
   withCompilation([&](Compilation &compilation) {
-    program = compilation.compile(text, name, target, fallback, "problem", hint);
+    program = compilation.compile(text, name, target, fallback, "problem", expected);
   });
   return program;
 }
@@ -30,10 +30,51 @@ static rt::Result<CompiledProgram> buildThrough(rt::Cache &cache, const Reproduc
   return buildFitting(program, build);
 }
 
-rt::Result<CompiledProgram> attn::compileThrough(rt::Cache &cache, llvm::StringRef text, llvm::StringRef problem,
+static ReproducerFiles reproducerOf(llvm::StringRef text, const Target &target,
+                                    const std::optional<rt::ExpectedLengths> &expected) {
+  ReproducerFiles files = {{"problem.mlir", text.str()}, {"target", target.str()}};
+  if (expected)
+    files.emplace_back("lengths", expected->str());
+  return files;
+}
+
+/// `first`: of the fallbacks, lowered already.
+static rt::Result<CompiledProgram> compileFrom(rt::Cache &cache, llvm::StringRef text, llvm::StringRef name,
+                                               const Target &target, std::optional<rt::ExpectedLengths> expected,
+                                               const Program &first) {
+  return buildThrough(cache, reproducerOf(text, target, expected), [&](int fallback) {
+    return fallback ? lowerProgram(text, name, target, fallback, expected) : rt::Result(first);
+  });
+}
+
+rt::Result<CompiledProgram> attn::compileThrough(rt::Cache &cache, llvm::StringRef text, llvm::StringRef name,
                                                  const Target &target) {
-  return buildThrough(cache, {{"problem.mlir", text.str()}, {"target", target.str()}},
-                      [&](int fallback) { return lowerProgram(text, problem, target, fallback); });
+  rt::Result<Program> first = lowerProgram(text, name, target, /*fallback=*/0);
+  return first ? compileFrom(cache, text, name, target, /*expected=*/{}, *first) : first.error();
+}
+
+/// The program for such lengths; nothing where `plain` is as good. `first`: the plain program as chosen first.
+static rt::Result<std::optional<Program>> lowerSpecialized(llvm::StringRef text, llvm::StringRef name,
+                                                           const Target &target, const rt::ExpectedLengths &expected,
+                                                           const Program &plain, const Program &first) {
+  rt::Result<Program> special = lowerProgram(text, name, target, /*fallback=*/0, expected);
+  if (!special)
+    return special.error();
+  return isWorthKernels(*special, plain, first) ? std::optional(std::move(*special)) : std::nullopt;
+}
+
+rt::Result<std::optional<CompiledProgram>> attn::compileSpecialized(rt::Cache &cache, llvm::StringRef text,
+                                                                    llvm::StringRef name, const Target &target,
+                                                                    const rt::ExpectedLengths &expected,
+                                                                    const Program &plain) {
+  rt::Result<Program> first = lowerProgram(text, name, target, /*fallback=*/0);
+  if (!first)
+    return first.error();
+  rt::Result<std::optional<Program>> special = lowerSpecialized(text, name, target, expected, plain, *first);
+  if (!special || !*special)
+    return special ? rt::Result(std::optional<CompiledProgram>()) : special.error();
+  rt::Result<CompiledProgram> compiled = compileFrom(cache, text, name, target, expected, **special);
+  return compiled ? rt::Result(std::optional(std::move(*compiled))) : compiled.error();
 }
 
 //===--------------------------------------------------------------------===//
@@ -50,17 +91,18 @@ static std::string sourceOf(const Program &program) {
 static std::string resourcesOf(llvm::ArrayRef<rt::LoadedProgram::Kernel> kernels) {
   std::string text;
   for (const rt::LoadedProgram::Kernel &kernel : kernels)
-    text += (text.empty() ? "" : "; ") + (kernels.size() == 1 ? "" : kernel->artifact.name + ": ") + kernel->report.str();
+    text +=
+        (text.empty() ? "" : "; ") + (kernels.size() == 1 ? "" : kernel->artifact.name + ": ") + kernel->report.str();
   return text;
 }
 
 rt::Result<std::shared_ptr<Kernel>> Kernel::make(llvm::StringRef text, llvm::StringRef name, const Target &target,
-                                                 std::optional<LaunchHint> hint, Program program) {
+                                                 std::optional<rt::ExpectedLengths> expected, Program program) {
   std::shared_ptr<Kernel> kernel(new Kernel);
   rt::Result<rt::ProgramCode> code = rt::ProgramCode::compile(program.steps);
   if (!code)
     return code.error();
-  kernel->text = text.str(), kernel->name = name.str(), kernel->target = target, kernel->hint = hint;
+  kernel->text = text.str(), kernel->name = name.str(), kernel->target = target, kernel->expected = expected;
   kernel->first = std::move(program), kernel->firstCode = std::move(*code);
   kernel->firstSource = sourceOf(kernel->first);
   return kernel;
@@ -71,7 +113,7 @@ rt::Result<std::shared_ptr<const Kernel>> Kernel::lower(llvm::StringRef text, ll
   rt::Result<Program> program = lowerProgram(text, name, target, /*fallback=*/0);
   if (!program)
     return program.error();
-  rt::Result<std::shared_ptr<Kernel>> kernel = make(text, name, target, /*hint=*/{}, std::move(*program));
+  rt::Result<std::shared_ptr<Kernel>> kernel = make(text, name, target, /*expected=*/{}, std::move(*program));
   return kernel ? rt::Result(std::shared_ptr<const Kernel>(*kernel)) : kernel.error();
 }
 
@@ -84,31 +126,21 @@ rt::Result<std::shared_ptr<const Kernel>> Kernel::create(llvm::StringRef text, l
   return kernel;
 }
 
-rt::Result<Program> Kernel::lowerFallback(int fallback) const {
-  return fallback ? lowerProgram(text, name, target, fallback, hint) : rt::Result(first);
-}
-
-ReproducerFiles Kernel::reproducer() const {
-  ReproducerFiles files = {{"problem.mlir", text}, {"target", target.str()}};
-  if (hint)
-    files.emplace_back("hint", hint->str());
-  return files;
-}
-
 rt::Status Kernel::build() const {
   if (isBuilt())
     return {};
   std::lock_guard<std::mutex> lock(mutex);
   if (isBuilt())
     return {};
-  auto compiled = buildThrough(processCache(), reproducer(), [&](int fallback) { return lowerFallback(fallback); });
+  auto compiled = compileFrom(processCache(), text, name, target, expected, first);
   if (!compiled)
     return compiled.error();
   // A binary of the disk whose checksums hold, and which is no such kernel, is as damaged as any.
   auto repair = [&](const rt::CompiledKernel &useless) -> rt::Result<rt::LoadedProgram::Kernel> {
     if (useless.origin != rt::CompiledKernel::Origin::Disk)
       return rt::Error{fmt::format("the compiler's binary of `{}` cannot be loaded", useless.artifact.name)};
-    return processCache().rebuild(*rt::createCompiler(useless.artifact.target), useless, [&] { return reproducer(); });
+    return processCache().rebuild(*rt::createCompiler(useless.artifact.target), useless,
+                                  [&] { return reproducerOf(text, target, expected); });
   };
   auto loaded = rt::LoadedProgram::load(compiled->program.steps, std::move(compiled->kernels), repair);
   if (!loaded)
@@ -124,7 +156,7 @@ rt::Result<std::shared_ptr<const Kernel>> Kernel::specialize(Tensors tensors) co
   if (!sizes)
     return sizes.error();
   std::shared_ptr<const Kernel> self = shared_from_this();
-  std::optional<LaunchHint> said = hint ? std::nullopt : first.hintFor(code(), sizes->data());
+  std::optional<rt::ExpectedLengths> said = expected ? std::nullopt : code().expectedLengths(sizes->data());
   if (!said)
     return self;
   auto finish = [&](const std::shared_ptr<const Kernel> &kernel) -> rt::Result<std::shared_ptr<const Kernel>> {
@@ -139,12 +171,12 @@ rt::Result<std::shared_ptr<const Kernel>> Kernel::specialize(Tensors tensors) co
       return finish(kernel);
     }
   }
-  rt::Result<Program> tried = lowerProgram(text, name, target, /*fallback=*/0, said);
-  if (!tried)
-    return tried.error();
+  rt::Result<std::optional<Program>> lowered = lowerSpecialized(text, name, target, *said, getProgram(), first);
+  if (!lowered)
+    return lowered.error();
   std::shared_ptr<const Kernel> special;
-  if (isWorthKernels(*tried, getProgram(), first)) {
-    rt::Result<std::shared_ptr<Kernel>> made = make(text, name, target, said, std::move(*tried));
+  if (*lowered) {
+    rt::Result<std::shared_ptr<Kernel>> made = make(text, name, target, said, std::move(**lowered));
     if (!made)
       return made.error();
     special = std::move(*made);
@@ -181,7 +213,8 @@ rt::Result<size_t> Kernel::workspaceBytes(Tensors tensors, int multiprocessors) 
     return rt::workspaceBytes(code(), isHost(), tensors, multiprocessors);
   std::lock_guard<std::mutex> lock(mutex);
   for (bool more = fallbacks.empty(); more;) {
-    rt::Result<Program> program = lowerFallback(fallbacks.size());
+    const int fallback = fallbacks.size();
+    rt::Result<Program> program = fallback ? lowerProgram(text, name, target, fallback, expected) : rt::Result(first);
     if (!program)
       return program.error();
     more = program->hasFallback;

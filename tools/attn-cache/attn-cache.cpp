@@ -3,8 +3,8 @@
 // Looks after the kernel cache: list, verify, prune, clear, warm, the keys of
 // problems, and why a kernel was compiled again.
 //
+#include "Pack.h"
 #include "attn-rt/Cache.h"
-#include "attn/API/Jit.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/JSON.h"
@@ -40,13 +40,23 @@ static cl::SubCommand keysCommand("keys",
                                   "print the keys of the kernels that problems of files may be compiled to, "
                                   "fallbacks included; compiles nothing");
 
+static cl::SubCommand packCommand("pack",
+                                  "compile the problems of files into one file, which libattnrt.so launches without "
+                                  "compilers; needs no GPU");
+
 static cl::list<std::string> problemFiles(cl::Positional, cl::OneOrMore,
                                           cl::desc("<problem.mlir>..."),
-                                          cl::sub(warmCommand), cl::sub(keysCommand));
+                                          cl::sub(warmCommand), cl::sub(keysCommand), cl::sub(packCommand));
 static cl::list<std::string> targetTexts(
     "target", cl::CommaSeparated,
     cl::desc("cpu, sm_90a, sm_80, sm_80:<chip>; default: what runs here"),
-    cl::sub(warmCommand), cl::sub(keysCommand));
+    cl::sub(warmCommand), cl::sub(keysCommand), cl::sub(packCommand));
+static cl::opt<std::string> packFile("o", cl::Required, cl::desc("the file to write"), cl::value_desc("file"),
+                                     cl::sub(packCommand));
+static cl::list<std::string> packSizes(
+    "sizes", cl::desc("sizes of calls that are to have what is made for them beside the general program, as "
+                      "batch=4000,total_q=16000,total_kv=16000; may be given several times"),
+    cl::value_desc("sizes"), cl::sub(packCommand));
 static cl::opt<bool> asJson(
     "json",
     cl::desc("print a JSON object for each kernel: its name, its entry, and "
@@ -226,6 +236,37 @@ template <typename Act> static int forEachProgram(Cache &cache, Act act) {
   return 0;
 }
 
+static int pack(Cache &cache) {
+  std::vector<attn::NamedSizes> shapes;
+  for (const std::string &text : packSizes) {
+    auto sizes = attn::parseSizes(text);
+    if (!sizes)
+      return fail(sizes.error());
+    shapes.push_back(std::move(*sizes));
+  }
+  Pack pack;
+  auto add = [&](Cache &cache, attn::Compilation &, llvm::StringRef text, llvm::StringRef name,
+                 const attn::Target &target) {
+    Status added = attn::addToPack(pack, cache, text, name, target, shapes);
+    return added ? 0 : fail(added.error());
+  };
+  if (int status = forEachProgram(cache, add))
+    return status;
+  std::error_code error;
+  llvm::raw_fd_ostream os(packFile, error);
+  if (!error) {
+    os << pack.toBytes();
+    os.close();
+    error = os.error();
+    os.clear_error();
+  }
+  if (error)
+    return fail({fmt::format("cannot write `{}`: {}", packFile.getValue(), error.message())});
+  for (const PackedProgram &program : pack.programs)
+    fmt::print("{} for {}{}\n", program.name, program.target, program.expected ? ", " + program.expected->str() : "");
+  return 0;
+}
+
 int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(
       argc, argv,
@@ -265,6 +306,8 @@ int main(int argc, char **argv) {
     return why(cache);
   if (warmCommand)
     return forEachProgram(cache, warmProgram);
+  if (packCommand)
+    return pack(cache);
   if (keysCommand)
     return forEachProgram(cache, printKeys);
   if (clearCommand || pruneCommand) {

@@ -8,7 +8,7 @@
 
 #include "attn-rt/Artifact.h"
 #include "attn-rt/Program.h"
-#include "attn/API/LaunchHint.h"
+#include "attn/Dialect/Attn/IR/ProblemTensors.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -36,17 +36,13 @@ struct Program {
   std::vector<rt::Artifact> kernels; ///< in the order in which a launch runs them
   size_t main = 0;                   ///< the one that is called as the program is
   rt::Program steps;                 ///< how a launch runs them: kernels are numbered as above
-  FixedSizes fixed;
   int64_t qTile = 0, kvTile = 0; ///< rows and keys of a tile of the main kernel
   bool hasFallback = false;      ///< there are less demanding sizes to try
   bool isDoubtful = false;       ///< and they may well be needed
   bool streams = false;          ///< have short sequences a kernel of their own?
-  HintSource hintSource = HintSource::Nothing; ///< what says how long sequences are, where the problem does not (`hintOf`)
   std::string schedule;          ///< of attention, for a reader: which kernels, and `; ` why these (`scheduleOf`)
 
   const rt::Artifact &artifact() const { return kernels[main]; }
-  /// What launches of such sizes (of `steps`, as a `ProgramCode` numbers them) say of lengths (`hintOf`).
-  std::optional<LaunchHint> hintFor(const rt::ProgramCode &code, const int64_t *sizes) const;
   /// Is there a buffer of this name?
   bool hasBuffer(llvm::StringRef name) const {
     return llvm::any_of(steps.buffers, [&](const rt::Program::Buffer &buffer) { return buffer.name == name; });
@@ -79,9 +75,9 @@ public:
   /// Prints a kernel's source; its artifact is ready for the target's compiler.
   rt::Result<rt::Artifact> print(tile::KernelOp kernel, const Target &target);
   /// Lowers one program (`findProgram`) and prints it, with the heuristic's tile sizes
-  /// or a fallback of them. `hint`: of a program that takes one.
+  /// or a fallback of them. `expected`: lengths to specialise it for, if its rule has them.
   rt::Result<Program> compile(llvm::StringRef text, llvm::StringRef name, const Target &target, int fallback = 0,
-                              llvm::StringRef file = "problem", std::optional<LaunchHint> hint = {});
+                              llvm::StringRef file = "problem", std::optional<rt::ExpectedLengths> expected = {});
 
 private:
   rt::Error takeDiagnostics(llvm::StringRef what);

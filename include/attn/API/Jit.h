@@ -29,8 +29,8 @@ class Kernel : public std::enable_shared_from_this<Kernel> {
 public:
   using Tensors = llvm::ArrayRef<TensorView>;
 
-  /// Lowers the pass `name` of a module; the name may be empty if the text has one (`findProgram`). Nothing is compiled,
-  /// and no device is asked.
+  /// Lowers the pass `name` of a module; the name may be empty if the text has one (`findProgram`). Nothing is
+  /// compiled, and no device is asked.
   static rt::Result<std::shared_ptr<const Kernel>> lower(llvm::StringRef text, llvm::StringRef name,
                                                          const Target &target);
   /// The same, built.
@@ -69,9 +69,9 @@ public:
   /// 0: enough on each device of the process. Exact once it is built; before, enough for whichever fallback will be.
   rt::Result<size_t> workspaceBytes(Tensors tensors, int multiprocessors = 0) const;
 
-  /// The kernel for tensors of such shapes (`Given::Inputs`): where the problem says nothing of lengths, short sequences
-  /// (dense: of up to 1024 rows, packed: of many) and few queries may have programs of their own (`hintOf`). Itself where
-  /// they have none. Built if this one is. It is right for all shapes.
+  /// The kernel for tensors of such shapes (`Given::Inputs`): where the problem says nothing of lengths, short
+  /// sequences (dense: of up to 1024 rows, packed: of many) and few queries may have programs of their own
+  /// (`rt::SpecializationRule`). Itself where they have none. Built if this one is. It is right for all shapes.
   rt::Result<std::shared_ptr<const Kernel>> specialize(Tensors tensors) const;
 
   /// `rt::LoadedProgram::launch` of what `build` made. Compiles nothing.
@@ -91,17 +91,15 @@ private:
   };
   Kernel() = default;
   static rt::Result<std::shared_ptr<Kernel>> make(llvm::StringRef text, llvm::StringRef name, const Target &target,
-                                                  std::optional<LaunchHint> hint, Program program);
-  rt::Result<Program> lowerFallback(int fallback) const;
-  std::vector<std::pair<std::string, std::string>> reproducer() const;
+                                                  std::optional<rt::ExpectedLengths> expected, Program program);
   rt::Result<std::vector<int64_t>> sizesOf(Tensors tensors) const;
   rt::Status checkStatus(Tensors tensors, rt::Stream stream) const;
   rt::Status validate(Tensors tensors, rt::Stream stream) const;
 
   std::string text, name; ///< of the problem
   Target target;
-  std::optional<LaunchHint> hint;
-  Program first; ///< as chosen first; what is built may be a fallback
+  std::optional<rt::ExpectedLengths> expected; ///< what it is specialised for
+  Program first;                               ///< as chosen first; what is built may be a fallback
   rt::ProgramCode firstCode;
   std::string firstSource;
 
@@ -110,15 +108,20 @@ private:
   mutable std::atomic<const Built *> built = nullptr; ///< what is owned
   mutable std::vector<rt::ProgramCode> fallbacks;     ///< of programs that are not built; empty: not asked for
   /// For shapes that say more than the problem does; null where that is no reason for another program.
-  mutable std::map<LaunchHint, std::shared_ptr<const Kernel>> specialized;
+  mutable std::map<rt::ExpectedLengths, std::shared_ptr<const Kernel>> specialized;
 };
 
 /// The cache that all kernels of this process go through.
 rt::Cache &processCache();
 
-/// Compiles one problem, or finds it in `cache`; errors as `Kernel::create`.
-rt::Result<CompiledProgram> compileThrough(rt::Cache &cache, llvm::StringRef text, llvm::StringRef problem,
+/// Compiles one pass, or finds it in `cache`; errors as `Kernel::create`.
+rt::Result<CompiledProgram> compileThrough(rt::Cache &cache, llvm::StringRef text, llvm::StringRef name,
                                            const Target &target);
+/// The same for such lengths; nothing where `plain`, which compileThrough gave, is as good (`isWorthKernels`).
+rt::Result<std::optional<CompiledProgram>> compileSpecialized(rt::Cache &cache, llvm::StringRef text,
+                                                              llvm::StringRef name, const Target &target,
+                                                              const rt::ExpectedLengths &expected,
+                                                              const Program &plain);
 
 } // namespace attn
 

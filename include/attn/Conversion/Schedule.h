@@ -5,6 +5,7 @@
 #ifndef ATTN_CONVERSION_SCHEDULE_H
 #define ATTN_CONVERSION_SCHEDULE_H
 
+#include "attn-rt/Specialization.h"
 #include "attn/Conversion/AttnToTile.h"
 
 namespace attn {
@@ -19,9 +20,8 @@ struct Schedule {
   bool hasFallback = false;  ///< is there something else to try? (Not where the config is given.)
 };
 
-/// From so many keys on, a few queries, of a tile or two, leave most of a chip idle with their tiles alone.
-inline constexpr int64_t manyKeys = 1024;
-constexpr bool areFew(int64_t queries, int64_t keys) { return queries <= 256 && keys >= manyKeys && keys >= 4 * queries; }
+using rt::areFew;
+using rt::manyKeys;
 
 struct BackwardSchedule : Schedule { ///< `tiles` is that of key tiles at rest
   BackwardConfigs configs;           ///< of all kernels on tiles, where there are some

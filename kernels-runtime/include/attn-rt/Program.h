@@ -9,6 +9,7 @@
 
 #include "attn-rt/Extent.h"
 #include "attn-rt/Result.h"
+#include "attn-rt/Specialization.h"
 #include "attn-rt/Tensor.h"
 #include "attn-rt/TensorMap.h"
 
@@ -89,6 +90,7 @@ struct Program {
   std::vector<Tensor> tensors; ///< in the order in which the caller gives them
   std::vector<ArrayCheck> checks;
   int64_t maxExtent = INT32_MAX; ///< of all axes of the tensors
+  SpecializationRule specialization;
   std::vector<Size> sizes;
   std::vector<Buffer> buffers;
   std::vector<std::string> kernels;
@@ -155,6 +157,10 @@ public:
   void computeSizes(int64_t *values) const;
   /// The value of a size; -1 if the program has none of this name.
   int64_t valueOf(std::string_view name, const int64_t *values) const;
+
+  /// The lengths that a program for calls of such sizes is made for (`Program::specialization`); nothing: it is this
+  /// one.
+  std::optional<ExpectedLengths> expectedLengths(const int64_t *values) const;
 
   /// Bytes of the workspace, from all sizes.
   size_t workspaceBytes(const int64_t *values) const;

@@ -7,6 +7,7 @@
 #ifndef ATTN_DIALECT_ATTN_IR_PROBLEMTENSORS_H
 #define ATTN_DIALECT_ATTN_IR_PROBLEMTENSORS_H
 
+#include "attn-rt/Specialization.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "llvm/Support/MathExtras.h"
 #include <map>
@@ -57,8 +58,7 @@ struct Sizes {
   std::map<std::string, int64_t> entries;
 };
 
-/// The widest head dim that tiles have: sequences of wider ones are streamed, all of them.
-inline constexpr int64_t widestOfTiles = 256;
+using rt::widestOfTiles; ///< sequences of wider heads are streamed, all of them
 
 /// The extents that the problem decides.
 struct FixedSizes {

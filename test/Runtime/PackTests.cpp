@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Packs whose checksum is right and whose index is not, and code for another CPU.
+//
+#include "TestHelpers.h"
+#include "attn-rt/Pack.h"
+#include "Digest.h"
+
+#include <fmt/ranges.h>
+
+using namespace attn::rt;
+
+static PackedProgram programOf(const std::string &name, const std::string &target) {
+  PackedProgram packed;
+  packed.name = name, packed.target = target, packed.schedule = "tiles";
+  packed.program.name = name, packed.program.kernels = {name};
+  packed.program.tensors = {{.name = "q", .dtype = Dtype::BF16, .extents = {Extent::symbol("batch"), 64}}};
+  auto kernel = std::make_shared<CompiledKernel>();
+  kernel->artifact.name = kernel->artifact.entry = name;
+  kernel->artifact.target = target == "sm_80:89" ? "sm_89" : target;
+  kernel->artifact.source = "not in a pack";
+  kernel->binary = name + " " + target;
+  packed.kernels = {kernel};
+  return packed;
+}
+
+/// The bytes with another index and the checksum that it has.
+static std::string withIndex(std::string bytes, std::string_view from, std::string_view to) {
+  size_t at = bytes.find(from);
+  EXPECT(at != std::string::npos, "{}", from);
+  bytes.replace(at, from.size(), to);
+  uint64_t index = 0;
+  std::memcpy(&index, bytes.data() + 16, sizeof index);
+  index += to.size() - from.size();
+  std::memcpy(bytes.data() + 16, &index, sizeof index);
+  std::string hex = sha256(std::string_view(bytes).substr(56));
+  for (size_t i = 0; i < 32; ++i)
+    bytes[24 + i] = static_cast<char>(std::stoul(hex.substr(2 * i, 2), nullptr, 16));
+  return bytes;
+}
+
+static void packs() {
+  Pack pack;
+  pack.add(programOf("p", "cpu"));
+  pack.add(programOf("p", "sm_80:89"));
+  pack.add(programOf("g", "sm_90a"));
+  PackedProgram special = programOf("p", "sm_80:89");
+  special.expected = ExpectedLengths{4, 8};
+  pack.add(std::move(special));
+  std::string bytes = pack.toBytes();
+  EXPECT(bytes.find("not in a pack") == std::string::npos);
+  auto read = Pack::fromBytes(bytes);
+  EXPECT(read.ok() && read->programs.size() == 4 && read->toBytes() == bytes, "{}", read.ok() ? "" : read.error().str());
+  auto found = read->find("p", "sm_89");
+  EXPECT(found.ok() && *found == &read->programs[1] && (*found)->kernels[0]->binary == "p sm_80:89");
+  EXPECT(read->findSpecialized(**found, {4, 8}) == &read->programs[3] && !read->findSpecialized(**found, {4, 4}));
+  for (auto [name, chip] : {std::pair("", "cpu"), {"p", "sm_90a"}, {"q", "cpu"}}) {
+    auto none = read->find(name, chip);
+    EXPECT(!none);
+    fmt::print("{}\n", none.error().str());
+  }
+  PackedProgram other = read->programs[0];
+  other.features.insert(other.features.begin(), "avx9999");
+  auto loaded = load(other);
+  EXPECT(!loaded);
+  fmt::print("{}\n", loaded.error().str());
+
+  auto refused = [&](std::string_view from, std::string_view to) {
+    auto parsed = Pack::fromBytes(withIndex(bytes, from, to));
+    EXPECT(!parsed, "{}", to);
+    fmt::print("{}\n", parsed.error().str());
+  };
+  refused("{\"programs\"", "{\"program\"");
+  refused("\"programs\":[", "\"programs\":[7,");
+  refused("\"schedule\":\"tiles\"", "\"schedule\":0");
+  refused("\"batch\"", "\"batch -\"");
+  refused("\"bytes\":5", "\"bytes\":5000");
+  refused("\"offset\":0", "\"offset\":18446744073709551615");
+  refused("\"offset\":0", "\"offset\":-1");
+  refused("\"abi_version\":", "\"abi_version\":1");
+  refused("\"expected\":[4,8]", "\"expected\":[4]");
+  refused("\"target\":\"cpu\"", "\"target\":\"sm_80\"");
+  for (size_t length = 0; length < bytes.size(); length += 13)
+    EXPECT(!Pack::fromBytes(std::string_view(bytes).substr(0, length)), "truncated");
+  for (size_t at = 0; at < bytes.size(); at += 7) {
+    std::string damaged = bytes;
+    damaged[at] ^= 0x10;
+    EXPECT(!Pack::fromBytes(damaged), "damaged");
+  }
+}
+
+int attn::rt::packTest(const std::string &test) { return test == "packs" ? packs(), 0 : -1; }

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Pack.h"
+#include <fmt/format.h>
+#include <set>
+
+using namespace attn;
+
+rt::Result<NamedSizes> attn::parseSizes(llvm::StringRef text) {
+  NamedSizes sizes;
+  for (llvm::StringRef part : llvm::split(text, ',')) {
+    auto [name, number] = part.split('=');
+    int64_t value = 0;
+    if (name.empty() || number.getAsInteger(10, value) || value < 0)
+      return rt::Error{fmt::format("expected sizes such as batch=4000,total_q=16000, got: `{}`", part.str())};
+    sizes.emplace_back(name.str(), value);
+  }
+  return sizes;
+}
+
+/// The lengths that calls of such sizes have a program for; nothing: they have the general one.
+static rt::Result<std::optional<rt::ExpectedLengths>> lengthsOf(const rt::ProgramCode &code, const NamedSizes &sizes) {
+  std::vector<int64_t> values(code.sizes().size(), -1);
+  for (auto &[name, value] : sizes) {
+    auto found = llvm::find(llvm::ArrayRef(code.sizes()).take_front(code.given()), name);
+    if (found == llvm::ArrayRef(code.sizes()).take_front(code.given()).end())
+      return rt::Error{fmt::format("expected sizes that @{} has (attnDescribe), got: `{}`", code.program().name, name)};
+    values[found - code.sizes().data()] = value;
+  }
+  const rt::SpecializationRule &rule = code.program().specialization;
+  for (const char *name : {"batch", rule.packedQ ? "total_q" : "seqlen_q", rule.packedKv ? "total_kv" : "seqlen_kv"})
+    if (code.valueOf(name, values.data()) < 0 && rule.source != rt::SpecializationRule::Source::Nothing)
+      return rt::Error{fmt::format("expected `{}` among the sizes for @{}, got: none", name, code.program().name)};
+  return code.expectedLengths(values.data());
+}
+
+static rt::PackedProgram packedOf(llvm::StringRef name, const Target &target, CompiledProgram compiled,
+                                  std::optional<rt::ExpectedLengths> expected) {
+  rt::PackedProgram packed;
+  packed.name = name.str(), packed.target = target.str(), packed.schedule = compiled.program.schedule;
+  packed.expected = expected;
+  packed.program = std::move(compiled.program.steps);
+  packed.kernels = std::move(compiled.kernels);
+  return packed;
+}
+
+rt::Status attn::addToPack(rt::Pack &pack, rt::Cache &cache, llvm::StringRef text, llvm::StringRef name,
+                           const Target &target, llvm::ArrayRef<NamedSizes> shapes) {
+  for (const rt::PackedProgram &other : pack.programs)
+    if (other.name == name && other.target == target.str())
+      return rt::Error{
+          fmt::format("expected each pass once for a target, got: @{} for {} again", other.name, other.target)};
+  rt::Result<CompiledProgram> plain = compileThrough(cache, text, name, target);
+  if (!plain)
+    return plain.error();
+  rt::Result<rt::ProgramCode> code = rt::ProgramCode::compile(plain->program.steps);
+  if (!code)
+    return code.error();
+  std::set<rt::ExpectedLengths> expected;
+  for (const NamedSizes &sizes : shapes) {
+    auto lengths = lengthsOf(*code, sizes);
+    if (!lengths)
+      return lengths.error();
+    if (*lengths)
+      expected.insert(**lengths);
+  }
+  std::vector<rt::PackedProgram> special;
+  for (const rt::ExpectedLengths &lengths : expected) {
+    auto compiled = compileSpecialized(cache, text, name, target, lengths, plain->program);
+    if (!compiled)
+      return compiled.error();
+    if (*compiled)
+      special.push_back(packedOf(name, target, std::move(**compiled), lengths));
+  }
+  pack.add(packedOf(name, target, std::move(*plain), std::nullopt));
+  for (rt::PackedProgram &program : special)
+    pack.add(std::move(program));
+  return {};
+}
