@@ -146,7 +146,7 @@ int attnrtSpecialize(const attnrtPack *pack, const attnrtProgram *program, const
   if (!pack || !specialized)
     return fail("expected a pack and where to put the program, got: NULL");
   const ProgramCode &code = program->loaded->code();
-  std::vector<int64_t> sizes(code.sizes().size());
+  std::vector<int64_t> sizes = code.makeSizes();
   if (Status read = code.readSizes(**views, Given::Inputs, sizes.data()); !read)
     return fail(read.error());
   std::optional<ExpectedLengths> expected =

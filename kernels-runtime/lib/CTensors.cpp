@@ -39,7 +39,7 @@ Status attn::rt::inferShapes(const ProgramCode &code, attnTensor *tensors, int64
     return read;
   if (!extents)
     return Error{"expected where to put the extents, got: NULL", {}, {}};
-  std::vector<int64_t> sizes(code.sizes().size());
+  std::vector<int64_t> sizes = code.makeSizes();
   if (Status read = code.readSizes(views, Given::Inputs, sizes.data()); !read)
     return read;
   for (size_t i = 0; i < views.size(); ++i) {

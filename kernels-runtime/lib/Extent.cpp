@@ -24,11 +24,8 @@ struct Function {
   Op op;
   size_t operands;
 };
-constexpr Function functions[] = {{"floor_div", Op::FloorDiv, 2},
-                                  {"ceil_div", Op::CeilDiv, 2},
-                                  {"round_up", Op::RoundUp, 2},
-                                  {"min", Op::Min, 2},
-                                  {"max", Op::Max, 2},
+constexpr Function functions[] = {{"floor_div", Op::FloorDiv, 2}, {"ceil_div", Op::CeilDiv, 2}, {"mod", Op::Mod, 2},
+                                  {"round_up", Op::RoundUp, 2},   {"min", Op::Min, 2},          {"max", Op::Max, 2},
                                   {"splits", Op::Splits, 3}};
 constexpr size_t mostValues = 128; // numbers and sizes of an extent, so that its code has a bounded stack
 constexpr int64_t most = std::numeric_limits<int64_t>::max(), least = std::numeric_limits<int64_t>::min();
@@ -53,6 +50,7 @@ static int64_t multiply(int64_t a, int64_t b) {
 /// Sizes are not negative and divisors positive; what is neither must not trap.
 static int64_t floorOf(int64_t a, int64_t b) { return b <= 0 ? most : a / b - (a % b < 0); }
 static int64_t ceilOf(int64_t a, int64_t b) { return b <= 0 ? most : a / b + (a % b > 0); }
+static int64_t modOf(int64_t a, int64_t b) { return b <= 0 ? most : a % b + (a % b < 0 ? b : 0); }
 
 static int64_t apply(Op op, const int64_t *x) {
   switch (op) {
@@ -66,6 +64,8 @@ static int64_t apply(Op op, const int64_t *x) {
     return floorOf(x[0], x[1]);
   case Op::CeilDiv:
     return ceilOf(x[0], x[1]);
+  case Op::Mod:
+    return modOf(x[0], x[1]);
   case Op::RoundUp:
     return multiply(ceilOf(x[0], x[1]), x[1]);
   case Op::Min:
@@ -76,6 +76,7 @@ static int64_t apply(Op op, const int64_t *x) {
     return splitsFor(x[0], x[1], x[2]);
   case Op::Constant:
   case Op::Symbol:
+  case Op::Lookup:
     break;
   }
   return 0;
@@ -86,6 +87,12 @@ Extent::Extent(int64_t constant) : node(std::make_shared<const Node>(Node{Op::Co
 Extent Extent::symbol(std::string_view name) {
   Extent extent;
   extent.node = std::make_shared<const Node>(Node{Op::Symbol, 0, std::string(name), {}});
+  return extent;
+}
+
+Extent Extent::lookup(std::string_view table, Extent index) {
+  Extent extent;
+  extent.node = std::make_shared<const Node>(Node{Op::Lookup, 0, std::string(table), {std::move(index)}});
   return extent;
 }
 
@@ -118,12 +125,15 @@ std::optional<int64_t> Extent::constant() const {
 std::string_view Extent::name() const { return node->name; }
 const std::vector<Extent> &Extent::operands() const { return node->operands; }
 
-void Extent::collectSymbols(std::vector<std::string> &names) const {
-  if (op() == Op::Symbol && std::find(names.begin(), names.end(), name()) == names.end())
+void Extent::collect(Op op, std::vector<std::string> &names) const {
+  if (this->op() == op && std::find(names.begin(), names.end(), name()) == names.end())
     names.emplace_back(name());
   for (const Extent &operand : operands())
-    operand.collectSymbols(names);
+    operand.collect(op, names);
 }
+
+void Extent::collectSymbols(std::vector<std::string> &names) const { collect(Op::Symbol, names); }
+void Extent::collectTables(std::vector<std::string> &names) const { collect(Op::Lookup, names); }
 
 std::string Extent::learnedSize() const {
   bool isOf = (op() == Op::Add || op() == Op::Max) && operands()[1].constant() == 1;
@@ -141,6 +151,8 @@ std::string Extent::str() const {
     return std::to_string(node->value);
   if (op() == Op::Symbol)
     return node->name;
+  if (op() == Op::Lookup)
+    return node->name + "[" + operands()[0].str() + "]";
   for (const Function &function : functions)
     if (function.op == op()) {
       std::string text(function.name);
@@ -232,7 +244,8 @@ private:
     }
     char first = next();
     size_t begin = at;
-    if (first >= '0' && first <= '9') {
+    bool isNegative = first == '-' && at + 1 < text.size() && text[at + 1] >= '0' && text[at + 1] <= '9';
+    if (isNegative || (first >= '0' && first <= '9')) {
       int64_t number = 0;
       auto [end, code] = std::from_chars(text.data() + at, text.data() + text.size(), number);
       if (code != std::errc())
@@ -245,13 +258,19 @@ private:
     if (at == begin)
       return fail("a number, a size or `(`");
     std::string_view name = text.substr(begin, at - begin);
+    if (take('[')) {
+      std::optional<Extent> index = sum();
+      if (!index || !take(']'))
+        return fail("`]`");
+      return Extent::lookup(name, std::move(*index));
+    }
     if (!take('('))
       return Extent::symbol(name);
     for (const Function &function : functions)
       if (function.name == name)
         return call(function);
     at = begin;
-    return fail("`floor_div`, `ceil_div`, `round_up`, `min`, `max` or `splits`");
+    return fail("`floor_div`, `ceil_div`, `mod`, `round_up`, `min`, `max` or `splits`");
   }
 
   std::optional<Extent> call(const Function &function) {
@@ -278,43 +297,45 @@ private:
 
 Result<Extent> Extent::parse(std::string_view text) { return Parser(text).parse(); }
 
-/// Appends the code; false with the name of a size that has no number.
-static bool compileInto(const Extent &extent, const std::vector<std::string> &symbols, std::vector<int64_t> &code,
-                        std::string &unknown) {
+/// Appends the code; else the size or table that has no number.
+static const Extent *compileInto(const Extent &extent, const std::vector<std::string> &symbols,
+                                 const std::vector<std::string> &tables, std::vector<int64_t> &code) {
   for (const Extent &operand : extent.operands())
-    if (!compileInto(operand, symbols, code, unknown))
-      return false;
+    if (const Extent *unknown = compileInto(operand, symbols, tables, code))
+      return unknown;
   code.push_back(static_cast<int64_t>(extent.op()));
   if (extent.op() == Op::Constant)
     code.push_back(*extent.constant());
-  if (extent.op() == Op::Symbol) {
-    auto found = std::find(symbols.begin(), symbols.end(), extent.name());
-    if (found == symbols.end()) {
-      unknown = extent.name();
-      return false;
-    }
-    code.push_back(found - symbols.begin());
+  if (extent.op() == Op::Symbol || extent.op() == Op::Lookup) {
+    const std::vector<std::string> &names = extent.op() == Op::Symbol ? symbols : tables;
+    auto found = std::find(names.begin(), names.end(), extent.name());
+    if (found == names.end())
+      return &extent;
+    code.push_back(found - names.begin());
   }
-  return true;
+  return nullptr;
 }
 
-Result<ExtentCode> ExtentCode::compile(const Extent &extent, const std::vector<std::string> &symbols) {
+Result<ExtentCode> ExtentCode::compile(const Extent &extent, const std::vector<std::string> &symbols,
+                                       const std::vector<std::string> &tables) {
   ExtentCode made;
   made.code.clear();
-  std::string unknown;
-  if (!compileInto(extent, symbols, made.code, unknown))
-    return Error{fmt::format("expected a size that the program has, got: `{}` in `{}`", unknown, extent.str()), {}, {}};
+  if (const Extent *unknown = compileInto(extent, symbols, tables, made.code))
+    return Error{fmt::format("expected a {} that the program has, got: `{}` in `{}`",
+                             unknown->op() == Op::Symbol ? "size" : "table", unknown->name(), extent.str()),
+                 {},
+                 {}};
   size_t values = 0;
   for (size_t i = 0; i < made.code.size(); ++i)
-    if (made.code[i] <= static_cast<int64_t>(Op::Symbol))
-      ++values, ++i;
+    if (Op op = static_cast<Op>(made.code[i]); op <= Op::Lookup)
+      values += op != Op::Lookup, ++i;
   if (values > mostValues)
     return Error{
         fmt::format("expected at most {} numbers and sizes in an extent, got: {}", mostValues, values), {}, {}};
   return made;
 }
 
-int64_t ExtentCode::evaluate(const int64_t *values) const {
+int64_t ExtentCode::evaluate(const int64_t *values, const Table *tables) const {
   int64_t stack[mostValues];
   size_t top = 0;
   for (size_t i = 0; i < code.size(); ++i) {
@@ -322,6 +343,12 @@ int64_t ExtentCode::evaluate(const int64_t *values) const {
     if (op == Op::Constant || op == Op::Symbol) {
       ++i;
       stack[top++] = op == Op::Constant ? code[i] : values[code[i]];
+      continue;
+    }
+    if (op == Op::Lookup) {
+      const Table table = tables ? tables[code[++i]] : (++i, Table());
+      int64_t &index = stack[top - 1];
+      index = index >= 0 && index < table.count ? table.numbers[index] : 0;
       continue;
     }
     top -= op == Op::Splits ? 2 : 1;

@@ -90,7 +90,7 @@ static const Result<std::vector<int>> &multiprocessorCounts() {
 
 Result<size_t> attn::rt::workspaceBytes(const ProgramCode &code, bool isHost, std::span<const TensorView> tensors,
                                         int multiprocessors) {
-  std::vector<int64_t> sizes(code.sizes().size());
+  std::vector<int64_t> sizes = code.makeSizes();
   if (Status read = code.readSizes(tensors, Given::Inputs, sizes.data()); !read)
     return read.error();
   if (multiprocessors < 0)
@@ -117,7 +117,14 @@ Result<size_t> attn::rt::workspaceBytes(const ProgramCode &code, bool isHost, st
 Status LoadedProgram::launch(std::span<const TensorView> tensors, void *workspace, Stream stream, bool again) const {
   static thread_local std::vector<int64_t> sizes; // which keep their memory
   static thread_local std::vector<BoundStep> steps;
+  if (code().hasExchanges() || !code().program().tables.empty())
+    return Error{fmt::format("expected a program without exchanges and tables, since this launch has neither a "
+                             "communicator nor tables, got: `{}`",
+                             code().program().name),
+                 {},
+                 {}};
   sizes.assign(code().sizes().size(), 0);
+  sizes[2] = 1; // of rank 0 of 1 rank
   if (Status read = code().readSizes(tensors, Given::Memory, sizes.data()); !read)
     return read;
   if (Status apart = code().checkApart(tensors); !apart)
@@ -151,13 +158,11 @@ Status LoadedProgram::launch(std::span<const TensorView> tensors, void *workspac
   // All of them first: what fails, fails before anything runs.
   if (Status bound = code().bind(tensors.data(), workspace, sizes.data(), steps); !bound)
     return bound;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const Program::Step &step = code().program().steps[i];
+  for (const BoundStep &step : steps) {
     if (again && step.reusable)
       continue;
-    bool launches = step.kernel >= 0 && steps[i].blocks;
-    Status status =
-        launches ? modules[static_cast<size_t>(step.kernel)].launch(steps[i], stream) : zero(steps[i], stream);
+    bool launches = step.kind == BoundStep::Kind::Launch;
+    Status status = launches ? modules[static_cast<size_t>(step.kernel)].launch(step, stream) : zero(step, stream);
     if (!status)
       return status;
   }

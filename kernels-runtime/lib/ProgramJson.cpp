@@ -13,6 +13,8 @@
 using namespace attn::rt;
 using Json = nlohmann::ordered_json;
 using Kind = Program::Argument::Kind;
+using Access = Program::Argument::Access;
+using StepKind = Program::Step::Kind;
 
 namespace {
 template <typename Enum> struct Word {
@@ -27,6 +29,10 @@ constexpr Word<Lead> leads[] = {{Lead::None, "none"}, {Lead::All, "all"}, {Lead:
 constexpr Word<Kind> kinds[] = {{Kind::Pointer, "pointer"}, {Kind::TensorMap, "tensor_map"},
                                 {Kind::Stride, "stride"},   {Kind::Size, "size"},
                                 {Kind::Blocks, "blocks"},   {Kind::Counter, "counter"}};
+constexpr Word<Access> accesses[] = {{Access::None, "none"}, {Access::Read, "read"}, {Access::Write, "write"}};
+constexpr Word<StepKind> stepKinds[] = {{StepKind::Launch, "launch"},     {StepKind::Clear, "clear"},
+                                        {StepKind::Exchange, "exchange"}, {StepKind::Wait, "wait"},
+                                        {StepKind::Repeat, "repeat"},     {StepKind::When, "when"}};
 
 using Check = Program::ArrayCheck;
 constexpr Word<Check::Kind> checkKinds[] = {{Check::Kind::Offsets, "offsets"},
@@ -84,6 +90,10 @@ public:
     if (const Json *json = field(object, name))
       extent(*json, name, to);
   }
+  void readOptional(const Json &object, const char *name, std::optional<Extent> &to) {
+    if (object.is_object() && object.contains(name))
+      read(object, name, to.emplace());
+  }
   template <typename Enum, size_t n>
   void read(const Json &object, const char *name, const Word<Enum> (&words)[n], Enum &to) {
     std::string text;
@@ -131,6 +141,73 @@ private:
 };
 } // namespace
 
+static Json jsonOf(const Program::Argument &argument) {
+  Json json = {{"kind", textOf(kinds, argument.kind)}};
+  if (argument.tensor >= 0)
+    json["tensor"] = argument.tensor;
+  if (argument.kind == Kind::Pointer)
+    json["access"] = textOf(accesses, argument.access);
+  if (argument.kind == Kind::Stride || argument.kind == Kind::TensorMap)
+    json["axes"] = argument.axes;
+  if (argument.kind == Kind::Size)
+    json["size"] = argument.extent.str();
+  if (argument.kind == Kind::TensorMap)
+    json["box"] = {argument.boxRows, argument.boxCols, argument.boxHeads};
+  return json;
+}
+
+static Json jsonOf(const std::vector<Program::Step> &steps) {
+  Json list = Json::array();
+  for (const Program::Step &step : steps) {
+    Json &json = list.emplace_back();
+    json = {{"kind", textOf(stepKinds, step.kind)}};
+    switch (step.kind) {
+    case StepKind::Launch: {
+      json["kernel"] = step.kernel;
+      json["blocks"] = step.blocks.str();
+      json["most_blocks"] = step.mostBlocks;
+      json["reusable"] = step.reusable;
+      json["zeroed"] = step.zeroed;
+      Json &arguments = json["arguments"] = Json::array();
+      for (const Program::Argument &argument : step.arguments)
+        arguments.push_back(jsonOf(argument));
+      break;
+    }
+    case StepKind::Clear:
+      json["zeroed"] = step.zeroed;
+      break;
+    case StepKind::Exchange:
+      json["destination"] = step.destination;
+      json["source"] = step.source;
+      json["offset"] = step.offset.str();
+      json["part"] = step.part.str();
+      json["parts"] = step.parts.str();
+      if (step.sent)
+        json["sent"] = step.sent->str();
+      if (step.received)
+        json["received"] = step.received->str();
+      break;
+    case StepKind::Wait:
+      json["destination"] = step.destination;
+      break;
+    case StepKind::Repeat: {
+      json["variable"] = step.variable;
+      json["count"] = step.count.str();
+      Json &carried = json["carried"] = Json::array();
+      for (const Program::Carried &value : step.carried)
+        carried.push_back({{"value", value.value}, {"initial", value.initial}, {"next", value.next}});
+      json["steps"] = jsonOf(step.steps);
+      break;
+    }
+    case StepKind::When:
+      json["count"] = step.count.str();
+      json["steps"] = jsonOf(step.steps);
+      break;
+    }
+  }
+  return list;
+}
+
 std::string Program::toJson() const {
   Json json = {{"version", kVersion}, {"name", name}};
   Json &given = json["tensors"] = Json::array();
@@ -160,6 +237,9 @@ std::string Program::toJson() const {
                     {"line", check.line.str()},
                     {"tile", check.tile},
                     {"written", check.isWritten}});
+  Json &lists = json["tables"] = Json::array();
+  for (const TableSpec &table : tables)
+    lists.push_back({{"name", table.name}, {"length", table.length.str()}});
   Json &follow = json["sizes"] = Json::array();
   for (const Size &size : sizes)
     follow.push_back({{"name", size.name}, {"value", size.value.str()}});
@@ -170,30 +250,94 @@ std::string Program::toJson() const {
                       {"shape", textsOf(buffer.extents)},
                       {"place", buffer.place}});
   json["kernels"] = kernels;
-  Json &list = json["steps"] = Json::array();
-  for (const Step &step : steps) {
-    Json item = {{"kernel", step.kernel},
-                 {"blocks", step.blocks.str()},
-                 {"most_blocks", step.mostBlocks},
-                 {"reusable", step.reusable},
-                 {"zeroed", step.zeroed}};
-    Json &arguments = item["arguments"] = Json::array();
-    for (const Argument &argument : step.arguments) {
-      Json one = {{"kind", textOf(kinds, argument.kind)}};
-      if (argument.tensor >= 0)
-        one["tensor"] = argument.tensor;
-      if (argument.kind == Kind::Stride || argument.kind == Kind::TensorMap)
-        one["axes"] = argument.axes;
-      if (argument.kind == Kind::Size)
-        one["size"] = argument.extent.str();
-      if (argument.kind == Kind::TensorMap)
-        one["box"] = {argument.boxRows, argument.boxCols, argument.boxHeads};
-      arguments.push_back(std::move(one));
-    }
-    list.push_back(std::move(item));
-  }
+  json["steps"] = jsonOf(steps);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
+
+namespace {
+/// Reads steps. Numbers of values are held against those before them, and by `ProgramCode` against their scopes.
+class StepReader {
+public:
+  StepReader(Reader &reader, const Program &program)
+      : reader(reader), program(program),
+        values(static_cast<int64_t>(program.tensors.size() + program.buffers.size())) {}
+
+  void steps(const Json &object, std::vector<Program::Step> &to) {
+    constexpr int deepest = 16;
+    if (depth == deepest)
+      return reader.fail("steps", "at most 16 levels of steps");
+    ++depth;
+    reader.each(object, "steps", [&](const Json &item) { step(item, to.emplace_back()); });
+    --depth;
+  }
+
+private:
+  void value(const Json &item, const char *name, int &to) { reader.read(item, name, to, 0, values - 1); }
+
+  void step(const Json &item, Program::Step &to) {
+    reader.read(item, "kind", stepKinds, to.kind);
+    switch (to.kind) {
+    case StepKind::Launch:
+      reader.read(item, "kernel", to.kernel, 0, static_cast<int64_t>(program.kernels.size()) - 1);
+      reader.read(item, "blocks", to.blocks);
+      reader.read(item, "most_blocks", to.mostBlocks, 1, INT32_MAX);
+      reader.read(item, "reusable", to.reusable);
+      reader.numbers(item, "zeroed", to.zeroed, values - 1);
+      return reader.each(item, "arguments", [&](const Json &one) { argument(one, to.arguments.emplace_back()); });
+    case StepKind::Clear:
+      return reader.numbers(item, "zeroed", to.zeroed, values - 1);
+    case StepKind::Exchange:
+      value(item, "destination", to.destination), value(item, "source", to.source);
+      reader.read(item, "offset", to.offset), reader.read(item, "part", to.part), reader.read(item, "parts", to.parts);
+      reader.readOptional(item, "sent", to.sent), reader.readOptional(item, "received", to.received);
+      return;
+    case StepKind::Wait:
+      return value(item, "destination", to.destination);
+    case StepKind::Repeat:
+      reader.read(item, "variable", to.variable);
+      reader.read(item, "count", to.count);
+      reader.each(item, "carried", [&](const Json &one) {
+        Program::Carried &carried = to.carried.emplace_back();
+        value(one, "initial", carried.initial);
+        reader.read(one, "value", carried.value, 0, std::numeric_limits<int>::max());
+        reader.read(one, "next", carried.next, 0, std::numeric_limits<int>::max());
+      });
+      values += static_cast<int64_t>(to.carried.size());
+      return steps(item, to.steps);
+    case StepKind::When:
+      reader.read(item, "count", to.count);
+      return steps(item, to.steps);
+    }
+  }
+
+  void argument(const Json &one, Program::Argument &to) {
+    reader.read(one, "kind", kinds, to.kind);
+    bool isMap = to.kind == Kind::TensorMap, isStride = to.kind == Kind::Stride;
+    if (isMap || isStride || to.kind == Kind::Pointer)
+      value(one, "tensor", to.tensor);
+    if (to.kind == Kind::Pointer)
+      reader.read(one, "access", accesses, to.access);
+    if (isMap || isStride)
+      reader.numbers(one, "axes", to.axes, 7);
+    if (to.kind == Kind::Size)
+      reader.read(one, "size", to.extent);
+    if (!isMap)
+      return;
+    std::vector<int> box; // what a tensor map with 128-byte swizzle can have; a launch is too late to find out
+    reader.numbers(one, "box", box, 256);
+    bool fits = box.size() == 3 && box[0] >= 1 && box[2] >= 1 && box[0] * box[2] <= 256 && box[1] >= 8 &&
+                box[1] <= 64 && box[1] % 8 == 0;
+    if (!fits)
+      return reader.fail("box", "rows, columns (a multiple of 8 up to 64) and heads, of at most 256 rows in all,");
+    to.boxRows = box[0], to.boxCols = box[1], to.boxHeads = box[2];
+  }
+
+  Reader &reader;
+  const Program &program;
+  int64_t values; ///< that are known so far
+  int depth = 0;
+};
+} // namespace
 
 Result<Program> Program::fromJson(std::string_view text) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -237,6 +381,11 @@ Result<Program> Program::fromJson(std::string_view text) {
     reader.read(item, "tile", check.tile, 0, INT32_MAX);
     reader.read(item, "written", check.isWritten);
   });
+  reader.each(json, "tables", [&](const Json &item) {
+    TableSpec &table = program.tables.emplace_back();
+    reader.read(item, "name", table.name);
+    reader.read(item, "length", table.length);
+  });
   reader.each(json, "sizes", [&](const Json &item) {
     Size &size = program.sizes.emplace_back();
     reader.read(item, "name", size.name);
@@ -250,36 +399,7 @@ Result<Program> Program::fromJson(std::string_view text) {
     reader.read(item, "place", buffer.place, 0, 1 << 16);
   });
   reader.names(json, "kernels", program.kernels);
-  int64_t values = static_cast<int64_t>(program.tensors.size() + program.buffers.size());
-  reader.each(json, "steps", [&](const Json &item) {
-    Step &step = program.steps.emplace_back();
-    reader.read(item, "kernel", step.kernel, -1, static_cast<int64_t>(program.kernels.size()) - 1);
-    reader.read(item, "blocks", step.blocks);
-    reader.read(item, "most_blocks", step.mostBlocks, 1, INT32_MAX);
-    reader.read(item, "reusable", step.reusable);
-    reader.numbers(item, "zeroed", step.zeroed, values - 1);
-    reader.each(item, "arguments", [&](const Json &one) {
-      Argument &argument = step.arguments.emplace_back();
-      reader.read(one, "kind", kinds, argument.kind);
-      bool isMap = argument.kind == Kind::TensorMap, isStride = argument.kind == Kind::Stride;
-      if (isMap || isStride || argument.kind == Kind::Pointer)
-        reader.read(one, "tensor", argument.tensor, 0,
-                    isMap ? static_cast<int64_t>(program.tensors.size()) - 1 : values - 1);
-      if (isMap || isStride)
-        reader.numbers(one, "axes", argument.axes, 7);
-      if (argument.kind == Kind::Size)
-        reader.read(one, "size", argument.extent);
-      if (!isMap)
-        return;
-      std::vector<int> box; // what a tensor map with 128-byte swizzle can have; a launch is too late to find out
-      reader.numbers(one, "box", box, 256);
-      bool fits = box.size() == 3 && box[0] >= 1 && box[2] >= 1 && box[0] * box[2] <= 256 && box[1] >= 8 &&
-                  box[1] <= 64 && box[1] % 8 == 0;
-      if (!fits)
-        return reader.fail("box", "rows, columns (a multiple of 8 up to 64) and heads, of at most 256 rows in all,");
-      argument.boxRows = box[0], argument.boxCols = box[1], argument.boxHeads = box[2];
-    });
-  });
+  StepReader(reader, program).steps(json, program.steps);
   if (!reader.bad.empty())
     return Error{reader.bad, {}, {}};
   if (auto code = ProgramCode::compile(program); !code) // sizes, tensors and axes that there are

@@ -134,17 +134,18 @@ Status ProgramCode::checkMemory(size_t number, const TensorView &view, Given giv
   return {};
 }
 
-Status ProgramCode::readSizes(std::span<const TensorView> tensors, Given given, int64_t *values) const {
+Status ProgramCode::readSizes(std::span<const TensorView> tensors, Given given, int64_t *values,
+                              const Table *tables) const {
   if (tensors.size() != source.tensors.size())
     return Error{fmt::format("expected {} tensors, got: {}", source.tensors.size(), tensors.size()), {}, {}};
-  for (size_t i = chipSizes; i < this->given(); ++i)
+  for (size_t i = machineSizes; i < this->given(); ++i)
     values[i] = -1;
   auto isLooked = [&](size_t i) { return given != Given::Inputs || !source.tensors[i].isResult(); };
   Extents lead;
   for (size_t i = 0; i < tensors.size(); ++i)
     if (Status read = isLooked(i) ? readShape(i, tensors[i], lead, values) : Status(); !read)
       return read;
-  computeSizes(values);
+  computeSizes(values, tables);
   for (size_t i = 0; i < source.sizes.size(); ++i)
     if (int64_t value = values[this->given() + i]; value > INT32_MAX)
       return Error{

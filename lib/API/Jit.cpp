@@ -192,7 +192,7 @@ rt::Result<std::shared_ptr<const Kernel>> Kernel::specialize(Tensors tensors) co
 //===--------------------------------------------------------------------===//
 
 rt::Result<std::vector<int64_t>> Kernel::sizesOf(Tensors tensors) const {
-  std::vector<int64_t> sizes(code().sizes().size());
+  std::vector<int64_t> sizes = code().makeSizes();
   if (rt::Status read = code().readSizes(tensors, Given::Inputs, sizes.data()); !read)
     return read.error();
   return sizes;

@@ -34,6 +34,9 @@ static rt::Program::Argument toArgument(ArgumentAttr argument, int tensor, Type 
   rt::Program::Argument to;
   to.kind = kinds[int(argument.getKind())];
   to.tensor = tensor;
+  to.access = argument.writes()  ? rt::Program::Argument::Access::Write
+              : argument.reads() ? rt::Program::Argument::Access::Read
+                                 : rt::Program::Argument::Access::None;
   to.axes.assign(argument.getAxes().begin(), argument.getAxes().end());
   if (argument.getExtent())
     to.extent = argument.getExtent().getExtent();
@@ -42,35 +45,67 @@ static rt::Program::Argument toArgument(ArgumentAttr argument, int tensor, Type 
   return to;
 }
 
-rt::Program attn::toProgram(DefOp program, StringRef name) {
-  rt::Program to;
-  to.name = name.str();
-  llvm::DenseMap<Value, int> numbers;
-  for (auto tensor : program.getOps<TensorOp>()) {
-    numbers[tensor.getTensor()] = to.tensors.size();
-    to.tensors.push_back({tensor.getName().str(), rt::Program::Tensor::Role(tensor.getRole()),
-                          dtypeOf(tensor.getElement()), rt::Program::Tensor::Lead(tensor.getLead()),
-                          extentsOf(tensor.getExtents()),
-                          std::vector<int>(tensor.getStrided().begin(), tensor.getStrided().end())});
-  }
-  for (auto size : program.getOps<SizeOp>())
-    to.sizes.push_back({size.getName().str(), size.getValue().getExtent()});
-  for (auto [i, buffer] : llvm::enumerate(program.getOps<BufferOp>())) {
-    numbers[buffer.getTensor()] = to.tensors.size() + i;
-    to.buffers.push_back({buffer.getName().str(), dtypeOf(buffer.getElement()), extentsOf(buffer.getExtents()),
-                          int(buffer.getPlace().value_or(i))}); // without a pass each has its own
-  }
-  llvm::SmallPtrSet<Operation *, 8> reusable = reusableLaunches(program);
-  for (Operation &op : *program.getBody().begin()) {
-    if (auto clear = dyn_cast<ClearOp>(op)) {
-      to.steps.emplace_back().zeroed.push_back(numbers.at(clear.getTensor()));
-      continue;
+namespace {
+class Translation {
+public:
+  explicit Translation(DefOp program) : program(program), reusable(reusableLaunches(program)) {}
+
+  rt::Program translate(StringRef name) {
+    to.name = name.str();
+    for (auto tensor : program.getOps<TensorOp>()) {
+      numbers[tensor.getTensor()] = to.tensors.size();
+      to.tensors.push_back({tensor.getName().str(), rt::Program::Tensor::Role(tensor.getRole()),
+                            dtypeOf(tensor.getElement()), rt::Program::Tensor::Lead(tensor.getLead()),
+                            extentsOf(tensor.getExtents()),
+                            std::vector<int>(tensor.getStrided().begin(), tensor.getStrided().end())});
     }
-    auto launch = dyn_cast<LaunchOp>(op);
-    if (!launch)
-      continue;
+    for (auto table : program.getOps<TableOp>())
+      to.tables.push_back({table.getName().str(), table.getLength().getExtent()});
+    for (auto size : program.getOps<SizeOp>())
+      to.sizes.push_back({size.getName().str(), size.getValue().getExtent()});
+    program.walk<WalkOrder::PreOrder>([&](BufferOp buffer) {
+      int number = to.buffers.size();
+      numbers[buffer.getTensor()] = to.tensors.size() + number;
+      to.buffers.push_back({buffer.getName().str(), dtypeOf(buffer.getElement()), extentsOf(buffer.getExtents()),
+                            int(buffer.getPlace().value_or(number))}); // without a pass each has its own
+    });
+    values = to.tensors.size() + to.buffers.size();
+    translate(program.getBody().front(), to.steps);
+    return std::move(to);
+  }
+
+private:
+  using Step = rt::Program::Step;
+
+  void translate(Block &body, std::vector<Step> &steps) {
+    for (Operation &op : body)
+      if (!isa<TensorOp, TableOp, SizeOp, BufferOp, YieldOp>(op))
+        translate(&op, steps.emplace_back());
+  }
+
+  void translate(Operation *op, Step &step) {
+    if (auto launch = dyn_cast<LaunchOp>(op))
+      return translate(launch, step);
+    if (auto exchange = dyn_cast<ExchangeOp>(op))
+      return translate(exchange, step);
+    if (auto repeat = dyn_cast<RepeatOp>(op))
+      return translate(repeat, step);
+    if (auto when = dyn_cast<WhenOp>(op)) {
+      step.kind = Step::Kind::When;
+      step.count = when.getCondition().getExtent();
+      return translate(when.getBody().front(), step.steps);
+    }
+    if (auto wait = dyn_cast<WaitOp>(op)) {
+      step.kind = Step::Kind::Wait;
+      step.destination = numbers.at(wait.getDestination());
+      return;
+    }
+    step.kind = Step::Kind::Clear;
+    step.zeroed.push_back(numbers.at(cast<ClearOp>(op).getTensor()));
+  }
+
+  void translate(LaunchOp launch, Step &step) {
     auto kernel = SymbolTable::lookupNearestSymbolFrom<tile::KernelOp>(program, launch.getKernelAttr());
-    rt::Program::Step &step = to.steps.emplace_back();
     std::string symbol = launch.getKernel().str();
     step.kernel = llvm::find(to.kernels, symbol) - to.kernels.begin();
     if (step.kernel == int(to.kernels.size()))
@@ -89,5 +124,36 @@ rt::Program attn::toProgram(DefOp program, StringRef name) {
                                                               kernel.getBody().getArgumentTypes()))
       step.arguments.push_back(toArgument(argument, tensor, parameter));
   }
-  return to;
-}
+
+  void translate(ExchangeOp exchange, Step &step) {
+    step.kind = Step::Kind::Exchange;
+    step.destination = numbers.at(exchange.getDestination()), step.source = numbers.at(exchange.getSource());
+    step.offset = exchange.getOffset().getExtent();
+    if (exchange.getPart())
+      step.part = exchange.getPart()->getExtent(), step.parts = exchange.getParts()->getExtent();
+    if (exchange.getSent())
+      step.sent = exchange.getSent()->getExtent(), step.received = exchange.getReceived()->getExtent();
+  }
+
+  void translate(RepeatOp repeat, Step &step) {
+    step.kind = Step::Kind::Repeat;
+    step.count = repeat.getCount().getExtent(), step.variable = repeat.getName().str();
+    Block &body = repeat.getBody().front();
+    for (auto [initial, argument, last] : llvm::zip_equal(repeat.getInitial(), body.getArguments(), repeat.getLast())) {
+      step.carried.push_back({values, numbers.at(initial), -1});
+      numbers[argument] = numbers[last] = values++;
+    }
+    translate(body, step.steps);
+    for (auto [carried, next] : llvm::zip_equal(step.carried, body.getTerminator()->getOperands()))
+      carried.next = numbers.at(next);
+  }
+
+  DefOp program;
+  llvm::SmallPtrSet<Operation *, 8> reusable;
+  rt::Program to;
+  llvm::DenseMap<Value, int> numbers; ///< of tensors, buffers and carried values
+  int values = 0;
+};
+} // namespace
+
+rt::Program attn::toProgram(DefOp program, StringRef name) { return Translation(program).translate(name); }

@@ -43,6 +43,22 @@ static void extents() {
          text("ceil_div(a, 1)") == "a");
   EXPECT(text("(a + b) - (b + c)") == "a + b - (b + c)" && text("a * (b * c)") == "a * (b * c)" &&
          text("(a * b) * c") == "a * b * c");
+  EXPECT(value("mod(a, b)", 7, 4) == 3 && value("mod(a - b, c)", 1, 2, 4) == 3 && value("mod(a, b)", 5, 0) == most &&
+         value("a - -3", 1) == 4 && value("a + -9223372036854775807", 7) == 7 - most);
+  EXPECT(text("mod(7, 4)") == "3" && text("0-1") == "-1" && text("-1") == "-1" && text("a[ b+1 ]*2") == "a[b + 1] * 2");
+  const int64_t numbers[] = {10, 20, 30};
+  const Table tables[] = {{}, {numbers, 3}};
+  auto lookup = [&](const char *given, int64_t a) {
+    auto code = ExtentCode::compile(*Extent::parse(given), names, {"none", "t"});
+    EXPECT(code.ok(), "{}", code.error().str());
+    EXPECT(code->evaluate(&a) == (given == std::string_view("a + t[t[a]]") ? a : 0), "no tables");
+    return code->evaluate(&a, tables);
+  };
+  EXPECT(lookup("t[a]", 2) == 30 && lookup("t[a]", 3) == 0 && lookup("t[a - 1]", 0) == 0 && lookup("none[a]", 0) == 0 &&
+         lookup("a + t[t[a]]", 5) == 15);
+  std::vector<std::string> looked;
+  Extent::parse("t[a] + u[t[b]]")->collectTables(looked);
+  EXPECT(looked == (std::vector<std::string>{"t", "u"}));
   EXPECT(text("max(1,2)") == "2" && text(" min( a ,3 ) ") == "min(a, 3)");
   std::vector<std::string> found;
   Extent::parse("b + min(a, b) * c_2")->collectSymbols(found);
@@ -53,7 +69,7 @@ static void extents() {
   for (const std::string &bad :
        {std::string(), std::string("a +"), std::string("a b"), std::string("9223372036854775808"),
         std::string("sqrt(a)"), std::string("min(a)"), std::string("min(a, b, c)"), std::string("(a"),
-        std::string("a / 2"), deep + "a", wide}) {
+        std::string("a / 2"), std::string("t[a"), std::string("t[]"), deep + "a", wide}) {
     auto parsed = Extent::parse(bad);
     EXPECT(!parsed, "{}", bad);
     fmt::print("{}\n", parsed.error().str());
@@ -61,7 +77,7 @@ static void extents() {
   Extent built = Extent::symbol("a");
   for (int i = 0; i < 200; ++i)
     built = built + Extent::symbol("a");
-  for (const Extent &bad : {*Extent::parse("a + x"), built}) {
+  for (const Extent &bad : {*Extent::parse("a + x"), *Extent::parse("a + x[b]"), built}) {
     auto code = ExtentCode::compile(bad, names);
     EXPECT(!code);
     fmt::print("{}\n", code.error().str().substr(0, 100));
@@ -121,12 +137,12 @@ static void program() {
   EXPECT(again->toJson() == p.toJson());
   auto code = ProgramCode::compile(*again);
   EXPECT(code.ok(), "{}", code.error().str());
-  EXPECT(code->sizes() ==
-             (std::vector<std::string>{"multiprocessors", "batch", "seqlen_q", "id_rows", "tokens", "tiles"}) &&
-         code->given() == 5);
-  std::vector<int64_t> values = {132, 3, 130, 2, 50, 0};
+  EXPECT(code->sizes() == (std::vector<std::string>{"multiprocessors", "rank", "ranks", "batch", "seqlen_q", "id_rows",
+                                                    "tokens", "tiles"}) &&
+         code->given() == 7);
+  std::vector<int64_t> values = {132, 0, 1, 3, 130, 2, 50, 0};
   code->computeSizes(values.data());
-  EXPECT(values[5] == 3 && code->valueOf("tiles", values.data()) == 3 && code->valueOf("none", values.data()) == -1);
+  EXPECT(values[7] == 3 && code->valueOf("tiles", values.data()) == 3 && code->valueOf("none", values.data()) == -1);
   EXPECT(code->shapeOf(3, values.data()) == (std::vector<int64_t>{3, 3}));
   // `third` lies over `first`, which is shorter; `second` behind both, aligned.
   EXPECT(code->workspaceBytes(values.data()) == 208 + 12);
@@ -173,8 +189,8 @@ static void program() {
     EXPECT(!parsed, "{}", to);
     fmt::print("{}\n", parsed.error().str());
   };
-  refused("\"version\": 1", "\"version\": 2");
-  refused("\"version\": 1", "\"version\": -1");
+  refused("\"version\": 2", "\"version\": 1");
+  refused("\"version\": 2", "\"version\": -1");
   refused("\"operand\"", "\"operands\"");
   refused("\"bf16\"", "\"f64\"");
   refused("\"seqlen_q\"", "-4");
@@ -185,7 +201,8 @@ static void program() {
   refused("\"kernel\": 1", "\"kernel\": 2");
   refused("\"kernel\": 1", "\"kernel\": 18446744073709551615");
   refused("\"tensor\": 5", "\"tensor\": 6");
-  refused("\"tensor\": 0", "\"tensor\": 3"); // a map of a buffer
+  refused("\"tensor\": 0", "\"tensor\": 3"); // a map of f32
+  refused("\"access\": \"write\"", "\"access\": \"reads\"");
   refused("\"reusable\": true,", "");
   refused("\"tensor_map\"", "\"map\"");
   size_t at = json.find("\"box\": [");

@@ -105,7 +105,9 @@ int compilerTest(const std::string &name, const std::string &argument);
 int readOnlyTest(const std::string &name, const std::string &dir);
 int trustTest(const std::string &name, const std::string &root);
 int launchTest(const std::string &name);
+int packTest(const std::string &name);
 int programTest(const std::string &name);
+int stepTest(const std::string &name, const std::string &argument);
 
 } // namespace attn::rt
 

@@ -36,6 +36,7 @@ static std::vector<int64_t> valuesOf(const rt::ProgramCode &code, const Sizes &s
     const std::string &name = code.sizes()[i];
     values[i] = name == "batch"                             ? sizes.batch
                 : name == "multiprocessors"                 ? multiprocessors
+                : name == "rank" || name == "ranks"         ? name == "ranks"
                 : name == "seqlen_q" || name == "total_q"   ? sizes.rowsQ
                 : name == "seqlen_kv" || name == "total_kv" ? sizes.rowsKv
                                                             : -1;
@@ -125,6 +126,7 @@ struct Case {
   rt::Status check() const {
     rt::ProgramCode made = code();
     std::vector<int64_t> values(made.sizes().size());
+    values[2] = 1; // rank 0 of 1
     rt::Status read = made.readSizes(views(), rt::Given::Memory, values.data());
     EXPECT(!read || values == valuesOf(made, sizes, /*multiprocessors=*/0), "sizes that shapes make known");
     return read;

@@ -20,7 +20,11 @@ int main(int argc, char **argv) {
   if (done < 0)
     done = launchTest(test);
   if (done < 0)
+    done = packTest(test);
+  if (done < 0)
     done = programTest(test);
+  if (done < 0)
+    done = stepTest(test, argument);
   if (done < 0) {
     fmt::print(stderr, "attn-rt-test: no test `{}`\n", test);
     return 2;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A program as plain data: the caller's tensors, buffers of the workspace, and the launches in their order. It is what
-// the `program` dialect prints to, knows neither MLIR nor CUDA, and decides alone what a launch binds, sizes and
-// clears.
+// A program as plain data: the caller's tensors, buffers of the workspace, and the steps in their order. It is what the
+// `program` dialect prints to, knows neither MLIR nor CUDA, and decides alone what a launch binds, sizes and clears,
+// and what ranks exchange.
 //
 #ifndef ATTN_RT_PROGRAM_H
 #define ATTN_RT_PROGRAM_H
@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,6 +53,11 @@ struct Program {
     int64_t tile = 0;       ///< Tiles: rows of one; Blocks: keys of one
     bool isWritten = false; ///< Offsets: of tensors that are written
   };
+  /// A list of numbers on the host, the caller's.
+  struct TableSpec {
+    std::string name;
+    Extent length;
+  };
   /// A size that follows from others, which are known before it.
   struct Size {
     std::string name;
@@ -64,33 +70,57 @@ struct Program {
     std::vector<Extent> extents;
     int place = 0;
   };
-  /// An argument of a kernel. `tensor`: its number among the tensors, or behind them among the buffers.
+  /// An argument of a kernel. `tensor`: a value (`Step`).
   struct Argument {
     enum class Kind { Pointer, TensorMap, Stride, Size, Blocks, Counter };
+    enum class Access { None, Read, Write };
     Kind kind = Kind::Pointer;
     int tensor = -1;
+    Access access = Access::Write;              ///< what a kernel does with a Pointer; Write: or both
     std::vector<int> axes;                      ///< of a Stride one, of a TensorMap row, head and, unless packed, batch
     Extent extent;                              ///< of a Size
     int boxRows = 0, boxCols = 0, boxHeads = 1; ///< of a TensorMap (attn-rt/TensorMap.h)
   };
-  /// A launch of a kernel, or, without one, a tensor that is filled with zeros.
+  /// A value that an iteration gives to the next: first `initial`, then what `next` was; behind the repeat, the last.
+  struct Carried {
+    int value = -1, initial = -1, next = -1;
+  };
+  /// Memory is called by numbers: tensors, behind them buffers, behind them the carried values of all repeats, in their
+  /// order in the text.
   struct Step {
-    int kernel = -1;
+    enum class Kind { Launch, Clear, Exchange, Wait, Repeat, When };
+    Kind kind = Kind::Launch;
+
+    int kernel = -1;                ///< of a Launch
     Extent blocks;                  ///< of work; without any there is no launch
     int64_t mostBlocks = INT32_MAX; ///< that kernels can number
     std::vector<Argument> arguments;
-    std::vector<int> zeroed; ///< tensors filled with zeros: where there are no blocks, or of a step without a kernel
-    /// It reads arrays alone, or what such steps left, and writes buffers alone: with the same arrays and shapes what
-    /// it left in the workspace may be used again.
+    std::vector<int> zeroed; ///< tensors filled with zeros: of a Clear, or of a Launch that has no blocks
+    /// A Launch reads arrays alone, or what such launches left, and writes buffers alone: with the same arrays and
+    /// shapes what it left in the workspace may be used again.
     bool reusable = false;
+
+    /// An Exchange sends the first `sent` rows (without it, all) of `source` to rank + offset, and receives the first
+    /// `received` rows of block `part` of `parts` of `destination` from rank - offset. A Wait is for all exchanges into
+    /// its destination.
+    int destination = -1, source = -1;
+    Extent offset, part = 0, parts = 1;
+    std::optional<Extent> sent, received;
+
+    /// A Repeat runs its steps `count` times, `variable` being 0, 1, ...; a When runs them where `count` is not 0.
+    Extent count;
+    std::string variable;
+    std::vector<Carried> carried;
+    std::vector<Step> steps;
   };
 
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   std::string name;
   std::vector<Tensor> tensors; ///< in the order in which the caller gives them
   std::vector<ArrayCheck> checks;
   int64_t maxExtent = INT32_MAX; ///< of all axes of the tensors
   SpecializationRule specialization;
+  std::vector<TableSpec> tables;
   std::vector<Size> sizes;
   std::vector<Buffer> buffers;
   std::vector<std::string> kernels;
@@ -101,7 +131,7 @@ struct Program {
   void setSignature(Program signature);
   /// The number of a tensor; -1: there is none of this name.
   int tensorNamed(std::string_view name) const;
-  Dtype dtypeOf(int tensor) const;
+  Dtype dtypeOf(int tensor) const; ///< of a tensor or buffer
   const std::string &nameOf(int tensor) const;
 
   /// JSON text, two-space indented.
@@ -111,14 +141,28 @@ struct Program {
   static Result<Program> fromJson(std::string_view text);
 };
 
-/// The arguments of a step, ready for a launch. Stays where it is filled: pointers lead into it.
+/// A step, ready to be carried out. Stays where it is filled: pointers lead into it.
 struct BoundStep {
+  enum class Kind { Launch, Zero, Exchange, Wait };
+  Kind kind = Kind::Launch;
+  int kernel = -1;       ///< of a Launch
+  bool reusable = false; ///< `Program::Step::reusable`
   int64_t blocks = 0;
   std::vector<int64_t> values; ///< i32 arguments lie in the low half; a counter's is the launch's to fill in
   std::vector<TensorMap> maps;
   std::vector<void *> pointers;
-  /// Memory to fill with zeros instead of a launch: where it begins, and how many bytes.
+  /// Memory that a Zero fills with zeros: where it begins, and how many bytes.
   std::vector<std::pair<void *, size_t>> zeroed;
+
+  /// An Exchange sends bytes to one rank and receives bytes from one; both may be this one, which is a copy.
+  struct Exchange {
+    int64_t to = 0, from = 0;
+    std::pair<void *, size_t> sent, received;
+    /// The last of the bound steps before it (of waits: the exchanges that they wait for) that writes what is sent, or
+    /// touches what is received; -1: none. The exchange starts behind it, and runs beside all later steps.
+    int64_t after = -1;
+  } exchange;
+  std::vector<int64_t> exchanges; ///< that a Wait waits for: their numbers among the bound steps
 };
 
 /// What of a call's tensors is there to be read.
@@ -141,20 +185,25 @@ public:
   const Program &program() const { return source; }
   /// The names of sizes, numbered: those that a caller gives, `given` of them, and behind them those that follow.
   const std::vector<std::string> &sizes() const { return names; }
-  /// So many of them, the first, are the chip's: multiprocessors (of a CPU, threads).
-  static constexpr size_t chipSizes = 1;
+  /// So many of them, the first, are the machine's: `multiprocessors` (of a CPU, threads), `rank` and `ranks` (0 and 1
+  /// where there is one).
+  static constexpr size_t machineSizes = 3;
   size_t given() const { return names.size() - derived.size(); }
+  /// Room for all sizes, those of a machine of one rank filled in.
+  std::vector<int64_t> makeSizes(int64_t multiprocessors = 0) const;
+  bool hasExchanges() const { return exchanges; }
   /// Holds the tensors of a call against the program, and fills in the sizes that their shapes make known and those
-  /// that follow: `values` has room for `sizes()`, and the chip's are there already. Errors name the tensor, what was
-  /// expected and what was given.
-  Status readSizes(std::span<const TensorView> tensors, Given given, int64_t *values) const;
+  /// that follow: `values` has room for `sizes()`, and those of the machine are there already. Errors name the tensor,
+  /// what was expected and what was given.
+  Status readSizes(std::span<const TensorView> tensors, Given given, int64_t *values,
+                   const Table *tables = nullptr) const;
   /// Whether results begin where no other tensor does. (Those that overlap otherwise may be views of one array, and
   /// apart.)
   Status checkApart(std::span<const TensorView> tensors) const;
   /// Holds the contents of arrays against `Program::checks`.
   Status checkArrays(const ReadArray &read, const int64_t *values) const;
-  /// Fills in what follows from the given sizes.
-  void computeSizes(int64_t *values) const;
+  /// Fills in what follows from the given sizes. `tables`: as many as the program has, where it has some.
+  void computeSizes(int64_t *values, const Table *tables = nullptr) const;
   /// The value of a size; -1 if the program has none of this name.
   int64_t valueOf(std::string_view name, const int64_t *values) const;
 
@@ -163,49 +212,59 @@ public:
   std::optional<ExpectedLengths> expectedLengths(const int64_t *values) const;
 
   /// Bytes of the workspace, from all sizes.
-  size_t workspaceBytes(const int64_t *values) const;
+  size_t workspaceBytes(const int64_t *values, const Table *tables = nullptr) const;
   /// Extents of a tensor of a call whose inputs are given (`Given::Inputs`), with leading dimensions.
   std::vector<int64_t> shapeOf(std::span<const TensorView> tensors, size_t number, const int64_t *values) const;
   /// Extents of a tensor or buffer, without leading dimensions.
-  std::vector<int64_t> shapeOf(int tensor, const int64_t *values) const;
-  /// Fills `steps`, one for each of the program's. `tensors` are the caller's, checked; `workspace` has
+  std::vector<int64_t> shapeOf(int tensor, const int64_t *values, const Table *tables = nullptr) const;
+
+  using Encode = Result<TensorMap> (*)(const TensorMapSpec &);
+  /// Of repeats and whens, what runs; more steps are an error.
+  static constexpr int64_t kMostSteps = int64_t(1) << 16;
+  /// Fills `steps` in the order in which they run. `tensors` are the caller's, checked; `workspace` has
   /// `workspaceBytes` and is aligned to 16 (null where that is 0). `encode` makes tensor maps, for which a context has
   /// to be current.
   Status bind(const TensorView *tensors, void *workspace, const int64_t *values, std::vector<BoundStep> &steps,
-              Result<TensorMap> (*encode)(const TensorMapSpec &) = encodeTensorMap) const;
+              Encode encode = encodeTensorMap, const Table *tables = nullptr) const;
 
 private:
   struct ShapeCode {
+    static constexpr int64_t most = int64_t(1) << 44; ///< so that sums of bytes stay within 64 bits
     std::vector<ExtentCode> extents;
     std::vector<int> known; ///< the given size that each extent makes known, or -1
     int lead = -1;          ///< the given size that the leading dimensions make known
-    int64_t elements(const int64_t *values) const;
+    int64_t elements(const int64_t *values, const Table *tables) const;
   };
   struct CheckCode {
     ExtentCode rows, line;
   };
   struct StepCode {
-    ExtentCode blocks;
-    std::vector<ExtentCode> sizes; ///< one for each argument
+    ExtentCode count;                ///< blocks of a launch, iterations, or whether a when runs
+    std::vector<ExtentCode> sizes;   ///< one for each argument
+    std::vector<ExtentCode> numbers; ///< of an exchange: offset, part, parts, rows sent and received
+    std::vector<StepCode> steps;
+    size_t variable = 0; ///< the number of a repeat's, behind the sizes
   };
+  class Compiler;
+  class Binder;
+  class Unroller;
 
+  Status unroll(const Binder &binder, std::vector<BoundStep> &steps) const;
   /// Appends the offset of each place in the workspace, and returns the bytes of all.
-  int64_t placeBuffers(const int64_t *values, std::vector<int64_t> &offsets) const;
+  int64_t placeBuffers(const int64_t *values, const Table *tables, std::vector<int64_t> &offsets) const;
   Status readShape(size_t number, const TensorView &view, std::span<const int64_t> &lead, int64_t *values) const;
   Status checkShape(size_t number, const TensorView &view, std::span<const int64_t> lead, const int64_t *values) const;
   Status checkMemory(size_t number, const TensorView &view, Given given) const;
-  Status bindStep(size_t number, const TensorView *tensors, void *const *buffers, const int64_t *values,
-                  BoundStep &step, Result<TensorMap> (*encode)(const TensorMapSpec &)) const;
-  void findZeroed(const Program::Step &step, const TensorView *tensors, void *const *buffers, const int64_t *values,
-                  BoundStep &bound) const;
 
   Program source;
-  std::vector<std::string> names;
-  std::vector<ExtentCode> derived;
-  std::vector<ShapeCode> shapes;
+  std::vector<std::string> names, tableNames;
+  std::vector<ExtentCode> derived, lengths; ///< lengths: of tables
+  std::vector<ShapeCode> shapes;            ///< of tensors and buffers
   std::vector<StepCode> steps;
   std::vector<CheckCode> checks;
   int places = 0;
+  size_t values = 0, variables = 0; ///< numbers of memory; repeats inside of each other
+  bool exchanges = false, nested = false;
 };
 
 /// What the map of a tensor with these axes shows; an error if its strides cannot be a map's.

@@ -3,7 +3,7 @@
 
 // C1
 program.def @p {
-  // expected-error @below {{expected tensors, sizes, buffers, launches and clears in a program}}
+  // expected-error @below {{expected tensors, tables, sizes, buffers and steps in a program}}
   %c = arith.constant 1 : i32
 }
 
@@ -184,7 +184,7 @@ program.def @p {
 // -----
 
 program.def @p {
-  // expected-error @below {{expected `floor_div`, `ceil_div`, `round_up`, `min`, `max` or `splits` at character 4 of an extent, got: `2 * half(n)`}}
+  // expected-error @below {{expected `floor_div`, `ceil_div`, `mod`, `round_up`, `min`, `max` or `splits` at character 4 of an extent, got: `2 * half(n)`}}
   %a = program.tensor "a" array : i32 [2 * half(n)]
 }
 
@@ -265,7 +265,7 @@ program.def @p {
 
 program.def @p {
   %a = program.tensor "a" result : i32 [n]
-  // expected-error @below {{expected an identifier that is no size of the chip or of ids, got: "multiprocessors"}}
+  // expected-error @below {{expected an identifier that is no size of the chip, of ids or of ranks, got: "multiprocessors"}}
   program.size "multiprocessors" = 3
 }
 

@@ -2,7 +2,7 @@
 //
 // The text of the program dialect.
 //
-#include "attn/Dialect/Program/IR/Program.h"
+#include "Verifier.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -14,8 +14,7 @@ using attn::rt::Extent;
 /// Reads tokens as long as they can be an extent's, without quotes; `rt::Extent` reads their text.
 static ParseResult parseExtent(AsmParser &parser, ExtentAttr &extent) {
   SMLoc loc = parser.getCurrentLocation();
-  std::string text;
-  int depth = 0;
+  std::string text, closers; // closers: of the parentheses and brackets that are open
   for (bool operand = true, done = false; !done;) {
     int64_t number = 0;
     StringRef name;
@@ -27,19 +26,22 @@ static ParseResult parseExtent(AsmParser &parser, ExtentAttr &extent) {
     } else if (operand && succeeded(parser.parseOptionalKeyword(&name))) {
       text += name, operand = false;
       if (succeeded(parser.parseOptionalLParen()))
-        text += "(", operand = true, ++depth;
+        text += "(", operand = true, closers += ')';
+      else if (succeeded(parser.parseOptionalLSquare()))
+        text += "[", operand = true, closers += ']';
     } else if (operand && succeeded(parser.parseOptionalLParen())) {
-      text += "(", ++depth;
+      text += "(", closers += ')';
     } else if (!operand && succeeded(parser.parseOptionalPlus())) {
       text += " + ", operand = true;
     } else if (!operand && succeeded(parser.parseOptionalMinus())) {
       text += " - ", operand = true;
     } else if (!operand && succeeded(parser.parseOptionalStar())) {
       text += " * ", operand = true;
-    } else if (!operand && depth && succeeded(parser.parseOptionalComma())) {
+    } else if (!operand && !closers.empty() && closers.back() == ')' && succeeded(parser.parseOptionalComma())) {
       text += ", ", operand = true;
-    } else if (!operand && depth && succeeded(parser.parseOptionalRParen())) {
-      text += ")", --depth;
+    } else if (!operand && !closers.empty() &&
+               succeeded(closers.back() == ')' ? parser.parseOptionalRParen() : parser.parseOptionalRSquare())) {
+      text += closers.back(), closers.pop_back();
     } else {
       done = true;
     }
@@ -137,6 +139,93 @@ static void printGrid(OpAsmPrinter &printer, Operation *, GridUnitAttr unit, Ext
   printer << ")";
 }
 
+/// `rows(i of n)`, or nothing.
+static ParseResult parseOptionalRows(AsmParser &parser, ExtentAttr &part, ExtentAttr &parts) {
+  if (failed(parser.parseOptionalKeyword("rows")))
+    return success();
+  return failure(parser.parseLParen() || parseExtent(parser, part) || parser.parseKeyword("of") ||
+                 parseExtent(parser, parts) || parser.parseRParen());
+}
+static void printOptionalRows(AsmPrinter &printer, ExtentAttr part, ExtentAttr parts) {
+  if (parts)
+    printer << " rows(" << part.getText() << " of " << parts.getText() << ")";
+}
+
+/// `%dst rows(i of n), %src offset E rows(send A, receive B)`
+static ParseResult parseExchange(OpAsmParser &parser, OpAsmParser::UnresolvedOperand &destination, ExtentAttr &part,
+                                 ExtentAttr &parts, OpAsmParser::UnresolvedOperand &source, ExtentAttr &offset,
+                                 ExtentAttr &sent, ExtentAttr &received) {
+  if (parser.parseOperand(destination) || parseOptionalRows(parser, part, parts) || parser.parseComma() ||
+      parser.parseOperand(source) || parser.parseKeyword("offset") || parseExtent(parser, offset))
+    return failure();
+  if (failed(parser.parseOptionalKeyword("rows")))
+    return success();
+  return failure(parser.parseLParen() || parser.parseKeyword("send") || parseExtent(parser, sent) ||
+                 parser.parseComma() || parser.parseKeyword("receive") || parseExtent(parser, received) ||
+                 parser.parseRParen());
+}
+static void printExchange(OpAsmPrinter &printer, Operation *, Value destination, ExtentAttr part, ExtentAttr parts,
+                          Value source, ExtentAttr offset, ExtentAttr sent, ExtentAttr received) {
+  printer << destination;
+  printOptionalRows(printer, part, parts);
+  printer << ", " << source << " offset " << offset.getText();
+  if (sent)
+    printer << " rows(send " << sent.getText() << ", receive " << received.getText() << ")";
+}
+
+//===--------------------------------------------------------------------===//
+// Repeats
+//===--------------------------------------------------------------------===//
+
+/// `"step" = ranks - 1 carry(%cur = %k, ...) { ... }`
+ParseResult RepeatOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  ExtentAttr count;
+  SmallVector<OpAsmParser::Argument> carried;
+  SmallVector<OpAsmParser::UnresolvedOperand> initial;
+  SmallVector<Attribute> names;
+  Type value = ValueType::get(parser.getContext());
+  auto parseOne = [&]() -> ParseResult {
+    OpAsmParser::Argument &argument = carried.emplace_back();
+    if (parser.parseArgument(argument) || parser.parseEqual() || parser.parseOperand(initial.emplace_back()))
+      return failure();
+    argument.type = value;
+    names.push_back(parser.getBuilder().getStringAttr(argument.ssaName.name.drop_front()));
+    return success();
+  };
+  if (parser.parseAttribute(name) || parser.parseEqual() || parseExtent(parser, count) ||
+      (succeeded(parser.parseOptionalKeyword("carry")) &&
+       parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseOne)) ||
+      parser.resolveOperands(initial, value, result.operands) || parser.parseRegion(*result.addRegion(), carried) ||
+      parser.parseOptionalAttrDict(result.attributes))
+    return failure();
+  ensureTerminator(*result.regions.back(), parser.getBuilder(), result.location);
+  result.addAttribute(getNameAttrName(result.name), name);
+  result.addAttribute(getCountAttrName(result.name), count);
+  result.addAttribute(getNamesAttrName(result.name), parser.getBuilder().getArrayAttr(names));
+  result.addTypes(SmallVector<Type>(carried.size(), value));
+  return success();
+}
+
+void RepeatOp::print(OpAsmPrinter &printer) {
+  printer << " " << getNameAttr() << " = " << getCount().getText();
+  if (!getInitial().empty()) {
+    printer << " carry(";
+    llvm::interleaveComma(llvm::zip(getBody().getArguments(), getInitial()), printer,
+                          [&](auto carried) { printer << std::get<0>(carried) << " = " << std::get<1>(carried); });
+    printer << ")";
+  }
+  printer << " ";
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/!getInitial().empty());
+  printer.printOptionalAttrDict((*this)->getAttrs(), {getNameAttrName(), getCountAttrName(), getNamesAttrName()});
+}
+
+void RepeatOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  if (getNames().size() == region.getNumArguments())
+    for (auto [argument, name] : llvm::zip(region.getArguments(), getNames().getAsValueRange<StringAttr>()))
+      setName(argument, name);
+}
+
 //===--------------------------------------------------------------------===//
 // Arguments of launches
 //===--------------------------------------------------------------------===//
@@ -149,7 +238,7 @@ static ArgumentAttr parseArgument(AsmParser &parser, llvm::function_ref<ParseRes
     return {};
   ArgumentKind kind = ArgumentKind::pointer;
   Effect effect = Effect::none;
-  int64_t part = 0, parts = 1;
+  ExtentAttr part, parts;
   bool orZero = false;
   SmallVector<int64_t> axes;
   ExtentAttr extent;
@@ -168,9 +257,7 @@ static ArgumentAttr parseArgument(AsmParser &parser, llvm::function_ref<ParseRes
       return {};
     if (kind == ArgumentKind::map && (parser.parseKeyword("axes") || parseAxisList(parser, axes)))
       return {};
-    if (succeeded(parser.parseOptionalKeyword("rows")) &&
-        (parser.parseLParen() || parser.parseInteger(part) || parser.parseKeyword("of") || parser.parseInteger(parts) ||
-         parser.parseRParen()))
+    if (parseOptionalRows(parser, part, parts))
       return {};
     if (succeeded(parser.parseOptionalKeyword("or"))) {
       if (parser.parseKeyword("zero"))
@@ -204,8 +291,7 @@ static void printArgument(AsmPrinter &printer, ArgumentAttr argument, llvm::func
     printer << " axes";
     printAxisList(printer, argument.getAxes());
   }
-  if (argument.getParts() != 1)
-    printer << " rows(" << argument.getPart() << " of " << argument.getParts() << ")";
+  printOptionalRows(printer, argument.getPart(), argument.getParts());
   if (argument.getOrZero())
     printer << " or zero";
 }
@@ -289,21 +375,33 @@ LogicalResult ExtentAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitEr
   return success();
 }
 
+LogicalResult attn::program::verifyRows(llvm::function_ref<InFlightDiagnostic()> emitError, ExtentAttr part,
+                                        ExtentAttr parts) {
+  if (bool(part) != bool(parts))
+    return emitError() << "expected a class of rows and how many there are, got: one of these";
+  if (std::optional<int64_t> number = part ? part.getExtent().constant() : std::nullopt) {
+    constexpr int64_t mostParts = 64;
+    std::optional<int64_t> count = parts.getExtent().constant();
+    if (!count || *count < 2 || *count > mostParts)
+      return emitError() << "expected 2 to " << mostParts << " classes of rows, got: " << parts.getText();
+    if (*number < 0 || *number >= *count)
+      return emitError() << "expected a class of rows from 0 to " << *count - 1 << ", got: " << *number;
+  }
+  return success();
+}
+
 LogicalResult ArgumentAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, ArgumentKind kind, Effect effect,
-                                   int64_t part, int64_t parts, bool orZero, ArrayRef<int64_t> axes,
+                                   ExtentAttr part, ExtentAttr parts, bool orZero, ArrayRef<int64_t> axes,
                                    ExtentAttr extent) {
   bool accesses = kind == ArgumentKind::pointer || kind == ArgumentKind::map;
   if (accesses != (effect != Effect::none) || (kind == ArgumentKind::map && effect != Effect::read)) // C1
     return emitError() << "expected "
                        << (kind == ArgumentKind::map ? "`read` with a map" : "an effect with pointers alone")
                        << ", got: " << stringifyEffect(effect);
-  if ((parts != 1 || orZero) && effect != Effect::write) // C2
+  if ((parts || orZero) && effect != Effect::write) // C2
     return emitError() << "expected `rows` and `or zero` with `write` alone, got: " << stringifyEffect(effect);
-  constexpr int64_t mostParts = 64;
-  if (parts < 1 || parts > mostParts)
-    return emitError() << "expected 2 to " << mostParts << " classes of rows, got: " << parts;
-  if (part < 0 || part >= parts)
-    return emitError() << "expected a class of rows from 0 to " << parts - 1 << ", got: " << part;
+  if (failed(verifyRows(emitError, part, parts)))
+    return failure();
   bool isMap = kind == ArgumentKind::map;
   size_t least = isMap ? 2 : kind == ArgumentKind::stride ? 1 : 0, most = isMap ? 3 : least;
   if (axes.size() < least || axes.size() > most) // C3

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What makes a program sound: every value that a launch reads has been written, once, and every size is known.
+// What makes a program sound, op by op; sizes and who reads and writes what are in files of their own.
 //
-#include "attn/Dialect/Program/IR/Program.h"
+#include "Verifier.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -14,10 +14,70 @@ using namespace attn::program;
 using attn::rt::Extent;
 
 TensorInfo TensorInfo::of(Value tensor) {
-  if (auto given = tensor.getDefiningOp<TensorOp>())
-    return {given.getNameAttr(), given.getElement(), given.getExtents(), given.getRole()};
-  auto buffer = cast<BufferOp>(tensor.getDefiningOp());
-  return {buffer.getNameAttr(), buffer.getElement(), buffer.getExtents(), std::nullopt};
+  StringAttr name; // as it is carried
+  for (llvm::SmallPtrSet<Value, 4> seen; seen.insert(tensor).second;) {
+    if (auto given = tensor.getDefiningOp<TensorOp>())
+      return {name ? name : given.getNameAttr(), given.getElement(), given.getExtents(),
+              name ? std::nullopt : std::optional(given.getRole())};
+    if (auto buffer = tensor.getDefiningOp<BufferOp>())
+      return {name ? name : buffer.getNameAttr(), buffer.getElement(), buffer.getExtents(), std::nullopt};
+    std::optional<Carried> carried = Carried::of(tensor);
+    if (!carried)
+      break;
+    if (!name)
+      name = cast<StringAttr>(carried->repeat.getNames()[carried->number]);
+    tensor = carried->repeat.getInitial()[carried->number];
+  }
+  MLIRContext *context = tensor.getContext(); // of another dialect, or of itself, which the program refuses
+  return {StringAttr::get(context, "?"), NoneType::get(context), ArrayAttr::get(context, {}), std::nullopt};
+}
+
+std::optional<Carried> Carried::of(Value value) {
+  if (auto result = dyn_cast<OpResult>(value))
+    if (auto repeat = dyn_cast<RepeatOp>(result.getOwner()))
+      return Carried{repeat, result.getResultNumber()};
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    if (auto repeat = dyn_cast<RepeatOp>(argument.getOwner()->getParentOp()))
+      return Carried{repeat, argument.getArgNumber()};
+  return std::nullopt;
+}
+
+Aliases::Aliases(DefOp program) {
+  SmallVector<RepeatOp> repeats;
+  program.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto repeat = dyn_cast<RepeatOp>(op))
+      repeats.push_back(repeat);
+    else if (isa<TensorOp, BufferOp>(op))
+      memory[op->getResult(0)].push_back(op->getResult(0));
+  });
+  auto add = [&](Value to, Value from) {
+    bool changed = false;
+    for (Value one : SmallVector<Value, 1>(memory[from]))
+      if (!llvm::is_contained(memory[to], one))
+        memory[to].push_back(one), changed = true;
+    return changed;
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (RepeatOp repeat : repeats)
+      for (auto [argument, result, initial, next] :
+           llvm::zip_equal(repeat.getBody().getArguments(), repeat.getLast(), repeat.getInitial(),
+                           repeat.getBody().front().getTerminator()->getOperands())) {
+        changed |= add(argument, initial);
+        changed |= add(argument, next);
+        changed |= add(result, argument);
+      }
+  }
+}
+
+ArrayRef<Value> Aliases::of(Value value) const { return memory.find(value)->second; }
+
+SmallVector<RepeatOp, 2> attn::program::repeatsAround(Operation *op) {
+  SmallVector<RepeatOp, 2> repeats;
+  for (Operation *parent = op->getParentOp(); parent && !isa<DefOp>(parent); parent = parent->getParentOp())
+    if (auto repeat = dyn_cast<RepeatOp>(parent))
+      repeats.push_back(repeat);
+  return repeats;
 }
 
 SmallVector<TensorAccess> attn::program::accessesOf(LaunchOp launch) {
@@ -84,12 +144,90 @@ LogicalResult BufferOp::verify() {
   return verifyElement(*this, getElement());
 }
 
-LogicalResult SizeOp::verify() {
-  StringRef name = getName();
+/// Is it a name for a size of the program's own?
+static LogicalResult verifyName(Operation *op, StringRef name) {
   bool isName = !name.empty() && !llvm::isDigit(name[0]) &&
                 llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
-  if (!isName || name == "multiprocessors" || name == "id_rows")
-    return emitOpError("expected an identifier that is no size of the chip or of ids, got: \"") << name << "\"";
+  if (!isName || llvm::is_contained({"multiprocessors", "id_rows", "rank", "ranks"}, name))
+    return op->emitOpError("expected an identifier that is no size of the chip, of ids or of ranks, got: \"")
+           << name << "\"";
+  return success();
+}
+
+LogicalResult SizeOp::verify() { return verifyName(*this, getName()); }
+LogicalResult TableOp::verify() { return verifyName(*this, getName()); }
+
+//===--------------------------------------------------------------------===//
+// Exchanges and bodies
+//===--------------------------------------------------------------------===//
+
+LogicalResult ExchangeOp::verify() {
+  if (bool(getPart()) != bool(getParts()) || bool(getSent()) != bool(getReceived())) // C3
+    return emitOpError("expected rows that are sent and rows that are received, got: one of these");
+  if (failed(verifyRows([&] { return emitOpError(); }, getPartAttr(), getPartsAttr())))
+    return failure();
+  if (getOffset().getExtent().constant() == 0) // C2
+    return emitOpError("expected an offset to another rank, got: 0");
+  if (getSource() == getDestination())
+    return emitOpError("expected a source and a destination that differ, got: `")
+           << TensorInfo::of(getSource()).name.getValue() << "` twice";
+  TensorInfo to = TensorInfo::of(getDestination()), from = TensorInfo::of(getSource());
+  auto extentsOf = [](const TensorInfo &info) {
+    SmallVector<Extent> extents;
+    for (auto extent : info.extents.getAsRange<ExtentAttr>())
+      extents.push_back(extent.getExtent());
+    return extents;
+  };
+  SmallVector<Extent> own = extentsOf(to), other = extentsOf(from);
+  bool fits = to.element == from.element && own.size() == other.size() && !own.empty() &&
+              ArrayRef(own).drop_front() == ArrayRef(other).drop_front();
+  if (fits && !getParts())
+    fits = own[0] == other[0];
+  else if (fits)
+    fits = own[0] == getParts()->getExtent() * other[0] || own[0] == other[0] * getParts()->getExtent();
+  if (fits) // C1
+    return success();
+  InFlightDiagnostic error = emitOpError("expected a destination of the source's elements and extents");
+  if (getParts())
+    error << ", with " << getParts()->getText() << " times its rows";
+  return error << ", got: `" << to.name.getValue() << "` and `" << from.name.getValue() << "`";
+}
+
+LogicalResult RepeatOp::verify() {
+  if (failed(verifyName(*this, getName())))
+    return failure();
+  size_t count = getInitial().size(), arguments = getBody().front().getNumArguments();
+  if (arguments != count || getNames().size() != count || getNumResults() != count) // C1
+    return emitOpError("expected as many carried values as names, arguments of the body and results, got: ")
+           << count << ", " << getNames().size() << ", " << arguments << " and " << getNumResults();
+  return success();
+}
+
+LogicalResult RepeatOp::verifyRegions() {
+  auto yield = cast<YieldOp>(getBody().front().getTerminator());
+  if (yield.getNext().size() != getInitial().size()) // C1
+    return yield.emitOpError("expected ")
+           << getInitial().size() << " values, as are carried, got: " << yield.getNext().size();
+  for (auto [initial, next, name] :
+       llvm::zip_equal(getInitial(), yield.getNext(), getNames().getAsValueRange<StringAttr>())) {
+    TensorInfo first = TensorInfo::of(initial), later = TensorInfo::of(next);
+    if (first.element != later.element || first.extents != later.extents) // C2
+      return yield.emitOpError("expected the elements and extents of `")
+             << first.name.getValue() << "` to be yielded for `" << name << "`, got: `" << later.name.getValue() << "`";
+    for (Value value : {initial, next})
+      if (auto tensor = value.getDefiningOp<TensorOp>(); tensor && tensor.getLead() != Lead::none)
+        return emitOpError("expected memory without leading dimensions to be carried, got: `")
+               << tensor.getName() << "`";
+    if (auto buffer = next.getDefiningOp<BufferOp>(); buffer && getBody().isAncestor(buffer->getParentRegion())) // C3
+      return yield.emitOpError("expected memory from outside the body to be yielded, got: `")
+             << buffer.getName() << "`, which is new in each iteration";
+  }
+  return success();
+}
+
+LogicalResult WhenOp::verify() {
+  if (unsigned count = getBody().front().getNumArguments()) // C1
+    return emitOpError("expected steps without block arguments, got: ") << count;
   return success();
 }
 
@@ -128,189 +266,10 @@ LogicalResult LaunchOp::verify() {
   return success();
 }
 
-//===--------------------------------------------------------------------===//
-// Sizes
-//===--------------------------------------------------------------------===//
-
-static LogicalResult checkSizes(DefOp program) {
-  llvm::StringSet<> known = {"multiprocessors"}, computed;
-  for (auto tensor : program.getOps<TensorOp>()) {
-    if (tensor.getLead() != Lead::none)
-      known.insert(sizeOfLead(tensor));
-    for (auto extent : tensor.getExtents().getAsRange<ExtentAttr>())
-      if (std::string size = extent.getExtent().learnedSize(); !size.empty())
-        known.insert(size);
-  }
-  auto check = [&](Operation *op, ExtentAttr extent) -> LogicalResult {
-    std::vector<std::string> names;
-    extent.getExtent().collectSymbols(names);
-    for (const std::string &name : names)
-      if (!known.contains(name)) // C2
-        return op->emitOpError("expected sizes that tensors have or that are computed before it, got: `")
-               << name << "`";
-    return success();
-  };
-  for (Operation &op : *program.getBody().begin()) {
-    LogicalResult checked =
-        llvm::TypeSwitch<Operation *, LogicalResult>(&op)
-            .Case([&](SizeOp size) -> LogicalResult {
-              if (failed(check(size, size.getValue())))
-                return failure();
-              known.insert(size.getName());
-              if (!computed.insert(size.getName()).second)
-                return size.emitOpError("expected each size to be computed once, got: `")
-                       << size.getName() << "` again";
-              return success();
-            })
-            .Case<TensorOp, BufferOp>([&](auto tensor) -> LogicalResult {
-              for (auto extent : tensor.getExtents().template getAsRange<ExtentAttr>())
-                if (failed(check(tensor, extent)))
-                  return failure();
-              return success();
-            })
-            .Case([&](LaunchOp launch) -> LogicalResult {
-              if (failed(check(launch, launch.getBlocks())))
-                return failure();
-              for (auto argument : launch.getArguments().getAsRange<ArgumentAttr>())
-                if (argument.getExtent() && failed(check(launch, argument.getExtent())))
-                  return failure();
-              return success();
-            })
-            .Case([](ClearOp) { return success(); })
-            .Default([](Operation *other) {
-              return other->emitOpError("expected tensors, sizes, buffers, launches and clears in a program"); // C1
-            });
-    if (failed(checked))
-      return failure();
-  }
-  return success();
-}
-
-//===--------------------------------------------------------------------===//
-// Who reads and writes what
-//===--------------------------------------------------------------------===//
-
-namespace {
-/// What is known of a tensor at a point of the program.
-struct Contents {
-  bool isWritten = false; ///< all of it
-  bool isRead = false;
-  int64_t parts = 1;
-  SmallVector<bool> written; ///< of each class of rows
-  Operation *writer = nullptr;
-};
-
-class Accesses {
-public:
-  explicit Accesses(DefOp program) : program(program) {}
-
-  LogicalResult check() {
-    for (Operation &op : *program.getBody().begin()) {
-      if (auto clear = dyn_cast<ClearOp>(op)) {
-        if (failed(write(clear, clear.getTensor(), 0, 1)))
-          return failure();
-        continue;
-      }
-      auto launch = dyn_cast<LaunchOp>(op);
-      if (!launch)
-        continue;
-      SmallVector<TensorAccess> accesses = accessesOf(launch);
-      for (auto [tensor, argument, number] : accesses) // what a launch reads was there before it
-        if (failed(read(launch, argument, tensor)))
-          return failure();
-      for (auto [tensor, argument, number] : accesses) {
-        if (argument.getEffect() == Effect::scratch && failed(scratch(launch, tensor)))
-          return failure();
-        if (argument.getEffect() == Effect::write &&
-            failed(write(launch, tensor, argument.getPart(), argument.getParts())))
-          return failure();
-      }
-    }
-    for (auto tensor : program.getOps<TensorOp>())
-      if (tensor.getRole() == Role::result && !contents[tensor.getTensor()].isWritten) // C5
-        return tensor.emitOpError("expected every row of the result `")
-               << tensor.getName() << "` to be written, got: " << stateOf(tensor.getTensor());
-    for (auto buffer : program.getOps<BufferOp>())
-      if (!contents[buffer.getTensor()].isRead) // C6
-        return buffer.emitOpError("expected a launch that reads the buffer `") << buffer.getName() << "`, got: none";
-    return success();
-  }
-
-private:
-  std::string stateOf(Value tensor) {
-    const Contents &own = contents[tensor];
-    if (!own.writer)
-      return "no launch that writes it";
-    std::string missing;
-    for (auto [part, done] : llvm::enumerate(own.written))
-      if (!done)
-        missing += (missing.empty() ? "" : ", ") + std::to_string(part);
-    return "no launch that writes rows(" + missing + " of " + std::to_string(own.parts) + ")";
-  }
-
-  LogicalResult read(LaunchOp launch, ArgumentAttr argument, Value tensor) {
-    if (!argument.reads())
-      return success();
-    TensorInfo info = TensorInfo::of(tensor);
-    bool isGiven = info.role && *info.role != Role::result;
-    if (argument.getEffect() == Effect::update && isGiven)
-      return refuseInput(launch, info);
-    if (!isGiven && !contents[tensor].isWritten) // C3
-      return launch.emitOpError("expected `")
-             << info.name.getValue() << "` to be written before it is read, got: " << stateOf(tensor);
-    contents[tensor].isRead = true;
-    return success();
-  }
-
-  static LogicalResult refuseInput(Operation *op, const TensorInfo &info) { // C5
-    return op->emitOpError("expected operands and arrays to be read alone, got: a launch that writes `")
-           << info.name.getValue() << "`";
-  }
-
-  LogicalResult scratch(LaunchOp launch, Value tensor) {
-    if (TensorInfo info = TensorInfo::of(tensor); info.role)
-      return launch.emitOpError("expected a buffer as scratch, got: `") << info.name.getValue() << "`";
-    contents[tensor] = Contents{};
-    contents[tensor].isRead = true;
-    return success();
-  }
-
-  LogicalResult write(Operation *op, Value tensor, int64_t part, int64_t parts) {
-    TensorInfo info = TensorInfo::of(tensor);
-    if (info.role && *info.role != Role::result)
-      return refuseInput(op, info);
-    Contents &own = contents[tensor];
-    if (!own.writer)
-      own.parts = parts, own.written.assign(parts, false);
-    if (own.parts != parts || own.written[part]) { // C4
-      InFlightDiagnostic error = op->emitOpError("expected each row of `")
-                                 << info.name.getValue()
-                                 << "` to be written by one launch (others may update it), got: two";
-      error.attachNote(own.writer->getLoc()) << "written here, too";
-      return error;
-    }
-    own.writer = op, own.written[part] = true;
-    own.isWritten = llvm::all_of(own.written, [](bool done) { return done; });
-    return success();
-  }
-
-  DefOp program;
-  llvm::DenseMap<Value, Contents> contents;
-};
-} // namespace
-
 LogicalResult DefOp::verifyRegions() {
-  llvm::StringSet<> names;
-  for (Operation &op : *getBody().begin()) {
-    StringRef name = isa<TensorOp>(op)   ? cast<TensorOp>(op).getName()
-                     : isa<BufferOp>(op) ? cast<BufferOp>(op).getName()
-                                         : StringRef();
-    if (!name.empty() && !names.insert(name).second) // C1
-      return op.emitOpError("expected names of tensors and buffers that are distinct, got: `") << name << "` twice";
-  }
-  if (failed(checkSizes(*this)))
+  if (failed(checkNames(*this)) || failed(checkSizes(*this)))
     return failure();
-  return Accesses(*this).check();
+  return checkAccesses(*this);
 }
 
 //===--------------------------------------------------------------------===//
@@ -348,28 +307,33 @@ static bool takes(Type type, ArgumentAttr argument, Type element) {
   llvm_unreachable("covered");
 }
 
-LogicalResult DefOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  for (auto launch : getOps<LaunchOp>()) { // C7
-    auto kernel = symbols.lookupNearestSymbolFrom<attn::tile::KernelOp>(*this, launch.getKernelAttr());
-    if (!kernel)
-      return launch.emitOpError("expected the name of a `tile.kernel`, got: @") << launch.getKernel();
-    if (unitOf(kernel) != launch.getUnit())
-      return launch.emitOpError("expected a grid of ")
-             << stringifyGridUnit(unitOf(kernel)) << ", as @" << launch.getKernel()
-             << " has, got: " << stringifyGridUnit(launch.getUnit());
-    auto arguments = launch.getArguments().getAsRange<ArgumentAttr>();
-    size_t count = launch.getArguments().size(), expected = kernel.getBody().getNumArguments();
-    if (count != expected)
-      return launch.emitOpError("expected ")
-             << expected << " arguments, as @" << launch.getKernel() << " has, got: " << count;
-    auto tensor = launch.getTensors().begin();
-    for (auto [argument, parameter, name] :
-         llvm::zip_equal(arguments, kernel.getBody().getArguments(), kernel.getArgNames())) {
-      Type element = argument.hasTensor() ? TensorInfo::of(*tensor++).element : Type();
-      if (!takes(parameter.getType(), argument, element))
-        return launch.emitOpError("expected an argument for `")
-               << cast<StringAttr>(name).getValue() << "` of type " << parameter.getType() << ", got: " << argument;
-    }
+static LogicalResult verifyKernel(DefOp program, LaunchOp launch, SymbolTableCollection &symbols) { // C7
+  auto kernel = symbols.lookupNearestSymbolFrom<attn::tile::KernelOp>(program, launch.getKernelAttr());
+  if (!kernel)
+    return launch.emitOpError("expected the name of a `tile.kernel`, got: @") << launch.getKernel();
+  if (unitOf(kernel) != launch.getUnit())
+    return launch.emitOpError("expected a grid of ")
+           << stringifyGridUnit(unitOf(kernel)) << ", as @" << launch.getKernel()
+           << " has, got: " << stringifyGridUnit(launch.getUnit());
+  auto arguments = launch.getArguments().getAsRange<ArgumentAttr>();
+  size_t count = launch.getArguments().size(), expected = kernel.getBody().getNumArguments();
+  if (count != expected)
+    return launch.emitOpError("expected ")
+           << expected << " arguments, as @" << launch.getKernel() << " has, got: " << count;
+  auto tensor = launch.getTensors().begin();
+  for (auto [argument, parameter, name] :
+       llvm::zip_equal(arguments, kernel.getBody().getArguments(), kernel.getArgNames())) {
+    Type element = argument.hasTensor() ? TensorInfo::of(*tensor++).element : Type();
+    if (!takes(parameter.getType(), argument, element))
+      return launch.emitOpError("expected an argument for `")
+             << cast<StringAttr>(name).getValue() << "` of type " << parameter.getType() << ", got: " << argument;
   }
   return success();
+}
+
+LogicalResult DefOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return success(!walk([&](LaunchOp launch) {
+                    return failed(verifyKernel(*this, launch, symbols)) ? WalkResult::interrupt()
+                                                                        : WalkResult::advance();
+                  }).wasInterrupted());
 }

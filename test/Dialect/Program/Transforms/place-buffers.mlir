@@ -57,3 +57,48 @@ program.def @kept {
   program.launch @one grid(query_tiles, n) (read %a, write %kept)
   program.launch @two grid(query_tiles, n) (read %kept, read %q, write %o)
 }
+
+// What is outside of a repeat and touched in it lives through it, as slots do that take turns; what is of its body lives in the
+// body. What an exchange sends lives to its wait.
+// CHECK-LABEL: program.def @turns
+program.def @turns {
+  %q = program.tensor "q" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  // CHECK: program.buffer "before" : i32 [n] place 1
+  %before = program.buffer "before" : i32 [n]
+  // CHECK-NEXT: program.buffer "outside" : i32 [n] place 0
+  %outside = program.buffer "outside" : i32 [n]
+  // CHECK-NEXT: program.buffer "slot0" : i32 [n] place 1
+  %slot0 = program.buffer "slot0" : i32 [n]
+  // CHECK-NEXT: program.buffer "slot1" : i32 [n] place 2
+  %slot1 = program.buffer "slot1" : i32 [n]
+  // CHECK-NEXT: program.buffer "sent" : i32 [n] place 0
+  %sent = program.buffer "sent" : i32 [n]
+  // CHECK-NEXT: program.buffer "came" : i32 [n] place 1
+  %came = program.buffer "came" : i32 [n]
+  // CHECK-NEXT: program.buffer "after" : i32 [n] place 2
+  %after = program.buffer "after" : i32 [n]
+  program.launch @one grid(query_tiles, n) (read %q, write %before)
+  program.launch @one grid(query_tiles, n) (read %before, write %outside)
+  // CHECK: program.repeat "i"
+  %last:3 = program.repeat "i" = n carry(%cur = %q, %next = %slot0, %spare = %slot1) {
+    // CHECK-NEXT: program.buffer "first" : i32 [n] place 4
+    %first = program.buffer "first" : i32 [n]
+    // CHECK-NEXT: program.buffer "second" : i32 [n] place 3
+    %second = program.buffer "second" : i32 [n]
+    // CHECK-NEXT: program.buffer "third" : i32 [n] place 4
+    %third = program.buffer "third" : i32 [n]
+    program.exchange %next, %cur offset 1
+    program.wait %next
+    program.launch @two grid(query_tiles, n) (read %next, read %outside, write %first)
+    program.launch @one grid(query_tiles, n) (read %first, write %second)
+    program.launch @one grid(query_tiles, n) (read %second, write %third)
+    program.launch @one grid(query_tiles, n) (read %third, scratch %second)
+    program.yield %next, %spare, %next
+  }
+  program.launch @one grid(query_tiles, n) (read %last#0, write %sent)
+  program.exchange %came, %sent offset 1
+  program.launch @one grid(query_tiles, n) (read %q, write %after)
+  program.wait %came
+  program.launch @two grid(query_tiles, n) (read %came, read %after, write %o)
+}

@@ -27,12 +27,12 @@
 
 namespace attn::program {
 
-/// What a value of `!program.value` is: the op that defines it says so.
+/// What a value of `!program.value` is: the op that defines it says so; of carried values, the initial one.
 struct TensorInfo {
   mlir::StringAttr name;
   mlir::Type element;
   mlir::ArrayAttr extents;
-  std::optional<Role> role; ///< nullopt: a buffer
+  std::optional<Role> role; ///< nullopt: a buffer, or carried
   static TensorInfo of(mlir::Value tensor);
 };
 
@@ -44,8 +44,21 @@ struct TensorAccess {
 };
 llvm::SmallVector<TensorAccess> accessesOf(LaunchOp launch);
 
+/// The tensors and buffers that values of a program may be: themselves, or what a repeat carries.
+class Aliases {
+public:
+  explicit Aliases(DefOp program);
+  llvm::ArrayRef<mlir::Value> of(mlir::Value value) const;
+
+private:
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 1>> memory;
+};
+
+/// The repeats around an op, the innermost first.
+llvm::SmallVector<RepeatOp, 2> repeatsAround(mlir::Operation *op);
+
 /// Launches that read arrays alone, or what such launches left, and write buffers alone that no other launch writes:
-/// with the same arrays and sizes, what they left may be used again.
+/// with the same arrays and sizes, what they left may be used again. None is in a repeat or when.
 llvm::SmallPtrSet<mlir::Operation *, 8> reusableLaunches(DefOp program);
 
 /// The size that says how many rows the leading dimensions of a tensor are; the tensor has some.

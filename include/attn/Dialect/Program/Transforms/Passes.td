@@ -8,7 +8,9 @@ def PlaceBuffers : Pass<"program-place-buffers", "::attn::program::DefOp"> {
   let summary = "lay buffers over each other where their lives do not meet";
   let description = [{
     Gives each `program.buffer` a `place`. A buffer lives from the first step that accesses it to the last; two whose
-    lives do not meet may have one place, whose size is that of the longest. Buffers with long lives choose first. What
+    lives do not meet may have one place, whose size is that of the longest. A buffer that a repeat touches lives as
+    long as the repeat, unless it is defined in its body; a carried value is each of the buffers that it may be; what is
+    exchanged lives to its wait. Buffers with long lives choose first. What
     reusable launches leave for others lives from the first step that is not reusable to the end, so that a later call
     can skip them (`attnLaunchAgain`). (`test/Dialect/Program/Transforms/place-buffers.mlir`)
   }];

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the verifier knows of memory at a point of a program.
+//
+#ifndef ATTN_LIB_DIALECT_PROGRAM_IR_CONTENTS_H
+#define ATTN_LIB_DIALECT_PROGRAM_IR_CONTENTS_H
+
+#include "attn/Dialect/Program/IR/Program.h"
+
+namespace attn::program {
+
+/// What is known of a tensor or buffer at a point of the program.
+struct Contents {
+  bool isWritten = false;                            ///< all rows, on every path
+  mlir::Operation *writer = nullptr;                 ///< of some rows, on some path
+  ExtentAttr parts;                                  ///< of rows that have several writers; null: they have one
+  uint64_t classes = 0, maybe = 0;                   ///< classes of rows that are written on every path, and on some
+  mlir::Operation *repeat = nullptr;                 ///< each iteration of it writes other rows;
+  bool inIteration = false;                          ///< this one has;
+  bool isIncomplete = false;                         ///< one has not, on some path
+  bool isReceived = false;                           ///< by an exchange, on every path
+  bool isUnread = false;                             ///< since it was written, on every path
+  llvm::SmallVector<mlir::Operation *, 1> receiving; ///< exchanges that are in flight, into it
+  llvm::SmallVector<std::pair<mlir::Operation *, int>, 1> sending; ///< from it, and the memory that they go into
+
+  bool operator==(const Contents &) const = default;
+
+  /// Iterations would have written it, of which there are none, so there are no rows either.
+  void becomeEmpty(const Contents &ifAny) { isWritten = true, isReceived = ifAny.isReceived, writer = ifAny.writer; }
+  /// What holds if either does.
+  void join(const Contents &other) {
+    isWritten &= other.isWritten, isReceived &= other.isReceived, isUnread &= other.isUnread;
+    inIteration &= other.inIteration, isIncomplete |= other.isIncomplete;
+    classes &= other.classes, maybe |= other.maybe;
+    if (!writer)
+      writer = other.writer, parts = other.parts, repeat = other.repeat;
+  }
+};
+
+struct State {
+  llvm::SmallVector<int> carried; ///< the memory that each carried value is; -1: none
+  std::vector<Contents> contents;
+  bool operator==(const State &) const = default;
+};
+using States = std::vector<State>;
+
+inline constexpr size_t mostStates = 256;
+
+inline void add(States &states, State state) {
+  if (!llvm::is_contained(states, state))
+    states.push_back(std::move(state));
+}
+
+} // namespace attn::program
+
+#endif // ATTN_LIB_DIALECT_PROGRAM_IR_CONTENTS_H
