@@ -212,8 +212,9 @@ Status ProgramCode::checkArrays(const ReadArray &read, const int64_t *values) co
       return array < 0 ? NamedArray{} : NamedArray{source.nameOf(array), contents[array]};
     };
     const int64_t rows = checks[i].rows.evaluate(values);
-    for (size_t n = 0; n < (check.kind == Check::Kind::Tiles ? 3 : 1); ++n)
-      if (named(n).values.empty() && check.kind != Check::Kind::Parents)
+    const size_t needed = check.kind == Check::Kind::Offsets ? 1 : check.kind == Check::Kind::Tiles ? 3 : 0;
+    for (size_t n = 0; n < needed; ++n)
+      if (named(n).values.empty())
         return Error{fmt::format("expected entries in `{}`, got: none", named(n).name), {}, {}};
     Status status;
     switch (check.kind) {

@@ -25,14 +25,14 @@ class Library:
         if status:
             raise RuntimeError(self.c.attnLastError().decode())
 
-    def compile(self, text, target=None):
-        """`target`: by default what $ATTN_TEST_TARGET says (`sm_80:90` is the older schedule on a Hopper GPU), else this machine's."""
-        return Kernel(self, text, target or os.environ.get("ATTN_TEST_TARGET"))
+    def compile(self, text, target=None, general=False):
+        """`general`: launches are not specialised for their shapes. `target`: by default what $ATTN_TEST_TARGET says (`sm_80:90` is the older schedule on a Hopper GPU), else this machine's."""
+        return Kernel(self, text, target or os.environ.get("ATTN_TEST_TARGET"), general)
 
 
 class Kernel:
-    def __init__(self, library, text, target):
-        self.library, self.handle = library, ctypes.c_void_p()
+    def __init__(self, library, text, target, general):
+        self.library, self.handle, self.general = library, ctypes.c_void_p(), general
         library.check(library.c.attnCompile(text.encode(), None, target.encode() if target else None,
                                             ctypes.byref(self.handle)))
         count = library.c.attnTensorCount(self.handle)
@@ -57,7 +57,7 @@ class Kernel:
             slot.data, slot.dtype, slot.rank = t.data_ptr(), DTYPES[str(t.dtype)], t.dim()
             slot.shape, slot.strides = shape, strides
         special, size = ctypes.c_void_p(), ctypes.c_size_t()
-        if hasattr(self.library.c, "attnSpecialize"):  # an older library does so in each launch
+        if hasattr(self.library.c, "attnSpecialize") and not self.general:  # an older library does so in each launch
             self.library.check(self.library.c.attnSpecialize(self.handle, array, ctypes.byref(special)))
         else:
             special = self.handle

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Problems that say nothing of lengths, whose launches have many short sequences: what their sizes say, `typical`, and kernels on tiles, both passes; and
-few queries on many keys, forward.
+"""Problems that say nothing of lengths, whose launches have many short sequences: the kernel specialised for their shapes, the general one, `typical`, and
+kernels on tiles, both passes; and few queries on many keys, forward.
 
-  bench_hints.py BUILD [--out FILE.jsonl] [--commit HASH] [--filter TEXT]
+  bench_hints.py BUILD [--out FILE.jsonl] [--commit HASH] [--filter TEXT] [--choices specialized,general,typical,tiles]
 
 One JSON line a case and choice: `ms` of a launch, `apart` from the first choice's results (relative), bytes of `workspace`, `bind_ms` of what made the program
 and the workspace (kernels lie in the cache, if some choice has the same), and the `schedule` of the launch. L2 is flushed where tensors are fewer than 200 MB."""
@@ -13,11 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-import bench_short
-from bench_short import Case, emit, library, mixed_cases, sample
 from bench import end, parser
 
+parser.add_argument("--choices", default="specialized,general,typical,tiles")  # ahead of bench_short, which reads the arguments
+import bench_short  # noqa: E402
+from bench_short import Case, emit, library, mixed_cases, sample
 args = parser.parse_args()
+CHOICES = args.choices.split(",")
 scratch = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
 random = torch.Generator().manual_seed(2)
 
@@ -60,16 +62,18 @@ def dense_text(d, mask, hint, heads="16"):
 
 
 def few_texts(heads, kv_heads, queries, keys):
-    hints = {"no hint": "", "typical": f" typical({queries}, {keys})", "tiles": bench_short.TILES}
+    hints = {"specialized": "", "typical": f" typical({queries}, {keys})", "tiles": bench_short.TILES}
     return {choice: dense_text(128, "full", hint, f"{heads}, {kv_heads}") for choice, hint in hints.items()}
 
 
 def run(name, tensors, texts, results):
     reference = None
     flush = scratch if 8 * sum(tensors[n].numel() for n in "qk") < 200e6 else None
-    for choice, text in texts.items():
+    texts = dict(texts, general=texts["specialized"])
+    for choice in [choice for choice in texts if choice.removeprefix("deterministic, ") in CHOICES]:
+        text = texts[choice]
         torch.cuda.empty_cache()
-        kernel = library.compile(text)
+        kernel = library.compile(text, general=choice.endswith("general"))
         own = dict(tensors, **{r: torch.full_like(tensors[r.removeprefix("d") if len(r) == 2 else r], math.nan) for r in results})
         began = time.perf_counter()
         try:
@@ -99,7 +103,7 @@ def both(name, tensors, texts, fixed=False):
     forward.launch(forward.bind(**{n: tensors[n] for n in forward.names}), torch.cuda.current_stream().cuda_stream)
     gradients = {choice: text + "\nattn.backward @g of(@p)".replace("@p", "@bench" if "@bench" in text else "@p") for choice, text in texts.items()}
     if fixed:
-        gradients.update({f"deterministic, {choice}": gradients[choice] + " deterministic" for choice in ("no hint", "tiles")})
+        gradients.update({f"deterministic, {choice}": gradients[choice] + " deterministic" for choice in ("specialized", "tiles") if "typical" in CHOICES})
     run(name + " bwd", tensors, gradients, ["dq", "dk", "dv"])
 
 
@@ -109,10 +113,10 @@ def main():
     copy = 2 * x.numel() / sample(lambda: y.copy_(x), 20)[0] / 1e6
     del x, y
     emit(peer="env", commit=args.commit, gpu=torch.cuda.get_device_name(), torch=torch.__version__, date=time.strftime("%Y-%m-%d"), copy_gb_s=round(copy))
-    packed = [(case, {"no hint": case.text(hint=""), "typical": case.text(hint="typical"), "tiles": case.text(hint="tiles")})
+    packed = [(case, {"specialized": case.text(hint=""), "typical": case.text(hint="typical"), "tiles": case.text(hint="tiles")})
               for case in packed_cases() if args.filter in case.name]
     dense = [(f"dense d{d} {mask} b{batch} " + (f"s{q}" if q == k else f"q{q} kv{k}"), d, batch, q, k,
-              {"no hint": dense_text(d, mask, ""), "typical": dense_text(d, mask, f" typical({q}, {k})"), "tiles": dense_text(d, mask, bench_short.TILES)})
+              {"specialized": dense_text(d, mask, ""), "typical": dense_text(d, mask, f" typical({q}, {k})"), "tiles": dense_text(d, mask, bench_short.TILES)})
              for d, mask, q, k, batch in dense_cases()]
     dense = [case for case in dense if args.filter in case[0]]
     texts = {text for case in packed + dense for text in case[-1].values()}
