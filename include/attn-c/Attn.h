@@ -6,6 +6,9 @@
  *   attnBuild       compiles and loads it; attnCompile does both
  *   attnSpecialize  the kernel for shapes, which may be faster for them
  *   attnLaunch      puts it on a stream; compiles nothing
+ *   attnDescribe, attnExplain, attnSupported, attnEquiv
+ *                   say what a text means, as JSON
+ *   attnWarm        compiles into the cache on disk
  *
  * Functions that return int return 0 on success; otherwise attnLastError() of
  * the same thread says what was expected and what was found. Handles are not
@@ -48,6 +51,76 @@ ATTN_API const char *attnLastError(void);
  *     the size id_rows; "last", for none or some of the last of these
  */
 ATTN_API int attnDescribe(const char *mlir, const char *name, const char **json);
+
+/*
+ * What the kernel of the problem `name` does with its mask, and what that costs (`attn-opt --explain`): JSON, valid
+ * until this thread calls attnExplain again. A backward pass stands for its problem; NULL is the module's only problem.
+ * `target` is as in attnLower. Nothing is compiled, and no device is asked if there is a target.
+ *
+ * `options_json` (NULL: {}) is a JSON object with any of
+ *   batch, seqlen_q, seqlen_kv: of dense layouts (2, 256, seqlen_q, or what the problem's `typical` or `bounds` say);
+ *     batch also of packed layouts without lengths
+ *   lengths_q, lengths_kv: of packed layouts, arrays (some short sequences, or what the problem says)
+ *   padding: of padded layouts, rows around sequences (5)
+ *   seed: of the arrays that the mask and the layouts read (1), all of which are made up: random documents, intervals
+ *     and lists, which are not the caller's
+ *   tile: "128x64", rows and keys, instead of the kernel's
+ *   sequence, head: which the map shows (0, 0)
+ *   tflops, gbps: what products and memory reach, in 10^12 operations and 10^9 bytes a second (786, 4269)
+ *   svg: is a drawing wanted (false)?
+ * Sizes are from 0 to 2^24. Another key, another type, a number out of range, and an option that the problem has no use
+ * for are errors that name the key.
+ *
+ *   name: of the problem
+ *   target
+ *   text: all of it for a reader, as the tool prints it
+ *   schedule: which kernels the forward pass has and why, as attnSchedule says of the same target
+ *   refused: why the target has no kernel for it, or null; the schedule is then what it would be
+ *   backward: a list of name, schedule and refused of each backward pass of the problem in the module
+ *   mask, canonical_mask
+ *   tile: rows, keys
+ *   map: sequence, head, rows, keys (their numbers) of the map in `text` and of `svg`
+ *   counts, of all sequences and heads: tiles; visited, of these untested (without a test of each pair), tested, and
+ *     empty (nothing is visible; null where there are too many tiles); pairs, of these visible; exact: false if
+ *     `visible` is an estimate, from some of the rows
+ *   flops: visible, visited: of the products, for visible pairs and for all pairs of visited tiles
+ *   bytes: of all tensors of the forward pass, each once
+ *   milliseconds: how long the forward pass takes at least at `tflops` and `gbps`
+ *   svg: a drawing of the map, if wanted
+ * Counts, flops and bytes are integers up to 2^53, and floating-point numbers beyond.
+ */
+ATTN_API int attnExplain(const char *mlir, const char *name, const char *target, const char *options_json,
+                         const char **json);
+
+/*
+ * For which of `targets` (with commas between them; NULL: "cpu,sm_80,sm_90a") the problem, backward pass or segments
+ * `name` of the module, or with NULL each of these, has kernels (`attn-opt --supported`): JSON, valid until this thread
+ * calls attnSupported again. Nothing is compiled, and no device is asked. What one of the verifiers refuses is an
+ * answer, and a text that cannot be parsed an error.
+ *
+ * A list, in the order of the module and of `targets`, of
+ *   name, target
+ *   supported: true or false
+ *   reason: why not, or null
+ *   nearest: the text of the nearest pass that the target has; of a backward pass, also that of its problem if that
+ *     changes; null if it is supported, or if no change of one or two clauses leads to one
+ */
+ATTN_API int attnSupported(const char *mlir, const char *name, const char *targets, const char **json);
+
+/*
+ * Whether two masks, such as "#attn.causal", show the same pairs for all lengths (`attn-opt --equiv`): JSON, valid
+ * until this thread calls attnEquiv again.
+ *
+ *   verdict: "equal", "different" or "unknown" (not decided)
+ *   forms: the two canonical forms
+ *   text: the answer for a reader, as the tool prints it
+ *   where, if they are different: a pair that one of them shows and the other hides
+ *   - seqlen_q, seqlen_kv: the lengths of the sequence
+ *   - row, key; head, of `heads`
+ *   - entries: what the masks read there of their arrays, a list of array, position and value
+ *   - seen_by: "first" or "second"
+ */
+ATTN_API int attnEquiv(const char *mask_a, const char *mask_b, const char **json);
 
 /*
  * Lowers the problem, backward pass or segments `name` of the module `mlir` (NULL: its only `attn.backward`; where there
@@ -142,6 +215,13 @@ ATTN_API int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, voi
  * and as attnLaunch for one without such kernels.
  */
 ATTN_API int attnLaunchAgain(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream);
+
+/*
+ * Compiles the kernels of the pass `name`, or with NULL those of all passes of the module, into the cache on disk,
+ * where they are not there yet (`attn-cache warm`). Nothing is loaded: with a target it needs no GPU. It is an error if
+ * there is no directory that takes them. Kernels that attnSpecialize may choose for shapes are not among them.
+ */
+ATTN_API int attnWarm(const char *mlir, const char *name, const char *target);
 
 /* How many kernels this process has compiled so far (cache hits do not count). */
 ATTN_API int64_t attnCompileCount(void);

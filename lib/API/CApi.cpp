@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "CApi.h"
 #include "attn-c/Attn.h"
 #include "attn-rt/CTensors.h"
 #include "attn/API/Describe.h"
@@ -13,7 +14,7 @@ struct attnKernel {
 
 static thread_local std::string lastError;
 
-static int fail(const rt::Error &error) {
+int attn::fail(const rt::Error &error) {
   lastError = error.str();
   return 1;
 }

@@ -77,13 +77,13 @@ rt::Error Compilation::takeDiagnostics(StringRef what) {
   return error;
 }
 
-rt::Result<OwningOpRef<ModuleOp>> Compilation::parse(StringRef text, StringRef name) {
+rt::Result<OwningOpRef<ModuleOp>> Compilation::parse(StringRef text, StringRef name, bool verify) {
   diagnostics.clear();
   auto sources = std::make_shared<llvm::SourceMgr>();
   sources->AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name), llvm::SMLoc());
   OwningOpRef<ModuleOp> module;
   if (succeeded(checkNesting(context, {text, name})))
-    module = parseSourceFile<ModuleOp>(sources, &context);
+    module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context, verify));
   if (!module)
     return takeDiagnostics(fmt::format("`{}` is not a valid module", name.str()));
   return module;

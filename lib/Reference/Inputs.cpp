@@ -234,7 +234,7 @@ static llvm::Error addForwardResults(ProblemOp problem, Tensors &tensors) {
 }
 
 llvm::Expected<Sizes> reference::addMissingArrays(Computation computation, InputSizes sizes, uint64_t seed,
-                                                  Tensors &tensors) {
+                                                  Tensors &tensors, bool withFloats) {
   std::mt19937_64 rng(seed);
   ProblemOp problem = computation.problem;
   // What is given decides what is made.
@@ -283,6 +283,8 @@ llvm::Expected<Sizes> reference::addMissingArrays(Computation computation, Input
     return error;
   for (auto [i, spec] : llvm::enumerate(list)) {
     if (spec.role != ProblemTensor::Array || tensors.count(spec.name))
+      continue;
+    if (spec.element == ProblemTensor::Float32 && !withFloats)
       continue;
     Shape shape = spec.shape(computation, made);
     if (llvm::Error error = checkSize(spec.name, shape))

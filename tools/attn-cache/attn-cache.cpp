@@ -5,6 +5,7 @@
 //
 #include "Pack.h"
 #include "attn-rt/Cache.h"
+#include "attn/API/Warm.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/JSON.h"
@@ -172,18 +173,14 @@ static void printLine(llvm::json::Object object) {
 /// Compiles one program of `text`.
 static int warmProgram(Cache &cache, attn::Compilation &, llvm::StringRef text, llvm::StringRef name,
                        const attn::Target &target) {
-  auto compiled = attn::compileThrough(cache, text, name, target);
-  if (!compiled)
-    return fail(compiled.error());
-  for (const auto &binary : compiled->kernels) {
-    bool cold = binary->origin == CompiledKernel::Origin::Compiled;
+  Status warmed = attn::warm(cache, text, name, target, [&](const CompiledKernel &binary) {
+    bool cold = binary.origin == CompiledKernel::Origin::Compiled;
     if (asJson)
-      printLine(llvm::json::Object{
-          {"kernel", binary->artifact.name}, {"entry", binary->directory}, {"compiled", cold}});
+      printLine(llvm::json::Object{{"kernel", binary.artifact.name}, {"entry", binary.directory}, {"compiled", cold}});
     else
-      fmt::print("{} for {}: {}\n", binary->artifact.name, target.str(), cold ? "compiled" : "already there");
-  }
-  return 0;
+      fmt::print("{} for {}: {}\n", binary.artifact.name, target.str(), cold ? "compiled" : "already there");
+  });
+  return warmed ? 0 : fail(warmed.error());
 }
 
 /// Prints the keys of one program of `text` and of its fallbacks.

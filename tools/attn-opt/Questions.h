@@ -6,13 +6,7 @@
 #ifndef ATTN_TOOLS_ATTN_OPT_QUESTIONS_H
 #define ATTN_TOOLS_ATTN_OPT_QUESTIONS_H
 
-#include "attn/API/Compile.h"
-
 namespace attn {
-
-/// Why the target has no kernels for a module's program, as who refuses it says it; nothing if it has.
-std::optional<std::string> refusalOf(Compilation &compilation, mlir::ModuleOp module, const Target &target,
-                                     llvm::StringRef name = "");
 
 /// `--explain FILE`: which tiles a problem's kernel visits, and what that costs.
 int explain(int argc, char **argv);

@@ -6,7 +6,7 @@
 #ifndef ATTN_TOOLS_COMMON_INPUTOPTIONS_H
 #define ATTN_TOOLS_COMMON_INPUTOPTIONS_H
 
-#include "attn/Reference/Inputs.h"
+#include "attn/Reference/InputRequest.h"
 #include "llvm/Support/CommandLine.h"
 
 namespace attn {
@@ -16,32 +16,21 @@ inline std::pair<llvm::StringRef, llvm::StringRef> nameAndFile(const std::string
   return llvm::StringRef(text).split('=');
 }
 
-/// How long a problem says that its sequences are, and with which clause; up to 2^24, as options say it.
-struct SaidLengths {
-  int64_t queries, keys;
-  const char *clause;
-  static std::optional<SaidLengths> of(ProblemOp problem);
-};
-
 class InputOptions {
 public:
   /// That sizes are sane, whatever the problem.
   llvm::Error check() const;
-  /// All inputs of a problem or its backward pass, from files or made up; checked. An option that is not about what this
-  /// problem has, or that says otherwise than the files, is an error.
+  /// All inputs of a problem or its backward pass, from files or made up (`reference::inputsOf`).
   llvm::Expected<reference::Tensors> inputsOf(Computation computation) const;
-  /// The arrays alone, and what sizes the others would have. Sequences are as long as options and files say, or else as
-  /// the problem does.
-  llvm::Expected<std::pair<reference::Tensors, Sizes>> arraysOf(ProblemOp problem) const;
+  /// What the options and the files say of a problem's inputs.
+  llvm::Expected<reference::InputRequest> requestFor(Computation computation) const;
 
   /// The files of `--arg`.
   llvm::SmallVector<llvm::StringRef> getFiles() const;
 
 private:
+  reference::InputRequest request() const; ///< without files
   llvm::Error loadFiles(Computation computation, reference::Tensors &tensors) const;
-  llvm::Error checkApply(ProblemOp problem) const;
-  llvm::Error checkAgree(ProblemOp problem, const Sizes &sizes, const reference::Tensors &tensors) const;
-  reference::InputSizes sizes(std::optional<SaidLengths> said = {}) const;
 
   template <typename T> using Opt = llvm::cl::opt<T>;
   llvm::cl::list<std::string> argFiles{"arg", llvm::cl::desc("an input: NAME=FILE.npy, int32 for integers, else float32, rounded to the dtype of the problem")};

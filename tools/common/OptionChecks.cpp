@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "OptionChecks.h"
+#include "attn/Reference/NumberChecks.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
-#include <cmath>
 
 llvm::Error attn::checkSizes(llvm::StringRef option, llvm::ArrayRef<int64_t> sizes, int64_t least) {
-  for (int64_t size : sizes)
-    if (size < least || size > 1 << 24)
-      return llvm::createStringError("expected sizes from " + llvm::Twine(least) + " to 2^24 in --" + option + ", got: " + llvm::Twine(size));
-  return llvm::Error::success();
+  return reference::checkSizes("--" + option, sizes, least);
 }
 
 llvm::Error attn::checkPositive(llvm::StringRef option, double number) {
-  if (std::isfinite(number) && number > 0)
-    return llvm::Error::success();
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format("%g", number);
-  return llvm::createStringError("expected a number above 0 in --" + option + ", got: " + text);
+  return reference::checkPositive("--" + option, number);
 }
 
 /// A file that is there is the same by whatever path; one that is not yet, by its folder and name.

@@ -65,8 +65,9 @@ public:
   Compilation();
   mlir::MLIRContext &getContext() { return context; }
 
-  /// The module of a text. Errors carry the diagnostics, with `name` as the file.
-  rt::Result<mlir::OwningOpRef<mlir::ModuleOp>> parse(llvm::StringRef text, llvm::StringRef name);
+  /// The module of a text. Errors carry the diagnostics, with `name` as the file. Without `verify`, its ops may break
+  /// their rules, and required attributes may be missing.
+  rt::Result<mlir::OwningOpRef<mlir::ModuleOp>> parse(llvm::StringRef text, llvm::StringRef name, bool verify = true);
   /// Lowers the problems of the module to kernels, in place.
   rt::Status lower(mlir::ModuleOp module, const Target &target, int fallback = 0);
   /// Holds a kernel that did not come from `lower` to the same rules: it is for this

@@ -29,8 +29,10 @@ struct InputSizes {
 /// others. Errors as `deduceShapes`.
 llvm::Error addMissingInputs(Computation computation, InputSizes sizes, uint64_t seed, Tensors &tensors);
 
-/// The arrays alone, and the sizes that operands then have.
-llvm::Expected<Sizes> addMissingArrays(Computation computation, InputSizes sizes, uint64_t seed, Tensors &tensors);
+/// The arrays alone, and the sizes that operands then have. `withFloats`: also those of float32, which score modifiers
+/// read.
+llvm::Expected<Sizes> addMissingArrays(Computation computation, InputSizes sizes, uint64_t seed, Tensors &tensors,
+                                       bool withFloats = true);
 
 /// Results of the right shapes, every byte 0xff (a NaN in all types), so that
 /// what a kernel does not write is seen.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "TileMap.h"
+#include "attn/Inspect/TileMap.h"
 
 using namespace attn;
 
@@ -118,11 +118,14 @@ TileMap::Cells TileMap::cells(int64_t most) {
     std::vector<int64_t> visited(llvm::divideCeil(across, cells.tilesAcross)), untested = visited;
     for (int64_t q0 = q; q0 < behind; q0 += qTile)
       for (const KeyRun &run : runsOf(q0))
-        for (auto [i, tests] : llvm::enumerate(run.tests))
-          for (int64_t j = run.bounds[i].getNumber(); j < run.bounds[i + 1].getNumber(); ++j) {
-            ++visited[j / cells.tilesAcross];
-            untested[j / cells.tilesAcross] += tests.empty();
+        for (auto [i, tests] : llvm::enumerate(run.tests)) {
+          int64_t end = run.bounds[i + 1].getNumber();
+          for (int64_t j = run.bounds[i].getNumber(), next; j < end; j = next) { // a cell's part of the run
+            next = std::min(end, (j / cells.tilesAcross + 1) * cells.tilesAcross);
+            visited[j / cells.tilesAcross] += next - j;
+            untested[j / cells.tilesAcross] += tests.empty() ? next - j : 0;
           }
+        }
     auto &row = cells.rows.emplace_back();
     for (auto [i, count] : llvm::enumerate(visited)) {
       int64_t k = i * width,

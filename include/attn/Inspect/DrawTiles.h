@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ATTN_TOOLS_ATTN_OPT_DRAW_H
-#define ATTN_TOOLS_ATTN_OPT_DRAW_H
+#ifndef ATTN_INSPECT_DRAWTILES_H
+#define ATTN_INSPECT_DRAWTILES_H
 
-#include "TileMap.h"
+#include "attn/Inspect/TileMap.h"
 
 namespace attn {
 
@@ -14,4 +14,4 @@ void drawSvg(llvm::raw_ostream &os, TileMap &map, llvm::StringRef title);
 
 } // namespace attn
 
-#endif // ATTN_TOOLS_ATTN_OPT_DRAW_H
+#endif // ATTN_INSPECT_DRAWTILES_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "Draw.h"
+#include "attn/Inspect/DrawTiles.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 

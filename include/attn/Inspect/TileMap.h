@@ -3,8 +3,8 @@
 // A sequence's score matrix under a mask, cut into tiles: what is visible in each, and which
 // of them a kernel's walk visits.
 //
-#ifndef ATTN_TOOLS_ATTN_OPT_TILEMAP_H
-#define ATTN_TOOLS_ATTN_OPT_TILEMAP_H
+#ifndef ATTN_INSPECT_TILEMAP_H
+#define ATTN_INSPECT_TILEMAP_H
 
 #include "attn/Conversion/KeyWalk.h"
 #include "attn/Reference/Sequences.h"
@@ -59,4 +59,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_TOOLS_ATTN_OPT_TILEMAP_H
+#endif // ATTN_INSPECT_TILEMAP_H
