@@ -39,6 +39,7 @@ public:
     return command().size() == 1 ? command()[0] : "";
   }
   std::string machine() const override;
+  Result<std::vector<std::string>> features() const override;
   Result<std::string> version() const override;
   std::vector<std::string> flags(std::string_view target) const override;
   Result<CompileOutput> compile(const Artifact &artifact) const override;
@@ -120,6 +121,25 @@ Result<std::string> HostCompiler::version() const {
 std::string HostCompiler::machine() const {
   static const std::string digest = sha256(processorText());
   return digest;
+}
+
+/// Macros of a compiler, such as __AVX2__, say what its flags allow.
+Result<std::vector<std::string>> HostCompiler::features() const {
+  if (command().empty())
+    return noCompiler();
+  std::vector<std::string> argv = command(), names;
+  for (std::string &flag : flags("cpu"))
+    argv.push_back(std::move(flag));
+  argv.insert(argv.end(), {"-dM", "-E", "-x", "c++", "/dev/null"});
+  Result<ProcessOutput> macros = runProcess(argv, {"LC_ALL=C"});
+  if (!macros)
+    return macros.error();
+  if (macros->exitCode != 0)
+    return Error{fmt::format("`{}` failed with status {}", fmt::join(argv, " "), macros->exitCode), macros->text, {}};
+  for (std::string &word : wordsOf(macros->text))
+    if (word.starts_with("__") && word.ends_with("__"))
+      names.push_back(std::move(word));
+  return instructionSets(names);
 }
 
 std::vector<std::string> HostCompiler::flags(std::string_view) const {

@@ -38,12 +38,6 @@ static void writeHash(std::string_view bytes, uint8_t (&hash)[32]) {
     hash[i] = static_cast<uint8_t>(std::stoul(hex.substr(2 * i, 2), nullptr, 16));
 }
 
-void Pack::add(PackedProgram program) {
-  if (program.isHost())
-    program.features = processorFeatures();
-  programs.push_back(std::move(program));
-}
-
 //===--------------------------------------------------------------------===//
 // Written
 //===--------------------------------------------------------------------===//

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -46,21 +47,45 @@ std::string attn::rt::processorText() {
   return kept;
 }
 
-/// Is it an instruction set that a compiler uses? (Others are of the kernel or of hypervisors.)
+/// A name without underscores, in lower case, as the kernel calls the instruction set.
+static std::string normalized(std::string_view name) {
+  std::string text;
+  for (char c : name)
+    if (c != '_')
+      text += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  constexpr std::pair<std::string_view, std::string_view> others[] = {
+      {"sse3", "pni"}, {"bmi", "bmi1"}, {"lzcnt", "abm"}, {"pclmul", "pclmulqdq"}, {"sha", "shani"}};
+  for (auto [compilers, kernels] : others)
+    if (text == compilers)
+      return std::string(kernels);
+  return text;
+}
+
+/// Is it an instruction set that a compiler uses? (Others are of the kernel, of hypervisors, or of the language.)
 static bool isInstructionSet(std::string_view feature) {
-  for (std::string_view prefix : {"sse", "ssse", "avx", "amx", "bmi", "fma", "sve", "sme", "asimd"})
+  for (std::string_view prefix : {"ssse", "avx", "amx", "bmi", "asimd", "sve"})
     if (feature.starts_with(prefix))
       return true;
-  for (std::string_view name : {"abm", "adx",    "aes",  "f16c",  "gfni",       "movbe", "pclmulqdq", "popcnt",
-                                "sha", "sha_ni", "tbm",  "vaes",  "vpclmulqdq", "xop",   "bf16",      "crc32",
-                                "fp",  "fphp",   "i8mm", "pmull", "sha1",       "sha2",  "sha3",      "sha512"})
+  for (std::string_view name :
+       {"sse",  "sse2", "sse41", "sse42",     "sse4a",  "fma",   "fma4", "pni",  "abm",        "adx", "aes",
+        "f16c", "gfni", "movbe", "pclmulqdq", "popcnt", "shani", "tbm",  "vaes", "vpclmulqdq", "xop"})
     if (feature == name)
       return true;
   return false;
 }
 
-std::vector<std::string> attn::rt::processorFeatures() {
+std::vector<std::string> attn::rt::instructionSets(const std::vector<std::string> &names) {
   std::vector<std::string> features;
+  for (const std::string &name : names)
+    if (std::string feature = normalized(name); isInstructionSet(feature))
+      features.push_back(std::move(feature));
+  std::sort(features.begin(), features.end());
+  features.erase(std::unique(features.begin(), features.end()), features.end());
+  return features;
+}
+
+std::vector<std::string> attn::rt::processorFeatures() {
+  std::vector<std::string> names;
   eachLine(readProcessor(), [&](std::string_view name, std::string_view line) {
     if (name != "flags" && name != "Features")
       return;
@@ -68,11 +93,8 @@ std::vector<std::string> attn::rt::processorFeatures() {
     while (!line.empty()) {
       std::string_view word = line.substr(0, line.find(' '));
       line.remove_prefix(std::min(line.size(), word.size() + 1));
-      if (isInstructionSet(word))
-        features.emplace_back(word);
+      names.emplace_back(word);
     }
   });
-  std::sort(features.begin(), features.end());
-  features.erase(std::unique(features.begin(), features.end()), features.end());
-  return features;
+  return instructionSets(names);
 }

@@ -14,8 +14,12 @@ namespace attn::rt {
 /// not in it.
 std::string processorText();
 
-/// Its instruction sets, sorted, by the names of the kernel: "avx2", "fma", ...
+/// Its instruction sets, sorted: "avx2", "avx512vnni", ..., without underscores, whatever the kernel writes.
 std::vector<std::string> processorFeatures();
+
+/// The instruction sets among these names, by the same names: flags of /proc/cpuinfo ("avx512_vnni") or macros of a
+/// compiler ("__AVX512VNNI__").
+std::vector<std::string> instructionSets(const std::vector<std::string> &names);
 
 } // namespace attn::rt
 

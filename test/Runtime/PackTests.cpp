@@ -2,9 +2,11 @@
 //
 // Packs whose checksum is right and whose index is not, and code for another CPU.
 //
-#include "TestHelpers.h"
-#include "attn-rt/Pack.h"
 #include "Digest.h"
+#include "Processor.h"
+#include "TestHelpers.h"
+#include "attn-rt/Compiler.h"
+#include "attn-rt/Pack.h"
 
 #include <fmt/ranges.h>
 
@@ -39,18 +41,38 @@ static std::string withIndex(std::string bytes, std::string_view from, std::stri
   return bytes;
 }
 
+/// The kernel's names and a compiler's are one.
+static void features() {
+  using Names = std::vector<std::string>;
+  Names ofCompiler = {"__AVX512VNNI__", "__SSE3__", "__BMI__", "__SHA__", "__LZCNT__", "__SSE4_2__", "__SSE2_MATH__",
+                      "__STDC__"},
+        ofKernel = {"abm", "avx512_vnni", "bmi1", "hypervisor", "pni", "sha_ni", "sse4_2", "syscall"};
+  EXPECT(instructionSets(ofCompiler) == instructionSets(ofKernel), "{}", fmt::join(instructionSets(ofCompiler), " "));
+  EXPECT(instructionSets(ofKernel).size() == 6);
+  auto native = createHostCompiler()->features(), plain = createHostCompiler({"-march=x86-64"})->features();
+  EXPECT(native.ok() && plain.ok() && createNvrtcCompiler()->features()->empty());
+  Names here = processorFeatures();
+  EXPECT(std::includes(here.begin(), here.end(), native->begin(), native->end()), "this processor runs its own code: {}",
+         fmt::join(*native, " "));
+#ifdef __x86_64__
+  EXPECT(*plain == (Names{"sse", "sse2"}), "{}", fmt::join(*plain, " "));
+#endif
+}
+
 static void packs() {
+  features();
   Pack pack;
-  pack.add(programOf("p", "cpu"));
-  pack.add(programOf("p", "sm_80:89"));
-  pack.add(programOf("g", "sm_90a"));
+  pack.programs.push_back(programOf("p", "cpu"));
+  pack.programs.push_back(programOf("p", "sm_80:89"));
+  pack.programs.push_back(programOf("g", "sm_90a"));
   PackedProgram special = programOf("p", "sm_80:89");
   special.expected = ExpectedLengths{4, 8};
-  pack.add(std::move(special));
+  pack.programs.push_back(std::move(special));
   std::string bytes = pack.toBytes();
   EXPECT(bytes.find("not in a pack") == std::string::npos);
   auto read = Pack::fromBytes(bytes);
-  EXPECT(read.ok() && read->programs.size() == 4 && read->toBytes() == bytes, "{}", read.ok() ? "" : read.error().str());
+  EXPECT(read.ok() && read->programs.size() == 4 && read->toBytes() == bytes, "{}",
+         read.ok() ? "" : read.error().str());
   auto found = read->find("p", "sm_89");
   EXPECT(found.ok() && *found == &read->programs[1] && (*found)->kernels[0]->binary == "p sm_80:89");
   EXPECT(read->findSpecialized(**found, {4, 8}) == &read->programs[3] && !read->findSpecialized(**found, {4, 4}));

@@ -71,8 +71,14 @@ rt::Status attn::addToPack(rt::Pack &pack, rt::Cache &cache, llvm::StringRef tex
     if (*compiled)
       special.push_back(packedOf(name, target, std::move(**compiled), lengths));
   }
-  pack.add(packedOf(name, target, std::move(*plain), std::nullopt));
-  for (rt::PackedProgram &program : special)
-    pack.add(std::move(program));
+  rt::Result<std::vector<std::string>> features =
+      rt::createCompiler(plain->kernels.front()->artifact.target)->features();
+  if (!features)
+    return features.error();
+  special.insert(special.begin(), packedOf(name, target, std::move(*plain), std::nullopt));
+  for (rt::PackedProgram &program : special) {
+    program.features = *features;
+    pack.programs.push_back(std::move(program));
+  }
   return {};
 }

@@ -32,7 +32,7 @@ struct PackedProgram {
   std::string target;                      ///< "cpu", "sm_90a", "sm_80:89", ...: what it was lowered for
   std::string schedule;                    ///< for a reader
   std::optional<ExpectedLengths> expected; ///< what it is specialised for; nothing: it is the general one
-  std::vector<std::string> features;       ///< instruction sets that a CPU needs for it
+  std::vector<std::string> features;       ///< instruction sets that its code needs (`Compiler::features`)
   Program program;
   std::vector<LoadedProgram::Kernel> kernels; ///< numbered as the program's; without sources
 
@@ -46,8 +46,6 @@ public:
   static constexpr uint32_t kVersion = 1;
   std::vector<PackedProgram> programs;
 
-  /// Adds a program; one for the CPU gets the features of this one.
-  void add(PackedProgram program);
   std::string toBytes() const;
   /// A file that is truncated or damaged, of another version, or no pack at all is an error that says so.
   static Result<Pack> fromBytes(std::string_view bytes);

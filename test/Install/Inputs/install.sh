@@ -32,8 +32,8 @@ done
 
 # The headers, each by itself.
 find "$prefix/include" -name '*.h' | while read -r header; do
-  cc -std=c99 -Wall -Wextra -pedantic -Werror -fsyntax-only -x c "$header"
-  c++ -std=c++11 -Wall -Wextra -pedantic -Werror -fsyntax-only -x c++ "$header"
+  cc -std=c99 -Wall -Wextra -pedantic -Werror -fsyntax-only -I"$prefix/include" -x c "$header"
+  c++ -std=c++11 -Wall -Wextra -pedantic -Werror -fsyntax-only -I"$prefix/include" -x c++ "$header"
 done
 
 # A program in C, by find_package.
