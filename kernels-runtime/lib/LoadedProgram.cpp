@@ -39,10 +39,10 @@ Status LoadedProgram::Code::load(const Kernel &kernel) {
   return module.status();
 }
 
-Status LoadedProgram::Code::launch(const BoundStep &step, Stream stream) const {
+Status LoadedProgram::Code::launch(const BoundStep &step, const Module::Place &place, StreamState &stream) const {
   if (host)
     return run(*host, processThreads(), step.pointers.data(), step.blocks);
-  return launchHere(*gpu, step.pointers.data(), step.blocks, stream);
+  return launchHere(*gpu, place, step.pointers.data(), step.blocks, stream);
 }
 
 Result<std::shared_ptr<const LoadedProgram>> LoadedProgram::load(Program program, std::vector<Kernel> kernels,
@@ -117,6 +117,7 @@ Result<size_t> attn::rt::workspaceBytes(const ProgramCode &code, bool isHost, st
 Status LoadedProgram::launch(std::span<const TensorView> tensors, void *workspace, Stream stream, bool again) const {
   static thread_local std::vector<int64_t> sizes; // which keep their memory
   static thread_local std::vector<BoundStep> steps;
+  static thread_local std::vector<Module::Place> places;
   if (code().hasExchanges() || !code().program().tables.empty())
     return Error{fmt::format("expected a program without exchanges and tables, since this launch has neither a "
                              "communicator nor tables, got: `{}`",
@@ -130,39 +131,41 @@ Status LoadedProgram::launch(std::span<const TensorView> tensors, void *workspac
   if (Status apart = code().checkApart(tensors); !apart)
     return apart;
   std::optional<Result<StreamContext>> context; // current until all is done
-  Module::Place place = {};
+  places.assign(modules.size(), {});
   if (!isHost()) {
     if (context.emplace(modules.front().gpu->enter(stream)); !*context)
       return context->status();
-    for (const Code &kernel : modules) { // tensor maps are encoded for a context, which a new thread has not
-      Result<Module::Place> found = kernel.gpu->prepare();
+    for (size_t i = 0; i < modules.size(); ++i) { // tensor maps are encoded for a context, which a new thread has not
+      Result<Module::Place> found = modules[i].gpu->prepare();
       if (!found)
         return found.status();
-      place = *found;
+      places[i] = *found;
     }
   }
   const bool asked = checksArrays();
   for (int i = 0; !isHost() && i < static_cast<int>(tensors.size()); ++i)
     if (asked || i == reached)
-      if (Status reach = checkReach(tensors[static_cast<size_t>(i)], code().program().nameOf(i), place.device); !reach)
+      if (Status reach = checkReach(tensors[static_cast<size_t>(i)], code().program().nameOf(i), places[0].device); !reach)
         return reach;
-  sizes[0] = isHost() ? processThreads().size() : place.multiprocessors;
+  sizes[0] = isHost() ? processThreads().size() : places[0].multiprocessors;
   code().computeSizes(sizes.data());
   auto read = [&](int tensor) { return contentsOf(tensors[static_cast<size_t>(tensor)], stream); };
   if (asked || isHost()) // host memory costs nothing to look at
     if (Status fits = code().checkArrays(read, sizes.data()); !fits)
       return fits;
   if (asked && !isHost() && code().workspaceBytes(sizes.data()))
-    if (Status reach = checkReach({workspace, Dtype::F32, {}, {}}, "workspace", place.device); !reach)
+    if (Status reach = checkReach({workspace, Dtype::F32, {}, {}}, "workspace", places[0].device); !reach)
       return reach;
   // All of them first: what fails, fails before anything runs.
   if (Status bound = code().bind(tensors.data(), workspace, sizes.data(), steps); !bound)
     return bound;
+  StreamState state(stream);
   for (const BoundStep &step : steps) {
     if (again && step.reusable)
       continue;
+    const size_t kernel = static_cast<size_t>(std::max(step.kernel, 0));
     bool launches = step.kind == BoundStep::Kind::Launch;
-    Status status = launches ? modules[static_cast<size_t>(step.kernel)].launch(step, stream) : zero(step, stream);
+    Status status = launches ? modules[kernel].launch(step, places[kernel], state) : zero(step, stream);
     if (!status)
       return status;
   }

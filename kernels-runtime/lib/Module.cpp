@@ -79,7 +79,7 @@ Result<Module::Place> Module::prepare() {
   Result<Loaded *> here = loaded();
   if (!here)
     return here.error();
-  return Place{(*here)->device, (*here)->multiprocessors};
+  return Place{(*here)->device, (*here)->multiprocessors, *here};
 }
 
 Result<Module::Loaded> Module::loadInto(Context context) const {
@@ -176,56 +176,57 @@ Result<int> Module::occupancy() {
   return blocks;
 }
 
-/// The counter for a launch on `stream`; 0 if all are in use.
-static Result<DevicePtr> counterFor(const Driver &driver, TileQueue &queue, Stream stream) {
+Status StreamState::ask(const Driver &driver) {
   const DriverTable &cu = driver.table();
   int capture = cuda::captureNone;
   if (int code = cu.cuStreamIsCapturing(stream, &capture))
     return driver.error("cuStreamIsCapturing", code);
-  if (capture != cuda::captureNone)
-    return queue.forCapture();
-  std::optional<uint64_t> id;
-  if (unsigned long long answer = 0; cu.cuStreamGetId) {
+  isCaptured = capture != cuda::captureNone;
+  if (unsigned long long answer = 0; !isCaptured && cu.cuStreamGetId) {
     if (int code = cu.cuStreamGetId(stream, &answer))
       return driver.error("cuStreamGetId", code);
     id = answer;
   }
-  return queue.forStream(StreamKey::of(stream, id));
+  isKnown = true;
+  return {};
 }
 
 Status attn::rt::launch(Module &module, void *const *args, int64_t blocks, Stream stream) {
   Result<StreamContext> context = module.enter(stream);
-  return context ? launchHere(module, args, blocks, stream) : context.status();
+  if (!context)
+    return context.status();
+  Result<Module::Place> place = module.prepare();
+  StreamState state(stream);
+  return place ? launchHere(module, *place, args, blocks, state) : place.status();
 }
 
-Status attn::rt::launchHere(Module &module, void *const *args, int64_t blocks, Stream stream) {
+Status attn::rt::launchHere(Module &module, const Module::Place &place, void *const *args, int64_t blocks,
+                            StreamState &stream) {
   if (blocks <= 0)
     return {};
   const Artifact &artifact = module.artifact();
-  Result<Module::Loaded *> loaded = module.loaded();
-  if (!loaded)
-    return loaded.error();
-  const Module::Loaded &here = **loaded;
+  const Module::Loaded &here = *place.loaded;
   const Driver &driver = *module.impl->driver;
   int64_t started = artifact.blocksToStart(blocks, here.multiprocessors);
   if (int64_t most = std::max(blocks, started); most > std::numeric_limits<int32_t>::max())
     return Error{fmt::format("`{}` needs {} blocks, a launch has at most 2147483647", artifact.name, most), {}, {}};
   if (here.queue) {
-    Result<DevicePtr> counter = counterFor(driver, *here.queue, stream);
-    if (!counter)
-      return counter.error();
-    if (!*counter && artifact.clusterPerBlock)
+    if (Status asked = stream.isKnown ? Status() : stream.ask(driver); !asked)
+      return asked;
+    DevicePtr counter = stream.isCaptured ? here.queue->forCapture() // 0 if all are in use
+                                          : here.queue->forStream(StreamKey::of(stream.stream, stream.id));
+    if (!counter && artifact.clusterPerBlock)
       return Error{
           fmt::format("`{}` needs a counter for each stream and captured launch, and all are in use", artifact.name),
           {},
           {}};
-    *static_cast<DevicePtr *>(args[module.impl->queueParam]) = *counter;
+    *static_cast<DevicePtr *>(args[module.impl->queueParam]) = counter;
   }
   bool early = artifact.follows && driver.version() >= 12030; // which captures it, too
   cuda::LaunchAttribute attribute = {cuda::launchEarly, {}};
   attribute.value.programmaticStreamSerialization = 1;
   cuda::LaunchConfig config = {static_cast<unsigned>(started), 1, 1, static_cast<unsigned>(artifact.threads), 1, 1,
-                               static_cast<unsigned>(artifact.smemBytes), stream, &attribute, early};
+                               static_cast<unsigned>(artifact.smemBytes), stream.stream, &attribute, early};
   if (int code = driver.table().cuLaunchKernelEx(&config, here.function, const_cast<void **>(args), nullptr))
     return driver.error("cuLaunchKernelEx", code);
   return {};

@@ -6,6 +6,7 @@
 #include "attn/Conversion/Describe.h"
 #include "attn/Conversion/Schedule.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/Program/IR/PlainData.h"
 #include "attn/Target/Source.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"

@@ -6,7 +6,7 @@
 #include "attn-rt/Launch.h"
 #include "attn/API/Compile.h"
 #include "attn/API/Pipeline.h"
-#include "attn/Target/Source.h"
+#include "attn/Dialect/Program/IR/PlainData.h"
 #include "mlir/Pass/PassManager.h"
 
 #include <cmath>

@@ -6,7 +6,7 @@
 #include "attn-rt/Compiler.h"
 #include "attn-rt/Driver.h"
 #include "attn/API/BuildFitting.h"
-#include "attn/Target/Source.h"
+#include "attn/Dialect/Program/IR/PlainData.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"

@@ -8,8 +8,6 @@
 #define ATTN_TARGET_SOURCE_H
 
 #include "attn-rt/Artifact.h"
-#include "attn-rt/Program.h"
-#include "attn/Dialect/Program/IR/Program.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include <optional>
 
@@ -22,10 +20,6 @@ std::optional<rt::Artifact> toArtifact(tile::KernelOp kernel);
 
 /// Prints the text to `os`. False if something could not be printed.
 bool printSource(tile::KernelOp kernel, llvm::raw_ostream &os);
-
-/// The program as plain data, called `name`; kernels are numbered in the order in which they are first launched, and
-/// called by their symbols.
-rt::Program toProgram(program::DefOp program, llvm::StringRef name);
 
 } // namespace attn
 

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 namespace attn::rt {
 
@@ -30,8 +31,23 @@ namespace attn::rt {
 /// A Queue's value is written here: the address of this stream's counter, or of
 /// one of its own if the launch is captured (kernels-runtime/lib/TileQueue.h).
 Status launch(Module &module, void *const *args, int64_t blocks, Stream stream);
-/// The same, where `module.enter(stream)` has been called and its result lives.
-Status launchHere(Module &module, void *const *args, int64_t blocks, Stream stream);
+
+/// A stream of the current context, for several launches in a row: what the driver says of it is asked once, when a
+/// kernel with a Queue is launched.
+class StreamState {
+public:
+  explicit StreamState(Stream stream) : stream(stream) {}
+
+private:
+  friend Status launchHere(Module &, const Module::Place &, void *const *, int64_t, StreamState &);
+  Status ask(const Driver &driver);
+  Stream stream;
+  bool isKnown = false, isCaptured = false;
+  std::optional<uint64_t> id; ///< nothing where the driver has none
+};
+
+/// As `launch`, where `module.enter(stream)` has been called and its result lives; `place` is what `prepare` gave.
+Status launchHere(Module &module, const Module::Place &place, void *const *args, int64_t blocks, StreamState &stream);
 
 /// Threads that stay, for host kernels. Workers have 16 MB of stack (kernels
 /// keep their tiles there). One job at a time; further callers wait. In a

@@ -56,7 +56,7 @@ private:
     std::shared_ptr<Module> gpu;
     std::shared_ptr<HostModule> host;
     Status load(const Kernel &kernel);
-    Status launch(const BoundStep &step, Stream stream) const;
+    Status launch(const BoundStep &step, const Module::Place &place, StreamState &stream) const;
   };
   Status checkReach(const TensorView &view, std::string_view name, int device) const;
   Status zero(const BoundStep &step, Stream stream) const;

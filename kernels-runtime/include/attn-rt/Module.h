@@ -18,6 +18,8 @@
 
 namespace attn::rt {
 
+class StreamState;
+
 /// A kernel on GPUs. `load` puts it into the current context if there is one
 /// (torch's primary context, say), else into that of device 0. A launch on a
 /// stream of another context loads it there first, so one Module serves all GPUs
@@ -31,11 +33,13 @@ public:
   /// Makes the context of a stream current, see Placement.h: what is called
   /// then, and a launch on this stream, is of its device.
   Result<StreamContext> enter(Stream stream) const;
-  /// Loads into the current context too, if it isn't there yet. Returns the context's
-  /// device and how many multiprocessors that has.
+  struct Loaded;
+  /// The kernel in a context, its device and how many multiprocessors that has.
   struct Place {
-    int device, multiprocessors;
+    int device = 0, multiprocessors = 0;
+    Loaded *loaded = nullptr; ///< stays as long as the module
   };
+  /// Loads into the current context too, if it isn't there yet.
   Result<Place> prepare();
   /// CUfunction in the current context; makes the context of `load` current
   /// where the thread has none.
@@ -44,9 +48,8 @@ public:
   Result<int> occupancy();
 
 private:
-  friend Status launchHere(Module &module, void *const *args, int64_t blocks, Stream stream);
+  friend Status launchHere(Module &module, const Place &place, void *const *args, int64_t blocks, StreamState &stream);
   struct Impl;
-  struct Loaded;
   Module(std::shared_ptr<const CompiledKernel> kernel);
   Result<Loaded> loadInto(Context context) const; ///< which is the current one
   Result<Loaded *> loaded();                      ///< of the current context, as `function`; stays where it is

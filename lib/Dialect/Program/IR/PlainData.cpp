@@ -2,7 +2,8 @@
 //
 // From the program dialect to plain data.
 //
-#include "attn/Target/Source.h"
+#include "attn/Dialect/Program/IR/PlainData.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseMap.h"
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ATTN_DIALECT_PROGRAM_IR_PLAINDATA_H
+#define ATTN_DIALECT_PROGRAM_IR_PLAINDATA_H
+
+#include "attn-rt/Program.h"
+#include "attn/Dialect/Program/IR/Program.h"
+
+namespace attn {
+
+/// The program as plain data, called `name`; kernels are numbered in the order in which they are first launched, and
+/// called by their symbols.
+rt::Program toProgram(program::DefOp program, llvm::StringRef name);
+
+} // namespace attn
+
+#endif // ATTN_DIALECT_PROGRAM_IR_PLAINDATA_H
