@@ -76,4 +76,14 @@ function(attn_install_package)
     DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation
     PATTERN results EXCLUDE PATTERN __pycache__ EXCLUDE)
+  # What README and the pages on installing, packs and programs point to; paths are those of the repository, so links
+  # lead there. Links to recorded runs and to other sources do not.
+  foreach(file include/attn-c/Attn.h include/attn-c/Runtime.h include/attn-c/Tensor.h
+      test/Tools/Inputs/c_api.c test/Tools/Inputs/check.h test/Device/attnc.py test/Runtime/Inputs/attnrt.c
+      test/Install/Inputs/consume.h test/Install/Inputs/consumer.c test/Install/Inputs/consumer.cpp
+      test/Dialect/Program/ring.mlir test/Dialect/Program/nsa.mlir)
+    cmake_path(GET file PARENT_PATH directory)
+    install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${directory}
+      COMPONENT documentation)
+  endforeach()
 endfunction()

@@ -68,7 +68,8 @@ ATTN_API int attnDescribe(const char *mlir, const char *name, const char **json)
  *   sequence, head: which the map shows (0, 0)
  *   tflops, gbps: what products and memory reach, in 10^12 operations and 10^9 bytes a second (786, 4269)
  *   svg: is a drawing wanted (false)?
- * Sizes are from 0 to 2^24. Another key, another type, a number out of range, and an option that the problem has no use
+ * Sizes are from 0 to 2^24; there is at least one sequence, and problems with `segments` are refused. The time goes by
+ * the tiles that the mask's arrays leave open: seconds from some 10^5 tokens with documents on. Another key, another type, a number out of range, and an option that the problem has no use
  * for are errors that name the key.
  *
  *   name: of the problem
@@ -124,17 +125,20 @@ ATTN_API int attnEquiv(const char *mask_a, const char *mask_b, const char **json
 
 /*
  * Lowers the problem, backward pass or segments `name` of the module `mlir` (NULL: its only `attn.backward`; where there
- * is none, its only problem; where there is none either, its only segments) for `target` ("cpu", "sm_90a", "sm_80",
- * "sm_80:90", ...; NULL: the current GPU, or the CPU if there is none). It takes milliseconds; nothing is compiled, and
- * with a target no device is asked. Such a kernel can be asked all below, but not launched. Different threads lower at
- * the same time.
+ * is none, its only problem; where there is none either, its only segments). All of the module has to be valid.
+ *
+ * `target`: "cpu"; "sm_90a" (Hopper); "sm_80", or "sm_80:CHIP" for its kernels on another chip (80, 86, 87, 89, 90, 100 or
+ * 120); NULL or empty: the current GPU, or the CPU if there is none.
+ *
+ * It takes milliseconds; nothing is compiled, and with a target no device is asked. Such a kernel can be asked all below,
+ * but not launched. Different threads lower at the same time.
  */
 ATTN_API int attnLower(const char *mlir, const char *name, const char *target, attnKernel **kernel);
 
 /*
  * Compiles the kernel, or finds it in the cache, and loads it, into the current context or that of device 0. Does
  * nothing where that is done; other threads that want the same wait. Do this before the launch that matters, and never
- * under stream capture: a cold compile takes one to two seconds. Kernels that are not launched need it not.
+ * under stream capture: a cold compile takes one to two seconds.
  */
 ATTN_API int attnBuild(const attnKernel *kernel);
 
@@ -143,8 +147,8 @@ ATTN_API int attnCompile(const char *mlir, const char *name, const char *target,
 
 /*
  * The kernel for tensors of such shapes, a handle of its own: where the problem says nothing of lengths (`bounds`,
- * `typical`), short sequences (dense: of up to 1024 rows, packed: of many) and few queries on many keys may have another
- * program (docs/Schedules/streaming.md, 3: "Without a hint"), which is lowered at the first such call, for lengths that
+ * `typical`), short sequences (dense ones of up to 1024 rows; packed ones where there are many) and few queries on many
+ * keys may have another program (docs/Schedules/streaming.md, 3: "Without a hint"), which is lowered at the first such call, for lengths that
  * are about the same, and built if `kernel` is. A handle always runs the program that it was made with, which is right
  * for all shapes; equal handles and shapes give equal programs. Of `tensors` shapes and strides of operands and arrays
  * are read, no data, and nothing of results.
@@ -157,7 +161,7 @@ ATTN_API void attnDestroy(attnKernel *kernel);
  * The tensors of a launch, in the order in which attnLaunch takes them: q, k, v, the
  * results o and lse, run-time arrays; of a backward pass q, k, v, o, lse, do, dlse if it has
  * one, the results dq, dk and dv, run-time arrays; of segments ids and positions, then results.
- * Without a kernel the count is 0, and without such a tensor a name is "": attnLastError() then says so.
+ * Without a kernel the count is 0, without such a tensor the name is "", and attnLastError() says why.
  */
 ATTN_API int attnTensorCount(const attnKernel *kernel);
 ATTN_API const char *attnTensorName(const attnKernel *kernel, int index);
@@ -171,8 +175,8 @@ ATTN_API int attnInferShapes(const attnKernel *kernel, attnTensor *tensors, int6
 
 /*
  * Bytes that attnLaunch needs as `workspace` with such tensors, from the shapes of operands and arrays (no data is
- * read, and nothing of results) and the number of multiprocessors: attnWorkspaceSize is enough on each device of the
- * process. Exact for a kernel that is built; before, a bound over all programs that may be built (the compiler decides
+ * read, and nothing of results) and the number of multiprocessors. attnWorkspaceSize, and attnWorkspaceSizeFor with 0,
+ * ask the devices of the process and give what is enough on each; without a GPU they fail for a GPU target. Exact for a kernel that is built; before, a bound over all programs that may be built (the compiler decides
  * which one fits the registers).
  *
  * 0 for most forward passes; not for those that share out the
@@ -202,16 +206,16 @@ ATTN_API int attnWorkspaceSizeFor(const attnKernel *kernel, const attnTensor *te
  *
  * `workspace` may be NULL where attnWorkspaceSize says 0. Else it is memory of the
  * launch's device, of that size or more, aligned to 16 bytes; the caller owns it, and
- * what it holds means nothing before the launch or after it (but to attnLaunchAgain). Launches that may
+ * what it holds means nothing before the launch or after it, except for attnLaunchAgain. Launches that may
  * run at the same time (on several streams, replays of several graphs) need one each.
  */
 ATTN_API int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream);
 
 /*
  * The same, but what kernels found out of run-time arrays alone (which tiles a mask
- * that reads them visits) is taken from the workspace: for layers that share a mask. The last launch with
- * this workspace was of this kernel, with tensors of these shapes, and these arrays; nothing else wrote to it.
- * Kernels that read other tensors or write results run, those of segments among them; so it is right for every problem,
+ * that reads them visits) is taken from the workspace: for layers that share a mask. It requires that the last launch
+ * with this workspace was of this kernel, with tensors of these shapes and with these arrays, and that nothing else
+ * wrote to it since. Kernels that read other tensors or write results run, those of segments among them; so it is right for every problem,
  * and as attnLaunch for one without such kernels.
  */
 ATTN_API int attnLaunchAgain(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream);

@@ -121,7 +121,7 @@ static int loadInto(const std::shared_ptr<const Pack> &pack, const PackedProgram
 int attnrtLoad(const attnrtPack *pack, const char *name, const char *chip, attnrtProgram **program) {
   if (!pack || !program)
     return fail("expected a pack and where to put the program, got: NULL");
-  Result<const PackedProgram *> found = pack->pack->find(name ? name : "", chip ? chip : chipHere());
+  Result<const PackedProgram *> found = pack->pack->find(name ? name : "", chip && *chip ? chip : chipHere());
   if (!found)
     return fail(found.error());
   return loadInto(pack->pack, **found, program);

@@ -145,7 +145,8 @@ Status LoadedProgram::launch(std::span<const TensorView> tensors, void *workspac
   const bool asked = checksArrays();
   for (int i = 0; !isHost() && i < static_cast<int>(tensors.size()); ++i)
     if (asked || i == reached)
-      if (Status reach = checkReach(tensors[static_cast<size_t>(i)], code().program().nameOf(i), places[0].device); !reach)
+      if (Status reach = checkReach(tensors[static_cast<size_t>(i)], code().program().nameOf(i), places[0].device);
+          !reach)
         return reach;
   sizes[0] = isHost() ? processThreads().size() : places[0].multiprocessors;
   code().computeSizes(sizes.data());

@@ -225,8 +225,16 @@ Status attn::rt::launchHere(Module &module, const Module::Place &place, void *co
   bool early = artifact.follows && driver.version() >= 12030; // which captures it, too
   cuda::LaunchAttribute attribute = {cuda::launchEarly, {}};
   attribute.value.programmaticStreamSerialization = 1;
-  cuda::LaunchConfig config = {static_cast<unsigned>(started), 1, 1, static_cast<unsigned>(artifact.threads), 1, 1,
-                               static_cast<unsigned>(artifact.smemBytes), stream.stream, &attribute, early};
+  cuda::LaunchConfig config = {static_cast<unsigned>(started),
+                               1,
+                               1,
+                               static_cast<unsigned>(artifact.threads),
+                               1,
+                               1,
+                               static_cast<unsigned>(artifact.smemBytes),
+                               stream.stream,
+                               &attribute,
+                               early};
   if (int code = driver.table().cuLaunchKernelEx(&config, here.function, const_cast<void **>(args), nullptr))
     return driver.error("cuLaunchKernelEx", code);
   return {};

@@ -10,15 +10,19 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace attn::rt;
 using Json = nlohmann::ordered_json;
 
 static_assert(std::endian::native == std::endian::little);
 static constexpr std::string_view kMagic = "attnpack";
-static constexpr size_t kHashed = 56; ///< from here on
-
 namespace {
 struct Header {
   char magic[8];
@@ -26,14 +30,15 @@ struct Header {
   uint64_t indexBytes;
   uint8_t hash[32];
 };
-static_assert(sizeof(Header) == kHashed);
+static_assert(sizeof(Header) == 56 && offsetof(Header, hash) == 24);
 } // namespace
 
 static Error error(std::string message) { return Error{std::move(message), {}, {}}; }
 
-/// The 32 bytes of a digest in hex.
-static void writeHash(std::string_view bytes, uint8_t (&hash)[32]) {
-  std::string hex = sha256(bytes);
+/// The digest of a file: of all but the digest itself.
+static void writeHash(const Header &header, std::string_view rest, uint8_t (&hash)[32]) {
+  std::string bytes(reinterpret_cast<const char *>(&header), offsetof(Header, hash));
+  std::string hex = sha256(bytes.append(rest));
   for (size_t i = 0; i < sizeof hash; ++i)
     hash[i] = static_cast<uint8_t>(std::stoul(hex.substr(2 * i, 2), nullptr, 16));
 }
@@ -69,7 +74,7 @@ std::string Pack::toBytes() const {
   header.version = kVersion, header.abiVersion = kAbiVersion;
   header.indexBytes = index.size();
   index += binaries;
-  writeHash(index, header.hash);
+  writeHash(header, index, header.hash);
   return std::string(reinterpret_cast<const char *>(&header), sizeof header) + index;
 }
 
@@ -164,7 +169,7 @@ Result<Pack> Pack::fromBytes(std::string_view bytes) {
                              header.abiVersion));
   std::string_view rest = bytes.substr(std::min(bytes.size(), sizeof header));
   uint8_t hash[32];
-  writeHash(rest, hash);
+  writeHash(header, rest, hash);
   if (bytes.size() < sizeof header || header.indexBytes > rest.size() || std::memcmp(hash, header.hash, sizeof hash))
     return error("expected a whole pack, got: one that is truncated or damaged (its checksum is another)");
   Json json = Json::parse(rest.substr(0, header.indexBytes), nullptr, /*allow_exceptions=*/false);
@@ -180,9 +185,15 @@ Result<Pack> Pack::fromBytes(std::string_view bytes) {
 }
 
 Result<Pack> Pack::read(const std::string &path) {
-  std::optional<std::string> bytes = readFile(path);
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status = {};
+  int failed = !fd || ::fstat(fd.get(), &status) ? errno
+               : S_ISREG(status.st_mode)         ? 0
+               : S_ISDIR(status.st_mode)         ? EISDIR
+                                                 : EINVAL;
+  std::optional<std::string> bytes = failed ? std::nullopt : readWhole(fd.get());
   if (!bytes)
-    return error(fmt::format("cannot read `{}`", path));
+    return error(fmt::format("cannot read `{}`: {}", path, std::strerror(failed ? failed : EIO)));
   Result<Pack> pack = fromBytes(*bytes);
   if (!pack)
     return error(fmt::format("`{}`: {}", path, pack.error().message));
@@ -207,6 +218,8 @@ Result<const PackedProgram *> Pack::find(std::string_view name, std::string_view
   }
   if (name.empty() && !isOne)
     return error(fmt::format("expected the name of one of {}, got: none", fmt::join(known, ", ")));
+  if (known.empty())
+    return error("expected a pack with programs, got: an empty one");
   if (!found)
     return error(fmt::format("expected one of {}, got: {}{} for {}", fmt::join(known, ", "), name.empty() ? "" : "@",
                              name.empty() ? "a program" : name, chip));

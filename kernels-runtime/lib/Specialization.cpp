@@ -38,7 +38,7 @@ static int64_t roundLength(int64_t length) {
 }
 
 // Of packed rows there is an average. If that is a whole number, sequences are alike, as a rule. Else many are longer:
-// a hint that has room for half as much again covers three quarters where lengths are random, and costs a seventh at
+// lengths that have room for half as much again cover three quarters where lengths are random, and cost a seventh at
 // most (forward, sequences of 17 in tiles of 32) where a few long ones made the average.
 static int64_t lengthOfMost(int64_t rows, int64_t batch) {
   if (rows % batch == 0)
@@ -49,7 +49,7 @@ static int64_t lengthOfMost(int64_t rows, int64_t batch) {
 // A tile or two of queries on many keys: how many keys these are, no program asks. Measured on an H100
 // (docs/Schedules/few-queries.md): where a chip has fewer multiprocessors than there are tiles, parts of keys and the
 // kernel that merges them pay if heads of a group share a tile.
-static std::optional<ExpectedLengths> hintOfFew(const Rule &rule, const Sizes &sizes) {
+static std::optional<ExpectedLengths> lengthsOfFewQueries(const Rule &rule, const Sizes &sizes) {
   constexpr int64_t manyTiles = 128, rowsOfTile = 128;
   int64_t queries = rule.packedQ ? lengthOfMost(sizes.rowsQ, sizes.batch) : roundLength(sizes.rowsQ);
   int64_t keys = rule.packedKv ? sizes.rowsKv / sizes.batch : sizes.rowsKv;
@@ -65,19 +65,19 @@ static std::optional<ExpectedLengths> hintOfFew(const Rule &rule, const Sizes &s
 // forward, however few others there are. Measured on an H100 (docs/Schedules/streaming.md, 3): until some 65,000 of
 // them read at the bandwidth of memory, a tile of the sequence's own is faster from nine keys on. Of more than 128 keys
 // tiles are, but for many sequences of narrow heads. Wide heads have nothing else, and gradients tiles of more keys.
-static std::optional<ExpectedLengths> withoutFewWalks(const Rule &rule, int64_t work, ExpectedLengths hint) {
+static std::optional<ExpectedLengths> withoutFewWalks(const Rule &rule, int64_t work, ExpectedLengths lengths) {
   constexpr int64_t manyWalks = 65536, manyLongWalks = 16384;
-  int64_t dim = std::max(rule.dimQk, rule.dimV), rows = hint.queries * rule.group();
-  if (dim > widestOfTiles || rows > 4 || (hint.keys > 128 && rule.backward))
-    return hint;
-  if (hint.keys > 128)
-    return dim <= 64 && work >= manyLongWalks ? std::optional(hint) : std::nullopt;
-  if (rows > 2 || hint.keys <= 8 || (rule.source == Source::Sizes && work >= manyWalks))
-    return hint;
-  return ExpectedLengths{divideCeil(4, rule.group()), hint.keys};
+  int64_t dim = std::max(rule.dimQk, rule.dimV), rows = lengths.queries * rule.group();
+  if (dim > widestOfTiles || rows > 4 || (lengths.keys > 128 && rule.backward))
+    return lengths;
+  if (lengths.keys > 128)
+    return dim <= 64 && work >= manyLongWalks ? std::optional(lengths) : std::nullopt;
+  if (rows > 2 || lengths.keys <= 8 || (rule.source == Source::Sizes && work >= manyWalks))
+    return lengths;
+  return ExpectedLengths{divideCeil(4, rule.group()), lengths.keys};
 }
 
-static std::optional<ExpectedLengths> hintOfDense(const Rule &rule, const Sizes &sizes) {
+static std::optional<ExpectedLengths> lengthsOfDense(const Rule &rule, const Sizes &sizes) {
   constexpr int64_t many = 128, longestStreamed = 256, longestOfTiles = 1024;
   int64_t work = sizes.batch * rule.heads, longest = std::max(sizes.rowsQ, sizes.rowsKv);
   if (longest <= longestStreamed && rule.source == Source::Sizes && work < many) {
@@ -94,8 +94,8 @@ static std::optional<ExpectedLengths> hintOfDense(const Rule &rule, const Sizes 
         sizes.rowsQ <
             sizes.rowsKv; // as keys do when tokens are generated: a program for each eight of them would be many
     int64_t keys = grows ? powerOf2Ceil(sizes.rowsKv) : roundLength(sizes.rowsKv);
-    if (std::optional<ExpectedLengths> hint = withoutFewWalks(rule, work, {roundLength(sizes.rowsQ), keys}))
-      return hint;
+    if (std::optional<ExpectedLengths> lengths = withoutFewWalks(rule, work, {roundLength(sizes.rowsQ), keys}))
+      return lengths;
   }
   if (rule.backward || longest > longestOfTiles)
     return std::nullopt;
@@ -111,15 +111,16 @@ std::optional<ExpectedLengths> Rule::expectedFor(int64_t batch, int64_t rowsQ, i
   constexpr int64_t leastPacked = 512, longestPacked = 64;
   if (rule.source == Source::Nothing || sizes.batch < 1 || sizes.rowsQ < 1 || sizes.rowsKv < 1)
     return std::nullopt;
-  if (std::optional<ExpectedLengths> few = rule.source == Source::Sizes ? hintOfFew(rule, sizes) : std::nullopt)
+  if (std::optional<ExpectedLengths> few =
+          rule.source == Source::Sizes ? lengthsOfFewQueries(rule, sizes) : std::nullopt)
     return few;
   if (!rule.packedQ && !rule.packedKv)
-    return hintOfDense(rule, sizes);
+    return lengthsOfDense(rule, sizes);
   if (!rule.packedQ || !rule.packedKv || rule.source != Source::Sizes)
     return std::nullopt;
-  ExpectedLengths hint = {lengthOfMost(sizes.rowsQ, sizes.batch), lengthOfMost(sizes.rowsKv, sizes.batch)};
+  ExpectedLengths lengths = {lengthOfMost(sizes.rowsQ, sizes.batch), lengthOfMost(sizes.rowsKv, sizes.batch)};
   int64_t work = sizes.batch * rule.heads;
-  if (work < leastPacked || hint.queries > longestPacked || hint.keys >= manyKeys)
+  if (work < leastPacked || lengths.queries > longestPacked || lengths.keys >= manyKeys)
     return std::nullopt;
-  return withoutFewWalks(rule, work, hint);
+  return withoutFewWalks(rule, work, lengths);
 }

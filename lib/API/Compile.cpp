@@ -5,8 +5,8 @@
 #include "attn/API/SourceText.h"
 #include "attn/Conversion/Describe.h"
 #include "attn/Conversion/Schedule.h"
-#include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Program/IR/PlainData.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Target/Source.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -181,10 +181,12 @@ rt::Result<ProblemOp> attn::findProblem(ModuleOp module, StringRef name) {
   return rt::Error{"expected an `attn.problem`, got: `attn.backward`"};
 }
 
-bool attn::isWorthKernels(const Program &hinted, const Program &plain, const Program &first) {
+bool attn::isWorthKernels(const Program &special, const Program &plain, const Program &first) {
   auto addsUp = [](const Program &program) { return program.hasBuffer("dq_sum"); };
-  auto hasTilesOf = [&](const Program &other) { return hinted.qTile == other.qTile && hinted.kvTile == other.kvTile; };
-  if (hinted.streams || hinted.isSplit() || (addsUp(plain) && !addsUp(hinted)))
+  auto hasTilesOf = [&](const Program &other) {
+    return special.qTile == other.qTile && special.kvTile == other.kvTile;
+  };
+  if (special.streams || special.isSplit() || (addsUp(plain) && !addsUp(special)))
     return true;
   return !hasTilesOf(plain) && !hasTilesOf(first);
 }
@@ -194,7 +196,8 @@ static rt::SpecializationRule::Source specializationOf(ProblemOp problem, Backwa
   bool says = problem.expectedQueries() || problem.getConfigAttr() || problem.getTiles() || problem.getSegments();
   if (says || (backward && (backward.getMerged() || backward.getConfigAttr())))
     return rt::SpecializationRule::Source::Nothing;
-  return backward && backward.getDeterministic() ? rt::SpecializationRule::Source::Lengths : rt::SpecializationRule::Source::Sizes;
+  return backward && backward.getDeterministic() ? rt::SpecializationRule::Source::Lengths
+                                                 : rt::SpecializationRule::Source::Sizes;
 }
 
 /// Calls `use` with a pass as what it is.
@@ -253,8 +256,14 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
   BackwardConfigs onTiles;
   if (ProblemOp computed = backward ? backward.getProblemOp() : problem) { // before there are kernels in its place
     computed.setMaskAttr(canonicalMask(computed.getMask()));
-    rule = {specializationOf(computed, backward), fixed.heads,   fixed.kvHeads, fixed.dimQk,
-            fixed.dimV, fixed.packedQ, fixed.packedKv, fixed.backward};
+    rule = {specializationOf(computed, backward),
+            fixed.heads,
+            fixed.kvHeads,
+            fixed.dimQk,
+            fixed.dimV,
+            fixed.packedQ,
+            fixed.packedKv,
+            fixed.backward};
     if (expected)
       computed.setTypicalQ(expected->queries), computed.setTypicalKv(expected->keys);
     Schedule schedule;

@@ -61,7 +61,8 @@ int attnWarm(const char *mlir, const char *name, const char *target) {
   if (std::string why = cache.whyPassedOver(); !why.empty())
     return fail({"expected a cache that nobody else may write to, got: " + why});
   if (cache.root().empty() && cache.roots().empty())
-    return fail({"expected a cache directory (ATTN_CACHE_DIR), got: none"});
+    return fail({"expected a cache on disk, got: none ($ATTN_NO_CACHE and $ATTN_CACHE_SIZE=0 turn it off, $ATTN_CACHE_DIR "
+                 "says where it is)"});
   std::string missing;
   rt::Status warmed = warm(cache, mlir, name ? name : "", *parsed, [&](const rt::CompiledKernel &kernel) {
     if (kernel.directory.empty())

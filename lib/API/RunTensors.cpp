@@ -88,9 +88,9 @@ rt::Status attn::runTensors(const Kernel &kernel, const llvm::StringMap<Tensor> 
   }
   for (const rt::Program::Tensor &spec : kernel.getTensors()) {
     auto found = results.find(spec.name);
-    const Tensor *given = !spec.isResult()          ? findInput(inputs, spec.name)
+    const Tensor *given = !spec.isResult()         ? findInput(inputs, spec.name)
                           : found != results.end() ? &found->second
-                                                    : nullptr;
+                                                   : nullptr;
     if (!given)
       return rt::Error{fmt::format("expected a tensor `{}`, got: none", spec.name)};
     size_t other = llvm::find(tensors, given) - tensors.begin(); // arrays of both sides may lie in the same memory

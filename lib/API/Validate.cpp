@@ -126,7 +126,9 @@ rt::Status Kernel::validate(Tensors views, rt::Stream stream) const {
       strides.push_back(view.strideOf(axis));
     reference::Tensor &tensor = (spec.isResult() ? results : inputs)[spec.name];
     tensor = reference::Tensor(typeOf(view.dtype), view.shape, strides);
-    if (rt::Status copied = built.load()->loaded->copyToHost(tensor.bytes().data(), tensor.bytes().size(), view, stream); !copied)
+    if (rt::Status copied =
+            built.load()->loaded->copyToHost(tensor.bytes().data(), tensor.bytes().size(), view, stream);
+        !copied)
       return copied;
   }
   // Others with each launch.

@@ -224,7 +224,8 @@ static rt::Program signatureOf(llvm::ArrayRef<ProblemTensor> tensors, const Prob
 
 rt::Program attn::signatureOf(Computation computation) {
   bool isBf16 = computation.problem.getDtype().isBF16();
-  return ::signatureOf(tensorsOf(computation), {FixedSizes::of(computation)}, isBf16 ? rt::Dtype::BF16 : rt::Dtype::F16);
+  return ::signatureOf(tensorsOf(computation), {FixedSizes::of(computation)},
+                       isBf16 ? rt::Dtype::BF16 : rt::Dtype::F16);
 }
 
 rt::Program attn::signatureOf(SegmentsOp segments) {

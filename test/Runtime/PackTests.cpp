@@ -35,7 +35,7 @@ static std::string withIndex(std::string bytes, std::string_view from, std::stri
   std::memcpy(&index, bytes.data() + 16, sizeof index);
   index += to.size() - from.size();
   std::memcpy(bytes.data() + 16, &index, sizeof index);
-  std::string hex = sha256(std::string_view(bytes).substr(56));
+  std::string hex = sha256(bytes.substr(0, 24) + bytes.substr(56));
   for (size_t i = 0; i < 32; ++i)
     bytes[24 + i] = static_cast<char>(std::stoul(hex.substr(2 * i, 2), nullptr, 16));
   return bytes;
@@ -44,16 +44,16 @@ static std::string withIndex(std::string bytes, std::string_view from, std::stri
 /// The kernel's names and a compiler's are one.
 static void features() {
   using Names = std::vector<std::string>;
-  Names ofCompiler = {"__AVX512VNNI__", "__SSE3__", "__BMI__", "__SHA__", "__LZCNT__", "__SSE4_2__", "__SSE2_MATH__",
-                      "__STDC__"},
+  Names ofCompiler = {"__AVX512VNNI__", "__SSE3__",   "__BMI__",       "__SHA__",
+                      "__LZCNT__",      "__SSE4_2__", "__SSE2_MATH__", "__STDC__"},
         ofKernel = {"abm", "avx512_vnni", "bmi1", "hypervisor", "pni", "sha_ni", "sse4_2", "syscall"};
   EXPECT(instructionSets(ofCompiler) == instructionSets(ofKernel), "{}", fmt::join(instructionSets(ofCompiler), " "));
   EXPECT(instructionSets(ofKernel).size() == 6);
   auto native = createHostCompiler()->features(), plain = createHostCompiler({"-march=x86-64"})->features();
   EXPECT(native.ok() && plain.ok() && createNvrtcCompiler()->features()->empty());
   Names here = processorFeatures();
-  EXPECT(std::includes(here.begin(), here.end(), native->begin(), native->end()), "this processor runs its own code: {}",
-         fmt::join(*native, " "));
+  EXPECT(std::includes(here.begin(), here.end(), native->begin(), native->end()),
+         "this processor runs its own code: {}", fmt::join(*native, " "));
 #ifdef __x86_64__
   EXPECT(*plain == (Names{"sse", "sse2"}), "{}", fmt::join(*plain, " "));
 #endif

@@ -102,9 +102,7 @@ struct Case {
     arguments().back().boxRows = rows, arguments().back().boxCols = columns;
   }
 
-  llvm::SmallVector<int64_t, 4> &stridesOf(llvm::StringRef name) {
-    return strides[program.tensorNamed(name)];
-  }
+  llvm::SmallVector<int64_t, 4> &stridesOf(llvm::StringRef name) { return strides[program.tensorNamed(name)]; }
   llvm::SmallVector<TensorView, 8> views() const {
     llvm::SmallVector<TensorView, 8> views;
     for (auto [spec, shape, stride] : llvm::zip(program.tensors, shapes, strides))
@@ -444,29 +442,37 @@ static std::string lengthsText(rt::SpecializationRule rule, Sizes sizes) {
 
 /// What a launch's sizes say of lengths.
 static void hints() {
-  auto dense = [](int64_t batch, int64_t rows, int64_t keys, int64_t kvHeads = 16, int64_t dim = 128, bool backward = false) {
-    return lengthsText({Source::Sizes, 16, kvHeads, dim, dim, false, false, backward}, {.batch = batch, .rowsQ = rows, .rowsKv = keys});
+  auto dense = [](int64_t batch, int64_t rows, int64_t keys, int64_t kvHeads = 16, int64_t dim = 128,
+                  bool backward = false) {
+    return lengthsText({Source::Sizes, 16, kvHeads, dim, dim, false, false, backward},
+                       {.batch = batch, .rowsQ = rows, .rowsKv = keys});
   };
   auto same = [](int64_t batch, int64_t rows, int64_t keys) { // deterministic gradients
-    return lengthsText({Source::Lengths, 16, 16, 128, 128, false, false, true}, {.batch = batch, .rowsQ = rows, .rowsKv = keys});
+    return lengthsText({Source::Lengths, 16, 16, 128, 128, false, false, true},
+                       {.batch = batch, .rowsQ = rows, .rowsKv = keys});
   };
   auto packed = [](int64_t batch, int64_t rows, int64_t keys) {
-    return lengthsText({Source::Sizes, 16, 16, 128, 128, true, true, false}, {.batch = batch, .rowsQ = rows, .rowsKv = keys});
+    return lengthsText({Source::Sizes, 16, 16, 128, 128, true, true, false},
+                       {.batch = batch, .rowsQ = rows, .rowsKv = keys});
   };
   EXPECT(dense(40, 21, 21) == "typical(24, 24)" && dense(1, 21, 21) == "typical(32, 32)" && dense(1, 3, 5) == "typical(16, 16)" && dense(0, 3, 5) == "none");
   EXPECT(dense(1, 1, 100, 2) == "typical(2, 128)" && dense(1, 1, 100, 2, 128, true) == "typical(2, 128)");
   EXPECT(dense(40, 97, 97) == "typical(128, 128)" && dense(40, 129, 97) == "typical(192, 128)" && dense(2, 200, 200) == "typical(256, 256)");
-  EXPECT(dense(2, 300, 300) == "typical(512, 512)" && dense(2, 16, 1000) == "typical(1024, 1024)" && dense(2, 1025, 16) == "none" && dense(2, 300, 300, 16, 128, true) == "none");
+  EXPECT(dense(2, 300, 300) == "typical(512, 512)" && dense(2, 16, 1000) == "typical(1024, 1024)" &&
+         dense(2, 1025, 16) == "none" && dense(2, 300, 300, 16, 128, true) == "none");
   // One query or two are walked where there are many.
   EXPECT(dense(40, 1, 64) == "typical(4, 64)" && dense(40, 2, 64) == "typical(4, 64)" && dense(40, 3, 64) == "typical(3, 64)" && dense(40, 1, 8) == "typical(1, 8)");
-  EXPECT(dense(4096, 1, 64) == "typical(1, 64)" && dense(4095, 1, 64) == "typical(4, 64)" && dense(40, 1, 64, 8) == "typical(2, 64)");
-  EXPECT(dense(4096, 1, 200) == "typical(256, 256)" && dense(4096, 1, 200, 16, 64) == "typical(1, 256)" && dense(40, 1, 200, 16, 64) == "typical(256, 256)");
+  EXPECT(dense(4096, 1, 64) == "typical(1, 64)" && dense(4095, 1, 64) == "typical(4, 64)" &&
+         dense(40, 1, 64, 8) == "typical(2, 64)");
+  EXPECT(dense(4096, 1, 200) == "typical(256, 256)" && dense(4096, 1, 200, 16, 64) == "typical(1, 256)" &&
+         dense(40, 1, 200, 16, 64) == "typical(256, 256)");
   EXPECT(dense(40, 1, 200, 16, 128, true) == "typical(1, 256)");
   // Wide heads have nothing but strips.
   EXPECT(dense(40, 1, 64, 16, 512) == "typical(1, 64)" && dense(1, 1, 64, 16, 512) == "none");
   // No bits depend on how many sequences there are.
   EXPECT(same(1, 21, 21) == "typical(24, 24)" && same(4000, 21, 21) == "typical(24, 24)" && same(1, 1, 30) == "typical(4, 32)" && same(5000, 1, 30) == "typical(4, 32)");
-  EXPECT(lengthsText({Source::Lengths, 16, 16, 128, 128, true, true, true}, {.batch = 4000, .rowsQ = 8000, .rowsKv = 8000}) == "none");
+  EXPECT(lengthsText({Source::Lengths, 16, 16, 128, 128, true, true, true},
+                     {.batch = 4000, .rowsQ = 8000, .rowsKv = 8000}) == "none");
   EXPECT(packed(4000, 16000, 16000) == "typical(4, 4)" && packed(31, 124, 124) == "none" && packed(1000, 8500, 8500) == "typical(16, 16)" && packed(1000, 1000, 30000) == "typical(4, 32)");
   EXPECT(packed(4000, 4000, 800000) == "none" && packed(5000, 5000, 80000) == "typical(1, 16)");
 }
@@ -476,13 +482,16 @@ static void worth() {
   Compilation compilation;
   Target target = *Target::parse("sm_90a");
   auto isWorth = [&](const std::string &text, rt::ExpectedLengths hint, int plainFallback) {
-    auto compile = [&](int fallback, std::optional<rt::ExpectedLengths> hint = {}) { return compilation.compile(text, "", target, fallback, "problem", hint); };
+    auto compile = [&](int fallback, std::optional<rt::ExpectedLengths> hint = {}) {
+      return compilation.compile(text, "", target, fallback, "problem", hint);
+    };
     auto first = compile(0), plain = compile(plainFallback), hinted = compile(0, hint);
     EXPECT(first.ok() && plain.ok() && hinted.ok(), "{}", text);
     return isWorthKernels(*hinted, *plain, *first);
   };
   auto forward = [](int dim) { return fmt::format("attn.problem @p mask(#attn.causal) layout(bshd) heads(16) dims({}) dtype(bf16)", dim); };
-  EXPECT(isWorth(forward(64), {24, 24}, 0) && isWorth(forward(64), {512, 512}, 0) && !isWorth(forward(128), {512, 512}, 0));
+  EXPECT(isWorth(forward(64), {24, 24}, 0) && isWorth(forward(64), {512, 512}, 0) &&
+         !isWorth(forward(128), {512, 512}, 0));
   EXPECT(!isWorth(forward(64), {4096, 4096}, 0) && isWorth(forward(128), {16, 32768}, 0));
   EXPECT(!isWorth(forward(256), {200, 200}, 1)); // the plain program's first tiles, which have not fit
   std::string grads = forward(128) + "\nattn.backward @g of(@p)";

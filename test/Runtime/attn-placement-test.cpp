@@ -58,10 +58,10 @@ struct Case {
     for (const rt::Program::Tensor &spec : kernel->getTensors()) { // batch, rows, ...
       shapes.emplace_back();
       for (const rt::Extent &extent : spec.extents)
-        shapes.back().push_back(extent.constant()          ? *extent.constant()
-                                : extent.str() == "batch"  ? 1
+        shapes.back().push_back(extent.constant()            ? *extent.constant()
+                                : extent.str() == "batch"    ? 1
                                 : extent.str() == "seqlen_q" ? rowsQ
-                                                            : rowsKv);
+                                                             : rowsKv);
     }
   }
   llvm::SmallVector<TensorView, 8> views(Memory all) const {

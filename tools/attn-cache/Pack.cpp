@@ -17,15 +17,17 @@ rt::Result<NamedSizes> attn::parseSizes(llvm::StringRef text) {
   return sizes;
 }
 
+/// Whether the program has sizes of these names.
+static bool hasSizes(const rt::ProgramCode &code, const NamedSizes &sizes) {
+  auto given = llvm::ArrayRef(code.sizes()).take_front(code.given());
+  return llvm::all_of(sizes, [&](auto &size) { return llvm::is_contained(given, size.first); });
+}
+
 /// The lengths that calls of such sizes have a program for; nothing: they have the general one.
 static rt::Result<std::optional<rt::ExpectedLengths>> lengthsOf(const rt::ProgramCode &code, const NamedSizes &sizes) {
   std::vector<int64_t> values(code.sizes().size(), -1);
-  for (auto &[name, value] : sizes) {
-    auto found = llvm::find(llvm::ArrayRef(code.sizes()).take_front(code.given()), name);
-    if (found == llvm::ArrayRef(code.sizes()).take_front(code.given()).end())
-      return rt::Error{fmt::format("expected sizes that @{} has (attnDescribe), got: `{}`", code.program().name, name)};
-    values[found - code.sizes().data()] = value;
-  }
+  for (auto &[name, value] : sizes)
+    values[llvm::find(code.sizes(), name) - code.sizes().begin()] = value;
   const rt::SpecializationRule &rule = code.program().specialization;
   for (const char *name : {"batch", rule.packedQ ? "total_q" : "seqlen_q", rule.packedKv ? "total_kv" : "seqlen_kv"})
     if (code.valueOf(name, values.data()) < 0 && rule.source != rt::SpecializationRule::Source::Nothing)
@@ -44,7 +46,7 @@ static rt::PackedProgram packedOf(llvm::StringRef name, const Target &target, Co
 }
 
 rt::Status attn::addToPack(rt::Pack &pack, rt::Cache &cache, llvm::StringRef text, llvm::StringRef name,
-                           const Target &target, llvm::ArrayRef<NamedSizes> shapes) {
+                           const Target &target, llvm::MutableArrayRef<PackSizes> shapes) {
   for (const rt::PackedProgram &other : pack.programs)
     if (other.name == name && other.target == target.str())
       return rt::Error{
@@ -56,10 +58,13 @@ rt::Status attn::addToPack(rt::Pack &pack, rt::Cache &cache, llvm::StringRef tex
   if (!code)
     return code.error();
   std::set<rt::ExpectedLengths> expected;
-  for (const NamedSizes &sizes : shapes) {
-    auto lengths = lengthsOf(*code, sizes);
+  for (PackSizes &shape : shapes) {
+    if (!hasSizes(*code, shape.sizes))
+      continue;
+    auto lengths = lengthsOf(*code, shape.sizes);
     if (!lengths)
       return lengths.error();
+    shape.isUsed = true;
     if (*lengths)
       expected.insert(**lengths);
   }

@@ -45,19 +45,18 @@ static cl::SubCommand packCommand("pack",
                                   "compile the problems of files into one file, which libattnrt.so launches without "
                                   "compilers; needs no GPU");
 
-static cl::list<std::string> problemFiles(cl::Positional, cl::OneOrMore,
-                                          cl::desc("<problem.mlir>..."),
+static cl::list<std::string> problemFiles(cl::Positional, cl::OneOrMore, cl::desc("<problem.mlir>..."),
                                           cl::sub(warmCommand), cl::sub(keysCommand), cl::sub(packCommand));
-static cl::list<std::string> targetTexts(
-    "target", cl::CommaSeparated,
-    cl::desc("cpu, sm_90a, sm_80, sm_80:<chip>; default: what runs here"),
-    cl::sub(warmCommand), cl::sub(keysCommand), cl::sub(packCommand));
+static cl::list<std::string> targetTexts("target", cl::CommaSeparated,
+                                         cl::desc("cpu, sm_90a, sm_80, sm_80:<chip>; default: what runs here"),
+                                         cl::sub(warmCommand), cl::sub(keysCommand), cl::sub(packCommand));
 static cl::opt<std::string> packFile("o", cl::Required, cl::desc("the file to write"), cl::value_desc("file"),
                                      cl::sub(packCommand));
-static cl::list<std::string> packSizes(
-    "sizes", cl::desc("sizes of calls that are to have what is made for them beside the general program, as "
-                      "batch=4000,total_q=16000,total_kv=16000; may be given several times"),
-    cl::value_desc("sizes"), cl::sub(packCommand));
+static cl::list<std::string>
+    packSizes("sizes",
+              cl::desc("sizes of calls that are to have what is made for them beside the general program, as "
+                       "batch=4000,total_q=16000,total_kv=16000; may be given several times"),
+              cl::value_desc("sizes"), cl::sub(packCommand));
 static cl::opt<bool> asJson(
     "json",
     cl::desc("print a JSON object for each kernel: its name, its entry, and "
@@ -234,12 +233,12 @@ template <typename Act> static int forEachProgram(Cache &cache, Act act) {
 }
 
 static int pack(Cache &cache) {
-  std::vector<attn::NamedSizes> shapes;
+  std::vector<attn::PackSizes> shapes;
   for (const std::string &text : packSizes) {
     auto sizes = attn::parseSizes(text);
     if (!sizes)
       return fail(sizes.error());
-    shapes.push_back(std::move(*sizes));
+    shapes.push_back({std::move(*sizes)});
   }
   Pack pack;
   auto add = [&](Cache &cache, attn::Compilation &, llvm::StringRef text, llvm::StringRef name,
@@ -249,6 +248,11 @@ static int pack(Cache &cache) {
   };
   if (int status = forEachProgram(cache, add))
     return status;
+  if (pack.programs.empty())
+    return fail({"expected passes in the files, got: none"});
+  for (size_t i = 0; i < shapes.size(); ++i)
+    if (!shapes[i].isUsed)
+      return fail({fmt::format("expected sizes that a pass has (attnDescribe), got: --sizes={}", packSizes[i])});
   std::error_code error;
   llvm::raw_fd_ostream os(packFile, error);
   if (!error) {

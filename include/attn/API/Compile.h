@@ -53,10 +53,11 @@ struct Program {
   }
 };
 
-/// Are kernels of a program with a launch's hint worth building beside the plain program's? They are if they stream short sequences, share out keys, have other
-/// tiles, or leave no sums for each other; other stages of the same tiles are worth less than they take to compile. `first`: the plain program as chosen first, which
-/// turned out not to fit if it is another than `plain`.
-bool isWorthKernels(const Program &hinted, const Program &plain, const Program &first);
+/// Are kernels of a program that is specialised for lengths worth building beside the plain program's? They are if they
+/// stream short sequences, split keys, have other tiles, or leave no sums for each other; other stages of the same
+/// tiles are worth less than they take to compile. `first`: the plain program as chosen first, which turned out not to
+/// fit if it is another than `plain`.
+bool isWorthKernels(const Program &special, const Program &plain, const Program &first);
 
 /// A context with our dialects that collects diagnostics; parsing and lowering
 /// of one process share it.
@@ -87,8 +88,8 @@ private:
   std::string diagnostics;
 };
 
-/// Calls `use` with a compilation that no other thread uses meanwhile. Making one costs a millisecond, so they are kept:
-/// as many as threads have lowered at the same time.
+/// Calls `use` with a compilation that no other thread uses meanwhile. Making one costs a millisecond, so they are
+/// kept: as many as threads have lowered at the same time.
 void withCompilation(llvm::function_ref<void(Compilation &)> use);
 
 /// What can be compiled: each `attn.problem`, `attn.backward` and `attn.segments` that is not

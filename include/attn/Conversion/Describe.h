@@ -10,8 +10,8 @@
 
 namespace attn {
 
-/// A program without steps: the caller's tensors in the order of `tensorsOf`, what arrays have to hold, and, of a problem
-/// with ids, the sizes that follow from theirs (batch, total_q and total_kv).
+/// A program without steps: the caller's tensors in the order of `tensorsOf`, what arrays have to hold, and, of a
+/// problem with ids, the sizes that follow from theirs (batch, total_q and total_kv).
 rt::Program signatureOf(Computation computation);
 rt::Program signatureOf(SegmentsOp segments);
 

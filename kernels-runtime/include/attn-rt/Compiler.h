@@ -70,7 +70,8 @@ public:
   /// The machine that the code is only good for: hash of the CPU's features
   /// with -march=native, empty for GPUs.
   virtual std::string machine() const { return {}; }
-  /// Instruction sets that the code may use, sorted, as `processorFeatures` (lib/Processor.h) names them; none for GPUs.
+  /// Instruction sets that the code may use, sorted, as `processorFeatures` (lib/Processor.h) names them; none for
+  /// GPUs.
   virtual Result<std::vector<std::string>> features() const { return std::vector<std::string>(); }
   /// All flags that can change the code, no paths.
   virtual std::vector<std::string> flags(std::string_view target) const = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A program whose kernels are loaded: it checks the tensors of a call, and launches. It knows neither compilers nor what the kernels compute.
+// A program whose kernels are loaded: it checks the tensors of a call, and launches. It knows neither compilers nor
+// what the kernels compute.
 //
 #ifndef ATTN_RT_LOADEDPROGRAM_H
 #define ATTN_RT_LOADEDPROGRAM_H
@@ -46,7 +47,8 @@ public:
   /// `again`: what launches found out of arrays alone is in the workspace by now.
   Status launch(std::span<const TensorView> tensors, void *workspace, Stream stream, bool again = false) const;
 
-  /// Copies the first bytes of a tensor of a call to the host, once all that was launched in the stream's context is done.
+  /// Copies the first bytes of a tensor of a call to the host, once all that was launched in the stream's context is
+  /// done.
   Status copyToHost(void *bytes, size_t count, const TensorView &view, Stream stream) const;
   Result<std::vector<int32_t>> contentsOf(const TensorView &view, Stream stream) const;
 
@@ -67,8 +69,8 @@ private:
   int reached = 0; ///< the tensor whose memory is looked at in each launch
 };
 
-/// Bytes of the workspace of a launch with such tensors (`Given::Inputs`), on a GPU of so many multiprocessors; 0: enough
-/// on each GPU of the process. On a CPU it goes by the threads of this process.
+/// Bytes of the workspace of a launch with such tensors (`Given::Inputs`), on a GPU of so many multiprocessors; 0:
+/// enough on each GPU of the process. On a CPU it goes by the threads of this process.
 Result<size_t> workspaceBytes(const ProgramCode &code, bool isHost, std::span<const TensorView> tensors,
                               int multiprocessors);
 

@@ -6,7 +6,7 @@
 //          8   u32: version of the file's form, 1
 //         12   u32: version of the runtime's interface (`kAbiVersion`)
 //         16   u64: bytes of the index
-//         24   SHA-256 of all behind it, 32 bytes
+//         24   SHA-256 of all before and behind it, 32 bytes
 //         56   the index, JSON: names, targets, programs, artifacts, where binaries lie
 //              binaries, one behind another
 //

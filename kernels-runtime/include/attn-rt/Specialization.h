@@ -42,10 +42,10 @@ struct SpecializationRule {
 
   int64_t group() const { return heads / kvHeads; } ///< query heads of a kv head
 
-  /// The lengths that suit a call of short sequences (packed ones: of many), of up to 1024 dense rows and keys (forward),
-  /// or of few queries on many keys; nothing for others. Dense shapes say lengths, packed ones their average; nothing is
-  /// read from a device. Different answers are few, as each may be a program: lengths are rounded up.
-  /// (docs/Schedules/streaming.md, 3, has the measurements.)
+  /// The lengths that suit a call of short sequences (packed ones: of many), of up to 1024 dense rows and keys
+  /// (forward), or of few queries on many keys; nothing for others. Dense shapes say lengths, packed ones their
+  /// average; nothing is read from a device. Different answers are few, as each may be a program: lengths are rounded
+  /// up. (docs/Schedules/streaming.md, 3, has the measurements.)
   ///
   /// `rowsQ`, `rowsKv`: of a dense sequence, or of all packed ones.
   std::optional<ExpectedLengths> expectedFor(int64_t batch, int64_t rowsQ, int64_t rowsKv) const;

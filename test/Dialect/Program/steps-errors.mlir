@@ -806,3 +806,66 @@ program.def @p {
   // expected-error @below {{expected a wait for `x` before it is read, got: rows that are still received}}
   program.launch @k2 grid(query_tiles, 4) (read %outer#1, update %outer#0)
 }
+
+// -----
+
+// C11: what GPUs may differ in.
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %x = program.buffer "x" : i32 [n]
+  // expected-error @below {{expected an offset that is equal on all ranks, got: multiprocessors}}
+  program.exchange %x, %a offset multiprocessors
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %x = program.buffer "x" : i32 [n]
+  // expected-error @below {{expected as many rows received as sent, since neither goes by the rank, got: rows(send 1, receive 0)}}
+  program.exchange %x, %a offset 1 rows(send 1, receive 0)
+}
+
+// -----
+
+// C3
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %x = program.buffer "x" : i32 [n]
+  // expected-error @below {{expected 0 rows or more, got: -1}}
+  program.exchange %x, %a offset 1 rows(send 0 - 1, receive 0 - 1)
+}
+
+// -----
+
+program.def @p {
+  // expected-error @below {{expected at most 8 axes, got: 9}}
+  %a = program.tensor "a" operand : i32 [n, 1, 1, 1, 1, 1, 1, 1, 1]
+}
+
+// -----
+
+// C13: repeats whose iterations are followed one by one, nested.
+tile.kernel @add(%x: !tile.ptr<i32>)
+    target("sm_80") grid(dense heads 1) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {}
+// expected-error @below {{expected repeats that are checked in 262144 steps, got: more}}
+program.def @p {
+  %x = program.buffer "x" : i32 [4]
+  program.clear %x
+  program.repeat "i0" = 3 {
+  program.repeat "i1" = 3 {
+  program.repeat "i2" = 3 {
+  program.repeat "i3" = 3 {
+  program.repeat "i4" = 3 {
+  program.repeat "i5" = 3 {
+  program.repeat "i6" = 3 {
+  program.repeat "i7" = 3 {
+  program.repeat "i8" = 3 {
+  program.repeat "i9" = 3 {
+  program.repeat "i10" = 3 {
+  program.repeat "i11" = 3 {
+  program.repeat "i12" = 3 {
+  program.repeat "i13" = 3 {
+  program.launch @add grid(query_tiles, 1) (update %x)
+  }}}}}}}}}}}}}}
+}

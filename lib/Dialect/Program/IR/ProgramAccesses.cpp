@@ -89,9 +89,12 @@ private:
   //===------------------------------------------------------------------===//
 
   LogicalResult run(Block &body, States &states) {
+    constexpr int64_t mostSteps = 1 << 18;
     for (Operation &op : body) {
       States later;
       for (State &state : states) {
+        if (++steps > mostSteps) // C13
+          return program.emitOpError("expected repeats that are checked in ") << mostSteps << " steps, got: more";
         for (Value value : op.getOperands())
           if (numberOf(state, value) < 0)
             return op.emitOpError("expected values that are defined before it, got: a later one");
@@ -437,6 +440,7 @@ private:
   }
 
   DefOp program;
+  int64_t steps = 0; ///< that were run
   llvm::DenseMap<Value, int> numbers; ///< of tensors and buffers, and of carried values
   SmallVector<Value> memory;          ///< tensors and buffers
   State start;

@@ -35,7 +35,8 @@ public:
         if (std::string size = extent.getExtent().learnedSize(); !size.empty())
           known.insert(size);
     }
-    differing.insert("rank");
+    for (StringRef name : {"rank", "multiprocessors"})
+      differing.insert(name);
   }
 
   LogicalResult check() { return check(program.getBody()); }
@@ -179,6 +180,10 @@ private:
     if (differs(exchange.getOffset())) // C11
       return exchange.emitOpError("expected an offset that is equal on all ranks, got: ")
              << exchange.getOffset().getText();
+    ExtentAttr sent = exchange.getSentAttr(), received = exchange.getReceivedAttr();
+    if (sent && sent != received && !differs(sent) && !differs(received))
+      return exchange.emitOpError("expected as many rows received as sent, since neither goes by the rank, got: rows(send ")
+             << sent.getText() << ", receive " << received.getText() << ")";
     for (RepeatOp repeat : repeatsAround(exchange))
       if (differs(repeat.getCount()))
         return repeat.emitOpError("expected a count that is equal on all ranks, as there are exchanges, got: ")

@@ -128,7 +128,10 @@ static LogicalResult verifyElement(Operation *op, Type element) {
 }
 
 LogicalResult TensorOp::verify() {
+  constexpr int64_t mostAxes = 8; // of the C interfaces
   int64_t rank = getExtents().size();
+  if (rank > mostAxes)
+    return emitOpError("expected at most ") << mostAxes << " axes, got: " << rank;
   for (int64_t axis : getStrided())
     if (axis < 0 || axis >= rank)
       return emitOpError("expected strided axes from 0 to ") << rank - 1 << ", got: " << axis;
@@ -168,6 +171,9 @@ LogicalResult ExchangeOp::verify() {
     return failure();
   if (getOffset().getExtent().constant() == 0) // C2
     return emitOpError("expected an offset to another rank, got: 0");
+  for (ExtentAttr rows : {getSentAttr(), getReceivedAttr()})
+    if (rows && rows.getExtent().constant().value_or(0) < 0) // C3
+      return emitOpError("expected 0 rows or more, got: ") << rows.getText();
   if (getSource() == getDestination())
     return emitOpError("expected a source and a destination that differ, got: `")
            << TensorInfo::of(getSource()).name.getValue() << "` twice";

@@ -155,9 +155,12 @@ def Program_DefOp : Program_Op<"def", [Symbol, IsolatedFromAbove, SingleBlock, N
       an exchange before it.
     - C10: what was received is read before rows are received there again, or written.
     - C11: all ranks run the same exchanges: these are in no `program.when`, and neither their offsets nor the counts of
-      repeats around them name `rank`, a table, or a size that follows from these.
+      repeats around them name `rank`, `multiprocessors`, a table, or a size that follows from these; rows that are sent and
+      received are equal where they name none of these. (Sizes of tensors are taken to be equal on all ranks, and tables
+      to have the rows of a message on both of its ends: both come from lengths that all ranks know.)
     - C12: in `rows(i of n)` i is a number, or the variable of a repeat around it whose count is n.
-    - C13: a repeat has at most 256 different states (which memory each value is, and what is written).
+    - C13: a repeat has at most 256 different states (which memory each value is, and what is written), and a program is
+      checked in at most 2^18 steps.
 
     ```mlir
     tile.kernel @split(%q: !tile.ptr<bf16>, %k: !tile.ptr<bf16>, %partial: !tile.ptr<f32>, %batch: i32, %splits: i32,
@@ -310,7 +313,7 @@ def Program_ExchangeOp : Program_InBody<"exchange"> {
     Constraints:
     - C1: element types are equal, and extents: the leading one of the destination is n times that of the source.
     - C2: the offset is not the number 0, and source and destination differ.
-    - C3: rows that are sent and rows that are received are said together.
+    - C3: rows that are sent and rows that are received are said together, and no number of them is below 0.
   }];
   let arguments = (ins Program_TensorValue:$destination, Program_TensorValue:$source, Program_Extent:$offset,
     OptionalAttr<Program_Extent>:$part, OptionalAttr<Program_Extent>:$parts,
