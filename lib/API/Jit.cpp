@@ -151,12 +151,20 @@ rt::Status Kernel::build() const {
   return {};
 }
 
+/// The program's sizes for tensors of which the inputs are given.
+static rt::Result<std::vector<int64_t>> sizesOf(const rt::ProgramCode &code, Kernel::Tensors tensors) {
+  std::vector<int64_t> sizes = code.makeSizes();
+  rt::Status read = code.readSizes(tensors, Given::Inputs, sizes.data());
+  return read ? rt::Result(std::move(sizes)) : read.error();
+}
+
 rt::Result<std::shared_ptr<const Kernel>> Kernel::specialize(Tensors tensors) const {
-  rt::Result<std::vector<int64_t>> sizes = sizesOf(tensors);
+  const rt::ProgramCode &own = code(); // which another thread may build meanwhile
+  rt::Result<std::vector<int64_t>> sizes = sizesOf(own, tensors);
   if (!sizes)
     return sizes.error();
   std::shared_ptr<const Kernel> self = shared_from_this();
-  std::optional<rt::ExpectedLengths> said = expected ? std::nullopt : code().expectedLengths(sizes->data());
+  std::optional<rt::ExpectedLengths> said = expected ? std::nullopt : own.expectedLengths(sizes->data());
   if (!said)
     return self;
   auto finish = [&](const std::shared_ptr<const Kernel> &kernel) -> rt::Result<std::shared_ptr<const Kernel>> {
@@ -191,20 +199,14 @@ rt::Result<std::shared_ptr<const Kernel>> Kernel::specialize(Tensors tensors) co
 // Asked
 //===--------------------------------------------------------------------===//
 
-rt::Result<std::vector<int64_t>> Kernel::sizesOf(Tensors tensors) const {
-  std::vector<int64_t> sizes = code().makeSizes();
-  if (rt::Status read = code().readSizes(tensors, Given::Inputs, sizes.data()); !read)
-    return read.error();
-  return sizes;
-}
-
 rt::Result<std::vector<std::vector<int64_t>>> Kernel::shapesOf(Tensors tensors) const {
-  rt::Result<std::vector<int64_t>> sizes = sizesOf(tensors);
+  const rt::ProgramCode &own = code();
+  rt::Result<std::vector<int64_t>> sizes = sizesOf(own, tensors);
   if (!sizes)
     return sizes.error();
   std::vector<std::vector<int64_t>> shapes;
   for (size_t i = 0; i < tensors.size(); ++i)
-    shapes.push_back(code().shapeOf(tensors, i, sizes->data()));
+    shapes.push_back(own.shapeOf(tensors, i, sizes->data()));
   return shapes;
 }
 

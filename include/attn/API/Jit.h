@@ -92,7 +92,6 @@ private:
   Kernel() = default;
   static rt::Result<std::shared_ptr<Kernel>> make(llvm::StringRef text, llvm::StringRef name, const Target &target,
                                                   std::optional<rt::ExpectedLengths> expected, Program program);
-  rt::Result<std::vector<int64_t>> sizesOf(Tensors tensors) const;
   rt::Status checkStatus(Tensors tensors, rt::Stream stream) const;
   rt::Status validate(Tensors tensors, rt::Stream stream) const;
 
