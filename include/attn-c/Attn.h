@@ -54,8 +54,8 @@ ATTN_API int attnDescribe(const char *mlir, const char *name, const char **json)
 
 /*
  * What the kernel of the problem `name` does with its mask, and what that costs (`attn-opt --explain`): JSON, valid
- * until this thread calls attnExplain again. A backward pass stands for its problem; NULL is the module's only problem.
- * `target` is as in attnLower. Nothing is compiled, and no device is asked if there is a target.
+ * until this thread calls attnExplain again. A backward pass stands for its problem; NULL is the module's only
+ * problem. `target` is as in attnLower. Nothing is compiled, and no device is asked if there is a target.
  *
  * `options_json` (NULL: {}) is a JSON object with any of
  *   batch, seqlen_q, seqlen_kv: of dense layouts (2, 256, seqlen_q, or what the problem's `typical` or `bounds` say);
@@ -68,9 +68,9 @@ ATTN_API int attnDescribe(const char *mlir, const char *name, const char **json)
  *   sequence, head: which the map shows (0, 0)
  *   tflops, gbps: what products and memory reach, in 10^12 operations and 10^9 bytes a second (786, 4269)
  *   svg: is a drawing wanted (false)?
- * Sizes are from 0 to 2^24; there is at least one sequence, and problems with `segments` are refused. The time goes by
- * the tiles that the mask's arrays leave open: seconds from some 10^5 tokens with documents on. Another key, another type, a number out of range, and an option that the problem has no use
- * for are errors that name the key.
+ * Sizes are from 0 to 2^24; there is at least one sequence, and problems with `segments` are refused. The time goes
+ * by the tiles that the mask's arrays leave open: seconds from some 10^5 tokens with documents on. Another key,
+ * another type, a number out of range, and an option that the problem has no use for are errors that name the key.
  *
  *   name: of the problem
  *   target
@@ -95,9 +95,9 @@ ATTN_API int attnExplain(const char *mlir, const char *name, const char *target,
 
 /*
  * For which of `targets` (with commas between them; NULL: "cpu,sm_80,sm_90a") the problem, backward pass or segments
- * `name` of the module, or with NULL each of these, has kernels (`attn-opt --supported`): JSON, valid until this thread
- * calls attnSupported again. Nothing is compiled, and no device is asked. What one of the verifiers refuses is an
- * answer, and a text that cannot be parsed an error.
+ * `name` of the module, or with NULL each of these, has kernels (`attn-opt --supported`): JSON, valid until this
+ * thread calls attnSupported again. Nothing is compiled, and no device is asked. What one of the verifiers refuses
+ * is an answer, and a text that cannot be parsed an error.
  *
  * A list, in the order of the module and of `targets`, of
  *   name, target
@@ -124,21 +124,22 @@ ATTN_API int attnSupported(const char *mlir, const char *name, const char *targe
 ATTN_API int attnEquiv(const char *mask_a, const char *mask_b, const char **json);
 
 /*
- * Lowers the problem, backward pass or segments `name` of the module `mlir` (NULL: its only `attn.backward`; where there
- * is none, its only problem; where there is none either, its only segments). All of the module has to be valid.
+ * Lowers the problem, backward pass or segments `name` of the module `mlir` (NULL: its only `attn.backward`; where
+ * there is none, its only problem; where there is none either, its only segments). All of the module has to be
+ * valid.
  *
- * `target`: "cpu"; "sm_90a" (Hopper); "sm_80", or "sm_80:CHIP" for its kernels on another chip (80, 86, 87, 89, 90, 100 or
- * 120); NULL or empty: the current GPU, or the CPU if there is none.
+ * `target`: "cpu"; "sm_90a" (Hopper); "sm_80", or "sm_80:CHIP" for its kernels on another chip (80, 86, 87, 89, 90,
+ * 100 or 120); NULL or empty: the current GPU, or the CPU if there is none.
  *
- * It takes milliseconds; nothing is compiled, and with a target no device is asked. Such a kernel can be asked all below,
- * but not launched. Different threads lower at the same time.
+ * It takes milliseconds; nothing is compiled, and with a target no device is asked. Such a kernel can be asked all
+ * below, but not launched. Different threads lower at the same time.
  */
 ATTN_API int attnLower(const char *mlir, const char *name, const char *target, attnKernel **kernel);
 
 /*
  * Compiles the kernel, or finds it in the cache, and loads it, into the current context or that of device 0. Does
- * nothing where that is done; other threads that want the same wait. Do this before the launch that matters, and never
- * under stream capture: a cold compile takes one to two seconds.
+ * nothing where that is done; other threads that want the same wait. Do this before the launch that matters, and
+ * never under stream capture: a cold compile takes one to two seconds.
  */
 ATTN_API int attnBuild(const attnKernel *kernel);
 
@@ -147,11 +148,11 @@ ATTN_API int attnCompile(const char *mlir, const char *name, const char *target,
 
 /*
  * The kernel for tensors of such shapes, a handle of its own: where the problem says nothing of lengths (`bounds`,
- * `typical`), short sequences (dense ones of up to 1024 rows; packed ones where there are many) and few queries on many
- * keys may have another program (docs/Schedules/streaming.md, 3: "Without a hint"), which is lowered at the first such call, for lengths that
- * are about the same, and built if `kernel` is. A handle always runs the program that it was made with, which is right
- * for all shapes; equal handles and shapes give equal programs. Of `tensors` shapes and strides of operands and arrays
- * are read, no data, and nothing of results.
+ * `typical`), short sequences (dense ones of up to 1024 rows; packed ones where there are many) and few queries on
+ * many keys may have another program (docs/Schedules/streaming.md, 3: "Shape specialisation"), which is lowered at
+ * the first such call, for lengths that are about the same, and built if `kernel` is. A handle always runs the
+ * program that it was made with, which is right for all shapes; equal handles and shapes give equal programs. Of
+ * `tensors` shapes and strides of operands and arrays are read, no data, and nothing of results.
  */
 ATTN_API int attnSpecialize(const attnKernel *kernel, const attnTensor *tensors, attnKernel **specialized);
 
@@ -175,9 +176,10 @@ ATTN_API int attnInferShapes(const attnKernel *kernel, attnTensor *tensors, int6
 
 /*
  * Bytes that attnLaunch needs as `workspace` with such tensors, from the shapes of operands and arrays (no data is
- * read, and nothing of results) and the number of multiprocessors. attnWorkspaceSize, and attnWorkspaceSizeFor with 0,
- * ask the devices of the process and give what is enough on each; without a GPU they fail for a GPU target. Exact for a kernel that is built; before, a bound over all programs that may be built (the compiler decides
- * which one fits the registers).
+ * read, and nothing of results) and the number of multiprocessors. attnWorkspaceSize, and attnWorkspaceSizeFor with
+ * 0, ask the devices of the process and give what is enough on each; without a GPU they fail for a GPU target. Exact
+ * for a kernel that is built; before, a bound over all programs that may be built (the compiler decides which one
+ * fits the registers).
  *
  * 0 for most forward passes; not for those that share out the
  * keys of few queries (`typical(1, 32768)`, say), find their segments themselves
@@ -212,18 +214,18 @@ ATTN_API int attnWorkspaceSizeFor(const attnKernel *kernel, const attnTensor *te
 ATTN_API int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream);
 
 /*
- * The same, but what kernels found out of run-time arrays alone (which tiles a mask
- * that reads them visits) is taken from the workspace: for layers that share a mask. It requires that the last launch
- * with this workspace was of this kernel, with tensors of these shapes and with these arrays, and that nothing else
- * wrote to it since. Kernels that read other tensors or write results run, those of segments among them; so it is right for every problem,
- * and as attnLaunch for one without such kernels.
+ * The same, but what kernels found out of run-time arrays alone (which tiles a mask that reads them visits) is taken
+ * from the workspace: for layers that share a mask. It requires that the last launch with this workspace was of this
+ * kernel, with tensors of these shapes and with these arrays, and that nothing else wrote to it since. Kernels that
+ * read other tensors or write results run, those of segments among them; so it is right for every problem, and as
+ * attnLaunch for one without such kernels.
  */
 ATTN_API int attnLaunchAgain(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream);
 
 /*
  * Compiles the kernels of the pass `name`, or with NULL those of all passes of the module, into the cache on disk,
- * where they are not there yet (`attn-cache warm`). Nothing is loaded: with a target it needs no GPU. It is an error if
- * there is no directory that takes them. Kernels that attnSpecialize may choose for shapes are not among them.
+ * where they are not there yet (`attn-cache warm`). Nothing is loaded: with a target it needs no GPU. It is an error
+ * if there is no directory that takes them. Kernels that attnSpecialize may choose for shapes are not among them.
  */
 ATTN_API int attnWarm(const char *mlir, const char *name, const char *target);
 
@@ -231,13 +233,13 @@ ATTN_API int attnWarm(const char *mlir, const char *name, const char *target);
 ATTN_API int64_t attnCompileCount(void);
 
 /*
- * The sources of all kernels, and what the GPU compiler said of their resources (empty before attnBuild); owned by the
- * kernel. A source that does not fit the registers may be another after attnBuild.
+ * The sources of all kernels, and what the GPU compiler said of their resources (empty before attnBuild); owned by
+ * the kernel. A source that does not fit the registers may be another after attnBuild.
  */
 ATTN_API const char *attnSource(const attnKernel *kernel);
 ATTN_API const char *attnResources(const attnKernel *kernel);
-/* Which schedule it is and why, for a log: `strips; bounds(1, 16) and heads(4, 4): ...` (docs/Schedules/README.md). Empty of
-   segments alone. */
+/* Which schedule it is and why, for a log: `strips; bounds(1, 16) and heads(4, 4): ...` (docs/Schedules/README.md).
+   Empty for segments alone. */
 ATTN_API const char *attnSchedule(const attnKernel *kernel);
 
 #ifdef __cplusplus

@@ -28,6 +28,15 @@ static int fail(std::string message) { return fail(Error{std::move(message), {},
 
 static int finish(const Status &status) { return status ? 0 : fail(status.error()); }
 
+/// An entry by its number; null, with an error, if there is none.
+template <typename T> static const T *entryOf(const std::vector<T> &entries, const char *what, int index) {
+  if (index >= 0 && static_cast<size_t>(index) < entries.size())
+    return &entries[static_cast<size_t>(index)];
+  fail(fmt::format("expected the number of a {}, from 0 to {}, got: {}", what, static_cast<int64_t>(entries.size()) - 1,
+                   index));
+  return nullptr;
+}
+
 int attnrtVersion(void) { return ATTN_VERSION_NUMBER; }
 
 const char *attnrtLastError(void) { return lastError.c_str(); }
@@ -63,16 +72,10 @@ int attnrtProgramCount(const attnrtPack *pack) {
   return static_cast<int>(pack->pack->programs.size());
 }
 
-/// Null, with an error, if there is none.
 static const PackedProgram *programOf(const attnrtPack *pack, int index) {
-  int count = attnrtProgramCount(pack);
   if (!pack)
-    return nullptr;
-  if (index < 0 || index >= count) {
-    fail(fmt::format("expected the number of a program, from 0 to {}, got: {}", count - 1, index));
-    return nullptr;
-  }
-  return &pack->pack->programs[static_cast<size_t>(index)];
+    return fail("expected a pack, got: NULL"), nullptr;
+  return entryOf(pack->pack->programs, "program", index);
 }
 
 const char *attnrtProgramName(const attnrtPack *pack, int index) {
@@ -166,16 +169,10 @@ int attnrtTensorCount(const attnrtProgram *program) {
   return static_cast<int>(program->loaded->code().program().tensors.size());
 }
 
-/// Null, with an error, if there is none.
 static const Program::Tensor *tensorOf(const attnrtProgram *program, int index) {
-  int count = attnrtTensorCount(program);
   if (!program)
-    return nullptr;
-  if (index < 0 || index >= count) {
-    fail(fmt::format("expected the number of a tensor, from 0 to {}, got: {}", count - 1, index));
-    return nullptr;
-  }
-  return &program->loaded->code().program().tensors[static_cast<size_t>(index)];
+    return fail("expected a program, got: NULL"), nullptr;
+  return entryOf(program->loaded->code().program().tensors, "tensor", index);
 }
 
 const char *attnrtTensorName(const attnrtProgram *program, int index) {

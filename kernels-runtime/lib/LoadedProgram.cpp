@@ -124,8 +124,7 @@ Status LoadedProgram::launch(std::span<const TensorView> tensors, void *workspac
                              code().program().name),
                  {},
                  {}};
-  sizes.assign(code().sizes().size(), 0);
-  sizes[2] = 1; // of rank 0 of 1 rank
+  code().startSizes(sizes);
   if (Status read = code().readSizes(tensors, Given::Memory, sizes.data()); !read)
     return read;
   if (Status apart = code().checkApart(tensors); !apart)

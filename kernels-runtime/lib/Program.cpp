@@ -19,15 +19,12 @@ std::string_view attn::rt::toString(Dtype dtype) {
 int64_t attn::rt::sizeOf(Dtype dtype) { return dtype == Dtype::BF16 || dtype == Dtype::F16 ? 2 : 4; }
 
 void Program::setSignature(Program signature) {
-  std::vector<Tensor> &given = signature.tensors;
-  const int before = static_cast<int>(tensors.size()), count = static_cast<int>(given.size());
+  const int before = static_cast<int>(tensors.size()), count = static_cast<int>(signature.tensors.size());
   auto renumber = [&](int &tensor) {
     if (tensor >= before) { // a buffer or carried value
       tensor += count - before;
     } else if (tensor >= 0) {
-      const std::string &own = tensors[static_cast<size_t>(tensor)].name;
-      auto found = std::find_if(given.begin(), given.end(), [&](const Tensor &other) { return other.name == own; });
-      tensor = found == given.end() ? -1 : static_cast<int>(found - given.begin()); // which `compile` refuses
+      tensor = signature.tensorNamed(tensors[static_cast<size_t>(tensor)].name); // -1: `compile` refuses it
     }
   };
   auto renumberSteps = [&](auto &self, std::vector<Step> &list) -> void {
@@ -43,7 +40,7 @@ void Program::setSignature(Program signature) {
     }
   };
   renumberSteps(renumberSteps, steps);
-  tensors = std::move(given);
+  tensors = std::move(signature.tensors);
   checks = std::move(signature.checks);
   maxExtent = signature.maxExtent;
 }
@@ -344,9 +341,14 @@ int64_t ProgramCode::valueOf(std::string_view name, const int64_t *values) const
   return found == names.end() ? -1 : values[found - names.begin()];
 }
 
-std::vector<int64_t> ProgramCode::makeSizes(int64_t multiprocessors) const {
-  std::vector<int64_t> sizes(names.size());
-  sizes[0] = multiprocessors, sizes[2] = 1;
+void ProgramCode::startSizes(std::vector<int64_t> &sizes) const {
+  sizes.assign(names.size(), 0);
+  sizes[2] = 1; // ranks
+}
+
+std::vector<int64_t> ProgramCode::makeSizes() const {
+  std::vector<int64_t> sizes;
+  startSizes(sizes);
   return sizes;
 }
 

@@ -2,7 +2,6 @@
 #include "CApi.h"
 #include "attn-c/Attn.h"
 #include "attn-rt/CTensors.h"
-#include "attn/API/Describe.h"
 #include "attn/API/Jit.h"
 #include <fmt/format.h>
 
@@ -94,18 +93,6 @@ const char *attnSchedule(const attnKernel *kernel) { return kernel ? kernel->ker
 //===--------------------------------------------------------------------===//
 // Tensors
 //===--------------------------------------------------------------------===//
-
-int attnDescribe(const char *mlir, const char *name, const char **json) {
-  if (!mlir || !json)
-    return fail({"expected a module's text and where to put the description, got: NULL"});
-  static thread_local std::string description;
-  rt::Result<std::string> described = describe(mlir, name ? name : "");
-  if (!described)
-    return fail(described.error());
-  description = std::move(*described);
-  *json = description.c_str();
-  return 0;
-}
 
 int attnTensorCount(const attnKernel *kernel) {
   if (!kernel)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "CApi.h"
 #include "attn-c/Attn.h"
+#include "attn/API/Describe.h"
 #include "attn/API/Jit.h"
 #include "attn/API/Warm.h"
 #include "attn/Inspect/InspectJson.h"
@@ -19,6 +20,13 @@ static int give(rt::Result<std::string> answer, std::string &kept, const char **
 
 template <typename T> static rt::Result<std::string> toJsonIfAny(const rt::Result<T> &answer) {
   return answer ? rt::Result<std::string>(toJson(*answer)) : answer.error();
+}
+
+int attnDescribe(const char *mlir, const char *name, const char **json) {
+  if (!mlir || !json)
+    return fail({"expected a module's text and where to put the description, got: NULL"});
+  static thread_local std::string kept;
+  return give(describe(mlir, name ? name : ""), kept, json);
 }
 
 int attnExplain(const char *mlir, const char *name, const char *target, const char *options_json, const char **json) {
@@ -61,8 +69,9 @@ int attnWarm(const char *mlir, const char *name, const char *target) {
   if (std::string why = cache.whyPassedOver(); !why.empty())
     return fail({"expected a cache that nobody else may write to, got: " + why});
   if (cache.root().empty() && cache.roots().empty())
-    return fail({"expected a cache on disk, got: none ($ATTN_NO_CACHE and $ATTN_CACHE_SIZE=0 turn it off, $ATTN_CACHE_DIR "
-                 "says where it is)"});
+    return fail(
+        {"expected a cache on disk, got: none ($ATTN_NO_CACHE and $ATTN_CACHE_SIZE=0 turn it off, $ATTN_CACHE_DIR "
+         "says where it is)"});
   std::string missing;
   rt::Status warmed = warm(cache, mlir, name ? name : "", *parsed, [&](const rt::CompiledKernel &kernel) {
     if (kernel.directory.empty())

@@ -214,8 +214,9 @@ rt::Result<size_t> Kernel::workspaceBytes(Tensors tensors, int multiprocessors) 
   if (isBuilt())
     return rt::workspaceBytes(code(), isHost(), tensors, multiprocessors);
   std::lock_guard<std::mutex> lock(mutex);
+  std::vector<rt::ProgramCode> all; // or an error, and the next call begins anew
   for (bool more = fallbacks.empty(); more;) {
-    const int fallback = fallbacks.size();
+    const int fallback = all.size();
     rt::Result<Program> program = fallback ? lowerProgram(text, name, target, fallback, expected) : rt::Result(first);
     if (!program)
       return program.error();
@@ -223,8 +224,10 @@ rt::Result<size_t> Kernel::workspaceBytes(Tensors tensors, int multiprocessors) 
     rt::Result<rt::ProgramCode> code = rt::ProgramCode::compile(std::move(program->steps));
     if (!code)
       return code.error();
-    fallbacks.push_back(std::move(*code));
+    all.push_back(std::move(*code));
   }
+  if (fallbacks.empty())
+    fallbacks = std::move(all);
   size_t most = 0;
   for (const rt::ProgramCode &code : fallbacks) {
     rt::Result<size_t> bytes = rt::workspaceBytes(code, isHost(), tensors, multiprocessors);

@@ -9,6 +9,14 @@
 
 using namespace attn::rt;
 
+void attn::rt::refuseProgram(std::string json, const std::string &from, const std::string &to) {
+  size_t at = json.find(from);
+  EXPECT(at != std::string::npos, "{}", from);
+  auto parsed = Program::fromJson(json.replace(at, from.size(), to));
+  EXPECT(!parsed, "{}", to);
+  fmt::print("{}\n", parsed.error().str());
+}
+
 static int64_t valueOf(const std::string &text, const std::vector<std::string> &names = {},
                        const std::vector<int64_t> &values = {}) {
   auto extent = Extent::parse(text);
@@ -181,14 +189,7 @@ static void program() {
   EXPECT(!ProgramCode::compile(less));
 
   std::string json = p.toJson();
-  auto refused = [&](const std::string &from, const std::string &to) {
-    std::string changed = json;
-    size_t at = changed.find(from);
-    EXPECT(at != std::string::npos, "{}", from);
-    auto parsed = Program::fromJson(changed.replace(at, from.size(), to));
-    EXPECT(!parsed, "{}", to);
-    fmt::print("{}\n", parsed.error().str());
-  };
+  auto refused = [&](const std::string &from, const std::string &to) { refuseProgram(json, from, to); };
   refused("\"version\": 2", "\"version\": 1");
   refused("\"version\": 2", "\"version\": -1");
   refused("\"operand\"", "\"operands\"");

@@ -186,14 +186,7 @@ static int ring(const std::string &path) {
   failed(code->bind(tensors, memory, strided.values.data(), strided.steps, keepMap, strided.tables.data()));
 
   std::string json = program.toJson();
-  auto refused = [&](const std::string &from, const std::string &to) {
-    std::string changed = json;
-    size_t at = changed.find(from);
-    EXPECT(at != std::string::npos, "{}", from);
-    auto parsed = Program::fromJson(changed.replace(at, from.size(), to));
-    EXPECT(!parsed, "{}", to);
-    fmt::print("{}\n", parsed.error().str());
-  };
+  auto refused = [&](const std::string &from, const std::string &to) { refuseProgram(json, from, to); };
   refused("\"exchange\"", "\"send\"");
   refused("\"destination\": 6", "\"destination\": 8");
   refused("\"destination\": 6", "\"destination\": -1");

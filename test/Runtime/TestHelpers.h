@@ -107,6 +107,9 @@ int trustTest(const std::string &name, const std::string &root);
 int launchTest(const std::string &name);
 int packTest(const std::string &name);
 int programTest(const std::string &name);
+
+/// Holds that a program's text with `to` instead of the first `from` is refused, and prints why.
+void refuseProgram(std::string json, const std::string &from, const std::string &to);
 int stepTest(const std::string &name, const std::string &argument);
 
 } // namespace attn::rt

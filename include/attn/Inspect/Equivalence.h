@@ -28,7 +28,7 @@ struct MaskEquivalence {
   std::string text() const;
 };
 
-/// Of two masks' texts, such as `#attn.causal`. Safe to call from several threads.
+/// Compares two masks by their texts, such as `#attn.causal`. Safe to call from several threads.
 rt::Result<MaskEquivalence> compareMaskTexts(llvm::StringRef first, llvm::StringRef second);
 
 } // namespace attn

@@ -168,7 +168,6 @@ struct BoundStep {
 /// What of a call's tensors is there to be read.
 enum class Given {
   Memory, ///< data, shapes and strides
-  Shapes, ///< shapes and strides; data is not looked at
   Inputs, ///< shapes of operands and arrays; results are not looked at, nor is data
 };
 
@@ -189,8 +188,10 @@ public:
   /// where there is one).
   static constexpr size_t machineSizes = 3;
   size_t given() const { return names.size() - derived.size(); }
-  /// Room for all sizes, those of a machine of one rank filled in.
-  std::vector<int64_t> makeSizes(int64_t multiprocessors = 0) const;
+  /// Room for all sizes, those of a machine of one rank filled in, without multiprocessors.
+  std::vector<int64_t> makeSizes() const;
+  /// The same in a vector that keeps its memory.
+  void startSizes(std::vector<int64_t> &sizes) const;
   bool hasExchanges() const { return exchanges; }
   /// Holds the tensors of a call against the program, and fills in the sizes that their shapes make known and those
   /// that follow: `values` has room for `sizes()`, and those of the machine are there already. Errors name the tensor,

@@ -88,21 +88,32 @@ static void *memoryNamed(const Call *call, const char *name) {
   return NULL;
 }
 
+/* Tensors of `count` sequences of `length` rows: shapes of inputs, nothing of results, no memory. */
+typedef struct {
+  int64_t rows[3], statistics[2], ends[1];
+  attnTensor tensors[16];
+} Shapes;
+
+static void shapesOf(const attnrtProgram *program, int count, int length, Shapes *shapes) {
+  const Shapes empty = {{(int64_t)count * length, HEADS, DIM}, {HEADS, (int64_t)count * length}, {count + 1}, {{0}}};
+  *shapes = empty;
+  CHECK(attnrtTensorCount(program) >= 7 && attnrtTensorCount(program) <= 16);
+  for (int i = 0; i < attnrtTensorCount(program); ++i) {
+    const char *name = attnrtTensorName(program, i);
+    attnTensor data = {NULL, attnBF16, 3, shapes->rows, NULL}, lse = {NULL, attnF32, 2, shapes->statistics, NULL},
+               cu = {NULL, attnI32, 1, shapes->ends, NULL};
+    if (!attnrtTensorIsResult(program, i))
+      shapes->tensors[i] = !strcmp(name, "lse") ? lse : !strncmp(name, "cu", 2) ? cu : data;
+  }
+}
+
 /* Shapes of results and the workspace follow from shapes of inputs. */
 static void run(const attnrtProgram *program, const Call *call) {
-  const int64_t rows[3] = {(int64_t)call->count * call->length, HEADS, DIM}, statistics[2] = {HEADS, rows[0]},
-                ends[1] = {call->count + 1};
-  attnTensor tensors[16] = {{0}};
+  Shapes shapes;
+  shapesOf(program, call->count, call->length, &shapes);
+  attnTensor *tensors = shapes.tensors;
   int64_t extents[16][attnMaxRank];
   int count = attnrtTensorCount(program);
-  CHECK(count >= 7 && count <= 16);
-  for (int i = 0; i < count; ++i) {
-    const char *name = attnrtTensorName(program, i);
-    attnTensor data = {NULL, attnBF16, 3, rows, NULL}, lse = {NULL, attnF32, 2, statistics, NULL},
-               cu = {NULL, attnI32, 1, ends, NULL};
-    if (!attnrtTensorIsResult(program, i))
-      tensors[i] = !strcmp(name, "lse") ? lse : !strncmp(name, "cu", 2) ? cu : data;
-  }
   CHECK(attnrtInferShapes(program, tensors, extents) == 0);
   size_t bytes = 0;
   CHECK(attnrtWorkspaceSize(program, tensors, &bytes) == 0);
@@ -152,16 +163,10 @@ static void check(const Call *call, int hasGradients) {
 }
 
 static attnrtProgram *special(const attnrtPack *pack, const attnrtProgram *general, int count, int length) {
-  const int64_t rows[3] = {(int64_t)count * length, HEADS, DIM}, statistics[2] = {HEADS, rows[0]}, ends[1] = {count + 1};
-  attnTensor tensors[16] = {{0}};
+  Shapes shapes;
   attnrtProgram *found = NULL;
-  for (int i = 0; i < attnrtTensorCount(general); ++i) {
-    const char *name = attnrtTensorName(general, i);
-    attnTensor data = {NULL, attnBF16, 3, rows, NULL}, lse = {NULL, attnF32, 2, statistics, NULL},
-               cu = {NULL, attnI32, 1, ends, NULL};
-    tensors[i] = !strcmp(name, "lse") ? lse : !strncmp(name, "cu", 2) ? cu : data;
-  }
-  CHECK(attnrtSpecialize(pack, general, tensors, &found) == 0 && found);
+  shapesOf(general, count, length, &shapes);
+  CHECK(attnrtSpecialize(pack, general, shapes.tensors, &found) == 0 && found);
   return found;
 }
 
