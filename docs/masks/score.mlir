@@ -3,4 +3,4 @@ attn.problem @mine
   layout(bshd) heads(4) dims(64) dtype(bf16)
   score([#attn.score<"gate[h] * tanh(s) - log(1.0 + (q - k) / 64.0)">])
   sink("sinks")
-attn.backward @grads of(@mine) learned(["gate", "sinks"])
+attn.backward @grads of(@mine) requires_grad(["gate", "sinks"])

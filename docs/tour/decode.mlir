@@ -2,4 +2,4 @@
 // docs/Schedules/few-queries.md follows.
 attn.problem @decode
   mask(#attn.causal<bottom_right>)
-  layout(bshd) heads(32, 8) dims(128) dtype(bf16) typical(1, 32768)
+  layout(bshd) heads(32, 8) dims(128) dtype(bf16) expected_seqlen(1, 32768)

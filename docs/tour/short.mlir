@@ -2,4 +2,4 @@
 // docs/Schedules/streaming.md follows.
 attn.problem @short
   mask(#attn.full)
-  layout(thd) heads(16) dims(128) dtype(bf16) bounds(1, 16)
+  layout(thd) heads(16) dims(128) dtype(bf16) max_seqlen(1, 16)

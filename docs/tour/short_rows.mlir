@@ -2,4 +2,4 @@
 // docs/Schedules/streaming.md.
 attn.problem @short_rows
   mask(#attn.full)
-  layout(thd) heads(16) dims(128) dtype(bf16) bounds(17)
+  layout(thd) heads(16) dims(128) dtype(bf16) max_seqlen(17)

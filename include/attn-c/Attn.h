@@ -36,7 +36,7 @@ ATTN_API const char *attnLastError(void);
  * JSON, for any target: nothing is compiled, and no device is asked. `*json` is valid until this thread calls
  * attnDescribe again.
  *
- *   version: 1
+ *   version: 2
  *   name: of the pass
  *   pass: "forward", "backward" or "segments"
  *   forward, backward: of a problem, its name and the names of all its backward passes in the module
@@ -47,7 +47,7 @@ ATTN_API const char *attnLastError(void);
  *   - shape: expressions over sizes, as texts (integers, names of sizes, + - *, floor_div,
  *     ceil_div, round_up, min, max); an extent `n` or `n + 1` makes the size n known
  *   - strided: axes that may have any stride (attnTensor); the others are contiguous
- *   - lead: "none"; "all", for any number of dimensions ahead of the shape, whose product is
+ *   - leading_dims: "none"; "all", for any number of dimensions ahead of the shape, whose product is
  *     the size id_rows; "last", for none or some of the last of these
  */
 ATTN_API int attnDescribe(const char *mlir, const char *name, const char **json);
@@ -58,8 +58,8 @@ ATTN_API int attnDescribe(const char *mlir, const char *name, const char **json)
  * problem. `target` is as in attnLower. Nothing is compiled, and no device is asked if there is a target.
  *
  * `options_json` (NULL: {}) is a JSON object with any of
- *   batch, seqlen_q, seqlen_kv: of dense layouts (2, 256, seqlen_q, or what the problem's `typical` or `bounds` say);
- *     batch also of packed layouts without lengths
+ *   batch, seqlen_q, seqlen_kv: of dense layouts (2, 256, seqlen_q, or the problem's `expected_seqlen` or
+ *     `max_seqlen`); batch also of packed layouts without lengths
  *   lengths_q, lengths_kv: of packed layouts, arrays (some short sequences, or what the problem says)
  *   padding: of padded layouts, rows around sequences (5)
  *   seed: of the arrays that the mask and the layouts read (1), all of which are made up: random documents, intervals
@@ -81,8 +81,8 @@ ATTN_API int attnDescribe(const char *mlir, const char *name, const char **json)
  *   mask, canonical_mask
  *   tile: rows, keys
  *   map: sequence, head, rows, keys (their numbers) of the map in `text` and of `svg`
- *   counts, of all sequences and heads: tiles; visited, of these untested (without a test of each pair), tested, and
- *     empty (nothing is visible; null where there are too many tiles); pairs, of these visible; exact: false if
+ *   counts, of all sequences and heads: tiles; visited, of these full (the mask is not applied), partial (it is), and
+ *     empty (no pair is visible; null where there are too many tiles); pairs, of these visible; exact: false if
  *     `visible` is an estimate, from some of the rows
  *   flops: visible, visited: of the products, for visible pairs and for all pairs of visited tiles
  *   bytes: of all tensors of the forward pass, each once
@@ -147,8 +147,8 @@ ATTN_API int attnBuild(const attnKernel *kernel);
 ATTN_API int attnCompile(const char *mlir, const char *name, const char *target, attnKernel **kernel);
 
 /*
- * The kernel for tensors of such shapes, a handle of its own: where the problem says nothing of lengths (`bounds`,
- * `typical`), short sequences (dense ones of up to 1024 rows; packed ones where there are many) and few queries on
+ * The kernel for tensors of such shapes, a handle of its own. Without `max_seqlen` and `expected_seqlen` in the
+ * problem, short sequences (dense ones of up to 1024 rows; packed ones where there are many) and few queries on
  * many keys may have another program (docs/Schedules/streaming.md, 3: "Shape specialisation"), which is lowered at
  * the first such call, for lengths that are about the same, and built if `kernel` is. A handle always runs the
  * program that it was made with, which is right for all shapes; equal handles and shapes give equal programs. Of
@@ -181,12 +181,10 @@ ATTN_API int attnInferShapes(const attnKernel *kernel, attnTensor *tensors, int6
  * for a kernel that is built; before, a bound over all programs that may be built (the compiler decides which one
  * fits the registers).
  *
- * 0 for most forward passes; not for those that share out the
- * keys of few queries (`typical(1, 32768)`, say), find their segments themselves
- * (`segments(64)`), list the tiles that a mask with arrays of positions visits, or the long ones
- * among short sequences (`typical(8)`). Gradients need 8 bytes for each row and head, where a sequence
- * counts as whole tiles of 128 rows (packed ones as one more), and, where dQ is added up in memory, 4 for each of its
- * numbers.
+ * 0 for most forward passes. Passes with split-KV (`expected_seqlen(1, 32768)`, say), `segments(64)`, KV-tile lists
+ * (masks with arrays of positions) or size classes (packed, `expected_seqlen(8)`) need some. Gradients need 8 bytes for
+ * each row and head, where a sequence counts as whole tiles of 128 rows (packed ones as one more), and, with dQ
+ * accumulation, 4 for each number of dQ.
  */
 ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_t *bytes);
 ATTN_API int attnWorkspaceSizeFor(const attnKernel *kernel, const attnTensor *tensors, int multiprocessors,
@@ -208,7 +206,7 @@ ATTN_API int attnWorkspaceSizeFor(const attnKernel *kernel, const attnTensor *te
  *
  * `workspace` may be NULL where attnWorkspaceSize says 0. Else it is memory of the
  * launch's device, of that size or more, aligned to 16 bytes; the caller owns it, and
- * what it holds means nothing before the launch or after it, except for attnLaunchAgain. Launches that may
+ * what it holds means nothing before the launch or after it, except for attnLaunchReuseMetadata. Launches that may
  * run at the same time (on several streams, replays of several graphs) need one each.
  */
 ATTN_API int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream);
@@ -220,7 +218,13 @@ ATTN_API int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, voi
  * read other tensors or write results run, those of segments among them; so it is right for every problem, and as
  * attnLaunch for one without such kernels.
  */
-ATTN_API int attnLaunchAgain(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream);
+ATTN_API int attnLaunchReuseMetadata(const attnKernel *kernel, const attnTensor *tensors, void *workspace,
+                                     void *stream);
+/* The name until version 0.1; it goes with version 0.2. */
+__attribute__((deprecated("use attnLaunchReuseMetadata"))) static inline int
+attnLaunchAgain(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream) {
+  return attnLaunchReuseMetadata(kernel, tensors, workspace, stream);
+}
 
 /*
  * Compiles the kernels of the pass `name`, or with NULL those of all passes of the module, into the cache on disk,
@@ -238,8 +242,8 @@ ATTN_API int64_t attnCompileCount(void);
  */
 ATTN_API const char *attnSource(const attnKernel *kernel);
 ATTN_API const char *attnResources(const attnKernel *kernel);
-/* Which schedule it is and why, for a log: `strips; bounds(1, 16) and heads(4, 4): ...` (docs/Schedules/README.md).
-   Empty for segments alone. */
+/* Which schedule it is and why, for a log: `SIMT rows; max_seqlen(1, 16) and heads(4, 4): ...`
+   (docs/Schedules/README.md). Empty for segments alone. */
 ATTN_API const char *attnSchedule(const attnKernel *kernel);
 
 #ifdef __cplusplus

@@ -66,11 +66,12 @@ ATTN_API const char *attnrtTensorName(const attnrtProgram *program, int index);
 ATTN_API int attnrtTensorIsResult(const attnrtProgram *program, int index);
 ATTN_API const char *attnrtSchedule(const attnrtProgram *program);
 
-/* As attnInferShapes, attnWorkspaceSize, attnLaunch, attnLaunchAgain. */
+/* As attnInferShapes, attnWorkspaceSize, attnLaunch, attnLaunchReuseMetadata. */
 ATTN_API int attnrtInferShapes(const attnrtProgram *program, attnTensor *tensors, int64_t (*extents)[attnMaxRank]);
 ATTN_API int attnrtWorkspaceSize(const attnrtProgram *program, const attnTensor *tensors, size_t *bytes);
 ATTN_API int attnrtLaunch(const attnrtProgram *program, const attnTensor *tensors, void *workspace, void *stream);
-ATTN_API int attnrtLaunchAgain(const attnrtProgram *program, const attnTensor *tensors, void *workspace, void *stream);
+ATTN_API int attnrtLaunchReuseMetadata(const attnrtProgram *program, const attnTensor *tensors, void *workspace,
+                                       void *stream);
 
 #ifdef __cplusplus
 }

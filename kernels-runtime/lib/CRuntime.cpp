@@ -217,6 +217,6 @@ int attnrtLaunch(const attnrtProgram *program, const attnTensor *tensors, void *
   return launch(program, tensors, workspace, stream, /*again=*/false);
 }
 
-int attnrtLaunchAgain(const attnrtProgram *program, const attnTensor *tensors, void *workspace, void *stream) {
+int attnrtLaunchReuseMetadata(const attnrtProgram *program, const attnTensor *tensors, void *workspace, void *stream) {
   return launch(program, tensors, workspace, stream, /*again=*/true);
 }

@@ -215,7 +215,7 @@ std::string Program::toJson() const {
     Json item = {{"name", tensor.name},
                  {"role", textOf(roles, tensor.role)},
                  {"dtype", textOf(dtypes, tensor.dtype)},
-                 {"lead", textOf(leads, tensor.lead)},
+                 {"leading_dims", textOf(leads, tensor.lead)},
                  {"shape", textsOf(tensor.extents)},
                  {"strided", tensor.strided}};
     given.push_back(std::move(item));
@@ -356,7 +356,7 @@ Result<Program> Program::fromJson(std::string_view text) {
     reader.read(item, "name", tensor.name);
     reader.read(item, "role", roles, tensor.role);
     reader.read(item, "dtype", dtypes, tensor.dtype);
-    reader.read(item, "lead", leads, tensor.lead);
+    reader.read(item, "leading_dims", leads, tensor.lead);
     reader.extents(item, "shape", tensor.extents);
     reader.numbers(item, "strided", tensor.strided, 7);
   });

@@ -23,7 +23,7 @@ static int64_t powerOf2Ceil(int64_t a) {
   return a <= 0 ? 0 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(a)));
 }
 
-std::string ExpectedLengths::str() const { return fmt::format("typical({}, {})", queries, keys); }
+std::string ExpectedLengths::str() const { return fmt::format("expected_seqlen({}, {})", queries, keys); }
 
 // Strips differ by each row; tiles of a sequence's own by 8, and from 64 on by 16; what has more than 96 is a look's,
 // whose tiles have one of three sizes. Of more, it is for who compiles to find them too many.

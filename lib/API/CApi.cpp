@@ -159,6 +159,6 @@ int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, void *worksp
   return launch(kernel, tensors, workspace, stream, /*again=*/false);
 }
 
-int attnLaunchAgain(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream) {
+int attnLaunchReuseMetadata(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream) {
   return launch(kernel, tensors, workspace, stream, /*again=*/true);
 }

@@ -13,6 +13,7 @@
 #include "llvm/Support/SourceMgr.h"
 #include <fmt/format.h>
 #include <mutex>
+#include <set>
 
 using namespace mlir;
 using namespace attn;
@@ -56,9 +57,22 @@ static DialectRegistry dialects() {
   return registry;
 }
 
+/// Prints a warning that this process has not printed yet: most callers parse a text many times.
+static void warnOnce(const std::string &text) {
+  static std::mutex mutex;
+  static std::set<std::string> printed;
+  std::lock_guard lock(mutex);
+  if (printed.insert(text).second)
+    fmt::print(stderr, "attnc: warning: {}\n", text);
+}
+
 Compilation::Compilation() : context(dialects(), MLIRContext::Threading::DISABLED) {
   context.loadAllAvailableDialects();
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Warning) {
+      warnOnce(diagnostic.str());
+      return success();
+    }
     llvm::raw_string_ostream os(diagnostics);
     auto print = [&](Diagnostic &d, const char *kind) {
       if (auto file = dyn_cast<FileLineColLoc>(d.getLocation()))
@@ -194,7 +208,7 @@ bool attn::isWorthKernels(const Program &special, const Program &plain, const Pr
 /// Where nothing is said of lengths, nor of what depends on them, sizes may say it. Bits of `deterministic` gradients depend on no neighbours.
 static rt::SpecializationRule::Source specializationOf(ProblemOp problem, BackwardOp backward) {
   bool says = problem.expectedQueries() || problem.getConfigAttr() || problem.getTiles() || problem.getSegments();
-  if (says || (backward && (backward.getMerged() || backward.getConfigAttr())))
+  if (says || (backward && (backward.getPartialKv() || backward.getConfigAttr())))
     return rt::SpecializationRule::Source::Nothing;
   return backward && backward.getDeterministic() ? rt::SpecializationRule::Source::Lengths
                                                  : rt::SpecializationRule::Source::Sizes;
@@ -265,7 +279,7 @@ rt::Result<Program> Compilation::compile(StringRef text, StringRef name, const T
             fixed.packedKv,
             fixed.backward};
     if (expected)
-      computed.setTypicalQ(expected->queries), computed.setTypicalKv(expected->keys);
+      computed.setExpectedSeqlenQ(expected->queries), computed.setExpectedSeqlenKv(expected->keys);
     Schedule schedule;
     if (problem) {
       schedule = scheduleOf(problem, target.family, target.arch, fallback);

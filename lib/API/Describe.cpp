@@ -22,7 +22,7 @@ static rt::Result<std::string> describeIn(Compilation &compilation, llvm::String
   rt::Result<mlir::Operation *> found = findProgram(**module, name);
   if (!found)
     return found.error();
-  Json json = {{"version", 1}, {"name", mlir::SymbolTable::getSymbolName(*found).str()}};
+  Json json = {{"version", 2}, {"name", mlir::SymbolTable::getSymbolName(*found).str()}};
   if (llvm::isa<SegmentsOp>(*found)) {
     json["pass"] = "segments";
   } else {

@@ -68,8 +68,10 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     Attribute given = backward.getConfigAttr();
     if (std::optional<std::string> fault = faultOfConfig(given))
       return backward.emitOpError(*fault);
-    if (given && backward.getLearned() && ownsSequences(cast<ConfigAttr>(given))) // which needs what tiles' kernels leave
-      return backward.emitOpError("expected no config of lanes, by_sequence or look with learned arrays, got: ") << given;
+    if (given && backward.getRequiresGrad() &&
+        ownsSequences(cast<ConfigAttr>(given))) // which needs what tiles' kernels leave
+      return backward.emitOpError("expected no config of lanes, by_sequence or look with requires_grad, got: ")
+             << given;
     BackwardSchedule schedule = scheduleOf(backward, target, arch, fallback);
     ProblemOp problem = backward.getProblemOp();
     ProgramBuilder program(backward, target);
@@ -128,8 +130,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
   LogicalResult stream(BackwardOp backward, ProgramBuilder &program, ConfigAttr config,
                        std::optional<ShortLimit> limit = std::nullopt, int64_t classesOfDq = 1) {
     ProblemOp problem = backward.getProblemOp();
-    if (backward.getMerged()) // deltas are sums over a sequence's own keys here
-      return backward.emitOpError("expected a config of tiles with merged, got: ") << config;
+    if (backward.getPartialKv()) // deltas are sums over a sequence's own keys here
+      return backward.emitOpError("expected a config of tiles with partial_kv, got: ") << config;
     std::string name = backward.getSymName().str();
     if (limit)
       name = freeSymbol(getOperation(), name + "_short");

@@ -73,33 +73,33 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
     return ConfigAttr::get(context, qTile, kvTile, warps, /*blocks=*/1);
   };
   bool drops = problem.dropoutInForce().has_value(); // random numbers take registers, too
-  bool learns = backward.getLearned() && problem.getModifiers().size() > 2; // so do derivatives
+  bool learns = backward.getRequiresGrad() && problem.getModifiers().size() > 2; // so do derivatives
   BackwardConfigs configs;
   configs.together = target == "cpu" || dim <= 128;
   configs.prepare = ConfigAttr::get(context, /*q_tile=*/128, /*kv_tile=*/16, /*warps=*/8, /*blocks=*/4);
   // Narrow products of a few rows, or of two key tiles, take less than to add up and round sums in memory, or to wait for turns.
-  int64_t most = std::max(problem.getBoundQ().value_or(4096), problem.getBoundKv().value_or(4096));
+  int64_t most = std::max(problem.getMaxSeqlenQ().value_or(4096), problem.getMaxSeqlenKv().value_or(4096));
   KeyWalk walk(problem.getMask(), MaskScope());
   bool fewTiles = dim <= 64 && most <= (backward.getDeterministic() ? 192 : 64);
   // In turns: where the tiles that add before a tile are known without lists, and come soon.
   // (Lists of slots leave out whole sequences, and have those of a sequence in order.)
   bool reads = !distinctOperands(problem.getMask()).empty();
-  const char *whyNoTurns = reads                ? "deterministic, and lists or arrays say which tiles add to it"
-                           : !walk.hasOneRun() ? "deterministic, and tiles that add to it are no single run"
-                           : walk.beginsWithLongest() ? "deterministic, and the first key tiles would have others wait"
+  const char *whyNoTurns = reads ? "deterministic, and arrays of the mask decide which key tiles add to it"
+                           : !walk.hasOneRun() ? "deterministic, and the key tiles that add to it are not contiguous"
+                           : walk.beginsWithLongest() ? "deterministic, and later key tiles would wait for the first"
                                                       : nullptr;
   Configs values = valuesAlone(problem, drops);
   Configs sums = dim > 128 ? Configs(values.size(), wideKeys(problem)) : narrowKeys(problem, drops, walk.hasOneRun());
   // A warpgroup's part of dQ has 64 columns or a multiple of that, or all there are.
-  configs.whyNoSums = target != "sm_90a"                                   ? "this target has no other"
+  configs.whyNoSums = target != "sm_90a"                                   ? "the target does not accumulate dQ"
                       : backward.getDeterministic() && whyNoTurns          ? whyNoTurns
-                      : fewTiles                                           ? "bounds say that two key tiles at most add to it"
-                      : dim > 128 && sumColumns(problem.getDimQk()) == 192 ? "warpgroups cannot share out its columns"
+                      : fewTiles                                           ? "max_seqlen allows two key tiles at most"
+                      : dim > 128 && sumColumns(problem.getDimQk()) == 192 ? "warpgroups cannot divide its columns"
                                                                            : nullptr;
   if (configs.whyNoSums)
     sums.clear();
   else if (fallback >= int64_t(sums.size()))
-    configs.whyNoSums = "registers have no room for another";
+    configs.whyNoSums = "registers do not suffice for accumulation";
   configs.sums = !configs.whyNoSums;
   if (configs.sums && !whyNoTurns) // in either order nothing is cleared; to wait for the first alone costs less. (Wide ones are cleared beside products.)
     configs.order = backward.getDeterministic() ? SumOrder::InTurns : configs.together ? SumOrder::AfterFirst : SumOrder::Any;

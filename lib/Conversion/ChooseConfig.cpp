@@ -53,12 +53,12 @@ int64_t attn::sharedMemoryLimit(llvm::StringRef target, int64_t arch) {
 }
 
 bool attn::hasFewQueries(ProblemOp problem) {
-  return problem.getTypicalQ() && areFew(*problem.getTypicalQ(), *problem.getTypicalKv());
+  return problem.getExpectedSeqlenQ() && areFew(*problem.getExpectedSeqlenQ(), *problem.getExpectedSeqlenKv());
 }
 
-/// What says how long sequences are, and how many rows share keys: `bounds(1, 16) and heads(16, 4)`.
+/// What says how long sequences are, and how many rows share keys: `max_seqlen(1, 16) and heads(16, 4)`.
 static std::string lengthsOf(ProblemOp problem) {
-  return llvm::formatv("{0}({1}, {2}) and heads({3}, {4})", problem.getBoundQ() ? "bounds" : "typical",
+  return llvm::formatv("{0}({1}, {2}) and heads({3}, {4})", problem.getMaxSeqlenQ() ? "max_seqlen" : "expected_seqlen",
                        *problem.expectedQueries(), *problem.expectedKeys(), problem.getHeads(), problem.getKvHeads());
 }
 
@@ -76,17 +76,18 @@ template <typename Decision> static Decision because(std::string *why, const llv
 
 /// That lengths are short enough for their sequences to be streamed, or not.
 static bool judged(ProblemOp problem, std::string *why, bool isShort) {
-  return because(why, lengthsOf(problem) + (isShort ? ": short enough to stream" : ": too long to stream"), isShort);
+  return because(why, lengthsOf(problem) + (isShort ? ": short sequences" : ": long sequences"), isShort);
 }
 
-constexpr char nothingSaid[] = "neither bounds nor typical lengths say that sequences are short";
-constexpr char noTiles[] = "head dims beyond 256 fit no tile", rowsToSpare[] = "too few rows share keys to fill half a tile",
-               rowsEnough[] = "long enough for tiles of their own";
+constexpr char nothingSaid[] = "neither max_seqlen nor expected_seqlen says that sequences are short";
+constexpr char noTiles[] = "head dims beyond 256 do not fit a tile",
+               rowsToSpare[] = "too few query rows share a kv head to fill half a tile",
+               rowsEnough[] = "enough query rows for tiles of each sequence";
 
 int64_t attn::headsToPack(ProblemOp problem, int64_t rows) {
   if (dependsOnHead(problem.getMask())) // tests of a tile are of one head
     return 1;
-  int64_t queries = *problem.getTypicalQ(), group = problem.getHeads() / problem.getKvHeads(), best = 1;
+  int64_t queries = *problem.getExpectedSeqlenQ(), group = problem.getHeads() / problem.getKvHeads(), best = 1;
   auto tiles = [&](int64_t heads) { return group / heads * int64_t(llvm::divideCeil(queries, rows / heads)); };
   for (int64_t heads = 2; heads <= std::min(group, rows); ++heads)
     if (group % heads == 0 && tiles(heads) < tiles(best))
@@ -115,7 +116,7 @@ static bool isStreamed(ProblemOp problem, std::string *why = nullptr) {
 }
 
 static bool takesSizeClasses(ProblemOp problem) {
-  return !problem.getBoundQ() && problem.getQLayout().isPacked() && problem.getKLayout().isPacked() &&
+  return !problem.getMaxSeqlenQ() && problem.getQLayout().isPacked() && problem.getKLayout().isPacked() &&
          std::max(problem.getDimQk(), problem.getDimV()) <= widestOfTiles;
 }
 
@@ -215,7 +216,7 @@ tile::ConfigAttr attn::chooseStreamed(ProblemOp problem, std::string *why) {
   if (std::max(problem.getDimQk(), problem.getDimV()) > widestOfTiles)
     return because(why, "", chooseStrips(problem)); // which is why they are streamed
   if (problem.expectedKeys().value_or(1) > 128)
-    return because(why, "keys are too many for a tile of a sequence's own", chooseStrips(problem));
+    return because(why, "too many keys for one CTA per sequence", chooseStrips(problem));
   if (!fillsTiles(problem, 3))
     return because(why, rowsToSpare, chooseStrips(problem));
   return because(why, rowsEnough, chooseBySequence(problem));
@@ -260,7 +261,8 @@ static bool leavesToTiles(BackwardOp backward, llvm::StringRef target, int64_t a
   bool packed = problem.getQLayout().isPacked() && problem.getKLayout().isPacked(), narrow = std::max(problem.getDimQk(), problem.getDimV()) <= 64;
   bool plain = problem.getModifiers().empty() && !problem.dropoutInForce() && problem.getHeads() == problem.getKvHeads();
   int64_t least = narrow || backward.getDeterministic() ? 112 : 96;
-  if (!packed || !plain || !problem.getBoundQ() || int64_t(std::min(*problem.getBoundQ(), *problem.getBoundKv())) <= least)
+  if (!packed || !plain || !problem.getMaxSeqlenQ() ||
+      int64_t(std::min(*problem.getMaxSeqlenQ(), *problem.getMaxSeqlenKv())) <= least)
     return false;
   return writesAlone(problem, chooseBackwardConfigs(backward, target, arch, /*fallback=*/0));
 }
@@ -275,21 +277,33 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), group = problem.getHeads() / problem.getKvHeads();
   int64_t most = dim <= 128 && problem.getDimQk() % 32 == 0 && problem.getDimV() % 32 == 0 ? 128 : 64; // in parts, or whole
   bool isShort = queries && *queries * group <= most && *keys <= most;
-  if (backward.getMerged())
-    return because(why, "o and lse are of more keys than these, so that deltas are no sums over them", tile::ConfigAttr());
+  if (backward.getPartialKv())
+    return because(
+        why, "with partial_kv, o and lse are of more keys than the problem has, and delta is no sum over its keys",
+        tile::ConfigAttr());
   if (tile::ConfigAttr look = chooseLookBackward(problem, target, arch))
-    return because(why, lengthsOf(problem) + (passesKeys(look) ? ": a block has all rows of such a sequence, which keys pass by" : ": all pairs of such a sequence are one tile"), look);
+    return because(why,
+                   lengthsOf(problem) +
+                       (passesKeys(look)
+                            ? ": all query rows of a sequence stay in one CTA, and K/V tiles are streamed past them"
+                            : ": one tile has all pairs of a sequence"),
+                   look);
   if (dim <= widestOfTiles && (!isShort || dependsOnHead(problem.getMask()))) // strips have one mask for a kv head's rows
-    return because(why, !queries ? nothingSaid : isShort ? "its mask differs between heads" : lengthsOf(problem) + ": too long to stream",
+    return because(why,
+                   !queries  ? nothingSaid
+                   : isShort ? "its mask differs between heads"
+                             : lengthsOf(problem) + ": long sequences",
                    tile::ConfigAttr());
   if (isShort && leavesToTiles(backward, target, arch))
-    return because(why, lengthsOf(problem) + ": a tile has all keys of such a sequence, of whose dQ nothing is added up", tile::ConfigAttr());
+    return because(why, lengthsOf(problem) + ": one tile has all keys of a sequence, and dQ needs no accumulation",
+                   tile::ConfigAttr());
   if (isShort && dim <= widestOfTiles && (*keys > 40 || fillsTiles(problem, 2))) {
-    note(why, lengthsOf(problem) + ": short enough to stream, and " + (fillsTiles(problem, 2) ? rowsEnough : "more keys than strips are faster with"));
+    note(why, lengthsOf(problem) + ": short sequences, and " +
+                  (fillsTiles(problem, 2) ? rowsEnough : "too many keys for SIMT rows"));
     tile::ConfigAttr config = chooseTileBackward(problem, target, arch);
     return config ? config : because(why, lengthsOf(problem) + ": too long for shared memory", config);
   }
-  note(why, dim > widestOfTiles ? noTiles : lengthsOf(problem) + ": short enough to stream, and " + rowsToSpare);
+  note(why, dim > widestOfTiles ? noTiles : lengthsOf(problem) + ": short sequences, and " + rowsToSpare);
   int64_t lanes = std::min<int64_t>(llvm::PowerOf2Ceil(dim / 8), 32), own = llvm::divideCeil(dim / 8, lanes);
   int64_t rows = own == 1 && queries.value_or(1) > 1 ? 2 : 1;
   bool lean = group == 1 && problem.getModifiers().empty() && !problem.getQLayout().getPadded() && !problem.getKLayout().getPadded() &&
@@ -306,11 +320,12 @@ tile::ConfigAttr attn::chooseStreamedBackward(BackwardOp backward, llvm::StringR
 // Measured on an H200 (docs/Schedules/streaming.md): of more than 80 rows and as many keys by their bounds, tiles that these fill are faster than a block of six
 // warps.
 static bool leavesToTiles(ProblemOp problem, std::string *why) {
-  int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), least = std::min(problem.getBoundQ().value_or(0), problem.getBoundKv().value_or(0));
+  int64_t dim = std::max(problem.getDimQk(), problem.getDimV()),
+          least = std::min(problem.getMaxSeqlenQ().value_or(0), problem.getMaxSeqlenKv().value_or(0));
   bool wide = dim > (isa<CausalMaskAttr>(problem.getMask()) ? 96 : 64);
   if (!wide || least <= 80 || problem.getHeads() != problem.getKvHeads() || !chooseBounded(problem))
     return false;
-  return because(why, lengthsOf(problem) + ": they fill a tile", true);
+  return because(why, lengthsOf(problem) + ": a sequence fills a tile", true);
 }
 
 // Measured on an H200 (docs/results). A thread has 255 registers, and the output
@@ -334,7 +349,8 @@ tile::ConfigAttr attn::chooseConfig(ProblemOp problem, llvm::StringRef target, i
     return config;
   }
   if (hasFewQueries(problem))
-    note(why, lengthsOf(problem) + ": few queries and many keys, of which query tiles alone leave most of a chip idle");
+    note(why,
+         lengthsOf(problem) + ": with few queries and many keys, query tiles alone leave most multiprocessors idle");
   if (target == "sm_90a")
     return chooseHopper(problem);
   auto config = [&](int64_t qTile, int64_t kvTile, int64_t warps, int64_t blocks, bool holdQ, bool oneBody) {

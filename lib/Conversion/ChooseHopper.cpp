@@ -22,8 +22,8 @@ bool attn::isCostly(ProblemOp problem) {
 
 /// How many keys a sequence is said to have.
 static int64_t typicalKeys(ProblemOp problem) {
-  int64_t typical = hasSizeClasses(problem) ? 4096 : problem.getTypicalKv().value_or(4096);
-  return std::min<int64_t>(typical, problem.getBoundKv().value_or(typical));
+  int64_t typical = hasSizeClasses(problem) ? 4096 : problem.getExpectedSeqlenKv().value_or(4096);
+  return std::min<int64_t>(typical, problem.getMaxSeqlenKv().value_or(typical));
 }
 
 /// Of masks that read an entry for each key, the first tiles that have registers for that; null where the usual ones have. Tiles of
@@ -98,7 +98,8 @@ static tile::ConfigAttr chooseNarrowHeads(ProblemOp problem, KeyWalk &walk, bool
 // as are looked at in one go. Under a causal mask much of such a tile is hidden: from 161 keys on smaller ones are faster, at head dims beyond 96, where
 // 192 x 80 finds no registers for its tests, from 145 on, and of head dims to 64 all are.
 tile::ConfigAttr attn::chooseBounded(ProblemOp problem) {
-  int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), rows = problem.getBoundQ().value_or(INT64_MAX), keys = problem.getBoundKv().value_or(INT64_MAX);
+  int64_t dim = std::max(problem.getDimQk(), problem.getDimV()), rows = problem.getMaxSeqlenQ().value_or(INT64_MAX),
+          keys = problem.getMaxSeqlenKv().value_or(INT64_MAX);
   bool full = llvm::isa<FullMaskAttr>(problem.getMask()), causal = llvm::isa<CausalMaskAttr>(problem.getMask());
   int64_t most = std::max(rows, keys);
   if (!mayLook(problem) || problem.getTiles() || dim > 128 || most > 256 || !(full || (causal && dim > 64 && most <= (dim <= 96 ? 160 : 144))))
@@ -133,7 +134,7 @@ tile::ConfigAttr attn::chooseHopper(ProblemOp problem) {
   };
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
   if (hasFewQueries(problem)) {
-    int64_t rows = int64_t(*problem.getTypicalQ()) * (problem.getHeads() / problem.getKvHeads());
+    int64_t rows = int64_t(*problem.getExpectedSeqlenQ()) * (problem.getHeads() / problem.getKvHeads());
     int64_t warps = rows <= 64 ? 4 : 8, kvTile = dim <= 128 ? 128 : dim <= 192 ? 96 : 80;
     return config(warps, kvTile).withSplits(0).withPackHeads(headsToPack(problem, 16 * warps));
   }
@@ -155,7 +156,7 @@ tile::ConfigAttr attn::chooseHopper(ProblemOp problem) {
   if (dim <= 128 && !drops && !dependsOnHead(problem.getMask()) && walk.slides() && walk.isShort(dim > 96 ? 768 : 256))
     return twoBlocks(64, /*qStages=*/1);
   // Bounds say how many rows and keys there are at most: tiles that these fill (docs/Schedules/streaming.md).
-  int64_t most = std::max(problem.getBoundQ().value_or(4096), problem.getBoundKv().value_or(4096));
+  int64_t most = std::max(problem.getMaxSeqlenQ().value_or(4096), problem.getMaxSeqlenKv().value_or(4096));
   if (dim <= 128 && most <= 224 && walk.hidesKeys())
     return twoBlocks(64, 2);
   if (dim <= 128 && most <= 192 && !walk.hidesKeys() && !drops) {

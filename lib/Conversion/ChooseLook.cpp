@@ -26,7 +26,7 @@ static bool isPlain(MaskInterface mask) {
 /// where shared memory has room for them.
 static tile::ConfigAttr lookAtOnce(ProblemOp problem, Sides sides, llvm::StringRef target, int64_t arch) {
   constexpr int64_t most = 128;
-  if (!problem.getBoundQ())
+  if (!problem.getMaxSeqlenQ())
     sides = {most, most};
   int64_t qTile = llvm::alignTo(sides.queries, 16), kvTile = llvm::alignTo(sides.keys, 16); // from 80 on
   if (problem.dropoutInForce() && (!isPlain(problem.getMask()) || (widthOf(problem) > 96 && std::max(qTile, kvTile) > 112)))
@@ -52,7 +52,7 @@ static bool fits(ProblemOp problem, int64_t rows) {
 static tile::ConfigAttr letKeysPass(ProblemOp problem, Sides sides, llvm::StringRef target, int64_t arch) {
   constexpr int64_t least = 144, mostOfThree = 192, most = 256;
   int64_t longer = std::max(sides.queries, sides.keys);
-  if (!problem.getBoundQ())
+  if (!problem.getMaxSeqlenQ())
     sides = longer > mostOfThree ? Sides{most, most} : Sides{mostOfThree, mostOfThree};
   int64_t qTile = std::max<int64_t>(llvm::alignTo(sides.queries, 16), least);
   int64_t kvTile = sides.keys <= 144 && llvm::alignTo(sides.keys, 48) < llvm::alignTo(sides.keys, 64) ? 48 : 64;

@@ -370,7 +370,7 @@ private:
   }
 
   /// Do several tiles of a sequence's rows look at the same keys?
-  bool sharesLook() { return int64_t(*problem.getBoundQ()) > config.getQueries() * *tiles; }
+  bool sharesLook() { return int64_t(*problem.getMaxSeqlenQ()) > config.getQueries() * *tiles; }
 
   /// Has the sequence more than one tile of keys, and no more than `look`?
   void ifLooked(function_ref<void()> look, function_ref<void()> walk) {

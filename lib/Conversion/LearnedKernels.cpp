@@ -323,7 +323,7 @@ void attn::writeLearned(BackwardOp backward, ProgramBuilder &program, StringRef 
   auto config = [&](int64_t size, int64_t warps) {
     return ConfigAttr::get(b.getContext(), size, size, target == "cpu" ? 1 : warps, /*blocks=*/1).withBySequence(true);
   };
-  SmallVector<ScoreOperand> arrays = backward.getLearnedArrays();
+  SmallVector<ScoreOperand> arrays = backward.getDifferentiatedArrays();
   for (const ScoreOperand &array : arrays) {
     std::string gradient = gradientOf(array), partial = partialGradientOf(array);
     auto make = [&](StringRef suffix, ArrayRef<TensorUse> tensors, int64_t blocks, ConfigAttr config) {

@@ -7,7 +7,7 @@
 
 namespace attn {
 
-/// The kernels behind those of a backward pass that compute gradients of arrays (`learned`), one or two for each.
+/// The kernels behind those of a backward pass that compute gradients of arrays (`requires_grad`), one or two for each.
 void writeLearned(BackwardOp backward, ProgramBuilder &program, llvm::StringRef target, int64_t arch);
 
 } // namespace attn

@@ -11,10 +11,10 @@ static void place(Schedule &schedule, ConfigAttr config, bool streams) { (stream
 
 std::optional<int64_t> attn::tilesOfBounds(ProblemOp problem, ConfigAttr config) {
   constexpr int64_t most = 2;
-  if (!problem.getQLayout().isPacked() || !problem.getBoundQ() || problem.getTiles() || config.streams() || config.isSplit() ||
-      config.getPackHeads() != 1 || listsVisits(problem, config))
+  if (!problem.getQLayout().isPacked() || !problem.getMaxSeqlenQ() || problem.getTiles() || config.streams() ||
+      config.isSplit() || config.getPackHeads() != 1 || listsVisits(problem, config))
     return std::nullopt;
-  int64_t tiles = llvm::divideCeil(std::max<int64_t>(*problem.getBoundQ(), 1), config.getQueries());
+  int64_t tiles = llvm::divideCeil(std::max<int64_t>(*problem.getMaxSeqlenQ(), 1), config.getQueries());
   if (tiles > most)
     return std::nullopt;
   return config.getLook() > 1 ? 1 : tiles;
@@ -45,20 +45,18 @@ bool attn::bringsOutputs(ProblemOp problem, ConfigAttr config) {
 static std::string nameOf(const Schedule &schedule, ProblemOp problem, llvm::StringRef target, bool bySequence) {
   std::string streamed, tiles;
   if (schedule.streamed)
-    streamed = schedule.streamed.hasStrips()    ? "strips"
-               : schedule.streamed.getLook() == 1 ? "tiles that sequences own"
-               : passesKeys(schedule.streamed)    ? "rows of a sequence at rest"
-                                                  : "one look at all pairs of a sequence";
+    streamed = schedule.streamed.hasStrips()      ? "SIMT rows"
+               : schedule.streamed.getLook() == 1 ? "one CTA per sequence"
+               : passesKeys(schedule.streamed)    ? "one CTA per sequence, Q stationary"
+                                                  : "one CTA per sequence, single pass";
   if (ConfigAttr config = schedule.tiles) {
-    tiles = "tiles";
+    tiles = target == "sm_90a" ? "warp-specialized tiles" : "tiles";
     if (problem.getQLayout().isPacked() || problem.getKLayout().isPacked())
-      tiles += bySequence ? " by sequence" : " by slots";
-    if (target == "sm_90a")
-      tiles += " with warp roles";
+      tiles += bySequence ? " of each sequence" : " of packed rows";
     if (config.isSplit())
-      tiles += ", keys shared out";
+      tiles += ", split-KV";
     if (config.getPackHeads() > 1)
-      tiles += ", " + std::to_string(config.getPackHeads()) + " query heads in each";
+      tiles += ", " + std::to_string(config.getPackHeads()) + " query heads packed";
   }
   return tiles.empty() ? streamed : streamed.empty() ? tiles : streamed + " for short sequences, " + tiles + " for long ones";
 }
@@ -83,14 +81,14 @@ Schedule attn::scheduleOf(ProblemOp problem, llvm::StringRef target, int64_t arc
   Schedule schedule;
   if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(problem.getConfigAttr())) {
     place(schedule, given, given.streams());
-    schedule.why = "its config is given";
+    schedule.why = "the config is given";
   } else {
     ConfigAttr config = chooseConfig(problem, target, arch, &schedule.why);
     llvm::SmallVector<ConfigAttr> configs = withFallbacks(config), ofShort = {ConfigAttr()};
     if (hasSizeClasses(problem)) {
       std::string how;
       ofShort = withFallbacks(chooseStreamed(problem, &how));
-      schedule.why += ", and " + how + "; no bounds say that all are so short";
+      schedule.why += ", and " + how + "; without max_seqlen some sequences may be longer";
     }
     // Of a program for both each of one with each of the other: who does not fit is known after the first try, and passed over.
     int64_t last = int64_t(configs.size() * ofShort.size()) - 1, at = std::min(fallback, last);
@@ -108,12 +106,12 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
   BackwardSchedule schedule;
   if (auto given = llvm::dyn_cast_or_null<ConfigAttr>(backward.getConfigAttr())) {
     place(schedule, given, ownsSequences(given));
-    schedule.why = "its config is given";
+    schedule.why = "the config is given";
   } else {
     schedule.streamed = chooseStreamedBackward(backward, target, arch, &schedule.why);
-    if (schedule.streamed && backward.getLearned()) {
+    if (schedule.streamed && backward.getRequiresGrad()) {
       schedule.streamed = {};
-      schedule.why = "gradients of learned arrays need what kernels on tiles leave";
+      schedule.why = "requires_grad needs what the tiled kernels store";
     }
     int64_t columns = std::gcd(problem.getDimQk(), problem.getDimV());
     // Of a program for both, the kernels on tiles are what fallbacks are for: a look is chosen where it is known to fit.
@@ -121,18 +119,18 @@ BackwardSchedule attn::scheduleOf(BackwardOp backward, llvm::StringRef target, i
            mayFallBackward(schedule.streamed);
          --fallback)
       if (schedule.streamed = fallbackOf(schedule.streamed, columns); !schedule.streamed)
-        schedule.why += ", but registers run out there";
+        schedule.why += ", but registers do not suffice";
   }
   std::string dq;
   if (!schedule.streamed || hasSizeClasses(backward, schedule.streamed)) {
     const BackwardConfigs &configs = schedule.configs =
         chooseBackwardConfigs(backward, target, arch, fallback);
     schedule.tiles = configs.keys;
-    dq = configs.order == SumOrder::InTurns ? ", dQ added up in a fixed order"
-         : configs.sums  ? ", dQ added up in any order"
-                         : std::string(", dQ in a fixed order (") + configs.whyNoSums + ")";
-    if (schedule.streamed && !problem.getBoundQ())
-      schedule.why += "; no bounds say that all are so short";
+    dq = configs.order == SumOrder::InTurns ? ", ordered dQ accumulation"
+         : configs.sums                     ? ", unordered dQ accumulation"
+                                            : std::string(", separate dQ kernel (") + configs.whyNoSums + ")";
+    if (schedule.streamed && !problem.getMaxSeqlenQ())
+      schedule.why += "; without max_seqlen some sequences may be longer";
   }
   if (!backward.getConfigAttr())
     schedule.hasFallback = schedule.tiles ? schedule.configs.hasFallback : mayFallBackward(schedule.streamed);

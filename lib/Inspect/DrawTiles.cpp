@@ -9,7 +9,7 @@ using Cell = TileMap::Cell;
 void attn::drawText(llvm::raw_ostream &os, TileMap &map) {
   TileMap::Cells cells = map.cells(64);
   os << "a cell is " << cells.tilesDown * map.qTile << " rows x " << cells.tilesAcross * map.kvTile
-     << " keys: `#` not tested, `/` tested, `o` visited for nothing, `.` not visited\n\n";
+     << " keys: `#` full (the mask is not applied), `/` partial, `o` visited but empty, `.` skipped\n\n";
   for (const auto &row : cells.rows) {
     os << "  ";
     for (Cell cell : row)
@@ -73,19 +73,19 @@ void attn::drawSvg(llvm::raw_ostream &os, TileMap &map, llvm::StringRef title) {
       for (to = from + 1; to < row.size() && row[to] == row[from];)
         ++to;
       int64_t q = i * tall, k = from * wide;
-      if (row[from] != Cell::NotVisited)
+      if (row[from] != Cell::Skipped)
         svg.rect(q, std::min(tall, map.lenQ - q), k, std::min<int64_t>(to * wide, map.lenK) - k, colorOf(row[from]));
     }
-  if (longest <= 96) { // the visible pairs of tiles that are tested
+  if (longest <= 96) { // the visible pairs of partial tiles
     for (int64_t q = 0; q < map.lenQ; ++q)
       for (int64_t from = 0, to; from < map.lenK; from = to) {
         to = from + 1;
-        bool tested = cells.rows[q / tall][from / wide] == Cell::Tested;
-        if (!tested || !map.keeps(q, from))
+        bool partial = cells.rows[q / tall][from / wide] == Cell::Partial;
+        if (!partial || !map.keeps(q, from))
           continue;
         while (to < map.lenK && to % wide && map.keeps(q, to))
           ++to;
-        svg.rect(q, 1, from, to - from, colorOf(Cell::Untested), " fill-opacity=\"0.75\"");
+        svg.rect(q, 1, from, to - from, colorOf(Cell::Full), " fill-opacity=\"0.75\"");
       }
     os << "<g stroke=\"#ffffff\" stroke-width=\"0.7\">\n";
     for (int64_t q = tall; q < map.lenQ; q += tall)
@@ -95,7 +95,7 @@ void attn::drawSvg(llvm::raw_ostream &os, TileMap &map, llvm::StringRef title) {
     os << "</g>\n";
   }
   const std::pair<Cell, const char *> keys[] = {
-      {Cell::Untested, "not tested"}, {Cell::Tested, "tested"}, {Cell::Nothing, "visited for nothing"}};
+      {Cell::Full, "full"}, {Cell::Partial, "partial"}, {Cell::Empty, "visited but empty"}};
   double x = margin, y = height - margin - 8;
   for (auto [cell, text] : keys) {
     os << llvm::format("<rect x=\"%.0f\" y=\"%.1f\" width=\"9\" height=\"9\" fill=\"%s\"/>", x, y, colorOf(cell))

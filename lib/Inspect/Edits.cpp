@@ -43,12 +43,12 @@ static std::vector<Edit> editsOf(ProblemOp problem) {
   edit({{"k_layout", problem.getVLayout()}});
   edit({{"config", {}}});
   edit({{"no_lse", {}}});
-  edit({{"typical_q", {}}, {"typical_kv", {}}});
-  for (auto [q, kv] : {std::pair("typical_q", "typical_kv"), {"bound_q", "bound_kv"}})
+  edit({{"expected_seqlen_q", {}}, {"expected_seqlen_kv", {}}});
+  for (auto [q, kv] : {std::pair("expected_seqlen_q", "expected_seqlen_kv"), {"max_seqlen_q", "max_seqlen_kv"}})
     if (auto m = problem->getAttrOfType<IntegerAttr>(q), n = problem->getAttrOfType<IntegerAttr>(kv); m && n)
       edit({{q, i64(std::max<int64_t>(m.getInt(), 1))}, {kv, i64(std::max<int64_t>(n.getInt(), 1))}});
-  edit({{"bound_q", {}}, {"bound_kv", {}}});
-  for (const char *clause : {"visits", "segments", "tiles", "scale", "sink"})
+  edit({{"max_seqlen_q", {}}, {"max_seqlen_kv", {}}});
+  for (const char *clause : {"kv_list_capacity", "segments", "tiles", "scale", "sink"})
     edit({{clause, {}}});
   edit({{"dropout", {}}, {"seed", {}}});
   if (std::optional<ArrayAttr> score = problem.getScore())
@@ -67,11 +67,11 @@ static std::vector<Edit> editsOf(ProblemOp problem) {
 /// Of a backward pass: its own clauses, and then what its problem may change.
 static std::vector<Edit> editsOf(BackwardOp backward, ModuleOp file) {
   std::vector<Edit> edits = {{{{"config", {}}}}};
-  if (std::optional<ArrayAttr> learned = backward.getLearned())
-    for (size_t i = 0; learned->size() > 1 && i < learned->size(); ++i) {
-      SmallVector<Attribute> fewer(learned->getValue());
+  if (std::optional<ArrayAttr> names = backward.getRequiresGrad())
+    for (size_t i = 0; names->size() > 1 && i < names->size(); ++i) {
+      SmallVector<Attribute> fewer(names->getValue());
       fewer.erase(fewer.begin() + i);
-      edits.push_back({{{"learned", ArrayAttr::get(backward.getContext(), fewer)}}});
+      edits.push_back({{{"requires_grad", ArrayAttr::get(backward.getContext(), fewer)}}});
     }
   if (auto problem = file.lookupSymbol<ProblemOp>(backward.getProblem()); problem && hasAttributes(problem)) {
     for (Edit &edit : editsOf(problem))
@@ -81,7 +81,7 @@ static std::vector<Edit> editsOf(BackwardOp backward, ModuleOp file) {
       if (other.getSymNameAttr())
         edits.push_back({{{"problem", FlatSymbolRefAttr::get(other.getSymNameAttr())}}});
   }
-  edits.push_back({{{"learned", {}}}});
+  edits.push_back({{{"requires_grad", {}}}});
   edits.push_back(renamed(backward));
   return edits;
 }

@@ -60,8 +60,7 @@ static TileCounts countAll(MaskInterface mask, const reference::Sequences &seque
         it->second = mapOf(b, h).count();
       counts += it->second;
     }
-  for (double *count :
-       {&counts.tiles, &counts.visited, &counts.untested, &counts.empty, &counts.pairs, &counts.visible})
+  for (double *count : {&counts.tiles, &counts.visited, &counts.full, &counts.empty, &counts.pairs, &counts.visible})
     *count *= differ ? 1 : heads;
   if (counts.empty < 0)
     counts.empty = -1;

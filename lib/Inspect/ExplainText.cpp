@@ -30,10 +30,10 @@ static void printRefusal(llvm::raw_ostream &os, const Explanation &e, const Expl
 
 static void printCounts(llvm::raw_ostream &os, const Explanation &e) {
   const TileCounts &counts = e.counts;
-  os << llvm::format("tiles     %.0f of %.0f visited: %.0f without a test, %.0f with one", counts.visited, counts.tiles,
-                     counts.untested, counts.visited - counts.untested);
+  os << llvm::format("tiles     %.0f of %.0f visited: %.0f full, %.0f partial", counts.visited, counts.tiles,
+                     counts.full, counts.visited - counts.full);
   if (counts.empty >= 0)
-    os << llvm::format("; in %.0f of them nothing is visible", counts.empty);
+    os << llvm::format("; %.0f of these are empty", counts.empty);
   os << llvm::format("\npairs     %s%.0f of %.0f visible (%.1f %%), %.1f %% of those in visited tiles\n",
                      counts.exact ? "" : "about ", counts.visible, counts.pairs, percent(counts.visible, counts.pairs),
                      percent(e.visibleFlops, e.visitedFlops));

@@ -8,7 +8,7 @@ constexpr double mostPairs = 1 << 25;
 
 TileCounts &TileCounts::operator+=(const TileCounts &o) {
   empty = empty < 0 || o.empty < 0 ? -1 : empty + o.empty;
-  tiles += o.tiles, visited += o.visited, untested += o.untested, pairs += o.pairs, visible += o.visible;
+  tiles += o.tiles, visited += o.visited, full += o.full, pairs += o.pairs, visible += o.visible;
   exact &= o.exact;
   return *this;
 }
@@ -89,7 +89,7 @@ TileCounts TileMap::count() {
       for (auto [i, tests] : llvm::enumerate(run.tests)) {
         int64_t begin = run.bounds[i].getNumber(), end = run.bounds[i + 1].getNumber();
         counts.visited += end - begin;
-        counts.untested += tests.empty() ? end - begin : 0;
+        counts.full += tests.empty() ? end - begin : 0;
         for (int64_t j = begin; looks && j < end; ++j)
           counts.empty += classOf(numbers(q0, std::min(q0 + qTile, lenQ)),
                                   numbers(j * kvTile, std::min((j + 1) * kvTile, lenK))) == TileClass::Empty;
@@ -115,7 +115,7 @@ TileMap::Cells TileMap::cells(int64_t most) {
   int64_t height = cells.tilesDown * qTile, width = cells.tilesAcross * kvTile;
   for (int64_t q = 0; q < lenQ; q += height) {
     int64_t behind = std::min(q + height, lenQ);
-    std::vector<int64_t> visited(llvm::divideCeil(across, cells.tilesAcross)), untested = visited;
+    std::vector<int64_t> visited(llvm::divideCeil(across, cells.tilesAcross)), full = visited;
     for (int64_t q0 = q; q0 < behind; q0 += qTile)
       for (const KeyRun &run : runsOf(q0))
         for (auto [i, tests] : llvm::enumerate(run.tests)) {
@@ -123,18 +123,18 @@ TileMap::Cells TileMap::cells(int64_t most) {
           for (int64_t j = run.bounds[i].getNumber(), next; j < end; j = next) { // a cell's part of the run
             next = std::min(end, (j / cells.tilesAcross + 1) * cells.tilesAcross);
             visited[j / cells.tilesAcross] += next - j;
-            untested[j / cells.tilesAcross] += tests.empty() ? next - j : 0;
+            full[j / cells.tilesAcross] += tests.empty() ? next - j : 0;
           }
         }
     auto &row = cells.rows.emplace_back();
     for (auto [i, count] : llvm::enumerate(visited)) {
       int64_t k = i * width,
               tiles = llvm::divideCeil(behind - q, qTile) * llvm::divideCeil(std::min(width, lenK - k), kvTile);
-      row.push_back(count == 0             ? Cell::NotVisited
-                    : untested[i] == tiles ? Cell::Untested
+      row.push_back(count == 0         ? Cell::Skipped
+                    : full[i] == tiles ? Cell::Full
                     : classOf(numbers(q, behind), numbers(k, std::min(k + width, lenK))) == TileClass::Empty
-                        ? Cell::Nothing
-                        : Cell::Tested);
+                        ? Cell::Empty
+                        : Cell::Partial);
     }
   }
   return cells;

@@ -19,7 +19,7 @@ public:
     for (const ProblemTensor &tensor : tensorsOf(backward))
       if (tensor.role == ProblemTensor::Result && isWanted(tensor.name))
         gradients[tensor.name] = Tensor(Dtype::F64, tensor.shape(backward.getProblemOp(), sizes));
-    for (const ScoreOperand &array : backward.getLearnedArrays())
+    for (const ScoreOperand &array : backward.getDifferentiatedArrays())
       if (isWanted(gradientOf(array)))
         learned.push_back(array);
     auto find = [&](llvm::StringRef name) { return isWanted(name) ? &gradients[name] : nullptr; };

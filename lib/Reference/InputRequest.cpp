@@ -22,10 +22,11 @@ std::string InputRequest::spell(llvm::StringRef key, llvm::StringRef value) cons
 
 std::optional<ExpectedLengths> ExpectedLengths::of(ProblemOp problem) {
   auto size = [](uint64_t length) { return int64_t(std::min<uint64_t>(length, 1 << 24)); };
-  if (problem.getTypicalQ())
-    return ExpectedLengths{size(*problem.getTypicalQ()), size(*problem.getTypicalKv()), "typical"};
-  if (problem.getBoundQ())
-    return ExpectedLengths{size(*problem.getBoundQ()), size(*problem.getBoundKv()), "bounds"};
+  if (problem.getExpectedSeqlenQ())
+    return ExpectedLengths{size(*problem.getExpectedSeqlenQ()), size(*problem.getExpectedSeqlenKv()),
+                           "expected_seqlen"};
+  if (problem.getMaxSeqlenQ())
+    return ExpectedLengths{size(*problem.getMaxSeqlenQ()), size(*problem.getMaxSeqlenKv()), "max_seqlen"};
   return std::nullopt;
 }
 

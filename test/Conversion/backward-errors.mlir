@@ -26,7 +26,7 @@ attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 128, warp
 // -----
 
 attn.problem @p mask(#attn.prefix<"lengths">) layout(bshd) heads(16, 4) dims(128) dtype(bf16)
-// expected-error @below {{expected no reducer where dQ has a kernel of its own (deterministic, and lists or arrays say which tiles add to it), got: #tile.config}}
+// expected-error @below {{expected no reducer where dQ has a kernel of its own (deterministic, and arrays of the mask decide which key tiles add to it), got: #tile.config}}
 attn.backward @grads of(@p) deterministic config(#tile.config<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>)
 
 // -----

@@ -85,13 +85,13 @@ attn.backward @g of(@p)
 
 //--- room.mlir
 attn.problem @p mask(#attn.or<#attn.band<left = 9, right = 9>, #attn.block_map<"a", "b", q = 64, kv = 128>>)
-  layout(bshd) heads(2) dims(80) dtype(bf16) visits(1)
+  layout(bshd) heads(2) dims(80) dtype(bf16) kv_list_capacity(1)
 attn.backward @g of(@p)
 
 //--- few.mlir
 // Of few keys there are no lists.
 // CHECK-NOT: visits
-attn.problem @p mask(#attn.document) layout(bshd) heads(2) dims(64) dtype(bf16) typical(512)
+attn.problem @p mask(#attn.document) layout(bshd) heads(2) dims(64) dtype(bf16) expected_seqlen(512)
 attn.backward @g of(@p)
 
 //--- wide.mlir

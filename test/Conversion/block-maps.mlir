@@ -72,10 +72,10 @@ attn.problem @p mask(#attn.or<#attn.block_map<"mine", "some", q = 16, kv = 48, p
 // CHECK-LABEL: tile.kernel @short_blocks
 // CHECK-LABEL: tile.kernel @short(
 // CHECK: tile.listed
-attn.problem @few mask(#attn.block_map<"a", "b", q = 4, kv = 8>) layout(bshd) heads(2) dims(64) dtype(bf16) typical(512)
+attn.problem @few mask(#attn.block_map<"a", "b", q = 4, kv = 8>) layout(bshd) heads(2) dims(64) dtype(bf16) expected_seqlen(512)
 attn.problem @shared mask(#attn.block_map<"a", "b", q = 4, kv = 8>) layout(bshd) heads(2) dims(64) dtype(bf16)
   config(#tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, splits = 7>)
-attn.problem @short mask(#attn.block_map<"a", "b", q = 2, kv = 2, per_sequence>) layout(bshd) heads(2) dims(64) dtype(bf16) bounds(8, 16)
+attn.problem @short mask(#attn.block_map<"a", "b", q = 2, kv = 2, per_sequence>) layout(bshd) heads(2) dims(64) dtype(bf16) max_seqlen(8, 16)
 
 //--- back.mlir
 // CHECK-LABEL: tile.kernel @g_blocks(

@@ -19,7 +19,7 @@
 // RUN: attn-run %t/dealt.mlir --target=cpu --check --lengths-q=70,0,1,300,64,65,128 --lengths-kv=70,5,0,200,129,1,64 | FileCheck %s --check-prefix=RIGHT
 // RUN: attn-run %t/dealt.mlir --target=cpu --check --lengths-q=0 --lengths-kv=0 | FileCheck %s --check-prefix=RIGHT
 // RUN: attn-run %t/padded.mlir --target=cpu --check --lengths-q=70,0,1,300,64,65,128 --lengths-kv=70,5,0,200,129,1,64 | FileCheck %s --check-prefix=RIGHT
-// RIGHT: schedule tiles by sequence
+// RIGHT: schedule tiles of each sequence
 // RIGHT: ok       o:
 // RIGHT-NEXT: ok       lse:
 
@@ -38,7 +38,7 @@
 // CHECK-NOT: scf.if
 // CHECK: tile.copy_box %Q
 // CHECK: tile.kv_loop
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100)
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100)
 
 //--- padded.mlir
 // Two tiles on other targets, whose blocks' places are used again.
@@ -50,7 +50,7 @@ attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) boun
 // CHECK-NEXT: tile.barrier
 // CHECK: scf.if
 // CHECK: tile.store_padding
-attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(4, 2) dims(64, 48) dtype(f16) bounds(100, 128)
+attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(4, 2) dims(64, 48) dtype(f16) max_seqlen(100, 128)
   score([#attn.softcap<10.0>])
 
 //--- look.mlir
@@ -107,7 +107,7 @@ attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd padded) heads(
 // CUDA: } else {
 // CUDA: attn::fill_packed<64, 3>(K, k_map, first_key, h, len_kv);
 // CUDA: attn::fill_packed<64, 1>(K, k_map,
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(161, 192)
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(161, 192)
 
 //--- shared.mlir
 // Two tiles of rows look at the same keys, which are given back as soon as the last one's scores are there; values come for each.
@@ -126,7 +126,7 @@ attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) boun
 // CHECK: tile.store
 // CHECK: tile.release %K
 // CHECK: } else {
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(224)
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(224)
 
 //--- shared_padded.mlir
 // Where a tile may have no rows, in the branch of those that do.
@@ -139,67 +139,67 @@ attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) boun
 // CHECK: tile.mma_qk %all_scores, %{{.*}}, %[[K]]
 // CHECK: tile.release_early %K unless
 // CHECK: tile.release %K
-attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(128) dtype(bf16) bounds(224)
+attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(128) dtype(bf16) max_seqlen(224)
 
 //--- chosen.mlir
 // CHECK: tile.kernel @s80({{.*}}by_sequence = true
-attn.problem @s80 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(80)
+attn.problem @s80 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(80)
 // CHECK: tile.kernel @s81({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 96, warps = 8, blocks = 1, q_stages = 2>)
-attn.problem @s81 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(81)
+attn.problem @s81 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(81)
 // CHECK: tile.kernel @s113({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
-attn.problem @s113 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(113)
+attn.problem @s113 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(113)
 // CHECK: tile.kernel @s129({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 48, warps = 12, blocks = 1, look = 3>)
-attn.problem @s129 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(129)
+attn.problem @s129 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(129)
 // CHECK: tile.kernel @s145({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
-attn.problem @s145 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(145)
+attn.problem @s145 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(145)
 // CHECK: tile.kernel @narrow161({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 48, warps = 12, blocks = 1, stages = 1, look = 4>)
-attn.problem @narrow161 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) bounds(161)
+attn.problem @narrow161 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(161)
 // CHECK: tile.kernel @s225({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 48, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 5>)
-attn.problem @s225 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(225)
+attn.problem @s225 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(225)
 // CHECK: tile.kernel @s241({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 4>)
-attn.problem @s241 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(241)
+attn.problem @s241 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(241)
 // CHECK: tile.kernel @narrow241({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 32, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 8>)
-attn.problem @narrow241 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) bounds(241)
+attn.problem @narrow241 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(241)
 // Rows and keys may have bounds of their own; where either are few, reading all is quicker without tiles of as many as that.
 // CHECK: tile.kernel @one_row({{.*}}lanes = 16
-attn.problem @one_row mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(1, 100)
+attn.problem @one_row mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(1, 100)
 // CHECK: tile.kernel @four_rows({{.*}}by_sequence = true
-attn.problem @four_rows mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(4, 128)
+attn.problem @four_rows mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(4, 128)
 // CHECK: tile.kernel @half_rows({{.*}}by_sequence = true
-attn.problem @half_rows mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(64, 96)
+attn.problem @half_rows mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(64, 96)
 // CHECK: tile.kernel @two_keys({{.*}}by_sequence = true
-attn.problem @two_keys mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(96, 2)
+attn.problem @two_keys mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(96, 2)
 // CHECK: tile.kernel @few_keys({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
-attn.problem @few_keys mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(150, 80)
+attn.problem @few_keys mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(150, 80)
 // CHECK: tile.kernel @few_rows({{.*}} tiles 1) config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 3>)
-attn.problem @few_rows mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100, 180)
+attn.problem @few_rows mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100, 180)
 // CHECK: tile.kernel @two({{.*}} tiles 2) config(<q_tile = 128, kv_tile = 96, warps = 8, blocks = 1, q_stages = 2>)
-attn.problem @two mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(200, 90)
+attn.problem @two mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(200, 90)
 // Smaller tiles where most of one would be hidden; modified scores are walked.
 // CHECK: tile.kernel @causal145({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2, q_stages = 2>)
-attn.problem @causal145 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(145)
+attn.problem @causal145 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(145)
 // CHECK: tile.kernel @causal160({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
-attn.problem @causal160 mask(#attn.causal) layout(thd) heads(4) dims(96) dtype(bf16) bounds(160)
+attn.problem @causal160 mask(#attn.causal) layout(thd) heads(4) dims(96) dtype(bf16) max_seqlen(160)
 // CHECK: tile.kernel @capped({{.*}} tiles 1) config(<q_tile = 192, kv_tile = 80, warps = 12, blocks = 1>)
-attn.problem @capped mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(130) score([#attn.softcap<10.0>])
+attn.problem @capped mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(130) score([#attn.softcap<10.0>])
 // More tiles have slots, in which nobody's are few.
 // CHECK: tile.kernel @s257({{.*}} grid(packed heads 4) config(
-attn.problem @s257 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(257)
+attn.problem @s257 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(257)
 
 //--- fallback.mlir
 // CHECK: config(<q_tile = 192, kv_tile = 32, warps = 12, blocks = 1, stages = 1, look = 6>)
 // LAST: config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1>)
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(161, 192)
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(161, 192)
 
 //--- errors.mlir
 // expected-error @below {{'attn.problem' op expected look = 1 but for target `sm_90a`, packed keys and bounds of two query tiles at most, without score modifiers, dropout, lists, packed heads and splits, got: #tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, look = 2>}}
-attn.problem @modified mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100) score([#attn.softcap<10.0>])
+attn.problem @modified mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100) score([#attn.softcap<10.0>])
   config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, look = 2>)
 
 // -----
 
 // expected-error @below {{expected look = 1 but for target `sm_90a`, packed keys and bounds of two query tiles at most}}
-attn.problem @dense mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(100)
+attn.problem @dense mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(100)
   config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, look = 2>)
 
 // -----
@@ -211,11 +211,11 @@ attn.problem @unbounded mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf
 // -----
 
 // expected-error @below {{expected look = 1 but for target `sm_90a`, packed keys and bounds of two query tiles at most}}
-attn.problem @dropped mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100) dropout(0.1, "seed")
+attn.problem @dropped mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100) dropout(0.1, "seed")
   config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, look = 2>)
 
 // -----
 
 // expected-error @below {{expected 2 stages at least, got: #tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, stages = 1>}}
-attn.problem @single mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100)
+attn.problem @single mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100)
   config(#tile.config<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, stages = 1>)

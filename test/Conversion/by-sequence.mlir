@@ -85,7 +85,7 @@
 // TOGETHER: tile.mma_pv
 // TOGETHER: tile.barrier
 // TOGETHER: tile.copy_async %{{.*}} when
-attn.problem @p mask(#attn.full) layout(thd) heads(3) dims(128) dtype(bf16) scale(-0.5) bounds(17, 17)
+attn.problem @p mask(#attn.full) layout(thd) heads(3) dims(128) dtype(bf16) scale(-0.5) max_seqlen(17, 17)
 
 //--- in_turn.mlir
 // Five warps; a block has every second of five heads, and the same lengths for all of them.
@@ -99,7 +99,7 @@ attn.problem @p mask(#attn.full) layout(thd) heads(3) dims(128) dtype(bf16) scal
 // CHECK: tile.kernel @g({{.*}}) grid(packed heads 3 tiles 1)
 // CHECK: scf.for %kv_head_{{.*}} to %c5_i32 step %c3_i32
 // CHECK: tile.barrier
-attn.problem @p mask(#attn.causal) layout(thd padded) heads(5) dims(64) dtype(bf16) bounds(80)
+attn.problem @p mask(#attn.causal) layout(thd padded) heads(5) dims(64) dtype(bf16) max_seqlen(80)
   config(#tile.config<q_tile = 80, kv_tile = 80, warps = 5, blocks = 2, by_sequence = true, heads_in_turn = 2>)
 attn.backward @g of(@p) config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 12, by_sequence = true, heads_in_turn = 2>)
 
@@ -113,7 +113,7 @@ attn.backward @g of(@p) config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1
 // CHECK: scf.if %[[SOME]]
 // CHECK: tile.kv_loop
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(6, 2) dims(64, 48) dtype(f16)
-  score([#attn.softcap<10.0>]) bounds(4, 16)
+  score([#attn.softcap<10.0>]) max_seqlen(4, 16)
 
 //--- grads.mlir
 // CHECK: grid(packed heads 3 tiles 1) config(<q_tile = 8, kv_tile = 16, warps = 1, blocks = 12, pack_heads = 2, by_sequence = true>)
@@ -138,49 +138,49 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(6, 2) 
 // CHECK: } else {
 // CHECK: tile.fetch
 attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(6, 3) dims(64, 48) dtype(f16)
-  score([#attn.softcap<10.0>, #attn.alibi]) bounds(3, 16)
+  score([#attn.softcap<10.0>, #attn.alibi]) max_seqlen(3, 16)
 attn.backward @grads of(@p) dlse
 
 //--- negative.mlir
-attn.problem @p mask(#attn.band<left = 3, right = 1>) layout(bshd) heads(3) dims(80, 24) dtype(bf16) scale(-0.1) bounds(16, 16)
+attn.problem @p mask(#attn.band<left = 3, right = 1>) layout(bshd) heads(3) dims(80, 24) dtype(bf16) scale(-0.1) max_seqlen(16, 16)
 attn.backward @grads of(@p)
 
 //--- chosen.mlir
 // A warp for sixteen rows; tiles that hold all keys, up to 64 or 96, and no more. As many blocks as have room.
 // CHECK: tile.kernel @s17({{.*}}) grid(dense heads 4 tiles 1) config(<q_tile = 17, kv_tile = 24, warps = 2, blocks = 12, by_sequence = true, parts = 2>)
 // CPU: tile.kernel @s17({{.*}}) config(<q_tile = 17, kv_tile = 24, warps = 1, blocks = 12, by_sequence = true, parts = 2>)
-attn.problem @s17 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(17)
+attn.problem @s17 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(17)
 // CHECK: tile.kernel @s64({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 4, by_sequence = true, parts = 1>)
-attn.problem @s64 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(64)
+attn.problem @s64 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(64)
 // CHECK: tile.kernel @s65({{.*}}) config(<q_tile = 65, kv_tile = 72, warps = 5, blocks = 4, by_sequence = true, parts = 2>)
-attn.problem @s65 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(65)
+attn.problem @s65 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(65)
 // CHECK: tile.kernel @s96({{.*}}) config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 2, pack_heads = 4, by_sequence = true, parts = 4>)
-attn.problem @s96 mask(#attn.full) layout(bshd) heads(4, 1) dims(128) dtype(bf16) bounds(24, 90)
+attn.problem @s96 mask(#attn.full) layout(bshd) heads(4, 1) dims(128) dtype(bf16) max_seqlen(24, 90)
 // Beyond, Hopper's tiles are as large as bounds fill.
 // CHECK: tile.kernel @s97({{.*}}) config(<q_tile = 128, kv_tile = 112, warps = 8
-attn.problem @s97 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(97)
+attn.problem @s97 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(97)
 // CHECK: tile.kernel @s113({{.*}}) config(<q_tile = 128, kv_tile = 128, warps = 8
-attn.problem @s113 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(113)
+attn.problem @s113 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(113)
 // CHECK: tile.kernel @s129({{.*}}) config(<q_tile = 192, kv_tile = 80, warps = 12
-attn.problem @s129 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(129)
+attn.problem @s129 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(129)
 // CHECK: tile.kernel @s161({{.*}}) config(<q_tile = 64, kv_tile = 96, warps = 4, blocks = 2>)
-attn.problem @s161 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(161)
+attn.problem @s161 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(161)
 // CHECK: tile.kernel @s193({{.*}}) config(<q_tile = 128, kv_tile = 128, warps = 8
-attn.problem @s193 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(193)
+attn.problem @s193 mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(193)
 // Packed ones have small tiles up to 384 (bounded.mlir says which have others).
 // CHECK: tile.kernel @packed257({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2, q_stages = 2>)
-attn.problem @packed257 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(257)
+attn.problem @packed257 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(257)
 // CHECK: tile.kernel @packed193_capped({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2, q_stages = 2>)
-attn.problem @packed193_capped mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(193) score([#attn.softcap<30.0>])
+attn.problem @packed193_capped mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(193) score([#attn.softcap<30.0>])
 // CHECK: tile.kernel @s224({{.*}}) config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 2
-attn.problem @s224 mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(224)
+attn.problem @s224 mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(224)
 // CHECK: tile.kernel @s225({{.*}}) config(<q_tile = 128, kv_tile = 128, warps = 8
-attn.problem @s225 mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(225)
+attn.problem @s225 mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(225)
 // Not of head dims beyond 256, and tests of a tile are of one head.
 // CHECK: tile.kernel @d264({{.*}}) config(<q_tile = 2, kv_tile = 4, warps = 4, blocks = 4, lanes = 32>)
-attn.problem @d264 mask(#attn.full) layout(bshd) heads(4) dims(264) dtype(bf16) bounds(16)
+attn.problem @d264 mask(#attn.full) layout(bshd) heads(4) dims(264) dtype(bf16) max_seqlen(16)
 // CHECK: tile.kernel @of_heads({{.*}}) config(<q_tile = 16, kv_tile = 16, warps = 1, blocks = 16, by_sequence = true, parts = 1>)
-attn.problem @of_heads mask(#attn.heads<#attn.full, #attn.causal>) layout(bshd) heads(4, 2) dims(64) dtype(bf16) bounds(16)
+attn.problem @of_heads mask(#attn.heads<#attn.full, #attn.causal>) layout(bshd) heads(4, 2) dims(64) dtype(bf16) max_seqlen(16)
 
 //--- wide_grads.mlir
 // Beyond 64 keys, sums are made half of their columns at a time.
@@ -189,41 +189,41 @@ attn.problem @of_heads mask(#attn.heads<#attn.full, #attn.causal>) layout(bshd) 
 // CHECK: tile.store %{{.*}}, %dV {{.*}} dim 64
 // CHECK: tile.part %dO from(%c64_i32) : !tile.shared<72x128xbf16, 136> to !tile.shared<72x64xbf16, 136>
 // CHECK: tile.store %{{.*}}, %dQ {{.*}} dim 32
-attn.problem @p mask(#attn.causal) layout(thd padded) heads(4) dims(64, 128) dtype(bf16) bounds(70, 81)
+attn.problem @p mask(#attn.causal) layout(thd padded) heads(4) dims(64, 128) dtype(bf16) max_seqlen(70, 81)
 attn.backward @g of(@p)
 
 //--- chosen_grads.mlir
 // Up to 128 rows and keys: as many blocks as registers allow, whole sums where scores have had more of them than sums need. Strips for one row and
 // up to 40 keys.
-attn.problem @p40 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(1, 40) {sym_visibility = "private"}
+attn.problem @p40 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(1, 40) {sym_visibility = "private"}
 // CHECK: tile.kernel @g40({{.*}} lanes = 16
 attn.backward @g40 of(@p40)
-attn.problem @p1 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(1, 128) {sym_visibility = "private"}
+attn.problem @p1 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(1, 128) {sym_visibility = "private"}
 // CHECK: tile.kernel @g1({{.*}} config(<q_tile = 8, kv_tile = 128, warps = 4, blocks = 2, by_sequence = true, parts = 2>)
 attn.backward @g1 of(@p1)
-attn.problem @p96 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(96) {sym_visibility = "private"}
+attn.problem @p96 mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(96) {sym_visibility = "private"}
 // CHECK: tile.kernel @g96({{.*}} config(<q_tile = 96, kv_tile = 96, warps = 6, blocks = 2, by_sequence = true>)
 attn.backward @g96 of(@p96)
-attn.problem @p112 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(112) {sym_visibility = "private"}
+attn.problem @p112 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(112) {sym_visibility = "private"}
 // CHECK: tile.kernel @g112({{.*}} config(<q_tile = 112, kv_tile = 112, warps = 7, blocks = 1, by_sequence = true>)
 attn.backward @g112 of(@p112) deterministic
 // On Hopper, where sequences are not looked at in one go (look-backward.mlir), kernels on tiles are faster with bounds of more than 96 rows (in a fixed order,
 // 112), if a tile of keys has no sums: not if that many are typical only, nor of dense rows.
-attn.problem @typical128 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) typical(128) {sym_visibility = "private"}
+attn.problem @typical128 mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) expected_seqlen(128) {sym_visibility = "private"}
 // CHECK: tile.kernel @gtypical128_short({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, by_sequence = true>)
 attn.backward @gtypical128 of(@typical128)
-attn.problem @dense128 mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(128) {sym_visibility = "private"}
+attn.problem @dense128 mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(128) {sym_visibility = "private"}
 // CHECK: tile.kernel @gdense128({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, by_sequence = true>)
 attn.backward @gdense128 of(@dense128)
-attn.problem @p128 mask(#attn.predicate<"q >= k">) layout(thd) heads(4) dims(128) dtype(bf16) bounds(128) {sym_visibility = "private"}
+attn.problem @p128 mask(#attn.predicate<"q >= k">) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(128) {sym_visibility = "private"}
 // CHECK: tile.kernel @g128({{.*}} by_sequence = true>)
 // HOPPER: tile.kernel @g128({{.*}} config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 64>)
 attn.backward @g128 of(@p128)
 // Head dims without whole parts, or beyond 128: up to 64. What is typical leaves longer ones to tiles.
-attn.problem @p72 mask(#attn.full) layout(thd) heads(4) dims(72) dtype(bf16) bounds(65) {sym_visibility = "private"}
+attn.problem @p72 mask(#attn.full) layout(thd) heads(4) dims(72) dtype(bf16) max_seqlen(65) {sym_visibility = "private"}
 // CHECK: tile.kernel @g72({{.*}} config(<q_tile = {{[0-9]+}}, kv_tile = 64, warps = 4, blocks = 1>)
 attn.backward @g72 of(@p72)
-attn.problem @p100 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) typical(100) {sym_visibility = "private"}
+attn.problem @p100 mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(100) {sym_visibility = "private"}
 // BOTH: tile.kernel @g100_short({{.*}} config(<q_tile = 104, kv_tile = 104, warps = 7, blocks = 1, by_sequence = true>)
 // CHECK: tile.kernel @g100_short({{.*}} config(<q_tile = 104, kv_tile = 104, warps = 7, blocks = 1, by_sequence = true>)
 // CHECK: tile.kernel @g100({{.*}} config(<q_tile = {{[0-9]+}}, kv_tile = 64, warps = 4
@@ -237,14 +237,14 @@ attn.backward @g100 of(@p100)
 // FOUR: tile.kernel @g({{.*}} config(<q_tile = 64, kv_tile = 128
 // SMALL-NOT: by_sequence
 // SMALL: tile.kernel @g(
-attn.problem @p mask(#attn.predicate<"q >= k">) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(96) {sym_visibility = "private"}
+attn.problem @p mask(#attn.predicate<"q >= k">) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(96) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 //--- turns.mlir
 // A head at a time, ahead of fewer blocks.
 // FIRST: config(<q_tile = 24, kv_tile = 48, warps = 2, blocks = 6, by_sequence = true, heads_in_turn = 2>)
 // CHECK: config(<q_tile = 24, kv_tile = 48, warps = 2, blocks = 6, by_sequence = true>)
-attn.problem @p mask(#attn.predicate<"q >= k">) layout(bshd) heads(4) dims(128) dtype(bf16) bounds(24, 48) {sym_visibility = "private"}
+attn.problem @p mask(#attn.predicate<"q >= k">) layout(bshd) heads(4) dims(128) dtype(bf16) max_seqlen(24, 48) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 //--- errors.mlir
@@ -272,6 +272,6 @@ attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(64) dtype(bf16) dropo
 
 // -----
 
-attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(64, 80) dtype(bf16) bounds(16)
+attn.problem @p mask(#attn.full) layout(thd) heads(2) dims(64, 80) dtype(bf16) max_seqlen(16)
 // expected-error @below {{expected parts of columns in multiples of 16, got: dims 64, 80 with #tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true, parts = 2>}}
 attn.backward @g of(@p) config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true, parts = 2>)

@@ -15,7 +15,7 @@ attn.problem @table mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16
 attn.problem @narrow mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) score([#attn.bias<"bias", hqk>])
 // -----
 // CHECK: tile.kernel @long_table({{.*}} config(<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, one_body = true, q_stages = 2>)
-attn.problem @long_table mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) typical(16384) score([#attn.relative_bias<"table", 64>])
+attn.problem @long_table mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) expected_seqlen(16384) score([#attn.relative_bias<"table", 64>])
 // -----
 // One for each head is not.
 // CHECK: tile.kernel @scales({{.*}} config(<
@@ -40,26 +40,26 @@ attn.problem @capped_window mask(#attn.band<left = 1023, right = 0>) layout(bshd
 // CHECK: tile.kernel @short_grads({{.*}}config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>)
 // CHECK-NOT: dq_sum
 // CHECK: tile.kernel @short_grads_dq(
-attn.problem @short mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16) bounds(192) {sym_visibility = "private"}
+attn.problem @short mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16) max_seqlen(192) {sym_visibility = "private"}
 attn.backward @short_grads of(@short) deterministic
 // -----
 // CHECK: tile.kernel @longer_grads({{.*}}dq_sum
-attn.problem @longer mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16) bounds(193) {sym_visibility = "private"}
+attn.problem @longer mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16) max_seqlen(193) {sym_visibility = "private"}
 attn.backward @longer_grads of(@longer) deterministic
 // -----
 // CHECK: tile.kernel @wide_grads({{.*}}dq_sum
-attn.problem @wide mask(#attn.causal) layout(thd) heads(4, 2) dims(128) dtype(bf16) bounds(129) {sym_visibility = "private"}
+attn.problem @wide mask(#attn.causal) layout(thd) heads(4, 2) dims(128) dtype(bf16) max_seqlen(129) {sym_visibility = "private"}
 attn.backward @wide_grads of(@wide) deterministic
 // -----
 // In any order: of 64 rows (which are on tiles where masks differ between heads).
 // CHECK: tile.kernel @few_grads({{.*}}config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1>)
 // CHECK-NOT: dq_sum
 // CHECK: tile.kernel @few_grads_dq(
-attn.problem @few mask(#attn.heads<#attn.full, #attn.causal>) layout(thd) heads(4) dims(64) dtype(bf16) bounds(64) {sym_visibility = "private"}
+attn.problem @few mask(#attn.heads<#attn.full, #attn.causal>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(64) {sym_visibility = "private"}
 attn.backward @few_grads of(@few)
 // -----
 // CHECK: tile.kernel @more_grads({{.*}}dq_sum
-attn.problem @more mask(#attn.heads<#attn.full, #attn.causal>) layout(thd) heads(4) dims(64) dtype(bf16) bounds(65) {sym_visibility = "private"}
+attn.problem @more mask(#attn.heads<#attn.full, #attn.causal>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(65) {sym_visibility = "private"}
 attn.backward @more_grads of(@more)
 // -----
 // Many compares in a test, of which a chunk and a band with two ends have two: four at d 65 to 128, else six.

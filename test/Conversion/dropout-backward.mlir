@@ -33,4 +33,4 @@
 // TEXT: attn::publish(dS);
 // TEXT-NEXT: attn::release_fenced(stats);
 attn.problem @p mask(#attn.causal) layout(bshd) heads(8) dims(128) dtype(bf16) sink("sinks") dropout(0.1, "seed")
-attn.backward @grads of(@p) learned(["sinks"])
+attn.backward @grads of(@p) requires_grad(["sinks"])

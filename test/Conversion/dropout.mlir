@@ -18,7 +18,7 @@ attn.problem @forward mask(#attn.causal) layout(bshd) heads(8) dims(128) dtype(b
 // PAIRS-LABEL: ATTN_KERNEL(shared_tile,
 // PAIRS: const auto draws = attn::draws(seed, b);
 // PAIRS: attn::drop(s, at, k0_2, draws, 16384);
-attn.problem @shared_tile mask(#attn.full) layout(bshd) heads(8, 2) dims(64) dtype(bf16) dropout(0.5, "seed") typical(1, 32768)
+attn.problem @shared_tile mask(#attn.full) layout(bshd) heads(8, 2) dims(64) dtype(bf16) dropout(0.5, "seed") expected_seqlen(1, 32768)
 
 // Nothing is dropped: nothing of it is left.
 // CHECK-LABEL: tile.kernel @nothing
@@ -33,9 +33,9 @@ attn.problem @nothing mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16
 // CHECK: tile.drop %s at(%at heads 4, %c0_i32) draws(%{{.*}}) below 16384 : !tile.frag<16x48, 1>
 // CHECK: } else {
 // CHECK: tile.drop %s_{{.*}} at(%at heads 4, %k0) draws(%{{.*}}) below 16384 : !tile.frag<16x16, 1>
-attn.problem @streamed mask(#attn.full) layout(thd) heads(8, 2) dims(64) dtype(bf16) dropout(0.5, "seed") bounds(1, 40)
+attn.problem @streamed mask(#attn.full) layout(thd) heads(8, 2) dims(64) dtype(bf16) dropout(0.5, "seed") max_seqlen(1, 40)
 
 // CHECK-LABEL: tile.kernel @strips
 // CHECK: tile.drop %s at(%{{.*}}) draws(%{{.*}}) below 16384 : !tile.scores
 // CHECK: tile.scale %acc by 2.0{{.*}} : !tile.strip
-attn.problem @strips mask(#attn.full) layout(thd) heads(8) dims(64) dtype(bf16) dropout(0.5, "seed") bounds(1, 4)
+attn.problem @strips mask(#attn.full) layout(thd) heads(8) dims(64) dtype(bf16) dropout(0.5, "seed") max_seqlen(1, 4)

@@ -18,7 +18,7 @@
 // CHECK: tile.accumulate %acc, %dp
 // CHECK: tile.store_block %{{.*}} stride(%{{.*}}) rows(%{{.*}}) cols(%{{.*}}), %acc
 attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(64) dtype(bf16) score([#attn.bias<"bias", bqk>])
-attn.backward @biased of(@p) learned(["bias"])
+attn.backward @biased of(@p) requires_grad(["bias"])
 
 // -----
 
@@ -36,25 +36,25 @@ attn.backward @biased of(@p) learned(["bias"])
 // CHECK: tile.clear_entry
 // CHECK: tile.add_sink_total
 attn.problem @p mask(#attn.causal) layout(thd) heads(4, 2) dims(64) dtype(bf16) score([#attn.relative_bias<"table", 128>]) sink("sinks")
-attn.backward @grads of(@p) learned(["table", "sinks"])
+attn.backward @grads of(@p) requires_grad(["table", "sinks"])
 
 // -----
 
 // Streaming has no gradients of arrays: tiles have them, whatever bounds say.
 // CHECK-LABEL: tile.kernel @short_prepare
 // CHECK-LABEL: tile.kernel @short_dt(
-attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(64) dtype(bf16) score([#attn.head_scale<"t">]) bounds(4, 8)
-attn.backward @short of(@p) learned(["t"])
+attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(64) dtype(bf16) score([#attn.head_scale<"t">]) max_seqlen(4, 8)
+attn.backward @short of(@p) requires_grad(["t"])
 
 // -----
 
-attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 4) dims(64) dtype(bf16) score([#attn.head_scale<"t">]) bounds(4, 8)
-// expected-error @below {{expected no config of lanes, by_sequence or look with learned arrays, got: #tile.config}}
-attn.backward @short of(@p) learned(["t"]) config(#tile.config<q_tile = 2, kv_tile = 2, warps = 4, blocks = 1, lanes = 8>)
+attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 4) dims(64) dtype(bf16) score([#attn.head_scale<"t">]) max_seqlen(4, 8)
+// expected-error @below {{expected no config of lanes, by_sequence or look with requires_grad, got: #tile.config}}
+attn.backward @short of(@p) requires_grad(["t"]) config(#tile.config<q_tile = 2, kv_tile = 2, warps = 4, blocks = 1, lanes = 8>)
 
 // -----
 
 // expected-note @below {{problem declared here}}
-attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 4) dims(512) dtype(bf16) score([#attn.head_scale<"t">]) bounds(4, 8)
-// expected-error @below {{expected head dims up to 256 with learned arrays, got: dim 512}}
-attn.backward @wide of(@p) learned(["t"])
+attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 4) dims(512) dtype(bf16) score([#attn.head_scale<"t">]) max_seqlen(4, 8)
+// expected-error @below {{expected head dims up to 256 with requires_grad, got: dim 512}}
+attn.backward @wide of(@p) requires_grad(["t"])

@@ -17,10 +17,10 @@ attn.problem @blocks_384 mask(#attn.block_map<"offsets", "columns", q = 384, kv 
 // -----
 // However long.
 // CHECK: tile.kernel @long_blocks({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
-attn.problem @long_blocks mask(#attn.block_map<"offsets", "columns", q = 128, kv = 128>) layout(bshd) heads(4) dims(128) dtype(bf16) typical(16384)
+attn.problem @long_blocks mask(#attn.block_map<"offsets", "columns", q = 128, kv = 128>) layout(bshd) heads(4) dims(128) dtype(bf16) expected_seqlen(16384)
 // -----
 // CHECK: tile.kernel @short_blocks({{.*}} config(<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, q_stages = 2, turns = true>)
-attn.problem @short_blocks mask(#attn.block_map<"offsets", "columns", q = 384, kv = 128>) layout(bshd) heads(4) dims(64) dtype(bf16) typical(1024)
+attn.problem @short_blocks mask(#attn.block_map<"offsets", "columns", q = 384, kv = 128>) layout(bshd) heads(4) dims(64) dtype(bf16) expected_seqlen(1024)
 // -----
 // CHECK: tile.kernel @wide_blocks({{.*}} config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, one_body = true>)
 attn.problem @wide_blocks mask(#attn.block_map<"offsets", "columns", q = 128, kv = 128>) layout(bshd) heads(4) dims(256) dtype(bf16)
@@ -36,7 +36,7 @@ attn.problem @wide_odd_blocks mask(#attn.block_map<"offsets", "columns", q = 100
 attn.problem @documents mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads(4) dims(64) dtype(bf16)
 // -----
 // CHECK: tile.kernel @short_documents({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3>)
-attn.problem @short_documents mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads(4) dims(64) dtype(bf16) typical(1024)
+attn.problem @short_documents mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads(4) dims(64) dtype(bf16) expected_seqlen(1024)
 // -----
 // CHECK: tile.kernel @wide_documents({{.*}} config(<q_tile = 128, kv_tile = 64, warps = 8, blocks = 1, one_body = true>)
 attn.problem @wide_documents mask(#attn.and<#attn.document, #attn.causal>) layout(bshd) heads(4) dims(256) dtype(bf16)

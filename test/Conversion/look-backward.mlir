@@ -75,7 +75,7 @@
 // ROLES: tile.release %K
 // ROLES: tile.release %Q
 // ROLES: tile.kernel @g_slots
-attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(96, 80) dtype(bf16) bounds(100, 90)
+attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(96, 80) dtype(bf16) max_seqlen(100, 90)
 attn.backward @g of(@p)
 
 //--- causal.mlir
@@ -88,19 +88,19 @@ attn.backward @g of(@p)
 // CHECK: attn::keep(s, 0, 0
 // CHECK: attn::scale(dQ, -5.000000000e-01f);
 // CHECK: attn::scale(dK, -5.000000000e-01f);
-attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(f16) bounds(128) scale(-0.5)
+attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(f16) max_seqlen(128) scale(-0.5)
 attn.backward @g of(@p) dlse
 
 //--- chosen.mlir
 // In both directions more than 64.
 // CHECK: tile.kernel @g({{.*}} by_sequence = true
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(64, 100) {sym_visibility = "private"}
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(64, 100) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 80, kv_tile = 16, warps = 8, blocks = 1, q_stages = 2, look = 7>)
-attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd) heads(4) dims(64) dtype(bf16) bounds(65, 100) {sym_visibility = "private"}
+attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(65, 100) {sym_visibility = "private"}
 attn.backward @g of(@p) deterministic
 
 // -----
@@ -108,27 +108,27 @@ attn.backward @g of(@p) deterministic
 // Lengths that are typical: the largest tile. Longer ones than that are others'.
 // CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 128, kv_tile = 16, warps = 8, blocks = 1, stages = 1, q_stages = 2, look = 8>)
 // CHECK: longer 128, 128)
-attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) typical(70) {sym_visibility = "private"}
+attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) expected_seqlen(70) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // Shared keys.
 // CHECK-NOT: look
-attn.problem @p mask(#attn.full) layout(thd) heads(4, 2) dims(128) dtype(bf16) bounds(100) {sym_visibility = "private"}
+attn.problem @p mask(#attn.full) layout(thd) heads(4, 2) dims(128) dtype(bf16) max_seqlen(100) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // A modifier; a condition, for which there are no registers.
 // CHECK-NOT: look
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100) score([#attn.softcap<10.0>]) {sym_visibility = "private"}
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100) score([#attn.softcap<10.0>]) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // CHECK-NOT: look
-attn.problem @p mask(#attn.predicate<"q % 3 == k % 3">) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100) {sym_visibility = "private"}
+attn.problem @p mask(#attn.predicate<"q % 3 == k % 3">) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
@@ -141,20 +141,20 @@ attn.backward @g of(@p)
 // CHECK: tile.mma_qk %dp, %dO, %V
 // CHECK: tile.row_grads %dp, %s, %stats dropped by 1.111
 // CHECK: tile.scale %dV by 1.111
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // No registers.
 // CHECK-NOT: look
-attn.problem @p mask(#attn.causal<bottom_right>) layout(thd) heads(4) dims(64) dtype(bf16) bounds(100) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.problem @p mask(#attn.causal<bottom_right>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(100) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // CHECK-NOT: look
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(113) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(113) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
@@ -166,20 +166,20 @@ attn.backward @g of(@p)
 // CHECK: tile.kernel @g_prepare({{.*}} grid(dense heads 4 longer 128, 128)
 // CHECK: tile.kernel @g({{.*}} grid(dense heads 4 keys longer 128, 128)
 // CHECK: tile.kernel @g_dq({{.*}} grid(dense heads 4 longer 128, 128)
-attn.problem @p mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) typical(100) {sym_visibility = "private"}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) expected_seqlen(100) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // CHECK-NOT: look
-attn.problem @p mask(#attn.full) layout(bshd, thd, thd, bshd) heads(4) dims(128) dtype(bf16) bounds(100) {sym_visibility = "private"}
+attn.problem @p mask(#attn.full) layout(bshd, thd, thd, bshd) heads(4) dims(128) dtype(bf16) max_seqlen(100) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 //--- fallback.mlir
 // What is chosen is known to fit; fallbacks are the other kernels'.
 // ONE: tile.kernel @g_short({{.*}} look = 6>)
 // ONE: tile.kernel @g({{.*}} config(<q_tile = 64, kv_tile = 128, warps = 8, blocks = 1, one_body = true, reducer = 32>)
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(96) {sym_visibility = "private"}
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(96) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 //--- errors.mlir
@@ -217,7 +217,7 @@ attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16)
 attn.backward @g of(@p) config(#tile.config<q_tile = 128, kv_tile = 16, warps = 8, blocks = 1, stages = 1, look = 8>)
 
 //--- schedules.mlir
-// CHECK: backward @g: one look at all pairs of a sequence for short sequences, tiles by slots with warp roles for long ones, dQ added up in any order; bounds(100, 100)
-// CHECK-SAME: all pairs of such a sequence are one tile
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100)
+// CHECK: backward @g: one CTA per sequence, single pass for short sequences, warp-specialized tiles of packed rows for long ones, unordered dQ accumulation; max_seqlen(100, 100)
+// CHECK-SAME: one tile has all pairs of a sequence
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100)
 attn.backward @g of(@p)

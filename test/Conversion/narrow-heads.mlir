@@ -5,33 +5,33 @@
 // RUN: attn-opt %s -split-input-file -convert-attn-to-tile=target=sm_90a | FileCheck %s
 
 // CHECK: tile.kernel @causal({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3, q_stages = 2>)
-attn.problem @causal mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) typical(2048)
+attn.problem @causal mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) expected_seqlen(2048)
 // -----
 // CHECK: tile.kernel @packed({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3>)
-attn.problem @packed mask(#attn.causal) layout(thd) heads(4) dims(32) dtype(bf16) typical(1024)
+attn.problem @packed mask(#attn.causal) layout(thd) heads(4) dims(32) dtype(bf16) expected_seqlen(1024)
 // -----
 // CHECK: tile.kernel @long_packed({{.*}} config(<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, q_stages = 2, turns = true>)
-attn.problem @long_packed mask(#attn.causal) layout(thd) heads(4) dims(32) dtype(bf16) typical(1025)
+attn.problem @long_packed mask(#attn.causal) layout(thd) heads(4) dims(32) dtype(bf16) expected_seqlen(1025)
 // -----
 // Bounds say no less than typical lengths.
 // CHECK: tile.kernel @bound({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3>)
-attn.problem @bound mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(bf16) bounds(1000)
+attn.problem @bound mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(1000)
 // -----
 // CHECK: tile.kernel @long({{.*}} config(<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, q_stages = 2, turns = true>)
-attn.problem @long mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) typical(2049)
+attn.problem @long mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) expected_seqlen(2049)
 // -----
 // CHECK: tile.kernel @full_512({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3>)
-attn.problem @full_512 mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16) typical(512)
+attn.problem @full_512 mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16) expected_seqlen(512)
 // -----
 // CHECK: tile.kernel @full_513({{.*}} config(<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, q_stages = 2, turns = true>)
-attn.problem @full_513 mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16) typical(513)
+attn.problem @full_513 mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16) expected_seqlen(513)
 // -----
 // Where keys are packed and all seen, two bodies spill.
 // CHECK: tile.kernel @packed_full({{.*}} config(<q_tile = 192, kv_tile = 128, warps = 12, blocks = 1, one_body = true, turns = true>)
 attn.problem @packed_full mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16)
 // -----
 // CHECK: tile.kernel @softcap({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3>)
-attn.problem @softcap mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) typical(2048) score([#attn.softcap<30.0>])
+attn.problem @softcap mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(2048) score([#attn.softcap<30.0>])
 // -----
 // CHECK: tile.kernel @long_softcap({{.*}} config(<q_tile = 64, kv_tile = 80, warps = 4, blocks = 3>)
 attn.problem @long_softcap mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16) score([#attn.softcap<30.0>])
@@ -40,10 +40,10 @@ attn.problem @long_softcap mask(#attn.full) layout(bshd) heads(4) dims(64) dtype
 attn.problem @long_packed_softcap mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(bf16) score([#attn.softcap<30.0>])
 // -----
 // CHECK: tile.kernel @drops({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 3>)
-attn.problem @drops mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) typical(1024) dropout(0.1, "seed")
+attn.problem @drops mask(#attn.causal) layout(bshd) heads(4) dims(64) dtype(bf16) expected_seqlen(1024) dropout(0.1, "seed")
 // -----
 // CHECK: tile.kernel @full_drops({{.*}} config(<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1, q_stages = 2>)
-attn.problem @full_drops mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16) typical(1024) dropout(0.1, "seed")
+attn.problem @full_drops mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16) expected_seqlen(1024) dropout(0.1, "seed")
 // -----
 // A window of more than 2048 keys.
 // CHECK: tile.kernel @wide_window({{.*}} config(<q_tile = 192, kv_tile = 96, warps = 12, blocks = 1, q_stages = 2, turns = true>)

@@ -7,16 +7,16 @@
 
 // CHECK-LABEL: tile.kernel @alike
 // CHECK-SAME: pack_heads = 4
-attn.problem @alike mask(#attn.causal<bottom_right>) layout(bshd) heads(8, 2) dims(64) dtype(bf16) typical(4, 32768)
+attn.problem @alike mask(#attn.causal<bottom_right>) layout(bshd) heads(8, 2) dims(64) dtype(bf16) expected_seqlen(4, 32768)
 // CHECK-LABEL: tile.kernel @of_heads
 // CHECK-NOT: pack_heads
 // CHECK-LABEL: tile.kernel @arrays
 // CHECK-NOT: pack_heads
 // CHECK-LABEL: tile.kernel @asks
 // CHECK-NOT: pack_heads
-attn.problem @of_heads mask(#attn.heads<#attn.causal, #attn.full>) layout(bshd) heads(8, 2) dims(64) dtype(bf16) typical(4, 32768)
-attn.problem @arrays mask(#attn.not<#attn.column_interval<end = "e", per_head>>) layout(bshd) heads(8, 2) dims(64) dtype(bf16) typical(4, 32768)
-attn.problem @asks mask(#attn.and<#attn.causal, #attn.predicate<"h < 4 || k % 2 == 0">>) layout(bshd) heads(8, 2) dims(64) dtype(bf16) typical(4, 32768)
+attn.problem @of_heads mask(#attn.heads<#attn.causal, #attn.full>) layout(bshd) heads(8, 2) dims(64) dtype(bf16) expected_seqlen(4, 32768)
+attn.problem @arrays mask(#attn.not<#attn.column_interval<end = "e", per_head>>) layout(bshd) heads(8, 2) dims(64) dtype(bf16) expected_seqlen(4, 32768)
+attn.problem @asks mask(#attn.and<#attn.causal, #attn.predicate<"h < 4 || k % 2 == 0">>) layout(bshd) heads(8, 2) dims(64) dtype(bf16) expected_seqlen(4, 32768)
 
 // -----
 

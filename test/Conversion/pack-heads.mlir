@@ -63,7 +63,7 @@ attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 2)
 //--- chosen.mlir
 // What needs the fewest tiles, each of which reads all keys.
 // CHECK: tile.kernel @one({{.*}} config(<q_tile = 64, kv_tile = 128, warps = 4, blocks = 1, splits = 0, pack_heads = 4>)
-attn.problem @one mask(#attn.full) layout(bshd) heads(8, 2) dims(128) dtype(bf16) typical(1, 32768)
+attn.problem @one mask(#attn.full) layout(bshd) heads(8, 2) dims(128) dtype(bf16) expected_seqlen(1, 32768)
 
 //--- errors.mlir
 // expected-error @below {{'attn.problem' op expected pack_heads to divide the 4 query heads of a kv head, got: #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1, pack_heads = 3>}}

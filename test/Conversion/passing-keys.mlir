@@ -77,7 +77,7 @@
 // ROLES: %[[MORE:.*]] = arith.ori %[[TILES]], %[[PIECES]]
 // ROLES: tile.release_early %dO unless %[[MORE]]
 // ROLES: tile.release_early %Q unless
-attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(96, 80) dtype(bf16) bounds(130)
+attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(96, 80) dtype(bf16) max_seqlen(130)
 attn.backward @g of(@p)
 
 //--- two.mlir
@@ -113,20 +113,20 @@ attn.backward @g of(@p)
 // CHECK: attn::Frag<64, 64, 4> sum;
 // CHECK: attn::mma_piece(sum, piece, begin, end, P_tile, dO_tile, dS_tile, Q_tile);
 // CHECK: attn::store_piece(sum, piece, {{.*}} attn::result<64>(dv_rows, dv_row, 1.000000000e+00f), attn::result<64>(dk_rows, dk_row, -5.000000000e-01f));
-attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(f16) bounds(200) scale(-0.5)
+attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(f16) max_seqlen(200) scale(-0.5)
 attn.backward @g of(@p) dlse
 
 //--- chosen.mlir
 // More keys than rows; of wide heads the largest tile of rows with keys in tiles of 64.
 // CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1, stages = 1, look = 4>)
-attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) bounds(100, 250) {sym_visibility = "private"}
+attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(100, 250) {sym_visibility = "private"}
 attn.backward @g of(@p) deterministic
 
 // -----
 
 // Room for the next sequence's rows.
 // CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 160, kv_tile = 48, warps = 12, blocks = 1, q_stages = 2, look = 2>)
-attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd) heads(4) dims(64) dtype(bf16) bounds(150, 90) {sym_visibility = "private"}
+attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(150, 90) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
@@ -134,7 +134,7 @@ attn.backward @g of(@p)
 // Lengths that are typical, of dense rows.
 // CHECK: tile.kernel @g_short({{.*}} grid(dense heads 4 tiles 1) config(<q_tile = 192, kv_tile = 64, warps = 12, blocks = 1, stages = 1, look = 3>)
 // CHECK: longer 192, 192)
-attn.problem @p mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) typical(150) {sym_visibility = "private"}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(4) dims(128) dtype(bf16) expected_seqlen(150) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
@@ -145,7 +145,7 @@ attn.backward @g of(@p)
 // CHECK: tile.hold_rows %O{{.*}}, %o_rows{{.*}} stride(%o_row)
 // CHECK-NEXT: tile.wait
 // CHECK-NEXT: tile.add_deltas %stats, %O, %dO first 0 :
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(96) dtype(bf16) bounds(250) {sym_visibility = "private"}
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(96) dtype(bf16) max_seqlen(250) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
@@ -159,7 +159,7 @@ attn.backward @g of(@p)
 // CHECK: tile.row_grads %dp, %s, %stats known dropped by 1.111
 // CHECK: tile.put %P, %s
 // CHECK: tile.store_piece{{.*}} factors [1.111{{.*}}] dims [128, 128]
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(140) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(140) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
@@ -167,7 +167,7 @@ attn.backward @g of(@p)
 // Two blocks of rows, also of wide heads, and with a window; or with random numbers.
 // CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 208, kv_tile = 64, warps = 8, blocks = 1, look = 2>)
 // CHECK: tile.mma_piece {{.*}} : !tile.frag<64x64, 4>
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(193, 100) {sym_visibility = "private"}
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(193, 100) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
@@ -177,13 +177,13 @@ attn.backward @g of(@p)
 // CHECK: tile.mma_qk %s, %Q first 0, %K
 // CHECK-NOT: scf.if
 // CHECK: tile.probabilities
-attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd) heads(4) dims(128) dtype(bf16) bounds(256) {sym_visibility = "private"}
+attn.problem @p mask(#attn.band<left = 30, right = 5>) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(256) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 208, kv_tile = 64, warps = 8, blocks = 1, look = 4>)
-attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(112) dtype(bf16) bounds(200) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(112) dtype(bf16) max_seqlen(200) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
@@ -191,7 +191,7 @@ attn.backward @g of(@p)
 // A test that divides: no register for a ring of O.
 // CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 160, kv_tile = 64, warps = 12, blocks = 1, look = 3>)
 // CHECK: tile.hold_rows
-attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<48>>) layout(thd) heads(4) dims(64) dtype(bf16) bounds(160) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<48>>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(160) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
@@ -199,39 +199,39 @@ attn.backward @g of(@p)
 // Of many parts, it has one.
 // CHECK: tile.kernel @g_short({{.*}} config(<q_tile = 160, kv_tile = 64, warps = 12, blocks = 1, stages = 3, q_stages = 2, look = 3>)
 // CHECK-NOT: tile.hold_rows
-attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<64>>) layout(thd) heads(4) dims(64) dtype(bf16) bounds(160) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<64>>) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(160) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // No registers: random numbers, or tests of many parts, of wide heads; with two blocks of rows one that divides counts as many.
 // CHECK-NOT: look
-attn.problem @p mask(#attn.chunk<100>) layout(thd) heads(4) dims(120) dtype(bf16) bounds(200) {sym_visibility = "private"}
+attn.problem @p mask(#attn.chunk<100>) layout(thd) heads(4) dims(120) dtype(bf16) max_seqlen(200) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // CHECK-NOT: look
-attn.problem @p mask(#attn.chunk<100>) layout(thd) heads(4) dims(112) dtype(bf16) bounds(200) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.problem @p mask(#attn.chunk<100>) layout(thd) heads(4) dims(112) dtype(bf16) max_seqlen(200) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // CHECK-NOT: look
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(120) dtype(bf16) bounds(145) dropout(0.1, "seed") {sym_visibility = "private"}
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(120) dtype(bf16) max_seqlen(145) dropout(0.1, "seed") {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // CHECK-NOT: look
-attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<48>>) layout(thd) heads(4) dims(128) dtype(bf16) bounds(192) {sym_visibility = "private"}
+attn.problem @p mask(#attn.and<#attn.causal, #attn.chunk<48>>) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(192) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 // -----
 
 // Longer.
 // CHECK-NOT: look
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) bounds(257, 100) {sym_visibility = "private"}
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) max_seqlen(257, 100) {sym_visibility = "private"}
 attn.backward @g of(@p)
 
 //--- errors.mlir
@@ -252,7 +252,7 @@ attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16)
 attn.backward @g of(@p) config(#tile.config<q_tile = 144, kv_tile = 32, warps = 12, blocks = 1, look = 5>)
 
 //--- schedules.mlir
-// CHECK: backward @g: rows of a sequence at rest for short sequences, tiles by slots with warp roles for long ones, dQ added up in any order; bounds(150, 150)
-// CHECK-SAME: a block has all rows of such a sequence, which keys pass by
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) bounds(150)
+// CHECK: backward @g: one CTA per sequence, Q stationary for short sequences, warp-specialized tiles of packed rows for long ones, unordered dQ accumulation; max_seqlen(150, 150)
+// CHECK-SAME: all query rows of a sequence stay in one CTA, and K/V tiles are streamed past them
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) max_seqlen(150)
 attn.backward @g of(@p)

@@ -20,7 +20,7 @@ attn.backward @grads of(@p)
 // CHECK: program.launch @short_slots grid(clusters, 1)
 // CHECK: program.launch @short grid(kv_tiles, {{.*}}write %dq rows(1 of 3), write %dk rows(1 of 2), write %dv rows(1 of 2),
 // CHECK: program.launch @short_dq grid(query_tiles, {{.*}}) (write %dq rows(2 of 3),
-attn.problem @p mask(#attn.causal) layout(thd) heads(8) dims(64) dtype(bf16) typical(16)
+attn.problem @p mask(#attn.causal) layout(thd) heads(8) dims(64) dtype(bf16) expected_seqlen(16)
 attn.backward @short of(@p)
 
 // -----
@@ -33,4 +33,4 @@ attn.backward @short of(@p)
 // CHECK: program.launch @learned_dbias grid(sequence_tiles, 8 * max(batch, 1)) ({{.*}}write %dbias{{.*}}read %partial_dbias
 // CHECK: program.launch @learned_dsinks grid(sequence_tiles, 8 * max(batch, 1)) ({{.*}}write %dsinks
 attn.problem @p mask(#attn.causal) layout(bshd) heads(8) dims(64) dtype(bf16) score(#attn.bias<"bias", k>) sink("sinks")
-attn.backward @learned of(@p) learned(["bias", "sinks"])
+attn.backward @learned of(@p) requires_grad(["bias", "sinks"])

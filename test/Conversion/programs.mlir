@@ -21,7 +21,7 @@ attn.problem @dense mask(#attn.causal) layout(bshd) heads(16, 4) dims(128) dtype
 // CHECK-NEXT: %partial_sum = program.buffer "partial_sum" : f32 [splits, 16, batch, seqlen_q] place 2
 // CHECK-NEXT: program.launch @decode grid(query_tiles, 2 * (batch * ceil_div(seqlen_q, 8)) * splits) (read %q, read %k, read %v, write %partial_o or zero,
 // CHECK-NEXT: program.launch @decode_merge grid(query_tiles, 16 * (batch * ceil_div(seqlen_q, 4))) (write %o or zero, write %lse or zero, read %partial_o, read %partial_max, read %partial_sum, size batch, size seqlen_q, size splits,
-attn.problem @decode mask(#attn.full) layout(bshd) heads(16, 2) dims(128) dtype(bf16) typical(1, 32768)
+attn.problem @decode mask(#attn.full) layout(bshd) heads(16, 2) dims(128) dtype(bf16) expected_seqlen(1, 32768)
 
 // Lists of tiles: room for them follows from the length of the caller's lists.
 // CHECK: program.def @lists_program {
@@ -44,9 +44,9 @@ attn.problem @tree mask(#attn.ancestors<"parent">) layout(thd) heads(2) dims(64)
 // CHECK: program.def @by_ids_program {
 // CHECK-NEXT: program.size "batch" = id_rows * 12
 // CHECK-NEXT: program.size "total_q" = id_rows * tokens_q
-// CHECK: %ids_q = program.tensor "ids_q" array : i32 lead all [tokens_q]
-// CHECK-NEXT: %positions_q = program.tensor "positions_q" array : i32 lead last [tokens_q]
-// CHECK: %status = program.tensor "status" result : i32 lead all []
+// CHECK: %ids_q = program.tensor "ids_q" array : i32 leading_dims all [tokens_q]
+// CHECK-NEXT: %positions_q = program.tensor "positions_q" array : i32 leading_dims last [tokens_q]
+// CHECK: %status = program.tensor "status" result : i32 leading_dims all []
 // CHECK: %seqlens_q = program.buffer "seqlens_q" : i32 [id_rows, 12]
 // CHECK: program.launch @by_ids_segments grid(clusters, id_rows) (read %ids_q, read %positions_q, read %ids_kv, read %positions_kv, scratch %seqlens_q, {{.*}}write %status or zero, write %cu_seqlens_q or zero,
 // CHECK-SAME: size positions_q_rows, size positions_kv_rows, counter)
@@ -58,7 +58,7 @@ attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(16) dims(128) d
 // CHECK: program.launch @classes_slots grid(clusters, 1) ({{.*}}write %tiles_q or zero, write %tile_count or zero,
 // CHECK-NEXT: program.launch @classes grid(query_tiles, 16 * (floor_div(total_q, 128) + min(batch, floor_div(total_q, 33) + floor_div(total_kv, 33)) + 2)) ({{.*}}write %o rows(1 of 2), write %lse rows(1 of 2),
 // CHECK-NEXT: program.launch @classes_short grid(sequence_tiles, 8 * max(batch, 1)) ({{.*}}write %o rows(0 of 2), write %lse rows(0 of 2),
-attn.problem @classes mask(#attn.causal) layout(thd) heads(16) dims(128) dtype(bf16) typical(8)
+attn.problem @classes mask(#attn.causal) layout(thd) heads(16) dims(128) dtype(bf16) expected_seqlen(8)
 
 // Ids alone: results of the caller, whose sizes follow from those of the ids.
 // CHECK: program.def @ids_program {

@@ -41,27 +41,27 @@
 // UNIFORM-NOT: lane_index
 
 //--- one.mlir
-attn.problem @p mask(#attn.full) layout(thd padded) heads(3) dims(128) dtype(f16) bounds(1, 16)
+attn.problem @p mask(#attn.full) layout(thd padded) heads(3) dims(128) dtype(f16) max_seqlen(1, 16)
 attn.backward @g of(@p)
 
 //--- many.mlir
-attn.problem @p mask(#attn.full) layout(thd padded) heads(3) dims(64) dtype(f16) bounds(16, 16)
+attn.problem @p mask(#attn.full) layout(thd padded) heads(3) dims(64) dtype(f16) max_seqlen(16, 16)
 attn.backward @g of(@p)
 
 //--- sides.mlir
-attn.problem @p mask(#attn.causal) layout(thd padded) heads(8) dims(64) dtype(f16) bounds(4, 4)
+attn.problem @p mask(#attn.causal) layout(thd padded) heads(8) dims(64) dtype(f16) max_seqlen(4, 4)
 attn.backward @g of(@p)
 
 //--- dense.mlir
-attn.problem @p mask(#attn.full) layout(bshd) heads(3) dims(64) dtype(bf16) bounds(3, 5)
+attn.problem @p mask(#attn.full) layout(bshd) heads(3) dims(64) dtype(bf16) max_seqlen(3, 5)
 attn.backward @g of(@p)
 
 //--- window.mlir
-attn.problem @p mask(#attn.band<left = 2, right = 1>) layout(thd) heads(6, 3) dims(64) dtype(bf16) bounds(13, 16)
+attn.problem @p mask(#attn.band<left = 2, right = 1>) layout(thd) heads(6, 3) dims(64) dtype(bf16) max_seqlen(13, 16)
 attn.backward @g of(@p)
 
 //--- forward.mlir
-attn.problem @p mask(#attn.band<left = 2, right = 1>) layout(thd) heads(6, 3) dims(64) dtype(bf16) bounds(13, 16)
+attn.problem @p mask(#attn.band<left = 2, right = 1>) layout(thd) heads(6, 3) dims(64) dtype(bf16) max_seqlen(13, 16)
 
 //--- far.mlir
-attn.problem @p mask(#attn.full) layout(thd) heads(16) dims(512) dtype(bf16) bounds(1, 16)
+attn.problem @p mask(#attn.full) layout(thd) heads(16) dims(512) dtype(bf16) max_seqlen(1, 16)

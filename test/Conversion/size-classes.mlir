@@ -56,13 +56,13 @@
 // AMPERE-NEXT: attn::barrier();
 // AMPERE: tiles_q[listed - 1 -
 // TEXT: attn::list_slots<192>(tiles_q, tile_count, padded_offsets_q, batch, [=](int b) {
-attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(64) dtype(bf16) typical(4)
+attn.problem @p mask(#attn.causal) layout(thd padded) heads(4, 2) dims(64) dtype(bf16) expected_seqlen(4)
 //--- strips.mlir
-attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(f16) typical(1, 16)
+attn.problem @p mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(f16) expected_seqlen(1, 16)
 //--- many_rows.mlir
-attn.problem @p mask(#attn.causal) layout(thd) heads(2) dims(64) dtype(bf16) typical(80)
+attn.problem @p mask(#attn.causal) layout(thd) heads(2) dims(64) dtype(bf16) expected_seqlen(80)
 //--- by_ids.mlir
-attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(64) dtype(bf16) typical(8) segments(5)
+attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(64) dtype(bf16) expected_seqlen(8) segments(5)
 //--- grads.mlir
 // What is streamed comes first: it has its own way of keeping statistics.
 // CHECK: tile.kernel @g_short({{.*}}) target("sm_80") grid(packed heads 1 tiles 1)
@@ -81,7 +81,7 @@ attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(64) dtype(bf
 // CHECK: tile.add_sum {{.*}} after_first
 // CHECK: tile.kernel @g_dq({{.*}}) target("sm_80") grid(packed heads 4 longer 16, 16)
 // CHECK: tile.round_sum
-attn.problem @p mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16) typical(4)
+attn.problem @p mask(#attn.full) layout(thd) heads(4, 2) dims(64) dtype(bf16) expected_seqlen(4)
 attn.backward @g of(@p)
 //--- long_grads.mlir
 // What is the first to add to one is ahead of those that wait for it: it has the lowest number of its sequence.
@@ -92,7 +92,7 @@ attn.backward @g of(@p)
 // CHECK: tile.add_sum {{.*}} after_first
 // CHECK: tile.kernel @g_dq({{.*}}) target("sm_80") grid(packed heads 4 longer 128, 128)
 // CHECK: scf.for %{{.*}} = %block to
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) typical(96)
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(96)
 attn.backward @g of(@p)
 //--- wide_grads.mlir
 // dK and dV have kernels of their own, and one list of key tiles.
@@ -101,15 +101,15 @@ attn.backward @g of(@p)
 // CHECK: tile.kernel @g({{.*}}) config(<q_tile = 64, kv_tile = 64,
 // AMPERE: // g for sm_80
 // AMPERE: += 2048) {
-attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(2) dims(184, 128) dtype(bf16) typical(1, 16)
+attn.problem @p mask(#attn.causal<bottom_right>) layout(thd padded) heads(2) dims(184, 128) dtype(bf16) expected_seqlen(1, 16)
 attn.backward @g of(@p) deterministic dlse
 //--- none.mlir
 // Not where all have a length, where bounds say that none is longer, or where there are no other kernels.
 // CHECK-NOT: tile.list_slots
-attn.problem @dense mask(#attn.full) layout(thd, bshd, bshd, thd) heads(4) dims(64) dtype(bf16) typical(4)
-attn.problem @bounded mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) typical(4) bounds(16)
-attn.problem @long mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) typical(512)
-attn.problem @given mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) typical(4)
+attn.problem @dense mask(#attn.full) layout(thd, bshd, bshd, thd) heads(4) dims(64) dtype(bf16) expected_seqlen(4)
+attn.problem @bounded mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(4) max_seqlen(16)
+attn.problem @long mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(512)
+attn.problem @given mask(#attn.full) layout(thd) heads(4) dims(64) dtype(bf16) expected_seqlen(4)
   config(#tile.config<q_tile = 128, kv_tile = 128, warps = 8, blocks = 1>)
 //--- errors.mlir
 tile.kernel @region(%x: !tile.ptr<i32>, %batch: i32) target("cpu") grid(rows cluster 1)

@@ -105,7 +105,7 @@ attn.problem @p_merge mask(#attn.full) layout(bshd) heads(1) dims(16) dtype(bf16
 // Few queries of many keys: into how many parts, the launch says.
 // HOPPER: tile.kernel @few({{.*}} config(<q_tile = 64, kv_tile = 128, warps = 4, blocks = 1, splits = 0, pack_heads = 2>)
 // CPU: tile.kernel @few({{.*}} config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, splits = 0, pack_heads = 2>)
-attn.problem @few mask(#attn.full) layout(bshd) heads(4, 2) dims(128) dtype(bf16) typical(1, 32768)
+attn.problem @few mask(#attn.full) layout(bshd) heads(4, 2) dims(128) dtype(bf16) expected_seqlen(1, 32768)
 
 //--- errors.mlir
 // expected-error @below {{'attn.problem' op expected a q_tile in multiples of 16 * warps, got: #tile.config<q_tile = 4, kv_tile = 16, warps = 4, blocks = 8>}}

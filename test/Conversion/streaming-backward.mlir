@@ -46,7 +46,7 @@
 // Rows behind a sequence, before the first and behind the last.
 // CHECK: tile.pad_rows %{{.*}} stride(%dq_row)
 // CHECK: tile.pad_rows %{{.*}} stride(%dk_row)
-attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(128) dtype(bf16) bounds(1, 16)
+attn.problem @p mask(#attn.full) layout(thd padded) heads(4) dims(128) dtype(bf16) max_seqlen(1, 16)
 attn.backward @grads of(@p)
 
 //--- group.mlir
@@ -58,7 +58,7 @@ attn.backward @grads of(@p)
 // CHECK: tile.fetch %K
 // CHECK: scf.for %{{.*}} = %c0_i32 to %c2_i32
 // CHECK: tile.fetch %Q
-attn.problem @p mask(#attn.causal<bottom_right>) layout(thd) heads(6, 3) dims(64, 48) dtype(f16) bounds(3, 9)
+attn.problem @p mask(#attn.causal<bottom_right>) layout(thd) heads(6, 3) dims(64, 48) dtype(f16) max_seqlen(3, 9)
 attn.backward @grads of(@p) deterministic dlse config(#tile.config<q_tile = 2, kv_tile = 2, warps = 4, blocks = 4, lanes = 8>)
 
 //--- modified.mlir
@@ -73,41 +73,41 @@ attn.backward @grads of(@p) deterministic dlse config(#tile.config<q_tile = 2, k
 // CHECK: tile.mma_turned %dV, %s, %dO
 // CHECK: tile.store_delta
 // CHECK: tile.grad_scores %dp, %{{.*}}, %row
-attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) score([#attn.softcap<10.0>, #attn.alibi]) bounds(1, 16)
+attn.problem @p mask(#attn.full) layout(thd) heads(4) dims(128) dtype(bf16) score([#attn.softcap<10.0>, #attn.alibi]) max_seqlen(1, 16)
 attn.backward @grads of(@p)
 
 //--- wide.mlir
-attn.problem @p mask(#attn.band<left = 3, right = 1>) layout(bshd) heads(3) dims(512, 264) dtype(bf16) scale(-0.1) bounds(2, 16)
+attn.problem @p mask(#attn.band<left = 3, right = 1>) layout(bshd) heads(3) dims(512, 264) dtype(bf16) scale(-0.1) max_seqlen(2, 16)
 attn.backward @grads of(@p)
 
 //--- chosen.mlir
 // If long, not.
 // CHECK: tile.kernel @capped({{.*}}) target("sm_80") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 1, warps = 4, blocks = 6, lanes = 16>)
 // CHECK: tile.kernel @long({{.*}}) target("sm_90a") grid(dense heads 2 keys)
-attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(128) dtype(bf16) score([#attn.softcap<10.0>]) bounds(1, 16)
+attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(128) dtype(bf16) score([#attn.softcap<10.0>]) max_seqlen(1, 16)
 attn.backward @capped of(@p)
-attn.problem @q mask(#attn.full) layout(bshd) heads(2) dims(128) dtype(bf16) bounds(1, 512)
+attn.problem @q mask(#attn.full) layout(bshd) heads(2) dims(128) dtype(bf16) max_seqlen(1, 512)
 attn.backward @long of(@q)
 
 //--- errors.mlir
-attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(320) dtype(bf16) bounds(1, 16)
+attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(320) dtype(bf16) max_seqlen(1, 16)
 // expected-error @below {{'attn.backward' op expected no config but one with lanes for head dims beyond 256, got: dim 320}}
 attn.backward @grads of(@p) config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>)
 
 // -----
 
-attn.problem @p mask(#attn.full) layout(bshd) heads(4, 2) dims(64) dtype(bf16) bounds(1, 16)
+attn.problem @p mask(#attn.full) layout(bshd) heads(4, 2) dims(64) dtype(bf16) max_seqlen(1, 16)
 // expected-error @below {{'attn.backward' op expected pack_heads = 1 with a config of lanes, and all 2 query heads of a kv head packed with by_sequence, got: #tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true>}}
 attn.backward @grads of(@p) config(#tile.config<q_tile = 16, kv_tile = 16, warps = 1, blocks = 1, by_sequence = true>)
 
 // -----
 
-attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(64) dtype(bf16) bounds(1, 16)
+attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(64) dtype(bf16) max_seqlen(1, 16)
 // expected-error @below {{'attn.backward' op expected head dims up to 256 and a q_tile in multiples of 8 with by_sequence, got: dim 64 with #tile.config<q_tile = 17, kv_tile = 24, warps = 2, blocks = 1, by_sequence = true>}}
 attn.backward @grads of(@p) config(#tile.config<q_tile = 17, kv_tile = 24, warps = 2, blocks = 1, by_sequence = true>)
 
 // -----
 
-attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(64) dtype(bf16) bounds(1, 16)
-// expected-error @below {{'attn.backward' op expected a config of tiles with merged, got: #tile.config<q_tile = 16, kv_tile = 24, warps = 1, blocks = 1, by_sequence = true>}}
-attn.backward @grads of(@p) merged config(#tile.config<q_tile = 16, kv_tile = 24, warps = 1, blocks = 1, by_sequence = true>)
+attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(64) dtype(bf16) max_seqlen(1, 16)
+// expected-error @below {{'attn.backward' op expected a config of tiles with partial_kv, got: #tile.config<q_tile = 16, kv_tile = 24, warps = 1, blocks = 1, by_sequence = true>}}
+attn.backward @grads of(@p) partial_kv config(#tile.config<q_tile = 16, kv_tile = 24, warps = 1, blocks = 1, by_sequence = true>)

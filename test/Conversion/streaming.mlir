@@ -9,7 +9,7 @@
 // RUN: attn-opt %t/chosen.mlir -convert-attn-to-tile="target=cpu" | FileCheck %t/chosen.mlir --check-prefix=CPU
 // RUN: attn-opt %t/errors.mlir -convert-attn-to-tile -split-input-file -verify-diagnostics
 
-// Bounds are hints: longer sequences are as right. So are empty ones, odd numbers of sequences and heads.
+// max_seqlen is a hint: longer sequences are computed correctly. So are empty ones, odd numbers of sequences and heads.
 // RUN: attn-run %t/packed.mlir --target=cpu --check --lengths-q=1,0,7,30 --lengths-kv=5,30,0,100 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/dense.mlir --target=cpu --check --batch=9 --seqlen-q=3 --seqlen-kv=17 | FileCheck %s --check-prefix=SAME
 // RUN: attn-run %t/wide.mlir --target=cpu --check --lengths-q=1,1,1 --lengths-kv=3,0,16 | FileCheck %s --check-prefix=SAME
@@ -42,7 +42,7 @@
 // CHECK: tile.keep %s at(%[[Q0]], %k0) : !tile.scores<1x4, 16> {
 // CHECK: tile.store %o_rows stride(%o_row), %acc rows(%[[ROWS]], %[[ROWS]]) dim 128
 // CHECK-NOT: tile.pad_rows
-attn.problem @dense mask(#attn.full) layout(bshd) heads(3) dims(128) dtype(bf16) scale(-0.5) bounds(1, 16)
+attn.problem @dense mask(#attn.full) layout(bshd) heads(3) dims(128) dtype(bf16) scale(-0.5) max_seqlen(1, 16)
 
 //--- packed.mlir
 // Two heads of a group are two rows of a strip, with two queries each; two warps share a sequence's rows.
@@ -60,33 +60,33 @@ attn.problem @dense mask(#attn.full) layout(bshd) heads(3) dims(128) dtype(bf16)
 // CHECK: tile.pad_rows %{{.*}} stride(%{{.*}} heads 2) from(%{{.*}}) to(%begin_all) step(%{{.*}}) dim 1 lanes 8
 // CHECK: tile.pad_rows %o_rows stride(%{{.*}} heads 2) from(%{{.*}}) to(%total_q)
 attn.problem @packed mask(#attn.causal<bottom_right>) layout(thd padded) heads(12, 6) dims(64) dtype(f16)
-  score([#attn.softcap<10.0>]) bounds(4, 16)
+  score([#attn.softcap<10.0>]) max_seqlen(4, 16)
   config(#tile.config<q_tile = 4, kv_tile = 4, warps = 4, blocks = 4, pack_heads = 2, lanes = 8>)
 
 //--- wide.mlir
-attn.problem @wide mask(#attn.full) layout(thd) heads(2) dims(512, 264) dtype(bf16) outputs(o, lse) bounds(1, 16)
+attn.problem @wide mask(#attn.full) layout(thd) heads(2) dims(512, 264) dtype(bf16) outputs(o, lse) max_seqlen(1, 16)
 
 //--- chosen.mlir
 // CHECK: tile.kernel @tiles({{.*}}) target("sm_90a") grid(dense heads 4) config(
 attn.problem @tiles mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16)
-// As is typical will do.
-// CHECK: tile.kernel @typical({{.*}}) grid(dense heads 2 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 4, blocks = 10, lanes = 16>)
-attn.problem @typical mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) typical(1, 16)
-// Of bounds and what is typical, bounds count.
+// The expected length will do.
+// CHECK: tile.kernel @expected({{.*}}) grid(dense heads 2 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 4, blocks = 10, lanes = 16>)
+attn.problem @expected mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) expected_seqlen(1, 16)
+// The maximum length counts before the expected one.
 // CHECK: tile.kernel @long({{.*}}) target("sm_90a") grid(dense heads 4) config(
-attn.problem @long mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) typical(1, 16) bounds(4096)
+attn.problem @long mask(#attn.full) layout(bshd) heads(4) dims(128) dtype(bf16) expected_seqlen(1, 16) max_seqlen(4096)
 // Head dims beyond a lane's chunk, or between powers of two, and beyond those of tiles.
 // CHECK: tile.kernel @d80({{.*}}) config(<q_tile = 1, kv_tile = 4, warps = 4, blocks = 10, lanes = 16>)
 // CPU: tile.kernel @d80({{.*}}) target("cpu") grid(dense heads 4 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>)
-attn.problem @d80 mask(#attn.full) layout(bshd) heads(4) dims(80) dtype(bf16) bounds(1, 16)
+attn.problem @d80 mask(#attn.full) layout(bshd) heads(4) dims(80) dtype(bf16) max_seqlen(1, 16)
 // CHECK: tile.kernel @d512({{.*}}) config(<q_tile = 1, kv_tile = 2, warps = 4, blocks = 6, lanes = 32>)
-attn.problem @d512 mask(#attn.full) layout(bshd) heads(4) dims(512) dtype(bf16) bounds(1, 2)
+attn.problem @d512 mask(#attn.full) layout(bshd) heads(4) dims(512) dtype(bf16) max_seqlen(1, 2)
 // CHECK: tile.kernel @long512({{.*}}) config(<q_tile = 2, kv_tile = 4, warps = 4, blocks = 4, lanes = 32>)
-attn.problem @long512 mask(#attn.full) layout(bshd) heads(4) dims(512) dtype(bf16) bounds(4096)
+attn.problem @long512 mask(#attn.full) layout(bshd) heads(4) dims(512) dtype(bf16) max_seqlen(4096)
 
 //--- errors.mlir
 // expected-error @below {{'attn.problem' op expected a config with lanes for head dims beyond 256, got: dim 512 with #tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>}}
-attn.problem @p mask(#attn.full) layout(bshd) heads(4) dims(512) dtype(bf16) bounds(1, 16)
+attn.problem @p mask(#attn.full) layout(bshd) heads(4) dims(512) dtype(bf16) max_seqlen(1, 16)
   config(#tile.config<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>)
 
 // -----

@@ -115,8 +115,8 @@ attn.problem @p mask(#attn.tree<"node", "first", "end">) layout(thd padded) head
 attn.problem @p mask(#attn.and<#attn.document, #attn.or<#attn.causal, #attn.not<#attn.column_interval<end = "end">>>>) layout(thd padded) heads(1) dims(16) dtype(bf16)
 
 //--- room.mlir
-attn.problem @p mask(#attn.column_interval<begin = "begin", end = "end">) layout(bshd) heads(2) dims(64) dtype(bf16) visits(1)
-attn.problem @packed mask(#attn.and<#attn.document, #attn.not<#attn.column_interval<end = "end">>>) layout(thd padded) heads(1) dims(16) dtype(bf16) visits(1)
+attn.problem @p mask(#attn.column_interval<begin = "begin", end = "end">) layout(bshd) heads(2) dims(64) dtype(bf16) kv_list_capacity(1)
+attn.problem @packed mask(#attn.and<#attn.document, #attn.not<#attn.column_interval<end = "end">>>) layout(thd padded) heads(1) dims(16) dtype(bf16) kv_list_capacity(1)
 
 //--- heads.mlir
 // Where heads differ, each has lists of its own.
@@ -143,7 +143,7 @@ attn.problem @p mask(#attn.and<#attn.or<#attn.prefix<64>, #attn.band<left = 99>>
 //--- without.mlir
 // No lists: few keys, keys that are shared out, numbers of sequences only.
 // CHECK-NOT: visits
-attn.problem @few mask(#attn.document) layout(bshd) heads(2) dims(64) dtype(bf16) typical(512)
+attn.problem @few mask(#attn.document) layout(bshd) heads(2) dims(64) dtype(bf16) expected_seqlen(512)
 attn.problem @shared mask(#attn.document) layout(bshd) heads(2) dims(64) dtype(bf16)
   config(#tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, splits = 7>)
 attn.problem @numbers mask(#attn.prefix<"lengths">) layout(bshd) heads(2) dims(64) dtype(bf16)

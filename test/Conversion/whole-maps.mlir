@@ -68,7 +68,7 @@ attn.problem @or mask(#attn.or<#attn.block_map<"a", "b", q = 64, kv = 64>, #attn
 attn.problem @not mask(#attn.not<#attn.block_map<"a", "b", q = 64, kv = 64>>) layout(bshd) heads(2) dims(64) dtype(bf16)
 attn.problem @twice mask(#attn.and<#attn.block_map<"a", "b", q = 64, kv = 64>, #attn.heads<#attn.block_map<"a", "b", q = 64, kv = 64>, #attn.causal>>)
   layout(bshd) heads(2) dims(64) dtype(bf16)
-attn.problem @few mask(#attn.block_map<"a", "b", q = 64, kv = 64>) layout(bshd) heads(2) dims(64) dtype(bf16) typical(512)
+attn.problem @few mask(#attn.block_map<"a", "b", q = 64, kv = 64>) layout(bshd) heads(2) dims(64) dtype(bf16) expected_seqlen(512)
 attn.problem @shared mask(#attn.block_map<"a", "b", q = 64, kv = 64>) layout(bshd) heads(2) dims(64) dtype(bf16)
   config(#tile.config<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1, splits = 7>)
 
@@ -84,4 +84,4 @@ attn.problem @p mask(#attn.block_map<"a", "b", q = 128, kv = 128>) layout(bshd) 
 attn.backward @g of(@p)
 
 //--- room.mlir
-attn.problem @p mask(#attn.and<#attn.block_map<"a", "b", q = 64, kv = 128>, #attn.band<left = 500>>) layout(bshd) heads(2) dims(80) dtype(bf16) visits(1)
+attn.problem @p mask(#attn.and<#attn.block_map<"a", "b", q = 64, kv = 128>, #attn.band<left = 500>>) layout(bshd) heads(2) dims(80) dtype(bf16) kv_list_capacity(1)

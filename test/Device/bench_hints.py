@@ -62,7 +62,7 @@ def dense_text(d, mask, hint, heads="16"):
 
 
 def few_texts(heads, kv_heads, queries, keys):
-    hints = {"specialized": "", "typical": f" typical({queries}, {keys})", "tiles": bench_short.TILES}
+    hints = {"specialized": "", "typical": f" expected_seqlen({queries}, {keys})", "tiles": bench_short.TILES}
     return {choice: dense_text(128, "full", hint, f"{heads}, {kv_heads}") for choice, hint in hints.items()}
 
 
@@ -116,7 +116,7 @@ def main():
     packed = [(case, {"specialized": case.text(hint=""), "typical": case.text(hint="typical"), "tiles": case.text(hint="tiles")})
               for case in packed_cases() if args.filter in case.name]
     dense = [(f"dense d{d} {mask} b{batch} " + (f"s{q}" if q == k else f"q{q} kv{k}"), d, batch, q, k,
-              {"specialized": dense_text(d, mask, ""), "typical": dense_text(d, mask, f" typical({q}, {k})"), "tiles": dense_text(d, mask, bench_short.TILES)})
+              {"specialized": dense_text(d, mask, ""), "typical": dense_text(d, mask, f" expected_seqlen({q}, {k})"), "tiles": dense_text(d, mask, bench_short.TILES)})
              for d, mask, q, k, batch in dense_cases()]
     dense = [case for case in dense if args.filter in case[0]]
     texts = {text for case in packed + dense for text in case[-1].values()}

@@ -228,7 +228,7 @@ def metadata():
              "tree, deep, by parents": (ancestors, {"parent": random_parents}, {})}
     for name, (mask, arrays, lists) in given.items():
         c = dict(mask=mask, score="", arrays=arrays, lists=lists, queries=n, keys=n)
-        room = " visits(160000)" if "deep, by" in name else " visits(110000)" if "deep" in name else " visits(266240)" if "continued" in name else ""
+        room = " kv_list_capacity(160000)" if "deep, by" in name else " kv_list_capacity(110000)" if "deep" in name else " kv_list_capacity(266240)" if "continued" in name else ""
         kernel = library.compile(text(c, 1, 64) + room, args.target)
         tensors = tensors_of(c, 1, 64)
         bound, stream = kernel.bind(**tensors), torch.cuda.current_stream().cuda_stream

@@ -61,7 +61,7 @@ def prefix_sums(lengths):
     return torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)]).to("cuda", torch.int32)
 
 
-TILES = " typical(4096)"  # what says that sequences are long
+TILES = " expected_seqlen(4096)"  # what says that sequences are long
 
 
 class Case:

@@ -306,7 +306,7 @@ def test_packed_qkv_view():
 def test_sinks_above_all_scores():
     """Probabilities of which float16 has few bits, or none, beside the sink's; short sequences and long ones, both schedules."""
     for target in (None, "sm_80:90"):
-        for s, hint in ((15, "bounds(15, 15)"), (64, "bounds(64, 64)"), (200, "bounds(256, 256)"), (384, "")):
+        for s, hint in ((15, "max_seqlen(15, 15)"), (64, "max_seqlen(64, 64)"), (200, "max_seqlen(256, 256)"), (384, "")):
             for sink in ("14.0", "20.0", "-1000.0"):
                 text = DENSE.format(mask="#attn.full", layout="bshd", h=4, g=4, d=64, dtype="f16") + f" sink({sink}) {hint}"
                 kernel = library.compile(text, target)
@@ -330,7 +330,7 @@ def test_few_queries():
                              (70, 5000, "#attn.band<left = 2999, right = 0, bottom_right>"), (30, 20, "#attn.causal<bottom_right>")):
         b, h, g, d = 2, 12, 2, 128
         kernel = library.compile(f"attn.problem @few mask({mask}) layout(bshd) heads({h}, {g}) dims({d}) dtype(bf16) "
-                                 f"typical({rows}, 32768)")
+                                 f"expected_seqlen({rows}, 32768)")
         q, k, v = randn(b, rows, h, d), randn(b, keys, g, d), randn(b, keys, g, d)
         o, lse = torch.full_like(q, math.nan), torch.full((b, h, rows), math.nan, device="cuda")
         bound = kernel.bind(q=q, k=k, v=v, o=o, lse=lse)

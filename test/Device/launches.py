@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks on a GPU of what problem and shapes decide together: gradients of a part of the keys (`merged`) under any hint, and launches without one.
+"""Checks on a GPU of what problem and shapes decide together: gradients of a part of the keys (`partial_kv`) under any hint, and launches without one.
 
   launches.py BUILD [--out FILE.jsonl]
 
@@ -97,7 +97,7 @@ def replays(batch=600, each=9, heads=8, dim=128):
 
 for dim in (64, 128):
     for rows, batch in ((8, 600), (100, 40), (300, 6)):
-        for hint in ("", f" typical({rows})", f" bounds({rows})"):
+        for hint in ("", f" expected_seqlen({rows})", f" max_seqlen({rows})"):
             for layout in ("thd", "bshd"):
                 merged(dim, rows, batch, hint, layout)
 replays()

@@ -138,12 +138,12 @@ def check(name, mask, arrays, change, queries=S, keys=S, more="", poisoned=(), d
 
 torch.backends.cuda.matmul.allow_tf32 = False
 ids = randint(0, 3, 1, S)
-for room in ("", " visits(64)"): # or hardly any
+for room in ("", " kv_list_capacity(64)"): # or hardly any
     check("documents" + room, "#attn.and<#attn.document, #attn.causal>", dict(segment_ids_q=ids, segment_ids_kv=ids), documents(ids),
           more=room)
 FAR = 2_200_000
 near, far = randint(0, 3, 1, 100), randint(0, 3, 1, FAR)
-check("2.2 million keys", "#attn.document", dict(segment_ids_q=near, segment_ids_kv=far), far_runs(near, far), 100, FAR, " visits(2200000)")
+check("2.2 million keys", "#attn.document", dict(segment_ids_q=near, segment_ids_kv=far), far_runs(near, far), 100, FAR, " kv_list_capacity(2200000)")
 end = randint(0, S, 1, S)
 check("column intervals", '#attn.and<#attn.causal, #attn.column_interval<end = "end">>', dict(end=end), columns(end))
 for q, kv, rows, wrong in ((128, 128, S // 128, False), (100, 70, S // 100 - 3, False), (256, 64, S // 256 + 2, True),
@@ -154,7 +154,7 @@ for q, kv, rows, wrong in ((128, 128, S // 128, False), (100, 70, S // 100 - 3, 
     name = f"block map of {q} x {kv}" + (", wrong entries" if wrong else "")
     check(name, mask, arrays, change)
     if (q, kv) == (256, 384):
-        check(name + " visits(64)", mask, arrays, change, more=" visits(64)")
+        check(name + " kv_list_capacity(64)", mask, arrays, change, more=" kv_list_capacity(64)")
     if (q, kv) == (128, 128):
         check(name + ", d 128", mask, arrays, change, dim=128)
         check(name + ", causal, NaN in V", f"#attn.and<{mask}, #attn.causal>", arrays, lambda turn: change(turn) & (k_at <= q_at),
@@ -165,5 +165,5 @@ for layout, cuts in (("bshd", [0, S]), ("thd", [0, 480, 480, 8000, S - 4000, S])
     arrays = dict(parents=parents)
     if layout == "thd":
         arrays |= {f"cu_seqlens_{side}": torch.tensor(cuts, dtype=torch.int32, device="cuda") for side in ("q", "kv")}
-    check(f"trees by parents, {layout}", '#attn.ancestors<"parents">', arrays, trees(parents, cuts), layout=layout, more=" visits(60000)")
+    check(f"trees by parents, {layout}", '#attn.ancestors<"parents">', arrays, trees(parents, cuts), layout=layout, more=" kv_list_capacity(60000)")
 sys.exit(failures > 0)

@@ -73,7 +73,7 @@ class Case:
         score = f" score([{self.score}])" if self.score else ""
         return (f"attn.problem @bench mask({self.mask}) layout({'thd' if self.packed else 'bshd'}) "
                 f"heads({self.heads}, {self.kv_heads}) dims({self.dim}, {self.dim_v}) dtype(bf16){score}"
-                f"{f' typical({self.typical})' if self.typical else ''}\n")
+                f"{f' expected_seqlen({self.typical})' if self.typical else ''}\n")
 
     def texts(self):
         """The kernels that are needed of us, by the name of the peer and the pass."""

@@ -130,7 +130,7 @@ def check_gradients():
         for mask in ("#attn.causal", window):
             x = backward.Documents(library, lengths, d, 8, "deterministic", mask)
             check_launches(f"gradients, packed, d {d}, {mask}", x.run, (x.dq, x.dk, x.dv))
-            x = backward.Documents(library, [16] * 300 + lengths + [7] * 200 + [2048], d, 8, "deterministic", mask, hints="typical(16)")
+            x = backward.Documents(library, [16] * 300 + lengths + [7] * 200 + [2048], d, 8, "deterministic", mask, hints="expected_seqlen(16)")
             check_launches(f"gradients, long ones among short ones, d {d}, {mask}", x.run, (x.dq, x.dk, x.dv))
 
 
@@ -143,9 +143,9 @@ def check_modified():
     for d, g, dtype, score, clauses, arrays in (
             (64, 8, "f16", "score([#attn.softcap<30.0>])", "", {}), (128, 2, "f16", "", "dlse", {}), (256, 8, "f16", "", "", {}),
             (128, 8, "bf16", "score([#attn.alibi])" + dropped, "", dict(seed=seed)), (64, 2, "bf16", dropped, "", dict(seed=seed)), (256, 8, "bf16", dropped, "", dict(seed=seed)),
-            (128, 8, "bf16", 'score([#attn.bias<"bias", hqk>])', 'learned(["bias"])', learned(bias=bias)),
-            (64, 2, "bf16", 'score([#attn.head_scale<"slopes">, #attn.softcap<20.0>]) sink("sinks")', 'learned(["slopes", "sinks"])', learned(slopes=slopes, sinks=sinks)),
-            (192, 8, "bf16", 'score([#attn.bias<"bias", hqk>])', 'learned(["bias"])', learned(bias=bias))):
+            (128, 8, "bf16", 'score([#attn.bias<"bias", hqk>])', 'requires_grad(["bias"])', learned(bias=bias)),
+            (64, 2, "bf16", 'score([#attn.head_scale<"slopes">, #attn.softcap<20.0>]) sink("sinks")', 'requires_grad(["slopes", "sinks"])', learned(slopes=slopes, sinks=sinks)),
+            (192, 8, "bf16", 'score([#attn.bias<"bias", hqk>])', 'requires_grad(["bias"])', learned(bias=bias))):
         x = backward.Dense(library, "#attn.causal", 2, 1100, 1100, 8, g, d, dtype=dtype, score=score, options=f"deterministic {clauses}", arrays=arrays)
         results = [x.dq, x.dk, x.dv, *(array for name, array in arrays.items() if name[0] == "d")]
         check_launches(f"gradients, dense, d {d}, {g} heads of keys, {dtype} {score} {clauses}", x.run, results)

@@ -28,8 +28,8 @@ args, library = bench.begin()
 failed = 0
 ALL = os.environ.get("ATTN_CHECK_ARRAYS", "0") not in ("", "0")
 ALLOCATOR = os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
-PROBLEM = "attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 4) dims(64) dtype(bf16) typical(256)"
-SPLIT = "attn.problem @p mask(#attn.full) layout(bshd) heads(4, 4) dims(64) dtype(bf16) typical(1, 16384)"
+PROBLEM = "attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 4) dims(64) dtype(bf16) expected_seqlen(256)"
+SPLIT = "attn.problem @p mask(#attn.full) layout(bshd) heads(4, 4) dims(64) dtype(bf16) expected_seqlen(1, 16384)"
 cuda = ctypes.CDLL("libcuda.so.1")
 
 

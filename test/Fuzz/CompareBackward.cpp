@@ -60,7 +60,7 @@ Verdict attn::fuzz::compareBackward(BackwardOp backward, const Problem &made, do
   // Of an array nothing is rounded but to float32: a row's weights add up to 1 at most, and a score changes with an entry by
   // another score, a distance, or about 1.
   double change = 2 * std::max({1.0, scoreError * 0x1p21, double(made.sizes.rowsQ + made.sizes.rowsKv)});
-  for (const ScoreOperand &array : backward.getLearnedArrays()) {
+  for (const ScoreOperand &array : backward.getDifferentiatedArrays()) {
     bool isBias = array.has(ScoreOperand::Query) || array.has(ScoreOperand::Key) || array.has(ScoreOperand::Table);
     double rows = (array.has(ScoreOperand::Query) ? 1 : double(made.sizes.rowsQ)) *
                   (array.has(ScoreOperand::Head) ? 1 : double(problem.getHeads())) *

@@ -400,7 +400,7 @@ KernelCase attn::fuzz::makeKernel(uint64_t seed) {
   // Other tile sizes on targets that look at it.
   std::string outputs = seed / 5 % 4 == 0 ? " outputs(o)" : "";
   // Other tile sizes, on targets that look at it.
-  outputs += modifiers.pick<const char *>({"", "", " typical(256)", " typical(16384)"});
+  outputs += modifiers.pick<const char *>({"", "", " expected_seqlen(256)", " expected_seqlen(16384)"});
   std::string maskText = mask(random, maskClass, layoutClass < 4);
   const char *maskName = maskNames[maskClass];
   if (seed >= firstArraySeed) {

@@ -93,7 +93,7 @@ static std::pair<Lengths, Lengths> shortLengths(Random &random, bool few, int64_
 }
 
 /// So many short sequences that their sizes are a hint, alike or not, or a long one among them; or few queries on many keys.
-static std::pair<Lengths, Lengths> unsaidLengths(Random &random, ProblemOp problem) {
+static std::pair<Lengths, Lengths> lengthsThatSpecialize(Random &random, ProblemOp problem) {
   bool packedQ = problem.getQLayout().isPacked(), packedKv = problem.getKLayout().isPacked();
   std::pair<Lengths, Lengths> both;
   if (packedQ != packedKv || random.oneIn(4)) {
@@ -333,20 +333,23 @@ static void hidePadding(Random &random, Tensor &bias, bool modest, llvm::raw_ost
   });
 }
 
-Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, uint64_t number, bool unsaid) {
+Problem attn::fuzz::makeProblem(Computation computation, uint64_t kernelSeed, uint64_t number, bool noLengths) {
   ProblemOp problem = computation.problem;
   Random random(kernelSeed, number + 1);
   Problem made;
   llvm::raw_string_ostream os(made.description);
   // Of many problems of a kernel, the later ones are all what it is for, and small.
   bool late = number >= (computation.backward ? 4 : 13);
-  bool isShort = problem.getBoundQ() && ((number + kernelSeed) % 2 || late);
+  bool isShort = problem.getMaxSeqlenQ() && ((number + kernelSeed) % 2 || late);
   bool hasLists = llvm::any_of(problem.getMask().operands(), [](const MaskOperand &array) { return array.lists; });
   int64_t sizeClass = hasLists && !computation.backward && random.oneIn(3) ? farKeys : (number + kernelSeed) % 13;
-  auto [lengthsQ, lengthsKv] = unsaid ? unsaidLengths(random, problem) : isShort ? shortLengths(random, late, std::max(*problem.getBoundQ(), *problem.getBoundKv())) : lengths(random, sizeClass);
+  auto [lengthsQ, lengthsKv] =
+      noLengths ? lengthsThatSpecialize(random, problem)
+      : isShort ? shortLengths(random, late, std::max(*problem.getMaxSeqlenQ(), *problem.getMaxSeqlenKv()))
+                : lengths(random, sizeClass);
   int64_t batch = lengthsQ.size();
-  made.sizes = {batch, addSide(random, "q", problem.getQLayout(), lengthsQ, late || unsaid, made.exact),
-                addSide(random, "kv", problem.getKLayout(), lengthsKv, late || unsaid, made.exact)};
+  made.sizes = {batch, addSide(random, "q", problem.getQLayout(), lengthsQ, late || noLengths, made.exact),
+                addSide(random, "kv", problem.getKLayout(), lengthsKv, late || noLengths, made.exact)};
   printLengths(os, "lengths q", lengthsQ);
   printLengths(os, "kv", lengthsKv);
   os << "rows q " << made.sizes.rowsQ << " kv " << made.sizes.rowsKv << "; ";

@@ -36,9 +36,12 @@ static cl::opt<int64_t> onlyProblem("problem-seed", cl::desc("rerun this problem
 static cl::opt<unsigned> threadCount("threads", cl::desc("kernels compiled and run at a time; default: all CPUs"),
                                      cl::init(0));
 static cl::opt<bool> fewQueries("few-queries", cl::desc("share out keys among blocks and pack heads into tiles"));
-static cl::opt<bool> boundedSequences("bounded", cl::desc("sequences of a tile or two, packed as a rule, by bounds that may be wrong"));
+static cl::opt<bool> maxSeqlens("max-seqlen",
+                                cl::desc("max_seqlen of a tile or two, which may be wrong; packed as a rule"));
 static cl::opt<bool> shortSequences("short", cl::desc("stream short sequences, whose bounds may be wrong"));
-static cl::opt<bool> unsaidLengths("unsaid", cl::desc("problems that say nothing of lengths, of which a launch's sizes say something"));
+static cl::opt<bool> noLengths(
+    "no-lengths",
+    cl::desc("problems without expected_seqlen and max_seqlen, and shapes that attnSpecialize has programs for"));
 static cl::opt<bool> backwardPass("backward", cl::desc("the problems' backward passes"));
 static cl::opt<double> mostSeconds("seconds", cl::desc("begin no other kernel after so many; default: all kernels"), cl::init(HUGE_VAL));
 static cl::opt<std::string> jsonFile("json", cl::desc("append the summary to this file"));
@@ -109,10 +112,10 @@ static std::string forBounds(mlir::ModuleOp module, uint64_t kernelSeed) {
       return uint64_t(random.between(65, 256));
     return uint64_t(random.pick<int64_t>({85, 100, 128, 129, 140, 144, 150, 161, 190, 192, 200, 224, 230, 250, 256, 300}));
   };
-  problem.removeTypicalQAttr(), problem.removeTypicalKvAttr();
+  problem.removeExpectedSeqlenQAttr(), problem.removeExpectedSeqlenKvAttr();
   uint64_t rows = bound();
-  problem.setBoundQ(rows);
-  problem.setBoundKv(random.oneIn(3) ? bound() : rows);
+  problem.setMaxSeqlenQ(rows);
+  problem.setMaxSeqlenKv(random.oneIn(3) ? bound() : rows);
   auto narrow = [&](uint64_t dim) { return dim <= 128 ? dim : 8 * random.between(1, 16); };
   problem.setDimQk(narrow(problem.getDimQk()));
   problem.setDimV(narrow(problem.getDimV()));
@@ -138,8 +141,8 @@ static std::string forBounds(mlir::ModuleOp module, uint64_t kernelSeed) {
   if (!random.oneIn(4))
     problem.setKvHeads(problem.getHeads());
   if (random.oneIn(4) && problem.getQLayout().isPacked() && problem.getKLayout().isPacked()) {
-    problem.setTypicalQ(problem.getBoundQ()), problem.setTypicalKv(problem.getBoundKv());
-    problem.removeBoundQAttr(), problem.removeBoundKvAttr();
+    problem.setExpectedSeqlenQ(problem.getMaxSeqlenQ()), problem.setExpectedSeqlenKv(problem.getMaxSeqlenKv());
+    problem.removeMaxSeqlenQAttr(), problem.removeMaxSeqlenKvAttr();
   }
   return textOf(module);
 }
@@ -164,8 +167,8 @@ static std::string forShortSequences(mlir::ModuleOp module, const Target &target
   ProblemOp problem = *module.getOps<ProblemOp>().begin();
   Random random(kernelSeed, 3);
   auto bound = [&] { return uint64_t(random.pick<int64_t>({1, 1, 2, 3, 5, 8, 16, 17, 40, 65, 90, 128})); };
-  problem.setBoundQ(bound());
-  problem.setBoundKv(bound());
+  problem.setMaxSeqlenQ(bound());
+  problem.setMaxSeqlenKv(bound());
   if (random.oneIn(4))
     problem.setDimQk(8 * random.between(1, 64));
   if (random.oneIn(4))
@@ -175,8 +178,8 @@ static std::string forShortSequences(mlir::ModuleOp module, const Target &target
     problem.setDimV(std::min<uint64_t>(problem.getDimV(), 256));
   }
   if (Random(kernelSeed, 4).oneIn(3) && problem.getQLayout().isPacked() && problem.getKLayout().isPacked()) { // as is typical: others have kernels of their own, but for wide heads
-    problem.setTypicalQ(problem.getBoundQ()), problem.setTypicalKv(problem.getBoundKv());
-    problem.removeBoundQAttr(), problem.removeBoundKvAttr();
+    problem.setExpectedSeqlenQ(problem.getMaxSeqlenQ()), problem.setExpectedSeqlenKv(problem.getMaxSeqlenKv());
+    problem.removeMaxSeqlenQAttr(), problem.removeMaxSeqlenKvAttr();
     return textOf(module);
   }
   BackwardOp backward;
@@ -212,7 +215,7 @@ static std::string learnedArrays(Compilation &compilation, const std::string &te
   if (module)
     for (const ScoreOperand &array : scoreOperands(*(**module).getOps<ProblemOp>().begin()))
       names += (names.empty() ? "\"" : ", \"") + array.name + "\"";
-  return names.empty() ? "" : " learned([" + names + "])";
+  return names.empty() ? "" : " requires_grad([" + names + "])";
 }
 
 static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summary) {
@@ -224,16 +227,16 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
   };
   if (backwardPass) // it reads lse
     leaveOut(" outputs(o)");
-  if (unsaidLengths)
-    leaveOut(" typical(256)"), leaveOut(" typical(16384)");
+  if (noLengths)
+    leaveOut(" expected_seqlen(256)"), leaveOut(" expected_seqlen(16384)");
   if (backwardPass)
     kernelCase.text += kernelSeed % 3 ? "\nattn.backward @grads of(@fuzz)" : "\nattn.backward @grads of(@fuzz) deterministic dlse";
-  if (backwardPass && !shortSequences && !boundedSequences)
+  if (backwardPass && !shortSequences && !maxSeqlens)
     kernelCase.text += learnedArrays(compilation, kernelCase.text);
   auto module = compilation.parse(kernelCase.text, "fuzz");
   if (module && fewQueries)
     kernelCase.text = forFewQueries(*(**module).getOps<ProblemOp>().begin(), target, kernelSeed);
-  if (module && boundedSequences)
+  if (module && maxSeqlens)
     kernelCase.text = forBounds(**module, kernelSeed);
   if (module && shortSequences)
     kernelCase.text = forShortSequences(**module, target, kernelSeed);
@@ -248,7 +251,7 @@ static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summa
   llvm::raw_string_ostream(mask) << canonicalMask(problem.problem.getMask());
   uint64_t begin = onlyProblem >= 0 ? onlyProblem : 0, end = onlyProblem >= 0 ? begin + 1 : uint64_t(problemCount);
   for (uint64_t number = begin; number < end; ++number) {
-    Problem made = makeProblem(problem, kernelSeed, number, unsaidLengths);
+    Problem made = makeProblem(problem, kernelSeed, number, noLengths);
     Verdict verdict;
     auto special = specialize(**kernel, made.inputs);
     rt::Status ran = special ? runTensors(**special, made.inputs, made.results) : special.status();
@@ -288,7 +291,7 @@ static nlohmann::ordered_json toJson(const Summary &summary, const Target &targe
     if (auto name = (*driver)->deviceName(0))
       line["gpu"] = *name;
   line["modes"] = nlohmann::ordered_json::array(); // options by their names
-  for (const cl::opt<bool> *mode : {&fewQueries, &boundedSequences, &shortSequences, &unsaidLengths, &backwardPass})
+  for (const cl::opt<bool> *mode : {&fewQueries, &maxSeqlens, &shortSequences, &noLengths, &backwardPass})
     if (*mode)
       line["modes"].push_back(mode->ArgStr.str());
   line["seed"] = uint64_t(seed);
@@ -346,7 +349,7 @@ int main(int argc, char **argv) {
                << summary.problems << " problems of " << summary.digests.size() << " kernels and " << summary.masks.size()
                << " masks, " << summary.failures
                << " failures\n";
-  if (unsaidLengths)
+  if (noLengths)
     llvm::outs() << summary.bySizes << " of them had programs by their sizes\n";
   if (!jsonFile.empty()) {
     std::error_code error;

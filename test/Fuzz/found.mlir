@@ -21,7 +21,7 @@ attn.problem @empty_between
   layout(bshd) heads(2, 1) dims(32) dtype(f16)
 
 // Did not compile for a CPU.
-attn.problem @strips_with_sinks mask(#attn.full) layout(bshd) heads(4) dims(8, 16) dtype(bf16) sink("sinks") bounds(1, 4)
+attn.problem @strips_with_sinks mask(#attn.full) layout(bshd) heads(4) dims(8, 16) dtype(bf16) sink("sinks") max_seqlen(1, 4)
 
 // Did not compile: a choice between 1 and 0 becomes a condition that is extended.
 attn.problem @remainder_of_sum mask(#attn.predicate<"(k + 1) % 2 == 0 || (q + 4) % 3 < k">) layout(bshd) heads(2) dims(32) dtype(bf16)

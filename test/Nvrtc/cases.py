@@ -112,9 +112,9 @@ DROPPED = {  # masks with dropout, and bounds or typical lengths
     "dropped_full": ("full", ""),
     "dropped_softcap": ("softcap", ""),
     "dropped_alibi": ("alibi", ""),
-    "dropped_short_grads": ("causal", " bounds(4, 16)"),
-    "dropped_strip_grads": ("full", " bounds(1, 4)"),
-    "dropped_few": ("full", " typical(16, 32768)"),
+    "dropped_short_grads": ("causal", " max_seqlen(4, 16)"),
+    "dropped_strip_grads": ("full", " max_seqlen(1, 4)"),
+    "dropped_few": ("full", " expected_seqlen(16, 32768)"),
     "dropped_chunk100": ("chunk100", ""),
     "dropped_chunk48_causal": ("chunk48_causal", ""),
     "dropped_sink_window": ("sink_window", ""),
@@ -123,10 +123,10 @@ DROPPED = {  # masks with dropout, and bounds or typical lengths
 
 FIRST = {  # plain problems whose first choice has to fit, and what they say of lengths
     "first": "",
-    "first_short": " typical(512)",
-    "first_long": " typical(16384)",
+    "first_short": " expected_seqlen(512)",
+    "first_long": " expected_seqlen(16384)",
 }
-FIRST_OF_BOUNDS = {f"first_of_{most}": f" bounds({most})" for most in (96, 128, 144, 192, 224, 240, 256)}  # of packed ones, what looks at all keys in one go
+FIRST_OF_BOUNDS = {f"first_of_{most}": f" max_seqlen({most})" for most in (96, 128, 144, 192, 224, 240, 256)}  # of packed ones, what looks at all keys in one go
 
 
 LOOKED_AT = ("full", "causal", "window", "sink_window", "dropped", "dropped_full")
@@ -235,7 +235,7 @@ def text_of(case):
     chip, mask, layout, d, e, dtype = case
     if layout == "segments":
         return "attn.segments @{} mask({}) {}\n".format(name_of(case), *SEGMENTS[mask])
-    hint = " typical(16, 32768)" if mask in SPLIT else f" bounds({BOUNDED[mask][1]})" if mask in BOUNDED else ""
+    hint = " expected_seqlen(16, 32768)" if mask in SPLIT else f" max_seqlen({BOUNDED[mask][1]})" if mask in BOUNDED else ""
     if mask in DROPPED:
         mask, hint = DROPPED[mask]
         hint = ' dropout(0.1, "seed")' + hint
@@ -244,16 +244,16 @@ def text_of(case):
     if layout == "thd listed":
         layout, hint = "thd", f" tiles({LISTED[chip][d]})"
     layout, looks, most = layout.partition(" looks ")
-    hint += f" bounds({most})" if looks else ""
+    hint += f" max_seqlen({most})" if looks else ""
     layout, backward, order = layout.partition(" backward")
     if mask == "learned_bias":
-        order += ' learned(["bias"])'
+        order += ' requires_grad(["bias"])'
     if mask == "learned":
-        hint, order = ' sink("sinks")', order + ' learned(["pairs", "table", "gate", "sinks"])'
+        hint, order = ' sink("sinks")', order + ' requires_grad(["pairs", "table", "gate", "sinks"])'
     if layout == "thd by class":
-        layout, hint = "thd", " typical(4)"
+        layout, hint = "thd", " expected_seqlen(4)"
     if layout == "thd by class of 100":
-        layout, hint = "thd", " typical(25, 100)"
+        layout, hint = "thd", " expected_seqlen(25, 100)"
     mask = BOUNDED[mask][0] if mask in BOUNDED else SPLIT.get(mask, mask)
     mask, modifiers = MODIFIED.get(mask, (mask, ""))
     heads = 16 if case[1].startswith("alone") or looks else 4

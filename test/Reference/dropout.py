@@ -69,7 +69,7 @@ def check_kernels(folder):
     heads, kv_heads, dim, below = 4, 2, 64, 9830
     seed = np.array([7, -9, 1 << 30, -(1 << 31)], np.int32)
     count = 0
-    for layout, hints in (("bshd", ("", " typical(1, 32768)", " bounds(2, 4)", " bounds(8, 64)")), ("thd padded", ("", " bounds(4, 16)"))):
+    for layout, hints in (("bshd", ("", " expected_seqlen(1, 32768)", " max_seqlen(2, 4)", " max_seqlen(8, 64)")), ("thd padded", ("", " max_seqlen(4, 16)"))):
         lengths = [dim, dim] if layout == "bshd" else [40, dim, 0, 17]
         gaps = [0] * len(lengths) if layout == "bshd" else [3, 0, 5, 1]
         starts = np.cumsum(gaps) + np.r_[0, np.cumsum(lengths)[:-1]]

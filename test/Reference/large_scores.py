@@ -170,8 +170,8 @@ def cases():
         yield Case(f"first rows {n:g}", 8, 8, 16, causal=True, bias=first, q=zero)
         yield Case(f"first rows f16 {n:g}", 8, 8, 16, dtype="f16", causal=True, bias=first, q=zero)
         yield Case(f"expression {n:g}", 8, 8, 16, causal=True, bias=first[0], q=zero, expression=True)
-        yield Case(f"short rows {n:g}", 8, 8, 16, causal=True, bias=first, q=zero, clauses="bounds(8, 8)")
-        for rows, keys, padding, clauses in [(1, 600, 300, ""), (200, 400, 150, ""), (4, 3000, 1400, "typical(4, 32768)")]:
+        yield Case(f"short rows {n:g}", 8, 8, 16, causal=True, bias=first, q=zero, clauses="max_seqlen(8, 8)")
+        for rows, keys, padding, clauses in [(1, 600, 300, ""), (200, 400, 150, ""), (4, 3000, 1400, "expected_seqlen(4, 32768)")]:
             bias = padded(n, 1, keys, padding)
             yield Case(f"padding {rows} x {keys} {n:g}", rows, keys, 64, bias=bias, clauses=clauses)
             yield Case(f"all padding {rows} x {keys} {n:g}", rows, keys, 64, bias=padded(n, 1, keys, keys), q=zero,
@@ -180,13 +180,13 @@ def cases():
         own[:, :, 70:] = 1
         do = own.reshape(1, 200, 1, 1)
         bias = padded(n, 1, 200, 70)
-        for dtype, clauses in itertools.product(NAMES, ["", "bounds(200, 200)"]):
+        for dtype, clauses in itertools.product(NAMES, ["", "max_seqlen(200, 200)"]):
             yield Case(f"gradients {n:g} {dtype} {clauses}", 200, 200, 64, dtype=dtype, causal=True, bias=bias, do=do,
                        grads=True, clauses=clauses)
         # Rows that see padding alone have a gradient, too: it is bounded, and exact as long as float32 holds the scores' differences.
         yield Case(f"gradients of padding {n:g}", 200, 200, 64, causal=True, bias=bias, grads=True, q=zero,
                    known=n >= -65504)
-        yield Case(f"short gradients {n:g}", 16, 16, 32, causal=True, bias=padded(n, 1, 16, 5), grads=True, clauses="bounds(16, 16)",
+        yield Case(f"short gradients {n:g}", 16, 16, 32, causal=True, bias=padded(n, 1, 16, 5), grads=True, clauses="max_seqlen(16, 16)",
                    do=(np.arange(16) > 4).reshape(1, 16, 1, 1))
     for score in (3.003e9, -3.003e9):
         q = np.full(8, 2.0**14) * np.sign(score)
@@ -204,22 +204,22 @@ def cases():
             q[..., 1] = 2.0 ** max(0, power - 23)  # a step of what float32 holds there
             for rows in (1, 130):
                 yield Case(f"integers {sign * power} {dim} {rows}", rows, 300, dim, scale=1.0, q=q, k=k)
-            yield Case(f"integers, split {sign * power} {dim}", 4, 300, dim, scale=1.0, q=q, k=k, clauses="typical(4, 32768)")
-            yield Case(f"integers, streamed {sign * power} {dim}", 5, 9, dim, scale=1.0, q=q, k=k[:, :9], clauses="bounds(8, 16)")
+            yield Case(f"integers, split {sign * power} {dim}", 4, 300, dim, scale=1.0, q=q, k=k, clauses="expected_seqlen(4, 32768)")
+            yield Case(f"integers, streamed {sign * power} {dim}", 5, 9, dim, scale=1.0, q=q, k=k[:, :9], clauses="max_seqlen(8, 16)")
             if power <= 16:
                 yield Case(f"integers, gradients {sign * power} {dim}", 130, 300, dim, scale=1.0, q=q, k=k, grads=True)
     # Products whose sums are rounded: nothing is known but that gradients are bounded.
-    for size, dim, clauses in itertools.product((64.0, 1e3, 3e4, 1e9), (64, 128), ("", "bounds(200, 200)")):
+    for size, dim, clauses in itertools.product((64.0, 1e3, 3e4, 1e9), (64, 128), ("", "max_seqlen(200, 200)")):
         q = np.random.default_rng(dim).standard_normal((1, 200, 1, dim)) * size
         for bias, sign in ((None, 1), (padded(-1e9, 1, 200, 70), -1)):
             yield Case(f"large products {size:g} {dim} {sign} {clauses}", 200, 200, dim, scale=sign * dim**-0.5, q=q, k=q[:, ::-1] * 8,
                        bias=bias, grads=True, clauses=clauses, known=False, causal=sign < 0)
     # Probabilities far below the normal numbers of float16, whose gradients are not small.
-    for dtype, clauses, causal in itertools.product(NAMES, ["", "bounds(200, 200)"], [False, True]):
+    for dtype, clauses, causal in itertools.product(NAMES, ["", "max_seqlen(200, 200)"], [False, True]):
         yield Case(f"small probabilities {dtype} {clauses} {causal}", 200, 200, 64, dtype=dtype, sink=14.0, do=np.full(1, 64.0), grads=True,
                    clauses=clauses, causal=causal)
     # A sink as large as the scores that are seen is one key more.
-    for n, clauses in itertools.product((-1e5, -1e9, -1e15), ("", "bounds(8, 8)", "typical(1, 4096)")):
+    for n, clauses in itertools.product((-1e5, -1e9, -1e15), ("", "max_seqlen(8, 8)", "expected_seqlen(1, 4096)")):
         rows = 1 if "typical" in clauses else 8
         yield Case(f"equal sink {n:g} {clauses}", rows, 8, 16, bias=padded(n, 1, 8, 8), q=np.zeros(1), sink=float(np.float32(n)),
                    clauses=clauses)

@@ -190,8 +190,8 @@ static void program() {
 
   std::string json = p.toJson();
   auto refused = [&](const std::string &from, const std::string &to) { refuseProgram(json, from, to); };
-  refused("\"version\": 2", "\"version\": 1");
-  refused("\"version\": 2", "\"version\": -1");
+  refused("\"version\": 3", "\"version\": 2");
+  refused("\"version\": 3", "\"version\": -1");
   refused("\"operand\"", "\"operands\"");
   refused("\"bf16\"", "\"f64\"");
   refused("\"seqlen_q\"", "-4");

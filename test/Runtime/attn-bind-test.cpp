@@ -330,7 +330,7 @@ static int64_t bytesOf(const rt::ProgramCode &code, size_t buffer, const int64_t
 /// Buffers lie side by side, but for those whose lives do not meet: what a tree is numbered in is needed by one launch
 /// alone.
 static void workspaces() {
-  for (const char *visits : {"", " visits(40000)"}) {
+  for (const char *visits : {"", " kv_list_capacity(40000)"}) {
     rt::ProgramCode code =
         compiled(fmt::format("attn.problem @p mask(#attn.or<#attn.ancestors<\"a\">, #attn.ancestors<\"b\">>) "
                              "layout(bshd) heads(1) dims(64) dtype(bf16){}",
@@ -455,26 +455,34 @@ static void hints() {
     return lengthsText({Source::Sizes, 16, 16, 128, 128, true, true, false},
                        {.batch = batch, .rowsQ = rows, .rowsKv = keys});
   };
-  EXPECT(dense(40, 21, 21) == "typical(24, 24)" && dense(1, 21, 21) == "typical(32, 32)" && dense(1, 3, 5) == "typical(16, 16)" && dense(0, 3, 5) == "none");
-  EXPECT(dense(1, 1, 100, 2) == "typical(2, 128)" && dense(1, 1, 100, 2, 128, true) == "typical(2, 128)");
-  EXPECT(dense(40, 97, 97) == "typical(128, 128)" && dense(40, 129, 97) == "typical(192, 128)" && dense(2, 200, 200) == "typical(256, 256)");
-  EXPECT(dense(2, 300, 300) == "typical(512, 512)" && dense(2, 16, 1000) == "typical(1024, 1024)" &&
+  EXPECT(dense(40, 21, 21) == "expected_seqlen(24, 24)" && dense(1, 21, 21) == "expected_seqlen(32, 32)" &&
+         dense(1, 3, 5) == "expected_seqlen(16, 16)" && dense(0, 3, 5) == "none");
+  EXPECT(dense(1, 1, 100, 2) == "expected_seqlen(2, 128)" &&
+         dense(1, 1, 100, 2, 128, true) == "expected_seqlen(2, 128)");
+  EXPECT(dense(40, 97, 97) == "expected_seqlen(128, 128)" && dense(40, 129, 97) == "expected_seqlen(192, 128)" &&
+         dense(2, 200, 200) == "expected_seqlen(256, 256)");
+  EXPECT(dense(2, 300, 300) == "expected_seqlen(512, 512)" && dense(2, 16, 1000) == "expected_seqlen(1024, 1024)" &&
          dense(2, 1025, 16) == "none" && dense(2, 300, 300, 16, 128, true) == "none");
   // One query or two are walked where there are many.
-  EXPECT(dense(40, 1, 64) == "typical(4, 64)" && dense(40, 2, 64) == "typical(4, 64)" && dense(40, 3, 64) == "typical(3, 64)" && dense(40, 1, 8) == "typical(1, 8)");
-  EXPECT(dense(4096, 1, 64) == "typical(1, 64)" && dense(4095, 1, 64) == "typical(4, 64)" &&
-         dense(40, 1, 64, 8) == "typical(2, 64)");
-  EXPECT(dense(4096, 1, 200) == "typical(256, 256)" && dense(4096, 1, 200, 16, 64) == "typical(1, 256)" &&
-         dense(40, 1, 200, 16, 64) == "typical(256, 256)");
-  EXPECT(dense(40, 1, 200, 16, 128, true) == "typical(1, 256)");
+  EXPECT(dense(40, 1, 64) == "expected_seqlen(4, 64)" && dense(40, 2, 64) == "expected_seqlen(4, 64)" &&
+         dense(40, 3, 64) == "expected_seqlen(3, 64)" && dense(40, 1, 8) == "expected_seqlen(1, 8)");
+  EXPECT(dense(4096, 1, 64) == "expected_seqlen(1, 64)" && dense(4095, 1, 64) == "expected_seqlen(4, 64)" &&
+         dense(40, 1, 64, 8) == "expected_seqlen(2, 64)");
+  EXPECT(dense(4096, 1, 200) == "expected_seqlen(256, 256)" &&
+         dense(4096, 1, 200, 16, 64) == "expected_seqlen(1, 256)" &&
+         dense(40, 1, 200, 16, 64) == "expected_seqlen(256, 256)");
+  EXPECT(dense(40, 1, 200, 16, 128, true) == "expected_seqlen(1, 256)");
   // Wide heads have nothing but strips.
-  EXPECT(dense(40, 1, 64, 16, 512) == "typical(1, 64)" && dense(1, 1, 64, 16, 512) == "none");
+  EXPECT(dense(40, 1, 64, 16, 512) == "expected_seqlen(1, 64)" && dense(1, 1, 64, 16, 512) == "none");
   // No bits depend on how many sequences there are.
-  EXPECT(same(1, 21, 21) == "typical(24, 24)" && same(4000, 21, 21) == "typical(24, 24)" && same(1, 1, 30) == "typical(4, 32)" && same(5000, 1, 30) == "typical(4, 32)");
+  EXPECT(same(1, 21, 21) == "expected_seqlen(24, 24)" && same(4000, 21, 21) == "expected_seqlen(24, 24)" &&
+         same(1, 1, 30) == "expected_seqlen(4, 32)" && same(5000, 1, 30) == "expected_seqlen(4, 32)");
   EXPECT(lengthsText({Source::Lengths, 16, 16, 128, 128, true, true, true},
                      {.batch = 4000, .rowsQ = 8000, .rowsKv = 8000}) == "none");
-  EXPECT(packed(4000, 16000, 16000) == "typical(4, 4)" && packed(31, 124, 124) == "none" && packed(1000, 8500, 8500) == "typical(16, 16)" && packed(1000, 1000, 30000) == "typical(4, 32)");
-  EXPECT(packed(4000, 4000, 800000) == "none" && packed(5000, 5000, 80000) == "typical(1, 16)");
+  EXPECT(packed(4000, 16000, 16000) == "expected_seqlen(4, 4)" && packed(31, 124, 124) == "none" &&
+         packed(1000, 8500, 8500) == "expected_seqlen(16, 16)" &&
+         packed(1000, 1000, 30000) == "expected_seqlen(4, 32)");
+  EXPECT(packed(4000, 4000, 800000) == "none" && packed(5000, 5000, 80000) == "expected_seqlen(1, 16)");
 }
 
 /// Whether kernels of such a program are built beside the plain one's.

@@ -15,13 +15,14 @@ std::string Case::problem(const std::string &config) const {
   if (!queries.empty()) {
     auto longest = [](const std::vector<int64_t> &rows) { return *std::max_element(rows.begin(), rows.end()); };
     return fmt::format(
-        "attn.problem @bench mask({}) layout(thd) heads({}, {}) dims({}) dtype(bf16){} bounds({}, {}){}\n", mask, heads,
-        kvHeads, dim, modifiers, longest(queries), longest(lengths), given);
+        "attn.problem @bench mask({}) layout(thd) heads({}, {}) dims({}) dtype(bf16){} max_seqlen({}, {}){}\n", mask,
+        heads, kvHeads, dim, modifiers, longest(queries), longest(lengths), given);
   }
   int64_t typical =
       lengths.empty() ? seqlen : std::accumulate(lengths.begin(), lengths.end(), int64_t(0)) / lengths.size();
-  return fmt::format("attn.problem @bench mask({}) layout({}) heads({}, {}) dims({}) dtype(bf16){} typical({}){}\n",
-                     mask, layout, heads, kvHeads, dim, modifiers, typical, given);
+  return fmt::format(
+      "attn.problem @bench mask({}) layout({}) heads({}, {}) dims({}) dtype(bf16){} expected_seqlen({}){}\n", mask,
+      layout, heads, kvHeads, dim, modifiers, typical, given);
 }
 
 reference::InputSizes Case::sizes() const {

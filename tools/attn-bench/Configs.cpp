@@ -23,11 +23,12 @@ static std::vector<int64_t> multiplesOf16(int64_t from, int64_t to) {
 
 /// What looks at all keys that bounds speak of in one go, if the problem may.
 static void addLooks(ProblemOp problem, std::vector<ConfigAttr> &configs) {
-  if (!mayLook(problem) || !problem.getBoundKv())
+  if (!mayLook(problem) || !problem.getMaxSeqlenKv())
     return;
   for (int64_t warps : {8, 12})
     for (int64_t kvTile : multiplesOf16(16, 128)) {
-      int64_t look = llvm::divideCeil(*problem.getBoundKv(), kvTile), most = warps == 12 ? 192 : 256; // scores that have registers
+      int64_t look = llvm::divideCeil(*problem.getMaxSeqlenKv(), kvTile),
+              most = warps == 12 ? 192 : 256; // scores that have registers
       auto config = ConfigAttr::get(problem.getContext(), 16 * warps, kvTile, warps, /*blocks=*/1);
       if (look < 2 || kvTile * look > most || !tilesOfBounds(problem, config))
         continue;

@@ -154,8 +154,8 @@ static rt::Result<bench::TuneRequest> requestFromFile() {
     return problem.error();
   if (rt::Status sane = checkSizesFor(*problem); !sane)
     return sane.error();
-  int64_t queries = seqlen ? seqlen.getValue() : int64_t(problem->getTypicalQ().value_or(4096));
-  int64_t keys = seqlen ? seqlen.getValue() : int64_t(problem->getTypicalKv().value_or(4096));
+  int64_t queries = seqlen ? seqlen.getValue() : int64_t(problem->getExpectedSeqlenQ().value_or(4096));
+  int64_t keys = seqlen ? seqlen.getValue() : int64_t(problem->getExpectedSeqlenKv().value_or(4096));
   reference::InputSizes &sizes = request.sizes;
   sizes.seqlenQ = queries, sizes.seqlenKv = keys;
   int64_t count = std::max<int64_t>(1, 16384 / keys);

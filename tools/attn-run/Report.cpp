@@ -84,7 +84,7 @@ static bool reportGradients(llvm::raw_ostream &os, BackwardOp backward, const Te
   }
   bool good = true;
   std::vector<std::string> names = {"dq", "dk", "dv"};
-  for (const ScoreOperand &array : backward.getLearnedArrays())
+  for (const ScoreOperand &array : backward.getDifferentiatedArrays())
     names.push_back(gradientOf(array));
   for (const std::string &name : names) {
     Difference found = difference(expected->lookup(name), results.find(name)->second);

@@ -13,7 +13,7 @@ namespace attn {
 
 struct TileCounts {
   double tiles = 0, visited = 0;
-  double untested = 0; ///< of the visited ones: without an element test
+  double full = 0;     ///< of the visited ones: all pairs are visible, and the mask is not applied
   double empty = 0;    ///< of the visited ones: without a visible pair; -1 where there are too many to look
   double pairs = 0, visible = 0;
   bool exact = true; ///< or `visible` is from some rows
@@ -29,9 +29,9 @@ public:
 
   TileCounts count();
 
-  /// What becomes of a rectangle of whole tiles: none is visited, none is tested, ... or some
-  /// are visited although nothing in it is visible.
-  enum class Cell : char { NotVisited, Untested, Tested, Nothing };
+  /// A rectangle of whole tiles: all are skipped, all are full, the mask is applied to some, or some are visited
+  /// although no pair is visible.
+  enum class Cell : char { Skipped, Full, Partial, Empty };
   struct Cells {
     int64_t tilesDown = 1, tilesAcross = 1; ///< in a cell
     std::vector<std::vector<Cell>> rows;

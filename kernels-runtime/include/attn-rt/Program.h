@@ -114,7 +114,7 @@ struct Program {
     std::vector<Step> steps;
   };
 
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   std::string name;
   std::vector<Tensor> tensors; ///< in the order in which the caller gives them
   std::vector<ArrayCheck> checks;

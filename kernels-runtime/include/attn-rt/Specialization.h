@@ -20,11 +20,12 @@ constexpr bool areFew(int64_t queries, int64_t keys) {
   return queries <= 256 && keys >= manyKeys && keys >= 4 * queries;
 }
 
-/// Lengths of a sequence that a program is made for, as `typical(queries, keys)` says them. It is right for others.
+/// Lengths of a sequence that a program is made for, as `expected_seqlen(queries, keys)` says them. It is right for
+/// others.
 struct ExpectedLengths {
   int64_t queries = 0, keys = 0;
 
-  std::string str() const; ///< "typical(16, 32)"
+  std::string str() const; ///< "expected_seqlen(16, 32)"
   auto operator<=>(const ExpectedLengths &) const = default;
 };
 

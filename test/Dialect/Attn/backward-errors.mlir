@@ -45,13 +45,13 @@ attn.problem @p mask(#attn.prefix<"dq">) layout(thd) heads(16, 4) dims(128) dtyp
 // -----
 // C5
 // expected-note @below {{problem declared here}}
-attn.problem @p mask(#attn.heads<#attn.full, #attn.causal>) layout(bshd) heads(2) dims(320) dtype(bf16) bounds(4, 4)
+attn.problem @p mask(#attn.heads<#attn.full, #attn.causal>) layout(bshd) heads(2) dims(320) dtype(bf16) max_seqlen(4, 4)
 // expected-error @below {{'attn.backward' op expected a mask that is the same for all heads, of head dims beyond 256, got: #attn.heads<#attn.full, #attn.causal>}}
 attn.backward @b of(@p)
 
 // -----
 // C7
 // expected-note @below {{problem declared here}}
-attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(320) dtype(bf16) bounds(4, 4)
-// expected-error @below {{'attn.backward' op expected head dims to 256 with merged, got: 320}}
-attn.backward @b of(@p) merged
+attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(320) dtype(bf16) max_seqlen(4, 4)
+// expected-error @below {{'attn.backward' op expected head dims up to 256 with partial_kv, got: 320}}
+attn.backward @b of(@p) partial_kv

@@ -25,8 +25,8 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) mask
 
 // -----
 
-// expected-error @below {{expected each clause once, got: `typical` again}}
-attn.problem @p mask(#attn.full) layout(bshd) typical(5) heads(8) dims(64) dtype(bf16) typical(5)
+// expected-error @below {{expected each clause once, got: `expected_seqlen` again}}
+attn.problem @p mask(#attn.full) layout(bshd) expected_seqlen(5) heads(8) dims(64) dtype(bf16) expected_seqlen(5)
 
 // -----
 
@@ -48,7 +48,7 @@ attn.problem @p mask layout(bshd) heads(8) dims(64) dtype(bf16)
 // -----
 
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16)
-// expected-error @below {{custom op 'attn.backward' expected a clause, got: `determinstic`, which is near `deterministic`; clauses are of(...) [deterministic] [merged] [dlse] [learned(...)] [config(...)]}}
+// expected-error @below {{custom op 'attn.backward' expected a clause, got: `determinstic`, which is near `deterministic`; clauses are of(...) [deterministic] [partial_kv] [dlse] [requires_grad(...)] [config(...)]}}
 attn.backward @g of(@p) determinstic
 
 // -----
@@ -92,7 +92,7 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(fp16)
 // -----
 
 // expected-error @below {{expected one number for both or two, got: more}}
-attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) bounds(1, 2, 3)
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) max_seqlen(1, 2, 3)
 
 // -----
 

@@ -7,9 +7,9 @@
 // GENERIC: dropout = 1.000000e-01 : f64
 // GENERIC-SAME: seed = "seed"
 attn.problem @dropped mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16) dropout(0.1, "seed")
-// CHECK: @with_others {{.*}} score([#attn.alibi]) sink("sinks") dropout(5.000000e-01, "words") outputs(o) typical(64)
+// CHECK: @with_others {{.*}} score([#attn.alibi]) sink("sinks") dropout(5.000000e-01, "words") outputs(o) expected_seqlen(64)
 attn.problem @with_others mask(#attn.causal) layout(thd) heads(4) dims(64) dtype(bf16) score([#attn.alibi]) sink("sinks")
-  dropout(0.5, "words") outputs(o) typical(64)
+  dropout(0.5, "words") outputs(o) expected_seqlen(64)
 // Of nothing that is dropped there is no array, so its name is free.
 // CHECK: @nothing {{.*}} sink("seed") dropout(0.000000e+00, "seed")
 attn.problem @nothing mask(#attn.full) layout(bshd) heads(4) dims(64) dtype(bf16) sink("seed") dropout(0.0, "seed")

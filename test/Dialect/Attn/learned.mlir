@@ -7,10 +7,10 @@
 
 attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(16) dtype(bf16)
   score([#attn.bias<"bias", hqk>, #attn.alibi<"slopes">, #attn.score<"s * gate[h]">]) sink("sinks")
-// CHECK: attn.backward @all of(@p) learned(["sinks", "bias", "slopes", "gate"])
-attn.backward @all of(@p) learned(["sinks", "bias", "slopes", "gate"])
-// CHECK: attn.backward @one of(@p) deterministic dlse learned(["gate"])
-attn.backward @one of(@p) deterministic dlse learned(["gate"])
+// CHECK: attn.backward @all of(@p) requires_grad(["sinks", "bias", "slopes", "gate"])
+attn.backward @all of(@p) requires_grad(["sinks", "bias", "slopes", "gate"])
+// CHECK: attn.backward @one of(@p) deterministic dlse requires_grad(["gate"])
+attn.backward @one of(@p) deterministic dlse requires_grad(["gate"])
 // Of arrays that are not named there are none.
 // CHECK: attn.backward @none of(@p)
 attn.backward @none of(@p)
@@ -20,16 +20,16 @@ attn.backward @none of(@p)
 // C6: `learned` names arrays of score modifiers or sinks, each once, and `d` with such a name is none of another tensor.
 // expected-note @below {{problem declared here}}
 attn.problem @p mask(#attn.document) layout(bshd) heads(2) dims(16) dtype(bf16) score([#attn.bias<"bias", hqk>])
-// expected-error @below {{expected names of arrays of score modifiers or sinks in `learned`, each once, got: "document_q"}}
-attn.backward @b of(@p) learned(["document_q"])
+// expected-error @below {{expected names of arrays of score modifiers or sinks in `requires_grad`, each once, got: "document_q"}}
+attn.backward @b of(@p) requires_grad(["document_q"])
 
 // -----
 
 // C6
 // expected-note @below {{problem declared here}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(16) dtype(bf16) score([#attn.bias<"bias", hqk>])
-// expected-error @below {{expected names of arrays of score modifiers or sinks in `learned`, each once, got: "bias"}}
-attn.backward @b of(@p) learned(["bias", "bias"])
+// expected-error @below {{expected names of arrays of score modifiers or sinks in `requires_grad`, each once, got: "bias"}}
+attn.backward @b of(@p) requires_grad(["bias", "bias"])
 
 // -----
 
@@ -37,4 +37,4 @@ attn.backward @b of(@p) learned(["bias", "bias"])
 // expected-note @below {{problem declared here}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(2) dims(16) dtype(bf16) score([#attn.bias<"bias", hqk>]) sink("dbias")
 // expected-error @below {{expected another name for an array, of which no other tensor has a gradient's or a sum's, got: dbias}}
-attn.backward @b of(@p) learned(["bias"])
+attn.backward @b of(@p) requires_grad(["bias"])

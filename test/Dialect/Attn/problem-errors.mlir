@@ -66,7 +66,7 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64, -64) dtype(bf16)
 
 // C2: with bounds, too.
 // expected-error @below {{expected dim_v to be a multiple of 8 from 8 to 512, got: 520}}
-attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64, 520) dtype(bf16) bounds(1, 16)
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64, 520) dtype(bf16) max_seqlen(1, 16)
 
 // -----
 
@@ -167,7 +167,7 @@ attn.problem @p mask(#attn.or<#attn.full, causal>) layout(bshd) heads(8) dims(64
 
 // -----
 
-// expected-error @below {{expected a clause `mask(...)`, got: none; clauses are mask(...) layout(...) heads(...) dims(...) dtype(...) [scale(...)] [score(...)] [sink(...)] [dropout(...)] [outputs(...)] [typical(...)] [bounds(...)] [visits(...)] [segments(...)] [tiles(...)] [config(...)]}}
+// expected-error @below {{expected a clause `mask(...)`, got: none; clauses are mask(...) layout(...) heads(...) dims(...) dtype(...) [scale(...)] [score(...)] [sink(...)] [dropout(...)] [outputs(...)] [expected_seqlen(...)] [max_seqlen(...)] [kv_list_capacity(...)] [segments(...)] [tiles(...)] [config(...)]}}
 attn.problem @p layout(bshd) heads(8) dims(64) dtype(bf16)
 
 // -----
@@ -191,38 +191,38 @@ attn.problem @p mask(#attn.and<#attn.prefix<"segment_ids_q">, #attn.document>) l
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) scale(1.0e300)
 
 // -----
-// C10: typical lengths are positive, and both are given or none.
-// expected-error @below {{'attn.problem' op expected a positive typical length, got: 0}}
-attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) typical(0)
+// C10: expected lengths are positive, and both are given or none.
+// expected-error @below {{'attn.problem' op expected a positive `expected_seqlen`, got: 0}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) expected_seqlen(0)
 
 // -----
 // C10
-// expected-error @below {{expected a positive typical length, got: -4096}}
-attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) typical(-4096)
+// expected-error @below {{expected a positive `expected_seqlen`, got: -4096}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) expected_seqlen(-4096)
 
 // -----
 // C10
-// expected-error @below {{expected a positive typical length, got: 0}}
-attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) typical(1, 0)
+// expected-error @below {{expected a positive `expected_seqlen`, got: 0}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) expected_seqlen(1, 0)
 
 // -----
 // C10
-// expected-error @below {{'attn.problem' op expected typical lengths of both queries and keys, got: one}}
+// expected-error @below {{'attn.problem' op expected `expected_seqlen` of both queries and keys, got: one}}
 "attn.problem"() <{dim_qk = 64 : i64, dim_v = 64 : i64, dtype = bf16, heads = 8 : i64, kv_heads = 8 : i64, mask = #attn.full,
   q_layout = #attn.layout<bshd>, k_layout = #attn.layout<bshd>, v_layout = #attn.layout<bshd>, o_layout = #attn.layout<bshd>,
-  sym_name = "p", typical_q = 1 : i64}> : () -> ()
+  sym_name = "p", expected_seqlen_q = 1 : i64}> : () -> ()
 
 // -----
 // C10: bounds likewise.
-// expected-error @below {{'attn.problem' op expected a positive bound, got: 0}}
-attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) bounds(1, 0)
+// expected-error @below {{'attn.problem' op expected a positive `max_seqlen`, got: 0}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) max_seqlen(1, 0)
 
 // -----
 // C10
-// expected-error @below {{'attn.problem' op expected bounds of both queries and keys, got: one}}
+// expected-error @below {{'attn.problem' op expected `max_seqlen` of both queries and keys, got: one}}
 "attn.problem"() <{dim_qk = 64 : i64, dim_v = 64 : i64, dtype = bf16, heads = 8 : i64, kv_heads = 8 : i64, mask = #attn.full,
   q_layout = #attn.layout<bshd>, k_layout = #attn.layout<bshd>, v_layout = #attn.layout<bshd>, o_layout = #attn.layout<bshd>,
-  sym_name = "p", bound_kv = 1 : i64}> : () -> ()
+  sym_name = "p", max_seqlen_kv = 1 : i64}> : () -> ()
 
 // -----
 // C8: what kernels call something of their own.
@@ -267,7 +267,7 @@ attn.problem @p mask(#attn.causal) layout(thd) heads(8) dims(64) dtype(bf16) til
 // -----
 // C12
 // expected-error @below {{expected head dims up to 256 with tiles (beyond, a tile is a sequence's own), got: 512}}
-attn.problem @p mask(#attn.causal) layout(thd) heads(8) dims(64, 512) dtype(bf16) bounds(16) tiles(64)
+attn.problem @p mask(#attn.causal) layout(thd) heads(8) dims(64, 512) dtype(bf16) max_seqlen(16) tiles(64)
 
 // -----
 // C8: nor what lies between the kernels of a problem.
@@ -277,5 +277,5 @@ attn.problem @p mask(#attn.causal) layout(thd padded) heads(2) dims(16) dtype(f1
 // -----
 
 // C16: visits is positive.
-// expected-error @below {{'attn.problem' op expected a positive number of visited keys, got: 0}}
-attn.problem @p mask(#attn.document) layout(bshd) heads(8) dims(64) dtype(bf16) visits(0)
+// expected-error @below {{'attn.problem' op expected a positive `kv_list_capacity`, got: 0}}
+attn.problem @p mask(#attn.document) layout(bshd) heads(8) dims(64) dtype(bf16) kv_list_capacity(0)

@@ -32,20 +32,20 @@ attn.problem @widest mask(#attn.full) layout(bshd) heads(65536, 1) dims(256, 8) 
 attn.problem @by_hand mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16)
   config(#tile.config<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>)
 // How long sequences usually are comes before the config, and may be as long as it likes.
-// CHECK: attn.problem @usual mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) outputs(o) typical(1){{ *$}}
-attn.problem @usual mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) outputs(o) typical(1)
-// CHECK: attn.problem @long mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) typical(4294967296) config(#tile.config<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>)
-attn.problem @long mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) typical(4294967296)
+// CHECK: attn.problem @usual mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) outputs(o) expected_seqlen(1){{ *$}}
+attn.problem @usual mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) outputs(o) expected_seqlen(1)
+// CHECK: attn.problem @long mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) expected_seqlen(4294967296) config(#tile.config<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>)
+attn.problem @long mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) expected_seqlen(4294967296)
   config(#tile.config<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>)
 // Queries and keys may differ; then both are said.
-// CHECK: dtype(bf16) typical(1, 32768){{ *$}}
-attn.problem @decode mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) typical(1, 32768)
-// CHECK: dtype(bf16) typical(1) bounds(1, 16){{ *$}}
-attn.problem @bounded mask(#attn.full) layout(thd) heads(1) dims(512) dtype(bf16) typical(1) bounds(1, 16)
-// CHECK: attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(1) dims(64) dtype(bf16) typical(512) segments(64)
-attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(1) dims(64) dtype(bf16) typical(512) segments(64)
-// CHECK: attn.problem @room mask(#attn.document) layout(thd) heads(1) dims(64) dtype(bf16) visits(4096){{ *$}}
-attn.problem @room mask(#attn.document) layout(thd) heads(1) dims(64) dtype(bf16) visits(4096)
+// CHECK: dtype(bf16) expected_seqlen(1, 32768){{ *$}}
+attn.problem @decode mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf16) expected_seqlen(1, 32768)
+// CHECK: dtype(bf16) expected_seqlen(1) max_seqlen(1, 16){{ *$}}
+attn.problem @bounded mask(#attn.full) layout(thd) heads(1) dims(512) dtype(bf16) expected_seqlen(1) max_seqlen(1, 16)
+// CHECK: attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(1) dims(64) dtype(bf16) expected_seqlen(512) segments(64)
+attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(1) dims(64) dtype(bf16) expected_seqlen(512) segments(64)
+// CHECK: attn.problem @room mask(#attn.document) layout(thd) heads(1) dims(64) dtype(bf16) kv_list_capacity(4096){{ *$}}
+attn.problem @room mask(#attn.document) layout(thd) heads(1) dims(64) dtype(bf16) kv_list_capacity(4096)
 // CHECK: attn.problem @listed mask(#attn.causal) layout(thd) heads(1) dims(64) dtype(bf16) tiles(128)
 attn.problem @listed mask(#attn.causal) layout(thd) heads(1) dims(64) dtype(bf16) tiles(128)
 // CHECK: dtype(bf16) {attn.note = "why"}
@@ -59,6 +59,7 @@ attn.problem @with_note mask(#attn.full) layout(bshd) heads(1) dims(64) dtype(bf
 // GENERIC-SAME: no_lse, o_layout = #attn.layout<thd padded>
 // GENERIC-SAME: scale = 1.250000e-01 : f64, sym_name = "mqa"
 // GENERIC: config = #tile.config<q_tile = 64, kv_tile = 32, warps = 2, blocks = 3>
-// GENERIC: typical_kv = 1 : i64, typical_q = 1 : i64
-// GENERIC: typical_kv = 32768 : i64, typical_q = 1 : i64
-// GENERIC: bound_kv = 16 : i64, bound_q = 1 : i64, dim_qk = 512 : i64
+// GENERIC: expected_seqlen_kv = 1 : i64, expected_seqlen_q = 1 : i64
+// GENERIC: expected_seqlen_kv = 32768 : i64, expected_seqlen_q = 1 : i64
+// GENERIC: dim_qk = 512 : i64
+// GENERIC-SAME: max_seqlen_kv = 16 : i64, max_seqlen_q = 1 : i64

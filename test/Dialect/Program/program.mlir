@@ -35,10 +35,10 @@ tile.kernel @short(%o: !tile.ptr<bf16>, %work: !tile.ptr<i32>)
 // Classes of rows together are all of them, a launch's scratch may be another's, and sums have zeros to begin with.
 // CHECK-LABEL: program.def @classes {
 program.def @classes {
-  // CHECK-NEXT: %ids_q = program.tensor "ids_q" array : i32 lead all [tokens_q]
-  %ids = program.tensor "ids_q" array : i32 lead all [tokens_q]
-  // CHECK-NEXT: %status = program.tensor "status" result : i32 lead all []
-  %status = program.tensor "status" result : i32 lead all []
+  // CHECK-NEXT: %ids_q = program.tensor "ids_q" array : i32 leading_dims all [tokens_q]
+  %ids = program.tensor "ids_q" array : i32 leading_dims all [tokens_q]
+  // CHECK-NEXT: %status = program.tensor "status" result : i32 leading_dims all []
+  %status = program.tensor "status" result : i32 leading_dims all []
   %o = program.tensor "o" result : bf16 [total_q, 16, 64] strided(0, 1)
   // CHECK: program.size "batch" = 8 * id_rows
   program.size "batch" = 8 * id_rows

@@ -733,7 +733,7 @@ program.def @p {
 // -----
 
 program.def @p {
-  %a = program.tensor "a" array : i32 lead all [n]
+  %a = program.tensor "a" array : i32 leading_dims all [n]
   // expected-error @below {{expected memory without leading dimensions to be carried, got: `a`}}
   %last = program.repeat "i" = ranks carry(%from = %a) {
     program.yield %from

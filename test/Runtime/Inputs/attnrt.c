@@ -124,7 +124,7 @@ static void run(const attnrtProgram *program, const Call *call) {
     memset(workspace, 0xff, bytes);
   CHECK(attnrtLaunch(program, tensors, workspace, NULL) == 0);
   CHECK(!synchronize || synchronize() == 0);
-  CHECK(attnrtLaunchAgain(program, tensors, workspace, NULL) == 0);
+  CHECK(attnrtLaunchReuseMetadata(program, tensors, workspace, NULL) == 0);
   CHECK(!synchronize || synchronize() == 0);
   attnTensor bad = tensors[0];
   tensors[0].rank = 2;

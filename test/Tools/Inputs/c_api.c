@@ -224,7 +224,7 @@ int main(void) {
   CHECK(strcmp(attnTensorName(kernel, 7), "") == 0 && strcmp(attnTensorName(kernel, -1), "") == 0);
   CHECK(strstr(attnSource(kernel), "attn::mma_qk(s, Q, K);"));
   CHECK(attnResources(kernel));
-  CHECK(strstr(attnSchedule(kernel), "; neither bounds nor typical lengths say that sequences are short"));
+  CHECK(strstr(attnSchedule(kernel), "; neither max_seqlen nor expected_seqlen says that sequences are short"));
 
   for (int i = 0; i < MOST * HEADS * DIM; ++i) {
     q[i] = toBf16((float)sin(i * 0.7));

@@ -16,7 +16,7 @@ rng = np.random.default_rng(3)
 heads, dim = 3, 24
 for layout in ("bshd", "sbhd", "bhsd"):
     kernel = compile_problem(
-        f"attn.problem @{layout} mask(#attn.causal<bottom_right>) layout({layout}) heads({heads}) dims({dim}) dtype(f16) typical(4096)")  # one program
+        f"attn.problem @{layout} mask(#attn.causal<bottom_right>) layout({layout}) heads({heads}) dims({dim}) dtype(f16) expected_seqlen(4096)")  # one program
     compiled = lib.attnCompileCount()
     for batch, rows in ((1, 1), (2, 70), (3, 17), (0, 5), (2, 0), (1, 129)):
         qkv = rng.standard_normal((batch, rows, 3, heads, dim)).astype(np.float16)

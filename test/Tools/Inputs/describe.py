@@ -8,7 +8,7 @@ from attnc_host import compile_problem, lib
 MODULE = """
 attn.problem @p mask(#attn.and<#attn.causal, #attn.block_map<"offsets", "columns", q = 64, kv = 64>>) layout(thd padded) heads(8, 2) dims(64, 32) dtype(bf16) score(#attn.bias<"b", h>)
 attn.backward @first of(@p) dlse
-attn.backward @second of(@p) deterministic learned(["b"])
+attn.backward @second of(@p) deterministic requires_grad(["b"])
 attn.problem @other mask(#attn.full) layout(sbhd, bshd, bhsd, bshd) heads(4) dims(16) dtype(f16) outputs(o)
 attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(4) dims(16) dtype(f16) segments(5)
 attn.segments @ids mask(#attn.causal) segments(5) maps tiles(64)
@@ -22,7 +22,7 @@ def describe(name, text=MODULE):
 
 
 def line(d):
-    shapes = ", ".join(f"{t['name']} {t['role']} {t['dtype']} [{', '.join(t['shape'])}]" + (f" lead {t['lead']}" if t["lead"] != "none" else "")
+    shapes = ", ".join(f"{t['name']} {t['role']} {t['dtype']} [{', '.join(t['shape'])}]" + (f" leading_dims {t['leading_dims']}" if t["leading_dims"] != "none" else "")
                        + (f" strided {t['strided']}" if t["strided"] else "") for t in d["tensors"])
     return f"{d['name']}: {d['pass']} of {d.get('forward')}, {d.get('backward')}, {d.get('dtype')}: {shapes}"
 

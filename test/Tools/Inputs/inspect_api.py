@@ -60,11 +60,11 @@ e = explain(PREFIX, tile="64x64", seqlen_q=384, batch=3, tflops=100, gbps=1000)
 assert e["name"] == "p" and e["target"] == "sm_90a" and "svg" not in e
 assert e["mask"] == "#attn.and<#attn.or<#attn.prefix<4>, #attn.band<left = 127>>, #attn.causal>"
 assert e["canonical_mask"] == "#attn.and<#attn.causal, #attn.or<#attn.prefix<4>, #attn.band<left = 127>>>"
-assert e["schedule"] == "tiles with warp roles; neither bounds nor typical lengths say that sequences are short"
+assert e["schedule"] == "warp-specialized tiles; neither max_seqlen nor expected_seqlen says that sequences are short"
 assert e["refused"] is None and e["backward"] == [] and e["tile"] == {"rows": 64, "keys": 64}
 assert e["map"] == {"sequence": 0, "head": 0, "rows": 384, "keys": 384}
 # Tiles by hand: 1 + 2 + 3 + 4 + 4 + 4 tiles for each of 48 sequences and heads; 5 of them are full.
-assert e["counts"] == {"tiles": 48 * 36, "visited": 48 * 18, "untested": 48 * 5, "tested": 48 * 13, "empty": 0, "pairs": 48 * 384**2,
+assert e["counts"] == {"tiles": 48 * 36, "visited": 48 * 18, "full": 48 * 5, "partial": 48 * 13, "empty": 0, "pairs": 48 * 384**2,
                        "visible": sum(min(q + 1, 128) + max(min(4, q - 127), 0) for q in range(384)) * 48, "exact": True}
 assert e["flops"] == {"visible": 2 * 192 * e["counts"]["visible"], "visited": 2 * 192 * 48 * 18 * 64**2}
 assert e["bytes"] == 3 * 384 * (2 * (16 * 64 + 4 * 64 + 4 * 128 + 16 * 128) + 4 * 16)
@@ -74,7 +74,7 @@ assert all(isinstance(number, int) for number in (*e["counts"].values(), *e["flo
 # Backward passes, what a target refuses, and names.
 e = explain(PACKED, "g", lengths_q=[100])
 assert [b["name"] for b in e["backward"]] == ["g", "fixed"] and e["name"] == "p"
-assert e["backward"][0]["refused"] is None and "dQ added up in any order" in e["backward"][0]["schedule"]
+assert e["backward"][0]["refused"] is None and "unordered dQ accumulation" in e["backward"][0]["schedule"]
 assert e["backward"][1]["refused"].startswith("expected at most 3 blocks")
 assert explain(PACKED, "p", lengths_q=[100]) == e
 kernel = C.c_void_p()
@@ -125,8 +125,8 @@ print("null:", call(lib.attnExplain, None, None, None, None), lib.attnExplain(CA
 
 # 2. attnSupported: the tool's answers.
 BAD = ("attn.problem @wide mask(#attn.causal) layout(bshd) heads(16, 4) dims(300) dtype(bf16)\n"
-       "attn.problem @large mask(#attn.causal) layout(thd) heads(16) dims(512) dtype(bf16) sink(\"sinks\") bounds(1, 16)\n"
-       "attn.backward @grads of(@large) learned([\"sinks\"])\n"
+       "attn.problem @large mask(#attn.causal) layout(thd) heads(16) dims(512) dtype(bf16) sink(\"sinks\") max_seqlen(1, 16)\n"
+       "attn.backward @grads of(@large) requires_grad([\"sinks\"])\n"
        "attn.segments @segs mask(#attn.causal) segments(9000)\n"
        "attn.backward @none of(@nothing)\n")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A step of a ring: gradients of half of the keys, with o and lse of all of them. What `merged` says, no hint of lengths may undo."""
+"""A step of a ring: gradients of half of the keys, with o and lse of all of them. What `partial_kv` says, no hint of lengths may undo."""
 import numpy as np
 from attnc_host import compile_problem, launch, lib, specialize, workspace_of
 from run import attend, differentiate
@@ -27,12 +27,12 @@ def gradients(hint, clause):
     arrays.update({name: np.full(arrays["q"].shape, np.nan, np.float16) for name in want})
     kernel = specialize(kernel, arrays)
     assert launch(kernel, arrays, workspace_of(kernel, arrays)) is None, lib.attnLastError()
-    streams = "sequences own" in lib.attnSchedule(kernel).decode()
+    streams = "per sequence" in lib.attnSchedule(kernel).decode()
     return max(np.abs(arrays[name].reshape(want[name].shape) - want[name]).max() for name in want), streams
 
 
-for hint in ("", " typical(8)", " bounds(8)", " typical(4096)"):
-    for clause in ("merged", "merged deterministic"):
+for hint in ("", " expected_seqlen(8)", " max_seqlen(8)", " expected_seqlen(4096)"):
+    for clause in ("partial_kv", "partial_kv deterministic"):
         error, streams = gradients(hint, clause)
         assert error < 0.01 and not streams, (hint, clause, error, streams)
 error, streams = gradients("", "")  # of its own o and lse it would be right

@@ -9,7 +9,7 @@ B, D = 3, 32
 rng = np.random.default_rng(8)
 checked = reached = 0
 for (rows, keys), (heads, kv_heads), mask in itertools.product(((1, 8), (2, 2), (4, 4), (8, 8), (17, 20)), ((4, 4), (8, 2)), ("#attn.full", "#attn.causal")):
-    problem = f"attn.problem @p mask({mask}) layout(bshd) heads({heads}, {kv_heads}) dims({D}) dtype(bf16) bounds({rows}, {keys})\n"
+    problem = f"attn.problem @p mask({mask}) layout(bshd) heads({heads}, {kv_heads}) dims({D}) dtype(bf16) max_seqlen({rows}, {keys})\n"
     backward = problem + "attn.backward @g of(@p)\n"
     make = lambda length, count: rng.standard_normal((B, length, count, D)).astype(np.float32)
     clean = dict(q=make(rows, heads), k=make(keys, kv_heads), v=make(keys, kv_heads), do=make(rows, heads))

@@ -10,7 +10,7 @@ clean = {name: rng.standard_normal((2, LENGTH, 2, D)).astype(np.float32) for nam
 rows = np.arange(LENGTH)
 checked = 0
 for mask, visible in (("#attn.causal", lambda at: at <= rows), ("#attn.band<left = 4, right = 2>", lambda at: (rows - 4 <= at) & (at <= rows + 2))):
-    problem = f"attn.problem @p mask({mask}) layout(bshd) heads(2) dims({D}) dtype(bf16) bounds({LENGTH})\n"
+    problem = f"attn.problem @p mask({mask}) layout(bshd) heads(2) dims({D}) dtype(bf16) max_seqlen({LENGTH})\n"
     before = must_run(problem, clean, ("o", "lse"))
     for name in "kv":
         for at in (0, 7, 16, LENGTH - 1):

@@ -38,7 +38,7 @@ def compare(whole, shard, rows, heads, what):
         assert np.allclose(value, expected, rtol=0.02, atol=0.02, equal_nan=True), (what, name)
 
 
-for layout, hints in (("thd", ""), ("thd padded", ""), ("thd", "bounds(4, 16)"), ("thd padded", "typical(4, 16)")):
+for layout, hints in (("thd", ""), ("thd padded", ""), ("thd", "max_seqlen(4, 16)"), ("thd padded", "expected_seqlen(4, 16)")):
     padded = "padded" in layout
     (cu_q, at_q), (cu_kv, at_kv) = packed(LENGTHS_Q, padded), packed(LENGTHS_KV, padded)
     rows_q, rows_kv = at_q[-1] + 4, at_kv[-1] + 4

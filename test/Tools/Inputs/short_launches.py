@@ -8,7 +8,7 @@ from run import attend
 
 rng = np.random.default_rng(5)
 HEADS, DIM = 4, 32
-SHORT = "tiles that sequences own for short sequences, tiles by slots for long ones; typical(4, 4) and heads(4, 4): short enough to stream"
+SHORT = "one CTA per sequence for short sequences, tiles of packed rows for long ones; expected_seqlen(4, 4) and heads(4, 4): short sequences"
 
 
 def packed(lengths):
@@ -42,20 +42,20 @@ def check_rows(arrays, lengths):
 PROBLEM = f"attn.problem @p mask(#attn.causal) layout(thd) heads({HEADS}) dims({DIM}) dtype(f16)"
 BACKWARD = "\nattn.backward @g of(@p)"
 forward, backward = compile_problem(PROBLEM), compile_problem(PROBLEM + BACKWARD)
-hinted, hinted_backward = (compile_problem(PROBLEM + " typical(4, 4)" + end) for end in ("", BACKWARD))
+hinted, hinted_backward = (compile_problem(PROBLEM + " expected_seqlen(4, 4)" + end) for end in ("", BACKWARD))
 mixed = [int(n) for n in rng.integers(0, 5, 300)] + [150, 0, 70] + [int(n) for n in rng.integers(1, 5, 200)]
 arrays = packed(mixed)
 
 # For such shapes there is the program that `typical` gives: bit for bit, and from its place in the cache. It wants a workspace. The general kernel stays as it
 # is, and is right for these shapes, too.
 plain = lib.attnSchedule(forward).decode()
-assert plain.startswith("tiles by slots"), plain
+assert plain.startswith("tiles of packed rows"), plain
 compiled = lib.attnCompileCount()
 special = specialize(forward, arrays)
 assert b"expected a workspace of" in launch(special, arrays)
 workspace = workspace_of(special, arrays)
 assert workspace.size > 0 and schedule(forward, arrays).startswith(SHORT), schedule(forward, arrays)
-assert lib.attnCompileCount() == compiled, "typical(4, 4) had compiled these kernels"
+assert lib.attnCompileCount() == compiled, "expected_seqlen(4, 4) had compiled these kernels"
 for kernel in forward, compile_problem(PROBLEM):
     poison(arrays)
     assert workspace_of(kernel, arrays).size == 0 and launch(kernel, arrays) is None and lib.attnSchedule(kernel).decode() == plain
@@ -73,7 +73,7 @@ for kernel in specialize(forward, arrays), hinted:
 # So do gradients.
 special = specialize(backward, arrays)
 assert launch(special, arrays, workspace_of(special, arrays)) is None
-assert schedule(backward, arrays).startswith("tiles that sequences own for short sequences"), schedule(backward, arrays)
+assert schedule(backward, arrays).startswith("one CTA per sequence for short sequences"), schedule(backward, arrays)
 found = [arrays[n].copy() for n in ("dq", "dk", "dv")]
 o = arrays["o"]
 poison(arrays)
@@ -98,7 +98,7 @@ fixed = compile_problem(PROBLEM + BACKWARD + " deterministic")
 assert schedule(fixed, packed([3] * 600)) == lib.attnSchedule(fixed).decode()
 
 # What says how long sequences are is believed.
-said = compile_problem(PROBLEM + " typical(4096)")
+said = compile_problem(PROBLEM + " expected_seqlen(4096)")
 workspace_of(said, arrays)
 assert schedule(said, arrays) == lib.attnSchedule(said).decode()
 
@@ -110,7 +110,7 @@ for batch, rows in (40, 21), (32, 24), (1, 24), (33, 97):
     arrays.update(o=np.full_like(arrays["q"], np.nan), lse=np.full((batch, HEADS, rows), np.nan, np.float32))
     special = specialize(dense, arrays)
     assert launch(special, arrays, workspace_of(special, arrays)) is None
-    assert schedule(dense, arrays).startswith(f"tiles that sequences own; typical({24 if batch >= 32 else 32}" if rows <= 24 else plain), schedule(dense, arrays)
+    assert schedule(dense, arrays).startswith(f"one CTA per sequence; expected_seqlen({24 if batch >= 32 else 32}" if rows <= 24 else plain), schedule(dense, arrays)
     for b in range(0, batch, 7):
         expected, _ = attend(*(arrays[n][b, :, 1] for n in "qkv"), np.tril(np.ones((rows, rows), bool)), DIM**-0.5)
         assert np.allclose(arrays["o"][b, :, 1], expected, rtol=4e-3, atol=4e-3)
@@ -118,7 +118,7 @@ assert lib.attnCompileCount() == compiled + 2
 
 # Nor does the number of sequences decide what deterministic gradients are: rows of one length have one program, alone or not.
 fixed, alone = compile_problem(PROBLEM.replace("thd", "bshd") + BACKWARD + " deterministic"), None
-for batch, rows, wants in (1, 21, "tiles that sequences own; typical(24, 24)"), (40, 21, "tiles that sequences own; typical(24, 24)"), (40, 257, lib.attnSchedule(fixed).decode()):
+for batch, rows, wants in (1, 21, "one CTA per sequence; expected_seqlen(24, 24)"), (40, 21, "one CTA per sequence; expected_seqlen(24, 24)"), (40, 257, lib.attnSchedule(fixed).decode()):
     arrays = {n: rng.standard_normal((batch, rows, HEADS, DIM)).astype(np.float16) for n in ("q", "k", "v", "do")}
     arrays.update(lse=np.full((batch, HEADS, rows), np.nan, np.float32))
     poison(arrays)
@@ -135,9 +135,9 @@ for batch, rows, wants in (1, 21, "tiles that sequences own; typical(24, 24)"), 
     assert schedule(fixed, arrays).startswith(wants), schedule(fixed, arrays)
 
 # One query is walked by a warp of its own only where there are many. Else its keys are a tile, or many of them tiles as where nothing is known.
-OWN = "tiles that sequences own; typical"
-for batch, keys, wants in ((10, 60, OWN + "(16, 64)"), (100, 60, OWN + "(4, 64)"), (16000, 60, OWN + "(4, 64)"), (16500, 60, "strips; typical(1, 64)"), (40, 2, "strips; typical(1, 2)"),
-                           (100, 250, plain), (16000, 250, "strips; typical(1, 256)"), (16500, 700, plain)):
+OWN = "one CTA per sequence; expected"
+for batch, keys, wants in ((10, 60, OWN + "_seqlen(16, 64)"), (100, 60, OWN + "_seqlen(4, 64)"), (16000, 60, OWN + "_seqlen(4, 64)"), (16500, 60, "SIMT rows; expected_seqlen(1, 64)"), (40, 2, "SIMT rows; expected_seqlen(1, 2)"),
+                           (100, 250, plain), (16000, 250, "SIMT rows; expected_seqlen(1, 256)"), (16500, 700, plain)):
     arrays = {n: np.empty((batch, 1 if n in "qo" else keys, HEADS, DIM), np.float16) for n in "qkvo"}  # nobody looks at it
     arrays.update(lse=np.empty((batch, HEADS, 1), np.float32))
     assert schedule(dense, arrays).startswith(wants), (batch, keys, schedule(dense, arrays))
@@ -145,7 +145,7 @@ for batch, keys, wants in ((10, 60, OWN + "(16, 64)"), (100, 60, OWN + "(4, 64)"
 # Few queries on many keys: parts of keys, and heads of a group in one tile, whatever the number of keys; many tiles of one head each have the plain program.
 decode = compile_problem("attn.problem @p mask(#attn.full) layout(bshd) heads(4, 2) dims(32) dtype(f16)")
 plain, made = lib.attnSchedule(decode).decode(), None
-for batch, rows, keys, wants in (1, 1, 1500, "tiles, keys shared out, 2 query heads in each"), (2, 1, 1030, None), (1, 1, 900, plain), (33, 70, 1024, plain):
+for batch, rows, keys, wants in (1, 1, 1500, "tiles, split-KV, 2 query heads packed"), (2, 1, 1030, None), (1, 1, 900, plain), (33, 70, 1024, plain):
     arrays = {n: rng.standard_normal((batch, rows if n == "q" else keys, 4 if n == "q" else 2, 32)).astype(np.float16) for n in "qkv"}
     arrays.update(o=np.full_like(arrays["q"], np.nan), lse=np.full((batch, 4, rows), np.nan, np.float32))
     special = specialize(decode, arrays)

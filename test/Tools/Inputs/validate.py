@@ -38,7 +38,7 @@ def dense(dtype, s, heads=4, kv_heads=2, d=16, extra=()):
 
 
 for dtype, scores, learned in (("bf16", "", ""), ("f16", "score([#attn.softcap<5.0>])", ""),
-                               ("bf16", 'score([#attn.bias<"b", hk>])', ' learned(["b"])')):
+                               ("bf16", 'score([#attn.bias<"b", hk>])', ' requires_grad(["b"])')):
     text = f"attn.problem @p mask(#attn.causal) layout(bshd) heads(4, 2) dims(16) dtype({dtype}) {scores}"
     arrays = dense(dtype, 160, extra={name: (aligned((4, 170), np.float32), 2) for name in ("b", "db")})
     launch("forward", compiled(text.encode()), arrays)

@@ -51,22 +51,24 @@ void printPair(OpAsmPrinter &printer, IntegerAttr first, IntegerAttr second) {
     printer << ", " << second.getInt();
 }
 
-template <typename P, auto member> Clause<P> one(StringRef keyword, ClauseKind kind = ClauseKind::Optional) {
-  return {{keyword, kind},
+template <typename P, auto member>
+Clause<P> one(StringRef keyword, ClauseKind kind = ClauseKind::Optional, StringRef formerly = {}) {
+  return {{keyword, kind, formerly},
           [](const P &of) { return bool(of.*member); },
           [](OpAsmParser &parser, P &of) { return parseOne(parser, of.*member); },
           [](OpAsmPrinter &printer, const P &of) { printOne(printer, of.*member); }};
 }
 
-template <typename P, auto first, auto second> Clause<P> pair(StringRef keyword, ClauseKind kind = ClauseKind::Optional) {
-  return {{keyword, kind},
+template <typename P, auto first, auto second>
+Clause<P> pair(StringRef keyword, ClauseKind kind = ClauseKind::Optional, StringRef formerly = {}) {
+  return {{keyword, kind, formerly},
           [](const P &of) { return of.*first && of.*second; },
           [](OpAsmParser &parser, P &of) { return parsePair(parser, of.*first, of.*second); },
           [](OpAsmPrinter &printer, const P &of) { printPair(printer, of.*first, of.*second); }};
 }
 
-template <typename P, auto member> Clause<P> flag(StringRef keyword) {
-  return {{keyword, ClauseKind::Flag},
+template <typename P, auto member> Clause<P> flag(StringRef keyword, StringRef formerly = {}) {
+  return {{keyword, ClauseKind::Flag, formerly},
           [](const P &of) { return bool(of.*member); },
           [](OpAsmParser &parser, P &of) -> ParseResult {
             of.*member = parser.getBuilder().getUnitAttr();
@@ -212,9 +214,9 @@ const Clause<P> problemClauses[] = {
      [](const P &of) { return bool(of.no_lse); },
      parseOutputs,
      [](OpAsmPrinter &printer, const P &) { printer << "o"; }},
-    pair<P, &P::typical_q, &P::typical_kv>("typical"),
-    pair<P, &P::bound_q, &P::bound_kv>("bounds"),
-    one<P, &P::visits>("visits"),
+    pair<P, &P::expected_seqlen_q, &P::expected_seqlen_kv>("expected_seqlen", ClauseKind::Optional, "typical"),
+    pair<P, &P::max_seqlen_q, &P::max_seqlen_kv>("max_seqlen", ClauseKind::Optional, "bounds"),
+    one<P, &P::kv_list_capacity>("kv_list_capacity", ClauseKind::Optional, "visits"),
     one<P, &P::segments>("segments"),
     one<P, &P::tiles>("tiles"),
     one<P, &P::config>("config"),
@@ -223,9 +225,9 @@ const Clause<P> problemClauses[] = {
 const Clause<B> backwardClauses[] = {
     one<B, &B::problem>("of", ClauseKind::Required),
     flag<B, &B::deterministic>("deterministic"),
-    flag<B, &B::merged>("merged"),
+    flag<B, &B::partial_kv>("partial_kv", "merged"),
     flag<B, &B::dlse>("dlse"),
-    one<B, &B::learned>("learned"),
+    one<B, &B::requires_grad>("requires_grad", ClauseKind::Optional, "learned"),
     one<B, &B::config>("config"),
 };
 

@@ -15,11 +15,11 @@ double ProblemOp::scaleOrDefault() {
   return getScale() ? getScale()->convertToDouble() : 1.0 / std::sqrt(double(getDimQk()));
 }
 
-static std::optional<int64_t> firstOf(std::optional<uint64_t> bound, std::optional<uint64_t> typical) {
-  return bound ? std::optional<int64_t>(*bound) : typical ? std::optional<int64_t>(*typical) : std::nullopt;
+static std::optional<int64_t> firstOf(std::optional<uint64_t> most, std::optional<uint64_t> expected) {
+  return most ? std::optional<int64_t>(*most) : expected ? std::optional<int64_t>(*expected) : std::nullopt;
 }
-std::optional<int64_t> ProblemOp::expectedQueries() { return firstOf(getBoundQ(), getTypicalQ()); }
-std::optional<int64_t> ProblemOp::expectedKeys() { return firstOf(getBoundKv(), getTypicalKv()); }
+std::optional<int64_t> ProblemOp::expectedQueries() { return firstOf(getMaxSeqlenQ(), getExpectedSeqlenQ()); }
+std::optional<int64_t> ProblemOp::expectedKeys() { return firstOf(getMaxSeqlenKv(), getExpectedSeqlenKv()); }
 
 SmallVector<ScoreModifierInterface> ProblemOp::getModifiers() {
   SmallVector<ScoreModifierInterface> modifiers;
@@ -81,13 +81,13 @@ static LogicalResult verifyDropout(ProblemOp problem) { // C15
   return success();
 }
 
-static LogicalResult verifyHint(ProblemOp problem, StringRef what, std::optional<uint64_t> queries,
+static LogicalResult verifyHint(ProblemOp problem, StringRef clause, std::optional<uint64_t> queries,
                                 std::optional<uint64_t> keys) {
   if (queries.has_value() != keys.has_value()) // C10
-    return problem.emitOpError("expected ") << what << "s of both queries and keys, got: one";
+    return problem.emitOpError("expected `") << clause << "` of both queries and keys, got: one";
   for (std::optional<uint64_t> length : {queries, keys})
     if (length && int64_t(*length) < 1) // C10
-      return problem.emitOpError("expected a positive ") << what << ", got: " << int64_t(*length);
+      return problem.emitOpError("expected a positive `") << clause << "`, got: " << int64_t(*length);
   return success();
 }
 
@@ -234,10 +234,10 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
   int64_t dim = std::max(problem.getDimQk(), problem.getDimV());
   if (dim > widestOfTiles && dependsOnHead(problem.getMask())) // C5
     return refuse("a mask that is the same for all heads, of head dims beyond 256", problem.getMask());
-  if (getMerged() && dim > widestOfTiles) // C7
-    return refuse("head dims to 256 with merged", dim);
-  if (getLearned() && dim > widestOfTiles) // C7
-    return refuse("head dims up to 256 with learned arrays", "dim " + llvm::Twine(dim));
+  if (getPartialKv() && dim > widestOfTiles) // C7
+    return refuse("head dims up to 256 with partial_kv", dim);
+  if (getRequiresGrad() && dim > widestOfTiles) // C7
+    return refuse("head dims up to 256 with requires_grad", "dim " + llvm::Twine(dim));
   if (problem.getSegments() || problem.getTiles()) // C4
     return refuse("a problem without segments and tiles", problem.getSegments() ? "one with segments" : "one with tiles");
   if (!isIdentifier(getSymName())) // C3
@@ -300,11 +300,11 @@ LogicalResult ProblemOp::verify() {
   double size = std::abs(scaleOrDefault());
   if (!(size == 0 || (size >= 0x1p-100 && size <= 0x1p100))) // C7
     return emitOpError("expected a scale that is 0 or has a size from 2^-100 to 2^100, got: ") << scaleOrDefault();
-  if (failed(verifyHint(*this, "typical length", getTypicalQ(), getTypicalKv())) || // C10
-      failed(verifyHint(*this, "bound", getBoundQ(), getBoundKv())))
+  if (failed(verifyHint(*this, "expected_seqlen", getExpectedSeqlenQ(), getExpectedSeqlenKv())) || // C10
+      failed(verifyHint(*this, "max_seqlen", getMaxSeqlenQ(), getMaxSeqlenKv())))
     return failure();
-  if (getVisits() && int64_t(*getVisits()) < 1) // C16
-    return emitOpError("expected a positive number of visited keys, got: ") << int64_t(*getVisits());
+  if (getKvListCapacity() && int64_t(*getKvListCapacity()) < 1) // C16
+    return emitOpError("expected a positive `kv_list_capacity`, got: ") << int64_t(*getKvListCapacity());
   if (failed(verifyModifiers(*this)) || failed(verifySink(*this)) || failed(verifyDropout(*this)) ||
       failed(verifySegments(*this))) // C9 to C15
     return failure();

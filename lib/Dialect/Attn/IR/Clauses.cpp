@@ -37,15 +37,24 @@ std::optional<StringRef> attn::findNear(StringRef word, ArrayRef<StringRef> name
 
 ParseResult attn::parseClauses(OpAsmParser &parser, ArrayRef<ClauseName> clauses,
                                llvm::function_ref<ParseResult(size_t)> parse) {
-  SmallVector<StringRef, 24> keywords;
+  SmallVector<StringRef, 24> keywords, accepted;
   for (const ClauseName &clause : clauses)
     keywords.push_back(clause.keyword);
+  accepted = keywords;
+  for (const ClauseName &clause : clauses)
+    if (!clause.formerly.empty())
+      accepted.push_back(clause.formerly);
   SmallVector<bool, 24> seen(clauses.size());
   SMLoc loc = parser.getCurrentLocation();
-  for (StringRef keyword; succeeded(parser.parseOptionalKeyword(&keyword, keywords)); loc = parser.getCurrentLocation()) {
-    size_t i = llvm::find(keywords, keyword) - keywords.begin();
+  for (StringRef keyword; succeeded(parser.parseOptionalKeyword(&keyword, accepted));
+       loc = parser.getCurrentLocation()) {
+    auto named = [&](const ClauseName &clause) { return keyword == clause.keyword || keyword == clause.formerly; };
+    size_t i = llvm::find_if(clauses, named) - clauses.begin();
     if (seen[i])
       return parser.emitError(loc, "expected each clause once, got: `") << keyword << "` again";
+    if (keyword != clauses[i].keyword)
+      emitWarning(parser.getEncodedSourceLoc(loc))
+          << "`" << keyword << "` is now `" << clauses[i].keyword << "`; the old name is accepted until version 0.2";
     seen[i] = true;
     if (parse(i))
       return failure();

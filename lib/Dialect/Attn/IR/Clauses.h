@@ -16,6 +16,7 @@ enum class ClauseKind { Required, Optional, Flag };
 struct ClauseName {
   llvm::StringRef keyword;
   ClauseKind kind;
+  llvm::StringRef formerly = {}; ///< its keyword until 0.1, which is accepted with a warning until 0.2
 };
 
 /// A clause of an op with these properties: whether they have it, and what stands between its parentheses.

@@ -13,7 +13,7 @@ std::string attn::gradientOf(const ScoreOperand &array) { return "d" + array.nam
 std::string attn::partialGradientOf(const ScoreOperand &array) { return "partial_d" + array.name; }
 
 void attn::addGradients(BackwardOp backward, std::vector<ProblemTensor> &list) {
-  for (const ScoreOperand &array : backward.getLearnedArrays()) {
+  for (const ScoreOperand &array : backward.getDifferentiatedArrays()) {
     T gradient = tensorOf(array); // contiguous, too
     gradient.name = gradientOf(array);
     gradient.role = T::Result;
@@ -22,7 +22,7 @@ void attn::addGradients(BackwardOp backward, std::vector<ProblemTensor> &list) {
 }
 
 void attn::addPartialGradients(BackwardOp backward, std::vector<ProblemTensor> &list) {
-  for (const ScoreOperand &array : backward.getLearnedArrays()) {
+  for (const ScoreOperand &array : backward.getDifferentiatedArrays()) {
     bool queries = array.has(ScoreOperand::Query), keys = array.has(ScoreOperand::Key);
     bool sinks = backward.getProblemOp().isSinkArray(array);
     if ((queries && keys) || sinks)
@@ -34,9 +34,9 @@ void attn::addPartialGradients(BackwardOp backward, std::vector<ProblemTensor> &
   }
 }
 
-SmallVector<ScoreOperand> BackwardOp::getLearnedArrays() {
+SmallVector<ScoreOperand> BackwardOp::getDifferentiatedArrays() {
   SmallVector<ScoreOperand> learned;
-  if (std::optional<ArrayAttr> names = getLearned())
+  if (std::optional<ArrayAttr> names = getRequiresGrad())
     for (ScoreOperand &array : scoreOperands(getProblemOp()))
       if (llvm::is_contained(*names, StringAttr::get(getContext(), array.name)))
         learned.push_back(std::move(array));
@@ -44,7 +44,7 @@ SmallVector<ScoreOperand> BackwardOp::getLearnedArrays() {
 }
 
 LogicalResult attn::verifyLearnedArrays(BackwardOp backward) {
-  if (!backward.getLearned())
+  if (!backward.getRequiresGrad())
     return success();
   ProblemOp problem = backward.getProblemOp();
   auto refuse = [&](const char *expected, const auto &got) -> LogicalResult {
@@ -53,10 +53,10 @@ LogicalResult attn::verifyLearnedArrays(BackwardOp backward) {
     return error;
   };
   llvm::StringSet<> asked;
-  for (auto name : backward.getLearned()->getAsRange<StringAttr>()) { // C6
+  for (auto name : backward.getRequiresGrad()->getAsRange<StringAttr>()) { // C6
     bool known = llvm::any_of(scoreOperands(problem), [&](const ScoreOperand &array) { return array.name == name; });
     if (!known || !asked.insert(name).second)
-      return refuse("names of arrays of score modifiers or sinks in `learned`, each once", name);
+      return refuse("names of arrays of score modifiers or sinks in `requires_grad`, each once", name);
   }
   llvm::StringSet<> taken;
   for (auto &tensors : {tensorsOf(backward), scratchOf(backward)})

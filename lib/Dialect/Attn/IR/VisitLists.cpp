@@ -32,8 +32,8 @@ void attn::addLists(ProblemOp problem, bool ofKeys, std::vector<ProblemTensor> &
   add(names.list, heads, T::Lists);
   if (std::optional<llvm::SmallVector<MaskOperand>> bounds = boundingLists(problem.getMask()))
     list.back().boundedBy.assign(bounds->begin(), bounds->end());
-  if (problem.getVisits())
-    list.back().visits = *problem.getVisits();
+  if (problem.getKvListCapacity())
+    list.back().visits = *problem.getKvListCapacity();
   add(names.visits, heads, {T::Table, T::Listing, T::Eight});
   add(names.taken, 0, T::Four);
 }

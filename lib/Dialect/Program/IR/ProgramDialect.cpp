@@ -105,11 +105,12 @@ static ParseResult parseRole(OpAsmParser &parser, RoleAttr &role) {
 }
 static void printRole(OpAsmPrinter &printer, Operation *, RoleAttr role) { printer << stringifyRole(role.getValue()); }
 
-/// `lead all [E, ...] strided(0, 1)`, with or without what stands around the extents.
+/// `leading_dims all [E, ...] strided(0, 1)`, with or without what stands around the extents.
 static ParseResult parseShape(OpAsmParser &parser, LeadAttr &lead, ArrayAttr &extents, DenseI64ArrayAttr &strided) {
   lead = LeadAttr::get(parser.getContext(), Lead::none);
   SmallVector<int64_t> axes;
-  if ((succeeded(parser.parseOptionalKeyword("lead")) && parseWord(parser, symbolizeLead, "`all` or `last`", lead)) ||
+  if ((succeeded(parser.parseOptionalKeyword("leading_dims")) &&
+       parseWord(parser, symbolizeLead, "`all` or `last`", lead)) ||
       parseExtents(parser, extents) ||
       (succeeded(parser.parseOptionalKeyword("strided")) && parseAxisList(parser, axes)))
     return failure();
@@ -119,7 +120,7 @@ static ParseResult parseShape(OpAsmParser &parser, LeadAttr &lead, ArrayAttr &ex
 static void printShape(OpAsmPrinter &printer, Operation *op, LeadAttr lead, ArrayAttr extents,
                        DenseI64ArrayAttr strided) {
   if (lead.getValue() != Lead::none)
-    printer << "lead " << stringifyLead(lead.getValue()) << " ";
+    printer << "leading_dims " << stringifyLead(lead.getValue()) << " ";
   printExtents(printer, op, extents);
   if (strided.empty())
     return;

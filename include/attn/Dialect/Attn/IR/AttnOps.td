@@ -60,19 +60,21 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     `heads(H, G)` gives query and kv heads (`heads(H)`: G = H), `dims(D, E)` the
     head dim of q and k, and that of v and o (`dims(D)`: E = D). The scale
     defaults to 1/sqrt(D); `outputs` to o and lse. `score([...])` lists what is done
-    to the scaled scores, in this order (none by default); a sink's is as it is. `typical(M, N)` says how
-    many queries and keys a sequence usually has (`typical(N)`: as many of both): a
-    hint for the choice of tile sizes, which changes no result. `bounds(M, N)` says how many
-    a sequence has at most: likewise a hint, so longer ones are as right, and slower. Where
-    sequences are short by it, they are streamed. Where packed ones are short as is typical, and no bounds are
-    given, those that are so are streamed, and the others computed by kernels for long ones
-    (docs/Schedules/streaming.md). Without either the library takes what a launch's sizes say. `visits(N)` says how many keys the tiles have that a row visits, on average, where
-    the mask reads arrays: room for so many is in the workspace (docs/Masks.md). It changes no result either: what finds
-    no room visits more.
+    to the scaled scores, in this order (none by default); a sink's is as it is. Three clauses are hints, which choose
+    kernels and sizes and change no result:
+
+    - `expected_seqlen(M, N)`: a sequence has about M queries and N keys (`expected_seqlen(N)`: N of both).
+    - `max_seqlen(M, N)`: a sequence has at most M queries and N keys. Longer sequences are computed correctly, and slower.
+    - `kv_list_capacity(N)`: the workspace has room for KV-tile lists of N keys for each query row, on average, where the
+      mask reads arrays (docs/Masks.md). Query tiles whose list finds no room visit more KV tiles.
+
+    If the maximum is short, all sequences get kernels for short sequences. If only the expected length of packed
+    sequences is short, each sequence gets the kernels for its own length (docs/Schedules/streaming.md). Without
+    either clause `attnSpecialize` takes lengths from the shapes of a call.
 
     These clauses may stand in any order, each at most once. They are printed in this one: `mask`, `layout`, `heads`, `dims`
     and `dtype`, which every problem has, and of the others those that are not as by default: `scale`, `score`, `sink`, `dropout`,
-    `outputs`, `typical`, `bounds`, `visits`, `segments`, `tiles`, `config`.
+    `outputs`, `expected_seqlen`, `max_seqlen`, `kv_list_capacity`, `segments`, `tiles`, `config`.
 
     `segments(S)` has sequences found on the device: instead of cu_seqlens and offsets the
     call takes ids and positions of tokens, finds by `attn.segments` (S: up to how many segments
@@ -99,7 +101,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
       modifiers are called neither like another tensor or array of the problem, nor like one of its
       sizes (`batch`, `seqlen_q`, ...) or strides (`q_row`, ...), nor like a tensor of its backward pass.
     - C9: `score` lists score modifiers, at most 8, and none twice that may not repeat.
-    - C10: typical lengths are positive, and both are given or none; bounds likewise.
+    - C10: expected lengths are positive, and both are given or none; so are maximum lengths.
     - C11: `segments` is from 1 to 2048, with `layout(thd padded)`, a mask that `attn.segments` takes,
       and no `tiles`.
     - C12: `tiles` is a multiple of 16 from 16 to 256, with packed q and head dims up to 256; it is how many
@@ -107,21 +109,21 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     - C13: layouts are dense where an array of a score modifier has an axis of their rows.
     - C14: a sink is a number from -2^60 to 2^60 or an identifier.
     - C15: a dropout's probability is from 0 to below 1 - 2^-16, its array's name an identifier.
-    - C16: visits is positive.
+    - C16: kv_list_capacity is positive.
 
     ```mlir
     attn.problem @packed_causal mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
     attn.problem @mixed mask(#attn.full) layout(bshd, bhsd, bhsd, bshd) heads(8) dims(192, 128)
       dtype(f16) scale(0.125) outputs(o)
     attn.problem @capped mask(#attn.causal) layout(bshd) heads(16) dims(128) dtype(bf16)
-      score([#attn.softcap<30.0>, #attn.alibi]) typical(4096)
+      score([#attn.softcap<30.0>, #attn.alibi]) expected_seqlen(4096)
     attn.problem @off_by_one mask(#attn.causal) layout(bshd) heads(16) dims(128) dtype(bf16) sink(0.0)
     attn.problem @sinks mask(#attn.causal) layout(thd) heads(64, 8) dims(64) dtype(bf16) sink("sinks")
     attn.problem @dropped mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16) dropout(0.1, "seed")
-    attn.problem @short mask(#attn.full) layout(thd) heads(16) dims(512) dtype(bf16) bounds(1, 16)
-    attn.problem @decode mask(#attn.full) layout(bshd) heads(32, 8) dims(128) dtype(bf16) typical(1, 32768)
+    attn.problem @short mask(#attn.full) layout(thd) heads(16) dims(512) dtype(bf16) max_seqlen(1, 16)
+    attn.problem @decode mask(#attn.full) layout(bshd) heads(32, 8) dims(128) dtype(bf16) expected_seqlen(1, 32768)
     attn.problem @by_ids mask(#attn.causal) layout(thd padded) heads(16) dims(128) dtype(bf16) segments(64)
-    attn.problem @drafts mask(#attn.tree<"node", "first", "end">) layout(bshd) heads(16) dims(128) dtype(bf16) visits(8192)
+    attn.problem @drafts mask(#attn.tree<"node", "first", "end">) layout(bshd) heads(16) dims(128) dtype(bf16) kv_list_capacity(8192)
     attn.problem @listed mask(#attn.causal) layout(thd) heads(16) dims(128) dtype(bf16) tiles(128)
     ```
   }];
@@ -129,9 +131,9 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     Attn_LayoutAttr:$q_layout, Attn_LayoutAttr:$k_layout, Attn_LayoutAttr:$v_layout, Attn_LayoutAttr:$o_layout,
     I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$dim_qk, I64Attr:$dim_v, TypeAttr:$dtype,
     OptionalAttr<F64Attr>:$scale, OptionalAttr<ArrayAttr>:$score, OptionalAttr<AnyAttr>:$sink,
-    OptionalAttr<F64Attr>:$dropout, OptionalAttr<StrAttr>:$seed, UnitAttr:$no_lse, OptionalAttr<I64Attr>:$typical_q,
-    OptionalAttr<I64Attr>:$typical_kv, OptionalAttr<I64Attr>:$bound_q, OptionalAttr<I64Attr>:$bound_kv,
-    OptionalAttr<I64Attr>:$visits, OptionalAttr<I64Attr>:$segments, OptionalAttr<I64Attr>:$tiles,
+    OptionalAttr<F64Attr>:$dropout, OptionalAttr<StrAttr>:$seed, UnitAttr:$no_lse, OptionalAttr<I64Attr>:$expected_seqlen_q,
+    OptionalAttr<I64Attr>:$expected_seqlen_kv, OptionalAttr<I64Attr>:$max_seqlen_q, OptionalAttr<I64Attr>:$max_seqlen_kv,
+    OptionalAttr<I64Attr>:$kv_list_capacity, OptionalAttr<I64Attr>:$segments, OptionalAttr<I64Attr>:$tiles,
     OptionalAttr<AnyAttr>:$config);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -148,7 +150,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     /// What is dropped, if anything is.
     std::optional<::attn::Dropout> dropoutInForce();
     bool hasLse() { return !getNoLse(); }
-    /// How many queries, and keys, a sequence is expected to have: by its bounds, or else as is typical.
+    /// How many queries, and keys, a sequence is expected to have: max_seqlen, or else expected_seqlen.
     std::optional<int64_t> expectedQueries();
     std::optional<int64_t> expectedKeys();
   }];
@@ -170,8 +172,8 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
         dV[k, g] = sum over q and the heads h of g of P[q, k] * dO[q, h]
 
     Of o and lse that are the problem's results, dot(dO, O) is the sum over k of P * dot(dO, V), and kernels that stream short sequences
-    find it so and do not read o. `merged` says that it is not: the problem has a part of the keys, and o and lse are merged from all parts (a step of a ring).
-    Such a pass is on tiles, whatever lengths are said to be.
+    find it so and do not read o. `partial_kv` says that the problem has a part of the keys, and that o and lse are
+    merged from all parts (a step of ring attention). Such a pass gets tiled kernels for every length.
 
     With dropout, dot(dO[q, h], V[k, g]) is 0 of a dropped pair and divided by 1 - p of others, and so are, in dV, P[q, k] * dO[q, h].
     The words are those that the forward pass had.
@@ -186,15 +188,15 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     Of packed layouts with padding, dk and dv are written, so `padded_offsets_kv` has to
     ascend as `padded_offsets_q` does, with a slot for each sequence.
 
-    `learned(["a", ...])`: of arrays that score modifiers read, or that has the sinks, the gradients are
+    `requires_grad(["a", ...])`: of arrays that score modifiers read, or that has the sinks, the gradients are
     results too: `d` and the array's name, float32, of its shape. An entry's is the sum, over all visible pairs of
     all sequences and heads to which it belongs, of dS before s' times what the modified score changes with the entry;
     of a sink, of head h,
 
         dx[h] = -sum over rows of exp(x[h] - LSE[q, h]) * delta[q, h]
 
-    and rows that see no key are among them. With `merged` that is all of it, whichever keys the problem has: of a ring's problems
-    one has the sinks, as in the forward pass, or it is counted once for each. These sums have a fixed order.
+    and rows that see no key are among them. With `partial_kv` that is all of it, whichever keys the problem has: one problem of a ring
+    has the sinks, as in the forward pass, or it is counted once for each. These sums have a fixed order.
 
     `deterministic`: equal inputs give equal bits, whatever else runs, and whatever other sequences are in the batch: of a launch's sizes only dense lengths are a hint. Without it dQ may be
     added up in the order in which blocks are ready, where a target gains by it.
@@ -203,7 +205,7 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     rows need to know (`tile.prepare`), then dK and dV, then dQ. The library compiles it
     where no name is given, or its own: the name of the problem stands for the forward pass.
 
-    Clauses may stand in any order; they are printed in this one: `of`, `deterministic`, `merged`, `dlse`, `learned`, `config`.
+    Clauses may stand in any order; they are printed in this one: `of`, `deterministic`, `partial_kv`, `dlse`, `requires_grad`, `config`.
 
     Constraints:
     - C1: it names an `attn.problem` of the same module.
@@ -212,26 +214,26 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
     - C4: the problem has no segments and no tiles (its packed layouts get lengths and
       offsets, as `attn.segments` gives them).
     - C5: of head dims beyond 256, the mask is the same for all heads.
-    - C6: `learned` names arrays of the problem's score modifiers or its sinks, each once, and `d` with such a name is none
+    - C6: `requires_grad` names arrays of the problem's score modifiers or its sinks, each once, and `d` with such a name is none
       of another tensor.
-    - C7: of head dims beyond 256, which are on strips, there are neither `merged` nor `learned`.
+    - C7: head dims beyond 256 have neither `partial_kv` nor `requires_grad`.
 
     ```mlir
     attn.problem @p mask(#attn.causal) layout(thd) heads(16, 4) dims(128) dtype(bf16)
     attn.backward @grads of(@p)
     attn.backward @part_grads of(@p) deterministic dlse
-    attn.backward @ring_grads of(@p) merged
+    attn.backward @ring_grads of(@p) partial_kv
     attn.problem @biased mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) score([#attn.bias<"bias", hqk>]) sink("sinks")
-    attn.backward @biased_grads of(@biased) learned(["bias", "sinks"])
+    attn.backward @biased_grads of(@biased) requires_grad(["bias", "sinks"])
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$problem, UnitAttr:$deterministic, UnitAttr:$merged,
-    UnitAttr:$dlse, OptionalAttr<StrArrayAttr>:$learned, OptionalAttr<AnyAttr>:$config);
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$problem, UnitAttr:$deterministic, UnitAttr:$partial_kv,
+    UnitAttr:$dlse, OptionalAttr<StrArrayAttr>:$requires_grad, OptionalAttr<AnyAttr>:$config);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
     ::attn::ProblemOp getProblemOp();
     /// The arrays of which gradients are asked for, in the order in which problems have them.
-    ::llvm::SmallVector<::attn::ScoreOperand> getLearnedArrays();
+    ::llvm::SmallVector<::attn::ScoreOperand> getDifferentiatedArrays();
   }];
 }
 

@@ -197,15 +197,15 @@ def Program_TensorOp : Program_InDef<"tensor", [DeclareOpInterfaceMethods<OpAsmO
   let summary = "a tensor that the caller gives";
   let description = [{
     Their order is that of the caller's list. `operand`s and `array`s (of masks and score modifiers) are read, `result`s
-    are written. `lead all` stands for any number of dimensions ahead of the extents, the same for all tensors, whose
-    product is the size `id_rows`; `lead last` for some of the last of these, or none, with a size of its own, `<name>_rows`.
+    are written. `leading_dims all` stands for any number of dimensions ahead of the extents, the same for all tensors, whose
+    product is the size `id_rows`; `leading_dims last` for some of the last of these, or none, with a size of its own, `<name>_rows`.
 
     `strided(i, ...)`: these axes may have any stride; the others are contiguous.
 
     ```mlir
     program.def @arrays {
       %q = program.tensor "q" operand : bf16 [total_q, 16, 128] strided(0, 1)
-      %ids = program.tensor "ids_q" array : i32 lead all [tokens_q]
+      %ids = program.tensor "ids_q" array : i32 leading_dims all [tokens_q]
     }
     ```
   }];
@@ -224,7 +224,7 @@ def Program_SizeOp : Program_InDef<"size"> {
   let description = [{
     ```mlir
     program.def @by_ids {
-      %ids = program.tensor "ids_q" array : i32 lead all [tokens_q]
+      %ids = program.tensor "ids_q" array : i32 leading_dims all [tokens_q]
       program.size "batch" = 64 * id_rows
     }
     ```

@@ -12,7 +12,7 @@ def PlaceBuffers : Pass<"program-place-buffers", "::attn::program::DefOp"> {
     long as the repeat, unless it is defined in its body; a carried value is each of the buffers that it may be; what is
     exchanged lives to its wait. Buffers with long lives choose first. What
     reusable launches leave for others lives from the first step that is not reusable to the end, so that a later call
-    can skip them (`attnLaunchAgain`). (`test/Dialect/Program/Transforms/place-buffers.mlir`)
+    can skip them (`attnLaunchReuseMetadata`). (`test/Dialect/Program/Transforms/place-buffers.mlir`)
   }];
 }
 
