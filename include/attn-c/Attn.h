@@ -8,7 +8,8 @@
  *   attnLaunch      puts it on a stream; compiles nothing
  *   attnDescribe, attnExplain, attnSupported, attnEquiv
  *                   say what a text means, as JSON
- *   attnWarm        compiles into the cache on disk
+ *   attnWarm        compiles into the cache on disk; attnCacheList and attnCachePrune look after it
+ *   attnPack        compiles into a file for libattnrt.so
  *
  * Functions that return int return 0 on success; otherwise attnLastError() of
  * the same thread says what was expected and what was found. Handles are not
@@ -32,18 +33,35 @@ ATTN_API int attnVersion(void);
 ATTN_API const char *attnLastError(void);
 
 /*
- * What the problem, backward pass or segments `name` of the module `mlir` (NULL: as attnCompile) takes and gives, as
- * JSON, for any target: nothing is compiled, and no device is asked. `*json` is valid until this thread calls
- * attnDescribe again.
+ * What is at fault in the failure that attnLastError describes, for callers that have a type of error for each:
+ * arguments of the call or the surroundings (usage), the text of a problem, a valid problem without a kernel for the
+ * target, a tensor or workspace, a compiler that is missing or failed, the CUDA driver.
+ */
+typedef enum {
+  attnErrorUsage = 0,
+  attnErrorProblem = 1,
+  attnErrorUnsupported = 2,
+  attnErrorTensor = 3,
+  attnErrorCompile = 4,
+  attnErrorDriver = 5
+} attnErrorKind;
+ATTN_API attnErrorKind attnLastErrorKind(void);
+
+/*
+ * The tensors that the op `name` of the module `mlir` (an attn.problem, attn.backward or attn.segments; NULL: as in
+ * attnLower) takes and gives, as JSON, for any target: nothing is compiled, and no device is asked. `*json` is valid
+ * until this thread calls attnDescribe again.
  *
  *   version: 2
- *   name: of the pass
+ *   name: of the op
  *   pass: "forward", "backward" or "segments"
  *   forward, backward: of a problem, its name and the names of all its backward passes in the module
  *   dtype: of a problem, "bf16" or "f16"
  *   sizes: with ids, sizes that follow from theirs, each with name and value
  *   tensors: in the order in which attnLaunch takes them, each with
- *   - name, role ("operand", "result" or "array"), dtype ("bf16", "f16", "f32" or "i32")
+ *   - name, dtype ("bf16", "f16", "f32" or "i32")
+ *   - role: "operand", "result", or "array": what the mask, the layout or a score modifier reads beside q, k and v (ids,
+ *     offsets, biases), which the caller gives as well
  *   - shape: expressions over sizes, as texts (integers, names of sizes, + - *, floor_div,
  *     ceil_div, round_up, min, max); an extent `n` or `n + 1` makes the size n known
  *   - strided: axes that may have any stride (attnTensor); the others are contiguous
@@ -54,8 +72,8 @@ ATTN_API int attnDescribe(const char *mlir, const char *name, const char **json)
 
 /*
  * What the kernel of the problem `name` does with its mask, and what that costs (`attn-opt --explain`): JSON, valid
- * until this thread calls attnExplain again. A backward pass stands for its problem; NULL is the module's only
- * problem. `target` is as in attnLower. Nothing is compiled, and no device is asked if there is a target.
+ * until this thread calls attnExplain again. If `name` is an attn.backward, its problem is explained; NULL is the
+ * module's only problem. `target` is as in attnLower. Nothing is compiled, and no device is asked if there is a target.
  *
  * `options_json` (NULL: {}) is a JSON object with any of
  *   batch, seqlen_q, seqlen_kv: of dense layouts (2, 256, seqlen_q, or the problem's `expected_seqlen` or
@@ -66,7 +84,7 @@ ATTN_API int attnDescribe(const char *mlir, const char *name, const char **json)
  *     and lists, which are not the caller's
  *   tile: "128x64", rows and keys, instead of the kernel's
  *   sequence, head: which the map shows (0, 0)
- *   tflops, gbps: what products and memory reach, in 10^12 operations and 10^9 bytes a second (786, 4269)
+ *   tflops, gbps: throughput of matrix products in 10^12 FLOP/s and of memory in 10^9 B/s (786, 4269)
  *   svg: is a drawing wanted (false)?
  * Sizes are from 0 to 2^24; there is at least one sequence, and problems with `segments` are refused. The time goes
  * by the tiles that the mask's arrays leave open: seconds from some 10^5 tokens with documents on. Another key,
@@ -84,7 +102,7 @@ ATTN_API int attnDescribe(const char *mlir, const char *name, const char **json)
  *   counts, of all sequences and heads: tiles; visited, of these full (the mask is not applied), partial (it is), and
  *     empty (no pair is visible; null where there are too many tiles); pairs, of these visible; exact: false if
  *     `visible` is an estimate, from some of the rows
- *   flops: visible, visited: of the products, for visible pairs and for all pairs of visited tiles
+ *   flops: visible, visited: of the matrix products QK^T and PV, for visible pairs and for all pairs of visited tiles
  *   bytes: of all tensors of the forward pass, each once
  *   milliseconds: how long the forward pass takes at least at `tflops` and `gbps`
  *   svg: a drawing of the map, if wanted
@@ -94,8 +112,8 @@ ATTN_API int attnExplain(const char *mlir, const char *name, const char *target,
                          const char **json);
 
 /*
- * For which of `targets` (with commas between them; NULL: "cpu,sm_80,sm_90a") the problem, backward pass or segments
- * `name` of the module, or with NULL each of these, has kernels (`attn-opt --supported`): JSON, valid until this
+ * For which of `targets` (with commas between them; NULL: "cpu,sm_80,sm_90a") the op `name` of the module, or with NULL
+ * each of its ops, has kernels (`attn-opt --supported`): JSON, valid until this
  * thread calls attnSupported again. Nothing is compiled, and no device is asked. What one of the verifiers refuses
  * is an answer, and a text that cannot be parsed an error.
  *
@@ -124,9 +142,8 @@ ATTN_API int attnSupported(const char *mlir, const char *name, const char *targe
 ATTN_API int attnEquiv(const char *mask_a, const char *mask_b, const char **json);
 
 /*
- * Lowers the problem, backward pass or segments `name` of the module `mlir` (NULL: its only `attn.backward`; where
- * there is none, its only problem; where there is none either, its only segments). All of the module has to be
- * valid.
+ * Lowers the op `name` of the module `mlir` (NULL: its only attn.backward; where there is none, its only attn.problem;
+ * where there is none either, its only attn.segments). All of the module has to be valid.
  *
  * `target`: "cpu"; "sm_90a" (Hopper); "sm_80", or "sm_80:CHIP" for its kernels on another chip (80, 86, 87, 89, 90,
  * 100 or 120); NULL or empty: the current GPU, or the CPU if there is none.
@@ -147,12 +164,13 @@ ATTN_API int attnBuild(const attnKernel *kernel);
 ATTN_API int attnCompile(const char *mlir, const char *name, const char *target, attnKernel **kernel);
 
 /*
- * The kernel for tensors of such shapes, a handle of its own. Without `max_seqlen` and `expected_seqlen` in the
- * problem, short sequences (dense ones of up to 1024 rows; packed ones where there are many) and few queries on
- * many keys may have another program (docs/Schedules/streaming.md, 3: "Shape specialisation"), which is lowered at
- * the first such call, for lengths that are about the same, and built if `kernel` is. A handle always runs the
- * program that it was made with, which is right for all shapes; equal handles and shapes give equal programs. Of
- * `tensors` shapes and strides of operands and arrays are read, no data, and nothing of results.
+ * The kernel for tensors of such shapes, a handle of its own. A handle stands for a program: one or several GPU kernels
+ * and their launches. Without `max_seqlen` and `expected_seqlen` in the problem, short sequences (dense ones of up to
+ * 1024 rows; packed ones where there are many) and few queries on many keys may get another program than `kernel` has
+ * (docs/Schedules/streaming.md, 3: "Shape specialisation"). It is lowered at the first call with lengths of its range,
+ * and built if `kernel` is. A handle always runs the program that it was made with, which is right for all shapes;
+ * equal handles and shapes give equal programs. Of `tensors`, shapes and strides of operands and arrays are read, no
+ * data, and nothing of results.
  */
 ATTN_API int attnSpecialize(const attnKernel *kernel, const attnTensor *tensors, attnKernel **specialized);
 
@@ -182,9 +200,9 @@ ATTN_API int attnInferShapes(const attnKernel *kernel, attnTensor *tensors, int6
  * fits the registers).
  *
  * 0 for most forward passes. Passes with split-KV (`expected_seqlen(1, 32768)`, say), `segments(64)`, KV-tile lists
- * (masks with arrays of positions) or size classes (packed, `expected_seqlen(8)`) need some. Gradients need 8 bytes for
- * each row and head, where a sequence counts as whole tiles of 128 rows (packed ones as one more), and, with dQ
- * accumulation, 4 for each number of dQ.
+ * (masks with arrays of positions) or size classes (packed, `expected_seqlen(8)`) need some. Gradients need 8 bytes *
+ * heads * round_up(seqlen, 128) for each sequence (packed: for 128 rows more), and with dQ accumulation 4 bytes for
+ * each element of dQ.
  */
 ATTN_API int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_t *bytes);
 ATTN_API int attnWorkspaceSizeFor(const attnKernel *kernel, const attnTensor *tensors, int multiprocessors,
@@ -194,15 +212,14 @@ ATTN_API int attnWorkspaceSizeFor(const attnKernel *kernel, const attnTensor *te
  * Puts the kernel on `stream` (a CUstream or cudaStream_t; ignored on a CPU,
  * where the call returns when the work is done). Compiles nothing, allocates nothing, reads no
  * device data, does not synchronise: it can be captured in a CUDA graph. It
- * runs in the context of the stream, whichever is current; a default stream (NULL, CU_STREAM_LEGACY,
- * CU_STREAM_PER_THREAD) is the current context's. q in memory that this device cannot reach is an error
- * before anything runs. Results and workspace overlap neither each other
- * nor an input. With ATTN_CHECK_ARRAYS=1 in the environment all tensors and the workspace are looked at
- * like q; it does synchronise, and
- * cu_seqlens, offsets, lists of tiles and the `status` of segments that make no sense are
- * an error (on a CPU the first three always). With ATTN_VALIDATE=N about N rows of the results are
+ * runs in the context of the stream, also if another one is current; a default stream (NULL, CU_STREAM_LEGACY,
+ * CU_STREAM_PER_THREAD) is the current context's. Before the launch the memory of q is checked: memory that the
+ * stream's device cannot reach is an error. Results and workspace may overlap neither each other nor an input. With
+ * ATTN_CHECK_ARRAYS=1 in the environment the memory of all tensors and of the workspace is checked, and so are the
+ * contents of cu_seqlens, offsets and lists of tiles (on a CPU these always) and the `status` of segments; these
+ * checks synchronise. With ATTN_VALIDATE=N about N rows of the results are
  * computed anew, in double and from the problem's text alone, and a difference is an error: N rows of o and
- * lse, or of each gradient; all rows if arrays have gradients; all results of segments alone.
+ * lse, or of each gradient; all rows if arrays have gradients; all results of an attn.segments.
  *
  * `workspace` may be NULL where attnWorkspaceSize says 0. Else it is memory of the
  * launch's device, of that size or more, aligned to 16 bytes; the caller owns it, and
@@ -220,11 +237,9 @@ ATTN_API int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, voi
  */
 ATTN_API int attnLaunchReuseMetadata(const attnKernel *kernel, const attnTensor *tensors, void *workspace,
                                      void *stream);
-/* The name until version 0.1; it goes with version 0.2. */
-__attribute__((deprecated("use attnLaunchReuseMetadata"))) static inline int
-attnLaunchAgain(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream) {
-  return attnLaunchReuseMetadata(kernel, tensors, workspace, stream);
-}
+/* The name of attnLaunchReuseMetadata in version 0.1; it goes with version 0.2. */
+__attribute__((deprecated("use attnLaunchReuseMetadata"))) ATTN_API int
+attnLaunchAgain(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream);
 
 /*
  * Compiles the kernels of the pass `name`, or with NULL those of all passes of the module, into the cache on disk,
@@ -232,6 +247,30 @@ attnLaunchAgain(const attnKernel *kernel, const attnTensor *tensors, void *works
  * if there is no directory that takes them. Kernels that attnSpecialize may choose for shapes are not among them.
  */
 ATTN_API int attnWarm(const char *mlir, const char *name, const char *target);
+
+/*
+ * The entries of the cache on disk (`attn-cache list`, with `deep` `attn-cache verify`: every file is read): JSON,
+ * valid until this thread calls attnCacheList again. A list of roots, the writable one first, each with
+ *   path, read_only; problem: why nothing in it is read, or null
+ *   entries, least recently used first: kernel, target, bytes, built and used (seconds since 1970), resources,
+ *     directory; problem: why it is not valid, or null
+ */
+ATTN_API int attnCacheList(int deep, const char **json);
+
+/*
+ * Removes bad entries, and the least recently used ones until at most `bytes` are left (-1: $ATTN_CACHE_SIZE, or its
+ * default), from the writable root. `*removed` (may be NULL): how many went.
+ */
+ATTN_API int attnCachePrune(int64_t bytes, int *removed);
+
+/*
+ * Compiles all passes of the module for each of `targets` (with commas between them) into one file that libattnrt.so
+ * loads without compilers (`attn-cache pack`, docs/Packs.md). `sizes`: `size_count` texts such as
+ * "batch=4000,total_q=16000,total_kv=16000", sizes of calls that are to have the program that attnSpecialize would
+ * give them. Needs no GPU.
+ */
+ATTN_API int attnPack(const char *mlir, const char *targets, const char *const *sizes, int size_count,
+                      const char *path);
 
 /* How many kernels this process has compiled so far (cache hits do not count). */
 ATTN_API int64_t attnCompileCount(void);
@@ -243,7 +282,7 @@ ATTN_API int64_t attnCompileCount(void);
 ATTN_API const char *attnSource(const attnKernel *kernel);
 ATTN_API const char *attnResources(const attnKernel *kernel);
 /* Which schedule it is and why, for a log: `SIMT rows; max_seqlen(1, 16) and heads(4, 4): ...`
-   (docs/Schedules/README.md). Empty for segments alone. */
+   (docs/Schedules/README.md). Empty for an attn.segments. */
 ATTN_API const char *attnSchedule(const attnKernel *kernel);
 
 #ifdef __cplusplus

@@ -13,7 +13,7 @@ using namespace attn::rt;
 static Result<DriverTable> openTable() {
   void *handle = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!handle)
-    return Error{fmt::format("no NVIDIA driver on this machine: {}", ::dlerror()), {}, {}};
+    return Error{fmt::format("no NVIDIA driver on this machine: {}", ::dlerror()), {}, {}}.as(ErrorKind::Driver);
   DriverTable table = {};
   const char *missing = nullptr;
 #define ATTN_DRIVER_BIND(name, parameters)                                                                             \
@@ -30,7 +30,8 @@ static Result<DriverTable> openTable() {
                              "or later is needed",
                              missing),
                  {},
-                 {}};
+                 {}}
+        .as(ErrorKind::Driver);
   return table;
 }
 
@@ -38,10 +39,11 @@ Error Driver::error(const char *function, int code) const {
   const char *name = nullptr, *text = nullptr;
   functions->cuGetErrorName(code, &name);
   functions->cuGetErrorString(code, &text);
-  return {fmt::format("`{}` failed: {} ({})", function, text ? text : "unknown error",
-                      name ? name : fmt::format("{}", code).c_str()),
-          {},
-          {}};
+  return Error{fmt::format("`{}` failed: {} ({})", function, text ? text : "unknown error",
+                           name ? name : fmt::format("{}", code).c_str()),
+               {},
+               {}}
+      .as(ErrorKind::Driver);
 }
 
 Result<const Driver *> Driver::get() {
@@ -55,14 +57,14 @@ Result<const Driver *> Driver::get() {
     d.functions = &*table;
     if (int code = table->cuInit(0)) {
       if (code == cuda::errorNoDevice)
-        return Error{"no NVIDIA GPU on this machine (the driver is there)", {}, {}};
+        return Error{"no NVIDIA GPU on this machine (the driver is there)", {}, {}}.as(ErrorKind::Driver);
       return d.error("cuInit", code);
     }
     table->cuDriverGetVersion(&d.driverVersion);
     if (int code = table->cuDeviceGetCount(&d.devices))
       return d.error("cuDeviceGetCount", code);
     if (d.devices == 0)
-      return Error{"no NVIDIA GPU is visible (`CUDA_VISIBLE_DEVICES`?)", {}, {}};
+      return Error{"no NVIDIA GPU is visible (`CUDA_VISIBLE_DEVICES`?)", {}, {}}.as(ErrorKind::Driver);
     return d;
   }();
   if (!driver)

@@ -276,9 +276,16 @@ private:
   std::optional<Extent> call(const Function &function) {
     std::vector<Extent> operands;
     for (size_t i = 0; i < function.operands; ++i) {
+      next();
+      size_t begin = at;
       std::optional<Extent> operand = sum();
       if (!operand)
         return std::nullopt;
+      bool divides = i == 1 && function.op >= Op::FloorDiv && function.op <= Op::RoundUp;
+      if (divides && operand->constant().value_or(1) < 1) {
+        at = begin;
+        return fail("a divisor of 1 or more");
+      }
       operands.push_back(std::move(*operand));
       bool last = i + 1 == function.operands;
       if (!take(last ? ')' : ','))

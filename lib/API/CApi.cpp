@@ -12,18 +12,32 @@ struct attnKernel {
 };
 
 static thread_local std::string lastError;
+static thread_local attnErrorKind lastErrorKind = attnErrorUsage;
 
-int attn::fail(const rt::Error &error) {
+int attn::fail(const rt::Error &error, rt::ErrorKind kind) {
   lastError = error.str();
+  lastErrorKind = static_cast<attnErrorKind>(error.kind == rt::ErrorKind::Unknown ? kind : error.kind);
   return 1;
 }
+static_assert(int(rt::ErrorKind::Unknown) == attnErrorUsage && int(rt::ErrorKind::Problem) == attnErrorProblem &&
+              int(rt::ErrorKind::Unsupported) == attnErrorUnsupported &&
+              int(rt::ErrorKind::Tensor) == attnErrorTensor && int(rt::ErrorKind::Compile) == attnErrorCompile &&
+              int(rt::ErrorKind::Driver) == attnErrorDriver);
 
-static int finish(const rt::Status &status) { return status ? 0 : fail(status.error()); }
+static int finish(const rt::Status &status, rt::ErrorKind kind) { return status ? 0 : fail(status.error(), kind); }
+
+int attn::give(rt::Result<std::string> answer, std::string &kept, const char **json) {
+  if (!answer)
+    return fail(answer.error(), rt::ErrorKind::Problem);
+  kept = std::move(*answer);
+  *json = kept.c_str();
+  return 0;
+}
 
 /// Hands out a kernel, or what went wrong.
-static int give(const rt::Result<std::shared_ptr<const Kernel>> &made, attnKernel **kernel) {
+static int give(const rt::Result<std::shared_ptr<const Kernel>> &made, rt::ErrorKind kind, attnKernel **kernel) {
   if (!made)
-    return fail(made.error());
+    return fail(made.error(), kind);
   *kernel = new attnKernel{*made};
   return 0;
 }
@@ -43,6 +57,8 @@ int attnVersion(void) { return ATTN_VERSION_NUMBER; }
 
 const char *attnLastError(void) { return lastError.c_str(); }
 
+attnErrorKind attnLastErrorKind(void) { return lastErrorKind; }
+
 //===--------------------------------------------------------------------===//
 // Kernels
 //===--------------------------------------------------------------------===//
@@ -54,7 +70,7 @@ static int makeKernel(const char *mlir, const char *name, const char *targetText
   rt::Result<Target> target = Target::parse(targetText ? targetText : "");
   if (!target)
     return fail(target.error());
-  return give(make(mlir, name ? name : "", *target), kernel);
+  return give(make(mlir, name ? name : "", *target), rt::ErrorKind::Compile, kernel);
 }
 
 int attnLower(const char *mlir, const char *name, const char *target, attnKernel **kernel) {
@@ -66,16 +82,16 @@ int attnCompile(const char *mlir, const char *name, const char *target, attnKern
 }
 
 int attnBuild(const attnKernel *kernel) {
-  return kernel ? finish(kernel->kernel->build()) : fail({"expected a kernel, got: NULL"});
+  return kernel ? finish(kernel->kernel->build(), rt::ErrorKind::Compile) : fail({"expected a kernel, got: NULL"});
 }
 
 int attnSpecialize(const attnKernel *kernel, const attnTensor *tensors, attnKernel **specialized) {
   auto views = viewsOf(kernel, tensors, Given::Inputs);
   if (!views)
-    return fail(views.error());
+    return fail(views.error(), rt::ErrorKind::Tensor);
   if (!specialized)
     return fail({"expected where to put the kernel, got: NULL"});
-  return give(kernel->kernel->specialize(*views), specialized);
+  return give(kernel->kernel->specialize(*views), rt::ErrorKind::Tensor, specialized);
 }
 
 void attnDestroy(attnKernel *kernel) { delete kernel; }
@@ -123,19 +139,19 @@ int attnTensorIsResult(const attnKernel *kernel, int index) {
 }
 
 int attnInferShapes(const attnKernel *kernel, attnTensor *tensors, int64_t (*extents)[attnMaxRank]) {
-  return kernel ? finish(rt::inferShapes(kernel->kernel->code(), tensors, extents))
+  return kernel ? finish(rt::inferShapes(kernel->kernel->code(), tensors, extents), rt::ErrorKind::Tensor)
                 : fail({"expected a kernel, got: NULL"});
 }
 
 int attnWorkspaceSizeFor(const attnKernel *kernel, const attnTensor *tensors, int multiprocessors, size_t *bytes) {
   auto views = viewsOf(kernel, tensors, Given::Inputs);
   if (!views)
-    return fail(views.error());
+    return fail(views.error(), rt::ErrorKind::Tensor);
   if (!bytes)
     return fail({"expected where to put the size, got: NULL"});
   rt::Result<size_t> needed = kernel->kernel->workspaceBytes(*views, multiprocessors);
   if (!needed)
-    return fail(needed.error());
+    return fail(needed.error(), rt::ErrorKind::Tensor);
   *bytes = *needed;
   return 0;
 }
@@ -151,12 +167,16 @@ int attnWorkspaceSize(const attnKernel *kernel, const attnTensor *tensors, size_
 static int launch(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream, bool again) {
   auto views = viewsOf(kernel, tensors, Given::Memory);
   if (!views)
-    return fail(views.error());
-  return finish(kernel->kernel->launch(*views, workspace, rt::Stream(stream), again));
+    return fail(views.error(), rt::ErrorKind::Tensor);
+  return finish(kernel->kernel->launch(*views, workspace, rt::Stream(stream), again), rt::ErrorKind::Tensor);
 }
 
 int attnLaunch(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream) {
   return launch(kernel, tensors, workspace, stream, /*again=*/false);
+}
+
+int attnLaunchAgain(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream) {
+  return attnLaunchReuseMetadata(kernel, tensors, workspace, stream);
 }
 
 int attnLaunchReuseMetadata(const attnKernel *kernel, const attnTensor *tensors, void *workspace, void *stream) {

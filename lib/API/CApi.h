@@ -6,8 +6,12 @@
 
 namespace attn {
 
-/// 1; attnLastError of this thread says what went wrong.
-int fail(const rt::Error &error);
+/// 1; attnLastError of this thread says what went wrong, and attnLastErrorKind what is at fault: `kind`, if the error
+/// does not know.
+int fail(const rt::Error &error, rt::ErrorKind kind = rt::ErrorKind::Unknown);
+
+/// Hands out an answer that `kept` keeps, or what went wrong with the text of a problem.
+int give(rt::Result<std::string> answer, std::string &kept, const char **json);
 
 } // namespace attn
 

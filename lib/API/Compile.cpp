@@ -100,7 +100,7 @@ rt::Result<OwningOpRef<ModuleOp>> Compilation::parse(StringRef text, StringRef n
   if (succeeded(checkNesting(context, {text, name})))
     module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context, verify));
   if (!module)
-    return takeDiagnostics(fmt::format("`{}` is not a valid module", name.str()));
+    return takeDiagnostics(fmt::format("`{}` is not a valid module", name.str())).as(rt::ErrorKind::Problem);
   return module;
 }
 
@@ -112,7 +112,7 @@ rt::Status Compilation::lower(ModuleOp module, const Target &target, int fallbac
   options.fallback = fallback;
   buildPipeline(pm, options);
   if (failed(pm.run(module)))
-    return takeDiagnostics("lowering for " + target.str() + " failed");
+    return takeDiagnostics("lowering for " + target.str() + " failed").as(rt::ErrorKind::Unsupported);
   return {};
 }
 
@@ -159,12 +159,13 @@ rt::Result<Operation *> attn::findProgram(ModuleOp module, StringRef name) {
     kinds[isa<BackwardOp>(op) ? 0 : isa<ProblemOp>(op) ? 1 : 2].push_back(op);
   }
   if (names.empty())
-    return rt::Error{"expected an `attn.problem` in the module, got: none"};
+    return rt::Error{"expected an `attn.problem` in the module, got: none"}.as(rt::ErrorKind::Problem);
   if (!name.empty())
-    return rt::Error{fmt::format("expected one of the module's problems {}, got: @{}", names, name.str())};
+    return rt::Error{fmt::format("expected one of the module's problems {}, got: @{}", names, name.str())}.as(
+        rt::ErrorKind::Problem);
   ArrayRef<Operation *> choice = *llvm::find_if(kinds, [](auto &ops) { return !ops.empty(); });
   if (choice.size() > 1)
-    return rt::Error{fmt::format("expected the name of one of {}, got: none", names)};
+    return rt::Error{fmt::format("expected the name of one of {}, got: none", names)}.as(rt::ErrorKind::Problem);
   return choice.front();
 }
 

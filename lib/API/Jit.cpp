@@ -134,7 +134,7 @@ rt::Status Kernel::build() const {
     return {};
   auto compiled = compileFrom(processCache(), text, name, target, expected, first);
   if (!compiled)
-    return compiled.error();
+    return rt::Error(compiled.error()).as(rt::ErrorKind::Compile);
   // A binary of the disk whose checksums hold, and which is no such kernel, is as damaged as any.
   auto repair = [&](const rt::CompiledKernel &useless) -> rt::Result<rt::LoadedProgram::Kernel> {
     if (useless.origin != rt::CompiledKernel::Origin::Disk)

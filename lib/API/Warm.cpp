@@ -4,8 +4,7 @@
 
 using namespace attn;
 
-/// The names of all passes of a module; an error if there is none.
-static rt::Result<std::vector<std::string>> passesOf(llvm::StringRef text) {
+rt::Result<std::vector<std::string>> attn::passesOf(llvm::StringRef text) {
   rt::Result<std::vector<std::string>> names = rt::Error{};
   withCompilation([&](Compilation &compilation) {
     auto module = compilation.parse(text, "problem");

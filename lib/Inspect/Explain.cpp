@@ -119,6 +119,7 @@ rt::Result<Explanation> attn::explain(Compilation &compilation, mlir::ModuleOp m
   result.kvTile = request.tile ? request.tile->keys : config.getKvTile();
   if (!request.tile)
     result.config = printed(config);
+  result.forLongOnes = schedule.tiles && schedule.streamed;
   reference::Sequences sequences(problem, arrays->first, sizes);
   bool lists = schedule.tiles && listsVisits(problem, config);
   auto mapOf = [&](int64_t sequence, int64_t head) {

@@ -77,7 +77,8 @@ static void extents() {
   for (const std::string &bad :
        {std::string(), std::string("a +"), std::string("a b"), std::string("9223372036854775808"),
         std::string("sqrt(a)"), std::string("min(a)"), std::string("min(a, b, c)"), std::string("(a"),
-        std::string("a / 2"), std::string("t[a"), std::string("t[]"), deep + "a", wide}) {
+        std::string("a / 2"), std::string("t[a"), std::string("t[]"), std::string("ceil_div(a, 3 - 3)"), deep + "a",
+        wide}) {
     auto parsed = Extent::parse(bad);
     EXPECT(!parsed, "{}", bad);
     fmt::print("{}\n", parsed.error().str());

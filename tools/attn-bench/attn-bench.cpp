@@ -48,10 +48,10 @@ static cl::opt<bool> json("json", cl::cat(tuning), cl::desc("JSON lines in place
 static cl::opt<int64_t> batch("batch", cl::cat(tuning),
                               cl::desc("of a file's dense problem (or rows of ids); default: for 16384 tokens"));
 static cl::opt<int64_t> seqlen("seqlen", cl::cat(tuning),
-                               cl::desc("of its sequences; default: its typical length, or 4096"));
+                               cl::desc("of its sequences; default: its expected_seqlen, or 4096"));
 static cl::list<int64_t>
     lengthsAsked("lengths", cl::CommaSeparated, cl::cat(tuning),
-                 cl::desc("of a file's packed sequences; default: 16384 tokens of the typical length"));
+                 cl::desc("of a file's packed sequences; default: 16384 tokens in sequences of the expected length"));
 
 static rt::Result<Json> runCase(const Case &c, const Target &target) {
   Compilation compilation;

@@ -3,8 +3,8 @@
 // Looks after the kernel cache: list, verify, prune, clear, warm, the keys of
 // problems, and why a kernel was compiled again.
 //
-#include "Pack.h"
 #include "attn-rt/Cache.h"
+#include "attn/API/MakePack.h"
 #include "attn/API/Warm.h"
 
 #include "llvm/Support/CommandLine.h"
@@ -235,10 +235,10 @@ template <typename Act> static int forEachProgram(Cache &cache, Act act) {
 static int pack(Cache &cache) {
   std::vector<attn::PackSizes> shapes;
   for (const std::string &text : packSizes) {
-    auto sizes = attn::parseSizes(text);
+    auto sizes = attn::PackSizes::parse(text);
     if (!sizes)
       return fail(sizes.error());
-    shapes.push_back({std::move(*sizes)});
+    shapes.push_back(std::move(*sizes));
   }
   Pack pack;
   auto add = [&](Cache &cache, attn::Compilation &, llvm::StringRef text, llvm::StringRef name,
@@ -248,21 +248,8 @@ static int pack(Cache &cache) {
   };
   if (int status = forEachProgram(cache, add))
     return status;
-  if (pack.programs.empty())
-    return fail({"expected passes in the files, got: none"});
-  for (size_t i = 0; i < shapes.size(); ++i)
-    if (!shapes[i].isUsed)
-      return fail({fmt::format("expected sizes that a pass has (attnDescribe), got: --sizes={}", packSizes[i])});
-  std::error_code error;
-  llvm::raw_fd_ostream os(packFile, error);
-  if (!error) {
-    os << pack.toBytes();
-    os.close();
-    error = os.error();
-    os.clear_error();
-  }
-  if (error)
-    return fail({fmt::format("cannot write `{}`: {}", packFile.getValue(), error.message())});
+  if (Status written = attn::writePack(pack, shapes, packFile); !written)
+    return fail(written.error());
   for (const PackedProgram &program : pack.programs)
     fmt::print("{} for {}{}\n", program.name, program.target, program.expected ? ", " + program.expected->str() : "");
   return 0;

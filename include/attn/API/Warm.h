@@ -7,6 +7,9 @@
 
 namespace attn {
 
+/// The names of all passes of a module; an error if there is none.
+rt::Result<std::vector<std::string>> passesOf(llvm::StringRef text);
+
 /// Compiles the kernels of the pass `name`, or without a name those of all passes of the module, or finds them in
 /// `cache`. Nothing is loaded, and no device is asked. `use` is called for each kernel that there is, until a pass
 /// fails.

@@ -18,6 +18,9 @@
 
 namespace attn::rt {
 
+/// What is at fault, in as far as it is known where an error is made.
+enum class ErrorKind { Unknown, Problem, Unsupported, Tensor, Compile, Driver };
+
 /// What went wrong, for a person. `message` is one or a few lines in the style
 /// of our diagnostics: lower case, no full stop, names in backticks. `log` is a
 /// compiler's output, empty for everything else. `path` is the reproducer
@@ -28,6 +31,13 @@ struct Error {
   std::string path;
   /// The binary of a kernel is at fault, so that compiling it anew may help.
   bool isBinary = false;
+  ErrorKind kind = ErrorKind::Unknown;
+
+  /// The same error with a kind.
+  Error as(ErrorKind other) && {
+    kind = other;
+    return std::move(*this);
+  }
 
   /// All three, ready to print; no newline at the end.
   std::string str() const {

@@ -15,5 +15,5 @@ attn.backward @grads of(@hints) learned(["sinks"]) merged
 // -----
 
 // One clause under both names.
-// expected-error @+1 {{expected each clause once, got: `typical` again}}
+// expected-error @+1 {{expected each clause once, got: `typical` again, before as `expected_seqlen`}}
 attn.problem @twice mask(#attn.full) layout(thd) heads(1) dims(64) dtype(bf16) expected_seqlen(16) typical(16)

@@ -306,3 +306,93 @@ program.def @p {
   // expected-error @below {{expected each strided axis once}}
   %q = program.tensor "q" operand : bf16 [n, 4, 64] strided(0, 0)
 }
+
+// -----
+
+// C1
+program.def @p {
+  // expected-error @below {{expected an identifier as its name, got: "a b\0A"}}
+  %a = program.tensor "a b\n" array : i32 [n]
+}
+
+// -----
+
+program.def @p {
+  // expected-error @below {{expected an identifier as its name, got: ""}}
+  %a = program.buffer "" : i32 [n]
+}
+
+// -----
+
+program.def @p {
+  // expected-error @below {{expected an identifier that is no size of the chip, of ids or of ranks, got: "2n"}}
+  program.size "2n" = 4
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  // expected-error @below {{expected names of sizes, tables and variables that are distinct, got: `n` twice}}
+  program.size "n" = n + 1
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  // expected-error @below {{expected names of sizes, tables and variables that are distinct, got: `n` twice}}
+  program.size "n" = 5
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" array : i32 leading_dims last [n]
+  // expected-error @below {{expected names of sizes, tables and variables that are distinct, got: `a_rows` twice}}
+  program.size "a_rows" = 5
+}
+
+// -----
+
+// C2
+program.def @p {
+  // expected-error @below {{expected extents of 0 or more, got: -3}}
+  %a = program.tensor "a" array : i32 [0 - 3]
+}
+
+// -----
+
+program.def @p {
+  // expected-error @below {{expected extents of 0 or more, got: -1}}
+  %a = program.buffer "a" : i32 [4, -1]
+}
+
+// -----
+
+program.def @p {
+  // expected-error @below {{expected extents of 0 or more, got: -1}}
+  program.table "t" [-1]
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" array : i32 [n]
+  // expected-error @below {{expected a divisor of 1 or more at character 13 of an extent, got: `floor_div(n, 0)`}}
+  program.size "m" = floor_div(n, 0)
+}
+
+// -----
+
+program.def @p {
+  // expected-error @below {{expected a divisor of 1 or more at character 7 of an extent, got: `mod(7, 0)`}}
+  program.size "m" = mod(7, 0)
+}
+
+// -----
+
+program.def @p {
+  // expected-error @below {{expected a divisor of 1 or more at character 12 of an extent, got: `round_up(7, 3 - 5)`}}
+  program.size "m" = round_up(7, 3 - 5)
+}

@@ -52,3 +52,32 @@ program.def @classes {
   program.launch @long grid(query_tiles, 16 * (floor_div(total_q, 128) + batch + 2)) (write %o rows(0 of 2), update %sums)
   program.launch @short grid(sequence_tiles, 16 * max(batch, 1)) (write %o rows(1 of 2), scratch %work)
 }
+
+tile.kernel @part(%k: !tile.ptr<bf16>, %o: !tile.ptr<bf16>)
+    target("sm_80") grid(dense heads 16) config(<q_tile = 128, kv_tile = 64, warps = 4, blocks = 2>) {}
+
+// Iterations write all rows: `ranks` are 1 or more, and where others are none, there are no rows.
+// CHECK-LABEL: program.def @iterations {
+program.def @iterations {
+  // CHECK-NEXT: program.size "total" = id_rows * tokens
+  program.size "total" = id_rows * tokens
+  // A size that is computed before the tensor is one that it has to have.
+  %k = program.tensor "k" operand : bf16 [total, 64]
+  %ids = program.tensor "ids" array : i32 leading_dims all [tokens]
+  %shares = program.tensor "shares" result : bf16 [total, 64]
+  %chunks = program.tensor "chunks" result : bf16 [round_up(total, 128), 64]
+  %others = program.tensor "others" result : bf16 [total * (ranks - 1), 64]
+  program.size "tiles" = ceil_div(total, 128)
+  program.size "steps" = 2 * max(tiles, ranks - 2)
+  program.repeat "share" = ranks {
+    program.launch @part grid(query_tiles, 16) (read %k, write %shares rows(share of ranks))
+  }
+  program.repeat "chunk" = steps {
+    program.launch @part grid(query_tiles, 16) (read %k, write %chunks rows(chunk of steps))
+  }
+  // CHECK: program.exchange %others rows(other of ranks - 1), %k offset other + 1
+  program.repeat "other" = ranks - 1 {
+    program.exchange %others rows(other of ranks - 1), %k offset other + 1
+  }
+  program.wait %others
+}

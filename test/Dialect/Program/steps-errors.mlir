@@ -822,8 +822,8 @@ program.def @p {
 program.def @p {
   %a = program.tensor "a" operand : i32 [n]
   %x = program.buffer "x" : i32 [n]
-  // expected-error @below {{expected as many rows received as sent, since neither goes by the rank, got: rows(send 1, receive 0)}}
-  program.exchange %x, %a offset 1 rows(send 1, receive 0)
+  // expected-error @below {{expected as many rows received as sent, since neither goes by the rank, got: rows(send 1, receive n)}}
+  program.exchange %x, %a offset 1 rows(send 1, receive n)
 }
 
 // -----
@@ -832,7 +832,7 @@ program.def @p {
 program.def @p {
   %a = program.tensor "a" operand : i32 [n]
   %x = program.buffer "x" : i32 [n]
-  // expected-error @below {{expected 0 rows or more, got: -1}}
+  // expected-error @below {{expected 1 row or more, got: -1}}
   program.exchange %x, %a offset 1 rows(send 0 - 1, receive 0 - 1)
 }
 
@@ -868,4 +868,330 @@ program.def @p {
   program.repeat "i13" = 3 {
   program.launch @add grid(query_tiles, 1) (update %x)
   }}}}}}}}}}}}}}
+}
+
+// -----
+
+// C3: the first iteration writes rows of another buffer; a launch leaves anything in the rows of earlier iterations.
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  %x = program.buffer "x" : i32 [n]
+  %y = program.buffer "y" : i32 [n]
+  %last:2 = program.repeat "i" = 3 carry(%to = %y, %next = %x) {
+    program.launch @k2 grid(query_tiles, n) (read %a, write %to rows(i of 3))
+    program.yield %next, %next
+  }
+  // expected-error @below {{expected `x` to be written before it is read, got: rows that some iterations write}}
+  program.launch @k2 grid(query_tiles, n) (read %x, write %o)
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  %x = program.buffer "x" : i32 [n]
+  %y = program.buffer "y" : i32 [n]
+  program.repeat "i" = 3 {
+    program.launch @k1 grid(query_tiles, n) (scratch %x)
+    program.launch @k2 grid(query_tiles, n) (read %a, write %x rows(i of 3))
+  }
+  // expected-error @below {{expected `x` to be written before it is read, got: rows that some iterations write}}
+  program.launch @k2 grid(query_tiles, n) (read %x, write %o)
+}
+
+// -----
+
+// C4: two paths have other classes of rows.
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  %x = program.buffer "x" : i32 [n]
+  %y = program.buffer "y" : i32 [n]
+  program.launch @k1 grid(query_tiles, n) (write %x rows(0 of 3))
+  program.when n {
+    program.launch @k1 grid(query_tiles, n) (scratch %x)
+    // expected-note @below {{written here, too}}
+    program.launch @k1 grid(query_tiles, n) (write %x rows(0 of 2))
+  }
+  // expected-error @below {{expected each row of `x` to be written by one launch (others may update it), got: two}}
+  program.launch @k1 grid(query_tiles, n) (write %x rows(1 of 2))
+  program.launch @k2 grid(query_tiles, n) (read %x, write %o)
+}
+
+// -----
+
+// C3
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  %x = program.buffer "x" : i32 [n]
+  %y = program.buffer "y" : i32 [n]
+  program.launch @k1 grid(query_tiles, n) (write %x rows(0 of 2))
+  program.when n {
+    program.launch @k1 grid(query_tiles, n) (scratch %x)
+    program.launch @k1 grid(query_tiles, n) (write %x)
+  }
+  // expected-error @below {{expected `x` to be written before it is read, got: no launch that writes it on every path}}
+  program.launch @k2 grid(query_tiles, n) (read %x, write %o)
+}
+
+// -----
+
+// C4: iterations that may have written their rows.
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  program.repeat "i" = 2 {
+    program.when n {
+      // expected-note @below {{written here, too}}
+      program.launch @k1 grid(query_tiles, n) (write %o rows(i of 2))
+    }
+  }
+  // expected-error @below {{expected each row of `o` to be written by one launch (others may update it), got: two}}
+  program.launch @k1 grid(query_tiles, n) (write %o rows(0 of 2))
+  program.launch @k1 grid(query_tiles, n) (write %o rows(1 of 2))
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  program.repeat "i" = 2 {
+    program.when n {
+      // expected-note @below {{written here, too}}
+      program.launch @k1 grid(query_tiles, n) (write %o rows(i of 2))
+    }
+    // expected-error @below {{expected each row of `o` to be written by one launch (others may update it), got: two}}
+    program.launch @k1 grid(query_tiles, n) (write %o rows(i of 2))
+  }
+}
+
+// -----
+
+// C4: a block is half of the rows, one behind another; a class is what kernels take it for.
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [2 * n]
+  // expected-note @below {{written here, too}}
+  program.launch @k2 grid(query_tiles, n) (read %a, write %o rows(0 of 2))
+  // expected-error @below {{expected rows of `o` to be classes that launches write or blocks that are received, got: both}}
+  program.exchange %o rows(1 of 2), %a offset 1
+  program.wait %o
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [2 * n]
+  // expected-note @below {{written here, too}}
+  program.exchange %o rows(1 of 2), %a offset 1
+  program.wait %o
+  // expected-error @below {{expected rows of `o` to be classes that launches write or blocks that are received, got: both}}
+  program.launch @k2 grid(query_tiles, n) (read %a, write %o rows(0 of 2))
+}
+
+// -----
+
+// Once they have been read, blocks may be received where classes were, and the other way round.
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %x = program.buffer "x" : i32 [2 * n]
+  program.launch @k2 grid(query_tiles, n) (read %a, write %x)
+  program.launch @k2 grid(query_tiles, n) (read %x, read %a)
+  program.exchange %x rows(0 of 2), %a offset 1
+  program.exchange %x rows(1 of 2), %a offset 1
+  program.wait %x
+  program.launch @k2 grid(query_tiles, n) (read %x, read %a)
+  program.launch @k2 grid(query_tiles, n) (read %a, write %x rows(0 of 2))
+  // expected-error @below {{expected `x` to be written before it is read, got: no launch that writes rows(1 of 2)}}
+  program.launch @k2 grid(query_tiles, n) (read %x, read %a)
+}
+
+// -----
+
+// C5
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  // expected-error @below {{expected a grid of 1 block or more, got: 0}}
+  program.launch @k2 grid(query_tiles, 0) (read %a, write %o)
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  // expected-error @below {{expected a grid of 1 block or more, got: -5}}
+  program.launch @k2 grid(query_tiles, 0 - 5) (read %a, write %o or zero)
+}
+
+// -----
+
+// C12: a repeat that may run no time, and a result that has rows then.
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  program.repeat "i" = ranks - 1 {
+    // expected-error @below {{expected a repeat that runs once or more, or an extent of `o` that is 0 where it does not run, got: a repeat that runs ranks - 1 times}}
+    program.launch @k2 grid(query_tiles, n) (read %a, write %o rows(i of ranks - 1))
+  }
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  program.size "times" = floor_div(n, 4)
+  program.repeat "i" = times {
+    // expected-error @below {{expected a repeat that runs once or more, or an extent of `o` that is 0 where it does not run, got: a repeat that runs times times}}
+    program.launch @k2 grid(query_tiles, n) (read %a, write %o rows(i of times))
+  }
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n * (n - 3)]
+  program.repeat "i" = 0 - 2 {
+    // expected-error @below {{expected a repeat that runs once or more, or an extent of `o` that is 0 where it does not run, got: a repeat that runs -2 times}}
+    program.launch @k2 grid(query_tiles, n) (read %a, write %o rows(i of -2))
+  }
+}
+
+// -----
+
+// C11: how many rows there are, and how long one is.
+program.def @p {
+  %x = program.tensor "x" operand : i32 [rank * 4 + 4]
+  %y = program.buffer "y" : i32 [rank * 4 + 4]
+  // expected-error @below {{expected extents that are equal on all ranks, or `rows(send A, receive B)` of the first, got: `x` with rank * 4 + 4}}
+  program.exchange %y, %x offset 1
+}
+
+// -----
+
+program.def @p {
+  program.table "shard" [ranks]
+  program.size "own" = shard[rank]
+  %x = program.tensor "x" operand : i32 [own]
+  %y = program.buffer "y" : i32 [2 * own]
+  // expected-error @below {{expected extents that are equal on all ranks, or `rows(send A, receive B)` of the first, got: `x` with own}}
+  program.exchange %y rows(0 of 2), %x offset 1
+}
+
+// -----
+
+program.def @p {
+  %x = program.tensor "x" operand : i32 [n, multiprocessors]
+  %y = program.buffer "y" : i32 [n, multiprocessors]
+  // expected-error @below {{expected extents that are equal on all ranks, or `rows(send A, receive B)` of the first, got: `x` with multiprocessors}}
+  program.exchange %y, %x offset 1 rows(send n, receive n)
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  // expected-error @below {{expected rows that name `rank` in the index of a table alone, got: rank}}
+  program.exchange %o, %a offset 1 rows(send rank, receive rank)
+}
+
+// -----
+
+program.def @p {
+  program.table "shard" [ranks]
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  program.size "later" = ranks - 1 - rank
+  // expected-error @below {{expected rows that name `rank` in the index of a table alone, got: later + 1}}
+  program.exchange %o, %a offset 1 rows(send shard[rank], receive later + 1)
+}
+
+// -----
+
+// program.repeat C3: through a repeat in it.
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  %x = program.buffer "x" : i32 [n]
+  %y = program.buffer "y" : i32 [n]
+  program.launch @k2 grid(query_tiles, n) (read %a, write %x)
+  %last = program.repeat "i" = 3 carry(%from = %x) {
+    program.launch @k1 grid(query_tiles, n) (scratch %from)
+    program.launch @k1 grid(query_tiles, n) (write %from)
+    %b = program.buffer "b" : i32 [n]
+    program.launch @k2 grid(query_tiles, n) (read %from, write %b)
+    %inner = program.repeat "j" = 2 carry(%c = %b) {
+      program.yield %c
+    }
+    // expected-error @below {{expected memory from outside the body to be yielded, got: `b`, which is new in each iteration}}
+    program.yield %inner
+  }
+}
+
+// -----
+
+// program.exchange C1
+program.def @p {
+  %a = program.tensor "a" operand : i32 leading_dims all [n]
+  %x = program.buffer "x" : i32 [n]
+  // expected-error @below {{expected a source and a destination without leading dimensions, and a destination without strided axes, got: `a`}}
+  program.exchange %x, %a offset 1
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 leading_dims last [n]
+  // expected-error @below {{expected a source and a destination without leading dimensions, and a destination without strided axes, got: `o`}}
+  program.exchange %o, %a offset 1
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n] strided(0)
+  %o = program.tensor "o" result : i32 [n] strided(0)
+  %last = program.repeat "i" = 1 carry(%to = %o) {
+    // expected-error @below {{expected a source and a destination without leading dimensions, and a destination without strided axes, got: `o`}}
+    program.exchange %to, %a offset 1
+    program.yield %to
+  }
+}
+
+// -----
+
+// program.exchange C3
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  // expected-error @below {{expected 1 row or more, got: 0}}
+  program.exchange %o, %a offset 1 rows(send 0, receive 0)
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" operand : i32 [n]
+  %o = program.tensor "o" result : i32 [n]
+  // expected-error @below {{expected n rows, as a block has, got: n + 100}}
+  program.exchange %o, %a offset 1 rows(send n + 100, receive n + 100)
+}
+
+// -----
+
+program.def @p {
+  %a = program.tensor "a" operand : i32 [16]
+  %o = program.tensor "o" result : i32 [32]
+  // expected-error @below {{expected 16 rows, as a block has, got: 15}}
+  program.exchange %o rows(0 of 2), %a offset 1 rows(send 15, receive 15)
 }

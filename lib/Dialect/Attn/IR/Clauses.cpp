@@ -44,18 +44,20 @@ ParseResult attn::parseClauses(OpAsmParser &parser, ArrayRef<ClauseName> clauses
   for (const ClauseName &clause : clauses)
     if (!clause.formerly.empty())
       accepted.push_back(clause.formerly);
-  SmallVector<bool, 24> seen(clauses.size());
+  SmallVector<StringRef, 24> seen(clauses.size()); // as which keyword
   SMLoc loc = parser.getCurrentLocation();
   for (StringRef keyword; succeeded(parser.parseOptionalKeyword(&keyword, accepted));
        loc = parser.getCurrentLocation()) {
     auto named = [&](const ClauseName &clause) { return keyword == clause.keyword || keyword == clause.formerly; };
     size_t i = llvm::find_if(clauses, named) - clauses.begin();
-    if (seen[i])
-      return parser.emitError(loc, "expected each clause once, got: `") << keyword << "` again";
+    if (!seen[i].empty()) {
+      InFlightDiagnostic error = parser.emitError(loc, "expected each clause once, got: `") << keyword << "` again";
+      return seen[i] == keyword ? error : error << ", before as `" << seen[i] << "`";
+    }
     if (keyword != clauses[i].keyword)
       emitWarning(parser.getEncodedSourceLoc(loc))
           << "`" << keyword << "` is now `" << clauses[i].keyword << "`; the old name is accepted until version 0.2";
-    seen[i] = true;
+    seen[i] = keyword;
     if (parse(i))
       return failure();
   }
@@ -65,8 +67,8 @@ ParseResult attn::parseClauses(OpAsmParser &parser, ArrayRef<ClauseName> clauses
       error << ", which is near `" << *near << "`";
     return error << "; clauses are " << orderOf(clauses);
   }
-  for (auto [clause, there] : llvm::zip_equal(clauses, seen))
-    if (clause.kind == ClauseKind::Required && !there)
+  for (auto [clause, keyword] : llvm::zip_equal(clauses, seen))
+    if (clause.kind == ClauseKind::Required && keyword.empty())
       return parser.emitError(parser.getNameLoc(), "expected a clause `")
              << clause.keyword << "(...)`, got: none; clauses are " << orderOf(clauses);
   return success();

@@ -14,10 +14,10 @@ struct Contents {
   bool isWritten = false;                            ///< all rows, on every path
   mlir::Operation *writer = nullptr;                 ///< of some rows, on some path
   ExtentAttr parts;                                  ///< of rows that have several writers; null: they have one
-  uint64_t classes = 0, maybe = 0;                   ///< classes of rows that are written on every path, and on some
-  mlir::Operation *repeat = nullptr;                 ///< each iteration of it writes other rows;
-  bool inIteration = false;                          ///< this one has;
+  mlir::Operation *repeat = nullptr;                 ///< each iteration of it writes a class of rows;
   bool isIncomplete = false;                         ///< one has not, on some path
+  uint64_t classes = 0, maybe = 0;                   ///< classes that are written on every path, and on some;
+                                                     ///< with `repeat`, bit 0 is that of this iteration
   bool isReceived = false;                           ///< by an exchange, on every path
   bool isUnread = false;                             ///< since it was written, on every path
   llvm::SmallVector<mlir::Operation *, 1> receiving; ///< exchanges that are in flight, into it
@@ -27,18 +27,25 @@ struct Contents {
 
   /// Iterations would have written it, of which there are none, so there are no rows either.
   void becomeEmpty(const Contents &ifAny) { isWritten = true, isReceived = ifAny.isReceived, writer = ifAny.writer; }
+  /// Blocks that exchanges receive lie one behind another; which rows a class of launches is, kernels alone know.
+  bool hasBlocks() const { return llvm::isa_and_nonnull<ExchangeOp>(writer); }
+  /// Its rows have one writer, or several of which no more is known.
+  void forgetClasses() { parts = {}, repeat = nullptr, classes = maybe = 0; }
   /// What holds if either does.
   void join(const Contents &other) {
     isWritten &= other.isWritten, isReceived &= other.isReceived, isUnread &= other.isUnread;
-    inIteration &= other.inIteration, isIncomplete |= other.isIncomplete;
+    isIncomplete |= other.isIncomplete;
     classes &= other.classes, maybe |= other.maybe;
     if (!writer)
       writer = other.writer, parts = other.parts, repeat = other.repeat;
+    else if (other.writer && (parts != other.parts || repeat != other.repeat || hasBlocks() != other.hasBlocks()))
+      forgetClasses();
   }
 };
 
 struct State {
-  llvm::SmallVector<int> carried; ///< the memory that each carried value is; -1: none
+  llvm::SmallVector<int> carried;                ///< the memory that each carried value is; -1: none
+  llvm::SmallVector<mlir::Operation *, 2> begun; ///< repeats around it that have run an iteration
   std::vector<Contents> contents;
   bool operator==(const State &) const = default;
 };

@@ -165,6 +165,12 @@ private:
     if (source == destination)
       return exchange.emitOpError("expected a source and a destination that differ, got: `")
              << nameOf(source) << "` twice";
+    for (int number : {source, destination}) // C1 of an exchange
+      if (auto tensor = memory[number].getDefiningOp<TensorOp>();
+          tensor && (tensor.getLead() != Lead::none || (number == destination && !tensor.getStrided().empty())))
+        return exchange.emitOpError("expected a source and a destination without leading dimensions, and a destination "
+                                    "without strided axes, got: `")
+               << nameOf(number) << "`";
     if (failed(read(exchange, state, source)) ||
         failed(receive(exchange, state, destination, exchange.getPartAttr(), exchange.getPartsAttr())))
       return failure();
@@ -235,14 +241,20 @@ private:
     States after;
     for (State &state : states) {
       SmallVector<int> next;
-      for (Value value : body.getTerminator()->getOperands())
-        next.push_back(numberOf(state, value));
+      for (Value value : body.getTerminator()->getOperands()) {
+        int number = next.emplace_back(numberOf(state, value));
+        if (repeat.getBody().isAncestor(memory[number].getParentRegion())) // C3 of a repeat
+          return body.getTerminator()->emitOpError("expected memory from outside the body to be yielded, got: `")
+                 << nameOf(number) << "`, which is new in each iteration";
+      }
       leave(body, state);
       for (auto [argument, number] : llvm::zip_equal(body.getArguments(), next))
         state.carried[numbers.find(argument)->second] = number;
       for (Contents &own : state.contents)
         if (own.repeat == repeat)
-          own.isIncomplete |= !own.inIteration, own.inIteration = false;
+          own.isIncomplete |= !own.classes, own.classes = own.maybe = 0;
+      if (!llvm::is_contained(state.begun, repeat))
+        state.begun.push_back(repeat);
       add(after, std::move(state));
     }
     states = std::move(after);
@@ -301,11 +313,9 @@ private:
       end.carried[numbers.find(result)->second] = carried, carried = -1;
     }
     for (Contents &own : end.contents)
-      if (own.repeat == repeat) {
-        own.isWritten = !own.isIncomplete, own.repeat = nullptr;
-        if (own.isWritten)
-          own.parts = {};
-      }
+      if (own.repeat == repeat)
+        own.isWritten = !own.isIncomplete, own.forgetClasses();
+    llvm::erase(end.begun, repeat);
     add(later, std::move(end));
   }
 
@@ -373,6 +383,18 @@ private:
     return error;
   }
 
+  /// Rows that are not all written yet are classes of launches or blocks of exchanges.
+  LogicalResult checkKind(Operation *op, const State &state, int number, ExtentAttr parts) { // C4
+    const Contents &own = state.contents[number];
+    if (!own.parts || !parts || !own.isUnread || own.hasBlocks() == isa<ExchangeOp>(op))
+      return success();
+    InFlightDiagnostic error = op->emitOpError("expected rows of `")
+                               << nameOf(number)
+                               << "` to be classes that launches write or blocks that are received, got: both";
+    error.attachNote(own.writer->getLoc()) << "written here, too";
+    return error;
+  }
+
   /// The repeat around an op whose iterations have these rows.
   static Operation *repeatOf(Operation *op, ExtentAttr part) {
     if (part && !part.getExtent().constant())
@@ -381,22 +403,21 @@ private:
           return repeat;
     return nullptr;
   }
-  static uint64_t classOf(ExtentAttr part) {
-    std::optional<int64_t> number = part ? part.getExtent().constant() : std::nullopt;
-    return number ? uint64_t(1) << *number : 0;
-  }
+  static uint64_t classOf(ExtentAttr part) { return part ? uint64_t(1) << part.getExtent().constant().value_or(0) : 0; }
 
   /// Are these rows beside those that are written there?
   static bool isBeside(Operation *op, const Contents &own, ExtentAttr part, ExtentAttr parts) {
-    if (!own.writer || !parts || own.parts != parts || own.repeat != repeatOf(op, part))
-      return false;
-    return own.repeat ? !own.inIteration : !(own.maybe & classOf(part));
+    return own.writer && parts && own.parts == parts && own.repeat == repeatOf(op, part) &&
+           own.hasBlocks() == isa<ExchangeOp>(op) && !(own.maybe & classOf(part));
   }
 
-  static void setWritten(Operation *op, Contents &own, ExtentAttr part, ExtentAttr parts) {
+  static void setWritten(Operation *op, const State &state, Contents &own, ExtentAttr part, ExtentAttr parts) {
+    Operation *repeat = repeatOf(op, part);
+    if (own.repeat != repeat) // no iteration before this one has written its rows
+      own.isIncomplete = llvm::is_contained(state.begun, repeat);
     own.writer = op, own.parts = parts, own.isUnread = true;
     own.isReceived = isa<ExchangeOp>(op);
-    own.repeat = repeatOf(op, part), own.inIteration = own.repeat;
+    own.repeat = repeat;
     own.classes |= classOf(part), own.maybe |= classOf(part);
     int64_t count = parts ? parts.getExtent().constant().value_or(0) : 0;
     own.isWritten = !parts || (!own.repeat && llvm::popcount(own.classes) == count);
@@ -409,7 +430,7 @@ private:
       return failure();
     Contents &own = state.contents[number];
     if (own.writer && !isBeside(op, own, part, parts)) {
-      if (failed(checkRead(op, state, number)))
+      if (failed(checkKind(op, state, number, parts)) || failed(checkRead(op, state, number)))
         return failure();
       if (!own.isReceived) { // C4
         InFlightDiagnostic error = op->emitOpError("expected each row of `")
@@ -420,7 +441,7 @@ private:
       }
       own = Contents();
     }
-    setWritten(op, own, part, parts);
+    setWritten(op, state, own, part, parts);
     return success();
   }
 
@@ -429,11 +450,12 @@ private:
       return refuseInput(op, number);
     Contents &own = state.contents[number];
     if (!own.sending.empty() || !isBeside(op, own, part, parts)) {
-      if (failed(checkUnused(op, state, number)) || failed(checkRead(op, state, number)))
+      if (failed(checkUnused(op, state, number)) || failed(checkKind(op, state, number, parts)) ||
+          failed(checkRead(op, state, number)))
         return failure();
       own = Contents();
     }
-    setWritten(op, own, part, parts);
+    setWritten(op, state, own, part, parts);
     if (!llvm::is_contained(own.receiving, op.getOperation()))
       own.receiving.push_back(op);
     return success();

@@ -8,6 +8,7 @@
 
 using namespace mlir;
 using namespace attn::program;
+using attn::rt::Extent;
 
 LogicalResult attn::program::checkNames(DefOp program) {
   llvm::StringSet<> names;
@@ -28,15 +29,24 @@ public:
   explicit Sizes(DefOp program) : program(program) {
     for (StringRef name : {"multiprocessors", "rank", "ranks"})
       known.insert(name);
-    for (auto tensor : program.getOps<TensorOp>()) {
+    llvm::StringSet<> before; // sizes that are computed, to which tensors behind them are held
+    auto learn = [&](StringRef name) {
+      if (!name.empty() && !before.contains(name))
+        known.insert(name);
+    };
+    for (Operation &op : program.getBody().front()) {
+      if (auto size = dyn_cast<SizeOp>(op))
+        before.insert(size.getName());
+      auto tensor = dyn_cast<TensorOp>(op);
+      if (!tensor)
+        continue;
       if (tensor.getLead() != Lead::none)
-        known.insert(sizeOfLead(tensor));
+        learn(sizeOfLead(tensor));
       for (auto extent : tensor.getExtents().getAsRange<ExtentAttr>())
-        if (std::string size = extent.getExtent().learnedSize(); !size.empty())
-          known.insert(size);
+        learn(extent.getExtent().learnedSize());
     }
     for (StringRef name : {"rank", "multiprocessors"})
-      differing.insert(name);
+      differing.insert(name), unequal.insert(name);
   }
 
   LogicalResult check() { return check(program.getBody()); }
@@ -98,12 +108,19 @@ private:
   LogicalResult add(SizeOp size) {
     if (failed(check(size, size.getValue())))
       return failure();
-    if (differs(size.getValue()))
-      differing.insert(size.getName());
-    known.insert(size.getName());
     if (!computed.insert(size.getName()).second)
       return size.emitOpError("expected each size to be computed once, got: `") << size.getName() << "` again";
-    return checkDistinct(size, size.getName(), tables.contains(size.getName()) || variables.contains(size.getName()));
+    if (failed(checkDistinct(size, size.getName(),
+                             known.contains(size.getName()) || tables.contains(size.getName()) ||
+                                 variables.contains(size.getName()))))
+      return failure();
+    if (differs(size.getValue()))
+      differing.insert(size.getName());
+    if (isUnequal(size.getValue().getExtent()))
+      unequal.insert(size.getName());
+    known.insert(size.getName());
+    bounds.add(size.getName(), size.getValue().getExtent());
+    return success();
   }
 
   LogicalResult add(TableOp table) {
@@ -136,23 +153,33 @@ private:
     if (failed(check(launch, launch.getBlocks())))
       return failure();
     for (auto argument : launch.getArguments().getAsRange<ArgumentAttr>())
-      if ((argument.getExtent() && failed(check(launch, argument.getExtent()))) ||
-          failed(checkRows(launch, argument.getPart(), argument.getParts())))
+      if (argument.getExtent() && failed(check(launch, argument.getExtent())))
+        return failure();
+    for (auto [tensor, argument, number] : accessesOf(launch))
+      if (failed(checkRows(launch, tensor, argument.getPart(), argument.getParts())))
         return failure();
     return success();
   }
 
-  /// Rows of iterations are those of a repeat around the op.
-  LogicalResult checkRows(Operation *op, ExtentAttr part, ExtentAttr parts) { // C12
+  /// Rows of iterations are those of a repeat around the op. Where it runs no time, there are none.
+  LogicalResult checkRows(Operation *op, Value tensor, ExtentAttr part, ExtentAttr parts) { // C12
     if (!part || part.getExtent().constant())
       return success();
     if (failed(check(op, part)) || failed(check(op, parts)))
       return failure();
-    if (llvm::any_of(repeatsAround(op),
-                     [&](RepeatOp repeat) { return repeat.getName() == part.getText() && repeat.getCount() == parts; }))
+    if (llvm::none_of(repeatsAround(op), [&](RepeatOp repeat) {
+          return repeat.getName() == part.getText() && repeat.getCount() == parts;
+        }))
+      return op->emitOpError("expected a number, or the variable of a repeat around it that runs ")
+             << parts.getText() << " times, got: rows(" << part.getText() << " of " << parts.getText() << ")";
+    TensorInfo info = TensorInfo::of(tensor);
+    if (bounds.least(parts.getExtent()) >= 1 || llvm::any_of(info.extents.getAsRange<ExtentAttr>(), [&](ExtentAttr e) {
+          return bounds.isEmptyWith(e.getExtent(), parts.getExtent());
+        }))
       return success();
-    return op->emitOpError("expected a number, or the variable of a repeat around it that runs ")
-           << parts.getText() << " times, got: rows(" << part.getText() << " of " << parts.getText() << ")";
+    return op->emitOpError("expected a repeat that runs once or more, or an extent of `")
+           << info.name.getValue() << "` that is 0 where it does not run, got: a repeat that runs " << parts.getText()
+           << " times";
   }
 
   LogicalResult checkOutsideWhen(Operation *op) { // C11
@@ -169,12 +196,19 @@ private:
     extent.getExtent().collectTables(looked);
     return !looked.empty() || llvm::any_of(names, [&](const std::string &name) { return differing.contains(name); });
   }
+  /// The same, but by numbers of tables.
+  bool isUnequal(const Extent &extent) const {
+    if (extent.op() == Extent::Op::Lookup)
+      return false;
+    return unequal.contains(extent.name()) ||
+           llvm::any_of(extent.operands(), [&](const Extent &operand) { return isUnequal(operand); });
+  }
 
   LogicalResult check(ExchangeOp exchange) {
     for (ExtentAttr extent : {exchange.getOffset(), exchange.getSentAttr(), exchange.getReceivedAttr()})
       if (extent && failed(check(exchange, extent)))
         return failure();
-    if (failed(checkRows(exchange, exchange.getPartAttr(), exchange.getPartsAttr())) ||
+    if (failed(checkRows(exchange, exchange.getDestination(), exchange.getPartAttr(), exchange.getPartsAttr())) ||
         failed(checkOutsideWhen(exchange)))
       return failure();
     if (differs(exchange.getOffset())) // C11
@@ -184,6 +218,16 @@ private:
     if (sent && sent != received && !differs(sent) && !differs(received))
       return exchange.emitOpError("expected as many rows received as sent, since neither goes by the rank, got: rows(send ")
              << sent.getText() << ", receive " << received.getText() << ")";
+    for (ExtentAttr rows : {sent, received})
+      if (rows && isUnequal(rows.getExtent()))
+        return exchange.emitOpError("expected rows that name `rank` in the index of a table alone, got: ")
+               << rows.getText();
+    TensorInfo source = TensorInfo::of(exchange.getSource()); // whose extents the destination has, too
+    for (auto [axis, extent] : llvm::enumerate(source.extents.getAsRange<ExtentAttr>()))
+      if (differs(extent) && (axis > 0 || !sent))
+        return exchange.emitOpError("expected extents that are equal on all ranks, or `rows(send A, receive B)` of the "
+                                    "first, got: `")
+               << source.name.getValue() << "` with " << extent.getText();
     for (RepeatOp repeat : repeatsAround(exchange))
       if (differs(repeat.getCount()))
         return repeat.emitOpError("expected a count that is equal on all ranks, as there are exchanges, got: ")
@@ -206,6 +250,8 @@ private:
   DefOp program;
   llvm::StringSet<> known, computed, tables, variables;
   llvm::StringSet<> differing; ///< sizes that may differ between ranks
+  llvm::StringSet<> unequal;   ///< those of them that do so without a table
+  Bounds bounds;
 };
 } // namespace
 

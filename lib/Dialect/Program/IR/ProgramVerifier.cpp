@@ -13,118 +13,39 @@ using namespace mlir;
 using namespace attn::program;
 using attn::rt::Extent;
 
-TensorInfo TensorInfo::of(Value tensor) {
-  StringAttr name; // as it is carried
-  for (llvm::SmallPtrSet<Value, 4> seen; seen.insert(tensor).second;) {
-    if (auto given = tensor.getDefiningOp<TensorOp>())
-      return {name ? name : given.getNameAttr(), given.getElement(), given.getExtents(),
-              name ? std::nullopt : std::optional(given.getRole())};
-    if (auto buffer = tensor.getDefiningOp<BufferOp>())
-      return {name ? name : buffer.getNameAttr(), buffer.getElement(), buffer.getExtents(), std::nullopt};
-    std::optional<Carried> carried = Carried::of(tensor);
-    if (!carried)
-      break;
-    if (!name)
-      name = cast<StringAttr>(carried->repeat.getNames()[carried->number]);
-    tensor = carried->repeat.getInitial()[carried->number];
-  }
-  MLIRContext *context = tensor.getContext(); // of another dialect, or of itself, which the program refuses
-  return {StringAttr::get(context, "?"), NoneType::get(context), ArrayAttr::get(context, {}), std::nullopt};
-}
-
-std::optional<Carried> Carried::of(Value value) {
-  if (auto result = dyn_cast<OpResult>(value))
-    if (auto repeat = dyn_cast<RepeatOp>(result.getOwner()))
-      return Carried{repeat, result.getResultNumber()};
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    if (auto repeat = dyn_cast<RepeatOp>(argument.getOwner()->getParentOp()))
-      return Carried{repeat, argument.getArgNumber()};
-  return std::nullopt;
-}
-
-Aliases::Aliases(DefOp program) {
-  SmallVector<RepeatOp> repeats;
-  program.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (auto repeat = dyn_cast<RepeatOp>(op))
-      repeats.push_back(repeat);
-    else if (isa<TensorOp, BufferOp>(op))
-      memory[op->getResult(0)].push_back(op->getResult(0));
-  });
-  auto add = [&](Value to, Value from) {
-    bool changed = false;
-    for (Value one : SmallVector<Value, 1>(memory[from]))
-      if (!llvm::is_contained(memory[to], one))
-        memory[to].push_back(one), changed = true;
-    return changed;
-  };
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (RepeatOp repeat : repeats)
-      for (auto [argument, result, initial, next] :
-           llvm::zip_equal(repeat.getBody().getArguments(), repeat.getLast(), repeat.getInitial(),
-                           repeat.getBody().front().getTerminator()->getOperands())) {
-        changed |= add(argument, initial);
-        changed |= add(argument, next);
-        changed |= add(result, argument);
-      }
-  }
-}
-
-ArrayRef<Value> Aliases::of(Value value) const { return memory.find(value)->second; }
-
-SmallVector<RepeatOp, 2> attn::program::repeatsAround(Operation *op) {
-  SmallVector<RepeatOp, 2> repeats;
-  for (Operation *parent = op->getParentOp(); parent && !isa<DefOp>(parent); parent = parent->getParentOp())
-    if (auto repeat = dyn_cast<RepeatOp>(parent))
-      repeats.push_back(repeat);
-  return repeats;
-}
-
-SmallVector<TensorAccess> attn::program::accessesOf(LaunchOp launch) {
-  SmallVector<TensorAccess> accesses;
-  auto tensor = launch.getTensors().begin();
-  for (auto [number, argument] : llvm::enumerate(launch.getArguments().getAsRange<ArgumentAttr>()))
-    if (argument.hasTensor())
-      accesses.push_back({*tensor++, argument, unsigned(number)});
-  return accesses;
-}
-
-llvm::SmallPtrSet<Operation *, 8> attn::program::reusableLaunches(DefOp program) {
-  llvm::SmallPtrSet<Operation *, 8> reusable;
-  for (auto launch : program.getOps<LaunchOp>())
-    reusable.insert(launch);
-  auto isLeftByThese = [&](Value buffer) { // every step that writes it is one of them
-    return llvm::all_of(buffer.getUsers(), [&](Operation *user) {
-      auto launch = dyn_cast<LaunchOp>(user);
-      auto writes = [&](const TensorAccess &use) { return use.tensor == buffer && use.argument.writes(); };
-      return launch && (reusable.contains(launch) || llvm::none_of(accessesOf(launch), writes));
-    });
-  };
-  auto isReusable = [&](LaunchOp launch) {
-    return llvm::all_of(accessesOf(launch), [&](const TensorAccess &use) {
-      std::optional<Role> role = TensorInfo::of(use.tensor).role;
-      bool accesses = use.argument.reads() || use.argument.writes();
-      return !accesses || use.argument.getEffect() == Effect::scratch ||
-             (role ? *role == Role::array : isLeftByThese(use.tensor));
-    });
-  };
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (auto launch : program.getOps<LaunchOp>())
-      if (reusable.contains(launch) && !isReusable(launch))
-        changed = reusable.erase(launch);
-  }
-  return reusable;
-}
-
-std::string attn::program::sizeOfLead(TensorOp tensor) {
-  return tensor.getLead() == Lead::all ? "id_rows" : (tensor.getName() + "_rows").str();
-}
-
 static LogicalResult verifyElement(Operation *op, Type element) {
   if (element.isBF16() || element.isF16() || element.isF32() || element.isInteger(32))
     return success();
   return op->emitOpError("expected elements of bf16, f16, f32 or i32, got: ") << element;
+}
+
+static bool isIdentifier(StringRef name) {
+  return !name.empty() && !llvm::isDigit(name[0]) &&
+         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
+/// Is it a name for a size of the program's own?
+static LogicalResult verifySizeName(Operation *op, StringRef name) { // C1
+  if (isIdentifier(name) && !llvm::is_contained({"multiprocessors", "id_rows", "rank", "ranks"}, name))
+    return success();
+  return op->emitOpError("expected an identifier that is no size of the chip, of ids or of ranks, got: ")
+         << StringAttr::get(op->getContext(), name);
+}
+
+static LogicalResult verifyExtent(Operation *op, ExtentAttr extent) { // C2
+  if (extent.getExtent().constant().value_or(0) >= 0)
+    return success();
+  return op->emitOpError("expected extents of 0 or more, got: ") << extent.getText();
+}
+
+/// The name and extents of a tensor or buffer.
+static LogicalResult verifyMemory(Operation *op, StringAttr name, ArrayAttr extents) {
+  if (!isIdentifier(name)) // C1
+    return op->emitOpError("expected an identifier as its name, got: ") << name;
+  for (auto extent : extents.getAsRange<ExtentAttr>())
+    if (failed(verifyExtent(op, extent)))
+      return failure();
+  return success();
 }
 
 LogicalResult TensorOp::verify() {
@@ -137,6 +58,8 @@ LogicalResult TensorOp::verify() {
       return emitOpError("expected strided axes from 0 to ") << rank - 1 << ", got: " << axis;
   if (llvm::SmallSet<int64_t, 4>(getStrided().begin(), getStrided().end()).size() != getStrided().size())
     return emitOpError("expected each strided axis once, got: ") << getStridedAttr();
+  if (failed(verifyMemory(*this, getNameAttr(), getExtents())))
+    return failure();
   return verifyElement(*this, getElement());
 }
 
@@ -144,25 +67,46 @@ LogicalResult BufferOp::verify() {
   constexpr uint64_t mostPlaces = 1 << 16;
   if (getPlace().value_or(0) > mostPlaces)
     return emitOpError("expected a place from 0 to ") << mostPlaces << ", got: " << getPlaceAttr().getInt();
+  if (failed(verifyMemory(*this, getNameAttr(), getExtents())))
+    return failure();
   return verifyElement(*this, getElement());
 }
 
-/// Is it a name for a size of the program's own?
-static LogicalResult verifyName(Operation *op, StringRef name) {
-  bool isName = !name.empty() && !llvm::isDigit(name[0]) &&
-                llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
-  if (!isName || llvm::is_contained({"multiprocessors", "id_rows", "rank", "ranks"}, name))
-    return op->emitOpError("expected an identifier that is no size of the chip, of ids or of ranks, got: \"")
-           << name << "\"";
-  return success();
+LogicalResult SizeOp::verify() { return verifySizeName(*this, getName()); }
+LogicalResult TableOp::verify() {
+  return failure(failed(verifySizeName(*this, getName())) || failed(verifyExtent(*this, getLength())));
 }
-
-LogicalResult SizeOp::verify() { return verifyName(*this, getName()); }
-LogicalResult TableOp::verify() { return verifyName(*this, getName()); }
 
 //===--------------------------------------------------------------------===//
 // Exchanges and bodies
 //===--------------------------------------------------------------------===//
+
+/// An extent as a sum, and the number that ends it.
+static std::pair<Extent, int64_t> asSum(const Extent &extent) {
+  bool isSum = extent.op() == Extent::Op::Add, isDifference = extent.op() == Extent::Op::Sub;
+  std::optional<int64_t> number = extent.constant();
+  if (isSum || isDifference)
+    number = extent.operands()[1].constant();
+  if (!number)
+    return {extent, 0};
+  return {isSum || isDifference ? extent.operands()[0] : Extent(0),
+          isDifference ? int64_t(-uint64_t(*number)) : *number};
+}
+
+/// A message has 1 row or more, and is none that has a number of rows more or less than a block, which has `rows`.
+static LogicalResult verifyMessage(ExchangeOp exchange, const Extent &rows) { // C3
+  for (ExtentAttr message : {exchange.getSentAttr(), exchange.getReceivedAttr()}) {
+    if (!message)
+      continue;
+    if (message.getExtent().constant().value_or(1) < 1)
+      return exchange.emitOpError("expected 1 row or more, got: ") << message.getText();
+    auto [sum, number] = asSum(message.getExtent());
+    auto [sumOfRows, numberOfRows] = asSum(rows);
+    if (sum == sumOfRows && number != numberOfRows)
+      return exchange.emitOpError("expected ") << rows.str() << " rows, as a block has, got: " << message.getText();
+  }
+  return success();
+}
 
 LogicalResult ExchangeOp::verify() {
   if (bool(getPart()) != bool(getParts()) || bool(getSent()) != bool(getReceived())) // C3
@@ -171,9 +115,6 @@ LogicalResult ExchangeOp::verify() {
     return failure();
   if (getOffset().getExtent().constant() == 0) // C2
     return emitOpError("expected an offset to another rank, got: 0");
-  for (ExtentAttr rows : {getSentAttr(), getReceivedAttr()})
-    if (rows && rows.getExtent().constant().value_or(0) < 0) // C3
-      return emitOpError("expected 0 rows or more, got: ") << rows.getText();
   if (getSource() == getDestination())
     return emitOpError("expected a source and a destination that differ, got: `")
            << TensorInfo::of(getSource()).name.getValue() << "` twice";
@@ -192,7 +133,7 @@ LogicalResult ExchangeOp::verify() {
   else if (fits)
     fits = own[0] == getParts()->getExtent() * other[0] || own[0] == other[0] * getParts()->getExtent();
   if (fits) // C1
-    return success();
+    return verifyMessage(*this, other[0]);
   InFlightDiagnostic error = emitOpError("expected a destination of the source's elements and extents");
   if (getParts())
     error << ", with " << getParts()->getText() << " times its rows";
@@ -200,7 +141,7 @@ LogicalResult ExchangeOp::verify() {
 }
 
 LogicalResult RepeatOp::verify() {
-  if (failed(verifyName(*this, getName())))
+  if (failed(verifySizeName(*this, getName())))
     return failure();
   size_t count = getInitial().size(), arguments = getBody().front().getNumArguments();
   if (arguments != count || getNames().size() != count || getNumResults() != count) // C1
@@ -224,9 +165,6 @@ LogicalResult RepeatOp::verifyRegions() {
       if (auto tensor = value.getDefiningOp<TensorOp>(); tensor && tensor.getLead() != Lead::none)
         return emitOpError("expected memory without leading dimensions to be carried, got: `")
                << tensor.getName() << "`";
-    if (auto buffer = next.getDefiningOp<BufferOp>(); buffer && getBody().isAncestor(buffer->getParentRegion())) // C3
-      return yield.emitOpError("expected memory from outside the body to be yielded, got: `")
-             << buffer.getName() << "`, which is new in each iteration";
   }
   return success();
 }
@@ -246,6 +184,8 @@ LogicalResult DefOp::verify() {
 }
 
 LogicalResult LaunchOp::verify() {
+  if (getBlocks().getExtent().constant().value_or(1) < 1) // C5
+    return emitOpError("expected a grid of 1 block or more, got: ") << getBlocks().getText();
   auto tensors = getTensors();
   size_t needed =
       llvm::count_if(getArguments().getAsRange<ArgumentAttr>(), [](ArgumentAttr a) { return a.hasTensor(); });

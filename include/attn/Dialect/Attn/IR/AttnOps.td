@@ -159,10 +159,9 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
 def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the gradients of a problem's operands";
   let description = [{
-    Of the problem that it names, with which it so shares mask, modifiers, layouts and
-    scale. Read are q, k, v, the results o and lse of the problem, and the gradients `do` of o
-    and, with `dlse`, `dlse` of lse; written are `dq`, `dk` and `dv`. With the problem's
-    names, s' the derivative of its modifiers, and over the visible pairs (q, k) of each sequence:
+    The gradients of the problem that it names; mask, modifiers, layouts and scale are the problem's. It reads q, k, v,
+    the problem's results o and lse, and the gradients `do` of o and, with the clause `dlse`, `dlse` of lse. It writes
+    `dq`, `dk` and `dv`. With the problem's names, s' the derivative of its modifiers, and over the visible pairs (q, k) of each sequence:
 
         P[q, k] = exp(s[q, k] - LSE[q, h])
         delta[q, h] = dot(dO[q, h], O[q, h]) - dLSE[q, h]
@@ -171,9 +170,9 @@ def Attn_BackwardOp : Attn_Op<"backward", [Symbol, DeclareOpInterfaceMethods<Sym
         dK[k, g] = scale * sum over q and the heads h of g of dS[q, k] * Q[q, h]
         dV[k, g] = sum over q and the heads h of g of P[q, k] * dO[q, h]
 
-    Of o and lse that are the problem's results, dot(dO, O) is the sum over k of P * dot(dO, V), and kernels that stream short sequences
-    find it so and do not read o. `partial_kv` says that the problem has a part of the keys, and that o and lse are
-    merged from all parts (a step of ring attention). Such a pass gets tiled kernels for every length.
+    o and lse have to be exactly the problem's results: kernels for short sequences compute dot(dO, O) as the sum over
+    k of P * dot(dO, V) and do not read o. With `partial_kv` the problem has a part of the keys, and o and lse are
+    merged from all parts (a step of ring attention): then delta is always dot(dO, O) - dLSE, by tiled kernels.
 
     With dropout, dot(dO[q, h], V[k, g]) is 0 of a dropped pair and divided by 1 - p of others, and so are, in dV, P[q, k] * dO[q, h].
     The words are those that the forward pass had.

@@ -51,7 +51,7 @@ def Program_Extent : AttrDef<Program_Dialect, "Extent"> {
     Example: `#program.extent<"16 * ceil_div(total_q, 128)">`.
 
     Constraints:
-    - C1: the text is that of an extent, as `rt::Extent::str` prints it.
+    - C1: the text is that of an extent, as `rt::Extent::str` prints it; no divisor is a number below 1.
   }];
   let parameters = (ins StringRefParameter<"canonical text">:$text);
   let assemblyFormat = "`<` $text `>`";
@@ -138,16 +138,23 @@ def Program_DefOp : Program_Op<"def", [Symbol, IsolatedFromAbove, SingleBlock, N
     Steps run in their order, each once those before it are done; exchanges run beside the steps up to their `wait`.
 
     Constraints:
-    - C1: it has tensors, tables, sizes, buffers and steps alone, and no block arguments; names of tensors and buffers are
-      distinct, and so are those of sizes, tables and variables of repeats.
+    - C1: it has tensors, tables, sizes, buffers and steps alone, and no block arguments; names are identifiers (letters,
+      digits and `_`, a digit not first); those of tensors and buffers are distinct, and so are those of sizes (of tensors,
+      or computed), tables and variables of repeats.
     - C2: every size that an extent names is `multiprocessors` (of the GPU; on a CPU, threads), `rank` or `ranks` (0 and 1
-      where there is one), an extent of a tensor (`n`, or `n + 1`), a `program.size` before it, or the variable of a
-      `program.repeat` around it, which extents of buffers do not name; every table is a `program.table` before it.
+      where there is one), an extent of a tensor (`n`, `n + 1` or `max(n, 1)`), a `program.size` before it (a tensor that
+      names one has to have that extent), or the variable of a `program.repeat` around it, which extents of buffers do not
+      name; every table is a `program.table` before it. Extents and lengths of tables are no numbers below 0.
     - C3: a buffer is written before it is read or updated, all classes of its rows, on every path: a `program.repeat` may
-      run no time, unless its count is a number from 1 on, and a `program.when` may not run.
+      run no time, unless its count is a number from 1 on, and a `program.when` may not run. Where the iterations of a
+      repeat write a class each, every iteration writes its own, the first included.
     - C4: no rows are written twice but by an update. What is received may be written once it has been read, and a buffer
-      of a body is new in each iteration.
-    - C5: results are written, all classes of their rows; operands and arrays are not.
+      of a body is new in each iteration. Until all rows have been written and read, they are classes `rows(i of n)` of
+      launches or blocks `rows(i of n)` of exchanges, not both, and of one n.
+    - C5: results are written, all classes of their rows; operands and arrays are not. A grid is no number below 1. The
+      verifier takes for granted that launches of all n classes write all rows, that what a launch writes (without `or
+      zero`) has no rows where its grid has no blocks, and that nobody looks at rows of a block beyond those that are
+      received.
     - C6: every buffer is read. What a launch writes, updates or has as scratch is one argument of it.
     - C7: kernels of launches exist, with as many arguments, of these types, and the same unit of grid.
     - C8: until the `wait` of an exchange, no step reads or writes its destination, or writes its source.
@@ -155,10 +162,13 @@ def Program_DefOp : Program_Op<"def", [Symbol, IsolatedFromAbove, SingleBlock, N
       an exchange before it.
     - C10: what was received is read before rows are received there again, or written.
     - C11: all ranks run the same exchanges: these are in no `program.when`, and neither their offsets nor the counts of
-      repeats around them name `rank`, `multiprocessors`, a table, or a size that follows from these; rows that are sent and
-      received are equal where they name none of these. (Sizes of tensors are taken to be equal on all ranks, and tables
+      repeats around them name `rank`, `multiprocessors`, a table, or a size that follows from these, nor do extents of what
+      is exchanged, but the first one beside `rows(send A, receive B)`. A and B are equal where they name none of these, and
+      name `rank` and `multiprocessors` in the index of a table alone. (Sizes of tensors are taken to be equal on all ranks, and tables
       to have the rows of a message on both of its ends: both come from lengths that all ranks know.)
-    - C12: in `rows(i of n)` i is a number, or the variable of a repeat around it whose count is n.
+    - C12: in `rows(i of n)` i is a number, or the variable of a repeat around it whose count is n. Then n is known to be 1
+      or more, as a number and `ranks` are, or an extent of the tensor to be 0 where n is, as `total` is where
+      `ceil_div(total, 64)` is, and `(ranks - 1) * rows` where `ranks - 1` is.
     - C13: a repeat has at most 256 different states (which memory each value is, and what is written), and a program is
       checked in at most 2^18 steps.
 
@@ -311,9 +321,12 @@ def Program_ExchangeOp : Program_InBody<"exchange"> {
     An example is that of `program.repeat`.
 
     Constraints:
-    - C1: element types are equal, and extents: the leading one of the destination is n times that of the source.
+    - C1: element types are equal, and extents: the leading one of the destination is n times that of the source. Neither
+      has leading dimensions, and the destination has no strided axes. (Those of a source have the strides of contiguous
+      memory in each call: `rt::ProgramCode::bind` refuses others.)
     - C2: the offset is not the number 0, and source and destination differ.
-    - C3: rows that are sent and rows that are received are said together, and no number of them is below 0.
+    - C3: rows that are sent and rows that are received are said together, no number of them is below 1, and none differs
+      from the rows of a block by a number (`rows + 1`).
   }];
   let arguments = (ins Program_TensorValue:$destination, Program_TensorValue:$source, Program_Extent:$offset,
     OptionalAttr<Program_Extent>:$part, OptionalAttr<Program_Extent>:$parts,
@@ -371,7 +384,7 @@ def Program_RepeatOp : Program_InBody<"repeat", [SingleBlockImplicitTerminator<"
     Constraints:
     - C1: as many values are carried as the body has arguments and names for them, yields, and the op has results.
     - C2: a carried value, and what is yielded for it, have the same element type and extents, and no leading dimensions.
-    - C3: what is yielded is defined outside of the body, or carried.
+    - C3: what is yielded is defined outside of the body, or carried; no buffer of the body comes there through a repeat.
   }];
   let arguments = (ins StrAttr:$name, Program_Extent:$count, Variadic<Program_TensorValue>:$initial, StrArrayAttr:$names);
   let results = (outs Variadic<Program_TensorValue>:$last);

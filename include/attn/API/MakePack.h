@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ATTN_TOOLS_ATTN_CACHE_PACK_H
-#define ATTN_TOOLS_ATTN_CACHE_PACK_H
+#ifndef ATTN_API_MAKEPACK_H
+#define ATTN_API_MAKEPACK_H
 
 #include "attn-rt/Pack.h"
 #include "attn/API/Jit.h"
@@ -10,11 +10,12 @@ namespace attn {
 /// Sizes by their names, as `attnDescribe` has them: `batch`, `seqlen_q`, `total_q`, ...
 using NamedSizes = std::vector<std::pair<std::string, int64_t>>;
 
-/// `batch=4000,total_q=16000,total_kv=16000`
-rt::Result<NamedSizes> parseSizes(llvm::StringRef text);
-
 /// Sizes of calls that a pack is made for.
 struct PackSizes {
+  /// `batch=4000,total_q=16000,total_kv=16000`
+  static rt::Result<PackSizes> parse(llvm::StringRef text);
+
+  std::string text; ///< as it was given
   NamedSizes sizes;
   bool isUsed = false; ///< there is a pass with sizes of these names
 };
@@ -24,6 +25,9 @@ struct PackSizes {
 rt::Status addToPack(rt::Pack &pack, rt::Cache &cache, llvm::StringRef text, llvm::StringRef name, const Target &target,
                      llvm::MutableArrayRef<PackSizes> shapes);
 
+/// Writes a pack to a file; an error if no pass has sizes of some of the names.
+rt::Status writePack(const rt::Pack &pack, llvm::ArrayRef<PackSizes> shapes, const std::string &path);
+
 } // namespace attn
 
-#endif // ATTN_TOOLS_ATTN_CACHE_PACK_H
+#endif // ATTN_API_MAKEPACK_H

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "Pack.h"
+#include "attn/API/MakePack.h"
+#include "llvm/Support/raw_ostream.h"
 #include <fmt/format.h>
 #include <set>
 
 using namespace attn;
 
-rt::Result<NamedSizes> attn::parseSizes(llvm::StringRef text) {
-  NamedSizes sizes;
+rt::Result<PackSizes> PackSizes::parse(llvm::StringRef text) {
+  PackSizes shape;
+  shape.text = text.str();
   for (llvm::StringRef part : llvm::split(text, ',')) {
     auto [name, number] = part.split('=');
     int64_t value = 0;
     if (name.empty() || number.getAsInteger(10, value) || value < 0)
       return rt::Error{fmt::format("expected sizes such as batch=4000,total_q=16000, got: `{}`", part.str())};
-    sizes.emplace_back(name.str(), value);
+    shape.sizes.emplace_back(name.str(), value);
   }
-  return sizes;
+  return shape;
 }
 
 /// Whether the program has sizes of these names.
@@ -85,5 +87,24 @@ rt::Status attn::addToPack(rt::Pack &pack, rt::Cache &cache, llvm::StringRef tex
     program.features = *features;
     pack.programs.push_back(std::move(program));
   }
+  return {};
+}
+
+rt::Status attn::writePack(const rt::Pack &pack, llvm::ArrayRef<PackSizes> shapes, const std::string &path) {
+  if (pack.programs.empty())
+    return rt::Error{"expected passes in the files, got: none"};
+  for (const PackSizes &shape : shapes)
+    if (!shape.isUsed)
+      return rt::Error{fmt::format("expected sizes that a pass has (attnDescribe), got: {}", shape.text)};
+  std::error_code error;
+  llvm::raw_fd_ostream os(path, error);
+  if (!error) {
+    os << pack.toBytes();
+    os.close();
+    error = os.error();
+    os.clear_error();
+  }
+  if (error)
+    return rt::Error{fmt::format("cannot write `{}`: {}", path, error.message())};
   return {};
 }
