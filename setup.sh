@@ -85,14 +85,15 @@ pip_install() {
 }
 
 make_venv() {
-  if $PYTHON -c 'import numpy, pip' 2>/dev/null; then
-    note "numpy is there"
+  if $PYTHON -c 'import numpy, pip, pytest' 2>/dev/null; then
+    note "numpy and pytest are there"
     return
   fi
   need_space . $CLONE_GB "building"
   /usr/bin/python3 -m venv --clear .venv || fail "python3 can't make a virtual environment in .venv" \
     "check that this folder is writable"
-  pip_install 'numpy>=1.24'
+  pip_install 'numpy>=1.24' pytest
+  echo "$PWD/python" >"$(echo .venv/lib/python3*/site-packages)/attnc.pth" # `import attnc` in .venv
 }
 
 toolkit_with_nvrtc() {
@@ -153,10 +154,12 @@ step 3 "NVRTC, NVIDIA's run-time compiler"
 if [ $cuda = yes ]; then get_nvrtc; else note "left out"; fi
 step 4 "Build"
 build
-step 5 "Packed causal attention, checked against the reference"
+step 5 "Packed causal attention, checked against the reference; a mask from Python"
 if [ $run = yes ]; then
   build/bin/attn-run docs/tour/packed_causal.mlir --check || fail "the problem did not pass; attn-run's own message is above" \
     "on the CPU instead: build/bin/attn-run docs/tour/packed_causal.mlir --check --target=cpu"
+  $PYTHON docs/tour/first.py || fail "the Python package did not work; its own message is above" \
+    "$PYTHON docs/tour/first.py runs it again"
 else
   note "left out"
 fi

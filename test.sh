@@ -23,7 +23,17 @@ for argument in "$@"; do
   if [ "$argument" = --long ]; then tier=long; else arguments+=("$argument"); fi
 done
 
+# PyTorch and JAX for test/Python, once for all checkouts; beside the build, as soon as python3-venv is there.
+mkdir -p build
+(until /usr/bin/python3 -c 'import ensurepip' 2>/dev/null; do sleep 1; done
+ timeout 600 test/Python/frameworks.sh) >build/frameworks.log 2>&1 &
+frameworks=$!
+trap 'kill $frameworks 2>/dev/null || true' EXIT
+
 ./setup.sh --no-run
+wait $frameworks || true
+printf '\nFor test/Python:\n'
+sed 's/^/  /' build/frameworks.log
 
 results=build/test/results.json
 rm -f "$results"

@@ -73,6 +73,14 @@ config.substitutions += [
 ]
 
 
+# A Python with PyTorch and JAX, if ./test.sh could install them (test/Python/frameworks.sh).
+frameworks = subprocess.run([os.path.join(source, "test", "Python", "frameworks.sh"), "--where"], capture_output=True,
+                            text=True, check=False).stdout.strip()
+config.substitutions.append(("%frameworks_python", os.path.join(frameworks, "venv", "bin", "python")))
+config.substitutions.append(("%frameworks", frameworks))
+config.available_features.update(name for name in ("torch", "jax") if os.path.exists(os.path.join(frameworks, name + ".done")))
+
+
 def nvrtc_is_here():
     """Asks the file system and not our own search, so that a search that misses it fails a test."""
     given = os.environ.get("ATTN_NVRTC")

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The operator attnc::run of PyTorch: (tensors, text of a problem, name of its op) to results, with shapes for tracing
+and a rule for vmap. Gradients are in _attention.py, outside of the operator."""
+import ctypes
+import functools
+import re
+
+import torch
+
+from .. import _library, errors
+
+_BY_NAME = {kind.__name__: kind for kind in errors.Error.__subclasses__()}
+_BY_NAME["Error"] = errors.Error
+_KIND = re.compile(r"attnc\.(\w*Error): (.*)", re.DOTALL)
+_DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "i32": torch.int32}
+
+
+def _load():
+    path = _library.path()
+    _library.library()
+    own = path.with_name("libattnc_torch.so")
+    try:
+        loaded = ctypes.CDLL(str(own))
+    except OSError as error:
+        raise errors.Error(f"cannot load {own}: {error}") from None
+    loaded.attncTorchRegister.restype = ctypes.c_char_p
+    failure = loaded.attncTorchRegister()
+    if failure:
+        raise errors.Error(f"attnc.torch does not work with torch {torch.__version__}: {failure.decode()}")
+
+
+_load()
+_run = torch.ops.attnc.run.default
+
+
+def run(tensors, text, name):
+    """attnc::run, with errors of attnc."""
+    try:
+        return _run(tensors, text, name)
+    except RuntimeError as error:
+        raise typed(error) from None
+
+
+def typed(error):
+    """The exception that a RuntimeError of the operator stands for."""
+    found = _KIND.match(str(error))
+    return _BY_NAME[found[1]](found[2].strip()) if found else error
+
+
+# ---- Shapes without data ----
+
+def _floor_div(a, b):
+    return a // b
+
+
+def _ceil_div(a, b):
+    return -(-a // b)
+
+
+_FUNCTIONS = {"floor_div": _floor_div, "ceil_div": _ceil_div, "round_up": lambda a, b: _ceil_div(a, b) * b,
+              "min": torch.sym_min, "max": torch.sym_max, "__builtins__": {}}
+
+
+class _Extent:
+    """An extent of attnDescribe, for integers and symbolic integers."""
+
+    def __init__(self, text):
+        self.text, self.size, self.less = text, None, 0
+        if found := re.fullmatch(r"([a-z_]\w*)( \+ 1)?", text):  # `n` or `n + 1`: the extent makes n known
+            self.size, self.less = found[1], 1 if found[2] else 0
+        self.code = compile(text, "<extent>", "eval")
+
+    def value(self, sizes):
+        return eval(self.code, _FUNCTIONS, sizes)  # texts are libattnc.so's own
+
+
+class Signature:
+    """The tensors of a pass (attnDescribe): inputs and results, and their shapes from those of inputs."""
+
+    def __init__(self, text, name):
+        described = _library.ask("attnDescribe", text, name)
+        self.tensors = described["tensors"]
+        for tensor in self.tensors:
+            tensor["extents"] = [_Extent(e) for e in tensor["shape"]]
+        self.inputs = [t for t in self.tensors if t["role"] != "result"]
+        self.results = [t for t in self.tensors if t["role"] == "result"]
+        self.derived = [(s["name"], _Extent(s["value"])) for s in described["sizes"]]
+
+    def sizes(self, tensors):
+        """The sizes that shapes of inputs make known."""
+        sizes, leading = {}, ()
+        for tensor, spec in zip(tensors, self.inputs, strict=True):
+            own = len(spec["extents"])
+            if spec["leading_dims"] == "all" and tensor.dim() >= own:
+                leading = tuple(tensor.shape[:tensor.dim() - own])
+                rows = 1
+                for extent in leading:
+                    rows = rows * extent
+                sizes.setdefault("id_rows", rows)
+            for extent, known in zip(reversed(spec["extents"]), reversed(tensor.shape)):
+                if extent.size:
+                    sizes.setdefault(extent.size, known - extent.less)
+        for name, value in self.derived:
+            sizes.setdefault(name, value.value(sizes))
+        return sizes, leading
+
+    def empty_results(self, tensors):
+        """Results without values."""
+        sizes, leading = self.sizes(tensors)
+        return [tensors[0].new_empty([*(leading if spec["leading_dims"] == "all" else ()),
+                                      *(e.value(sizes) for e in spec["extents"])], dtype=_DTYPES[spec["dtype"]])
+                for spec in self.results]
+
+
+@functools.lru_cache(maxsize=1024)
+def signature(text, name):
+    return Signature(text, name)
+
+
+@torch.library.register_fake("attnc::run")
+def _fake(tensors, text, name):
+    return signature(text, name).empty_results(tensors)
+
+
+# ---- vmap ----
+
+def _fold(tensor, dim, axis, size):
+    """Puts the mapped dimension, or `size` copies, in front of the axis that it is folded into."""
+    tensor = tensor.movedim(dim, axis) if dim is not None else tensor.unsqueeze(axis).expand(
+        *tensor.shape[:axis], size, *tensor.shape[axis:])
+    return tensor.flatten(axis, axis + 1)
+
+
+def _vmap(info, in_dims, tensors, text, name):
+    """Dense layouts: the mapped dimension becomes a part of the batch. Arrays without a batch have to be the same for all."""
+    spec, folded = signature(text, name), []
+    for tensor, dim, own in zip(tensors, in_dims[0], spec.inputs, strict=True):
+        axis = next((i for i, e in enumerate(own["extents"]) if e.size == "batch"), None)
+        if axis is None or own["extents"][axis].less or own["leading_dims"] != "none":
+            if dim is not None or own["role"] == "operand":
+                raise errors.UnsupportedError(
+                    f"vmap over `{own['name']}` is not possible, since it has no batch of its own: pack the sequences "
+                    "(layout thd, cu_seqlens) in place of vmap" if own["role"] == "operand" or "total" in str(own["shape"])
+                    else f"vmap over the array `{own['name']}` of shape [{', '.join(own['shape'])}] is not possible, since "
+                    "it has no batch axis")
+            folded.append(tensor)
+        else:
+            folded.append(_fold(tensor, dim, axis, info.batch_size).contiguous() if own["role"] == "array"
+                          else _fold(tensor, dim, axis, info.batch_size))
+    results, unfolded, dims = _run(folded, text, name), [], []
+    for result, own in zip(results, spec.results, strict=True):
+        axis = next((i for i, e in enumerate(own["extents"]) if e.size == "batch"), None)
+        if axis is None:
+            raise errors.UnsupportedError(f"vmap over a problem with the result `{own['name']}` is not possible, since it "
+                                          "is summed over the batch")
+        unfolded.append(result.unflatten(axis, (info.batch_size, -1)))
+        dims.append(axis)
+    return unfolded, dims
+
+
+torch.library.register_vmap("attnc::run", _vmap)

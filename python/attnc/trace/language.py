@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the language of `#attn.predicate` has. What it gets is switched on here, and nowhere else."""
+
+HAS_BITS = False  # `&`, `|`, `^`, `<<` and `>>` of integers; else they are of one side, and evaluated ahead
+HAS_HEAD_ENTRIES = False  # `name[h]`, of arrays [heads]; else `name[h, q]`, of arrays [batch, heads, rows]
