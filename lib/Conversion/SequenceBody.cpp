@@ -83,12 +83,17 @@ void SequenceBody::findArrays() {
   for (const MaskOperand &array : distinctOperands(problem.getMask()))
     if (array.hasPositions())
       arrays[array.name] = AdvanceOp::create(b, loc, args[array.name], startOf(array));
+    else if (array.shape == OperandShape::PerHead)
+      arrays[array.name] = LoadOp::create(
+          b, loc, args[array.name], math.value(array.heads == OperandHeads::per_head ? h : kvHead), /*uniform=*/false);
     else if (array.lists && args.contains(bitsOf(array)))
       arrays[array.name] = AdvanceOp::create(b, loc, args[bitsOf(array)], startOf(array));
   scope.load = [this, arrays, operands = problem.getMask().operands()](unsigned operand, Index position) {
     const MaskOperand &array = operands[operand];
     if (array.shape == OperandShape::PerSequence)
       return load(args[array.name], batch);
+    if (array.shape == OperandShape::PerHead)
+      return Index(arrays.lookup(array.name));
     Index length = array.shape == OperandShape::PerQuery ? scope.lenQ : scope.lenK;
     position = math.min(position, math.sub(length, 1)); // tiles reach over the end
     return Index(Value(LoadOp::create(b, loc, arrays.lookup(array.name), math.value(position), /*uniform=*/false)));

@@ -152,7 +152,7 @@ static Tensor maskArray(ProblemOp problem, llvm::StringRef name, llvm::ArrayRef<
   auto &numbers = array.entries == OperandEntries::Id ? ofDocuments : rng;
   auto below = [&](int64_t n) { return int64_t(numbers() % uint64_t(std::max<int64_t>(n, 1))); };
   int64_t batch = std::max<int64_t>(made.batch, 1), id = 1, extent = std::max<int64_t>(shape.back(), 1);
-  if (array.shape == OperandShape::PerSequence)
+  if (array.isOne())
     return intTensor(shape, [&](int64_t) { return below(2 * made.rowsKv / batch + 2) - 1; });
   if (array.entries == OperandEntries::Parent) { // mostly the key before
     std::vector<int64_t> positions = positionsOf(tensors, "kv", shape.back());

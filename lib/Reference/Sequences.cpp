@@ -60,13 +60,13 @@ int64_t Sequences::load(unsigned operand, int64_t position, int64_t sequence, in
   const auto &[array, spec] = arrays[operand];
   if (!spec.madeOf.empty())
     return made[operand][sequence][position];
-  bool perSequence = spec.shape == OperandShape::PerSequence, perQuery = spec.shape == OperandShape::PerQuery;
+  bool perQuery = spec.shape == OperandShape::PerQuery;
   Shape index;
-  if (perSequence || !(perQuery ? packedQ : packedKv))
+  if (spec.hasPositions() ? !(perQuery ? packedQ : packedKv) : spec.shape == OperandShape::PerSequence)
     index.push_back(sequence);
   if (spec.heads != OperandHeads::shared)
     index.push_back(spec.heads == OperandHeads::per_head ? head : head / (heads / kvHeads));
-  if (!perSequence)
+  if (spec.hasPositions())
     index.push_back(position + (perQuery ? queries : keys)[sequence].start);
   return array->data<int32_t>()[array->offset(index)];
 }

@@ -91,6 +91,14 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
   auto binary = [&](const char *symbol, P p) {
     return Spelled(expr(op->getOperand(0), p) + symbol + expr(op->getOperand(1), P(int(p) + 1)), p);
   };
+  auto bits = [&](const char *symbol, P p) {
+    Spelled spelled = binary(symbol, p);
+    APInt number; // -2^31 is a `long` in C++, and so is what is made of it
+    bool isLong = op->getResult(0).getType().isInteger(32) && llvm::any_of(op->getOperands(), [&](Value operand) {
+                    return matchPattern(operand, m_ConstantInt(&number)) && number.isMinSignedValue();
+                  });
+    return isLong ? Spelled("(int)(" + spelled.first + ")", P::Unary) : spelled;
+  };
   auto call = [&](const char *function) {
     std::string arguments;
     for (Value operand : op->getOperands()) {
@@ -137,15 +145,14 @@ std::pair<std::string, Precedence> Printer::spell(Operation *op) {
       .Case<arith::MinSIOp>([&](auto) { return call("attn::min"); })
       .Case<arith::MaxSIOp>([&](auto) { return call("attn::max"); })
       // Not && and ||: nothing here may not be evaluated, and a branch around a load costs more than the load.
-      .Case<arith::AndIOp>([&](auto) { return binary(" & ", P::And); })
-      .Case<arith::OrIOp>([&](auto) { return binary(" | ", P::Or); })
+      .Case<arith::AndIOp>([&](auto) { return bits(" & ", P::And); })
+      .Case<arith::OrIOp>([&](auto) { return bits(" | ", P::Or); })
       .Case([&](arith::XOrIOp x) {
         if (x.getType().isInteger(1) && matchPattern(x.getRhs(), m_One()))
           return Spelled("!" + expr(x.getLhs(), P::Unary), P::Unary);
         if (x.getType().isInteger(1))
           return binary(" != ", P::Equality);
-        complain(op);
-        return Spelled("<<UNSUPPORTED arith.xori>>", P::Primary);
+        return bits(" ^ ", P::Xor);
       })
       .Case([&](arith::CmpIOp cmp) {
         switch (cmp.getPredicate()) {

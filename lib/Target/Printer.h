@@ -38,7 +38,7 @@ private:
 };
 
 /// C++ operator precedence, loosest first.
-enum class Precedence { Conditional, Or, And, Equality, Relational, Additive, Multiplicative, Unary, Primary };
+enum class Precedence { Conditional, Or, Xor, And, Equality, Relational, Additive, Multiplicative, Unary, Primary };
 
 class Printer {
 public:

@@ -198,6 +198,43 @@ static std::string predicateLeaf(Random &random) {
        fmt::format("#attn.predicate<\"(h < 2 ? k : max(k, marks[h, q])) * -1 < {} - q && level[g, k] > -2\">", m)});
 }
 
+// Predicates of bits, shifts and entries of heads, likewise.
+static constexpr uint64_t firstBitSeed = 10'000'000'000; // attn-fuzz --seed=10000
+
+/// An integer; with `depth` 3 within 60 bits.
+static std::string integerOf(Random &random, int depth) {
+  int64_t bit = random.between(0, 9),
+          number = random.pick<int64_t>({0, 1, 3, 7, 8, 12, 63, -64, -1, 5'000'000'000, random.between(-99, 300)});
+  if (depth == 0)
+    return random.pick<std::string>({"q", "k", "q - k", "q + len_k - len_q", "h", "b", "kind_q[q]", "kind_k[k]",
+                                     "some[b]", "marks[h, q]", "level[g, k]", "of_head[h]", "of_kv_head[g]",
+                                     std::to_string(number)});
+  std::string a = "(" + integerOf(random, depth - 1) + ")",
+              b = "(" + integerOf(random, random.between(0, depth - 1)) + ")";
+  return random.pick<std::string>(
+      {fmt::format("{} & {}", a, b), fmt::format("{} | {}", a, b), fmt::format("{} ^ {}", a, b),
+       fmt::format("{} & {}", a, number), fmt::format("{} | {}", number, b), fmt::format("{} ^ {}", a, number),
+       fmt::format("{} >> {}", a, bit), fmt::format("{} << {}", a, bit), "~" + a, fmt::format("{} % {}", a, 1 + bit),
+       fmt::format("min({}, {})", a, b), fmt::format("{} - {}", a, b)});
+}
+
+static std::string bitPredicate(Random &random) {
+  int64_t bit = random.between(0, 7), mask = random.between(1, 127), other = random.between(0, 63);
+  auto compare = [&] {
+    std::string a = integerOf(random, random.between(1, 3)), b = integerOf(random, random.between(0, 2));
+    return fmt::format("({}) {} ({})", a, random.pick<const char *>({"==", "!=", "<", "<=", ">", ">="}), b);
+  };
+  std::string one = compare(), two = compare();
+  return "#attn.predicate<\"" +
+         random.pick<std::string>({fmt::format("(q >> {0} & 1) == (k >> {0} & 1)", bit),
+                                   fmt::format("(kind_q[q] & kind_k[k]) != 0 || (q ^ k) < {}", mask),
+                                   fmt::format("(k & {}) <= (q | {}) && (of_head[h] & k >> {}) == 0", mask, other, bit),
+                                   fmt::format("q - of_head[h] < k || (k & -{}) == (q & -{})", 1 << bit, 1 << bit),
+                                   fmt::format("((of_kv_head[g] ^ ~q) & {}) != 0", mask), one, one + " && " + two,
+                                   one + " || " + two}) +
+         "\">";
+}
+
 static std::string arrayLeaf(Random &random, int64_t kind) {
   auto interval = [&](const char *axis) {
     const char *ofHeads = random.pick<const char *>({"", "", ", per_head", ", per_kv_head"});
@@ -280,6 +317,9 @@ static const char *const mapNames[mapKinds] = {"map",      "map, causal", "and m
                                                "diff map", "not map",     "map heads"};
 static const char *const treeNames[mapKinds] = {"ancestors",      "ancestors, causal", "and ancestors",  "or ancestors",
                                                 "diff ancestors", "not ancestors",     "ancestors heads"};
+
+static const char *const bitNames[mapKinds] = {"bits",      "bits, causal", "and bits",  "or bits",
+                                               "diff bits", "not bits",     "bits heads"};
 
 static std::string treeLeaf(Random &) { return "#attn.ancestors<\"parent\">"; }
 
@@ -408,11 +448,11 @@ KernelCase attn::fuzz::makeKernel(uint64_t seed) {
     int kind = (row + maskClass / 2) % arrayKinds;
     maskText = arrayMask(later, kind, maskText, heads);
     maskName = arrayNames[kind];
-    bool trees = seed >= firstTreeSeed;
-    if (trees || (seed >= firstMapSeed && seed < firstDropSeed)) {
+    bool bits = seed >= firstBitSeed, trees = seed >= firstTreeSeed && !bits;
+    if (bits || trees || (seed >= firstMapSeed && seed < firstDropSeed)) {
       kind = (row + maskClass / 2) % mapKinds;
-      maskText = mapMask(later, kind, maskText, heads, trees ? treeLeaf : mapLeaf);
-      maskName = (trees ? treeNames : mapNames)[kind];
+      maskText = mapMask(later, kind, maskText, heads, bits ? bitPredicate : trees ? treeLeaf : mapLeaf);
+      maskName = (bits ? bitNames : trees ? treeNames : mapNames)[kind];
     }
   } else if (seed >= firstLaterSeed) {
     Random later(seed, 2);

@@ -177,9 +177,9 @@ static Tensor parentArray(Random &random, llvm::ArrayRef<int64_t> shape, const T
 
 /// Entries of a mask's array.
 static Tensor maskArray(Random &random, const MaskOperand &array, llvm::ArrayRef<int64_t> shape, int64_t rowsKv) {
-  if (array.shape != OperandShape::PerSequence && array.entries != OperandEntries::Id)
+  if (!array.isOne() && array.entries != OperandEntries::Id)
     return boundArray(random, shape, array.entries);
-  if (array.shape == OperandShape::PerSequence)
+  if (array.isOne())
     return intTensor(shape, [&](int64_t) {
       return random.pick<int64_t>({-5, 0, 1, random.between(0, 70), random.between(0, std::max<int64_t>(rowsKv, 1)),
                                    rowsKv, rowsKv + 1, INT32_MAX});

@@ -79,6 +79,9 @@ PREDICATES = [
     ["(q < 2 ? min(k, 3) : some[b] % 3) * -2 <= len_k - len_q - max(q, min(marks[h, q], 100))",
      "np.where(q < 2, np.minimum(k, 3), some % 3) * -2 <= len_k - len_q - np.maximum(q, np.minimum(marks, 100))",
      [("some", "b", "shared"), ("marks", "q", "per_head")]],
+    ["(kind[q] & kind_kv[k]) != 0 && (q ^ ~k) << 1 < of_head[h] || (k >> 1 & 3 | of_kv[g]) == (q & 1) - 1",
+     "((kind & kind_kv) != 0) & ((q ^ ~k) << 1 < of_head) | ((k >> 1 & 3 | of_kv) == (q & 1) - 1)",
+     [("kind", "q", "shared"), ("kind_kv", "kv", "shared"), ("of_head", "", "per_head"), ("of_kv", "", "per_kv_head")]],
 ]
 
 
@@ -137,8 +140,9 @@ def arrays_of(r, c):
                 offsets[at] = len(columns)
             result[name], result[name.replace("offsets", "columns")] = offsets.tolist(), columns
             continue
-        if side == "b":
-            result[name] = [r.randint(-1, 12) for _ in range(batch)]
+        if side in ("", "b"):
+            count = batch if side else c["heads" if of == "per_head" else "kv_heads"]
+            result[name] = [r.randint(-1, 12) for _ in range(count)]
             continue
         if name == "parent":
             own = [[r.choice([key - 1, r.randint(-1, key - 1)]) for key in range(n)] for n in sides[side].lengths]

@@ -201,7 +201,7 @@ def visible(m, lq, lk, arrays, head):
         return everything & np.array([np.isin(k[0] // m[4], rows[i // m[3]]) if i // m[3] < len(rows) else k[0] < 0
                                       for i in range(lq)], bool).reshape(lq, lk)
     if m[0] == "predicate":
-        of = {"b": lambda x: x, "q": lambda x: x[:, None], "kv": lambda x: x[None, :]}
+        of = {"b": lambda x: x, "": lambda x: x, "q": lambda x: x[:, None], "kv": lambda x: x[None, :]}
         names = {name: of[side](arrays[name]) for name, side, _ in m[3]}
         return everything & eval(m[2], {"np": np, "q": q, "k": k, "h": head[0], "len_q": lq, "len_k": lk, **names})
     if m[0] == "heads":

@@ -37,6 +37,8 @@ for name in ("p", "first", "second", "other", "by_ids", "ids"):  # as kernels ha
     tensors = describe(name)["tensors"]
     assert names == [t["name"] for t in tensors], (name, names)
     assert results == [int(t["role"] == "result") for t in tensors], name
+heads = 'attn.problem @p mask(#attn.predicate<"own[h] < some[b] + own_kv[g] + of_rows[g, q]">) layout(bshd) heads(8, 2) dims(16) dtype(f16)'
+print(", ".join(f"{t['name']} {t['shape']}" for t in describe("p", heads)["tensors"] if t["role"] == "array"))
 print(describe("none"))
 print(describe(None))
 print(describe("p", "attn.problem @p").split("\n")[0])

@@ -78,8 +78,8 @@ private:
       MaskPoint own = point;
       own.load = [&, operands = mask.operands()](unsigned operand, int64_t position) -> int64_t {
         const MaskOperand &array = operands[operand];
-        if (array.shape == OperandShape::PerSequence)
-          position = 0;
+        if (array.isOne())
+          position = array.heads == OperandHeads::per_head ? head : 0;
         int64_t ofHead = array.heads == OperandHeads::shared ? 0 : head;
         uint64_t bits = llvm::hash_combine(salt, array.name, position, ofHead);
         std::tuple<std::string, int64_t, int64_t> entry = {array.name, position, int64_t(bits % 9) - 1};

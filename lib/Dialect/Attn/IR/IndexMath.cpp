@@ -177,6 +177,44 @@ Index IndexMath::rem(Index a, int64_t divisor) {
                                  : Value(arith::RemUIOp::create(*builder, *loc, x, y)));
 }
 
+Index IndexMath::bitAnd(Index a, Index b) {
+  if (a == b || a.is(0) || b.is(-1))
+    return a;
+  if (b.is(0) || a.is(-1))
+    return b;
+  int64_t least = a.isAtLeast(0) || b.isAtLeast(0) ? 0 : Index::unknown;
+  if (a.isNumber() && b.isNumber())
+    return atLeast(compute(a, b, [](int64_t x, int64_t y) { return x & y; }), least);
+  auto [x, y] = values(a, b);
+  return atLeast(Value(arith::AndIOp::create(*builder, *loc, x, y)), least);
+}
+
+Index IndexMath::bitOr(Index a, Index b) {
+  if (a == b || a.is(-1) || b.is(0))
+    return a;
+  if (b.is(-1) || a.is(0))
+    return b;
+  int64_t least = a.isAtLeast(0) && b.isAtLeast(0) ? std::max(a.getLeast(), b.getLeast()) : Index::unknown;
+  if (a.isNumber() && b.isNumber())
+    return atLeast(compute(a, b, [](int64_t x, int64_t y) { return x | y; }), least);
+  auto [x, y] = values(a, b);
+  return atLeast(Value(arith::OrIOp::create(*builder, *loc, x, y)), least);
+}
+
+Index IndexMath::bitXor(Index a, Index b) {
+  if (a == b)
+    return 0;
+  if (a.is(0))
+    return b;
+  if (b.is(0))
+    return a;
+  int64_t least = a.isAtLeast(0) && b.isAtLeast(0) ? 0 : Index::unknown;
+  if (a.isNumber() && b.isNumber())
+    return atLeast(compute(a, b, [](int64_t x, int64_t y) { return x ^ y; }), least);
+  auto [x, y] = values(a, b);
+  return atLeast(Value(arith::XOrIOp::create(*builder, *loc, x, y)), least);
+}
+
 Index IndexMath::select(Cond c, Index a, Index b) {
   if (c.isConstant())
     return c.getNumber() ? a : b;

@@ -80,7 +80,7 @@ bool attn::hasPredicate(MaskInterface mask) {
 }
 
 bool attn::readsPositions(MaskInterface mask) {
-  return llvm::any_of(mask.operands(), [](const MaskOperand &o) { return o.shape != OperandShape::PerSequence; });
+  return llvm::any_of(mask.operands(), [](const MaskOperand &o) { return !o.isOne(); });
 }
 
 int64_t attn::countKeys(MaskInterface mask, const MaskScope &scope, int64_t q) {

@@ -178,7 +178,7 @@ static llvm::SmallVector<Axis, 4> linesOf(const MaskOperand &operand, LayoutAttr
   llvm::SmallVector<Axis, 4> axes;
   bool packed = (operand.shape == OperandShape::PerQuery ? q : kv).isPacked();
   bool perSequence = operand.lists ? operand.lists->perSequence : !operand.hasPositions() || !packed;
-  if (perSequence && operand.shape != OperandShape::Blocks)
+  if (perSequence && operand.shape != OperandShape::Blocks && operand.shape != OperandShape::PerHead)
     axes.push_back(Axis::Batch);
   if (operand.heads != OperandHeads::shared)
     axes.push_back(operand.heads == OperandHeads::per_head ? Axis::Heads : Axis::KvHeads);
@@ -271,6 +271,7 @@ std::vector<ProblemTensor> attn::tensorsOf(Computation computation) {
     llvm::SmallVector<Axis, 4> axes = linesOf(operand, q, kv);
     switch (operand.shape) {
     case OperandShape::PerSequence:
+    case OperandShape::PerHead:
       break;
     case OperandShape::PerQuery:
     case OperandShape::PerKey:

@@ -52,7 +52,7 @@ struct TileDomain {
 
   Value number(int64_t constant) { return one(constant, ranges.number(constant)); }
   Value load(Array array) {
-    if (array.shape == OperandShape::PerSequence)
+    if (!array.hasPositions())
       return one(scope.load(array.number, 0), ranges.load(array));
     std::optional<EntryRange> known;
     if (scope.extremes)
@@ -98,7 +98,51 @@ struct TileDomain {
     Widths widths{math};
     return {{widths.result(a.lo, range), widths.result(a.hi, range)}, {}, range};
   }
+  /// Of two that are one number each, what these make; else by signs, as far as they are known.
+  Value bits(Op op, Value x, Value y) {
+    Range range = ranges.binary(op, x.range, y.range);
+    if (range.first == range.second)
+      return number(range.first);
+    if (op == BitAnd && x.range.first == x.range.second)
+      std::swap(x, y);
+    if (op == BitAnd && y.range.first == y.range.second)
+      if (std::optional<Value> value = runOfBits(x, y.range.first, range))
+        return *value;
+    Interval a = operand(x.integer, range), b = operand(y.integer, range), within = {range.first, range.second};
+    auto is = [&](bool always, Cond now) { return always ? Cond::of(true) : now; };
+    if (op == BitAnd) {
+      Cond positiveA = is(x.range.first >= 0, math.le(0, a.lo)), positiveB = is(y.range.first >= 0, math.le(0, b.lo));
+      Index larger = math.max(a.hi, b.hi);
+      within.lo = math.select(math.logicalOr(positiveA, positiveB), 0, within.lo);
+      within.hi = math.min(math.select(positiveA, a.hi, larger), math.select(positiveB, b.hi, larger));
+    } else if (op == BitOr && range.first >= 0) {
+      within.lo = math.max(a.lo, b.lo);
+    } else if (op == BitOr) { // as with `&` of their opposites
+      Cond negativeA = is(x.range.second < 0, math.lt(a.hi, 0)), negativeB = is(y.range.second < 0, math.lt(b.hi, 0));
+      Index lesser = math.min(a.lo, b.lo);
+      within.hi = math.select(math.logicalOr(negativeA, negativeB), -1, within.hi);
+      within.lo = math.max(math.select(negativeA, a.lo, lesser), math.select(negativeB, b.lo, lesser));
+    }
+    Cond single = math.logicalAnd(math.eq(a.lo, a.hi), math.eq(b.lo, b.hi));
+    Index exact = bitsOf(math, op, a.lo, b.lo);
+    return result({math.select(single, exact, within.lo), math.select(single, exact, within.hi)}, range);
+  }
+  /// x & c, where bits of c that follow each other are set: the remainder by what is above them, rounded down.
+  std::optional<Value> runOfBits(Value x, int64_t c, Range range) {
+    uint64_t lowest = uint64_t(c) & -uint64_t(c), above = uint64_t(c) + lowest;
+    if (!llvm::has_single_bit(lowest) || (above && !llvm::has_single_bit(above)) || above > uint64_t(INT64_MAX))
+      return std::nullopt;
+    Interval inside = x.integer;
+    if (above && (x.range.first < 0 || x.range.second >= int64_t(above)))
+      inside = byConstant(Mod, x, above).integer;
+    inside = operand(inside, range);
+    if (lowest > 1)
+      inside = {math.bitAnd(inside.lo, c), math.bitAnd(inside.hi, c)};
+    return result(inside, range);
+  }
   Value binary(Op op, Value x, Value y) {
+    if (op == BitAnd || op == BitOr || op == BitXor)
+      return bits(op, x, y);
     Range range = ranges.binary(op, x.range, y.range);
     Interval a = operand(x.integer, range), b = operand(y.integer, range);
     switch (op) {

@@ -41,6 +41,10 @@ enum Op : int64_t {
   Not,
   // Of a condition and two integers.
   Select,
+  // Integers, bit by bit.
+  BitAnd,
+  BitOr,
+  BitXor,
   // Real numbers; the first is followed by the bits of a double, `RealLoad` by a `RealArray`.
   RealNumber,
   OwnScore,
@@ -69,7 +73,10 @@ struct Array {
   unsigned number; ///< among the names
   OperandShape shape;
   OperandHeads heads;
+  static_assert(int64_t(OperandShape::PerHead) < 4 && int64_t(OperandHeads::per_head) < 4);
   int64_t pack() const { return int64_t(number) * 16 + int64_t(shape) * 4 + int64_t(heads); }
+  /// Has it an entry for each row or key?
+  bool hasPositions() const { return shape == OperandShape::PerQuery || shape == OperandShape::PerKey; }
   static Array unpack(int64_t packed) {
     return {unsigned(packed / 16), OperandShape(packed / 4 % 4), OperandHeads(packed % 4)};
   }

@@ -7,6 +7,7 @@
 #define ATTN_LIB_MASKS_EXPRESSIONDOMAINS_H
 
 #include "Expression.h"
+#include "llvm/ADT/bit.h"
 
 namespace attn::expression {
 
@@ -59,7 +60,7 @@ struct Numbers {
   Value number(int64_t constant) { return constant; }
   Value load(Array array) {
     bool perQuery = array.shape == OperandShape::PerQuery;
-    return point.load(array.number, array.shape == OperandShape::PerSequence ? 0 : perQuery ? point.q : point.k);
+    return point.load(array.number, !array.hasPositions() ? 0 : perQuery ? point.q : point.k);
   }
   Value variable(Op op) {
     const int64_t values[] = {point.q, point.k, point.batch, point.head, point.lenQ, point.lenK};
@@ -86,6 +87,12 @@ struct Numbers {
       return a <= b;
     case Equal:
       return a == b;
+    case BitAnd:
+      return a & b;
+    case BitOr:
+      return a | b;
+    case BitXor:
+      return a ^ b;
     case And:
       return a && b;
     default:
@@ -101,6 +108,36 @@ struct Numbers {
 using Range = std::pair<int64_t, int64_t>;
 
 inline bool fits32(Range range) { return range.first >= INT32_MIN && range.second <= INT32_MAX; }
+
+/// The largest number of no more bits than `a`, which is not negative.
+inline int64_t allBitsOf(int64_t a) { return a ? int64_t(~uint64_t(0) >> llvm::countl_zero(uint64_t(a))) : 0; }
+
+/// Bounds of two numbers' common bits. No number has more of them than one that is not negative, and of two negative
+/// ones none is larger; bits that both have as they have their sign stay so.
+inline Range commonBits(Range a, Range b) {
+  bool positiveA = a.first >= 0, positiveB = b.first >= 0, negative = a.second < 0 && b.second < 0;
+  int64_t least = positiveA || positiveB ? 0 : -1 - allBitsOf(-1 - std::min(a.first, b.first));
+  if (positiveA != positiveB)
+    return {least, positiveA ? a.second : b.second};
+  return {least, positiveA || negative ? std::min(a.second, b.second) : std::max(a.second, b.second)};
+}
+
+/// The range of -1 - x.
+inline Range inverted(Range a) { return {-1 - a.second, -1 - a.first}; }
+
+inline Range rangeOfBits(Op op, Range a, Range b) {
+  if (op == BitAnd)
+    return commonBits(a, b);
+  if (op == BitOr)
+    return inverted(commonBits(inverted(a), inverted(b)));
+  auto bits = [](Range x) { return allBitsOf(std::max({x.first, x.second, -1 - x.first, -1 - x.second})); };
+  int64_t all = std::max(bits(a), bits(b));
+  auto hasSigns = [&](bool alike) { // of some two numbers
+    auto has = [](Range x, bool negative) { return negative ? x.first < 0 : x.second >= 0; };
+    return (has(a, false) && has(b, !alike)) || (has(a, true) && has(b, alike));
+  };
+  return {hasSigns(/*alike=*/false) ? -1 - all : 0, hasSigns(/*alike=*/true) ? all : -1};
+}
 
 /// Least and largest values; of truth values 0 and 1. What leaves 64 bits is clamped to them.
 struct Extremes {
@@ -148,6 +185,10 @@ struct Extremes {
       return {std::min(a.first, b.first), std::min(a.second, b.second)};
     case Max:
       return {std::max(a.first, b.first), std::max(a.second, b.second)};
+    case BitAnd:
+    case BitOr:
+    case BitXor:
+      return rangeOfBits(op, a, b);
     default:
       return {0, 1};
     }
@@ -187,6 +228,10 @@ struct Widths {
   Index result(Index a, Range result) { return fits32(result) ? math.narrow(a) : a; }
 };
 
+inline Index bitsOf(IndexMath &math, Op op, Index a, Index b) {
+  return op == BitAnd ? math.bitAnd(a, b) : op == BitOr ? math.bitOr(a, b) : math.bitXor(a, b);
+}
+
 struct Emission {
   struct Value {
     Index integer = 0;
@@ -201,7 +246,7 @@ struct Emission {
   Value number(int64_t constant) { return {constant, {}, ranges.number(constant)}; }
   Value load(Array array) {
     bool perQuery = array.shape == OperandShape::PerQuery;
-    Index position = array.shape == OperandShape::PerSequence ? Index(0) : perQuery ? q : k;
+    Index position = !array.hasPositions() ? Index(0) : perQuery ? q : k;
     return {scope.load(array.number, position), {}, ranges.load(array)};
   }
   Value variable(Op op) {
@@ -236,6 +281,10 @@ struct Emission {
       return {widths().result(math.min(x, y), range), {}, range};
     case Max:
       return {widths().result(math.max(x, y), range), {}, range};
+    case BitAnd:
+    case BitOr:
+    case BitXor:
+      return {widths().result(bitsOf(math, op, x, y), range), {}, range};
     case Less:
       return {0, math.lt(a.integer, b.integer)};
     case LessEqual:

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From text to instructions. Operators bind as in C: `? :`, `||`, `&&`, compares,
-// `+ -`, `* / %`, then `! -`.
+// From text to instructions. Operators bind as in C: `? :`, `||`, `&&`, `|`, `^`, `&`, compares,
+// `<< >>`, `+ -`, `* / %`, then `! ~ -`.
 //
 #include "Expression.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
 #include <cmath>
 
 using namespace attn;
@@ -18,7 +19,7 @@ constexpr int deepest = 64;
 
 /// Operators as other languages write them.
 constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> otherSpellings[] = {
-    {"and", "&&"}, {"or", "||"}, {"not", "!"}, {"=", "=="}, {"&", "&&"}, {"|", "||"}};
+    {"and", "&&"}, {"or", "||"}, {"not", "!"}, {"=", "=="}};
 
 class Parser {
 public:
@@ -44,6 +45,7 @@ private:
   struct Part {
     llvm::SmallVector<int64_t> code;
     Kind kind = Integer;
+    bool isCompare = false; ///< without parentheses
   };
   using MaybePart = std::optional<Part>;
 
@@ -143,9 +145,9 @@ private:
   }
 
   MaybePart both() {
-    MaybePart a = compare();
+    MaybePart a = bits();
     while (a && take("&&")) {
-      MaybePart b = compare();
+      MaybePart b = bits();
       if (!b || !are(Truth, *a, *b, "&&"))
         return std::nullopt;
       a = join({*a, *b}, {And}, Truth);
@@ -153,14 +155,61 @@ private:
     return a;
   }
 
+  /// `|`, `^` and `&` of integers, from the loosest on.
+  MaybePart bits(size_t level = 0) {
+    constexpr std::pair<char, int64_t> operators[] = {{'|', BitOr}, {'^', BitXor}, {'&', BitAnd}};
+    auto [sign, op] = operators[level];
+    auto operand = [&] { return level + 1 < std::size(operators) ? bits(level + 1) : compare(); };
+    MaybePart a = operand();
+    while (a && error.empty()) {
+      rest = rest.ltrim();
+      llvm::StringRef here = rest;
+      if (!rest.consume_front(llvm::StringRef(&sign, 1)) || (sign != '^' && rest.starts_with(here[0])))
+        return rest = here, a;
+      MaybePart b = operand();
+      if (!b)
+        return b;
+      a = ofBits(op, sign, here, *a, *b);
+    }
+    return a;
+  }
+
+  MaybePart ofBits(int64_t op, char sign, llvm::StringRef here, const Part &a, const Part &b) {
+    if (a.kind == Truth && b.kind == Truth && op != BitXor) {
+      rest = here;
+      fail("expected an operator or the end");
+      error += ("; `" + Twine(sign) + "` is written `" + Twine(sign) + Twine(sign) + "`").str();
+      return std::nullopt;
+    }
+    if (a.isCompare || b.isCompare) {
+      rest = here;
+      return fail("expected parentheses where `" + Twine(sign) +
+                  "` of integers meets a compare, which binds tighter, as in C,");
+    }
+    if (!areIntegers(a, b, llvm::StringRef(&sign, 1)))
+      return std::nullopt;
+    std::optional<int64_t> x = constantOf(a), y = constantOf(b);
+    if (x && y)
+      return Part{{Number, op == BitAnd ? *x & *y : op == BitOr ? *x | *y : *x ^ *y}, Integer};
+    return join({a, b}, {op}, Integer);
+  }
+
+  /// Both, also where numbers are real.
+  bool areIntegers(const Part &a, const Part &b, llvm::StringRef of) {
+    if (a.kind != Real && b.kind != Real)
+      return are(Integer, a, b, of);
+    fail("expected integers on both sides of `" + of + "`, before this");
+    return false;
+  }
+
   MaybePart compare() {
-    MaybePart a = sum();
+    MaybePart a = shift();
     if (!a)
       return a;
     for (llvm::StringRef op : {"<=", ">=", "==", "!=", "<", ">"}) {
       if (!take(op))
         continue;
-      MaybePart b = sum();
+      MaybePart b = shift();
       if (!b || !areNumbers(*a, *b, op))
         return std::nullopt;
       bool equal = op == "==" || op == "!=";
@@ -170,7 +219,33 @@ private:
         std::swap(*a, *b);
       int64_t less = a->kind == Real ? RealLess : Less, lessEqual = a->kind == Real ? RealLessEqual : LessEqual;
       Part result = join({*a, *b}, {equal ? int64_t(Equal) : op.size() == 2 ? lessEqual : less}, Truth);
-      return op == "!=" ? join({result}, {Not}, Truth) : result;
+      if (op == "!=")
+        result = join({result}, {Not}, Truth);
+      result.isCompare = true;
+      return result;
+    }
+    return a;
+  }
+
+  /// By a constant: products and quotients.
+  MaybePart shift() {
+    MaybePart a = sum();
+    while (a && error.empty()) {
+      bool left = take("<<");
+      if (!left && !take(">>"))
+        break;
+      MaybePart b = sum();
+      llvm::StringRef sign = left ? "<<" : ">>";
+      if (!b || !areIntegers(*a, *b, sign))
+        return std::nullopt;
+      std::optional<int64_t> number = constantOf(*a), count = constantOf(*b);
+      if (!count || *count < 0 || *count > 62)
+        return fail("expected a number from 0 to 62 behind `" + sign + "`, before this");
+      int64_t factor = int64_t(1) << *count, product;
+      if (number && (!left || !llvm::MulOverflow(*number, factor, product)))
+        a = Part{{Number, left ? product : *number >> *count}, Integer};
+      else if (*count)
+        a = join({*a}, {left ? Mul : Div, factor}, Integer);
     }
     return a;
   }
@@ -222,14 +297,16 @@ private:
   }
 
   MaybePart unary() {
-    bool negates = take("!") && !rest.starts_with("=");
-    if (negates || take("-")) {
+    bool negates = take("!") && !rest.starts_with("="), inverts = !negates && take("~");
+    if (negates || inverts || take("-")) {
       if (++depth > deepest)
         return fail("expected at most " + Twine(deepest) + " levels of operators");
       MaybePart a = unary();
       --depth;
       if (!a)
         return a;
+      if (inverts)
+        return inverse(*a);
       if ((a->kind == Truth) != negates)
         return fail(negates ? "expected a condition behind `!`" : "expected an integer behind `-`");
       if (negates)
@@ -244,9 +321,20 @@ private:
     return primary();
   }
 
+  /// ~a, which is -1 - a.
+  MaybePart inverse(const Part &a) {
+    if (a.kind != Integer)
+      return fail("expected an integer behind `~`");
+    if (std::optional<int64_t> constant = constantOf(a); constant && *constant != INT64_MAX) // no text says -2^63
+      return Part{{Number, ~*constant}, Integer};
+    return join({Part{{Number, -1}, Integer}, a}, {Sub}, Integer);
+  }
+
   MaybePart primary() {
     if (take("(")) {
       MaybePart inside = conditional();
+      if (inside)
+        inside->isCompare = false;
       return !inside || take(")") ? inside : fail("expected `)`");
     }
     rest = rest.ltrim();
@@ -356,7 +444,7 @@ private:
     return number ? MaybePart(Part{{RealLoad, pack(*number)}, Real}) : std::nullopt;
   }
 
-  /// Only its own row's, key's or sequence's entry: nothing else is sure to be there.
+  /// Only its own row's, key's, sequence's or head's entry: nothing else is sure to be there.
   MaybePart load(llvm::StringRef name) {
     if (real)
       return realLoad(name);
@@ -368,19 +456,23 @@ private:
       return word;
     };
     llvm::StringRef position = word();
-    if ((position == "h" || position == "g") && take(",")) {
+    bool ofHeads = position == "h" || position == "g", alone = ofHeads && !take(",");
+    if (ofHeads)
       heads = position == "h" ? OperandHeads::per_head : OperandHeads::per_kv_head;
+    if (ofHeads && !alone)
       position = word();
-    }
     std::optional<OperandShape> shape;
-    if (position == "q")
+    if (alone)
+      shape = OperandShape::PerHead;
+    else if (position == "q")
       shape = OperandShape::PerQuery;
     else if (position == "k")
       shape = OperandShape::PerKey;
     else if (position == "b" && heads == OperandHeads::shared)
       shape = OperandShape::PerSequence;
     if (!shape || !take("]"))
-      return fail("expected `" + name + "[q]`, `[k]` or `[b]`, or for each head `[h, q]` (`g`: kv head), before this");
+      return fail("expected `" + name +
+                  "[q]`, `[k]`, `[b]` or `[h]`, or for each head `[h, q]` (`g`: kv head), before this");
     auto pack = [&](unsigned number) { return Array{number, *shape, heads}.pack(); };
     std::optional<unsigned> number = numberOf(name, pack);
     return number ? MaybePart(Part{{Load, pack(*number)}, Integer}) : std::nullopt;

@@ -35,13 +35,14 @@ static std::string realText(int64_t bits) {
 }
 
 static std::string loadText(Array array, llvm::ArrayRef<llvm::StringRef> names) {
-  const char *positions[] = {"b", "q", "k"}, *heads[] = {"", "g, ", "h, "};
-  return (names[array.number] + "[" + heads[int(array.heads)] + positions[int(array.shape)] + "]").str();
+  const char *positions[] = {"b", "q", "k", ""}, *heads[] = {"", "g", "h"};
+  llvm::StringRef position = positions[int(array.shape)], head = heads[int(array.heads)];
+  return (names[array.number] + "[" + head + (head.empty() || position.empty() ? "" : ", ") + position + "]").str();
 }
 
 std::string expression::print(Code code, llvm::ArrayRef<llvm::StringRef> names) {
   llvm::SmallVector<Text> stack;
-  enum { Choice, Either, Both, Compare, Sum, Term, Unary };
+  enum { Choice, Either, Both, AnyBits, OtherBits, AllBits, Compare, Sum, Term, Unary };
   auto within = [](const Text &part, int binds) { return part.binds < binds ? "(" + part.text + ")" : part.text; };
   auto pop = [&] { return stack.pop_back_val(); };
   auto binary = [&](const char *op, int binds, int left, int right) {
@@ -152,6 +153,15 @@ std::string expression::print(Code code, llvm::ArrayRef<llvm::StringRef> names) 
       break;
     case Or:
       binary("||", Either, Either, Both);
+      break;
+    case BitAnd:
+      binary("&", AllBits, AllBits, Sum);
+      break;
+    case BitXor:
+      binary("^", OtherBits, OtherBits, AllBits);
+      break;
+    case BitOr:
+      binary("|", AnyBits, AnyBits, OtherBits);
       break;
     case Not: {
       Text a = pop();

@@ -22,6 +22,10 @@ attn.problem @p3 mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16
 attn.problem @exponents mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s * 1e3 - 1E-2">])
 // CHECK: score([#attn.score<"s * 1.25e-05 + 1.0e+20">])
 attn.problem @p4 mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s * 0.0000125 + 1.0e20">])
+// Bits and shifts are integers'.
+// CHECK: score([#attn.score<"s + 0.5 * (q / 4 & k * 2 ^ -1 - h | 1) - ((q & 1) == 0 ? 1 : 0)">])
+attn.problem @p5 mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16)
+  score([#attn.score<"s + 0.5 * (q >> 2 & k << 1 ^ ~h | 1) - ((q & 1) == 0 ? 1 : 0)">])
 
 // -----
 
@@ -99,3 +103,27 @@ attn.problem @p mask(#attn.predicate<"q < 1.5">) layout(bshd) heads(8, 2) dims(6
 // C13 of the problem.
 // expected-error @below {{expected a dense layout of what a bias has an axis of}}
 attn.problem @p mask(#attn.causal) layout(thd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s + bias[q]">])
+
+// -----
+
+// C1
+// expected-error @below {{expected integers on both sides of `&`, before this at `)` (character 10)}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s + (s & 3)">])
+
+// -----
+
+// C1
+// expected-error @below {{expected integers on both sides of `<<`, before this}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s << 1">])
+
+// -----
+
+// C1
+// expected-error @below {{expected an integer behind `~`}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"s + ~s">])
+
+// -----
+
+// C1
+// expected-error @below {{expected parentheses where `&` of integers meets a compare, which binds tighter, as in C, at `& 1 == 0}}
+attn.problem @p mask(#attn.causal) layout(bshd) heads(8, 2) dims(64) dtype(bf16) score([#attn.score<"q & 1 == 0 ? s : 0.0">])

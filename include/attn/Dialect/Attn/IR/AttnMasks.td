@@ -357,13 +357,16 @@ def Attn_PredicateMask : Attn_Mask<"PredicateMask", "predicate",
 
     - `q`, `k`, `b` (the sequence), `h` (the query head), `len_q`, `len_k`;
     - entries of int32 run-time arrays of any names: `name[q]`, `name[k]`, `name[b]` of the pair's
-      own row, key and sequence, and for each query head `name[h, q]`, `name[h, k]`, or kv head
-      `name[g, q]`, `name[g, k]`;
+      own row, key and sequence, `name[h]` of its query head and `name[g]` of its kv head, and of rows or
+      keys for each query head `name[h, q]`, `name[h, k]`, or kv head `name[g, q]`, `name[g, k]`;
     - numbers, `+`, `-`, `*` by a number, `/` and `%` by a positive number (rounded down: the
       remainder is never negative), `min`, `max`, `abs`;
+    - `&`, `|`, `^` and `~` of integers, bit by bit in two's complement (negative numbers have all higher bits set),
+      and shifts by a number from 0 to 62: `x << c` is `x * 2^c`, `x >> c` is `x / 2^c`, and both are printed so;
     - `<`, `<=`, `>`, `>=`, `==`, `!=`, `&&`, `||`, `!`, and `condition ? this : that`.
 
-    Operators bind as in C. What a tile can hold is worked out from the expression by intervals.
+    Operators bind as in C, where `&`, `|` and `^` bind weaker than compares: `q & 1 == 0` is refused, since C reads
+    it as `q & (1 == 0)`; `(q & 1) == 0` has the parentheses that it needs. What a tile can hold is worked out from the expression by intervals.
     Where one of the other families says the same, it says more of tiles: this one is for what
     they do not say, and stands beside them in `#attn.and`, `#attn.or` and `#attn.not`.
 
@@ -380,6 +383,7 @@ def Attn_PredicateMask : Attn_Mask<"PredicateMask", "predicate",
     #attn.predicate<"(q - k) % 3 == 0 && q >= k">
     #attn.predicate<"kind[q] == 1 || kind[q] == kind_kv[k] && abs(q - k) < 64">
     #attn.and<#attn.causal, #attn.predicate<"h < 4 || q / 16 == k / 16">>
+    #attn.predicate<"(kinds[q] & seen_by[k]) != 0 && q - k < window[h]">
     ```
   }];
   let parameters = (ins ArrayRefParameter<"int64_t", "its instructions">:$code,

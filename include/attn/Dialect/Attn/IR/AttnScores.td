@@ -37,7 +37,7 @@ def Attn_ScoreFunction : Attn_ScoreModifier<"ScoreFunction", "score",
     - integers: those of `#attn.predicate`, but for its arrays; where they meet a real number they become one;
     - entries of float32 run-time arrays of any names, contiguous, at the score's own place: `name[b, h, q, k]`, some of these
       axes in this order, as `#attn.bias` has them;
-    - `+`, `-`, `*`, `/`, `min`, `max`, `abs`, `exp`, `log`, `sqrt`, `tanh`;
+    - `+`, `-`, `*`, `/`, `min`, `max`, `abs`, `exp`, `log`, `sqrt`, `tanh`; of integers `%`, `&`, `|`, `^`, `~`, `<<` and `>>`;
     - `<`, `<=`, `>`, `>=`, of integers `==` and `!=`, `&&`, `||`, `!`, and `condition ? this : that`.
 
     Its derivatives, by the score and by entries of arrays, follow from the expression (forward differentiation). Where `min`, `max`,

@@ -123,6 +123,10 @@ public:
   Index floorDiv(Index a, int64_t divisor); ///< a >= 0, divisor > 0
   Index ceilDiv(Index a, int64_t divisor);  ///< a >= 0, divisor > 0
   Index rem(Index a, int64_t divisor);      ///< a >= 0, divisor > 0
+  /// Bit by bit, in two's complement.
+  Index bitAnd(Index a, Index b);
+  Index bitOr(Index a, Index b);
+  Index bitXor(Index a, Index b);
   Index select(Cond c, Index a, Index b);
   /// The same number in 64 bits; what is made of it has 64 bits, too.
   Index widen(Index a);

@@ -18,11 +18,13 @@ enum class OperandShape {
   PerSequence, ///< [batch]
   PerQuery,    ///< [batch, seqlen_q], of packed queries [tokens]; position = query row
   PerKey,      ///< [batch, seqlen_kv], of packed keys [tokens]; position = key
+  PerHead,     ///< nothing but heads, query or kv (`OperandHeads`): [heads]
   BlockRows,   ///< [rows of blocks + 1]: where the list of each begins among `Blocks`; as many as the array has
   Blocks,      ///< [entries]: columns of blocks, of all lists; as many as the array has
 };
 
 /// For which heads. Of several, heads stand before positions: [batch, heads, seqlen_q], [heads, tokens].
+/// An array of `PerHead` is of several.
 enum class OperandHeads : uint32_t;
 
 /// What its entries are, for whoever makes some up: a name of some set; the number of
@@ -51,6 +53,8 @@ struct MaskOperand {
 
   /// Has it an entry for each row or key?
   bool hasPositions() const { return shape == OperandShape::PerQuery || shape == OperandShape::PerKey; }
+  /// Has it one entry for all of a sequence's pairs, as a head sees them?
+  bool isOne() const { return shape == OperandShape::PerSequence || shape == OperandShape::PerHead; }
   /// The same array, whatever is in it.
   bool operator==(const MaskOperand &o) const {
     return name == o.name && shape == o.shape && heads == o.heads && lists == o.lists;
@@ -95,7 +99,7 @@ struct MaskPoint {
   int64_t lenQ = 0, lenK = 0; ///< lengths of this sequence
   int64_t batch = 0, head = 0;
   int64_t heads = 1; ///< how many query heads there are
-  /// Entry `position` (ignored for PerSequence) of this sequence's part of the array.
+  /// Entry `position` (ignored for PerSequence and PerHead) of this sequence's part of the array.
   ArrayQuery<int64_t(int64_t position)> load;
   /// Of an array of `BlockRows`: does row `row` of blocks list `column`?
   ArrayQuery<bool(int64_t row, int64_t column)> listed;
