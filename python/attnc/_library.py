@@ -84,7 +84,9 @@ def last_error():
     """The exception for what went wrong in this thread's last call."""
     c = library()
     kind = c.attnLastErrorKind()
-    return _KINDS[kind if 0 <= kind < len(_KINDS) else 0](c.attnLastError().decode(errors="replace"))
+    text = c.attnLastError().decode(errors="replace")
+    lines = [line for line in text.split("\n") if ": note: see current operation: " not in line]  # the whole problem again
+    return _KINDS[kind if 0 <= kind < len(_KINDS) else 0]("\n".join(lines))
 
 
 def check(status):

@@ -43,6 +43,8 @@ def shape_of(tensor, name):
     word = getattr(dtype, "name", None) or str(dtype).rpartition(".")[2]  # numpy's and jax's, torch's
     if word not in _NAMES:
         raise TensorError(f"expected {name!r} to be {_expected(name)}, got: {word}")
+    if not getattr(dtype, "isnative", True):
+        raise TensorError(f"expected {name!r} in this machine's byte order, got: {dtype.str}")
     if len(shape) > MAX_RANK:
         raise TensorError(f"expected {name!r} to have at most {MAX_RANK} dimensions, got: {len(shape)}")
     strides = None
@@ -60,12 +62,14 @@ def _expected(name):
     return "bfloat16, float16, float32 or int32"
 
 
-def pointer_of(tensor, name):
-    """The address of a tensor's memory."""
+def pointer_of(tensor, name, written=False):
+    """The address of a tensor's memory, which has to be writable if it is written."""
     if callable(getattr(tensor, "data_ptr", None)):
         return tensor.data_ptr()
     interface = getattr(tensor, "__cuda_array_interface__", None) or getattr(tensor, "__array_interface__", None)
     if interface is not None:
+        if written and interface["data"][1]:
+            raise TensorError(f"expected {name!r} in memory that may be written, got: a read-only array")
         return interface["data"][0]
     raise TensorError(f"expected {name!r} to have memory (a tensor of NumPy or PyTorch), got: {type(tensor).__name__}")
 

@@ -5,14 +5,17 @@ import operator
 from .errors import ProblemError
 
 
-def integer(value, what):
-    """`value` as an int; anything with `__index__` is one, but no bool."""
+def integer(value, what, least=None):
+    """`value` as an int of `least` or more; anything with `__index__` is one, but no bool."""
     if isinstance(value, bool):
         raise ProblemError(f"expected {what} to be an integer, got: {value!r}")
     try:
-        return operator.index(value)
+        number = operator.index(value)
     except TypeError:
         raise ProblemError(f"expected {what} to be an integer, got: {value!r}") from None
+    if least is not None and number < least:
+        raise ProblemError(f"expected {what} to be {least} or more, got: {number}")
+    return number
 
 
 def number(value, what):

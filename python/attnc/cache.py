@@ -39,6 +39,9 @@ def pack(problems, file, targets="cpu", sizes=()):
     programs of their own beside the general one.
     """
     problems = [problems] if hasattr(problems, "text") else [*problems]
+    targets = targets if isinstance(targets, str) else ",".join(targets)
+    if not problems:
+        raise ProblemError("expected problems for the pack, got: none")
     texts, names = [], set()
     for problem in problems:
         own = getattr(problem, "problem", None)  # of a gradient, whose text has both

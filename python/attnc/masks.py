@@ -26,12 +26,20 @@ class Mask(Value):
     def __or__(self, other):
         return _combined("or", self, other)
 
+    def __rand__(self, other):
+        return _combined("and", mask(other), self) if callable(other) else NotImplemented
+
+    def __ror__(self, other):
+        return _combined("or", mask(other), self) if callable(other) else NotImplemented
+
     def __invert__(self):
         return Mask(f"#attn.not<{self}>", self._bound)
 
     def __sub__(self, other):
         if not isinstance(other, Mask):
-            return NotImplemented
+            if not callable(other):
+                return NotImplemented
+            other = mask(other)
         first, second = apart(self, other)
         return Mask(f"#attn.diff<{first}, {second}>", merged(first, second))
 
@@ -54,12 +62,14 @@ class Mask(Value):
 
 def _combined(operation, first, second):
     if not isinstance(second, Mask):
-        return NotImplemented
+        if not callable(second):
+            return NotImplemented
+        second = mask(second)
     first, second = apart(first, second)
     parts = []
-    for mask in (first, second):  # (a & b) & c is one `and` of three
+    for part in (first, second):  # (a & b) & c is one `and` of three
         head = f"#attn.{operation}<"
-        parts.append(mask._text[len(head):-1] if mask._text.startswith(head) else mask._text)
+        parts.append(part._text[len(head):-1] if part._text.startswith(head) else part._text)
     return Mask(f"#attn.{operation}<{', '.join(parts)}>", merged(first, second))
 
 
@@ -103,10 +113,7 @@ def window(size, right=0, align="start"):
 
     `window(1024)` is `band(left=1023, right=0)`: it is causal already.
     """
-    size = integer(size, "a window's size")
-    if size < 1:
-        raise ProblemError(f"expected a window of 1 key or more, got: {size}")
-    return band(size - 1, right, align)
+    return band(integer(size, "a window's size", least=1) - 1, right, align)
 
 
 def prefix(length):
@@ -127,7 +134,7 @@ def global_rows(count):
 
 def _length(kind, value, default):
     if hasattr(value, "__index__") and not hasattr(value, "shape"):
-        value = integer(value, f"{kind}'s length")
+        value = integer(value, f"{kind}'s length", least=0)
         return Mask(f"#attn.{kind}<{value}>")
     name, bound = _array(value, default, f"{kind}'s array")
     return Mask(f'#attn.{kind}<"{name}">', bound)
@@ -135,13 +142,13 @@ def _length(kind, value, default):
 
 def chunk(length, align="start"):
     """Row q sees the keys of its own chunk of `length` positions."""
-    return Mask(attribute("chunk", str(integer(length, "a chunk's length")), diagonal(align, "chunk")))
+    return Mask(attribute("chunk", str(integer(length, "a chunk's length", least=1)), diagonal(align, "chunk")))
 
 
 def strided(stride, offset=0, align="start"):
     """Row q sees the keys k with (D - k) mod stride == offset, D its diagonal (dilated attention)."""
     offset = integer(offset, "an offset")
-    return Mask(attribute("strided", f"stride = {integer(stride, 'a stride')}", f"offset = {offset}" if offset else "",
+    return Mask(attribute("strided", f"stride = {integer(stride, 'a stride', least=1)}", f"offset = {offset}" if offset else "",
                           diagonal(align, "strided")))
 
 

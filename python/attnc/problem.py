@@ -291,9 +291,9 @@ class Kernel:
         pack = Pack(len(self.names))
         self._check_names(tensors, self.names)
         for i, name in enumerate(self.names):
-            pack.put(i, shape_of(tensors[name], name), pointer_of(tensors[name], name))
+            pack.put(i, shape_of(tensors[name], name), pointer_of(tensors[name], name, written=name in self.results))
         launch = library().attnLaunchReuseMetadata if reuse_metadata else library().attnLaunch
-        check(launch(self._handle, pack.array, None if workspace is None else pointer_of(workspace, "workspace"), stream))
+        check(launch(self._handle, pack.array, None if workspace is None else pointer_of(workspace, "workspace", written=True), stream))
 
     def _inputs(self, tensors):
         """The shapes of operands and arrays; results are left as they are."""

@@ -23,7 +23,9 @@ def _array(value, default, what):
 
 def softcap(cap):
     """s becomes cap * tanh(s / cap)."""
-    return Score(f"#attn.softcap<{float_text(number(cap, 'a cap'))}>")
+    if number(cap, "a cap") <= 0:
+        raise ProblemError(f"expected a cap above 0, got: {cap!r}")
+    return Score(f"#attn.softcap<{float_text(cap)}>")
 
 
 def alibi(slopes=None, align="start"):

@@ -82,6 +82,12 @@ def test_tensor_errors(kernel):
             kernel.infer_shapes({**given, **change})
         assert message in str(error.value), str(error.value)
         assert isinstance(error.value, ValueError)
+    with pytest.raises(TensorError, match="byte order"):
+        kernel.infer_shapes({**given, "q": given["q"].astype(">f2")})
+    o = aligned((2, 21, 4, 16), np.float16)
+    o.flags.writeable = False
+    with pytest.raises(TensorError, match="'o' in memory that may be written"):
+        kernel.launch({**given, "o": o, "lse": aligned((2, 4, 21), np.float32)})
     with pytest.raises(TensorError, match="got none for: v"):
         kernel.infer_shapes({"q": given["q"], "k": given["k"]})
     with pytest.raises(TensorError, match="memory"):

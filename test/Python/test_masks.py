@@ -72,7 +72,9 @@ def test_score_text(score, text):
 
 
 @pytest.mark.parametrize("make, message", [
-    (lambda: attnc.window(0), "expected a window of 1 key or more, got: 0"),
+    (lambda: attnc.window(0), "expected a window's size to be 1 or more, got: 0"),
+    (lambda: attnc.sink(-1), "expected prefix's length to be 0 or more, got: -1"),
+    (lambda: attnc.softcap(0), "expected a cap above 0, got: 0"),
     (lambda: attnc.window(2.5), "expected a window's size to be an integer, got: 2.5"),
     (lambda: attnc.window(True), "expected a window's size to be an integer, got: True"),
     (lambda: attnc.causal(align="left"), "expected causal's align to be 'start' or 'end', got: 'left'"),

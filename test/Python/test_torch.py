@@ -223,6 +223,13 @@ def test_no_other_derivatives():
     (dict(q=make(B, S, H, D, dtype=torch.float64)), TensorError, "float64"),
     (dict(q=make(B, S, 3, D)), TensorError, "expected heads of q in multiples of those of k, got: 3 and 2"),
     (dict(q=make(S, H, D)), TensorError, "expected 'q' of 4 dimensions in the layout 'bshd'"),
+    (dict(v=make(B, S, G, D).to("meta")), TensorError, "on cpu as 'q' is, got: torch.bfloat16 on meta"),
+    (dict(v=make(B, S, G, D, dtype=torch.float16)), TensorError, "got: torch.float16 on cpu"),
+    (dict(mask=torch.ones(S, S)), ProblemError, "expected an attnc.Mask or a function of (b, h, q, k) as mask, got: Tensor"),
+    (dict(score="softcap"), ProblemError, "expected score modifiers"),
+    (dict(sink=[0.0] * H), TensorError, "as sink, got: list"),
+    (dict(mask=attnc.document("ids"), arrays={"id": torch.ones(B, S)}), TensorError, "got none for: ids, and unknown ones: id"),
+    (dict(mask=attnc.document("ids"), arrays={"ids": torch.full((B, S), 2**32)}), TensorError, "numbers of 32 bits in 'ids_rows'"),
     (dict(k=make(B, S, G, D + 8)), TensorError, "`k`"),
     (dict(k=make(B, S - 1, G, D)), TensorError, "`v`"),
     (dict(v=make(B, S, G, D + 1)), ProblemError, "dim_v to be a multiple of 8"),
@@ -328,3 +335,49 @@ def test_traced_functions():
     packed = [t[0] for t in qkv(1)]
     o = at.attention(*packed, mask=lambda b, h, q, k: k < per_sequence[b] + q // 2, layout="thd", cu_seqlens_q=cu)
     assert (o - dense(*(t[None].double() for t in packed), shown)[0][0]).abs().max() < 0.03
+
+
+def test_segments_by_ids():
+    """Sequences found from ids and positions: two rows of tokens with padding, each id a causal sequence."""
+    ids = torch.tensor([[1] * 9 + [2] * 5 + [0] * 6, [1] * 3 + [0] * 2 + [3] * 15])
+    positions = torch.cat([torch.arange(9), torch.arange(5), torch.zeros(6), torch.arange(3), torch.zeros(2), torch.arange(15)])
+    q, k, v = (make(40, h, D, seed=i) for i, h in enumerate((H, G, G)))
+    flat = (ids + torch.tensor([[0], [10]]) * (ids > 0)).flatten()
+    visible = (flat[:, None] == flat) & (flat != 0)[:, None] & torch.ones(40, 40, dtype=torch.bool).tril()
+    for whole in (positions.view(2, 20).to(torch.int32), positions.view(2, 20).long()):
+        o = at.attention(q, k, v, mask=attnc.causal(), layout="thd padded", ids=ids, positions=whole, segments=4)
+        expected = dense(*(t[None].double() for t in (q, k, v)), visible)[0][0].nan_to_num()
+        assert (o - expected).abs().max() < 0.03 and not o[flat == 0].any()
+
+
+def test_gradients_of_any_layout():
+    """The gradient of o may lie anywhere, as here in the middle of a buffer."""
+    q, k, v = qkv(requires_grad=True)
+    found = []
+    for pad in (0, 1):
+        o = at.attention(q, k, v, mask=attnc.causal())
+        whole = torch.cat([torch.zeros(pad).bfloat16(), o.flatten()])
+        found.append(torch.autograd.grad((whole * whole.detach()).sum(), (q, k, v)))
+    assert all(torch.equal(a, b) for a, b in zip(*found))
+
+
+def test_meta():
+    q, k, v = (t.to("meta") for t in qkv())
+    o, lse = at.attention(q, k, v, mask=attnc.causal(), return_lse=True)
+    assert o.shape == (B, S, H, D) and lse.shape == (B, H, S) and o.device.type == "meta"
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_compile_with_arrays(grad):
+    torch._dynamo.reset()
+    cu, ids = torch.tensor([0, 9, S]), torch.randint(1, 3, (B, S))
+    def step(q, k, v):
+        packed = at.attention(q[0], k[0], v[0], mask=attnc.causal(), layout="thd", cu_seqlens_q=cu)
+        return packed.sum() + at.attention(q, k, v, mask=attnc.document("ids"), arrays={"ids": ids}).sum()
+    inputs = qkv(requires_grad=grad)
+    assert torch.equal(torch.compile(step, fullgraph=True, backend="aot_eager")(*inputs), step(*inputs))
+
+
+def test_functions_combine_with_masks():
+    near = attnc.causal() & (lambda b, h, q, k: q - k < 5)
+    assert attnc.equiv(near, attnc.window(5)) and attnc.equiv((lambda b, h, q, k: q - k < 5) & attnc.causal(), near)

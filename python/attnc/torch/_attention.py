@@ -6,7 +6,7 @@ import typing
 
 import torch
 
-from .. import errors, masks
+from .. import errors, masks, scores
 from .._text import apart, merged
 from ..errors import TensorError, UnsupportedError
 from ..masks import Mask
@@ -88,6 +88,8 @@ def _backward(ctx, do, dlse):
         do = torch.zeros_like(o)
     if do.stride(-1) != 1 or any(s % 8 for s in do.stride()[:-1]):
         do = do.contiguous()
+    elif not torch.compiler.is_compiling() and not torch._C._are_functorch_transforms_active() and do.data_ptr() % 16:
+        do = do.clone()
     dlse = None if dlse is None else dlse.contiguous()
     needed = tuple([name for name, wanted in zip(plan.arrays, ctx.needs_input_grad[5:]) if wanted])
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():
@@ -149,7 +151,8 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
 
     q, k, v: bfloat16 or float16 tensors of one device, [batch, seqlen, heads, dim] in the layout "bshd", and so on for
         "sbhd", "bhsd", "thd" (packed: [tokens, heads, dim]) and "thd padded". Heads of k and v divide those of q (GQA).
-        Strided views are taken as they are, if the last axis is contiguous and other strides are multiples of 8.
+        Strided views are taken as they are, if the last axis is contiguous, other strides are multiples of 8 and the
+        address is aligned to 16 bytes.
     mask: an attnc.Mask. Arrays that it names are in `arrays`, or bound to it.
     scale: of q k^T; None is 1 / sqrt(dim). score: score modifiers, in order.
     sink: a number or a float32 tensor [heads]: one key more for each row, without a value.
@@ -157,7 +160,7 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
         device; of one alone, both sides have it. padded_offsets_q, padded_offsets_kv: where sequences begin ("thd padded").
     ids, positions, segments: in place of these: ids of tokens, [..., tokens], from 1 on, 0 being padding, their positions,
         and how many ids a row has at most; each a tensor or a pair for queries and keys.
-    arrays: other arrays by name. int64 becomes int32.
+    arrays: other arrays by name. int64 becomes int32: numbers have to fit (checked on the CPU alone).
     dropout: a probability; seed: int32 [4] that says which pairs are dropped; None draws it from PyTorch's generator.
     deterministic: equal bits each time; None is torch.are_deterministic_algorithms_enabled().
     expected_seqlen, max_seqlen: hints, (queries, keys) or one for both, which choose kernels and change no result.
@@ -166,21 +169,32 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
     Returns o, as q but for the head dim of v; a row that sees no key is 0. Raises attnc.ProblemError, TensorError,
     UnsupportedError, CompileError; there is never a fallback to another implementation.
     """
-    autocast = isinstance(q, torch.Tensor) and torch.is_autocast_enabled(q.device.type)
+    layout = layout if isinstance(layout, str) else tuple(layout or ("",))
+    autocast = isinstance(q, torch.Tensor) and q.device.type != "meta" and torch.is_autocast_enabled(q.device.type)
     if autocast:
         dtype = torch.get_autocast_dtype(q.device.type)
         q, k, v = (t.to(dtype) if isinstance(t, torch.Tensor) and t.is_floating_point() else t for t in (q, k, v))
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         _check_tensor(name, tensor, layout)
+        if tensor.device != q.device or tensor.dtype != q.dtype:
+            raise TensorError(f"expected {name!r} to be {q.dtype} on {q.device} as 'q' is, got: {tensor.dtype} on {tensor.device}")
     layout_q = layout if isinstance(layout, str) else layout[0]
     heads_axis = _AXES[layout_q][1]
     heads = (operator.index(q.shape[heads_axis]), operator.index(k.shape[_AXES[layout if isinstance(layout, str) else layout[1]][1]]))
     if heads[1] == 0 or heads[0] % heads[1]:
         raise TensorError(f"expected heads of q in multiples of those of k, got: {heads[0]} and {heads[1]}")
-    if isinstance(score, Score):
+    if isinstance(score, Score) or callable(score):
         score = (score,)
+    if not all([isinstance(s, Score) for s in score]):
+        score = [_as_score(s) for s in score]
     if not isinstance(mask, Mask):
+        if not callable(mask):
+            raise errors.ProblemError(f"expected an attnc.Mask or a function of (b, h, q, k) as mask, got: {type(mask).__name__}")
         mask = masks.mask(mask)
+    if sink is not None and not isinstance(sink, (torch.Tensor, int, float)):
+        raise TensorError(f"expected a number or a torch.Tensor as sink, got: {type(sink).__name__}")
+    if arrays is not None and not isinstance(arrays, dict):
+        raise TensorError(f"expected a dictionary of tensors by name as arrays, got: {type(arrays).__name__}")
     if score:
         mask, *score = apart(mask, *score)
     sink_key = None if sink is None else SINK if isinstance(sink, torch.Tensor) else float(sink)
@@ -216,13 +230,20 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
 
 
 def _apply(plan, deterministic, q, k, v, read):
-    if torch.compiler.is_compiling():
-        return _CompiledAttention.apply(plan, deterministic, q, k, v, *read)
-    if torch._C._are_functorch_transforms_active():
+    compiling = torch.compiler.is_compiling()
+    if not compiling and torch._C._are_functorch_transforms_active():
         return _MappedAttention.apply(plan, deterministic, q, k, v, *read)
     if torch.is_grad_enabled() and any([t.requires_grad for t in (q, k, v, *read)]):
-        return _Attention.apply(plan, deterministic, q, k, v, *read)
+        return (_CompiledAttention if compiling else _Attention).apply(plan, deterministic, q, k, v, *read)
     return _ops.run([q, k, v, *read], plan.text, _NAME)[:2]
+
+
+def _as_score(score):
+    if isinstance(score, Score):
+        return score
+    if not callable(score):
+        raise errors.ProblemError(f"expected score modifiers, as attnc.softcap(30.0), or functions, got: {score!r}")
+    return scores.score(score)
 
 
 def _hashable(lengths):
@@ -232,9 +253,9 @@ def _hashable(lengths):
 def _check_tensor(name, tensor, layout):
     if not isinstance(tensor, torch.Tensor):
         raise TensorError(f"expected a torch.Tensor as {name!r}, got: {type(tensor).__name__}")
-    own = layout if isinstance(layout, str) else layout["qkv".index(name)]
+    own = layout if isinstance(layout, str) else layout["qkv".index(name)] if len(layout) == 4 else layout
     if own not in _AXES:
-        raise errors.ProblemError(f"expected a layout of {', '.join(map(repr, _AXES))}, got: {own!r}")
+        raise errors.ProblemError(f"expected a layout of {', '.join(map(repr, _AXES))}, or four, got: {own!r}")
     rank = 3 if own.startswith("thd") else 4
     if tensor.dim() != rank:
         raise TensorError(f"expected {name!r} of {rank} dimensions in the layout {own!r}, got: {tuple(tensor.shape)}")
@@ -263,11 +284,18 @@ def _arrays(plan, given, bound, q, k, layout):
             value = _evaluated(value, given, q, k, layout)
         found.append(_array(name, value, dtype, q.device))
     if missing:
-        raise TensorError(f"expected the arrays {', '.join(plan.arrays)} of this mask, layout and score, got none for: "
-                          f"{', '.join(missing)}")
+        unused = [name for name in given if name not in used]
+        raise TensorError(f"expected the arrays {_listed(plan.arrays)} of this mask, layout and score, got none for: "
+                          f"{_listed(missing)}" + (f", and unknown ones: {', '.join(unused)}" if unused else ""))
     if unknown := [name for name in given if name not in used]:
-        raise TensorError(f"expected the arrays {', '.join(plan.arrays) or 'none'}, got also: {', '.join(unknown)}")
+        raise TensorError(f"expected the arrays {_listed(plan.arrays) or 'none'}, got also: {', '.join(unknown)}")
     return found
+
+
+def _listed(names):
+    """Names for a reader: the two arrays of document("ids") as `ids`."""
+    pairs = {name[:-len("_rows")] for name in names if name.endswith("_rows") and name[:-len("_rows")] + "_keys" in names}
+    return ", ".join(dict.fromkeys(name[:-len("_rows")] if name[:-len("_rows")] in pairs else name for name in names))
 
 
 def _evaluated(hoisted, given, q, k, layout):
@@ -292,7 +320,10 @@ def _array(name, value, dtype, device):
         raise TensorError(f"expected {name!r} on {device}, got: {value.device}")
     wanted = torch.float32 if dtype == "f32" else torch.int32
     if value.dtype == torch.int64 and wanted == torch.int32:
-        value = value.to(torch.int32)
+        narrow = value.to(torch.int32)
+        if device.type == "cpu" and not torch.compiler.is_compiling() and not torch.equal(narrow.long(), value):
+            raise TensorError(f"expected numbers of 32 bits in {name!r}, got: {int(value.abs().max())}")
+        value = narrow
     if value.dtype != wanted:
         raise TensorError(f"expected {name!r} to be {wanted}, got: {value.dtype}")
     return value.contiguous()

@@ -8,6 +8,7 @@ import re
 import torch
 
 from .. import _library, errors
+from .._signature import Signature
 
 _BY_NAME = {kind.__name__: kind for kind in errors.Error.__subclasses__()}
 _BY_NAME["Error"] = errors.Error
@@ -47,79 +48,16 @@ def typed(error):
     return _BY_NAME[found[1]](found[2].strip()) if found else error
 
 
-# ---- Shapes without data ----
-
-def _floor_div(a, b):
-    return a // b
-
-
-def _ceil_div(a, b):
-    return -(-a // b)
-
-
-_FUNCTIONS = {"floor_div": _floor_div, "ceil_div": _ceil_div, "round_up": lambda a, b: _ceil_div(a, b) * b,
-              "min": torch.sym_min, "max": torch.sym_max, "__builtins__": {}}
-
-
-class _Extent:
-    """An extent of attnDescribe, for integers and symbolic integers."""
-
-    def __init__(self, text):
-        self.text, self.size, self.less = text, None, 0
-        if found := re.fullmatch(r"([a-z_]\w*)( \+ 1)?", text):  # `n` or `n + 1`: the extent makes n known
-            self.size, self.less = found[1], 1 if found[2] else 0
-        self.code = compile(text, "<extent>", "eval")
-
-    def value(self, sizes):
-        return eval(self.code, _FUNCTIONS, sizes)  # texts are libattnc.so's own
-
-
-class Signature:
-    """The tensors of a pass (attnDescribe): inputs and results, and their shapes from those of inputs."""
-
-    def __init__(self, text, name):
-        described = _library.ask("attnDescribe", text, name)
-        self.tensors = described["tensors"]
-        for tensor in self.tensors:
-            tensor["extents"] = [_Extent(e) for e in tensor["shape"]]
-        self.inputs = [t for t in self.tensors if t["role"] != "result"]
-        self.results = [t for t in self.tensors if t["role"] == "result"]
-        self.derived = [(s["name"], _Extent(s["value"])) for s in described["sizes"]]
-
-    def sizes(self, tensors):
-        """The sizes that shapes of inputs make known."""
-        sizes, leading = {}, ()
-        for tensor, spec in zip(tensors, self.inputs, strict=True):
-            own = len(spec["extents"])
-            if spec["leading_dims"] == "all" and tensor.dim() >= own:
-                leading = tuple(tensor.shape[:tensor.dim() - own])
-                rows = 1
-                for extent in leading:
-                    rows = rows * extent
-                sizes.setdefault("id_rows", rows)
-            for extent, known in zip(reversed(spec["extents"]), reversed(tensor.shape)):
-                if extent.size:
-                    sizes.setdefault(extent.size, known - extent.less)
-        for name, value in self.derived:
-            sizes.setdefault(name, value.value(sizes))
-        return sizes, leading
-
-    def empty_results(self, tensors):
-        """Results without values."""
-        sizes, leading = self.sizes(tensors)
-        return [tensors[0].new_empty([*(leading if spec["leading_dims"] == "all" else ()),
-                                      *(e.value(sizes) for e in spec["extents"])], dtype=_DTYPES[spec["dtype"]])
-                for spec in self.results]
-
-
 @functools.lru_cache(maxsize=1024)
 def signature(text, name):
-    return Signature(text, name)
+    return Signature(text, name, torch.sym_min, torch.sym_max)
 
 
 @torch.library.register_fake("attnc::run")
 def _fake(tensors, text, name):
-    return signature(text, name).empty_results(tensors)
+    spec = signature(text, name)
+    return [tensors[0].new_empty(shape, dtype=_DTYPES[own["dtype"]])
+            for own, shape in zip(spec.results, spec.result_shapes([t.shape for t in tensors]))]
 
 
 # ---- vmap ----
