@@ -47,7 +47,7 @@ torch() {
     "$python" "$here/cpu-torch.py" "$folder"/venv/lib/python3*/site-packages/torch/lib "$folder/lib" &&
     LD_LIBRARY_PATH=$folder/lib "$python" -c 'import torch; assert not torch.cuda.is_available()'
 }
-jax() { "${pip[@]}" "jax==$JAX" "jaxlib==$JAX" && "$python" -c 'import jax; jax.numpy.ones(1)'; }
+jax() { "${pip[@]}" "jax==$JAX" "jaxlib==$JAX" flatbuffers && "$python" -c 'import jax; jax.numpy.ones(1)'; }
 
 attempt base base || exit 0
 attempt torch torch || true

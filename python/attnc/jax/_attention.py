@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""attention() on arrays of JAX, with gradients."""
+import functools
+import operator
+import typing
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_derivatives import SymbolicZero
+
+from .. import errors, masks
+from .._text import apart, merged, number
+from ..errors import ProblemError, TensorError, UnsupportedError
+from ..masks import Mask
+from ..problem import Problem, gradient_text
+from ..scores import Score
+from . import _ops, _segments
+
+_DTYPES = {np.dtype(jnp.bfloat16): "bf16", np.dtype(jnp.float16): "f16"}
+_AXES = {"bshd": (1, 2), "sbhd": (0, 2), "bhsd": (2, 1), "thd": (0, 1), "thd padded": (0, 1)}  # of sequence and heads
+SEED, SINK = "dropout_seed", "sinks"
+
+
+class Pass(typing.NamedTuple):
+    """The text of a pass for numbers of heads: a forward pass, or with `gradient` (deterministic, dlse, names of
+    arrays) a backward pass."""
+    options: tuple
+    gradient: tuple | None = None
+
+    @property
+    def name(self):
+        return _ops.GRADIENT if self.gradient else _ops.NAME
+
+    def __call__(self, heads):
+        return _text(self, heads)
+
+
+@functools.lru_cache(maxsize=4096)
+def _text(one, heads):
+    mask, score, layout, dims, dtype, scale, sink, dropout, expected_seqlen, max_seqlen = one.options
+    text = Problem(Mask(mask), score=tuple(map(Score, score)), layout=layout, heads=heads, dims=dims, dtype=dtype,
+                   scale=scale, sink=sink, dropout=dropout, expected_seqlen=expected_seqlen, max_seqlen=max_seqlen).text
+    if one.gradient:
+        deterministic, dlse, requires_grad = one.gradient
+        text = gradient_text(text, _ops.NAME, deterministic=deterministic, dlse=dlse, requires_grad=requires_grad)
+    return text
+
+
+class Plan(typing.NamedTuple):
+    """What a call of attention() compiles to, by everything but its arrays' sizes."""
+    options: tuple
+    heads: tuple
+    arrays: tuple  # names, in the order of the pass
+    dtypes: tuple
+    deterministic: bool
+    segments: tuple | None  # the text that finds them, and the ranks of ids and positions
+
+
+def _function(plan, one):
+    """A pass as a function of arrays, and names of its inputs."""
+    if plan.segments:
+        made = _ops.rows_of(one, one.name, plan.heads, *plan.segments)
+        return made, made.names
+    names = [t["name"] for t in _ops.signature(one(plan.heads), one.name).inputs]
+    return _ops.dense_of(one, one.name, plan.heads), names
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _backward(function, *tensors):
+    return function(*tensors)
+
+
+@_backward.defjvp
+def _second(function, primals, tangents):
+    raise UnsupportedError("attnc has no second derivatives: gradients of attention cannot be differentiated")
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _attention(plan, q, k, v, ids, arrays):
+    """o and lse of arrays: `ids` of segments in the order of their pass, `arrays` in that of the plan."""
+    function, names = _function(plan, Pass(plan.options))
+    given = {"q": q, "k": k, "v": v, **dict(zip(plan.arrays, arrays)), **_named_ids(plan, ids)}
+    return tuple(function(*(given[name] for name in names))[:2])
+
+
+def _named_ids(plan, ids):
+    if not plan.segments:
+        return {}
+    return dict(zip([t["name"] for t in _ops.signature(plan.segments[0], _ops.SEGMENTS).inputs], ids))
+
+
+@jax.tree_util.register_static
+class _Needed(tuple):
+    """Names of arrays whose gradients are wanted, among what is kept for the backward pass."""
+
+
+def _fwd(plan, q, k, v, ids, arrays):
+    needed = _Needed(name for name, array, dtype in zip(plan.arrays, arrays, plan.dtypes)
+                     if dtype == "f32" and array.perturbed)
+    q, k, v = q.value, k.value, v.value
+    ids, arrays = tuple(t.value for t in ids), tuple(t.value for t in arrays)
+    o, lse = _attention(plan, q, k, v, ids, arrays)
+    return (o, lse), (q, k, v, ids, arrays, o, lse, needed)
+
+
+def _bwd(plan, kept, cotangents):
+    q, k, v, ids, arrays, o, lse, needed = kept
+    do, dlse = cotangents
+    do = jnp.zeros_like(o) if isinstance(do, SymbolicZero) else do
+    dlse = None if isinstance(dlse, SymbolicZero) else dlse
+    one = Pass(plan.options, (plan.deterministic, dlse is not None, tuple(needed)))
+    function, names = _function(plan, one)
+    given = {"q": q, "k": k, "v": v, "o": o, "lse": lse, "do": do, "dlse": dlse, **dict(zip(plan.arrays, arrays)),
+             **_named_ids(plan, ids)}
+    results = [t["name"] for t in _ops.signature(one(plan.heads), one.name).results]
+    found = dict(zip(results, _backward(function, *(given[name] for name in names))))
+    return (found["dq"], found["dk"], found["dv"], (None,) * len(ids),
+            tuple(found.get("d" + name) if name in needed else None for name in plan.arrays))
+
+
+_attention.defvjp(_fwd, _bwd, symbolic_zeros=True)
+_jitted = jax.jit(_attention, static_argnums=0)
+
+
+def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, cu_seqlens_q=None, cu_seqlens_kv=None,
+              padded_offsets_q=None, padded_offsets_kv=None, segment_ids=None, arrays=None, dropout=0.0, seed=None,
+              deterministic=False, expected_seqlen=None, max_seqlen=None, return_lse=False):
+    """softmax(scores(q k^T) under the mask) v, with gradients of q, k, v, of float32 arrays of score modifiers, and of
+    sinks.
+
+    q, k, v: bfloat16 or float16 arrays, [batch, seqlen, heads, dim] in the layout "bshd", and so on for "sbhd", "bhsd",
+        "thd" (packed: [tokens, heads, dim]) and "thd padded". Heads of k and v divide those of q (GQA).
+    mask: an attnc.Mask, or a function of (b, h, q, k). Arrays that it names are in `arrays`, or bound to it.
+    scale: of q k^T; None is 1 / sqrt(dim). score: score modifiers, in order.
+    sink: a number or a float32 array [heads]: one key more for each row, without a value.
+    cu_seqlens_q, cu_seqlens_kv: packed layouts: int32 [sequences + 1], prefix sums of lengths from 0; of one alone,
+        both sides have it. Tokens behind the last are padding. padded_offsets_q, padded_offsets_kv: where sequences
+        begin ("thd padded").
+    segment_ids: attnc.jax.SegmentIds of rows [batch, tokens] (layout "bshd") or [tokens] ("thd"): each run of equal ids
+        is a sequence.
+    arrays: other arrays by name; integers become int32.
+    dropout: a probability; seed: int32 [4] that says which pairs are dropped, or a key of jax.random.
+    deterministic: gradients have equal bits each time.
+    expected_seqlen, max_seqlen: hints, (queries, keys) or one for both, which choose kernels and change no result.
+    return_lse: also return the logarithms of the softmax's sums, float32 [batch, heads, seqlen] or [heads, tokens].
+
+    vmap folds into the batch, or into rows of segment_ids; packed calls refuse it. Batch and heads may be sharded.
+    Returns o, as q but for the head dim of v; a row that sees no key is 0. Raises attnc.ProblemError, TensorError,
+    UnsupportedError; what only a compiler finds, and bad contents of arrays, is an error of XLA with attnc's text.
+    There is never a fallback to another implementation.
+    """
+    layouts = (layout,) * 4 if isinstance(layout, str) else tuple(layout)
+    q, k, v = (_operand(name, array, own) for name, array, own in zip("qkv", (q, k, v), layouts))
+    heads = (q.shape[_AXES[layouts[0]][1]], k.shape[_AXES[layouts[1]][1]])
+    if heads[1] == 0 or heads[0] % heads[1]:
+        raise TensorError(f"expected heads of q in multiples of those of k, got: {heads[0]} and {heads[1]}")
+    score = (score,) if isinstance(score, Score) else tuple(score)
+    if not isinstance(mask, Mask):
+        mask = masks.mask(mask)
+    if score:
+        mask, *score = apart(mask, *score)
+    given = dict(arrays or {})
+    sink_key = None if sink is None else SINK if np.ndim(sink) else number(sink, "a sink")
+    if sink_key == SINK:
+        given[SINK] = sink
+    for name, array, other in (("cu_seqlens_q", cu_seqlens_q, cu_seqlens_kv),
+                               ("cu_seqlens_kv", cu_seqlens_kv, cu_seqlens_q),
+                               ("padded_offsets_q", padded_offsets_q, padded_offsets_kv),
+                               ("padded_offsets_kv", padded_offsets_kv, padded_offsets_q)):
+        if array is not None or other is not None:
+            given[name] = other if array is None else array
+    dropout = number(dropout, "a probability of dropout")
+    if dropout:
+        if seed is None:
+            raise ProblemError("expected a seed with dropout: int32 [4], or a key of jax.random, got: None")
+        given[SEED] = _seed(seed)
+    segments, ids, layout_of = None, (), tuple(layout) if isinstance(layout, list) else layout
+    if segment_ids is not None:
+        segments, ids = _segment_ids(segment_ids, mask, q, k, layout, given)
+        layout_of = "thd padded"
+    options = (mask._text, tuple(s._text for s in score), layout_of, (q.shape[-1], v.shape[-1]),
+               _DTYPES[np.dtype(q.dtype)], scale if scale is None else number(scale, "scale"), sink_key,
+               (dropout, SEED) if dropout else None, _hashable(expected_seqlen), _hashable(max_seqlen))
+    listed = [t for t in _ops.signature(Pass(options)(heads), _ops.NAME).inputs
+              if t["role"] == "array" and not (segments and t["name"] in _ops.Rows.OFFSETS)]
+    names, dtypes = tuple(t["name"] for t in listed), tuple(t["dtype"] for t in listed)
+    read = _arrays(names, dtypes, given, merged(mask, *score), q, k, layout, segment_ids)
+    plan = Plan(options, heads, names, dtypes, bool(deterministic), segments)
+    q, k, v, ids, read = _alike(q, k, v, ids, tuple(read))
+    o, lse = _jitted(plan, q, k, v, ids, read)
+    return (o, lse) if return_lse else o
+
+
+def _hashable(lengths):
+    return tuple(lengths) if isinstance(lengths, list) else lengths
+
+
+def _operand(name, array, layout):
+    if layout not in _AXES:
+        raise ProblemError(f"expected a layout of {', '.join(map(repr, _AXES))}, got: {layout!r}")
+    if not isinstance(array, (jax.Array, np.ndarray)):
+        raise TensorError(f"expected an array as {name!r}, got: {type(array).__name__}")
+    rank = 3 if layout.startswith("thd") else 4
+    if array.ndim != rank:
+        raise TensorError(f"expected {name!r} of {rank} dimensions in the layout {layout!r}, got: {tuple(array.shape)}")
+    if np.dtype(array.dtype) not in _DTYPES:
+        raise TensorError(f"expected {name!r} to be bfloat16 or float16, got: {array.dtype}")
+    return jnp.asarray(array)
+
+
+def _seed(seed):
+    """Four words, of a key of jax.random as well."""
+    if hasattr(seed, "dtype") and jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
+        return jax.lax.bitcast_convert_type(jax.random.bits(seed, (4,), jnp.uint32), jnp.int32)
+    return seed
+
+
+def _segment_ids(segment_ids, mask, q, k, layout, given):
+    """The text that finds segments with the ranks of its inputs, and these."""
+    if layout not in ("bshd", "thd"):
+        raise UnsupportedError("attnc has segment_ids in the layouts 'bshd' (rows) and 'thd' (one row), got: "
+                               f"{layout!r}")
+    if extra := [name for name in given if name in _ops.Rows.OFFSETS]:
+        raise TensorError(f"expected {', '.join(extra)} or segment_ids, got: both")
+    if not hasattr(segment_ids, "ids"):
+        raise TensorError(f"expected attnc.jax.SegmentIds as 'segment_ids', got: {type(segment_ids).__name__}")
+    segment_ids = segment_ids.ids(q.shape[-3], k.shape[-3])
+    text, ids = _segments.checked(segment_ids, mask)
+    for name, side, tensor in (("q", segment_ids.q, q), ("kv", segment_ids.kv, k)):
+        if tuple(side.shape) != tensor.shape[:-2]:
+            raise TensorError(f"expected segment ids of {name} of shape {tensor.shape[:-2]}, got: {tuple(side.shape)}")
+    return (text, tuple(a.ndim for a in ids)), tuple(ids)
+
+
+def _arrays(names, dtypes, given, bound, q, k, layout, segment_ids):
+    """The run-time arrays of a plan, in its order, of the right dtype."""
+    used, found, missing = set(), [], []
+    for name, dtype in zip(names, dtypes):
+        source = name
+        if name not in given and name not in bound:
+            source = next((name[:-5] for end in ("_rows", "_keys") if name.endswith(end)), name)  # document("ids")
+        value = given.get(source, bound.get(name))
+        used.add(source)
+        if value is None:
+            missing.append(name)
+            continue
+        if hasattr(value, "evaluate"):  # of a traced function
+            value = _evaluated(value, q, k, layout, segment_ids)
+        found.append(_array(name, value, dtype))
+    if missing:
+        raise TensorError(f"expected the arrays {', '.join(names)} of this mask, layout and score, got none for: "
+                          f"{', '.join(missing)}")
+    if unknown := [name for name in given if name not in used]:
+        raise TensorError(f"expected the arrays {', '.join(names) or 'none'}, got also: {', '.join(unknown)}")
+    return found
+
+
+def _evaluated(hoisted, q, k, layout, segment_ids):
+    """An array of a traced function, for the sizes of a dense call."""
+    layouts = (layout,) * 4 if isinstance(layout, str) else layout
+    if segment_ids is not None or any(own.startswith("thd") for own in layouts):
+        raise UnsupportedError(f"attnc.jax does not evaluate {hoisted!r} for packed layouts and segment ids: give it "
+                               "as an array")
+    (seqlen_q, heads), (seqlen_k, kv_heads) = ([t.shape[axis] for axis in _AXES[own]]
+                                               for t, own in zip((q, k), layouts))
+    return np.asarray(hoisted.evaluate(q.shape[1 if layouts[0] == "sbhd" else 0], heads, kv_heads, seqlen_q, seqlen_k))
+
+
+def _array(name, value, dtype):
+    if not isinstance(value, (jax.Array, np.ndarray)):
+        raise TensorError(f"expected an array as {name!r}, got: {type(value).__name__}")
+    array = jnp.asarray(value)
+    if dtype == "i32" and jnp.issubdtype(array.dtype, jnp.integer):
+        array = array.astype(jnp.int32)
+    wanted = np.dtype(_ops.DTYPES[dtype])
+    if np.dtype(array.dtype) != wanted:
+        raise TensorError(f"expected {name!r} to be {wanted}, got: {array.dtype}")
+    return array
+
+
+def _alike(*trees):
+    """Arrays that vary along the same axes of a shard_map: gradients of those that do not are then summed."""
+    leaves, structure = jax.tree.flatten(trees)
+    for leaf in leaves:
+        mesh = getattr(getattr(jax.typeof(leaf), "sharding", None), "mesh", None)
+        if mesh is not None and jax.sharding.AxisType.Explicit in (getattr(mesh, "axis_types", None) or ()):
+            raise UnsupportedError("attnc does not take arrays of a mesh with explicit axes outside of jax.shard_map: "
+                                   "make the axes jax.sharding.AxisType.Auto, or call attention inside of it")
+    own = [_ops.varying(t) for t in leaves]
+    union = frozenset().union(*own)
+    leaves = [jax.lax.pcast(t, tuple(sorted(union - axes)), to="varying") if union - axes else t
+              for t, axes in zip(leaves, own)]
+    return jax.tree.unflatten(structure, leaves)
