@@ -5,7 +5,7 @@
 #
 #   ./test.sh           the short tier: every test, sweeps as samples; at most 10
 #                       minutes on two cores. CI runs it for each change.
-#   ./test.sh --long    the long tier: every sweep in full, some 35 minutes on two
+#   ./test.sh --long    the long tier: every sweep in full, about an hour on two
 #                       cores. It has to pass before an issue is resolved.
 #
 # Other arguments go to lit, also with --long (docs/Testing.md says which part a

@@ -42,7 +42,7 @@ def shape_of(tensor, name):
         raise TensorError(f"expected a tensor as {name!r}, got: {type(tensor).__name__}")
     word = getattr(dtype, "name", None) or str(dtype).rpartition(".")[2]  # numpy's and jax's, torch's
     if word not in _NAMES:
-        raise TensorError(f"expected {name!r} to be {_expected(name)}, got: {word}")
+        raise TensorError(f"expected {name!r} to be bfloat16, float16, float32 or int32, got: {word}")
     if not getattr(dtype, "isnative", True):
         raise TensorError(f"expected {name!r} in this machine's byte order, got: {dtype.str}")
     if len(shape) > MAX_RANK:
@@ -56,10 +56,6 @@ def shape_of(tensor, name):
             raise TensorError(f"expected {name!r} to have strides of whole elements, got: {tensor.strides} bytes")
         strides = tuple(s // size for s in tensor.strides)
     return Shape(shape, _NAMES[word], strides)
-
-
-def _expected(name):
-    return "bfloat16, float16, float32 or int32"
 
 
 def pointer_of(tensor, name, written=False):

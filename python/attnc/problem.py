@@ -4,7 +4,7 @@ import ctypes
 
 from . import _library
 from ._library import Extents, ask, check, encoded, library
-from ._tensors import Pack, Shape, pointer_of, shape_of
+from ._tensors import DTYPES, Pack, Shape, pointer_of, shape_of
 from ._text import Value, apart, float_text, identifier, integer, merged, number
 from .errors import ProblemError, TensorError
 from .explain import Explanation, Support
@@ -13,7 +13,6 @@ from .scores import Score
 
 _LAYOUTS = ("bshd", "sbhd", "bhsd", "thd", "thd padded")
 _DTYPES = {"bf16": "bf16", "bfloat16": "bf16", "f16": "f16", "float16": "f16"}
-_DTYPE_NAMES = ("bf16", "f16", "f32", "i32")
 
 
 def _pair(value, what):
@@ -272,7 +271,8 @@ class Kernel:
         """The shapes of results, by name, from those of operands and arrays: `attnc.Shape` each."""
         pack, extents = self._inputs(tensors), (Extents * len(self.names))()
         check(library().attnInferShapes(self._handle, pack.array, extents))
-        return {name: Shape(extents[i][:pack.array[i].rank], _DTYPE_NAMES[pack.array[i].dtype])
+        names = list(DTYPES)
+        return {name: Shape(extents[i][:pack.array[i].rank], names[pack.array[i].dtype])
                 for i, name in enumerate(self.names) if name in self.results}
 
     def workspace_size(self, tensors, multiprocessors=0):

@@ -10,15 +10,12 @@
 // third_party/xla_ffi_c_api.h is jaxlib's. Only what version 0.1 of the interface has is used, so that one build serves
 // jaxlib from 0.6.2 on.
 //
-#include "attn-c/Attn.h"
+#include "kernel_table.h"
 #include "third_party/xla_ffi_c_api.h"
 #include <exception>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace {
@@ -32,13 +29,10 @@ struct Failure {
 
 /// A failure of libattnc.so; Python makes an exception of its kind of it.
 [[noreturn]] void fail() {
-  static const char *const kinds[] = {"Error",       "ProblemError", "UnsupportedError",
-                                      "TensorError", "CompileError", "DriverError"};
   static const XLA_FFI_Error_Code codes[] = {XLA_FFI_Error_Code_INVALID_ARGUMENT, XLA_FFI_Error_Code_INVALID_ARGUMENT,
                                              XLA_FFI_Error_Code_UNIMPLEMENTED,    XLA_FFI_Error_Code_INVALID_ARGUMENT,
                                              XLA_FFI_Error_Code_INTERNAL,         XLA_FFI_Error_Code_INTERNAL};
-  const attnErrorKind kind = attnLastErrorKind();
-  throw Failure{codes[kind], std::string("attnc.") + kinds[kind] + ": " + attnLastError()};
+  throw Failure{codes[attnLastErrorKind()], attnc::lastFailure()};
 }
 
 [[noreturn]] void refuse(const std::string &text) {
@@ -55,42 +49,16 @@ std::string_view attribute(const XLA_FFI_Attrs &attributes, std::string_view nam
   throw Failure{XLA_FFI_Error_Code_INVALID_ARGUMENT, "attnc.Error: expected the attribute `" + std::string(name) + "`"};
 }
 
-struct Kernel {
-  attnKernel *handle = nullptr;
-  std::vector<bool> isResult;
-};
-
-/// The kernel of a problem, built. Kernels stay for as long as the process does.
-const Kernel &kernelOf(const XLA_FFI_Attrs &attributes, bool onCpu) {
-  static std::shared_mutex mutex;
-  static auto *kernels = new std::unordered_map<std::string, Kernel>;
-  const std::string_view name = attribute(attributes, "name"), problem = attribute(attributes, "problem");
-  thread_local std::string key;
-  key.assign(onCpu ? "c" : "g").append(name).append(1, '\0').append(problem);
-  {
-    std::shared_lock lock(mutex);
-    if (auto found = kernels->find(key); found != kernels->end())
-      return found->second;
-  }
-  Kernel made;
-  if (attnCompile(std::string(problem).c_str(), std::string(name).c_str(), onCpu ? "cpu" : nullptr, &made.handle))
+const attnc::Kernel &kernelOf(const XLA_FFI_Attrs &attributes, bool onCpu) {
+  const attnc::Kernel *kernel = attnc::kernelOf(attribute(attributes, "problem"), attribute(attributes, "name"), onCpu);
+  if (!kernel)
     fail();
-  for (int i = 0, n = attnTensorCount(made.handle); i < n; ++i)
-    made.isResult.push_back(attnTensorIsResult(made.handle, i));
-  std::unique_lock lock(mutex);
-  auto [place, isNew] = kernels->emplace(key, made);
-  if (!isNew) // another thread was faster
-    attnDestroy(made.handle);
-  return place->second;
+  return *kernel;
 }
-
-struct KernelDeleter {
-  void operator()(attnKernel *kernel) const { attnDestroy(kernel); }
-};
 
 /// Compiles what execution will ask for.
 void instantiate(const XLA_FFI_CallFrame &frame, bool onCpu) {
-  const Kernel &kernel = kernelOf(frame.attrs, onCpu);
+  const attnc::Kernel &kernel = kernelOf(frame.attrs, onCpu);
   const XLA_FFI_Array *shapes = nullptr;
   for (int64_t i = 0; i < frame.attrs.size; ++i)
     if (std::string_view(frame.attrs.names[i]->ptr, frame.attrs.names[i]->len) == "shapes" &&
@@ -141,7 +109,7 @@ void *streamOf(const XLA_FFI_CallFrame &frame) {
 }
 
 void execute(const XLA_FFI_CallFrame &frame, bool onCpu) {
-  const Kernel &kernel = kernelOf(frame.attrs, onCpu);
+  const attnc::Kernel &kernel = kernelOf(frame.attrs, onCpu);
   const size_t count = kernel.isResult.size();
   std::vector<attnTensor> tensors(count);
   int64_t inputs = 0, results = 0;
@@ -161,7 +129,7 @@ void execute(const XLA_FFI_CallFrame &frame, bool onCpu) {
   attnKernel *specialized = nullptr;
   if (attnSpecialize(kernel.handle, tensors.data(), &specialized))
     fail();
-  std::unique_ptr<attnKernel, KernelDeleter> special(specialized);
+  std::unique_ptr<attnKernel, attnc::KernelDeleter> special(specialized);
   const auto &workspace = *static_cast<const XLA_FFI_Buffer *>(frame.rets.rets[results]);
   size_t bytes = 0;
   if (attnWorkspaceSize(specialized, tensors.data(), &bytes))

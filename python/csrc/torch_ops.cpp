@@ -7,15 +7,12 @@
 // is looked up in the libraries that the process has loaded. So nothing of PyTorch is needed to build this file, and
 // one build serves all versions.
 //
-#include "attn-c/Attn.h"
+#include "kernel_table.h"
 #include <array>
 #include <dlfcn.h>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <stdexcept>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace {
@@ -77,11 +74,7 @@ void check(Code code, const char *what) {
 }
 
 /// A failure of libattnc.so; Python makes an exception of its kind of it.
-[[noreturn]] void fail() {
-  static const char *const kinds[] = {"Error",       "ProblemError", "UnsupportedError",
-                                      "TensorError", "CompileError", "DriverError"};
-  throw std::runtime_error(std::string("attnc.") + kinds[attnLastErrorKind()] + ": " + attnLastError());
-}
+[[noreturn]] void fail() { throw std::runtime_error(attnc::lastFailure()); }
 
 struct TensorDeleter {
   void operator()(void *tensor) const { torch.aoti_torch_delete_tensor_object(tensor); }
@@ -115,7 +108,7 @@ std::string takeString(StackValue value) {
 }
 
 //===----------------------------------------------------------------------===//
-// Kernels by their problem
+// The operator
 //===----------------------------------------------------------------------===//
 
 struct Dtypes {
@@ -125,37 +118,6 @@ struct Dtypes {
               ::torch.aoti_torch_dtype_float32(), ::torch.aoti_torch_dtype_int32()} {}
 };
 
-struct Kernel {
-  attnKernel *handle = nullptr;
-  std::vector<bool> isResult;
-};
-
-/// The kernel of a problem, built. Kernels stay for as long as the process does.
-const Kernel &kernelOf(const std::string &problem, const std::string &name, bool onCpu) {
-  static std::shared_mutex mutex;
-  static auto *kernels = new std::unordered_map<std::string, Kernel>;
-  thread_local std::string key;
-  key.assign(onCpu ? "c" : "g").append(name).append(1, '\0').append(problem);
-  {
-    std::shared_lock lock(mutex);
-    if (auto found = kernels->find(key); found != kernels->end())
-      return found->second;
-  }
-  Kernel made;
-  if (attnCompile(problem.c_str(), name.c_str(), onCpu ? "cpu" : nullptr, &made.handle))
-    fail();
-  for (int i = 0, n = attnTensorCount(made.handle); i < n; ++i)
-    made.isResult.push_back(attnTensorIsResult(made.handle, i));
-  std::unique_lock lock(mutex);
-  auto [place, isNew] = kernels->emplace(key, made);
-  if (!isNew) // another thread was faster
-    attnDestroy(made.handle);
-  return place->second;
-}
-
-struct KernelDeleter {
-  void operator()(attnKernel *kernel) const { attnDestroy(kernel); }
-};
 struct GuardDeleter {
   void operator()(void *guard) const { torch.aoti_torch_delete_device_guard(guard); }
 };
@@ -194,7 +156,10 @@ void run(StackValue *stack, uint64_t, uint64_t) {
       guard.reset(made);
     }
   }
-  const Kernel &kernel = kernelOf(problem, name, onCpu);
+  const attnc::Kernel *found = attnc::kernelOf(problem, name, onCpu);
+  if (!found)
+    fail();
+  const attnc::Kernel &kernel = *found;
   const size_t count = kernel.isResult.size();
   std::vector<attnTensor> tensors(count);
   size_t next = 0;
@@ -235,7 +200,7 @@ void run(StackValue *stack, uint64_t, uint64_t) {
   attnKernel *specialized = nullptr;
   if (attnSpecialize(kernel.handle, tensors.data(), &specialized))
     fail();
-  std::unique_ptr<attnKernel, KernelDeleter> special(specialized);
+  std::unique_ptr<attnKernel, attnc::KernelDeleter> special(specialized);
   std::vector<std::array<int64_t, attnMaxRank>> extents(count);
   if (attnInferShapes(specialized, tensors.data(), reinterpret_cast<int64_t(*)[attnMaxRank]>(extents.data())))
     fail();

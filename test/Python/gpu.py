@@ -5,41 +5,15 @@
 
 Prints one JSON line a check; exit status 1 if one fails. Needs $ATTN_LIBRARY, or a build.
 """
-import argparse
-import json
-import pathlib
-import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+from gpu_report import report, run  # first: it finds the package
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 import attnc  # noqa: E402
 import attnc.torch as at  # noqa: E402
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--out")
-parser.add_argument("--commit", default="unknown")
-args = parser.parse_args()
-out, failed = open(args.out, "w") if args.out else None, 0
 cuda = torch.device("cuda")
-
-
-def report(check, ok, **facts):
-    global failed
-    failed += not ok
-    line = json.dumps({"check": check, "ok": bool(ok), **facts})
-    print(line, flush=True)
-    if out:
-        out.write(line + "\n")
-        out.flush()
-
-
-def guarded(function):
-    try:
-        function()
-    except Exception as error:  # a failure is a line, and the others go on
-        report(function.__name__, False, error=f"{type(error).__name__}: {error}"[:600])
 
 
 def make(*shape, dtype=torch.bfloat16, requires_grad=True):
@@ -183,7 +157,7 @@ def host_time():
     grads = [t.detach().clone().requires_grad_() for t in (q, k, v)]
     grads_t = [t.transpose(1, 2).detach().requires_grad_() for t in (q, k, v)]
     mask = attnc.causal()
-    run = torch.compile(lambda q, k, v: at.attention(q, k, v, mask=attnc.causal()), fullgraph=True)
+    whole = torch.compile(lambda q, k, v: at.attention(q, k, v, mask=attnc.causal()), fullgraph=True)
     backward_do = torch.ones_like(q)
 
     def both(call, inputs, do):
@@ -195,14 +169,13 @@ def host_time():
     special = kernel.specialize({n: tensors[n] for n in "qkv"})
     report("host time, us", True, attnc=host_us(lambda: ours(q, k, v)), sdpa=host_us(lambda: sdpa(qt, kt, vt)),
            attnc_grad=host_us(lambda: ours(*grads)), sdpa_grad=host_us(lambda: sdpa(*grads_t)),
-           attnc_both=host_us(both(ours, grads, backward_do), 100), sdpa_both=host_us(both(sdpa, grads_t, backward_do.transpose(1, 2)), 100),
-           attnc_compiled=host_us(lambda: run(q, k, v)), attnc_operator=host_us(lambda: torch.ops.attnc.run.default(
+           attnc_both=host_us(both(ours, grads, backward_do), 100),
+           sdpa_both=host_us(both(sdpa, grads_t, backward_do.transpose(1, 2)), 100),
+           attnc_compiled=host_us(lambda: whole(q, k, v)), attnc_operator=host_us(lambda: torch.ops.attnc.run.default(
                [q, k, v], TEXT, "attention")),
            kernel_launch=host_us(lambda: special.launch(tensors)))
 
 
 TEXT = attnc.Problem(attnc.causal(), heads=4, dims=64).text
-report("machine", True, gpu=torch.cuda.get_device_name(), torch=torch.__version__, date=time.strftime("%Y-%m-%d"), commit=args.commit)
-for check in (values, cuda_graph, seeds_under_capture, side_streams, compiled, host_time):
-    guarded(check)
-sys.exit(failed > 0)
+run((values, cuda_graph, seeds_under_capture, side_streams, compiled, host_time), gpu=torch.cuda.get_device_name(),
+    torch=torch.__version__)

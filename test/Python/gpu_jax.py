@@ -5,36 +5,15 @@
 
 Prints one JSON line a check; exit status 1 if one fails. Needs $ATTN_LIBRARY, or a build.
 """
-import argparse
-import json
 import os
-import pathlib
-import sys
-import time
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+from gpu_report import report, run  # noqa: E402  (ahead of attnc: it finds the package)
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 import attnc  # noqa: E402
 import attnc.jax as aj  # noqa: E402
-
-parser = argparse.ArgumentParser()
-parser.add_argument("--out")
-parser.add_argument("--commit", default="unknown")
-args = parser.parse_args()
-out, failed = open(args.out, "w") if args.out else None, 0
-
-
-def report(check, ok, **facts):
-    global failed
-    failed += not ok
-    line = json.dumps({"check": check, "ok": bool(ok), **facts})
-    print(line, flush=True)
-    if out:
-        out.write(line + "\n")
-        out.flush()
 
 
 def make(*shape, seed=0):
@@ -52,13 +31,6 @@ def dense(q, k, v, visible):
 def error(a, b):
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     return float(np.linalg.norm(a - b) / np.linalg.norm(b))
-
-
-def guarded(function):
-    try:
-        function()
-    except Exception as problem:  # a failure is a line, and the others go on
-        report(function.__name__, False, error=f"{type(problem).__name__}: {problem}"[:600])
 
 
 def values():
@@ -108,7 +80,4 @@ def scanned():
     report("scan", bool((by_scan == x).all()))
 
 
-report("machine", True, gpu=jax.devices()[0].device_kind, jax=jax.__version__, date=time.strftime("%Y-%m-%d"), commit=args.commit)
-for check in (values, mapped, packed, scanned):
-    guarded(check)
-sys.exit(failed > 0)
+run((values, mapped, packed, scanned), gpu=jax.devices()[0].device_kind, jax=jax.__version__)

@@ -10,6 +10,7 @@ import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
 from .. import errors, masks
+from .._calls import AXES, SEED, SINK, collect, hashable, put_both
 from .._text import apart, merged, number
 from ..errors import ProblemError, TensorError, UnsupportedError
 from ..masks import Mask
@@ -18,8 +19,6 @@ from ..scores import Score
 from . import _ops, _segments
 
 _DTYPES = {np.dtype(jnp.bfloat16): "bf16", np.dtype(jnp.float16): "f16"}
-_AXES = {"bshd": (1, 2), "sbhd": (0, 2), "bhsd": (2, 1), "thd": (0, 1), "thd padded": (0, 1)}  # of sequence and heads
-SEED, SINK = "dropout_seed", "sinks"
 
 
 class Pass(typing.NamedTuple):
@@ -152,7 +151,7 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
     """
     layouts = (layout,) * 4 if isinstance(layout, str) else tuple(layout)
     q, k, v = (_operand(name, array, own) for name, array, own in zip("qkv", (q, k, v), layouts))
-    heads = (q.shape[_AXES[layouts[0]][1]], k.shape[_AXES[layouts[1]][1]])
+    heads = (q.shape[AXES[layouts[0]][1]], k.shape[AXES[layouts[1]][1]])
     if heads[1] == 0 or heads[0] % heads[1]:
         raise TensorError(f"expected heads of q in multiples of those of k, got: {heads[0]} and {heads[1]}")
     score = (score,) if isinstance(score, Score) else tuple(score)
@@ -164,12 +163,8 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
     sink_key = None if sink is None else SINK if np.ndim(sink) else number(sink, "a sink")
     if sink_key == SINK:
         given[SINK] = sink
-    for name, array, other in (("cu_seqlens_q", cu_seqlens_q, cu_seqlens_kv),
-                               ("cu_seqlens_kv", cu_seqlens_kv, cu_seqlens_q),
-                               ("padded_offsets_q", padded_offsets_q, padded_offsets_kv),
-                               ("padded_offsets_kv", padded_offsets_kv, padded_offsets_q)):
-        if array is not None or other is not None:
-            given[name] = other if array is None else array
+    put_both(given, "cu_seqlens", cu_seqlens_q, cu_seqlens_kv)
+    put_both(given, "padded_offsets", padded_offsets_q, padded_offsets_kv)
     dropout = number(dropout, "a probability of dropout")
     if dropout:
         if seed is None:
@@ -181,24 +176,25 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
         layout_of = "thd padded"
     options = (mask._text, tuple(s._text for s in score), layout_of, (q.shape[-1], v.shape[-1]),
                _DTYPES[np.dtype(q.dtype)], scale if scale is None else number(scale, "scale"), sink_key,
-               (dropout, SEED) if dropout else None, _hashable(expected_seqlen), _hashable(max_seqlen))
+               (dropout, SEED) if dropout else None, hashable(expected_seqlen), hashable(max_seqlen))
     listed = [t for t in _ops.signature(Pass(options)(heads), _ops.NAME).inputs
               if t["role"] == "array" and not (segments and t["name"] in _ops.Rows.OFFSETS)]
     names, dtypes = tuple(t["name"] for t in listed), tuple(t["dtype"] for t in listed)
-    read = _arrays(names, dtypes, given, merged(mask, *score), q, k, layout, segment_ids)
+
+    def convert(name, value, dtype):
+        if hasattr(value, "evaluate"):  # of a traced function
+            value = _evaluated(value, q, k, layout, segment_ids)
+        return _array(name, value, dtype)
+    read = collect(names, dtypes, given, merged(mask, *score), convert)
     plan = Plan(options, heads, names, dtypes, bool(deterministic), segments)
     q, k, v, ids, read = _alike(q, k, v, ids, tuple(read))
     o, lse = _jitted(plan, q, k, v, ids, read)
     return (o, lse) if return_lse else o
 
 
-def _hashable(lengths):
-    return tuple(lengths) if isinstance(lengths, list) else lengths
-
-
 def _operand(name, array, layout):
-    if layout not in _AXES:
-        raise ProblemError(f"expected a layout of {', '.join(map(repr, _AXES))}, got: {layout!r}")
+    if layout not in AXES:
+        raise ProblemError(f"expected a layout of {', '.join(map(repr, AXES))}, got: {layout!r}")
     if not isinstance(array, (jax.Array, np.ndarray)):
         raise TensorError(f"expected an array as {name!r}, got: {type(array).__name__}")
     rank = 3 if layout.startswith("thd") else 4
@@ -233,36 +229,13 @@ def _segment_ids(segment_ids, mask, q, k, layout, given):
     return (text, tuple(a.ndim for a in ids)), tuple(ids)
 
 
-def _arrays(names, dtypes, given, bound, q, k, layout, segment_ids):
-    """The run-time arrays of a plan, in its order, of the right dtype."""
-    used, found, missing = set(), [], []
-    for name, dtype in zip(names, dtypes):
-        source = name
-        if name not in given and name not in bound:
-            source = next((name[:-5] for end in ("_rows", "_keys") if name.endswith(end)), name)  # document("ids")
-        value = given.get(source, bound.get(name))
-        used.add(source)
-        if value is None:
-            missing.append(name)
-            continue
-        if hasattr(value, "evaluate"):  # of a traced function
-            value = _evaluated(value, q, k, layout, segment_ids)
-        found.append(_array(name, value, dtype))
-    if missing:
-        raise TensorError(f"expected the arrays {', '.join(names)} of this mask, layout and score, got none for: "
-                          f"{', '.join(missing)}")
-    if unknown := [name for name in given if name not in used]:
-        raise TensorError(f"expected the arrays {', '.join(names) or 'none'}, got also: {', '.join(unknown)}")
-    return found
-
-
 def _evaluated(hoisted, q, k, layout, segment_ids):
     """An array of a traced function, for the sizes of a dense call."""
     layouts = (layout,) * 4 if isinstance(layout, str) else layout
     if segment_ids is not None or any(own.startswith("thd") for own in layouts):
         raise UnsupportedError(f"attnc.jax does not evaluate {hoisted!r} for packed layouts and segment ids: give it "
                                "as an array")
-    (seqlen_q, heads), (seqlen_k, kv_heads) = ([t.shape[axis] for axis in _AXES[own]]
+    (seqlen_q, heads), (seqlen_k, kv_heads) = ([t.shape[axis] for axis in AXES[own]]
                                                for t, own in zip((q, k), layouts))
     return np.asarray(hoisted.evaluate(q.shape[1 if layouts[0] == "sbhd" else 0], heads, kv_heads, seqlen_q, seqlen_k))
 

@@ -7,6 +7,7 @@ import typing
 import torch
 
 from .. import errors, masks, scores
+from .._calls import AXES, SEED, SINK, collect, hashable, put_both
 from .._text import apart, merged
 from ..errors import TensorError, UnsupportedError
 from ..masks import Mask
@@ -15,8 +16,6 @@ from ..scores import Score
 from . import _ops
 
 _DTYPES = {torch.bfloat16: "bf16", torch.float16: "f16"}
-_AXES = {"bshd": (1, 2), "sbhd": (0, 2), "bhsd": (2, 1), "thd": (0, 1), "thd padded": (0, 1)}  # of sequence and heads
-SEED, SINK = "dropout_seed", "sinks"
 _NAME, _GRADIENT = "attention", "attention_gradient"
 
 
@@ -178,9 +177,8 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
         _check_tensor(name, tensor, layout)
         if tensor.device != q.device or tensor.dtype != q.dtype:
             raise TensorError(f"expected {name!r} to be {q.dtype} on {q.device} as 'q' is, got: {tensor.dtype} on {tensor.device}")
-    layout_q = layout if isinstance(layout, str) else layout[0]
-    heads_axis = _AXES[layout_q][1]
-    heads = (operator.index(q.shape[heads_axis]), operator.index(k.shape[_AXES[layout if isinstance(layout, str) else layout[1]][1]]))
+    layout_q, layout_k = (layout, layout) if isinstance(layout, str) else layout[:2]
+    heads = (operator.index(q.shape[AXES[layout_q][1]]), operator.index(k.shape[AXES[layout_k][1]]))
     if heads[1] == 0 or heads[0] % heads[1]:
         raise TensorError(f"expected heads of q in multiples of those of k, got: {heads[0]} and {heads[1]}")
     if isinstance(score, Score) or callable(score):
@@ -205,20 +203,22 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
             _put_pair(given, "positions", positions)
         if segments is None:
             raise errors.ProblemError("expected `segments`, how many ids a row has at most, beside ids")
-    plan = _plan(mask._text, tuple([s._text for s in score]), layout, heads, (operator.index(q.shape[-1]), operator.index(v.shape[-1])),
-                 _DTYPES[q.dtype], scale, sink_key, (dropout, SEED) if dropout else None, _hashable(expected_seqlen),
-                 _hashable(max_seqlen), segments)
-    for name, tensor, other in (("cu_seqlens_q", cu_seqlens_q, cu_seqlens_kv), ("cu_seqlens_kv", cu_seqlens_kv, cu_seqlens_q),
-                                ("padded_offsets_q", padded_offsets_q, padded_offsets_kv),
-                                ("padded_offsets_kv", padded_offsets_kv, padded_offsets_q)):
-        if tensor is not None or other is not None:
-            given[name] = other if tensor is None else tensor
+    plan = _plan(mask._text, tuple([s._text for s in score]), layout, heads,
+                 (operator.index(q.shape[-1]), operator.index(v.shape[-1])), _DTYPES[q.dtype], scale, sink_key, (dropout, SEED) if dropout else None, hashable(expected_seqlen),
+                 hashable(max_seqlen), segments)
+    put_both(given, "cu_seqlens", cu_seqlens_q, cu_seqlens_kv)
+    put_both(given, "padded_offsets", padded_offsets_q, padded_offsets_kv)
     if sink_key == SINK:
         given[SINK] = sink
     if dropout:
         given[SEED] = torch.randint(-2**31, 2**31 - 1, (4,), dtype=torch.int32, device=q.device) if seed is None else seed
     bound = mask._bound if not score else merged(mask, *score)
-    read = _arrays(plan, given, bound, q, k, layout)
+
+    def convert(name, value, dtype):
+        if hasattr(value, "evaluate"):  # of a traced function
+            value = _evaluated(value, given, q, k, layout)
+        return _array(name, value, dtype, q.device)
+    read = collect(plan.arrays, plan.dtypes, given, bound, convert)
     if deterministic is None:
         deterministic = torch.are_deterministic_algorithms_enabled()
     if autocast:
@@ -246,16 +246,12 @@ def _as_score(score):
     return scores.score(score)
 
 
-def _hashable(lengths):
-    return tuple(lengths) if isinstance(lengths, list) else lengths
-
-
 def _check_tensor(name, tensor, layout):
     if not isinstance(tensor, torch.Tensor):
         raise TensorError(f"expected a torch.Tensor as {name!r}, got: {type(tensor).__name__}")
     own = layout if isinstance(layout, str) else layout["qkv".index(name)] if len(layout) == 4 else layout
-    if own not in _AXES:
-        raise errors.ProblemError(f"expected a layout of {', '.join(map(repr, _AXES))}, or four, got: {own!r}")
+    if own not in AXES:
+        raise errors.ProblemError(f"expected a layout of {', '.join(map(repr, AXES))}, or four, got: {own!r}")
     rank = 3 if own.startswith("thd") else 4
     if tensor.dim() != rank:
         raise TensorError(f"expected {name!r} of {rank} dimensions in the layout {own!r}, got: {tuple(tensor.shape)}")
@@ -268,42 +264,12 @@ def _put_pair(given, name, value):
     given[f"{name}_q"], given[f"{name}_kv"] = first, second
 
 
-def _arrays(plan, given, bound, q, k, layout):
-    """The run-time arrays of a plan, in its order, of the right dtype and device."""
-    used, found, missing = set(), [], []
-    for name, dtype in zip(plan.arrays, plan.dtypes):
-        source = name
-        if name not in given and name not in bound:
-            source = next((name[:-len(end)] for end in ("_rows", "_keys") if name.endswith(end)), name)  # document("ids")
-        value = given.get(source, bound.get(name))
-        used.add(source)
-        if value is None:
-            missing.append(name)
-            continue
-        if hasattr(value, "evaluate"):  # of a traced function
-            value = _evaluated(value, given, q, k, layout)
-        found.append(_array(name, value, dtype, q.device))
-    if missing:
-        unused = [name for name in given if name not in used]
-        raise TensorError(f"expected the arrays {_listed(plan.arrays)} of this mask, layout and score, got none for: "
-                          f"{_listed(missing)}" + (f", and unknown ones: {', '.join(unused)}" if unused else ""))
-    if unknown := [name for name in given if name not in used]:
-        raise TensorError(f"expected the arrays {_listed(plan.arrays) or 'none'}, got also: {', '.join(unknown)}")
-    return found
-
-
-def _listed(names):
-    """Names for a reader: the two arrays of document("ids") as `ids`."""
-    pairs = {name[:-len("_rows")] for name in names if name.endswith("_rows") and name[:-len("_rows")] + "_keys" in names}
-    return ", ".join(dict.fromkeys(name[:-len("_rows")] if name[:-len("_rows")] in pairs else name for name in names))
-
-
 def _evaluated(hoisted, given, q, k, layout):
     """An array of a traced function, for the sizes or the lengths of a call."""
     layout_q, layout_k = (layout, layout) if isinstance(layout, str) else layout[:2]
     if "thd padded" in (layout_q, layout_k) or (layout_q == "thd") != (layout_k == "thd") or "ids_q" in given:
         raise UnsupportedError(f"attnc does not evaluate {hoisted!r} for layouts with padding or ids: give it as an array")
-    (seqlen_q, heads), (seqlen_k, kv_heads) = ([int(t.shape[axis]) for axis in _AXES[own]]
+    (seqlen_q, heads), (seqlen_k, kv_heads) = ([int(t.shape[axis]) for axis in AXES[own]]
                                                for t, own in ((q, layout_q), (k, layout_k)))
     if layout_q == "thd":
         if "cu_seqlens_q" not in given:

@@ -17,6 +17,13 @@ def _refuse(name, value, why):
     raise UnsupportedError(f"attnc does not have {name} = {value!r}: {why}")
 
 
+def _check_heads(query, key, enable_gqa):
+    """Of [batch, heads, seqlen, dim]."""
+    heads, kv_heads = query.shape[1], key.shape[1]
+    if not enable_gqa and heads != kv_heads:
+        raise TensorError(f"expected as many heads of query and key without enable_gqa, got: {heads} and {kv_heads}")
+
+
 def _window(causal, window_size):
     """flash-attn's masks, aligned to the last query and key; -1 or None does not limit."""
     left, right = (None if side is None or side < 0 else int(side) for side in window_size)
@@ -78,8 +85,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     is a bias; a bool mask has to vary along queries or along keys alone."""
     if query.dim() != 4:
         _refuse("a query of shape", tuple(query.shape), "it is [batch, heads, seqlen, dim]")
-    if not enable_gqa and query.shape[1] != key.shape[1]:
-        raise TensorError(f"expected as many heads of query and key without enable_gqa, got: {query.shape[1]} and {key.shape[1]}")
+    _check_heads(query, key, enable_gqa)
     mask, score, arrays = masks.causal() if is_causal else masks.full(), [], {}
     if attn_mask is not None:
         if is_causal:
@@ -140,8 +146,7 @@ def flex_attention(query, key, value, score_mod=None, block_mask=None, scale=Non
                    kernel_options=None, *, return_aux=None):
     """FlexAttention's call on [batch, heads, seqlen, dim]. block_mask is of create_block_mask, here or in PyTorch, whose
     mask_mod is traced; kernel_options may have tile sizes, which are ignored with a warning."""
-    if not enable_gqa and query.shape[1] != key.shape[1]:
-        raise TensorError(f"expected as many heads of query and key without enable_gqa, got: {query.shape[1]} and {key.shape[1]}")
+    _check_heads(query, key, enable_gqa)
     for option in kernel_options or {}:
         if not option.isupper() and option not in ("num_warps", "num_stages"):
             _refuse(f"kernel_options[{option!r}]", kernel_options[option], "there is one backend")

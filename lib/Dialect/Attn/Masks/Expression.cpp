@@ -98,7 +98,7 @@ struct TileDomain {
     Widths widths{math};
     return {{widths.result(a.lo, range), widths.result(a.hi, range)}, {}, range};
   }
-  /// Of two that are one number each, what these make; else by signs, as far as they are known.
+  /// Exact if both operands are single numbers; else bounds by their signs, as far as these are known.
   Value bits(Op op, Value x, Value y) {
     Range range = ranges.binary(op, x.range, y.range);
     if (range.first == range.second)

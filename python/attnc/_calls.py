@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What attention() of PyTorch and that of JAX have in common: layouts, and the run-time arrays of a call by name."""
+from .errors import TensorError
+
+AXES = {"bshd": (1, 2), "sbhd": (0, 2), "bhsd": (2, 1), "thd": (0, 1), "thd padded": (0, 1)}  # of sequence and heads
+SEED, SINK = "dropout_seed", "sinks"  # arrays that attention() names itself
+
+
+def hashable(lengths):
+    return tuple(lengths) if isinstance(lengths, list) else lengths
+
+
+def put_both(given, name, first, second):
+    """Puts arrays of queries and of keys among those given; of one alone, both sides have it."""
+    if first is not None or second is not None:
+        given[f"{name}_q"] = second if first is None else first
+        given[f"{name}_kv"] = first if second is None else second
+
+
+def collect(names, dtypes, given, bound, convert):
+    """The arrays of a problem in its order: those given by the call, else those bound to the mask, each through
+    convert(name, value, dtype). An array `ids` stands for both arrays of document("ids")."""
+    used, found, missing = set(), [], []
+    for name, dtype in zip(names, dtypes):
+        source = name
+        if name not in given and name not in bound:
+            source = next((name[:-len(end)] for end in ("_rows", "_keys") if name.endswith(end)), name)
+        value = given.get(source, bound.get(name))
+        used.add(source)
+        if value is None:
+            missing.append(name)
+        else:
+            found.append(convert(name, value, dtype))
+    unknown = [name for name in given if name not in used]
+    if missing:
+        raise TensorError(f"expected the arrays {_listed(names)} of this mask, layout and score, got none for: "
+                          f"{_listed(missing)}" + (f", and unknown ones: {', '.join(unknown)}" if unknown else ""))
+    if unknown:
+        raise TensorError(f"expected the arrays {_listed(names) or 'none'}, got also: {', '.join(unknown)}")
+    return found
+
+
+def _listed(names):
+    """Names for a reader: the two arrays of document("ids") as `ids`."""
+    pairs = {name[:-5] for name in names if name.endswith("_rows") and name[:-5] + "_keys" in names}
+    return ", ".join(dict.fromkeys(name[:-5] if name[:-5] in pairs else name for name in names))
