@@ -56,7 +56,7 @@ ATTN_API attnErrorKind attnLastErrorKind(void);
  *   name: of the op
  *   pass: "forward", "backward" or "segments"
  *   forward, backward: of a problem, its name and the names of all its backward passes in the module
- *   dtype: of a problem, "bf16" or "f16"
+ *   dtype: of a problem, "bf16", "f16" or "f32" (f32: only the target "cpu" has kernels)
  *   sizes: with ids, sizes that follow from theirs, each with name and value
  *   tensors: in the order in which attnLaunch takes them, each with
  *   - name, dtype ("bf16", "f16", "f32" or "i32")

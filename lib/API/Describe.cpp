@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/API/Describe.h"
 #include "attn/API/Compile.h"
+#include "attn/Dialect/Program/IR/PlainData.h"
 #include <nlohmann/json.hpp>
 
 using namespace attn;
@@ -30,7 +31,7 @@ static rt::Result<std::string> describeIn(Compilation &compilation, llvm::String
     json["pass"] = computation.backward ? "backward" : "forward";
     json["forward"] = computation.problem.getSymName().str();
     json["backward"] = backwardPassesOf(**module, computation.problem);
-    json["dtype"] = computation.problem.getDtype().isBF16() ? "bf16" : "f16";
+    json["dtype"] = rt::toString(dtypeOf(computation.problem.getDtype()));
   }
   Json signature = Json::parse(signatureOf(*found).toJson());
   for (const char *field : {"sizes", "tensors"})

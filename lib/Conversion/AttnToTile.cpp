@@ -64,7 +64,16 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
     }
   }
 
+  LogicalResult checkDtype(Operation *op, ProblemOp problem) {
+    if (llvm::is_contained(dataTypesOf(target, &getContext()), problem.getDtype()))
+      return success();
+    return op->emitOpError("expected dtype ") << textOfDataTypes(target) << " for target `" << target << "` (`cpu`: "
+                                              << textOfDataTypes("cpu") << "), got: " << problem.getDtype();
+  }
+
   LogicalResult convert(BackwardOp backward) {
+    if (failed(checkDtype(backward, backward.getProblemOp())))
+      return failure();
     Attribute given = backward.getConfigAttr();
     if (std::optional<std::string> fault = faultOfConfig(given))
       return backward.emitOpError(*fault);
@@ -201,6 +210,8 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTileBase<ConvertAttnToTi
   }
 
   LogicalResult convert(ProblemOp problem) {
+    if (failed(checkDtype(problem, problem)))
+      return failure();
     if (std::optional<std::string> fault = faultOfConfig(problem.getConfigAttr()))
       return problem.emitOpError(*fault);
     Schedule schedule = scheduleOf(problem, target, arch, fallback);

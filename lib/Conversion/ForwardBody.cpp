@@ -61,9 +61,11 @@ double ForwardBody::modifyScores(Operation *loop, Index k0) {
   OpBuilder before(loop);
   SmallVector<ScoreModifierInterface> modifiers = problem.getModifiers();
   for (auto [i, modifier] : llvm::enumerate(modifiers)) {
-    double within = modifier.smallBelow(factor, /*error=*/0);
+    // The formula is right to what 16 bits of a result show.
+    bool hasSmall = !problem.getDtype().isF32();
+    double within = hasSmall ? modifier.smallBelow(factor, /*error=*/0) : 0;
     auto some = [&](double number) { return number > 0 ? b.getF64FloatAttr(number) : FloatAttr(); };
-    auto op = ModifyOp::create(b, loc, s, origin, math.value(k0), some(within), some(modifier.smallBecomes(factor)));
+    auto op = ModifyOp::create(b, loc, s, origin, math.value(k0), some(within), some(hasSmall ? modifier.smallBecomes(factor) : 0));
     auto write = [&, first = i == 0](Region &region, llvm::function_ref<Score(ScoreScope &, Score)> emit) {
       return writeScore(region, before, factor, [&](ScoreScope &scope, Score score) {
         if (first)

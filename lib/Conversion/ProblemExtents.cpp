@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "ProblemExtents.h"
 #include "attn/Conversion/Describe.h"
+#include "attn/Dialect/Program/IR/PlainData.h"
 #include <numeric>
 
 using namespace attn;
@@ -223,9 +224,7 @@ static rt::Program signatureOf(llvm::ArrayRef<ProblemTensor> tensors, const Prob
 }
 
 rt::Program attn::signatureOf(Computation computation) {
-  bool isBf16 = computation.problem.getDtype().isBF16();
-  return ::signatureOf(tensorsOf(computation), {FixedSizes::of(computation)},
-                       isBf16 ? rt::Dtype::BF16 : rt::Dtype::F16);
+  return ::signatureOf(tensorsOf(computation), {FixedSizes::of(computation)}, dtypeOf(computation.problem.getDtype()));
 }
 
 rt::Program attn::signatureOf(SegmentsOp segments) {

@@ -3,6 +3,7 @@
 #include "KernelArguments.h"
 #include "attn/Conversion/AttnToTile.h"
 #include "attn/Conversion/Describe.h"
+#include "attn/Dialect/Program/IR/PlainData.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 
 using namespace mlir;
@@ -21,7 +22,7 @@ ProgramBuilder::ProgramBuilder(Operation *op, StringRef name, StringRef target)
 ProgramBuilder::ProgramBuilder(Computation computation, StringRef target)
     : ProgramBuilder(computation.getOperation(), computation.getName(), target) {
   extents.fixed = FixedSizes::of(computation);
-  data = computation.problem.getDtype().isBF16() ? rt::Dtype::BF16 : rt::Dtype::F16;
+  data = dtypeOf(computation.problem.getDtype());
   scratch = scratchOf(computation);
   addSignature(signatureOf(computation));
 }

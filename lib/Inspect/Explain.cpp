@@ -41,7 +41,7 @@ static double bytesOf(ProblemOp problem, const Sizes &sizes) {
     double elements = 1;
     for (int64_t extent : tensor.shape(problem, sizes))
       elements *= extent;
-    bytes += elements * (tensor.element == ProblemTensor::Data ? 2 : 4);
+    bytes += elements * (tensor.element == ProblemTensor::Data ? problem.getDtype().getIntOrFloatBitWidth() / 8 : 4);
   }
   return bytes;
 }

@@ -12,7 +12,10 @@
 using namespace attn;
 using namespace attn::reference;
 
-Dtype reference::dtypeOf(ProblemOp problem) { return problem.getDtype().isBF16() ? Dtype::BF16 : Dtype::F16; }
+Dtype reference::dtypeOf(ProblemOp problem) {
+  mlir::Type dtype = problem.getDtype();
+  return dtype.isBF16() ? Dtype::BF16 : dtype.isF16() ? Dtype::F16 : Dtype::F32;
+}
 
 /// Of one made-up tensor.
 constexpr int64_t maxElements = int64_t(1) << 31;
@@ -221,13 +224,13 @@ static llvm::Error addForwardResults(ProblemOp problem, Tensors &tensors) {
   llvm::Expected<Outputs> outputs = interpret(problem, inputs);
   if (!outputs)
     return outputs.takeError();
-  for (auto [name, values, dtype] :
-       {std::tuple("o", &outputs->o, dtypeOf(problem)), std::tuple("lse", &outputs->lse, Dtype::F32)}) {
+  for (auto [name, values, dtype] : {std::tuple(llvm::StringRef("o"), &outputs->o, dtypeOf(problem)),
+                                     std::tuple(llvm::StringRef("lse"), &outputs->lse, Dtype::F32)}) {
     if (tensors.count(name))
       continue;
     Tensor rounded = values->to(dtype);
     if (problem.getQLayout().isPacked())
-      poisonPadding(rounded, tensors, "q", /*rowAxis=*/dtype == Dtype::F32);
+      poisonPadding(rounded, tensors, "q", /*rowAxis=*/name == "lse");
     tensors[name] = std::move(rounded);
   }
   return llvm::Error::success();

@@ -423,7 +423,7 @@ void Printer::print(ClearShareOp op) {
 void Printer::print(StorePaddingOp op) {
   auto kernel = op->getParentOfType<KernelOp>();
   int64_t rows = kernel.getTileRows(), threads = kernel.getConfig().getWarps() * 32;
-  if (op.getDst().getType().getElement().isF32()) {
+  if (op.getDim() == 1) { // of an LSE
     bool pairs = isa<PairsType>(op.getStride().getType());
     line() << "attn::store_minus_inf<" << rows << ", " << threads << ">(" << expr(op.getDst()) << ", "
            << (pairs ? expr(op.getStride()) + ", " : "") << expr(op.getWriteRows()) << ");\n";

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""python -m attnc: explains problems, compiles them ahead, and looks after the cache."""
+"""python -m attnc: explains problems, compiles them ahead, times them, and looks after the cache."""
 import argparse
 import datetime
 import pathlib
 import sys
 
 import attnc
-from attnc import cache
+from attnc import bench, cache
 from attnc._library import ask, check, library
 
 
@@ -79,6 +79,8 @@ def main():
     command.add_argument("files", nargs="+", metavar="file")
     command.add_argument("--target", default="cpu", help="cpu, sm_80, sm_90a, several with commas; needs no GPU")
     command.set_defaults(run=warm)
+
+    bench.add_command(commands)
 
     command = commands.add_parser("cache", help="list, verify, prune; path")
     actions = command.add_subparsers(required=True, metavar="ACTION")

@@ -10,11 +10,15 @@ def hashable(lengths):
     return tuple(lengths) if isinstance(lengths, list) else lengths
 
 
-def put_both(given, name, first, second):
-    """Puts arrays of queries and of keys among those given; of one alone, both sides have it."""
-    if first is not None or second is not None:
-        given[f"{name}_q"] = second if first is None else first
-        given[f"{name}_kv"] = first if second is None else second
+def put_both(given, name, first, second, layout):
+    """Puts arrays of queries and of keys among those given; of one alone, both sides have it that are packed."""
+    if first is None and second is None:
+        return
+    own = (layout, layout) if isinstance(layout, str) else tuple(layout or ())[:2]
+    for side, value, other, axes in zip(("q", "kv"), (first, second), (second, first), own):
+        value = other if value is None and str(axes).startswith("thd") else value
+        if value is not None:
+            given[f"{name}_{side}"] = value
 
 
 def collect(names, dtypes, given, bound, convert):

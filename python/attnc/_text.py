@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks and texts that masks, score modifiers and problems have in common."""
 import operator
+import re
 
 from .errors import ProblemError
 
@@ -20,8 +21,8 @@ def integer(value, what, least=None):
 
 def number(value, what):
     """`value` as a float that is neither NaN nor infinite."""
-    try:
-        result = float(value)
+    try:  # in torch.compile, a float may be a symbol, of which __float__ makes a constant
+        result = value.__float__() if isinstance(value, float) else float(value)
     except (TypeError, ValueError):
         raise ProblemError(f"expected {what} to be a number, got: {value!r}") from None
     if isinstance(value, (bool, str)) or result != result or result in (float("inf"), float("-inf")):
@@ -42,10 +43,6 @@ def identifier(name, what):
     if not isinstance(name, str) or not (name.isascii() and name.isidentifier()):
         raise ProblemError(f"expected {what} to be an identifier, got: {name!r}")
     return name
-
-
-def quoted(name, what):
-    return f'"{identifier(name, what)}"'
 
 
 def diagonal(align, what):
@@ -117,19 +114,81 @@ class Value:
         return self
 
 
+def arrays_of(*wanted):
+    """Names of arguments that are names or arrays, and the arrays by name.
+
+    wanted: (argument, an array's name, what the argument is).
+    """
+    names, bound = [identifier(value, what) if isinstance(value, str) else None for value, _, what in wanted], {}
+    for i, (value, name, _) in enumerate(wanted):
+        if names[i] is None:
+            names[i] = _numbered(name, lambda own: own not in names)
+            bound[names[i]] = value
+    return names, bound
+
+
+def _numbered(name, is_free):
+    """The first of name, name_1, name_2, ... that is free."""
+    own, count = name, 0
+    while not is_free(own):
+        count += 1
+        own = f"{name}_{count}"
+    return own
+
+
 def apart(*values):
-    """Values of which arrays of traced functions have names of their own."""
-    if sum(bool(value._bound) for value in values) < 2:
+    """Values for one text: arrays that are bound to a name which stands for another array get names of their own.
+
+    Names that the call gives stay as they are. Equal values get equal names.
+    """
+    if not any([value._bound for value in values]):
         return values
-    from .trace.arrays import apart as renamed
-    return renamed(*values)
+    given = {name for value in values for name in _names(value._text) if name not in value._bound}
+    taken, result = {}, []
+    for value in values:
+        bound, moved = {}, []
+        for name, array in value._bound.items():
+            own = _numbered(name, lambda own: own not in given and taken.get(own, array) is array and (
+                own == name or own not in value._bound))
+            taken[own] = bound[own] = array
+            if own != name:
+                moved.append((name, own))
+        result.append(type(value)(_renamed(value._text, tuple(moved)), bound) if moved else value)
+    return result
 
 
 def merged(*values):
-    """The bound arrays of several values. A name stands for one array."""
+    """The bound arrays of values that are `apart`."""
     bound = {}
     for value in values:
-        for name, array in value._bound.items():
-            if bound.setdefault(name, array) is not array:
-                raise ProblemError(f"expected one array of the name {name!r}, got: two different ones")
+        bound.update(value._bound)
     return bound
+
+
+_QUOTED = re.compile(r'(#attn\.(?:predicate|score)\s*<\s*)?"([^"]*)"')  # an expression, or a name
+_ENTRY = re.compile(r"\b[A-Za-z_]\w*(?=\s*\[)")
+_BARE_DOCUMENT = re.compile(r"#attn\.document\b(?!\s*<)")
+_DOCUMENT = '#attn.document<"segment_ids_q", "segment_ids_kv">'
+
+
+def _names(text):
+    """The names of arrays in a text."""
+    found = _QUOTED.findall(_BARE_DOCUMENT.sub(_DOCUMENT, text))
+    return tuple([name for head, body in found for name in (_ENTRY.findall(body) if head else [body])])
+
+
+def _renamed(text, moved):
+    """A text with other names of arrays: pairs of old and new ones."""
+    new = dict(moved)
+
+    def renamed(found):
+        head, body = found[1] or "", found[2]
+        body = _ENTRY.sub(lambda word: new.get(word[0], word[0]), body) if head else new.get(body, body)
+        return f'{head}"{body}"'
+
+    if "segment_ids_q" in new or "segment_ids_kv" in new:
+        text = _BARE_DOCUMENT.sub(_DOCUMENT, text)
+    return _QUOTED.sub(renamed, text)
+
+
+_names._dynamo_marked_constant = _renamed._dynamo_marked_constant = True  # torch.compile calls them as they are

@@ -10,8 +10,9 @@ decoding; with `align="start"`, the default, row q meets key q.
 
 Masks that read arrays name them, and the call gives them (`arrays={"ids": tensor}`); or they are bound, as in
 `document(ids=tensor)`. They are int32 (torch and JAX calls convert int64), dense [batch, length], packed [tokens].
+Where masks combine, different arrays bound to one name get numbers: segment_ids_q, segment_ids_q_1, ...
 """
-from ._text import Value, apart, attribute, diagonal, heads_of, identifier, integer, merged, quoted
+from ._text import Value, apart, arrays_of, attribute, diagonal, heads_of, identifier, integer, merged
 from .errors import ProblemError
 
 
@@ -44,15 +45,15 @@ class Mask(Value):
         return Mask(f"#attn.diff<{first}, {second}>", merged(first, second))
 
     def __bool__(self):
-        raise TypeError("a mask has no truth value: combine masks by `&`, `|`, `~` and `-` in place of and, or and not, "
-                        "and compare meanings by attnc.equiv(a, b)")
+        raise TypeError("a mask has no truth value: combine masks by `&`, `|`, `~` and `-` in place of and, or and "
+                        "not, and compare meanings by attnc.equiv(a, b)")
 
     def __repr__(self):
         return f"attnc.Mask({self._text!r})"
 
     def explain(self, **options):
-        """A picture of the tiles that a kernel visits with this mask, and their counts: as `Problem.explain`, of 8 heads
-        of dim 128 in the layout bshd."""
+        """A picture of the tiles that a kernel visits with this mask, and their counts: as `Problem.explain`, of 8
+        heads of dim 128 in the layout bshd."""
         from .problem import Problem
         return Problem(self, heads=8, dims=128).explain(**options)
 
@@ -71,13 +72,6 @@ def _combined(operation, first, second):
         head = f"#attn.{operation}<"
         parts.append(part._text[len(head):-1] if part._text.startswith(head) else part._text)
     return Mask(f"#attn.{operation}<{', '.join(parts)}>", merged(first, second))
-
-
-def _array(value, default, what):
-    """A name and what is bound to it, of an argument that is a name or an array."""
-    if isinstance(value, str):
-        return identifier(value, what), {}
-    return default, {default: value}
 
 
 def parse(text):
@@ -136,7 +130,7 @@ def _length(kind, value, default):
     if hasattr(value, "__index__") and not hasattr(value, "shape"):
         value = integer(value, f"{kind}'s length", least=0)
         return Mask(f"#attn.{kind}<{value}>")
-    name, bound = _array(value, default, f"{kind}'s array")
+    (name,), bound = arrays_of((value, default, f"{kind}'s array"))
     return Mask(f'#attn.{kind}<"{name}">', bound)
 
 
@@ -148,8 +142,8 @@ def chunk(length, align="start"):
 def strided(stride, offset=0, align="start"):
     """Row q sees the keys k with (D - k) mod stride == offset, D its diagonal (dilated attention)."""
     offset = integer(offset, "an offset")
-    return Mask(attribute("strided", f"stride = {integer(stride, 'a stride', least=1)}", f"offset = {offset}" if offset else "",
-                          diagonal(align, "strided")))
+    stride = f"stride = {integer(stride, 'a stride', least=1)}"
+    return Mask(attribute("strided", stride, f"offset = {offset}" if offset else "", diagonal(align, "strided")))
 
 
 def document(ids="segment_ids", ids_kv=None):
@@ -158,17 +152,16 @@ def document(ids="segment_ids", ids_kv=None):
     `ids` are those of query rows, and of keys if `ids_kv` is not given: int32 arrays, or names. A call that gives one
     array of the name `ids` uses it for rows and keys.
     """
+    usual = ["segment_ids_q", "segment_ids_kv"]
     if ids_kv is None:
         if isinstance(ids, str):
             identifier(ids, "ids")
-            names, bound = (("segment_ids_q", "segment_ids_kv") if ids == "segment_ids" else (f"{ids}_rows", f"{ids}_keys")), {}
+            names, bound = usual if ids == "segment_ids" else [f"{ids}_rows", f"{ids}_keys"], {}
         else:
-            names = ("segment_ids_q", "segment_ids_kv")
-            bound = dict.fromkeys(names, ids)
+            names, bound = usual, dict.fromkeys(usual, ids)
     else:
-        (first, bound), (second, more) = _array(ids, "segment_ids_q", "ids"), _array(ids_kv, "segment_ids_kv", "ids_kv")
-        names, bound = (first, second), {**bound, **more}
-    if names == ("segment_ids_q", "segment_ids_kv"):
+        names, bound = arrays_of((ids, usual[0], "ids"), (ids_kv, usual[1], "ids_kv"))
+    if names == usual:
         return Mask("#attn.document", bound)
     return Mask(f'#attn.document<"{names[0]}", "{names[1]}">', bound)
 
@@ -190,12 +183,10 @@ def columns(begin=None, end=None, heads=None):
 def _interval(kind, begin, end, heads, defaults):
     if begin is None and end is None:
         raise ProblemError(f"expected begin or end of {'rows' if kind == 'row_interval' else 'columns'}, got: neither")
-    parts, bound = [], {}
-    for side, value, default in (("begin", begin, defaults[0]), ("end", end, defaults[1])):
-        if value is not None:
-            name, more = _array(value, default, side)
-            parts.append(f'{side} = "{name}"')
-            bound.update(more)
+    given = [(value, default, side) for value, default, side in zip((begin, end), defaults, ("begin", "end"))
+             if value is not None]
+    names, bound = arrays_of(*given)
+    parts = [f'{side} = "{name}"' for name, (_, _, side) in zip(names, given)]
     return Mask(attribute(kind, *parts, heads_of(heads, "an interval")), bound)
 
 
@@ -204,17 +195,14 @@ def tree(node, first, end):
 
     Nodes are numbered depth first; `first[k]` is the key's own number and `end[k]` the one behind its last descendant.
     """
-    parts, bound = [], {}
-    for value, default in ((node, "node"), (first, "first"), (end, "end")):
-        name, more = _array(value, default, default)
-        parts.append(f'"{name}"')
-        bound.update(more)
-    return Mask(attribute("tree", *parts), bound)
+    names, bound = arrays_of((node, "node", "node"), (first, "first", "first"), (end, "end", "end"))
+    return Mask(attribute("tree", *[f'"{name}"' for name in names]), bound)
 
 
 def ancestors(parent="parent"):
-    """Row q sees its own key, that key's parent, the parent's parent, ...: `parent[k]` is a position before k, or -1."""
-    name, bound = _array(parent, "parent", "parent")
+    """Row q sees its own key, that key's parent, the parent's parent, ...: `parent[k]` is a position before k, or
+    -1."""
+    (name,), bound = arrays_of((parent, "parent", "parent"))
     return Mask(f'#attn.ancestors<"{name}">', bound)
 
 
@@ -224,10 +212,10 @@ def block_map(offsets, columns, q=128, kv=128, per_sequence=False, heads=None):
     `offsets` int32 [rows of blocks + 1] (with `per_sequence` and `heads` [batch, heads, rows of blocks + 1]) and
     `columns` int32 [entries]; arrays or names.
     """
-    first, bound = _array(offsets, "block_offsets", "offsets")
-    second, more = _array(columns, "block_columns", "columns")
-    return Mask(attribute("block_map", f'"{first}"', f'"{second}"', f"q = {integer(q, 'q')}", f"kv = {integer(kv, 'kv')}",
-                          "per_sequence" if per_sequence else "", heads_of(heads, "a block map")), {**bound, **more})
+    (first, second), bound = arrays_of((offsets, "block_offsets", "offsets"), (columns, "block_columns", "columns"))
+    sizes = f"q = {integer(q, 'q')}", f"kv = {integer(kv, 'kv')}"
+    return Mask(attribute("block_map", f'"{first}"', f'"{second}"', *sizes, "per_sequence" if per_sequence else "",
+                          heads_of(heads, "a block map")), bound)
 
 
 def heads(*masks):
@@ -242,8 +230,9 @@ def heads(*masks):
 def mask(function):
     """The mask of a Python function of (b, h, q, k) that returns whether row q sees key k; called once, with symbols.
 
-    Operators, comparisons, `& | ~`, torch's and NumPy's functions and `tensor[b, q]` may stand in it. What depends on one
-    side only is evaluated ahead, on the tensors' device. Raises TraceError with the line that cannot be traced.
+    Operators, comparisons, `& | ^ ~ << >>`, torch's and NumPy's functions and `tensor[b, q]` may stand in it. What
+    depends on one side only is evaluated ahead, on the tensors' device. Raises TraceError with the line that cannot be
+    traced.
     """
     from .trace import trace_mask
     return trace_mask(function)
@@ -252,8 +241,8 @@ def mask(function):
 def where(condition):
     """Row q sees the keys for which a condition holds, as `where("q - k < seen[b] && k % 2 == 0")`.
 
-    An expression over q, k, b, h, len_q, len_k, int32 arrays by `name[q]`, `name[k]`, `name[b]`, `name[h, q]` and so on,
-    integers, and C's operators; division rounds down. See `#attn.predicate` in docs/generated/Attn.md.
+    An expression over q, k, b, h, len_q, len_k, int32 arrays by `name[q]`, `name[k]`, `name[b]`, `name[h]`, `name[h,
+    q]` and so on, integers, and C's operators; division rounds down. See `#attn.predicate` in docs/generated/Attn.md.
     """
     if not isinstance(condition, str) or '"' in condition:
         raise ProblemError(f"expected a condition as a string without quotes, got: {condition!r}")

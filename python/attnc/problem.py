@@ -12,7 +12,7 @@ from .masks import Mask
 from .scores import Score
 
 _LAYOUTS = ("bshd", "sbhd", "bhsd", "thd", "thd padded")
-_DTYPES = {"bf16": "bf16", "bfloat16": "bf16", "f16": "f16", "float16": "f16"}
+_DTYPES = {"bf16": "bf16", "bfloat16": "bf16", "f16": "f16", "float16": "f16", "f32": "f32", "float32": "f32"}
 
 
 def _pair(value, what):
@@ -83,7 +83,7 @@ class Problem(_Pass):
     heads: query heads, or (query heads, kv heads).
     dims: head dim, or (head dim of q and k, head dim of v and o); multiples of 8 from 8 to 512.
     layout: "bshd", "sbhd", "bhsd", "thd" (packed), "thd padded", or one for each of q, k, v and o.
-    dtype: "bf16" or "f16".
+    dtype: "bf16", "f16", or "f32" (on the CPU alone).
     scale: what products of q and k are multiplied by; None is 1 / sqrt(head dim).
     score: score modifiers, in order.
     sink: a number, or the name of a float32 array [heads]: one key more for each row, without a value.
@@ -109,7 +109,7 @@ class Problem(_Pass):
                 raise ProblemError(f"expected score modifiers, such as attnc.softcap(30.0), got: {modifier!r}")
         mask, *score = apart(mask, *score)
         if dtype not in _DTYPES:
-            raise ProblemError(f"expected dtype 'bf16' or 'f16', got: {dtype!r}")
+            raise ProblemError(f"expected dtype 'bf16', 'f16' or 'f32', got: {dtype!r}")
         if outputs not in ("o", "o, lse"):
             raise ProblemError(f"expected outputs 'o, lse' or 'o', got: {outputs!r}")
         clauses = [f"mask({mask})", f"layout({_layout_text(layout)})", f"heads({_pair_text(heads, 'heads')})",

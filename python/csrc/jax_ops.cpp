@@ -67,19 +67,17 @@ void instantiate(const XLA_FFI_CallFrame &frame, bool onCpu) {
   if (!shapes || shapes->dtype != XLA_FFI_DataType_S64)
     refuse("expected the attribute `shapes`");
   const auto *next = static_cast<const int64_t *>(shapes->data), *end = next + shapes->size;
-  std::vector<attnTensor> tensors(kernel.isResult.size());
+  std::vector<attnTensor> tensors(kernel.tensorCount());
   for (size_t i = 0; i < tensors.size(); ++i) {
-    if (kernel.isResult[i])
+    if (kernel.isResult(i))
       continue;
     if (end - next < 2 || next[1] < 0 || next[1] > attnMaxRank || end - next - 2 < next[1])
       refuse("expected dtype, rank and extents of each buffer as `shapes`");
     tensors[i] = {nullptr, attnDtype(next[0]), int32_t(next[1]), next + 2, nullptr};
     next += 2 + next[1];
   }
-  attnKernel *specialized = nullptr;
-  if (attnSpecialize(kernel.handle, tensors.data(), &specialized))
+  if (!kernel.specialize(tensors.data()))
     fail();
-  attnDestroy(specialized); // its program stays with the kernel
 }
 
 attnTensor tensorOf(const XLA_FFI_Buffer &buffer, const char *name) {
@@ -110,34 +108,32 @@ void *streamOf(const XLA_FFI_CallFrame &frame) {
 
 void execute(const XLA_FFI_CallFrame &frame, bool onCpu) {
   const attnc::Kernel &kernel = kernelOf(frame.attrs, onCpu);
-  const size_t count = kernel.isResult.size();
+  const size_t count = kernel.tensorCount();
   std::vector<attnTensor> tensors(count);
   int64_t inputs = 0, results = 0;
   for (size_t i = 0; i < count; ++i) {
-    const bool isResult = kernel.isResult[i];
+    const bool isResult = kernel.isResult(i);
     int64_t &next = isResult ? results : inputs;
     if (next >= (isResult ? frame.rets.size - 1 : frame.args.size))
       refuse("expected more buffers, got: " + std::to_string(frame.args.size) + " and " +
              std::to_string(frame.rets.size) + " results");
     void *buffer = isResult ? frame.rets.rets[next] : frame.args.args[next];
     ++next;
-    tensors[i] = tensorOf(*static_cast<const XLA_FFI_Buffer *>(buffer), attnTensorName(kernel.handle, int(i)));
+    tensors[i] = tensorOf(*static_cast<const XLA_FFI_Buffer *>(buffer), attnTensorName(kernel.handle(), int(i)));
   }
   if (inputs != frame.args.size || results + 1 != frame.rets.size)
     refuse("expected " + std::to_string(inputs) + " buffers and " + std::to_string(results + 1) +
            " results, got: " + std::to_string(frame.args.size) + " and " + std::to_string(frame.rets.size));
-  attnKernel *specialized = nullptr;
-  if (attnSpecialize(kernel.handle, tensors.data(), &specialized))
+  std::shared_ptr<const attnc::SpecializedKernel> specialized = kernel.specialize(tensors.data());
+  if (!specialized)
     fail();
-  std::unique_ptr<attnKernel, attnc::KernelDeleter> special(specialized);
   const auto &workspace = *static_cast<const XLA_FFI_Buffer *>(frame.rets.rets[results]);
-  size_t bytes = 0;
-  if (attnWorkspaceSize(specialized, tensors.data(), &bytes))
-    fail();
+  const size_t bytes = specialized->workspaceBytes;
   if (workspace.rank != 1 || size_t(workspace.dims[0]) < bytes)
     refuse("expected a workspace of " + std::to_string(bytes) + " bytes, got: " +
            std::to_string(workspace.rank == 1 ? workspace.dims[0] : 0) + "; the program was traced for another device");
-  if (attnLaunch(specialized, tensors.data(), bytes ? workspace.data : nullptr, onCpu ? nullptr : streamOf(frame)))
+  if (attnLaunch(specialized->handle.get(), tensors.data(), bytes ? workspace.data : nullptr,
+                 onCpu ? nullptr : streamOf(frame)))
     fail();
 }
 

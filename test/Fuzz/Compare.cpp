@@ -85,12 +85,9 @@ namespace {
 class Comparison {
 public:
   Comparison(Computation computation, const Problem &made)
-      : backward(computation.backward), problem(computation.problem), made(made) {
+      : backward(computation.backward), problem(computation.problem), made(made), precision(Precision::of(problem)) {
     for (ProblemTensor &spec : tensorsOf(computation))
       specs.emplace(spec.name, spec);
-    bool bf16 = problem.getDtype().isBF16();
-    unit = bf16 ? 0x1p-9 : 0x1p-12, tiny = bf16 ? 0x1p-133 : 0x1p-25;
-    largestResult = bf16 ? 0x1.fep127 : 65504;
     // A float32 sum of products, relative to the product of the norms: the error
     // of a dot product grows with the square root of its length or slower.
     largestScore = std::fabs(problem.scaleOrDefault()) * largestNorm(made.inputs.find("q")->second, spec("q")) *
@@ -101,7 +98,7 @@ public:
       if (auto softcap = llvm::dyn_cast<SoftcapAttr>(modifier)) {
         double cap = softcap.getCap().convertToDouble();
         size = std::min(size, cap);
-        scoreError += 0x1p-17 * size + 0x1p-22 * cap; // the polynomial's, or that of tanh by exponentials
+        scoreError += (problem.getDtype().isF32() ? 0 : 0x1p-17) * size + 0x1p-22 * cap; // the polynomial's, or that of tanh by exponentials
       } else {
         size += made.sizes.rowsQ + made.sizes.rowsKv; // no slope is above 1
         scoreError += 0x1p-21 * size;
@@ -206,7 +203,7 @@ private:
         return;
       ++verdict.compared;
       double got = ours(index), want = b(index), exact = a(index);
-      if (!std::isfinite(want) || std::fabs(want) > largestResult * 0.99) {
+      if (!std::isfinite(want) || std::fabs(want) > precision.largest * 0.99) {
         if (std::isfinite(got) && !std::isfinite(want) && !mayVanish(index))
           fail(fmt::format("o{}: expected {}, got: {}", shapeText(index), want, got));
         return;
@@ -217,8 +214,8 @@ private:
       // f16: P itself has an absolute error where it is subnormal, a key at most.
       // Exponentials that are subnormal are 0, as beside a sink far above all scores.
       double flushed = (problem.getDtype().isF16() ? 0x1p-24 : 0x1p-125) * made.sizes.rowsKv * largestV * keptFactor;
-      double bound = 2 * unit * std::fabs(want) + (2 * unit + std::expm1(std::min(2 * scoreError, 600.0))) * weighted +
-                     flushed + tiny;
+      double unit = precision.unit, bound = 2 * unit * std::fabs(want) + (2 * unit + std::expm1(std::min(2 * scoreError, 600.0))) * weighted +
+                     flushed + precision.tiny;
       double ratio = std::fabs(got - want) / bound;
       if (!(ratio <= 1))
         fail(fmt::format("o{}: expected {:.8g}, got: {:.8g}, bound {:.3g}", shapeText(index), want, got, bound));
@@ -234,15 +231,17 @@ private:
       fourthPowers += weighted * weighted * weighted * weighted;
       ++terms;
     });
+    if (problem.getDtype().isF32())
+      return;
     // Norms say something where no few rows outweigh all others.
     double effective = squaresWeighted * squaresWeighted / fourthPowers;
     if (!(effective >= 32 * double(problem.getDimV())))
       return;
     // A v of ones or of a large offset, or a row of one key, is rounded by nothing; a weight that
-    // counts for most of o is, and moves it by `unit` in the mean. Elsewhere B is more than that.
-    squaresB = std::max(squaresB, unit * unit * squaresO);
+    // counts for most of o is, and moves it by a unit in the mean. Elsewhere B is more than that.
+    squaresB = std::max(squaresB, precision.unit * precision.unit * squaresO);
     // Where values are subnormal, a bit of them is all that counts.
-    verdict.normRatio = std::sqrt(squaresOurs / (squaresB + terms * tiny * tiny));
+    verdict.normRatio = std::sqrt(squaresOurs / (squaresB + terms * precision.tiny * precision.tiny));
     if (!(verdict.normRatio <= 2))
       fail(fmt::format("o: error {:.3g} times that of rounding inputs and output", verdict.normRatio));
   }
@@ -277,7 +276,8 @@ private:
   std::function<bool(const Row &)> wanted;
   std::optional<Tensor> specialWeights;
   std::optional<Tensor> undropped; ///< o without dropout
-  double unit, tiny, largestResult, largestScore, scoreError, largestV = 0;
+  const Precision precision;
+  double largestScore, scoreError, largestV = 0;
   double keptFactor = 1; ///< of probabilities
   Verdict verdict;
 };

@@ -15,6 +15,18 @@ struct Verdict {
   int64_t compared = 0; ///< elements of o
 };
 
+/// Half a step of a problem's elements, relative to a number and of numbers below the normal ones, and the largest that there
+/// is. Kernels of float32 round nothing but their float32 sums and exponentials, which is the unit then.
+struct Precision {
+  double unit, tiny, largest;
+  static Precision of(ProblemOp problem) {
+    mlir::Type dtype = problem.getDtype();
+    if (dtype.isF32())
+      return {0x1p-20, 0x1p-126, 0x1.fffffep127};
+    return dtype.isBF16() ? Precision{0x1p-9, 0x1p-133, 0x1.fep127} : Precision{0x1p-12, 0x1p-25, 65504};
+  }
+};
+
 /// The same computation without its dropout, and inputs for it.
 class Undropped {
 public:
@@ -31,7 +43,8 @@ private:
 
 /// Holds the results against the reference, A on the exact inputs and B on the
 /// rounded ones with its o rounded too:
-/// - the norm of the error against A is at most twice that of B, or of what rounding P costs a row of few keys;
+/// - the norm of the error against A is at most twice that of B, or of what rounding P costs a row of few keys (but of
+///   float32, where B is A);
 /// - each element of o is within what rounding P, o and float32 scores can cost;
 /// - lse is within 1e-4 (absolute and relative) and what float32 scores cost;
 /// - what B says is NaN or infinite is not finite (but where its weight is 0 in

@@ -47,8 +47,8 @@ Verdict attn::fuzz::compareBackward(BackwardOp backward, const Problem &made, do
     return verdict;
 
   auto extentOf = [&](const char *name) { return Extent(made.inputs.find(name)->second); };
-  double unit = problem.getDtype().isBF16() ? 0x1p-9 : 0x1p-12, tiny = problem.getDtype().isBF16() ? 0x1p-133 : 0x1p-24;
-  double largestResult = problem.getDtype().isBF16() ? 0x1p127 : 65000;
+  const Precision precision = Precision::of(problem);
+  double unit = precision.unit, tiny = 2 * precision.tiny, largestResult = 0.99 * precision.largest;
   double scores = std::expm1(std::min(2 * scoreError, 600.0)), scale = std::fabs(problem.scaleOrDefault());
   // A gradient of a probability is at most this, and its float32 error so much of it.
   double grad = extentOf("do").row * (plain.factor * extentOf("v").row + extentOf("o").row);

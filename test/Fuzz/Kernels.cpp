@@ -387,7 +387,7 @@ static std::pair<std::string, const char *> layout(Random &random, int layoutCla
   }
 }
 
-KernelCase attn::fuzz::makeKernel(uint64_t seed) {
+KernelCase attn::fuzz::makeKernel(uint64_t seed, bool hasFloat32) {
   Random random(seed);
   int row = seed / maskClasses % 9, maskClass = seed % maskClasses;
   int layoutClass = (row + maskClass) % layoutClasses;
@@ -399,7 +399,7 @@ KernelCase attn::fuzz::makeKernel(uint64_t seed) {
   int headClass = (row + maskClass / 3) % 3; // MHA, GQA, MQA
   int64_t kvHeads = headClass == 2 ? 1 : random.between(headClass == 1 ? 2 : 1, 3);
   int64_t heads = kvHeads * (headClass == 0 ? 1 : random.pick<int64_t>({2, 3, 4, 8 / kvHeads}));
-  const char *dtype = (row + maskClass + maskClass / 9) % 2 ? "bf16" : "f16";
+  const char *dtype = hasFloat32 && seed % 4 == 1 ? "f32" : (row + maskClass + maskClass / 9) % 2 ? "bf16" : "f16";
 
   int64_t dimQk = 8 * (1 + seed * 7 % 32), dimV = seed / 2 % 2 ? dimQk : 8 * (1 + (seed * 11 + 5) % 32);
   if (random.oneIn(3)) // what people use

@@ -16,8 +16,8 @@ struct KernelCase {
 /// (the leaves with each kind of bound, and expressions) with every layout class
 /// (but documents only with dense ones), and every mask and layout class with
 /// MHA, GQA, MQA and both types; any 32 hold every head dim; three in eight modify
-/// their scores.
-KernelCase makeKernel(uint64_t seed);
+/// their scores. `hasFloat32`: every fourth has elements of f32 in place of its type.
+KernelCase makeKernel(uint64_t seed, bool hasFloat32);
 
 } // namespace attn::fuzz
 

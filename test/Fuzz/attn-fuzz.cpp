@@ -219,8 +219,10 @@ static std::string learnedArrays(Compilation &compilation, const std::string &te
 }
 
 static void fuzzKernel(const Target &target, uint64_t kernelSeed, Summary &summary) {
-  KernelCase kernelCase = makeKernel(kernelSeed);
   Compilation compilation;
+  mlir::MLIRContext *context = &compilation.getContext();
+  auto dataTypes = tile::dataTypesOf(target.family, context);
+  KernelCase kernelCase = makeKernel(kernelSeed, llvm::is_contained(dataTypes, mlir::Float32Type::get(context)));
   auto leaveOut = [&](llvm::StringRef clause) {
     if (size_t at = kernelCase.text.find(clause); at != std::string::npos)
       kernelCase.text.erase(at, clause.size());

@@ -5,6 +5,9 @@
 
 Prints one JSON line a check; exit status 1 if one fails. Needs $ATTN_LIBRARY, or a build.
 """
+import os
+import select
+import signal
 import time
 
 from gpu_report import report, run  # first: it finds the package
@@ -57,6 +60,10 @@ def values():
     packed = [make(500, h, 64) for h in (4, 2, 2)]
     compare("packed, int64 cu_seqlens", lambda q, k, v: at.attention(q, k, v, mask=attnc.causal(), layout="thd", cu_seqlens_q=cu),
             visible, packed)
+    compare("jagged", lambda q, k, v: at.attention(*(torch.nested.nested_tensor_from_jagged(t, cu) for t in (q, k, v)),
+                                                   mask=attnc.causal()).values(), visible, packed)
+    compare("segments by ids", lambda q, k, v: at.attention(q, k, v, mask=attnc.causal(), layout="thd padded", ids=ids,
+                                                            segments=5), visible, packed)
     compare("documents by ids", lambda q, k, v: at.attention(
         q[None], k[None], v[None], mask=attnc.causal() & attnc.document("ids"), arrays={"ids": ids[None]})[0], visible, packed)
 
@@ -138,6 +145,30 @@ def compiled():
                graphs=torch._dynamo.utils.counters["stats"]["unique_graphs"])
 
 
+def forked():
+    """A child of a process that has used CUDA cannot use it: an error, not a hang."""
+    q, k, v = (make(1, 64, 4, 64, requires_grad=False) for _ in range(3))
+    o = at.attention(q, k, v, mask=attnc.causal())
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        text = "no error"
+        try:
+            at.attention(q, k, v, mask=attnc.causal())
+            torch.cuda.synchronize()
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+        os.write(writer, text.encode()[:4000])
+        os._exit(0)
+    os.close(writer)
+    ready, _, _ = select.select([reader], [], [], 20)
+    text = os.read(reader, 4000).decode() if ready else "nothing within 20 s"
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    again = torch.equal(at.attention(q, k, v, mask=attnc.causal()), o)
+    report("fork after CUDA was used", "Error: " in text and again, child=text[:300])
+
+
 def host_us(function, n=300, rounds=9):
     """Host time of a call, the least of several windows; the device is idle before each, and its queue does not fill."""
     best = float("inf")
@@ -158,6 +189,7 @@ def host_time():
     grads_t = [t.transpose(1, 2).detach().requires_grad_() for t in (q, k, v)]
     mask = attnc.causal()
     whole = torch.compile(lambda q, k, v: at.attention(q, k, v, mask=attnc.causal()), fullgraph=True)
+    whole_sdpa = torch.compile(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), fullgraph=True)
     backward_do = torch.ones_like(q)
 
     def both(call, inputs, do):
@@ -171,11 +203,12 @@ def host_time():
            attnc_grad=host_us(lambda: ours(*grads)), sdpa_grad=host_us(lambda: sdpa(*grads_t)),
            attnc_both=host_us(both(ours, grads, backward_do), 100),
            sdpa_both=host_us(both(sdpa, grads_t, backward_do.transpose(1, 2)), 100),
-           attnc_compiled=host_us(lambda: whole(q, k, v)), attnc_operator=host_us(lambda: torch.ops.attnc.run.default(
+           attnc_compiled=host_us(lambda: whole(q, k, v)), sdpa_compiled=host_us(lambda: whole_sdpa(qt, kt, vt)),
+           attnc_direct=host_us(lambda: at._ops._direct([q, k, v], TEXT, "attention")), attnc_operator=host_us(lambda: torch.ops.attnc.run.default(
                [q, k, v], TEXT, "attention")),
            kernel_launch=host_us(lambda: special.launch(tensors)))
 
 
 TEXT = attnc.Problem(attnc.causal(), heads=4, dims=64).text
-run((values, cuda_graph, seeds_under_capture, side_streams, compiled, host_time), gpu=torch.cuda.get_device_name(),
+run((values, cuda_graph, seeds_under_capture, side_streams, compiled, forked, host_time), gpu=torch.cuda.get_device_name(),
     torch=torch.__version__)

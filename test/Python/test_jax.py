@@ -531,7 +531,7 @@ ONES = aj.SegmentIds(jnp.ones((B, S), jnp.int32))
 
 @pytest.mark.parametrize("change, kind, message", [
     (dict(q="q"), TensorError, "expected an array as 'q', got: str"),
-    (dict(q=make(B, S, H, D, dtype=jnp.float32)), TensorError, "expected 'q' to be bfloat16 or float16, got: float32"),
+    (dict(q=np.zeros((B, S, H, D))), TensorError, "expected 'q' to be bfloat16 or float16 (on the CPU also float32), got: float64"),
     (dict(q=make(B, S, 3, D)), TensorError, "expected heads of q in multiples of those of k, got: 3 and 2"),
     (dict(q=make(S, H, D)), TensorError, "expected 'q' of 4 dimensions in the layout 'bshd'"),
     (dict(k=make(B, S, G, D + 8)), TensorError, "`k`"),

@@ -29,7 +29,7 @@ std::optional<double> bench::flopsOf(ProblemOp problem, const reference::InputSi
   return 2 * pairs * problem.getHeads() * (problem.getDimQk() + problem.getDimV());
 }
 
-/// bf16 or f16 values that look random: a block of normal ones, repeated (a prime
+/// Values that look random: a block of normal ones, repeated (a prime
 /// length, so that rows differ).
 static reference::Tensor randomTensor(reference::Dtype dtype, llvm::ArrayRef<int64_t> shape, uint64_t seed) {
   reference::Tensor tensor(dtype, shape), block(dtype, {std::min<int64_t>(tensor.numElements(), 1048573)});

@@ -80,11 +80,14 @@ int main(int argc, char **argv) {
   mlir::registerCSEPass();
   attn::test::registerTestMaskLaws();
   attn::test::registerTestAddKernel();
-  // Dumps say `%full_end`, as the printed kernel does, and not `%37`.
+  // Dumps say `%full_end`, as the printed kernel does, and not `%37`. Errors do not show an operation in generic form.
   std::vector<char *> args(argv, argv + argc);
-  char names[] = "--mlir-use-nameloc-as-prefix";
-  if (argc > 1)
-    args.insert(args.begin() + 1, names);
+  char names[] = "--mlir-use-nameloc-as-prefix", noDumps[] = "--mlir-print-op-on-diagnostic=false";
+  for (char *option : {names, noDumps}) {
+    llvm::StringRef name = llvm::StringRef(option).split('=').first;
+    if (argc > 1 && llvm::none_of(args, [&](char *given) { return llvm::StringRef(given).split('=').first == name; }))
+      args.insert(args.begin() + 1, option);
+  }
   argc = args.size();
   char **all = args.data();
   llvm::InitLLVM init(argc, all);

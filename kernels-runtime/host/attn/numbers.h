@@ -64,7 +64,8 @@ ATTN_HELPER void fromFloat(fp16 &to, float x) {
   to.bits = (unsigned short)(r | (asBits(x) >> 16 & 0x8000u));
 }
 
-// A part of the keys leaves its results as they are.
+// Elements of float32 are as they are, and so are the results of a part of the keys.
+ATTN_HELPER float toFloat(float x) { return x; }
 ATTN_HELPER void fromFloat(float &to, float x) { to = x; }
 
 // 2^x for x < 128, relative error at most 2e-7; -Inf gives 0, NaN gives NaN. It

@@ -213,15 +213,17 @@ template <int H> ATTN_HELPER long long query_stride(PairStride<H> stride) {
 }
 template <class Stride> constexpr int headsOf = 1;
 template <int H> constexpr int headsOf<PairStride<H>> = H;
-template <class T> ATTN_HELPER void clearElement(T &x) { x = T{}; }
-ATTN_HELPER void clearElement(float &x) { x = -infinity; }
+// One column is that of an LSE.
+template <int Dim, class T> ATTN_HELPER void clearElement(T &x) {
+  fromFloat(x, Dim == 1 ? -infinity : 0.f);
+}
 
 template <int Dim, int Lanes_, class T, class Stride>
 ATTN_VERB void pad_rows(T *to, Stride stride, int begin, int end, int step) {
   for (long long q = begin; q < end; q += step)
     for (int h = 0; h < headsOf<Stride>; ++h)
       for (int c = 0; c < Dim; ++c)
-        clearElement(to[q * query_stride(stride) + offset_of(stride, h) + c]);
+        clearElement<Dim>(to[q * query_stride(stride) + offset_of(stride, h) + c]);
 }
 
 } // namespace attn

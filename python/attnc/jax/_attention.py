@@ -18,7 +18,7 @@ from ..problem import Problem, gradient_text
 from ..scores import Score
 from . import _ops, _segments
 
-_DTYPES = {np.dtype(jnp.bfloat16): "bf16", np.dtype(jnp.float16): "f16"}
+_DTYPES = {np.dtype(jnp.bfloat16): "bf16", np.dtype(jnp.float16): "f16", np.dtype(jnp.float32): "f32"}
 
 
 class Pass(typing.NamedTuple):
@@ -128,8 +128,9 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
     """softmax(scores(q k^T) under the mask) v, with gradients of q, k, v, of float32 arrays of score modifiers, and of
     sinks.
 
-    q, k, v: bfloat16 or float16 arrays, [batch, seqlen, heads, dim] in the layout "bshd", and so on for "sbhd", "bhsd",
-        "thd" (packed: [tokens, heads, dim]) and "thd padded". Heads of k and v divide those of q (GQA).
+    q, k, v: bfloat16 or float16 arrays (on the CPU also float32), [batch, seqlen, heads, dim] in the layout "bshd", and
+        so on for "sbhd", "bhsd", "thd" (packed: [tokens, heads, dim]) and "thd padded". Heads of k and v divide those
+        of q (GQA).
     mask: an attnc.Mask, or a function of (b, h, q, k). Arrays that it names are in `arrays`, or bound to it.
     scale: of q k^T; None is 1 / sqrt(dim). score: score modifiers, in order.
     sink: a number or a float32 array [heads]: one key more for each row, without a value.
@@ -163,8 +164,8 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
     sink_key = None if sink is None else SINK if np.ndim(sink) else number(sink, "a sink")
     if sink_key == SINK:
         given[SINK] = sink
-    put_both(given, "cu_seqlens", cu_seqlens_q, cu_seqlens_kv)
-    put_both(given, "padded_offsets", padded_offsets_q, padded_offsets_kv)
+    put_both(given, "cu_seqlens", cu_seqlens_q, cu_seqlens_kv, layout)
+    put_both(given, "padded_offsets", padded_offsets_q, padded_offsets_kv, layout)
     dropout = number(dropout, "a probability of dropout")
     if dropout:
         if seed is None:
@@ -183,7 +184,7 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
 
     def convert(name, value, dtype):
         if hasattr(value, "evaluate"):  # of a traced function
-            value = _evaluated(value, q, k, layout, segment_ids)
+            value = _evaluated(value, given, q, k, layout, segment_ids)
         return _array(name, value, dtype)
     read = collect(names, dtypes, given, merged(mask, *score), convert)
     plan = Plan(options, heads, names, dtypes, bool(deterministic), segments)
@@ -200,9 +201,19 @@ def _operand(name, array, layout):
     rank = 3 if layout.startswith("thd") else 4
     if array.ndim != rank:
         raise TensorError(f"expected {name!r} of {rank} dimensions in the layout {layout!r}, got: {tuple(array.shape)}")
-    if np.dtype(array.dtype) not in _DTYPES:
-        raise TensorError(f"expected {name!r} to be bfloat16 or float16, got: {array.dtype}")
+    dtype, platform = np.dtype(array.dtype), _platform(array)
+    if dtype not in _DTYPES or (dtype == np.float32 and platform != "cpu"):
+        raise TensorError(f"expected {name!r} to be bfloat16 or float16 (on the CPU also float32), got: {dtype} on "
+                          f"{platform}")
     return jnp.asarray(array)
+
+
+def _platform(array):
+    """Where an array is: a traced one, or numpy's, where JAX computes by default."""
+    if isinstance(array, jax.Array) and not isinstance(array, jax.core.Tracer):
+        return next(iter(array.devices())).platform
+    device = jax.config.jax_default_device or jax.devices()[0]
+    return device if isinstance(device, str) else device.platform
 
 
 def _seed(seed):
@@ -229,15 +240,26 @@ def _segment_ids(segment_ids, mask, q, k, layout, given):
     return (text, tuple(a.ndim for a in ids)), tuple(ids)
 
 
-def _evaluated(hoisted, q, k, layout, segment_ids):
-    """An array of a traced function, for the sizes of a dense call."""
+def _evaluated(hoisted, given, q, k, layout, segment_ids):
+    """An array of a traced function, for the sizes or the lengths of a call."""
+    if segment_ids is not None:
+        raise UnsupportedError(f"attnc.jax does not evaluate {hoisted!r} with segment ids: which sequence a token "
+                               "belongs to is found in the same program. Give the array, or cu_seqlens and "
+                               "padded_offsets of attnc.jax.lengths_and_offsets")
     layouts = (layout,) * 4 if isinstance(layout, str) else layout
-    if segment_ids is not None or any(own.startswith("thd") for own in layouts):
-        raise UnsupportedError(f"attnc.jax does not evaluate {hoisted!r} for packed layouts and segment ids: give it "
-                               "as an array")
     (seqlen_q, heads), (seqlen_k, kv_heads) = ([t.shape[axis] for axis in AXES[own]]
                                                for t, own in zip((q, k), layouts))
-    return np.asarray(hoisted.evaluate(q.shape[1 if layouts[0] == "sbhd" else 0], heads, kv_heads, seqlen_q, seqlen_k))
+    packed = {side: (_given(given, f"cu_seqlens_{name}", own),
+                     _given(given, f"padded_offsets_{name}", own) if own == "thd padded" else None)
+              for side, name, own in zip("qk", ("q", "kv"), layouts) if own.startswith("thd")}
+    batch = next((len(cu_seqlens) - 1 for cu_seqlens, _ in packed.values()), q.shape[1 if layouts[0] == "sbhd" else 0])
+    return jnp.asarray(hoisted.evaluate(batch, heads, kv_heads, seqlen_q, seqlen_k, packed=packed))
+
+
+def _given(given, name, layout):
+    if given.get(name) is None:
+        raise TensorError(f"expected {name} with the layout {layout!r}, got: None")
+    return jnp.asarray(given[name])
 
 
 def _array(name, value, dtype):

@@ -13,9 +13,9 @@ _VISIBLE = 2**30  # an end behind all rows and keys
 def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None, is_causal=False,
                           query_seq_lengths=None, key_value_seq_lengths=None, local_window_size=None,
                           implementation=None, return_residual=False):
-    """JAX's call on [batch, seqlen, heads, dim] or [seqlen, heads, dim], bfloat16 or float16. Causal masks and windows
-    are aligned to the first query and key. A bias that broadcasts to [batch, heads, seqlen_q, seqlen_kv] is never
-    expanded; a bool mask has to vary along queries or along keys alone. A row that sees no key is 0.
+    """JAX's call on [batch, seqlen, heads, dim] or [seqlen, heads, dim], bfloat16 or float16 (on the CPU also float32).
+    Causal masks and windows are aligned to the first query and key. A bias that broadcasts to [batch, heads, seqlen_q,
+    seqlen_kv] is never expanded; a bool mask has to vary along queries or along keys alone. A row that sees no key is 0.
 
     return_residual: also the logarithms of the sums, [batch, seqlen, heads] in the dtype of key, without a gradient.
     """

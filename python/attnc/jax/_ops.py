@@ -5,7 +5,6 @@ import ctypes
 import functools
 import itertools
 import math
-import re
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +14,7 @@ from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .. import _library, errors
+from .._axes import Axes, axes_of, is_batch
 from .._library import check, library
 from .._signature import Signature
 from .._tensors import DTYPES as _NUMBERS
@@ -113,7 +113,7 @@ def _call(text, name, tensors, on_cpu, size=None):
 def run(text, name, tensors):
     """The results of the pass `name` of a text, without rules for vmap and sharding. Raises attnc's errors while
     tracing; what only a compiler finds fails in XLA's compilation, with the same text."""
-    if jax.default_backend() != "gpu":
+    if jax.default_backend() != "gpu" or tensors[0].dtype == jnp.float32:  # of q, which GPUs do not take
         return _call(text, name, tensors, True)
 
     def on_cpu(*tensors):
@@ -123,61 +123,6 @@ def run(text, name, tensors):
             return _call(text, name, tensors, True, 0)
 
     return jax.lax.platform_dependent(*tensors, cpu=on_cpu, cuda=lambda *t: _call(text, name, t, False))
-
-
-# ---- Axes ----
-
-class Axes:
-    """What the axes of a pass are, by names: "b" (batch; "b0", "b1", ... of several), "h" (heads of q), "g" (heads of
-    k), "n_..." (another size), "" (a constant).
-
-    inputs, results: a tuple of names for each tensor.
-    heads: of q and k. by_batch, by_head: may a part of them be computed alone?
-    """
-
-    def __init__(self, inputs, results, heads, by_batch, by_head):
-        self.inputs, self.results, self.heads = tuple(inputs), tuple(results), heads
-        self.by_batch, self.by_head = by_batch, by_head
-
-
-def _is_batch(name):
-    return name[:1] == "b"
-
-
-_EXPRESSION = re.compile(r'#attn\.(?:predicate|score)<"([^"]*)">')
-
-
-def _reads(text, letter):
-    """Does an expression of a text use the number of the sequence (b) or head (h), other than as an index of arrays?"""
-    return any(re.search(rf"\b{letter}\b", re.sub(r"\w+\[[^\[\]]*\]", "", found))
-               for found in _EXPRESSION.findall(text))
-
-
-def axes_of(text_of, name, heads):
-    """The axes of the pass `name` of text_of(heads)."""
-    text = text_of(heads)
-    spec, by_head = signature(text, name), True
-    random = " dropout(" in text  # which pairs are dropped goes by the numbers of sequence and head
-    if random or "#attn.heads<" in text or re.search(r"#attn\.alibi(?!<\")", text) or _reads(text, "h"):
-        by_head = False
-    try:
-        other = signature(text_of((2 * heads[0], 2 * heads[1])), name)
-    except errors.Error:
-        other, by_head = spec, False
-    names = {"inputs": [], "results": []}
-    for kind in names:
-        for tensor, doubled in zip(getattr(spec, kind), getattr(other, kind)):
-            own = []
-            for extent, twice in zip(tensor["extents"], doubled["extents"]):
-                if extent.text == "batch":
-                    own.append("b")
-                elif extent.text != twice.text and extent.text in (str(heads[0]), str(heads[1])):
-                    own.append("g" if extent.text == str(heads[1]) else "h")
-                else:
-                    by_head = by_head and extent.text == twice.text
-                    own.append("n_" + extent.text.replace(" + ", "_") if extent.size else "")
-            names[kind].append(tuple(own))
-    return Axes(names["inputs"], names["results"], heads, not random and not _reads(text, "b"), by_head)
 
 
 # ---- Sharding ----
@@ -197,7 +142,7 @@ def _rule(axes):
 
     sides = [", ".join(" ".join(factor(name) for name in tensor) for tensor in side)
              for side in (axes.inputs, axes.results)]
-    local = set(filter(_is_batch, order)) if axes.by_batch else set()
+    local = set(filter(is_batch, order)) if axes.by_batch else set()
     if axes.by_head:
         local |= {"g", "r"}
     sizes = {"r": groups, "g": axes.heads[1]} if "r" in order else {}
@@ -240,7 +185,7 @@ def _partition(axes, local, mesh, arguments, results):
         for name, extent, place in zip(tensor, info.shape, _places(info, mesh)):
             if name == "h":
                 name = "g"
-            splits = axes.by_batch if _is_batch(name) else name == "g" and axes.by_head
+            splits = axes.by_batch if is_batch(name) else name == "g" and axes.by_head
             if not place or name in found or not splits:
                 continue
             if name == "g":
@@ -313,7 +258,7 @@ class Dense:
     are folded into the batch, in each shard. Packed layouts refuse vmap."""
 
     def __init__(self, text_of, name, heads, mapped=0):
-        spec, plain = signature(text_of(heads), name), axes_of(text_of, name, heads)
+        spec, plain = signature(text_of(heads), name), axes_of(text_of, name, heads, signature)
         more = tuple(f"b{i}" for i in reversed(range(mapped)))
         inputs, results = ([(*more, *own) if "b" in own else own for own in side]
                            for side in (plain.inputs, plain.results))
@@ -416,7 +361,7 @@ class Rows:
 
     def __init__(self, text_of, name, heads, segments_text, ranks):
         self._key = text_of, name, heads, segments_text
-        spec, plain = signature(text_of(heads), name), axes_of(text_of, name, heads)
+        spec, plain = signature(text_of(heads), name), axes_of(text_of, name, heads, signature)
         found = signature(segments_text, SEGMENTS)
         ids = [t["name"] for t in found.inputs]
         kept = [i for i, t in enumerate(spec.inputs) if t["name"] not in self.OFFSETS]

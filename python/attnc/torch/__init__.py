@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """attnc for PyTorch 2.10 and later: attention on tensors, with gradients, torch.compile, vmap, autocast and CUDA graphs."""
 from ._attention import attention
+from ._segments import Lengths, lengths_and_offsets
 from .module import Attention
+from .transformers import register_transformers
 
-__all__ = ["Attention", "attention"]
+__all__ = ["Attention", "Lengths", "attention", "lengths_and_offsets", "register_transformers"]

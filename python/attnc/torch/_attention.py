@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """attention() on tensors of PyTorch, with gradients."""
-import functools
 import operator
-import typing
 
 import torch
 
@@ -11,136 +9,14 @@ from .._calls import AXES, SEED, SINK, collect, hashable, put_both
 from .._text import apart, merged
 from ..errors import TensorError, UnsupportedError
 from ..masks import Mask
-from ..problem import Problem, gradient_text
 from ..scores import Score
-from . import _ops
+from ._autograd import apply, plan_of
+from ._hoisted import evaluated
+from ._jagged import of_jagged
+from ._segments import by_ids
 
-_DTYPES = {torch.bfloat16: "bf16", torch.float16: "f16"}
-_NAME, _GRADIENT = "attention", "attention_gradient"
-
-
-class Plan(typing.NamedTuple):
-    """What a call of attention() compiles to, by everything but its tensors' sizes; plain values, which torch.compile
-    takes as constants."""
-    text: str
-    arrays: tuple  # names, in the order of the operator
-    dtypes: tuple
-
-
-@torch._dynamo.assume_constant_result
-def _plan(*key):
-    return _cached_plan(*key)
-
-
-@functools.lru_cache(maxsize=4096)
-def _cached_plan(mask, score, layout, heads, dims, dtype, scale, sink, dropout, expected_seqlen, max_seqlen, segments):
-    text = Problem(Mask(mask), score=tuple(map(Score, score)), layout=layout, heads=heads, dims=dims, dtype=dtype, scale=scale,
-                   sink=sink, dropout=dropout, expected_seqlen=expected_seqlen, max_seqlen=max_seqlen, segments=segments).text
-    arrays = [t for t in _ops.signature(text, _NAME).inputs if t["role"] == "array"]
-    return Plan(text, tuple(t["name"] for t in arrays), tuple(t["dtype"] for t in arrays))
-
-
-@torch._dynamo.assume_constant_result
-def _gradient_plan(*key):
-    return _cached_gradient_plan(*key)
-
-
-@functools.lru_cache(maxsize=4096)
-def _cached_gradient_plan(text, deterministic, dlse, requires_grad):
-    """Text of a backward pass, and names of its inputs and results."""
-    made = gradient_text(text, _NAME, deterministic=deterministic, dlse=dlse, requires_grad=requires_grad)
-    spec = _ops.signature(made, _GRADIENT)
-    return made, tuple(t["name"] for t in spec.inputs), tuple(t["name"] for t in spec.results)
-
-
-def _run_backward(plan, deterministic, needed, q, k, v, arrays, o, lse, do, dlse):
-    """Gradients of q, k, v, and of the arrays in `needed`."""
-    text, inputs, results = _gradient_plan(plan.text, deterministic, dlse is not None, needed)
-    given = {"q": q, "k": k, "v": v, "o": o, "lse": lse, "do": do, "dlse": dlse}
-    for name, array in zip(plan.arrays, arrays):
-        given[name] = array
-    found = _ops.run([given[name] for name in inputs], text, _GRADIENT)
-    return tuple([found[results.index(name)] for name in ("dq", "dk", "dv", *["d" + name for name in needed])])
-
-
-class _Backward(torch.autograd.Function):
-    """The backward pass, which has no derivative."""
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plan, deterministic, needed, q, k, v, o, lse, do, dlse, *arrays):
-        return _run_backward(plan, deterministic, needed, q, k, v, arrays, o, lse, do, dlse)
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        pass
-
-    @staticmethod
-    def backward(ctx, *grads):
-        raise UnsupportedError("attnc has no second derivatives: gradients of attention cannot be differentiated")
-
-
-def _backward(ctx, do, dlse):
-    plan, deterministic = ctx.plan, ctx.deterministic
-    q, k, v, o, lse, *arrays = ctx.saved_tensors  # once: checkpoint unpacks them a single time
-    if do is None:
-        do = torch.zeros_like(o)
-    if do.stride(-1) != 1 or any(s % 8 for s in do.stride()[:-1]):
-        do = do.contiguous()
-    elif not torch.compiler.is_compiling() and not torch._C._are_functorch_transforms_active() and do.data_ptr() % 16:
-        do = do.clone()
-    dlse = None if dlse is None else dlse.contiguous()
-    needed = tuple([name for name, wanted in zip(plan.arrays, ctx.needs_input_grad[5:]) if wanted])
-    if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-        grads = _Backward.apply(plan, deterministic, needed, q, k, v, o, lse, do, dlse, *arrays)
-    else:
-        grads = _run_backward(plan, deterministic, needed, q, k, v, arrays, o, lse, do, dlse)
-    of_arrays = [grads[3 + needed.index(name)] if name in needed else None for name in plan.arrays]
-    return (None, None, *grads[:3], *of_arrays)
-
-
-class _CompiledAttention(torch.autograd.Function):
-    """The forward pass under torch.compile."""
-
-    @staticmethod
-    def forward(ctx, plan, deterministic, q, k, v, *arrays):
-        o, lse = _ops.run([q, k, v, *arrays], plan.text, _NAME)[:2]
-        ctx.save_for_backward(q, k, v, o, lse, *arrays)
-        ctx.plan, ctx.deterministic = plan, deterministic
-        ctx.set_materialize_grads(False)
-        return o, lse
-
-    backward = staticmethod(_backward)
-
-
-class _Attention(_CompiledAttention):
-    """The forward pass in eager mode. (torch.compile takes no Function with a jvp.)"""
-
-    @staticmethod
-    def jvp(ctx, *tangents):
-        raise UnsupportedError("attnc has no forward-mode derivatives (jvp)")
-
-
-class _MappedAttention(torch.autograd.Function):
-    """The same under torch.func's transforms, which want the context set up apart."""
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(plan, deterministic, q, k, v, *arrays):
-        return tuple(_ops.run([q, k, v, *arrays], plan.text, _NAME)[:2])
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        plan, deterministic, q, k, v, *arrays = inputs
-        ctx.save_for_backward(q, k, v, *output, *arrays)
-        ctx.plan, ctx.deterministic = plan, deterministic
-        ctx.set_materialize_grads(False)
-
-    backward = staticmethod(_backward)
-
-    @staticmethod
-    def jvp(ctx, *tangents):
-        raise UnsupportedError("attnc has no forward-mode derivatives (jvp)")
+_DTYPES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32"}
+_known = {}  # plans of eager calls without bound arrays, whose arguments were valid
 
 
 def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, cu_seqlens_q=None, cu_seqlens_kv=None,
@@ -148,8 +24,9 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
               seed=None, deterministic=None, expected_seqlen=None, max_seqlen=None, return_lse=False):
     """softmax(scores(q k^T) under the mask) v, with gradients of q, k, v, of float32 arrays of score modifiers, and of sinks.
 
-    q, k, v: bfloat16 or float16 tensors of one device, [batch, seqlen, heads, dim] in the layout "bshd", and so on for
-        "sbhd", "bhsd", "thd" (packed: [tokens, heads, dim]) and "thd padded". Heads of k and v divide those of q (GQA).
+    q, k, v: bfloat16 or float16 tensors of one device (on the CPU also float32), [batch, seqlen, heads, dim] in the layout
+        "bshd", and so on for "sbhd", "bhsd", "thd" (packed: [tokens, heads, dim]) and "thd padded". Heads of k and v divide
+        those of q (GQA).
         Strided views are taken as they are, if the last axis is contiguous, other strides are multiples of 8 and the
         address is aligned to 16 bytes.
     mask: an attnc.Mask. Arrays that it names are in `arrays`, or bound to it.
@@ -157,8 +34,9 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
     sink: a number or a float32 tensor [heads]: one key more for each row, without a value.
     cu_seqlens_q, cu_seqlens_kv: packed layouts: int32 or int64 [sequences + 1], prefix sums of lengths from 0, on the
         device; of one alone, both sides have it. padded_offsets_q, padded_offsets_kv: where sequences begin ("thd padded").
-    ids, positions, segments: in place of these: ids of tokens, [..., tokens], from 1 on, 0 being padding, their positions,
-        and how many ids a row has at most; each a tensor or a pair for queries and keys.
+    ids, positions, segments: in place of these, in the layouts "bshd" and "thd padded": ids of tokens, [..., tokens], from 1
+        on, 0 being padding, their positions, and how many ids a row has at most; each a tensor or a pair for queries and
+        keys. Each run of equal ids is a sequence; without positions its tokens count from its start.
     arrays: other arrays by name. int64 becomes int32: numbers have to fit (checked on the CPU alone).
     dropout: a probability; seed: int32 [4] that says which pairs are dropped; None draws it from PyTorch's generator.
     deterministic: equal bits each time; None is torch.are_deterministic_algorithms_enabled().
@@ -168,6 +46,38 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
     Returns o, as q but for the head dim of v; a row that sees no key is 0. Raises attnc.ProblemError, TensorError,
     UnsupportedError, CompileError; there is never a fallback to another implementation.
     """
+    if ids is not None or getattr(q, "is_nested", False):
+        options = dict(mask=mask, layout=layout, return_lse=return_lse, scale=scale, score=score, sink=sink, arrays=arrays,
+                       dropout=dropout, seed=seed, deterministic=deterministic, expected_seqlen=expected_seqlen,
+                       max_seqlen=max_seqlen, offsets=(cu_seqlens_q, cu_seqlens_kv, padded_offsets_q, padded_offsets_kv))
+        return of_jagged(attention, q, k, v, **options) if ids is None else by_ids(
+            attention, q, k, v, ids, positions, segments, **options)
+    if positions is not None or segments is not None:
+        raise errors.ProblemError("expected ids beside `positions` and `segments`, got: None")
+    if arrays is not None and not isinstance(arrays, dict):
+        raise TensorError(f"expected a dictionary of tensors by name as arrays, got: {type(arrays).__name__}")
+    given = dict(arrays) if arrays else {}
+    put_both(given, "cu_seqlens", cu_seqlens_q, cu_seqlens_kv, layout)
+    put_both(given, "padded_offsets", padded_offsets_q, padded_offsets_kv, layout)
+    sink_key = None if sink is None else _sink(sink, given)
+    if deterministic is None:
+        deterministic = torch.are_deterministic_algorithms_enabled()
+    key = None
+    if not torch.compiler.is_compiling() and not torch._C._is_any_autocast_enabled():
+        try:
+            key = (mask._text, layout, type(q), type(k), type(v), q.dtype, q.shape, k.shape, v.shape, scale, sink_key, dropout,
+                   expected_seqlen, max_seqlen, *[s._text for s in score])
+            bound = mask._bound or [s for s in score if s._bound]
+            plan = None if bound else _known.get(key)
+        except (AttributeError, TypeError):  # a function, a list, no tensor: see below
+            key = plan = None
+        if plan:
+            try:
+                return _call(plan, q, k, v, given, {}, layout, dropout, seed, deterministic, return_lse)
+            except TensorError:  # devices, dtypes, arrays: the checks below know the exact reason
+                pass
+
+    scale, dropout = _constant(scale), _constant(dropout)
     layout = layout if isinstance(layout, str) else tuple(layout or ("",))
     autocast = isinstance(q, torch.Tensor) and q.device.type != "meta" and torch.is_autocast_enabled(q.device.type)
     if autocast:
@@ -189,53 +99,65 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
         if not callable(mask):
             raise errors.ProblemError(f"expected an attnc.Mask or a function of (b, h, q, k) as mask, got: {type(mask).__name__}")
         mask = masks.mask(mask)
-    if sink is not None and not isinstance(sink, (torch.Tensor, int, float)):
-        raise TensorError(f"expected a number or a torch.Tensor as sink, got: {type(sink).__name__}")
-    if arrays is not None and not isinstance(arrays, dict):
-        raise TensorError(f"expected a dictionary of tensors by name as arrays, got: {type(arrays).__name__}")
     if score:
         mask, *score = apart(mask, *score)
-    sink_key = None if sink is None else SINK if isinstance(sink, torch.Tensor) else float(sink)
-    given = dict(arrays or {})
-    if ids is not None:
-        _put_pair(given, "ids", ids)
-        if positions is not None:
-            _put_pair(given, "positions", positions)
-        if segments is None:
-            raise errors.ProblemError("expected `segments`, how many ids a row has at most, beside ids")
-    plan = _plan(mask._text, tuple([s._text for s in score]), layout, heads,
-                 (operator.index(q.shape[-1]), operator.index(v.shape[-1])), _DTYPES[q.dtype], scale, sink_key, (dropout, SEED) if dropout else None, hashable(expected_seqlen),
-                 hashable(max_seqlen), segments)
-    put_both(given, "cu_seqlens", cu_seqlens_q, cu_seqlens_kv)
-    put_both(given, "padded_offsets", padded_offsets_q, padded_offsets_kv)
-    if sink_key == SINK:
-        given[SINK] = sink
-    if dropout:
-        given[SEED] = torch.randint(-2**31, 2**31 - 1, (4,), dtype=torch.int32, device=q.device) if seed is None else seed
     bound = mask._bound if not score else merged(mask, *score)
 
-    def convert(name, value, dtype):
-        if hasattr(value, "evaluate"):  # of a traced function
-            value = _evaluated(value, given, q, k, layout)
-        return _array(name, value, dtype, q.device)
-    read = collect(plan.arrays, plan.dtypes, given, bound, convert)
-    if deterministic is None:
-        deterministic = torch.are_deterministic_algorithms_enabled()
+    def plan_for(heads):
+        return plan_of(mask._text, tuple([s._text for s in score]), layout, heads,
+                       (operator.index(q.shape[-1]), operator.index(v.shape[-1])), _DTYPES[q.dtype], scale, sink_key,
+                       (dropout, SEED) if dropout else None, hashable(expected_seqlen), hashable(max_seqlen))
+    plan = plan_for(heads)
+    if hasattr(q, "placements") or hasattr(k, "placements") or hasattr(v, "placements"):  # DTensors
+        from ._sharded import of_shards
+        if dropout and seed is None:
+            raise UnsupportedError("attnc does not draw seeds of dropout for DTensors: expected `seed`, got: None")
+        read = _read(plan, q, k, given, bound, layout, dropout, seed)
+        o, lse = of_shards(q, k, v, read, layout, lambda heads: plan_for(heads).text, plan.arrays, heads,
+                           lambda q, k, v, read, heads: apply(plan_for(heads), deterministic, q, k, v, read))
+        return (o, lse) if return_lse else o
     if autocast:
         with torch.autocast(q.device.type, enabled=False):
-            o, lse = _apply(plan, deterministic, q, k, v, read)
-    else:
-        o, lse = _apply(plan, deterministic, q, k, v, read)
+            return _call(plan, q, k, v, given, bound, layout, dropout, seed, deterministic, return_lse)
+    result = _call(plan, q, k, v, given, bound, layout, dropout, seed, deterministic, return_lse)
+    if key and not bound:
+        if len(_known) == 4096:
+            _known.clear()
+        _known[key] = plan
+    return result
+
+
+def _call(plan, q, k, v, given, bound, layout, dropout, seed, deterministic, return_lse):
+    read = _read(plan, q, k, given, bound, layout, dropout, seed) if given or plan.arrays else ()
+    o, lse = apply(plan, deterministic, q, k, v, read)
     return (o, lse) if return_lse else o
 
 
-def _apply(plan, deterministic, q, k, v, read):
-    compiling = torch.compiler.is_compiling()
-    if not compiling and torch._C._are_functorch_transforms_active():
-        return _MappedAttention.apply(plan, deterministic, q, k, v, *read)
-    if torch.is_grad_enabled() and any([t.requires_grad for t in (q, k, v, *read)]):
-        return (_CompiledAttention if compiling else _Attention).apply(plan, deterministic, q, k, v, *read)
-    return _ops.run([q, k, v, *read], plan.text, _NAME)[:2]
+def _read(plan, q, k, given, bound, layout, dropout, seed):
+    """The arrays of a call, in the order of its plan."""
+    if dropout:
+        given[SEED] = torch.randint(-2**31, 2**31 - 1, (4,), dtype=torch.int32, device=q.device) if seed is None else seed
+
+    def convert(name, value, dtype):
+        if hasattr(value, "evaluate"):  # of a traced function
+            value = evaluated(value, given, q, k, layout)
+        return _array(name, value, dtype, q.device)
+    return collect(plan.arrays, plan.dtypes, given, bound, convert)
+
+
+def _constant(value):
+    """The same; in torch.compile, for which attributes of modules are symbols, a constant."""
+    return value.__float__() if isinstance(value, float) else value
+
+
+def _sink(sink, given):
+    """What a problem says of a sink: a number, or the name of its array, which is put among those given."""
+    if isinstance(sink, torch.Tensor):
+        given[SINK] = sink
+        return SINK
+    if not isinstance(sink, (int, float)):
+        raise TensorError(f"expected a number or a torch.Tensor as sink, got: {type(sink).__name__}")
+    return float(sink)
 
 
 def _as_score(score):
@@ -255,28 +177,9 @@ def _check_tensor(name, tensor, layout):
     rank = 3 if own.startswith("thd") else 4
     if tensor.dim() != rank:
         raise TensorError(f"expected {name!r} of {rank} dimensions in the layout {own!r}, got: {tuple(tensor.shape)}")
-    if tensor.dtype not in _DTYPES:
-        raise TensorError(f"expected {name!r} to be bfloat16 or float16, got: {tensor.dtype} (torch.autocast casts float32)")
-
-
-def _put_pair(given, name, value):
-    first, second = value if isinstance(value, (tuple, list)) else (value, value)
-    given[f"{name}_q"], given[f"{name}_kv"] = first, second
-
-
-def _evaluated(hoisted, given, q, k, layout):
-    """An array of a traced function, for the sizes or the lengths of a call."""
-    layout_q, layout_k = (layout, layout) if isinstance(layout, str) else layout[:2]
-    if "thd padded" in (layout_q, layout_k) or (layout_q == "thd") != (layout_k == "thd") or "ids_q" in given:
-        raise UnsupportedError(f"attnc does not evaluate {hoisted!r} for layouts with padding or ids: give it as an array")
-    (seqlen_q, heads), (seqlen_k, kv_heads) = ([int(t.shape[axis]) for axis in AXES[own]]
-                                               for t, own in ((q, layout_q), (k, layout_k)))
-    if layout_q == "thd":
-        if "cu_seqlens_q" not in given:
-            raise TensorError("expected cu_seqlens_q with the layout 'thd', got: None")
-        return hoisted.evaluate_packed(heads, given["cu_seqlens_q"], given["cu_seqlens_kv"], seqlen_q, seqlen_k)
-    batch = int(q.shape[1 if layout_q == "sbhd" else 0])
-    return hoisted.evaluate(batch, heads, kv_heads, seqlen_q, seqlen_k, q.device)
+    if tensor.dtype not in _DTYPES or (tensor.dtype == torch.float32 and tensor.is_cuda):
+        raise TensorError(f"expected {name!r} to be bfloat16 or float16 (on the CPU also float32), got: {tensor.dtype} on "
+                          f"{tensor.device} (torch.autocast casts float32)")
 
 
 def _array(name, value, dtype, device):
@@ -292,4 +195,4 @@ def _array(name, value, dtype, device):
         value = narrow
     if value.dtype != wanted:
         raise TensorError(f"expected {name!r} to be {wanted}, got: {value.dtype}")
-    return value.contiguous()
+    return value.contiguous().resolve_neg()

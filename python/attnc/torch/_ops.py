@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The operator attnc::run of PyTorch: (tensors, text of a problem, name of its op) to results, with shapes for tracing
-and a rule for vmap. Gradients are in _attention.py, outside of the operator."""
+and a rule for vmap. Gradients are in _autograd.py, outside of the operator."""
 import ctypes
 import functools
 import re
@@ -8,6 +8,7 @@ import re
 import torch
 
 from .. import _library, errors
+from .._axes import reads
 from .._signature import Signature
 
 _BY_NAME = {kind.__name__: kind for kind in errors.Error.__subclasses__()}
@@ -28,15 +29,34 @@ def _load():
     failure = loaded.attncTorchRegister()
     if failure:
         raise errors.Error(f"attnc.torch does not work with torch {torch.__version__}: {failure.decode()}")
+    try:
+        convert = (torch._C._aoti.unsafe_alloc_void_ptrs_from_tensors,
+                   torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs)
+    except AttributeError:
+        return None
+    direct = ctypes.PyDLL(str(own)).attncTorchDirect
+    direct.restype, direct.argtypes = ctypes.py_object, [ctypes.py_object] * 2
+    return direct(*convert)
 
 
-_load()
+_direct = _load()  # attnc::run on plain tensors without PyTorch's dispatcher; None if this PyTorch lacks what it needs
 _run = torch.ops.attnc.run.default
+_PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
+
+
+def _is_plain(tensors):
+    """Whether nothing but the kernel itself has to see the call: no mode, transform, profiler, subclass or lazy sign."""
+    first = tensors[0]
+    return not (torch._C._len_torch_dispatch_stack() or torch._C._are_functorch_transforms_active() or
+                torch.autograd._profiler_enabled() or first.is_meta) and _PLAIN.issuperset(map(type, tensors)) and (
+                    first.dtype != torch.float32 or not any(t.is_neg() for t in tensors))
 
 
 def run(tensors, text, name):
     """attnc::run, with errors of attnc."""
     try:
+        if _direct and not torch.compiler.is_compiling() and _is_plain(tensors):
+            return _direct(tensors, text, name)
         return _run(tensors, text, name)
     except RuntimeError as error:
         raise typed(error) from None
@@ -72,6 +92,8 @@ def _fold(tensor, dim, axis, size):
 def _vmap(info, in_dims, tensors, text, name):
     """Dense layouts: the mapped dimension becomes a part of the batch. Arrays without a batch have to be the same for all."""
     spec, folded = signature(text, name), []
+    if reads(text, "b"):
+        raise errors.UnsupportedError("vmap over a problem whose mask or score reads the number of the sequence is not possible")
     for tensor, dim, own in zip(tensors, in_dims[0], spec.inputs, strict=True):
         axis = next((i for i, e in enumerate(own["extents"]) if e.size == "batch"), None)
         if axis is None or own["extents"][axis].less or own["leading_dims"] != "none":

@@ -13,9 +13,11 @@ What depends on one side only (on q, or on k, with b and h) may be anything that
 tensors: it is evaluated ahead into arrays, which are bound to the mask as `attnc.Hoisted`. What mixes q and k is of the
 language. Raises TraceError with the line that cannot be traced.
 """
-from . import calls
+from . import calls, compiled
 from ..errors import TraceError
-from .arrays import Hoisted, apart
+from ..masks import Mask
+from ..scores import Score
+from .arrays import Hoisted
 from .calls import Array
 from .masks import mask_of
 from .nodes import ZERO, variable
@@ -23,11 +25,24 @@ from .scores import score_of
 from .session import Session, refusal
 from .symbols import Symbol
 
-__all__ = ["Array", "Hoisted", "apart", "array", "select", "trace_mask", "trace_score"]
+__all__ = ["Array", "Hoisted", "array", "select", "trace_mask", "trace_score"]
 
 
 def trace_mask(function):
     """The mask of a function of (b, h, q, k) that returns a condition: may row q of head h see key k?"""
+    if compiled.is_compiling():
+        return Mask(*compiled.traced(_mask, function))
+    return _mask(function)
+
+
+def trace_score(function):
+    """The score modifier of a function of (s, b, h, q, k) that returns what becomes of the score s."""
+    if compiled.is_compiling():
+        return Score(*compiled.traced(_score, function))
+    return _score(function)
+
+
+def _mask(function):
     session, root = _called(function, "b, h, q, k")
     if root.kind != "bool":
         got = "a real number" if root.kind == "real" else "an integer"
@@ -36,8 +51,7 @@ def trace_mask(function):
     return _lowered(mask_of, root, session)
 
 
-def trace_score(function):
-    """The score modifier of a function of (s, b, h, q, k) that returns what becomes of the score s."""
+def _score(function):
     session, root = _called(function, "s, b, h, q, k")
     if root.kind == "bool":
         raise session.refusal_of(root, f"expected a number as the score of {_name(function)}, got: a condition; use "

@@ -3,6 +3,7 @@
 
 `/` and `%` of integers round down, as in Python, PyTorch and the dialect.
 """
+import functools
 import math
 import operator
 
@@ -64,9 +65,9 @@ def is_nonnegative(a):
         return True
     if a.op == "mod":
         return is_const(a.args[1]) and a.args[1].value > 0
-    if a.op in ("add", "mul", "div", "truediv", "min"):
+    if a.op in ("add", "mul", "div", "truediv", "min", "bitor", "bitxor"):
         return all(map(is_nonnegative, a.args))
-    if a.op == "max":
+    if a.op in ("max", "bitand"):
         return any(map(is_nonnegative, a.args))
     return a.op == "select" and all(map(is_nonnegative, a.args[1:]))
 
@@ -229,13 +230,21 @@ def bits(op, a, b):
     a, b = as_int(a), as_int(b)
     if "real" in (a.kind, b.kind):
         raise TypeError("a bitwise operator of a real number")
+    if op in ("shl", "shr"):
+        if is_const(b) and not 0 <= b.value < 63:
+            raise TypeError(f"expected a shift by a number from 0 to 62, got: {b.value}")
+        return (mul if op == "shl" else floordiv)(a, num(1 << b.value)) if is_const(b) else make(op, (a, b))
+    if is_const(a):
+        a, b = b, a
     if is_const(a, b):
         return num(BITS[op](a.value, b.value))
-    if op in ("shl", "shr") and is_const(b) and 0 <= b.value < 63:
-        return (mul if op == "shl" else floordiv)(a, num(1 << b.value))
-    if is_const(a) and op not in ("shl", "shr"):
-        a, b = b, a
-    if op == "bitand" and is_const(b) and b.value >= 0 and b.value & (b.value + 1) == 0:
+    if a is b:
+        return ZERO if op == "bitxor" else a
+    if is_const(b) and b.value in (0, -1):  # no bit, or all of them
+        if op == "bitxor":
+            return sub(num(b.value), a) if b.value else a
+        return b if (op == "bitand") == (b.value == 0) else a
+    if op == "bitand" and is_const(b) and b.value > 0 and b.value & (b.value + 1) == 0:
         return mod(a, num(b.value + 1))
     return make(op, (a, b))
 
@@ -308,7 +317,7 @@ def select(c, a, b):
 
 _MAKERS = {"add": add, "sub": sub, "neg": neg, "mul": mul, "div": floordiv, "mod": mod, "abs": absolute, "min": minimum,
            "max": maximum, "lt": less, "le": less_equal, "eq": eq, "iff": eq, "not": inverse, "and": both, "or": either,
-           "select": select, "truediv": truediv}
+           "select": select, "truediv": truediv, **{op: functools.partial(bits, op) for op in BITS}}
 
 
 def replaced(node, of):

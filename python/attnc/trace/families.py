@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from .. import masks
 from . import algebra as n
-from . import language
 from .linear import Linear, difference, linear, side
 from .nodes import Node, is_const, num, variable
 
@@ -106,8 +105,7 @@ def _at_most(total, needs):
         least = rest.node() if factor == -1 else n.neg(highest)  # that it must be
         if all(atom.deps <= {"b"} for atom in rest.terms):
             return [First(first, behind, False) if factor > 0 else First(first, least, True)]
-        ahead = rest.part(lambda atom: not atom.deps <= {"h"}) if language.HAS_HEAD_ENTRIES else rest
-        if needs(ahead):
+        if needs(rest):
             return [Interval(interval, None, behind) if factor > 0 else Interval(interval, least, None)]
     for name in "kq":
         atoms = [atom for atom in terms if name in atom.deps]

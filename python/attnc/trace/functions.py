@@ -52,7 +52,7 @@ def _xor(a, b):
 
 
 def _invert(a):
-    return n.inverse(a) if a.kind == "bool" else n.bits("bitxor", a, num(-1)) if a.kind == "real" else n.sub(num(-1), a)
+    return n.inverse(a) if a.kind == "bool" else n.bits("bitxor", a, num(-1))
 
 
 def _clamp(x, min=None, max=None, a_min=None, a_max=None):

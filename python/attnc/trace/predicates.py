@@ -3,14 +3,13 @@
 from typing import NamedTuple
 
 from . import algebra as n
-from . import language
 from .arrays import hoisted
 from .linear import Linear, difference, linear, side
 from .nodes import is_const, walk
 
+BIT_SIGNS = {"bitand": "&", "bitor": "|", "bitxor": "^"}
 _PLAIN = {"b", "h", "q", "k", "const", "add", "sub", "neg", "min", "max", "abs", "select", "le", "lt", "eq", "iff",
-          "not", "and", "or"}
-_BIT_SIGNS = {"bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>"}
+          "not", "and", "or", *BIT_SIGNS}
 OR, AND, COMPARE, SUM, TERM, UNARY, PRIMARY = range(1, 8)
 
 
@@ -44,8 +43,7 @@ class Predicates:
                 constant = is_const(node.args[1]) and (op == "mul" or node.args[1].value > 0)
                 result = not constant or self.needs(node.args[0])
             else:
-                known = op in _PLAIN or language.HAS_BITS and op in n.BITS
-                result = not known or any(map(self.needs, node.args))
+                result = op not in _PLAIN or any(map(self.needs, node.args))
             self._needs[node] = result
         return self._needs[node]
 
@@ -71,10 +69,9 @@ class Predicates:
     def entry(self, total):
         """The entry of an array of one side, as in `name[h, q]`, for a sum or another expression."""
         node = total.node() if isinstance(total, Linear) else total
-        of = side(node)
-        if "h" in node.deps and not of and not (language.HAS_HEAD_ENTRIES and "b" not in node.deps):
-            of = "q"
-        head = "h" in node.deps
+        of, head = side(node), "h" in node.deps
+        if head and "b" in node.deps:
+            of = of or "q"  # there is no `name[b, h]`
         axes = ("" if head and not of else "b") + ("h" if head else "") + of
         role = {"": "b", "q": "q", "k": "k"}[of] if not head else "h" + of
         position = ", ".join(["h"] * head + [of] * bool(of)) or "b"
@@ -93,9 +90,6 @@ class Predicates:
             return self.joined(node.op, list(map(self.condition, node.args)))
         if node.op == "not" and node.args[0].op == "eq":
             return self.relation(node.args[0], "!=")
-        if node.op == "not":
-            inside = self.condition(node.args[0])
-            return Condition("!" + inside.at(UNARY), UNARY, inside.cost + 1)
         if node.op in ("le", "lt", "eq"):
             return self.relation(node, "==" if node.op == "eq" else "<=")
         raise self.refusal(node)
@@ -126,8 +120,9 @@ class Predicates:
         """(factor, text) of a sum, and what is left of its constant; parts of one side that need it are entries."""
         result, const = [], total.const
         parts = {name: total.part(lambda atom, name=name: side(atom) == name) for name in ("q", "k", "", None)}
-        free = parts[""].part(lambda atom: self.needs(atom))
-        parts[""] = parts[""].plus(free, -1)
+        free = parts[""].part(lambda atom: self.needs(atom) and atom.deps != {"h"})  # goes with rows or keys
+        of_heads = parts[""].part(lambda atom: self.needs(atom) and atom.deps == {"h"})
+        parts[""] = parts[""].plus(free, -1).plus(of_heads, -1)
         for name in ("q", "k"):
             if parts[name].terms and self.needs_sum(parts[name]):
                 whole = parts[name].plus(free)
@@ -135,9 +130,9 @@ class Predicates:
                 sign = -1 if next(iter(whole.terms.values())) < 0 else 1
                 result.append((sign, self.entry(Linear().plus(whole, sign))))
                 parts[name] = Linear()
-        if free.terms:
-            sign = -1 if next(iter(free.terms.values())) < 0 else 1
-            result.append((sign, self.entry(Linear().plus(free, sign))))
+        for part in filter(lambda part: part.terms, (free, of_heads)):
+            sign = -1 if next(iter(part.terms.values())) < 0 else 1
+            result.append((sign, self.entry(Linear().plus(part, sign))))
         for part in parts.values():
             result.extend((factor, self.atom(atom)) for atom, factor in part.terms.items())
         return result, const
@@ -166,7 +161,7 @@ class Predicates:
         if self.is_array(node):
             return self.entry(node)
         op, args = node.op, node.args
-        if node.kind == "real" or op not in (*_PLAIN, *_BIT_SIGNS, "div", "mod"):
+        if node.kind == "real" or op not in (*_PLAIN, "div", "mod"):
             raise self.refusal(node)
         if op in ("b", "h", "q", "k"):
             return Condition(op, PRIMARY, 1)
@@ -182,10 +177,8 @@ class Predicates:
         if op == "select":
             c, (a, b) = self.condition(self.normal(args[0], False)), map(self.integer, args[1:])
             return Condition(f"({c.at(OR)} ? {a.text} : {b.text})", PRIMARY, c.cost + a.cost + b.cost + 1)
-        if op in _BIT_SIGNS and language.HAS_BITS:
-            a, b = map(self.integer, args)
-            return Condition(f"({a.at(UNARY)} {_BIT_SIGNS[op]} {b.at(UNARY)})", PRIMARY, a.cost + b.cost + 1)
-        raise self.refusal(node)
+        a, b = map(self.integer, args)
+        return Condition(f"({a.at(UNARY)} {BIT_SIGNS[op]} {b.at(UNARY)})", PRIMARY, a.cost + b.cost + 1)
 
     def refusal(self, node):
         return self.session.refusal_of(*culprit(node))
@@ -206,9 +199,9 @@ def culprit(node):
         return part, ("a table that is read at q and k cannot be a mask: it would be a matrix of all pairs. Give "
                       "blocks of it by attnc.block_map, a tree's paths by attnc.tree or attnc.ancestors, or add it as "
                       "a bias with entries of -inf: attnc.bias(tensor, \"qk\")")
-    if op in n.BITS:
-        return part, ("bitwise operators of integers that mix q and k are not in the language of masks (of one side "
-                      "they are evaluated ahead); conditions are combined by `&`, `|` and `~`, low bits are `%`")
+    if op in ("shl", "shr"):
+        return part, ("q and k meet in a shift that is not by a constant; in masks `<<` and `>>` of both are by "
+                      "numbers from 0 to 62")
     if op in ("mul", "div", "mod", "pow") and part.kind == "int":
         return part, ("q and k meet in a product, quotient or power that is not by a constant; in masks `*`, `//` and "
                       "`%` of both are by constants")

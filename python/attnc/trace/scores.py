@@ -13,13 +13,14 @@ from ..scores import Score
 from .arrays import hoisted
 from .linear import side
 from .nodes import AXES, is_const, num, variable, walk
-from .predicates import AND, COMPARE, OR, PRIMARY, SUM, TERM, UNARY
+from .predicates import AND, BIT_SIGNS, COMPARE, OR, PRIMARY, SUM, TERM, UNARY
 from .tables import is_of_distance, table_of
 
 S = variable("s")
 _PLAIN = {*AXES, "s", "const", "add", "sub", "neg", "mul", "truediv", "min", "max", "abs", "select", "le", "lt", "eq",
           "iff", "not", "and", "or", "real"}
 _FUNCTIONS = ("exp", "log", "sqrt", "tanh")
+_SIGNS = {"div": "//", "mod": "%", "shl": "<<", "shr": ">>", **BIT_SIGNS}
 
 
 def score_of(root, session):
@@ -89,8 +90,9 @@ class Lowering:
             op = node.op
             if node.shape or op == "load":
                 result = _axes(node) is None or bool(node.shape)
-            elif op in ("div", "mod"):
-                result = not is_const(node.args[1]) or node.args[1].value <= 0 or self.needs(node.args[0]) or any(
+            elif op in ("div", "mod", *BIT_SIGNS):
+                divides = op in BIT_SIGNS or is_const(node.args[1]) and node.args[1].value > 0
+                result = not divides or any(map(self.needs, node.args)) or any(
                     part.op == "mul" and not is_const(part.args[1]) for part in walk(node))  # a real number there
             elif op in _FUNCTIONS:
                 result = self._is_one_sided(node) or self.needs(node.args[0])
@@ -138,7 +140,7 @@ class Lowering:
         op = node.op
         if op == "const":
             return self._constant(node)
-        if op in ("div", "mod") or op in _PLAIN or op in _FUNCTIONS:
+        if op in ("div", "mod", *BIT_SIGNS, *_PLAIN, *_FUNCTIONS):
             parts = [self.text(arg) for arg in node.args]
             made = getattr(self, "_" + op, self._other)(node, *parts)
             if made is not None:
@@ -147,8 +149,6 @@ class Lowering:
 
     def _constant(self, node):
         value = node.value
-        if node.kind == "bool":
-            return ("0 == 0" if value else "0 != 0"), COMPARE, "bool"
         if node.kind == "int":
             return str(value), PRIMARY if value >= 0 else UNARY, "int"
         if not math.isfinite(value) or abs(value) > 2.0**100:
@@ -169,6 +169,8 @@ class Lowering:
             return f"{_at(parts[0], SUM)} {sign} {_at(b, TERM)}", SUM, kind
         if op == "neg":
             return "-" + _at(parts[0], UNARY), UNARY, kind
+        if op in BIT_SIGNS and kind == "int":
+            return f"({_at(parts[0], UNARY)} {BIT_SIGNS[op]} {_at(parts[1], UNARY)})", PRIMARY, kind
         if op in ("min", "max", "abs", *_FUNCTIONS):
             return f"{op}({', '.join(part[0] for part in parts)})", PRIMARY, "real" if op in _FUNCTIONS else kind
         if op in ("and", "or"):
@@ -196,7 +198,9 @@ class Lowering:
         return a if a[2] == "real" else (f"{_at(a, TERM)} * 1.0", TERM, "real")
 
     def _div(self, node, a, b):
-        return None if a[2] == "real" else (f"{_at(a, TERM)} {'/' if node.op == 'div' else '%'} {b[0]}", TERM, "int")
+        if a[2] == "real" or not is_const(node.args[1]) or node.args[1].value <= 0:
+            return None
+        return f"{_at(a, TERM)} {'/' if node.op == 'div' else '%'} {b[0]}", TERM, "int"
 
     _mod = _div
 
@@ -220,7 +224,7 @@ class Lowering:
         known = (*_PLAIN, *_FUNCTIONS)
         part = next((part for part in walk(node) if not self._is_one_sided(part) and part.op not in known and
                      not _axes(part)), node)
-        name = part.value[0] if part.op == "foreign" else part.op
+        name = part.value[0] if part.op == "foreign" else _SIGNS.get(part.op, part.op)
         if "s" in part.deps:
             message = (f"`{name}` of a score is not in the language of scores, which has + - * /, min, max, abs, exp, "
                        "log, sqrt, tanh, comparisons and where")
@@ -229,9 +233,10 @@ class Lowering:
                        "distance q - k, is not in the language of scores: make it a tensor of [b, h, q, k] (some of "
                        "these axes) ahead, and add its entries: s + bias[b, h, q, k]")
         else:
-            message = (f"`{name}` of q and k together is not in the language of scores; what is of one side is "
-                       "evaluated ahead; a tensor of [b, h, q, k] that is made ahead can be added: s + bias[b, h, q, "
-                       "k]")
+            limit = ", in which entries of tables are real numbers, and `//`, `%`, `<<` and `>>` are by constants"
+            message = (f"`{name}` of q and k together is not in the language of scores{limit * (part.op in _SIGNS)}; "
+                       "what is of one side is evaluated ahead; a tensor of [b, h, q, k] that is made ahead can be "
+                       "added: s + bias[b, h, q, k]")
         return self.session.refusal_of(part, message)
 
 

@@ -78,7 +78,7 @@ def _range(place, extent):
     import numpy
     settles = _settles(place)
     limit = settles + extent + 8 if settles else _PROBED
-    values = numpy.broadcast_to(NumPyValues(None).value(place, {"d": numpy.arange(-limit, limit + 1)}), 2 * limit + 1)
+    values = numpy.broadcast_to(NumPyValues().value(place, {"d": numpy.arange(-limit, limit + 1)}), 2 * limit + 1)
     inside = (values >= 0) & (values < extent)
     if not inside[limit]:
         return 1, 0, 0

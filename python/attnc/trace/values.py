@@ -4,6 +4,7 @@
 Integers are computed in 64 bits, real numbers in float32, or what torch makes of them.
 """
 from .algebra import BITS
+from ..errors import UnsupportedError
 from .entries import thawed
 from .nodes import walk
 from .session import is_tensor
@@ -66,7 +67,7 @@ class _Values:
 
 
 class NumPyValues(_Values):
-    def __init__(self, device):
+    def __init__(self):
         import numpy
         self.module = numpy
 
@@ -86,20 +87,65 @@ class NumPyValues(_Values):
         a = self.module.asarray(a)
         return _exactly(a, a.astype(self.module.float32))
 
-    def array(self, owner, sizes, device):
-        """The dense array of a `Hoisted`."""
-        np = self.module
-        axes = [axis for axis in owner.axes if axis in owner.node.deps]
-        positions = {axis: np.arange(sizes[axis]) for axis in axes}
-        if "d" in positions:
+    def array(self, owner, sizes, packed=None):
+        """The array of a `Hoisted`. `packed`: see evaluate()."""
+        np, axes, positions = self.module, _axes(owner, packed), {}
+        for axis in axes:
+            group = self._tokens(axis, sizes[axis], *packed[axis]) if axis in (packed or ()) else {
+                axis: np.arange(sizes[axis])}
+            positions.update({name: x.reshape([-1 if other == axis else 1 for other in axes])
+                              for name, x in group.items()})
+        if "d" in axes:
             positions["d"] = owner.reach[0] - positions["d"]
-        result = self.value(owner.node, {axis: x.reshape(_along(axis, owner.axes)) for axis, x in positions.items()})
-        result = np.broadcast_to(np.asarray(result), [sizes[axis] for axis in owner.axes])
+        result = np.broadcast_to(np.asarray(self.value(owner.node, positions)), [sizes[axis] for axis in axes])
+        self.check(owner, result)
+        if owner.dtype == "i32":
+            return result.clip(LEAST, LARGEST).astype(np.int32)
+        return np.array(result, np.float32)
+
+    def check(self, owner, result):
         if result.size and owner.node.kind == "int":
             owner.check(result.min(), result.max())
-        if owner.dtype == "i32":
-            return np.ascontiguousarray(result.clip(LEAST, LARGEST), dtype=np.int32)
-        return np.ascontiguousarray(result, dtype=np.float32)
+
+    def _tokens(self, side, count, cu_seqlens, padded_offsets):
+        """Sequence and position of each token; the first ones for tokens of no sequence."""
+        np = self.module
+        cu_seqlens = np.asarray(cu_seqlens, np.int64)
+        lengths = np.append(np.diff(cu_seqlens), 0)
+        starts = cu_seqlens if padded_offsets is None else np.asarray(padded_offsets, np.int64)
+        starts = np.where(lengths > 0, starts, count)
+        order = np.argsort(starts)  # offsets of keys need not ascend
+        token = np.arange(count)
+        place = np.searchsorted(starts[order], token, side="right") - 1
+        sequence, position = order[place], token - starts[order[place]]
+        is_own = (place >= 0) & (position < lengths[sequence])
+        return {"b": np.where(is_own, sequence, 0), side: np.where(is_own, position, 0)}
+
+
+class JaxValues(NumPyValues):
+    """For packed sequences in a program of JAX, which knows their lengths when it runs. Numbers are not checked, and a
+    position outside of a captured array is its last one."""
+
+    def __init__(self):
+        import jax
+        self.jax, self.module = jax, jax.numpy
+
+    def tensor(self, x):
+        return self.module.asarray(x)
+
+    def order(self, a, otherwise):
+        raise UnsupportedError("attnc does not compare real numbers of q with real numbers of k in packed sequences of "
+                               "JAX: capture integers")
+
+    def foreign(self, part, args):
+        raise UnsupportedError(f"attnc does not evaluate {part.value[0]!r} of torch in packed sequences of JAX")
+
+    def check(self, owner, result):
+        pass
+
+    def array(self, owner, sizes, packed=None):
+        with self.jax.enable_x64(True):
+            return super().array(owner, sizes, packed)
 
 
 def _exactly(a, narrow):
@@ -114,19 +160,21 @@ def _outermost(node):
     return foreign.intersection(walk(node, {arg for part in foreign for arg in part.args}))
 
 
-def _along(axis, axes):
-    return [-1 if other == axis else 1 for other in axes]
+def _axes(owner, packed):
+    """The axes of an array: a packed side's tokens are of all sequences."""
+    return owner.axes.replace("b", "") if any(axis in owner.axes for axis in packed or ()) else owner.axes
 
 
 class TorchValues(_Values):
     """Functions of torch that are kept are called under vmap, for one position, as flex_attention calls the whole."""
 
-    def __init__(self, device):
+    def __init__(self, device, given=()):
+        """given: tensors by the id of those captured that they stand for."""
         import torch
-        self.device, self.module = torch.device(device or "cpu"), torch
+        self.device, self.module, self.given = torch.device(device or "cpu"), torch, dict(given)
 
     def tensor(self, x):
-        return x if is_tensor(x) else self.module.from_numpy(x.copy()).to(self.device)
+        return self.given.get(id(x), x) if is_tensor(x) else self.module.tensor(x, device=self.device)
 
     def load(self, tensor, *positions):
         positions = [self.module.as_tensor(x, device=tensor.device) for x in positions]
@@ -150,45 +198,40 @@ class TorchValues(_Values):
         a = self.module.as_tensor(a)
         return a if a.dtype in (self.module.float32, self.module.float64) else a.to(self.module.float32)
 
-    def array(self, owner, sizes, device):
-        """The dense array of a `Hoisted`, on `device`; it is computed where captured tensors are."""
-        self._move_to(owner)
-        axes = [axis for axis in owner.axes if axis in owner.node.deps]
-        positions = {axis: self.module.arange(sizes[axis], device=self.device) for axis in axes}
-        if "d" in positions:
-            positions["d"] = owner.reach[0] - positions["d"]
-        result = self._at(owner.node, [{axis: positions.get(axis)} for axis in owner.axes])
-        return self._finished(owner, result, [sizes[axis] for axis in owner.axes], device)
+    def array(self, owner, sizes, device, packed=None, is_checked=True):
+        """The array of a `Hoisted`, on `device`; it is computed where captured tensors are."""
+        if owner.tensors:
+            self.device = self.tensor(max(owner.tensors, key=lambda x: x.dim())).device
+        axes = _axes(owner, packed)
+        groups = [self._tokens(axis, sizes[axis], *packed[axis]) if axis in (packed or ()) else
+                  {axis: self.module.arange(sizes[axis], device=self.device)} for axis in axes]
+        if "d" in axes:
+            groups[-1] = {"d": owner.reach[0] - groups[-1]["d"]}
+        groups = [{axis: x for axis, x in group.items() if axis in owner.node.deps} for group in groups]
+        result = self._at(owner.node, groups)
+        if is_checked and result.device.type == "cpu" and result.numel() and owner.node.kind == "int":
+            owner.check(result.min().item(), result.max().item())  # a GPU would be waited for
+        if owner.dtype == "i32":
+            result = result.clamp(LEAST, LARGEST)
+        result = result.to(self.module.int32 if owner.dtype == "i32" else self.module.float32)
+        result = result if device is None else result.to(device)
+        return result.expand([sizes[axis] for axis in axes]).contiguous()
 
-    def packed_array(self, owner, heads, tokens):
-        """The same with tokens in place of sequences and positions. `tokens`: cu_seqlens and count by side."""
-        torch, wanted = self.module, self.device
-        self._move_to(owner)
-        side = next((axis for axis in "qk" if axis in owner.axes), None)
-        cu, count = tokens[side or "q"]
-        cu, batch = cu.to(self.device), len(cu) - 1
-        head = {"h": torch.arange(heads, device=self.device)}
-        if side is None:
-            groups, extents = [{"b": torch.arange(batch, device=self.device)}, head], [batch, heads]
-            chosen = [i for i, axis in enumerate("bh") if axis in owner.axes]
-        else:
-            token = torch.arange(count, device=self.device)
-            sequence = torch.searchsorted(cu[1:].contiguous(), token, right=True)
-            beyond = sequence >= batch  # tokens of no sequence
-            sequence = sequence.masked_fill(beyond, 0)
-            groups = [head, {"b": sequence, side: (token - cu[sequence]).masked_fill(beyond, 0)}]
-            extents, chosen = [heads, count], [0, 1] if "h" in owner.axes else [1]
-        groups = [{axis: x for axis, x in groups[i].items() if axis in owner.node.deps} for i in chosen]
-        return self._finished(owner, self._at(owner.node, groups), [extents[i] for i in chosen], wanted)
-
-    def _move_to(self, owner):
-        tensors = sorted(filter(is_tensor, owner.captured), key=lambda x: -x.dim())
-        if tensors:
-            self.device = tensors[0].device
+    def _tokens(self, side, count, cu_seqlens, padded_offsets):
+        """Sequence and position of each token; the first ones for tokens of no sequence."""
+        torch = self.module
+        cu_seqlens = cu_seqlens.to(self.device, torch.int64)
+        lengths = torch.cat([cu_seqlens.diff(), cu_seqlens.new_zeros(1)])
+        starts = cu_seqlens if padded_offsets is None else padded_offsets.to(self.device, torch.int64)
+        starts, order = torch.where(lengths > 0, starts, count).sort()  # offsets of keys need not ascend
+        token = torch.arange(count, device=self.device)
+        place = torch.searchsorted(starts, token, right=True) - 1
+        sequence, position = order[place], token - starts[place]
+        is_own = (place >= 0) & (position < lengths[sequence])
+        return {"b": torch.where(is_own, sequence, 0), side: torch.where(is_own, position, 0)}
 
     def _at(self, node, groups):
         """The value with a dimension for each group of positions, of extent 1 if it has none."""
-        groups = [{axis: x for axis, x in group.items() if x is not None} for group in groups]
         known = {part: self._foreign_at(part, groups) for part in _outermost(node)}
         result = self.value(node, {axis: x.reshape([-1 if i == other else 1 for other in range(len(groups))])
                                    for i, group in enumerate(groups) for axis, x in group.items()}, known)
@@ -202,16 +245,7 @@ class TorchValues(_Values):
         for group in reversed(groups):
             if group:
                 function = self.module.vmap(function, in_dims=tuple(0 if name in group else None for name in names))
-        extents = [len(next(iter(group.values()))) if group else 1 for group in groups]
+        extents = [next(iter(group.values())).shape[0] if group else 1 for group in groups]
         if 0 in extents:
             return self.wide(self.module.zeros(extents, device=self.device), node.kind)
         return function(*(x for group in groups for x in group.values())).reshape(extents)
-
-    def _finished(self, owner, result, extents, device):
-        torch = self.module
-        if result.device.type == "cpu" and result.numel() and owner.node.kind == "int":  # for a GPU one would wait
-            owner.check(result.min().item(), result.max().item())
-        if owner.dtype == "i32":
-            result = result.clamp(LEAST, LARGEST)
-        result = result.to(torch.int32 if owner.dtype == "i32" else torch.float32)
-        return (result if device is None else result.to(device)).expand(extents).contiguous()

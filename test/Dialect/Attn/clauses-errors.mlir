@@ -86,7 +86,7 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(bf16) {sca
 
 // -----
 
-// expected-error @below {{expected dtype `bf16` or `f16`, got: `fp16`}}
+// expected-error @below {{expected dtype `bf16`, `f16` or `f32`, got: `fp16`}}
 attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(fp16)
 
 // -----

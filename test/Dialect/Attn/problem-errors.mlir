@@ -70,9 +70,9 @@ attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64, 520) dtype(bf16)
 
 // -----
 
-// C3: dtype is bf16 or f16.
-// expected-error @below {{'attn.problem' op expected dtype bf16 or f16, got: 'f32'}}
-attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(f32)
+// C3: dtype is bf16, f16 or f32.
+// expected-error @below {{'attn.problem' op expected dtype bf16, f16 or f32, got: 'f64'}}
+attn.problem @p mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(f64)
 
 // -----
 

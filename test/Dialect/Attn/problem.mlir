@@ -23,6 +23,9 @@ attn.problem @mqa mask(#attn.causal) layout(thd padded) heads(16, 1) dims(192, 1
 // CHECK: attn.problem @scales mask(#attn.full) layout(bshd) heads(1) dims(8) dtype(f16) scale(-2.500000e+00)
 attn.problem @scales mask(#attn.full) layout(bshd) heads(1) dims(8) dtype(f16) scale(-2.5)
 
+// CHECK: attn.problem @float32 mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(f32){{ *$}}
+attn.problem @float32 mask(#attn.full) layout(bshd) heads(8) dims(64) dtype(f32)
+
 // The ends of what is allowed.
 // CHECK: heads(65536, 1) dims(256, 8)
 attn.problem @widest mask(#attn.full) layout(bshd) heads(65536, 1) dims(256, 8) dtype(f16)

@@ -5,7 +5,7 @@
 tile.kernel @k(%q: !tile.ptr<bf16>, %f: !tile.ptr<f32>, %p: i64, %n: i32) target("cpu") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 1, blocks = 1>) {
   // tile.prepare C1
-  // expected-error @below {{expected dim in multiples of 8 from 8 to 256 and o of bf16 or f16, got: dim 12, 'bf16'}}
+  // expected-error @below {{expected dim in multiples of 8 from 8 to 256 and o of bf16, f16 or f32, got: dim 12, 'bf16'}}
   tile.prepare %f pitch(%p) from(%q, %p, %q, %p) lse(%f) rows(%n) dim 12 : !tile.ptr<bf16>
 }
 

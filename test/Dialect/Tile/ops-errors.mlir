@@ -561,7 +561,7 @@ tile.kernel @k(%q: !tile.ptr<bf16>, %o: !tile.ptr<f16>, %st: i64, %n: i32) targe
 tile.kernel @k(%o: !tile.ptr<bf16>, %part: !tile.ptr<f32>, %st: i64, %n: i32) target("cpu") grid(dense heads 1)
     config(<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
   // tile.merge C1
-  // expected-error @below {{'tile.merge' op expected dim in multiples of 8 from 8 to 256 and results of bf16 or f16, got: dim 12, 'bf16'}}
+  // expected-error @below {{'tile.merge' op expected dim in multiples of 8 from 8 to 256 and results of bf16, f16 or f32, got: dim 12, 'bf16'}}
   tile.merge %o stride(%st) from(%part, %part, %part) splits(%n, %st) rows(%n) dim 12 scale 1.0 : !tile.ptr<bf16>
 }
 
@@ -576,7 +576,7 @@ tile.kernel @k(%o: !tile.ptr<bf16>, %part: !tile.ptr<f32>, %st: i64, %n: i32) ta
 
 // -----
 
-tile.kernel @k(%part: !tile.ptr<f32>, %st: i64, %n: i32) target("cpu") grid(dense heads 1)
+tile.kernel @k(%part: !tile.ptr<f32>, %st: i64, %n: i32) target("sm_80") grid(dense heads 1)
     config(<q_tile = 4, kv_tile = 16, warps = 4, blocks = 1>) {
   // tile.merge C1
   // expected-error @below {{results of bf16 or f16, got: dim 64, 'f32'}}

@@ -108,15 +108,15 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, k
 tile.kernel @k(%q: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
   %K = tile.place "K" : !tile.strip<4x128xf16, 32>
   // tile.fetch C1.
-  // expected-error @below {{'tile.fetch' op expected rows of bf16 or f16 into a strip of the same or of f32, got: 'bf16' into 'f16'}}
+  // expected-error @below {{'tile.fetch' op expected rows of bf16, f16 or f32 into a strip of the same or of f32, got: 'bf16' into 'f16'}}
   tile.fetch %K, %q stride(%by) rows(%n) : !tile.strip<4x128xf16, 32>, !tile.ptr<bf16>
 }
 
 // -----
 
-tile.kernel @k(%q: !tile.ptr<f32>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
+tile.kernel @k(%q: !tile.ptr<f32>, %by: i64, %n: i32) target("sm_80") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
   %K = tile.place "K" : !tile.strip<4x128xf32, 32>
-  // expected-error @below {{got: 'f32' into 'f32'}}
+  // expected-error @below {{'tile.fetch' op expected rows of bf16 or f16 into a strip of the same or of f32, got: 'f32' into 'f32'}}
   tile.fetch %K, %q stride(%by) rows(%n) : !tile.strip<4x128xf32, 32>, !tile.ptr<f32>
 }
 
@@ -124,7 +124,7 @@ tile.kernel @k(%q: !tile.ptr<f32>, %by: i64, %n: i32) target("cpu") grid(dense h
 
 tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
   // tile.pad_rows C1.
-  // expected-error @below {{'tile.pad_rows' op expected dim in multiples of 8 of bf16 or f16, or 1 of f32, got: dim 1, 'bf16'}}
+  // expected-error @below {{'tile.pad_rows' op expected dim in multiples of 8 of bf16, f16 or f32, or 1 of f32, got: dim 1, 'bf16'}}
   tile.pad_rows %o stride(%by) from(%n) to(%n) step(%n) dim 1 lanes 32 : !tile.ptr<bf16>
 }
 
@@ -217,7 +217,7 @@ tile.kernel @k() target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, k
 tile.kernel @k(%o: !tile.ptr<bf16>, %by: i64, %n: i32) target("cpu") grid(dense heads 1 tiles 1) config(<q_tile = 1, kv_tile = 4, warps = 1, blocks = 1, lanes = 32>) {
   %acc = tile.place "acc" : !tile.strip<1x128xf32, 32>
   // tile.store C1.
-  // expected-error @below {{'tile.store' op expected a strip of f32 and `dim` columns into bf16 or f16, got: '!tile.strip<1x128xf32, 32>' into '!tile.ptr<bf16>', dim 64}}
+  // expected-error @below {{'tile.store' op expected a strip of f32 and `dim` columns into bf16, f16 or f32, got: '!tile.strip<1x128xf32, 32>' into '!tile.ptr<bf16>', dim 64}}
   tile.store %o stride(%by), %acc rows(%n, %n) dim 64 : !tile.ptr<bf16>, !tile.strip<1x128xf32, 32>
 }
 

@@ -40,6 +40,17 @@ module attributes {tile.type = !tile.shared<2x64x64xbf16, 72>} {}
 
 // -----
 
+// !tile.shared C2: elements are bf16, f16 or, if not swizzled, f32.
+// expected-error @below {{expected a shared tile of bf16, f16 or, if not swizzled, f32, got: 'f64'}}
+module attributes {tile.type = !tile.shared<64x64xf64, 72>} {}
+
+// -----
+
+// expected-error @below {{expected a shared tile of bf16, f16 or, if not swizzled, f32, got: 'f32'}}
+module attributes {tile.type = !tile.shared<64x64xf32, swizzled>} {}
+
+// -----
+
 // !tile.frag C1: rows is a positive multiple of 16 * warps, cols of 8.
 // expected-error @below {{expected rows of a fragment in multiples of 16 * warps and columns of 8, got: 32x64 over 4 warps}}
 module attributes {tile.type = !tile.frag<32x64, 4>} {}

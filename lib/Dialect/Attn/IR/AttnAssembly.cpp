@@ -127,7 +127,7 @@ ParseResult parseDtype(OpAsmParser &parser, P &of) {
   Type type;
   OptionalParseResult parsed = parser.parseOptionalType(type);
   if (!parsed.has_value())
-    return parser.emitError(loc, "expected dtype `bf16` or `f16`, got: `") << wordAt(loc) << "`";
+    return parser.emitError(loc, "expected dtype `bf16`, `f16` or `f32`, got: `") << wordAt(loc) << "`";
   if (*parsed)
     return failure();
   of.dtype = TypeAttr::get(type);

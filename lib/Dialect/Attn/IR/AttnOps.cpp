@@ -283,8 +283,8 @@ LogicalResult ProblemOp::verify() {
     if (int64_t(dim) < 8 || int64_t(dim) > 512 || dim % 8 != 0) // C2
       return emitOpError("expected ") << name << " to be a multiple of 8 from 8 to 512, got: " << int64_t(dim)
                                       << nearestDims(int64_t(dim));
-  if (!getDtype().isBF16() && !getDtype().isF16()) // C3
-    return emitOpError("expected dtype bf16 or f16, got: ") << getDtype();
+  if (Type dtype = getDtype(); !dtype.isBF16() && !dtype.isF16() && !dtype.isF32()) // C3
+    return emitOpError("expected dtype bf16, f16 or f32, got: ") << dtype;
   auto sameKind = [](LayoutAttr a, LayoutAttr b) {
     return a.isPacked() == b.isPacked() && a.getPadded() == b.getPadded();
   };

@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::program;
 
-static rt::Dtype dtypeOf(Type element) {
+rt::Dtype attn::dtypeOf(Type element) {
   return element.isBF16()  ? rt::Dtype::BF16
          : element.isF16() ? rt::Dtype::F16
          : element.isF32() ? rt::Dtype::F32

@@ -494,8 +494,8 @@ LogicalResult MmaPvOp::verify() {
 LogicalResult StoreOp::verify() {
   auto strip = dyn_cast<StripType>(getAcc().getType());
   if (strip && (!strip.getElement().isF32() || strip.getCols() != int64_t(getDim()) ||
-                getDst().getType().getElement().isF32())) // C1
-    return emitOpError("expected a strip of f32 and `dim` columns into bf16 or f16, got: ")
-           << strip << " into " << getDst().getType() << ", dim " << int64_t(getDim());
+                !isDataType(*this, getDst().getType().getElement()))) // C1
+    return emitOpError("expected a strip of f32 and `dim` columns into ")
+           << textOfDataTypes(*this) << ", got: " << strip << " into " << getDst().getType() << ", dim " << int64_t(getDim());
   return success();
 }

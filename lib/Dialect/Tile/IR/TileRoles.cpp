@@ -133,9 +133,9 @@ LogicalResult CopyBoxOp::verify() { return verifyBox(*this, getDst().getType(), 
 LogicalResult FillOp::verify() { return verifyBox(*this, getRing().getType().getTile(), getMap().getType(), getBatch(), getRows(), getBoxes()); }
 
 static LogicalResult verifyRows(Operation *op, int64_t dim, Type element, StringRef what) {
-  if (dim < 8 || dim > 256 || dim % 8 || !(element.isBF16() || element.isF16())) // C1
+  if (dim < 8 || dim > 256 || dim % 8 || !isDataType(op, element)) // C1
     return op->emitOpError("expected dim in multiples of 8 from 8 to 256 and ")
-           << what << " of bf16 or f16, got: dim " << dim << ", " << element;
+           << what << " of " << textOfDataTypes(op) << ", got: dim " << dim << ", " << element;
   return success();
 }
 

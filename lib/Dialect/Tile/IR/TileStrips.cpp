@@ -16,19 +16,19 @@ LogicalResult SlotIndexOp::verify() {
 
 LogicalResult FetchOp::verify() {
   Type from = getSrc().getType().getElement(), to = getDst().getType().getElement();
-  if (!(from.isBF16() || from.isF16()) || (from != to && !to.isF32())) // C1
-    return emitOpError("expected rows of bf16 or f16 into a strip of the same or of f32, got: ")
-           << from << " into " << to;
+  if (!isDataType(*this, from) || (from != to && !to.isF32())) // C1
+    return emitOpError("expected rows of ")
+           << textOfDataTypes(*this) << " into a strip of the same or of f32, got: " << from << " into " << to;
   return success();
 }
 
 LogicalResult PadRowsOp::verify() {
   Type element = getDst().getType().getElement();
   int64_t dim = getDim();
-  bool ok = element.isF32() ? dim == 1 : (element.isBF16() || element.isF16()) && dim > 0 && dim % 8 == 0;
+  bool ok = dim == 1 ? element.isF32() : isDataType(*this, element) && dim > 0 && dim % 8 == 0;
   if (!ok) // C1
-    return emitOpError("expected dim in multiples of 8 of bf16 or f16, or 1 of f32, got: dim ")
-           << dim << ", " << element;
+    return emitOpError("expected dim in multiples of 8 of ")
+           << textOfDataTypes(*this) << ", or 1 of f32, got: dim " << dim << ", " << element;
   if (!isLaneCount(getLanes())) // C2
     return emitOpError("expected 1, 2, 4, 8, 16 or 32 lanes, got: ") << int64_t(getLanes());
   return success();

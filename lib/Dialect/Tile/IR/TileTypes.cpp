@@ -48,11 +48,13 @@ void SharedType::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
-LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols, Type,
+LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t cols, Type element,
                                  int64_t pitch) {
   if (rows <= 0 || (pitch == swizzled && rows % 16) || cols <= 0 || cols % 16 || (pitch < cols && pitch != swizzled)) // C1
     return emitError() << "expected columns of a shared tile and, if swizzled, rows in multiples of 16, and pitch >= columns, got: "
                        << rows << "x" << cols << ", pitch " << pitch;
+  if (!element.isBF16() && !element.isF16() && (!element.isF32() || pitch == swizzled)) // C2
+    return emitError() << "expected a shared tile of bf16, f16 or, if not swizzled, f32, got: " << element;
   return success();
 }
 

@@ -91,7 +91,7 @@ def Attn_ProblemOp : Attn_Op<"problem", [Symbol]> {
     Constraints:
     - C1: 1 <= kv_heads, and heads is a multiple of kv_heads and at most 65536.
     - C2: head dims are multiples of 8 from 8 to 512 (beyond 256 sequences are streamed, which is slow for long ones).
-    - C3: dtype is bf16 or f16.
+    - C3: dtype is bf16, f16 or f32 (f32: only the target `cpu` has kernels).
     - C4: q and o have the same kind of layout (both dense, or both the same
       packed form), and so have k and v.
     - C5: of `#attn.heads`, the number of masks divides heads.

@@ -11,6 +11,9 @@ namespace attn {
 /// called by their symbols.
 rt::Program toProgram(program::DefOp program, llvm::StringRef name);
 
+/// Of elements of bf16, f16, f32 or i32.
+rt::Dtype dtypeOf(mlir::Type element);
+
 } // namespace attn
 
 #endif // ATTN_DIALECT_PROGRAM_IR_PLAINDATA_H

@@ -42,6 +42,12 @@ void workOutHere(mlir::Operation *of, mlir::OpBuilder begin);
 mlir::Value wholeOf(mlir::Value tile);
 /// Is it a product of tiles, which runs until its token is waited for?
 inline bool isProduct(mlir::Operation *op) { return llvm::isa<MmaQkOp, MmaPvOp, MmaTnOp, MmaPieceOp>(op); }
+/// Element types of q, k, v and o, and of their gradients, that a target's kernels compute with, and as a message lists them.
+llvm::SmallVector<mlir::Type> dataTypesOf(llvm::StringRef target, mlir::MLIRContext *context);
+std::string textOfDataTypes(llvm::StringRef target);
+/// The same of the target of the op's kernel.
+bool isDataType(mlir::Operation *op, mlir::Type element);
+std::string textOfDataTypes(mlir::Operation *op);
 /// What random bits are compared with.
 mlir::LogicalResult verifyDropped(mlir::Operation *op, int64_t below);
 } // namespace attn::tile

@@ -28,7 +28,7 @@ def Tile_PrepareOp : Tile_Op<"prepare", [AllTypesMatch<["o", "grad_o"]>, AttrSiz
     q_tile rows of so many columns of a sum become 0, too; with `turns`, the counters of its tiles of 64 rows.
 
     Constraints:
-    - C1: dim is a multiple of 8 from 8 to 256, o has elements of bf16 or f16.
+    - C1: dim is a multiple of 8 from 8 to 256, o has elements of bf16 or f16 (of the target `cpu` also f32).
 
     ```mlir
     tile.prepare %statistics pitch(%pitch) from(%o, %o_row, %do, %do_row) lse(%lse) rows(%rows) dim 128

@@ -14,7 +14,7 @@ def Tile_StoreOp : Tile_Op<"store"> {
     that is f32), rows from there to `write_rows` are written as 0; `dim` columns each.
 
     Constraints:
-    - C1: a strip has elements of f32 and `dim` columns, and results of bf16 or f16.
+    - C1: a strip has elements of f32 and `dim` columns, and results of bf16 or f16 (of the target `cpu` also f32).
 
     ```mlir
     tile.store %dst stride(%o_row), %acc rows(%rows, %write_rows) dim 128 : !tile.ptr<bf16>, !tile.frag<128x128, 4>
@@ -42,10 +42,10 @@ def Tile_StoreLseOp : Tile_Op<"store_lse", [AttrSizedOperandSegments]> {
 }
 
 def Tile_StorePaddingOp : Tile_Op<"store_padding"> {
-  let summary = "writes a tile made of padding: 0 (float32: -inf)";
+  let summary = "writes a tile made of padding: 0 (LSE: -inf)";
   let description = [{
     For slots that stand for padding only. Writes `write_rows` rows of `dim`
-    columns: 0 where the element is bf16 or f16, -inf where it is f32 (LSE).
+    columns: 0, or -inf where it is one column of f32 (LSE).
 
     ```mlir
     tile.store_padding %dst stride(%o_row) rows(%write_rows) dim 128 : !tile.ptr<bf16>
@@ -90,7 +90,7 @@ def Tile_MergeOp : Tile_Op<"merge"> {
     The whole program of a kernel of its own, which follows the one that computes.
 
     Constraints:
-    - C1: dim is a multiple of 8 from 8 to 256, o has elements of bf16 or f16.
+    - C1: dim is a multiple of 8 from 8 to 256, o has elements of bf16 or f16 (of the target `cpu` also f32).
     - C2: scale is positive.
 
     ```mlir

@@ -48,7 +48,7 @@ def Tile_FetchOp : Tile_Op<"fetch"> {
     first used, and so may be any number of strips.
 
     Constraints:
-    - C1: the pointer's elements are bf16 or f16, and those of the strip the same or f32.
+    - C1: the pointer's elements are bf16 or f16 (of the target `cpu` also f32), and those of the strip the same or f32.
 
     ```mlir
     tile.fetch %K, %src stride(%k_row) rows(%n) : !tile.strip<4x128xbf16, 16>, !tile.ptr<bf16>
@@ -63,14 +63,14 @@ def Tile_FetchOp : Tile_Op<"fetch"> {
 }
 
 def Tile_PadRowsOp : Tile_Op<"pad_rows"> {
-  let summary = "writes rows that belong to no sequence: 0 (float32: -inf)";
+  let summary = "writes rows that belong to no sequence: 0 (LSE: -inf)";
   let description = [{
     The queries begin, begin + step, ... below `end`, and of pairs all heads of each; `dim`
     columns, written by `lanes` lanes. `dst` points at query 0. So padding before the first
     and behind the last sequence, which may be long, is shared out among all warps.
 
     Constraints:
-    - C1: dim is a multiple of 8 and elements are bf16 or f16, or dim is 1 and elements are f32.
+    - C1: dim is a multiple of 8 and elements are bf16 or f16 (of the target `cpu` also f32), or dim is 1 and elements are f32 (LSE).
     - C2: lanes is 1, 2, 4, 8, 16 or 32.
 
     ```mlir

@@ -44,6 +44,7 @@ def Tile_Shared : Tile_Type<"Shared", "shared"> {
 
     Constraints:
     - C1: rows and cols are positive, cols and, if swizzled, rows multiples of 16, pitch >= cols unless swizzled.
+    - C2: elements are bf16, f16 or f32, and not f32 if swizzled.
 
     Example: `!tile.shared<64x128xbf16, 136>`, `!tile.shared<128x128xbf16, swizzled>`.
   }];
@@ -54,7 +55,7 @@ def Tile_Shared : Tile_Type<"Shared", "shared"> {
     /// The pitch that stands for a swizzled tile, which has none.
     static constexpr int64_t swizzled = 0;
     bool isSwizzled() const { return getPitch() == swizzled; }
-    int64_t getBytes() const { return isSwizzled() ? (getCols() + 63) / 64 * getRows() * 128 : getRows() * getPitch() * 2; }
+    int64_t getBytes() const { return isSwizzled() ? (getCols() + 63) / 64 * getRows() * 128 : getRows() * getPitch() * getElement().getIntOrFloatBitWidth() / 8; }
   }];
 }
 

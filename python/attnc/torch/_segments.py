@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sequences of tokens with ids and positions: where each starts and how long it is, found on the device."""
+import typing
+
+import torch
+
+from ..errors import ProblemError, TensorError, UnsupportedError
+from ..masks import Mask, full
+from .._text import integer
+from . import _ops
+
+_NAME = "segments"
+
+
+class Lengths(typing.NamedTuple):
+    """int32: cu_seqlens_q, cu_seqlens_kv, padded_offsets_q and padded_offsets_kv [sequences + 1], which attention() takes
+    in the layout "thd padded"; status [...]: 0, or why a row cannot be said so (docs/Thd.md)."""
+    cu_seqlens_q: torch.Tensor
+    cu_seqlens_kv: torch.Tensor
+    padded_offsets_q: torch.Tensor
+    padded_offsets_kv: torch.Tensor
+    status: torch.Tensor
+
+
+def lengths_and_offsets(ids, positions=None, *, mask, segments):
+    """The `Lengths` of segments under a mask: for layers that share ids.
+
+    ids: int32 or int64 [..., tokens], from 1 on, 0 being padding; each run of equal ids is a sequence. A tensor, or a pair
+        for queries and keys.
+    positions: of tokens in their segments, with the last of the dimensions of ids; a tensor or a pair. Without them tokens
+        count from the start of their run. With them the mask is full, causal or a window, and tokens that cannot see or be
+        seen under it are left out.
+    segments: ids are at most this; tokens with others are as padding.
+    Raises TensorError, ProblemError, UnsupportedError.
+    """
+    if segments is None:
+        raise ProblemError("expected `segments`, how many ids a row has at most, beside ids")
+    named = {"ids_q": ids, "ids_kv": ids} if not isinstance(ids, (tuple, list)) else dict(zip(("ids_q", "ids_kv"), ids))
+    if positions is not None:
+        pair = positions if isinstance(positions, (tuple, list)) else (positions, positions)
+        named |= dict(zip(("positions_q", "positions_kv"), pair))
+    elif not isinstance(mask, Mask):
+        mask = full()
+    text = f"attn.segments @{_NAME} mask({mask if positions is not None else full()}) segments({integer(segments, 'segments')})"
+    try:
+        spec = _ops.signature(text, _NAME)
+    except ProblemError as error:
+        if positions is None:
+            raise
+        raise UnsupportedError(f"attnc cannot tell which tokens of segments see each other by positions under {mask}; "
+                               f"without positions tokens count from the start of their run of ids ({error})") from None
+    found = _ops.run([_int32(t["name"], named) for t in spec.inputs], text, _NAME)
+    made = {t["name"]: tensor for t, tensor in zip(spec.results, found)}
+    return Lengths(*(made[name] for name in Lengths._fields))
+
+
+def _int32(name, named):
+    if name not in named:
+        raise TensorError(f"expected {', '.join(named)} and {name}: positions of both queries and keys, or of neither")
+    value = named[name]
+    if not isinstance(value, torch.Tensor):
+        raise TensorError(f"expected a torch.Tensor as {name!r}, got: {type(value).__name__}")
+    if value.dtype not in (torch.int32, torch.int64) or value.dim() == 0:
+        raise TensorError(f"expected {name!r} to be int32 or int64 [..., tokens], got: {value.dtype} {tuple(value.shape)}")
+    return value.to(torch.int32).contiguous()
+
+
+def by_ids(attention, q, k, v, ids, positions, segments, *, mask, layout, offsets, return_lse, **options):
+    """attention() of sequences that ids tell apart."""
+    if layout not in ("bshd", "thd padded"):
+        raise UnsupportedError(f"attnc has ids in the layouts 'bshd' and 'thd padded', got: {layout!r}")
+    if any(given is not None for given in offsets):
+        raise TensorError("expected ids, or cu_seqlens and padded_offsets, got: both")
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(tensor, torch.Tensor) or tensor.dim() != (4 if layout == "bshd" else 3):
+            raise TensorError(f"expected {name!r} of {4 if layout == 'bshd' else 3} dimensions in the layout {layout!r}, "
+                              f"got: {tuple(getattr(tensor, 'shape', ())) or type(tensor).__name__}")
+    lengths = lengths_and_offsets(ids, positions, mask=mask, segments=segments)
+    for name, tensor, side in (("q", q, 0), ("k", k, 1)):
+        own = ids[side] if isinstance(ids, (tuple, list)) else ids
+        if own.numel() != tensor.shape[:-2].numel():
+            raise TensorError(f"expected ids of {name!r} for {tensor.shape[:-2].numel()} tokens, got: {tuple(own.shape)}")
+    rows = q.shape[:-2]
+    if layout == "bshd":
+        q, k, v = (t.flatten(0, 1) for t in (q, k, v))
+    o, lse = attention(q, k, v, mask=mask, layout="thd padded", return_lse=True, cu_seqlens_q=lengths.cu_seqlens_q,
+                       cu_seqlens_kv=lengths.cu_seqlens_kv, padded_offsets_q=lengths.padded_offsets_q,
+                       padded_offsets_kv=lengths.padded_offsets_kv, **options)
+    if layout == "bshd":
+        o, lse = o.unflatten(0, rows), lse.unflatten(1, rows).movedim(1, 0)
+    return (o, lse) if return_lse else o
