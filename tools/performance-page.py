@@ -191,6 +191,35 @@ def masks_page():
             *table(["", "block map", "numbers of a tree", "ranges of key tiles", "lists", "together", "tiles", "workspace", "goal"], ahead), ""]
 
 
+def zoo_page():
+    path = newest("h200-zoo")
+    if not path:
+        return []
+    lines = read(path)
+    env, file = lines[0], os.path.basename(path)
+    rows, refused = [], [line["check"] for line in lines if "refused" in line]
+    for line in lines:
+        if "fwd_ratio" in line and "text" in line:
+            prepared = [f'{line[key]:.1f}' if key in line else "" for key in ("prep_ms", "flex_prep_ms")]
+            first = line.get("flex_prep_first_s")
+            rows.append([f'`{line["check"]}`', f'{line["fwd_ms"]:.3f}', f'{line["flex_fwd_ms"]:.3f}', f'{line["fwd_ratio"]:.2f}',
+                         f'{line["bwd_ms"]:.3f}', f'{line["flex_bwd_ms"]:.3f}', f'{line["bwd_ratio"]:.2f}', *prepared,
+                         f'{first:.1f}' if first else ""])
+    means = [f'{line["check"].split(", ")[1]}: forward {line["fwd_ratio"]:.2f}, backward {line["bwd_ratio"]:.2f}'
+             for line in lines if line["check"].startswith("geometric")]
+    failed = [line["check"] for line in lines if "flex_error" in line]
+    return ["## attention-gym's functions, beside compiled flex_attention", "",
+            f"{env['gpu']}, torch {env['torch']}, {env['date']}, commit `{env['commit']}`; raw lines: [{file}](results/{file}); "
+            "`test/Python/gpu_zoo.py`. Through PyTorch: Python functions as masks and score modifiers, bf16, d 128, 16 heads, 8192 "
+            "positions, batch 1 (2 where a function reads the batch); kernels alone, in ms, forward and backward. Preparation: what a "
+            "new function costs before its first launch without compilation, in ms (tracing and arrays; the block mask); what "
+            "FlexAttention's first block mask of a function takes to compile stands apart, in s. Geometric means of ratios: "
+            f"{'; '.join(means)}. Refused, with the reason: {', '.join(f'`{name}`' for name in refused)}"
+            + (f". FlexAttention fails: {', '.join(f'`{name}`' for name in failed)}" if failed else "") + ".", "",
+            *table(["function", "attnc", "flex", "ratio", "attnc, backward", "flex, backward", "ratio", "attnc prepares", "flex prepares",
+                    "flex, first, s"], rows), ""]
+
+
 def short_page():
     runs = [newest(name) for name in ("h200-short", "h200-short-backward", "h200-short-crossover")]
     return short_figures.page(*((read(path), path) if path else None for path in runs), table)
@@ -203,7 +232,7 @@ def contents():
     page = ["# Performance", "",
             "Written by `tools/performance-page.py` from the recorded runs in [results/](results); do not edit.", "",
             *(peer_figures.page(peers, os.path.basename(path), table) if peers else []),
-            *masks_page(), *few_queries_page(), *short_page(), *segments_page(), *gpu_page(), *device_page(), *fuzz_page(), *cpu_page()]
+            *masks_page(), *zoo_page(), *few_queries_page(), *short_page(), *segments_page(), *gpu_page(), *device_page(), *fuzz_page(), *cpu_page()]
     yield "docs/Performance.md", "\n".join(page).rstrip() + "\n"
     for name, plot in peer_figures.plots(peers) if peers else ((which, None) for which in peer_figures.PASSES):
         yield f"docs/plots/hopper-{name}.svg", plot

@@ -34,6 +34,7 @@ SmallVector<KeyRun> BackwardWalk::findRuns(Index first, Index rows, int64_t most
   // Last queries first: where later keys have later queries, each tile then comes to its first one while the tile before is
   // two or more further.
   if (results.order != SumOrder::Any) {
+    assert(!lists && "lists of tiles have an order of their own (chooseBackwardConfigs)");
     Index tiles = math.named(math.ceilDiv(lenQ, config.getQTile()), "query_tiles");
     runs = mirrored(math, runs, tiles);
     tileAt = [=, this](Index j) { return math.sub(math.sub(tiles, 1), j); };

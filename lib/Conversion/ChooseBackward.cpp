@@ -50,7 +50,8 @@ static Configs valuesAlone(ProblemOp problem, bool drops) {
         .withOneBody(true)
         .withStages(stages, /*qStages=*/1);
   };
-  bool plain = problem.getModifiers().empty() && !drops && distinctOperands(problem.getMask()).empty();
+  bool plain = problem.getModifiers().empty() && !drops && distinctOperands(problem.getMask()).empty() &&
+               !leavesTilesOut(problem.getMask());
   return plain ? Configs{config(128, 1), config(64, 2)} : Configs{config(64, 2)};
 }
 
@@ -85,6 +86,8 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   // (Lists of slots leave out whole sequences, and have those of a sequence in order.)
   bool reads = !distinctOperands(problem.getMask()).empty();
   const char *whyNoTurns = reads ? "deterministic, and arrays of the mask decide which key tiles add to it"
+                           : leavesTilesOut(problem.getMask())
+                               ? "deterministic, and lists of tiles decide which key tiles add to it"
                            : !walk.hasOneRun() ? "deterministic, and the key tiles that add to it are not contiguous"
                            : walk.beginsWithLongest() ? "deterministic, and later key tiles would wait for the first"
                                                       : nullptr;

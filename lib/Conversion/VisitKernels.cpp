@@ -15,8 +15,8 @@ using namespace attn::tile;
 
 // Launching two more kernels takes as long as attending to some hundred keys.
 bool attn::listsVisits(ProblemOp problem, ConfigAttr config) {
-  return readsPositions(problem.getMask()) && !config.hasStrips() && !config.isSplit() &&
-         config.getQueries() % 16 == 0 && problem.expectedKeys().value_or(INT32_MAX) > 1024;
+  return !config.hasStrips() && !config.isSplit() && config.getQueries() % 16 == 0 &&
+         problem.expectedKeys().value_or(INT32_MAX) > 1024 && leavesTilesOut(problem.getMask());
 }
 
 namespace {

@@ -234,6 +234,9 @@ def mask(function):
     depends on one side only is evaluated ahead, on the tensors' device. Raises TraceError with the line that cannot be
     traced.
     """
+    if getattr(function, "__module__", None) == __name__:
+        raise ProblemError(f"expected a mask or a function of (b, h, q, k), got: attnc.{function.__name__}, which makes masks; "
+                           f"call it, as attnc.{function.__name__ if function is not Mask else 'causal'}()")
     from .trace import trace_mask
     return trace_mask(function)
 

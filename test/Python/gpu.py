@@ -169,17 +169,19 @@ def forked():
     report("fork after CUDA was used", "Error: " in text and again, child=text[:300])
 
 
-def host_us(function, n=300, rounds=9):
-    """Host time of a call, the least of several windows; the device is idle before each, and its queue does not fill."""
-    best = float("inf")
+def host_us(calls, n=200, rounds=12):
+    """Host time of each call by name, in us: the least of several windows, which take turns, since the host's speed drifts.
+    The device is idle before each window, and its queue does not fill."""
+    best = dict.fromkeys(calls, float("inf"))
     for _ in range(rounds):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(n):
-            function()
-        best = min(best, (time.perf_counter() - start) / n * 1e6)
+        for name, call in calls.items():
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(n):
+                call()
+            best[name] = min(best[name], (time.perf_counter() - start) / n * 1e6)
     torch.cuda.synchronize()
-    return round(best, 2)
+    return {name: round(us, 2) for name, us in best.items()}
 
 
 def host_time():
@@ -188,25 +190,20 @@ def host_time():
     grads = [t.detach().clone().requires_grad_() for t in (q, k, v)]
     grads_t = [t.transpose(1, 2).detach().requires_grad_() for t in (q, k, v)]
     mask = attnc.causal()
-    whole = torch.compile(lambda q, k, v: at.attention(q, k, v, mask=attnc.causal()), fullgraph=True)
-    whole_sdpa = torch.compile(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), fullgraph=True)
+    ours = lambda q, k, v: at.attention(q, k, v, mask=mask)  # noqa: E731
+    sdpa = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)  # noqa: E731
+    whole, whole_sdpa = (torch.compile(call, fullgraph=True) for call in (ours, sdpa))
     backward_do = torch.ones_like(q)
 
     def both(call, inputs, do):
         return lambda: torch.autograd.grad(call(*inputs), inputs, do)
-    ours = lambda q, k, v: at.attention(q, k, v, mask=mask)  # noqa: E731
-    sdpa = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)  # noqa: E731
-    kernel = attnc.Problem(mask, heads=4, dims=64).compile()
-    tensors = {"q": q, "k": k, "v": v, "o": torch.empty_like(q), "lse": torch.empty(1, 4, 16, device=cuda)}
-    special = kernel.specialize({n: tensors[n] for n in "qkv"})
-    report("host time, us", True, attnc=host_us(lambda: ours(q, k, v)), sdpa=host_us(lambda: sdpa(qt, kt, vt)),
-           attnc_grad=host_us(lambda: ours(*grads)), sdpa_grad=host_us(lambda: sdpa(*grads_t)),
-           attnc_both=host_us(both(ours, grads, backward_do), 100),
-           sdpa_both=host_us(both(sdpa, grads_t, backward_do.transpose(1, 2)), 100),
-           attnc_compiled=host_us(lambda: whole(q, k, v)), sdpa_compiled=host_us(lambda: whole_sdpa(qt, kt, vt)),
-           attnc_direct=host_us(lambda: at._ops._direct([q, k, v], TEXT, "attention")), attnc_operator=host_us(lambda: torch.ops.attnc.run.default(
-               [q, k, v], TEXT, "attention")),
-           kernel_launch=host_us(lambda: special.launch(tensors)))
+    report("host time, us", True, **host_us({
+        "attnc": lambda: ours(q, k, v), "sdpa": lambda: sdpa(qt, kt, vt),
+        "attnc_grad": lambda: ours(*grads), "sdpa_grad": lambda: sdpa(*grads_t),
+        "attnc_both": both(ours, grads, backward_do), "sdpa_both": both(sdpa, grads_t, backward_do.transpose(1, 2)),
+        "attnc_compiled": lambda: whole(q, k, v), "sdpa_compiled": lambda: whole_sdpa(qt, kt, vt),
+        "attnc_direct": lambda: at._ops._direct([q, k, v], TEXT, "attention"),
+        "attnc_operator": lambda: torch.ops.attnc.run.default([q, k, v], TEXT, "attention")}))
 
 
 TEXT = attnc.Problem(attnc.causal(), heads=4, dims=64).text

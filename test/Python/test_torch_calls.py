@@ -106,6 +106,48 @@ def test_forward_mode_is_refused():
         assert at.attention(q, k, v, mask=attnc.causal()).shape == q.shape
 
 
+def test_traced_programs_record_the_operator():
+    q, k, v = qkv()
+    with pytest.warns(DeprecationWarning):
+        traced = torch.jit.trace(lambda q, k, v: at.attention(q, k, v, mask=attnc.causal()) + q, (q, k, v), check_trace=False)
+    other = qkv(batch=B)[0] * 2
+    assert torch.equal(traced(other, k, v), at.attention(other, k, v, mask=attnc.causal()) + other)
+
+
+def test_vmap_entry_by_entry():
+    """Dropout, numbers of sequences and arrays without a batch axis do not fold into the batch."""
+    q, k, v = (torch.stack([t, 2 * t]) for t in qkv())
+    seed, slopes = torch.tensor([1, 2, 3, 4], dtype=torch.int32), torch.rand(2, H)
+    for call, extra in ((lambda q, k, v: at.attention(q, k, v, mask=attnc.causal(), dropout=0.5, seed=seed), ()),
+                        (lambda q, k, v: at.attention(q, k, v, mask=attnc.where("k <= q + b")), ()),
+                        (lambda q, k, v, s: at.attention(q, k, v, mask=attnc.causal(), score=attnc.alibi("s"),
+                                                         arrays={"s": s}), (slopes,))):
+        found = torch.vmap(call)(q, k, v, *extra)
+        for i in range(2):
+            assert torch.equal(found[i], call(q[i], k[i], v[i], *(t[i] for t in extra)))
+    ids = torch.randint(1, 4, (2, B, S))
+    with_ids = lambda q, k, v, ids: at.attention(q, k, v, mask=attnc.document("ids"), arrays={"ids": ids})  # noqa: E731
+    assert torch.equal(torch.vmap(with_ids)(q, k, v, ids)[1], with_ids(q[1], k[1], v[1], ids[1]))
+
+
+def test_batched_gradients_are_refused():
+    tensors = qkv(requires_grad=True)
+    o = at.attention(*tensors, mask=attnc.causal())
+    with pytest.raises(UnsupportedError, match="torch.func.jacrev"):
+        torch.autograd.grad(o, tensors, torch.stack([torch.ones_like(o)] * 2), is_grads_batched=True)
+
+
+@pytest.mark.parametrize("change, kind, message", [
+    (dict(mask=attnc.causal), ProblemError, "call it, as attnc.causal()"), (dict(mask=attnc.Mask), ProblemError, "attnc.causal()"),
+    (dict(mask=None), ProblemError, "as attnc.full()"),
+    (dict(q=torch.zeros(1, 2).to_sparse()), TensorError, "strided tensor, got: torch.sparse"),
+])
+def test_more_errors(change, kind, message):
+    with pytest.raises(kind) as error:
+        at.attention(**{**dict(zip("qkv", qkv())), "mask": attnc.causal(), **change})
+    assert message in str(error.value), str(error.value)
+
+
 # ---- sequences by ids ----
 
 IDS = torch.tensor([[1] * 9 + [2] * 5 + [0] * 6, [1] * 3 + [0] * 2 + [3] * 15])
@@ -139,6 +181,13 @@ def test_padding_by_ids_is_zero():
     assert (lse.movedim(1, 2)[IDS == 0] == -torch.inf).all()
 
 
+def test_ids_compiled():
+    step = torch.compile(lambda q, k, v, ids: at.attention(q, k, v, mask=attnc.causal(), ids=ids, segments=4), fullgraph=True,
+                         backend="aot_eager")
+    inputs = [make(2, 20, h, D, seed=i) for i, h in enumerate((H, G, G))]
+    assert torch.equal(step(*inputs, IDS), at.attention(*inputs, mask=attnc.causal(), ids=IDS, segments=4))
+
+
 def test_lengths_of_ids():
     """They are found once and serve several calls."""
     found = at.lengths_and_offsets(IDS, mask=attnc.causal(), segments=4)
@@ -155,7 +204,9 @@ def test_lengths_of_ids():
     (dict(segments=None), ProblemError, "`segments`"),
     (dict(ids=None, positions=POSITIONS), ProblemError, "ids beside"),
     (dict(ids=IDS[:, :-1]), TensorError, "for 40 tokens, got: (2, 19)"),
-    (dict(ids=IDS.float()), TensorError, "int32 or int64"),
+    (dict(ids=IDS.float()), TensorError, "torch.int32 or torch.int64"),
+    (dict(ids=IDS + 2**32), TensorError, "numbers of 32 bits in 'ids_q'"),
+    (dict(ids=IDS.roll(2, 1)[:, :].where(IDS > 0, 1)), TensorError, "one run of tokens for each id"),
     (dict(ids=[IDS]), TensorError, "ids_kv"),
     (dict(positions=(POSITIONS.int(), None)), TensorError, "'positions_kv'"),
     (dict(cu_seqlens_q=torch.zeros(2, dtype=torch.int32)), TensorError, "got: both"),

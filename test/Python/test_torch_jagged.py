@@ -84,7 +84,7 @@ def test_jagged_errors():
             ((q, k, v), dict(cu_seqlens_q=OFFSETS), TensorError, "got: both"),
             ((q, k, other), {}, TensorError, "expected 'v' with the sequences of 'k'"),
             ((q, three, three), {}, TensorError, "as many sequences"),
-            ((q, packed()[1], v), {}, TensorError, "expected 'k' with the layout torch.jagged"),
+            ((q, packed()[1], v), {}, TensorError, "got 'k': torch.strided"),
             ((q.values(), k, v), dict(layout="thd", cu_seqlens_q=OFFSETS), TensorError, "'k'"),
             ((q, k, v), dict(arrays={"x": OFFSETS}), TensorError, "got also: x")):
         with pytest.raises(kind) as error:
@@ -106,9 +106,3 @@ def test_export():
     for seqlen in (2, 37, 100):
         tensors = qkv(seqlen=seqlen)
         assert torch.equal(loaded(*tensors), Model()(*tensors))
-
-
-def test_vmap_and_the_number_of_a_sequence():
-    """A mask that reads b means the sequence of its own call, which a folded batch does not know."""
-    with pytest.raises(UnsupportedError, match="number of the sequence"):
-        torch.vmap(lambda q, k, v: at.attention(q, k, v, mask=attnc.where("k <= q + b")))(*(t[None].expand(2, *t.shape) for t in qkv()))

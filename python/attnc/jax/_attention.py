@@ -137,8 +137,8 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
     cu_seqlens_q, cu_seqlens_kv: packed layouts: int32 [sequences + 1], prefix sums of lengths from 0; of one alone,
         both sides have it. Tokens behind the last are padding. padded_offsets_q, padded_offsets_kv: where sequences
         begin ("thd padded").
-    segment_ids: attnc.jax.SegmentIds of rows [batch, tokens] (layout "bshd") or [tokens] ("thd"): each run of equal ids
-        is a sequence.
+    segment_ids: attnc.jax.SegmentIds of rows [batch, tokens] (layout "bshd") or [tokens] ("thd"): the tokens of an id
+        are one run, a sequence.
     arrays: other arrays by name; integers become int32.
     dropout: a probability; seed: int32 [4] that says which pairs are dropped, or a key of jax.random.
     deterministic: gradients have equal bits each time.

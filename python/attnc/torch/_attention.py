@@ -13,7 +13,7 @@ from ..scores import Score
 from ._autograd import apply, plan_of
 from ._hoisted import evaluated
 from ._jagged import of_jagged
-from ._segments import by_ids
+from ._segments import by_ids, int32
 
 _DTYPES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32"}
 _known = {}  # plans of eager calls without bound arrays, whose arguments were valid
@@ -36,7 +36,7 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
         device; of one alone, both sides have it. padded_offsets_q, padded_offsets_kv: where sequences begin ("thd padded").
     ids, positions, segments: in place of these, in the layouts "bshd" and "thd padded": ids of tokens, [..., tokens], from 1
         on, 0 being padding, their positions, and how many ids a row has at most; each a tensor or a pair for queries and
-        keys. Each run of equal ids is a sequence; without positions its tokens count from its start.
+        keys. The tokens of an id are one run, a sequence; without positions they count from its start.
     arrays: other arrays by name. int64 becomes int32: numbers have to fit (checked on the CPU alone).
     dropout: a probability; seed: int32 [4] that says which pairs are dropped; None draws it from PyTorch's generator.
     deterministic: equal bits each time; None is torch.are_deterministic_algorithms_enabled().
@@ -97,7 +97,8 @@ def attention(q, k, v, *, mask, layout="bshd", scale=None, score=(), sink=None, 
         score = [_as_score(s) for s in score]
     if not isinstance(mask, Mask):
         if not callable(mask):
-            raise errors.ProblemError(f"expected an attnc.Mask or a function of (b, h, q, k) as mask, got: {type(mask).__name__}")
+            raise errors.ProblemError("expected an attnc.Mask, as attnc.full(), or a function of (b, h, q, k) as mask, got: "
+                                      f"{type(mask).__name__}")
         mask = masks.mask(mask)
     if score:
         mask, *score = apart(mask, *score)
@@ -174,6 +175,8 @@ def _check_tensor(name, tensor, layout):
     own = layout if isinstance(layout, str) else layout["qkv".index(name)] if len(layout) == 4 else layout
     if own not in AXES:
         raise errors.ProblemError(f"expected a layout of {', '.join(map(repr, AXES))}, or four, got: {own!r}")
+    if tensor.layout != torch.strided:
+        raise TensorError(f"expected {name!r} to be a strided tensor, got: {tensor.layout}")
     rank = 3 if own.startswith("thd") else 4
     if tensor.dim() != rank:
         raise TensorError(f"expected {name!r} of {rank} dimensions in the layout {own!r}, got: {tuple(tensor.shape)}")
@@ -187,12 +190,8 @@ def _array(name, value, dtype, device):
         raise TensorError(f"expected a torch.Tensor as {name!r}, got: {type(value).__name__}")
     if value.device != device:
         raise TensorError(f"expected {name!r} on {device}, got: {value.device}")
-    wanted = torch.float32 if dtype == "f32" else torch.int32
-    if value.dtype == torch.int64 and wanted == torch.int32:
-        narrow = value.to(torch.int32)
-        if device.type == "cpu" and not torch.compiler.is_compiling() and not torch.equal(narrow.long(), value):
-            raise TensorError(f"expected numbers of 32 bits in {name!r}, got: {int(value.abs().max())}")
-        value = narrow
-    if value.dtype != wanted:
-        raise TensorError(f"expected {name!r} to be {wanted}, got: {value.dtype}")
+    if dtype == "i32":
+        return int32(name, value)
+    if value.dtype != torch.float32:
+        raise TensorError(f"expected {name!r} to be torch.float32, got: {value.dtype}")
     return value.contiguous().resolve_neg()

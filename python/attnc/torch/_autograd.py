@@ -81,6 +81,10 @@ def _backward(ctx, do, dlse):
     q, k, v, o, lse, *arrays = ctx.saved_tensors  # once: checkpoint unpacks them a single time
     if do is None:
         do = torch.zeros_like(o)
+    if not torch.compiler.is_compiling() and any(
+            [t is not None and torch._C._functorch.is_legacy_batchedtensor(t) for t in (do, dlse)]):
+        raise UnsupportedError("attnc has no gradients of several outputs at once (is_grads_batched, vectorize): take "
+                               "torch.func.vmap of torch.func.vjp, or torch.func.jacrev")
     if do.stride(-1) != 1 or any(s % 8 for s in do.stride()[:-1]):
         do = do.contiguous()
     elif not torch.compiler.is_compiling() and not torch._C._are_functorch_transforms_active() and do.data_ptr() % 16:

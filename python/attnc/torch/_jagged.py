@@ -16,7 +16,7 @@ def of_jagged(attention, q, k, v, *, layout, offsets, return_lse, **options):
     axis = _RAGGED[layout]
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if not (isinstance(tensor, torch.Tensor) and tensor.is_nested and tensor.layout == torch.jagged):
-            raise TensorError(f"expected {name!r} with the layout torch.jagged as 'q', got: "
+            raise TensorError(f"expected q, k and v with the layout torch.jagged, got {name!r}: "
                               f"{getattr(tensor, 'layout', type(tensor).__name__)}")
         if tensor.dim() != 4 or tensor._ragged_idx != axis:
             raise TensorError(f"expected {name!r} of 4 dimensions with sequences of any length as dimension {axis} in the "

@@ -48,7 +48,7 @@ def _is_plain(tensors):
     """Whether nothing but the kernel itself has to see the call: no mode, transform, profiler, subclass or lazy sign."""
     first = tensors[0]
     return not (torch._C._len_torch_dispatch_stack() or torch._C._are_functorch_transforms_active() or
-                torch.autograd._profiler_enabled() or first.is_meta) and _PLAIN.issuperset(map(type, tensors)) and (
+                torch.autograd._profiler_enabled() or torch._C._is_tracing() or first.is_meta) and _PLAIN.issuperset(map(type, tensors)) and (
                     first.dtype != torch.float32 or not any(t.is_neg() for t in tensors))
 
 
@@ -90,32 +90,37 @@ def _fold(tensor, dim, axis, size):
 
 
 def _vmap(info, in_dims, tensors, text, name):
-    """Dense layouts: the mapped dimension becomes a part of the batch. Arrays without a batch have to be the same for all."""
+    """Dense layouts: the mapped dimension becomes a part of the batch. What has no batch axis, and what depends on the
+    number of a sequence, as dropout does, runs entry by entry."""
     spec, folded = signature(text, name), []
-    if reads(text, "b"):
-        raise errors.UnsupportedError("vmap over a problem whose mask or score reads the number of the sequence is not possible")
+    apart = reads(text, "b") or " dropout(" in text or any(_batch_axis(own) is None for own in spec.results)
     for tensor, dim, own in zip(tensors, in_dims[0], spec.inputs, strict=True):
-        axis = next((i for i, e in enumerate(own["extents"]) if e.size == "batch"), None)
-        if axis is None or own["extents"][axis].less or own["leading_dims"] != "none":
-            if dim is not None or own["role"] == "operand":
-                raise errors.UnsupportedError(
-                    f"vmap over `{own['name']}` is not possible, since it has no batch of its own: pack the sequences "
-                    "(layout thd, cu_seqlens) in place of vmap" if own["role"] == "operand" or "total" in str(own["shape"])
-                    else f"vmap over the array `{own['name']}` of shape [{', '.join(own['shape'])}] is not possible, since "
-                    "it has no batch axis")
-            folded.append(tensor)
-        else:
-            folded.append(_fold(tensor, dim, axis, info.batch_size).contiguous() if own["role"] == "array"
-                          else _fold(tensor, dim, axis, info.batch_size))
-    results, unfolded, dims = _run(folded, text, name), [], []
-    for result, own in zip(results, spec.results, strict=True):
-        axis = next((i for i, e in enumerate(own["extents"]) if e.size == "batch"), None)
-        if axis is None:
-            raise errors.UnsupportedError(f"vmap over a problem with the result `{own['name']}` is not possible, since it "
-                                          "is summed over the batch")
-        unfolded.append(result.unflatten(axis, (info.batch_size, -1)))
-        dims.append(axis)
-    return unfolded, dims
+        axis = _batch_axis(own)
+        if axis is None and own["role"] == "operand":
+            raise errors.UnsupportedError(
+                f"vmap over `{own['name']}` is not possible, since it has no batch of its own: pack the sequences "
+                "(layout thd, cu_seqlens) in place of vmap")
+        apart = apart or (axis is None and dim is not None)
+    if apart:
+        return _entry_by_entry(info.batch_size, in_dims[0], tensors, text, name)
+    for tensor, dim, own in zip(tensors, in_dims[0], spec.inputs, strict=True):
+        axis = _batch_axis(own)
+        if axis is not None:
+            tensor = _fold(tensor, dim, axis, info.batch_size)
+        folded.append(tensor.contiguous() if own["role"] == "array" else tensor)
+    axes = [_batch_axis(own) for own in spec.results]
+    return [result.unflatten(axis, (info.batch_size, -1)) for result, axis in zip(_run(folded, text, name), axes)], axes
+
+
+def _batch_axis(tensor):
+    axis = next((i for i, e in enumerate(tensor["extents"]) if e.size == "batch"), None)
+    return None if axis is None or tensor["extents"][axis].less or tensor["leading_dims"] != "none" else axis
+
+
+def _entry_by_entry(size, dims, tensors, text, name):
+    found = [_run([t if dim is None else t.select(dim, i).contiguous() for t, dim in zip(tensors, dims)], text, name)
+             for i in range(size)]
+    return [torch.stack(results) for results in zip(*found)], [0] * len(signature(text, name).results)
 
 
 torch.library.register_vmap("attnc::run", _vmap)

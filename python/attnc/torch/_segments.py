@@ -5,7 +5,7 @@ import typing
 import torch
 
 from ..errors import ProblemError, TensorError, UnsupportedError
-from ..masks import Mask, full
+from ..masks import full
 from .._text import integer
 from . import _ops
 
@@ -25,12 +25,12 @@ class Lengths(typing.NamedTuple):
 def lengths_and_offsets(ids, positions=None, *, mask, segments):
     """The `Lengths` of segments under a mask: for layers that share ids.
 
-    ids: int32 or int64 [..., tokens], from 1 on, 0 being padding; each run of equal ids is a sequence. A tensor, or a pair
-        for queries and keys.
+    ids: int32 or int64 [..., tokens], from 1 on, 0 being padding; the tokens of an id are one run of the row. A tensor, or
+        a pair for queries and keys.
     positions: of tokens in their segments, with the last of the dimensions of ids; a tensor or a pair. Without them tokens
         count from the start of their run. With them the mask is full, causal or a window, and tokens that cannot see or be
         seen under it are left out.
-    segments: ids are at most this; tokens with others are as padding.
+    segments: ids are at most this, up to 2048; tokens with others are as padding.
     Raises TensorError, ProblemError, UnsupportedError.
     """
     if segments is None:
@@ -39,30 +39,54 @@ def lengths_and_offsets(ids, positions=None, *, mask, segments):
     if positions is not None:
         pair = positions if isinstance(positions, (tuple, list)) else (positions, positions)
         named |= dict(zip(("positions_q", "positions_kv"), pair))
-    elif not isinstance(mask, Mask):
-        mask = full()
-    text = f"attn.segments @{_NAME} mask({mask if positions is not None else full()}) segments({integer(segments, 'segments')})"
+    text, inputs, results = _pass(None if positions is None else str(mask), segments)
+    found = _ops.run([_given(name, named) for name in inputs], text, _NAME)
+    made = Lengths(*(found[results.index(name)] for name in Lengths._fields))
+    if made.status.device.type == "cpu" and _may_read() and (made.status > 1).any():
+        raise TensorError("expected one run of tokens for each id, and positions that mean one diagonal (docs/Thd.md, \"What "
+                          f"they cannot say\"), got: status {int(made.status.max())}")
+    return made
+
+
+@torch._dynamo.assume_constant_result
+def _pass(mask, segments):
+    """The text of attn.segments, with a mask if there are positions, and the names of its inputs and results."""
+    text = f"attn.segments @{_NAME} mask({mask or full()}) segments({integer(segments, 'segments')})"
     try:
         spec = _ops.signature(text, _NAME)
     except ProblemError as error:
-        if positions is None:
+        if mask is None:
             raise
         raise UnsupportedError(f"attnc cannot tell which tokens of segments see each other by positions under {mask}; "
                                f"without positions tokens count from the start of their run of ids ({error})") from None
-    found = _ops.run([_int32(t["name"], named) for t in spec.inputs], text, _NAME)
-    made = {t["name"]: tensor for t, tensor in zip(spec.results, found)}
-    return Lengths(*(made[name] for name in Lengths._fields))
+    return text, tuple(t["name"] for t in spec.inputs), tuple(t["name"] for t in spec.results)
 
 
-def _int32(name, named):
+def _given(name, named):
+    value = named.get(name)
     if name not in named:
-        raise TensorError(f"expected {', '.join(named)} and {name}: positions of both queries and keys, or of neither")
-    value = named[name]
+        raise TensorError(f"expected {', '.join(named)} and {name}: of both queries and keys, or of neither")
     if not isinstance(value, torch.Tensor):
         raise TensorError(f"expected a torch.Tensor as {name!r}, got: {type(value).__name__}")
-    if value.dtype not in (torch.int32, torch.int64) or value.dim() == 0:
-        raise TensorError(f"expected {name!r} to be int32 or int64 [..., tokens], got: {value.dtype} {tuple(value.shape)}")
-    return value.to(torch.int32).contiguous()
+    if value.dim() == 0:
+        raise TensorError(f"expected {name!r} of shape [..., tokens], got: a scalar")
+    return int32(name, value)
+
+
+def _may_read():
+    """Are the contents of tensors at hand?"""
+    return not (torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or
+                torch._C._len_torch_dispatch_stack())
+
+
+def int32(name, value):
+    """A contiguous int32 tensor of one of int32 or int64, whose numbers are checked where that does not wait for a GPU."""
+    if value.dtype not in (torch.int32, torch.int64):
+        raise TensorError(f"expected {name!r} to be torch.int32 or torch.int64, got: {value.dtype}")
+    narrow = value.to(torch.int32)
+    if value.dtype == torch.int64 and value.device.type == "cpu" and _may_read() and not torch.equal(narrow.long(), value):
+        raise TensorError(f"expected numbers of 32 bits in {name!r}, got: {int(value.abs().max())}")
+    return narrow.contiguous()
 
 
 def by_ids(attention, q, k, v, ids, positions, segments, *, mask, layout, offsets, return_lse, **options):

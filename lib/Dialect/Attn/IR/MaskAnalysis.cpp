@@ -83,6 +83,33 @@ bool attn::readsPositions(MaskInterface mask) {
   return llvm::any_of(mask.operands(), [](const MaskOperand &o) { return !o.isOne(); });
 }
 
+bool attn::leavesTilesOut(MaskInterface mask) {
+  if (readsPositions(mask))
+    return true;
+  if (!hasPredicate(mask) || !mask.operands().empty())
+    return false;
+  constexpr int64_t length = 8192, tile = 128, looks = 8;
+  auto tileAt = [](int64_t i) { return Interval{Index::position(i * tile), Index::position((i + 1) * tile)}; };
+  MaskScope scope;
+  scope.lenQ = scope.lenK = length;
+  scope.heads = headsOf(mask);
+  IndexMath math;
+  int64_t visited = 0, empty = 0;
+  for (int64_t look = 0; look < looks; ++look) {
+    Interval queries = tileAt((2 * look + 1) * (length / tile) / (2 * looks));
+    IntervalList runs = mask.keyRanges(math, scope, queries).some;
+    for (int64_t j = 0; j < length / tile; ++j) {
+      if (llvm::none_of(runs, [&](const Interval &run) {
+            return run.lo.getNumber() < (j + 1) * tile && j * tile < run.hi.getNumber();
+          }))
+        continue;
+      ++visited;
+      empty += !mask.tileTruth(math, scope, queries, tileAt(j)).some.getNumber();
+    }
+  }
+  return 8 * empty > visited;
+}
+
 int64_t attn::countKeys(MaskInterface mask, const MaskScope &scope, int64_t q) {
   IndexMath math;
   return countOf(mask.keyRanges(math, scope, {Index::position(q), Index::position(q + 1)}).some);

@@ -19,7 +19,7 @@ int64_t attn::linesOfRanges(llvm::ArrayRef<MaskOperand> arrays) {
 
 void attn::addLists(ProblemOp problem, bool ofKeys, std::vector<ProblemTensor> &list) {
   using T = ProblemTensor;
-  if (!readsPositions(problem.getMask()))
+  if (!leavesTilesOut(problem.getMask()))
     return;
   const VisitLists &names = visitLists(ofKeys);
   int64_t heads = dependsOnHead(problem.getMask()) ? int64_t(problem.getHeads()) : 1;

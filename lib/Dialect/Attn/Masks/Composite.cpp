@@ -172,12 +172,12 @@ void attn::printMasks(AsmPrinter &printer, ArrayRef<MaskInterface> masks) {
 }
 
 /// What the parts say, and the lists, which know of parts that do not meet. In code, where parts
-/// read entries, lists are not asked: the walk goes along them anyway.
+/// read entries or are predicates, lists are not asked: the walk goes along them anyway.
 template <typename Composite, typename Join>
 static TileTruth truthOfParts(Composite composite, IndexMath &math, const MaskScope &scope, Interval queries,
                               Interval keys, Join join) {
   bool code = !queries.lo.isNumber() || !keys.lo.isNumber();
-  if (code && !readsPositions(composite))
+  if (code && !readsPositions(composite) && !hasPredicate(composite))
     return truthOfRanges(composite, math, scope, queries, keys);
   std::optional<TileTruth> result;
   forEach(composite, scope, [&](MaskInterface mask, const MaskScope &child) {

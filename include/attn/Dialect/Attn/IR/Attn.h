@@ -109,6 +109,10 @@ constexpr int64_t longestOfPredicates = int64_t(1) << 29;
 /// contents.
 bool readsPositions(MaskInterface mask);
 
+/// Does it know of tiles in its runs in which nothing is visible (`tileTruth`)? Then lists of tiles leave these out: of
+/// arrays of positions always, of predicates where it is an eighth of some tiles' at least.
+bool leavesTilesOut(MaskInterface mask);
+
 /// Is a part of it a predicate?
 bool hasPredicate(MaskInterface mask);
 
