@@ -29,6 +29,7 @@ trap 'rm -f "$scratch"' EXIT
 {
   echo "$banner"
   generate dialect-doc Dialect/Tile/IR/TileOps.td -dialect=tile
+  generate op-interface-docs Dialect/Tile/IR/TileInterfaces.td | sed 's/^# OpInterface definitions/## Op interfaces/; s/^## TileOpI/### TileOpI/'
 } > "$out/Tile.md"
 {
   echo "$banner"

@@ -213,7 +213,8 @@ def zoo_page():
             "`test/Python/gpu_zoo.py`. Through PyTorch: Python functions as masks and score modifiers, bf16, d 128, 16 heads, 8192 "
             "positions, batch 1 (2 where a function reads the batch); kernels alone, in ms, forward and backward. Preparation: what a "
             "new function costs before its first launch without compilation, in ms (tracing and arrays; the block mask); what "
-            "FlexAttention's first block mask of a function takes to compile stands apart, in s. Geometric means of ratios: "
+            "FlexAttention's first block mask of a function takes to compile, beside that of others, stands apart, in s. Geometric means of "
+            "ratios: "
             f"{'; '.join(means)}. Refused, with the reason: {', '.join(f'`{name}`' for name in refused)}"
             + (f". FlexAttention fails: {', '.join(f'`{name}`' for name in failed)}" if failed else "") + ".", "",
             *table(["function", "attnc", "flex", "ratio", "attnc, backward", "flex, backward", "ratio", "attnc prepares", "flex prepares",

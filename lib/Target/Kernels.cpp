@@ -11,34 +11,19 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-/// Do kernels of learned arrays write to where the pointer, or one that is worked out from it, leads?
-static bool isSummedInto(Value pointer) {
-  return llvm::any_of(pointer.getUsers(), [&](Operation *user) {
-    if (isa<AdvanceOp>(user))
-      return isSummedInto(user->getResult(0));
-    return isa<StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp, ClearEntryOp>(user) && user->getOperand(0) == pointer;
+/// Is something written to where the pointer, or one that is worked out from it, leads?
+static bool isWritten(Value pointer) {
+  return llvm::any_of(pointer.getUses(), [](OpOperand &use) {
+    return isa<AdvanceOp>(use.getOwner()) ? isWritten(use.getOwner()->getResult(0)) : accessOf(use).writes;
   });
 }
 
-/// Is the argument written to? Results are what `tile.store...` write to, and all that rows do not only read.
-static bool isResult(KernelOp kernel, BlockArgument arg, StringRef name) {
-  if (kernel.hasRows())
-    return !llvm::all_of(arg.getUsers(), [](Operation *user) { return isa<TokensOp>(user); });
-  auto writes = [](OpOperand &use) {
-    Operation *user = use.getOwner();
-    unsigned written = isa<NumberTreeOp>(user) ? 4 : isa<SelectTilesOp>(user) ? 3 : isa<BeginListsOp>(user) ? 2 : isa<SetOp, MarkBlocksOp>(user);
-    return use.getOperandNumber() < written;
-  };
-  if (llvm::any_of(arg.getUses(), writes) || isSummedInto(arg))
-    return true;
-  bool backward = kernel.getArg("statistics") || kernel.getArg("dq_sum") || kernel.getArg("dk"); // reads what a forward pass left
-  if (backward && name == "statistics") // of several kernels only the first writes it; one that streams leaves delta there
-    return kernel.isStreaming() ||
-           kernel.walk([](PrepareOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  if (backward && (name == "dq_sum" || name == "dq_turns"))
-    return kernel.getArg("statistics") != nullptr; // the last one reads them
-  return backward ? llvm::is_contained({"dq", "dk", "dv"}, name)
-                  : llvm::is_contained({"o", "lse", "partial_o", "partial_max", "partial_sum"}, name);
+/// Is the argument not `const`? Some that a kernel only reads are not either: a `const` there would change the text of
+/// kernels, which caches know them by.
+static bool isMutable(KernelOp kernel, BlockArgument arg, StringRef name) {
+  bool ofRows = kernel.hasRows() && !llvm::all_of(arg.getUsers(), llvm::IsaPred<TokensOp>);
+  return isWritten(arg) || ofRows || llvm::is_contained({"partial_o", "partial_max", "partial_sum"}, name) ||
+         (name == "statistics" && kernel.isStreaming());
 }
 
 std::string attn::entryOf(KernelOp kernel) {
@@ -61,7 +46,7 @@ void Printer::printSignature(KernelOp kernel) {
        llvm::zip(kernel.getBody().getArguments(), kernel.getArgNames().getAsValueRange<StringAttr>())) {
     names.define(arg, name);
     bool pointer = isa<PtrType>(arg.getType());
-    std::string text = (pointer && !isResult(kernel, arg, name) ? "const " : "") + typeOf(arg.getType()) +
+    std::string text = (pointer && !isMutable(kernel, arg, name) ? "const " : "") + typeOf(arg.getType()) +
                        (pointer || isa<QueueType>(arg.getType()) ? "" : " ") + names.of(arg).str();
     if (arg.getArgNumber())
       os << ",";

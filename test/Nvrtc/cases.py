@@ -31,10 +31,10 @@ SAMPLED = {  # head dims and chips take turns
     "ancestors": '#attn.ancestors<"parent">',
     "of_heads": "#attn.heads<#attn.causal, #attn.band<left = 127, right = 0>>",
     "predicate": '#attn.predicate<"q >= k && (q - k) % 48 < 16 || kind[q] == kind_kv[k] && abs(q - k) < 99">',
-    "grid": '#attn.predicate<"abs(q / 64 - k / 64) <= 12 && abs(q % 64 - k % 64) <= 20">',  # has lists, without arrays
     "blocks": '#attn.and<#attn.block_map<"offsets", "columns", q = 384, kv = 384>, #attn.causal>',
     "odd_blocks": '#attn.block_map<"offsets", "columns", q = 100, kv = 70, per_head>',
     "question": '#attn.and<#attn.causal, #attn.or<#attn.prefix<"lengths">, #attn.document>>',
+    "grid": '#attn.predicate<"abs(q / 64 - k / 64) <= 12 && abs(q % 64 - k % 64) <= 20">',  # has lists, without arrays
 }
 DIVIDED = {  # masks whose rows take a division
     "chunk100": "#attn.chunk<100>",

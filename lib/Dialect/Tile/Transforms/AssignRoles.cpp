@@ -91,19 +91,16 @@ static void mergeSegments(KvLoopOp loop) {
   loop.setRunsAttr(b.getArrayAttr(runs));
 }
 
-/// Leaves scalars and loops, and what `keep` makes of an operation before that goes.
+/// Leaves scalars, loops and what is the role's already, and what `keep` makes of an operation before that goes.
 static void strip(PersistOp persist, llvm::function_ref<void(Operation *)> keep) {
   SmallVector<Operation *> gone;
   persist.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    bool hasRegion = isa<ModifyOp, KeepOp, AddSinkOp, RepairOp, ProbabilitiesOp, AddSumOp>(op);
-    if (hasRegion || isa<CopyBoxOp, WaitOp, ClearOp, HoldOp, MmaQkOp, MmaPvOp, SoftmaxStepOp, SoftmaxOp, NormalizeOp, StoreOp,
-                         StoreLseOp, StorePaddingOp, ClearShareOp, CopyStatisticsOp, GradScoresOp, AsideOp, DropOp, DropGradsOp,
-                         RoundOp, ScaleOp, ShareOp, MmaTnOp, LoadStatisticsOp, RowGradsOp, HoldRowsOp, AddDeltasOp, MmaPieceOp, StorePieceOp, PutOp, PublishOp, TakeOp,
-                         ReleaseOp, ReleaseEarlyOp>(op)) {
-      keep(op);
-      gone.push_back(op);
-    }
-    return hasRegion ? WalkResult::skip() : WalkResult::advance();
+    auto behavior = dyn_cast<TileOpInterface>(op);
+    if (!behavior || behavior.getRole() != Role::compute)
+      return WalkResult::advance();
+    keep(op);
+    gone.push_back(op);
+    return WalkResult::skip();
   });
   for (Operation *op : llvm::reverse(gone))
     op->erase();

@@ -66,9 +66,10 @@ public:
       if (!isa<RingType>(place.getType()))
         continue;
       bool filled = false, taken = false;
-      for (Operation *user : place->getUsers()) {
-        filled |= isa<FillOp, FillStatisticsOp, PutOp, PutZerosOp>(user);
-        taken |= isa<TakeOp>(user);
+      for (OpOperand &use : place->getUses()) {
+        Access access = accessOf(use);
+        filled |= access.writes && !access.reads;
+        taken |= isa<TakeOp>(use.getOwner());
       }
       if (filled != taken)
         return place.emitOpError("expected a ring that is both filled and taken from, got: one that is only ")
@@ -128,23 +129,57 @@ private:
     return success();
   }
 
-  LogicalResult start(Operation *op, Value token, Value dst, ValueRange reads, State &state) {
-    for (Value read : reads)
-      if (failed(touch(op, read, state, /*write=*/false)))
-        return failure();
-    if (failed(touch(op, dst, state, /*write=*/true)))
-      return failure();
+  /// All that the op says of places: it is done at once, or in flight until its token is waited for.
+  LogicalResult access(Operation *op, State &state) {
+    auto behavior = cast<TileOpInterface>(op);
     Flight flight = {op, {}};
-    for (Value read : reads) {
-      flight.reads.push_back(wholeOf(read));
-      if (auto take = wholeOf(read).getDefiningOp<TakeOp>(); take && take.getOtherwise())
+    SmallVector<Value> written;
+    SmallVector<Access, 4> accesses = behavior.getAccesses();
+    for (auto [operand, reads, writes] : accesses) {
+      Value place = wholeOf(operand->get());
+      if (writes)
+        written.push_back(place);
+      else if (failed(touch(op, place, state, /*write=*/false)))
+        return failure();
+      else
+        flight.reads.push_back(place);
+      if (auto take = place.getDefiningOp<TakeOp>(); take && take.getOtherwise())
         flight.reads.push_back(wholeOf(take.getOtherwise()));
-      if (isa<SharedType>(read.getType()))
-        state.readers[wholeOf(read)] = op;
     }
-    dst = wholeOf(dst);
-    state.into[dst] = flight;
-    state.place[token] = dst;
+    for (Value place : written)
+      if ((isShared(place.getType()) && failed(overwrite(op, place, state))) ||
+          failed(touch(op, place, state, /*write=*/true)))
+        return failure();
+    for (auto [operand, reads, writes] : accesses)
+      if (reads && isShared(operand->get().getType()))
+        state.readers[wholeOf(operand->get())] = op;
+    if (behavior.endsWithBarrier())
+      state.readers.clear();
+    if (Value token = behavior.getTokenOfAccesses())
+      for (Value place : written) {
+        state.into[place] = flight;
+        state.place[token] = place;
+      }
+    return success();
+  }
+
+  /// An op without a meaning of its own here. Its regions may run any number of times.
+  LogicalResult other(Operation *op, State &state) {
+    auto behavior = dyn_cast<TileOpInterface>(op);
+    if (!behavior && isa_and_nonnull<TileDialect>(op->getDialect()))
+      return op->emitError("expected an op that says what it reads and writes (TileOpInterface), got: ")
+             << op->getName();
+    if (!behavior && !isMemoryEffectFree(op))
+      return op->emitError("expected an op without effects, or a loop or a branch of scf, got: ") << op->getName();
+    if (!behavior)
+      return success();
+    if (failed(access(op, state)))
+      return failure();
+    for (int run = 0; run < 2; ++run)
+      for (Region &region : op->getRegions())
+        for (Block &block : region)
+          if (failed(check(block, state)))
+            return failure();
     return success();
   }
 
@@ -166,10 +201,11 @@ private:
   LogicalResult take(TakeOp op, State &state) {
     if (auto it = state.taken.find(op.getRing()); it != state.taken.end() && !it->second.getMore())
       return complain(op, op.getRing(), "takes from", it->second, "of which this tile is not released");
-    if (op.getOtherwise() && failed(touch(op, op.getOtherwise(), state, /*write=*/false)))
+    if (failed(access(op, state)))
       return failure();
     state.taken[op.getRing()] = op;
     state.gone.erase(op.getTile());
+    state.readers.erase(op.getTile()); // of the one before
     return success();
   }
 
@@ -280,6 +316,16 @@ private:
     return success();
   }
 
+  LogicalResult checkRole(Region &region, Role role, StringRef name) {
+    WalkResult checked = region.walk([&](TileOpInterface op) {
+      if (op.getRole() == Role::any || op.getRole() == role)
+        return WalkResult::advance();
+      op->emitError("expected an op that is run by the ") << name << ", got: " << op->getName();
+      return WalkResult::interrupt();
+    });
+    return failure(checked.wasInterrupted());
+  }
+
   /// Tokens keep their meaning under another name, across the edge of a region.
   void rename(ValueRange from, ValueRange to, State &state) {
     SmallVector<Value> places;
@@ -313,40 +359,12 @@ private:
 
   LogicalResult visit(Operation *op, State &state) {
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-        .Case([&](CopyAsyncOp copy) -> LogicalResult {
-          if (failed(overwrite(op, copy.getDst(), state)))
-            return failure();
-          return start(op, copy.getToken(), copy.getDst(), {}, state);
-        })
-        .Case([&](CopyStatisticsOp copy) -> LogicalResult {
-          if (auto it = state.readers.find(copy.getDst()); it != state.readers.end())
-            return complain(op, copy.getDst(), "overwrites", it->second,
-                            "which other warps may still be reading here: no wait for a copy lies between");
-          return start(op, copy.getToken(), copy.getDst(), {}, state);
-        })
-        .Case([&](MmaQkOp mma) {
-          return start(op, mma.getToken(), mma.getS(), {mma.getQ(), mma.getK()}, state);
-        })
-        .Case([&](MmaPvOp mma) {
-          return start(op, mma.getToken(), mma.getAcc(), {mma.getP(), mma.getV()}, state);
-        })
-        .Case([&](MmaTnOp mma) {
-          return start(op, mma.getToken(), mma.getAcc(), {mma.getA(), mma.getB()}, state);
-        })
-        .Case([&](MmaPieceOp mma) {
-          return start(op, mma.getToken(), mma.getAcc(), llvm::to_vector(llvm::concat<Value>(mma.getLefts(), mma.getRights())), state);
-        })
-        .Case([&](HoldRowsOp o) { return touch(op, o.getHeld(), state, /*write=*/true); })
-        .Case([&](AddDeltasOp o) {
-          return failure(failed(touch(op, o.getGrad(), state, /*write=*/false)) || failed(touch(op, o.getO(), state, /*write=*/false)));
-        })
-        .Case([&](ShareOp o) { return touch(op, o.getHeld(), state, /*write=*/false); })
-        .Case<AddSumOp, AddInTurnOp, StageOp, StoreAloneOp>([&](auto o) { return touch(op, o.getAcc(), state, /*write=*/false); })
         .Case([&](WaitOp w) { return wait(op, w.getTokens(), state); })
         .Case([&](WaitFiniteOp w) {
-          return failure(failed(wait(op, w.getTokens(), state)) || failed(touch(op, w.getPlace(), state, /*write=*/false)));
+          LogicalResult result = failure(failed(wait(op, w.getTokens(), state)) || failed(access(op, state)));
+          state.readers.clear(); // all have the answer, so all have read
+          return result;
         })
-        .Case([&](IsFiniteOp o) { return touch(op, o.getPlace(), state, /*write=*/false); })
         .Case<BarrierOp, BarrierAllOp>([&](auto) {
           state.readers.clear();
           return success();
@@ -355,7 +373,7 @@ private:
           state.nothing.insert(o.getToken());
           return success();
         })
-        .Case([&](PutOp o) { return failure(failed(put(op, o.getRing(), state)) || failed(touch(op, o.getHeld(), state, /*write=*/false))); })
+        .Case([&](PutOp o) { return failure(failed(put(op, o.getRing(), state)) || failed(access(op, state))); })
         .Case([&](PutZerosOp o) { return put(op, o.getRing(), state); })
         .Case([&](PublishOp o) { return publish(o, state); })
         .Case([&](AsideOp o) {
@@ -366,20 +384,18 @@ private:
         .Case([&](TakeOp o) { return take(o, state); })
         .Case([&](ReleaseOp o) { return release(o, state); })
         .Case([&](ReleaseEarlyOp o) { return releaseEarly(o, state); })
-        .Case([&](CopyBoxOp copy) { return start(op, copy.getToken(), copy.getDst(), {}, state); })
         .Case([&](RolesOp roles) -> LogicalResult {
-          for (Region &role : roles->getRegions()) {
+          const std::tuple<Region *, Role, StringRef> all[] = {{&roles.getProducer(), Role::producer, "producer"},
+                                                               {&roles.getConsumer(), Role::compute, "consumers"},
+                                                               {&roles.getReducer(), Role::compute, "reducer"},
+                                                               {&roles.getAdder(), Role::adder, "adder"}};
+          for (auto [region, role, name] : all) {
             State own;
-            if (role.empty())
-              continue;
-            if (failed(check(role.front(), own)) || failed(checkDone(own)))
+            if (!region->empty() && (failed(checkRole(*region, role, name)) || failed(check(region->front(), own)) ||
+                                     failed(checkDone(own))))
               return failure();
           }
           return success();
-        })
-        .Case([&](PersistOp persist) -> LogicalResult {
-          Block &body = persist.getBody().front();
-          return failure(failed(check(body, state)) || failed(check(body, state)));
         })
         .Case([&](KvLoopOp l) {
           return loop(l.getBody().front(), l.getCarried(), l.getBody().getArguments().drop_front(3),
@@ -409,59 +425,7 @@ private:
             state.gone.insert(entry);
           return success();
         })
-        .Case([&](HoldOp hold) -> LogicalResult {
-          if (failed(touch(op, hold.getSrc(), state, /*write=*/false)))
-            return failure();
-          state.readers[hold.getSrc()] = op;
-          return touch(op, hold.getHeld(), state, /*write=*/true);
-        })
-        .Case([&](NegateOp negate) -> LogicalResult {
-          if (auto it = state.readers.find(negate.getPlace()); it != state.readers.end())
-            return complain(op, negate.getPlace(), "overwrites", it->second,
-                            "which other warps may still be reading here: no wait for a copy lies between");
-          LogicalResult result = touch(op, negate.getPlace(), state, /*write=*/true);
-          state.readers.clear(); // it ends with a barrier
-          return result;
-        })
-        .Case([&](RoundOp o) -> LogicalResult {
-          if (failed(overwrite(op, o.getP(), state)))
-            return failure();
-          if (isa<SharedType>(o.getP().getType())) // it ends with a barrier
-            state.readers.clear();
-          return failure(failed(touch(op, o.getS(), state, /*write=*/false)) ||
-                         failed(touch(op, o.getP(), state, /*write=*/true)));
-        })
-        .Case([&](FetchOp o) { return touch(op, o.getDst(), state, /*write=*/true); })
-        .Case<ProbabilitiesOp, GradScoresOp, DropGradsOp>([&](auto o) -> LogicalResult {
-          Value statistics = o.getStatistics();
-          if (failed(touch(op, statistics, state, /*write=*/false)))
-            return failure();
-          if (!statistics.template getDefiningOp<TakeOp>())
-            state.readers[statistics] = op;
-          for (Value operand : op->getOperands()) {
-            auto gradients = dyn_cast<GradScoresOp>(op);
-            bool write = !gradients || operand == gradients.getGrad();
-            if (isa<FragType, HeldType>(operand.getType()) && failed(touch(op, operand, state, write)))
-              return failure();
-          }
-          return success();
-        })
-        .Case<ModifyOp, KeepOp, SoftmaxStepOp, SoftmaxOp, WeighOp, RescaleOp, AddSinkOp, AccumulateOp, DropOp, DrawOp, DropDrawnOp, NormalizeOp, CompleteOp, DivideOp, ClearOp, ScaleOp,
-              RowGradsOp, SumGradsOp, TakeDeltaOp, MmaTurnedOp, HoldWeightsOp, HeldGradsOp>(
-            [&](Operation *) -> LogicalResult {
-              for (Value operand : op->getOperands())
-                if (isa<FragType, RowsType, HeldType, StripType, ScoresType, StripRowsType>(operand.getType()) &&
-                    failed(touch(op, operand, state, /*write=*/true)))
-                  return failure();
-              return success();
-            })
-        .Case<StoreOp, StorePieceOp, StoreLseOp, StoreRowSumsOp, StoreBlockOp, StoreDiagonalsOp, RepairOp>([&](Operation *) -> LogicalResult {
-          for (Value operand : op->getOperands())
-            if (isa<FragType, RowsType, StripType, StripRowsType>(operand.getType()) && failed(touch(op, operand, state, /*write=*/false)))
-              return failure();
-          return success();
-        })
-        .Default([](Operation *) { return success(); });
+        .Default([&](Operation *) { return other(op, state); });
   }
 };
 

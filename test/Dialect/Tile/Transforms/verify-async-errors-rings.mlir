@@ -194,9 +194,9 @@ tile.kernel @box_read(%map: !tile.map<64xbf16>, %n: i32, %some: i1, %lo: i32, %h
     %p = tile.place "p" : !tile.held<64x64xbf16, 4>
     // A box comes under a product that reads what was there.
     %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-    // expected-note @below {{while this is in flight and reads it}}
+    // expected-note @below {{which other warps may still be reading here}}
     %t = tile.mma_pv %acc, %p, %k : !tile.frag<64x64, 4>, !tile.held<64x64xbf16, 4>, !tile.shared<64x64xbf16, swizzled>
-    // expected-error @below {{'tile.copy_box' op writes}}
+    // expected-error @below {{'tile.copy_box' op overwrites a place}}
     %u = tile.copy_box %k, %map at(%n, %n, %n) : !tile.shared<64x64xbf16, swizzled>, !tile.map<64xbf16>
     tile.wait %u : !tile.token<copy>
     tile.wait %t : !tile.token<product>
@@ -588,15 +588,16 @@ tile.kernel @persist(%map: !tile.map<64xbf16>, %n: i32, %blocks: i32) target("sm
 
 // -----
 
-tile.kernel @producer(%map: !tile.map<64xbf16>, %n: i32, %blocks: i32) target("sm_90a") grid(dense heads 1)
+tile.kernel @own_tiles(%map: !tile.map<64xbf16>, %n: i32, %blocks: i32) target("sm_90a") grid(dense heads 1)
     config(<q_tile = 64, kv_tile = 64, warps = 4, blocks = 1>) {
   %K = tile.place "K" : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  tile.roles registers(40, 232) producer {
+  tile.roles registers(32, 208, 64) producer {
     tile.fill %K, %map at(%n, %n, %n) : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>, !tile.map<64xbf16>
-    // Roles are looked at one by one: the producer's tile is not the consumer's to release.
+  } consumer {
+    // Roles are looked at one by one: the consumers' tile is not the reducer's to release.
     // expected-error @below {{'tile.take' op is never followed by a release}}
     %k = tile.take %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
-  } consumer {
+  } reducer {
     tile.release %K : !tile.ring<2, !tile.shared<64x64xbf16, swizzled>>
   }
 }

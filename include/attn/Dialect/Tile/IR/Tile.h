@@ -17,6 +17,8 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "attn/Dialect/Tile/IR/TileInterfaces.h"
+
 #include "attn/Dialect/Tile/IR/TileDialect.h.inc"
 #include "attn/Dialect/Tile/IR/TileEnums.h.inc"
 
@@ -41,7 +43,7 @@ void workOutHere(mlir::Operation *of, mlir::OpBuilder begin);
 /// The place that a tile is a part of, or itself.
 mlir::Value wholeOf(mlir::Value tile);
 /// Is it a product of tiles, which runs until its token is waited for?
-inline bool isProduct(mlir::Operation *op) { return llvm::isa<MmaQkOp, MmaPvOp, MmaTnOp, MmaPieceOp>(op); }
+bool isProduct(mlir::Operation *op);
 /// Element types of q, k, v and o, and of their gradients, that a target's kernels compute with, and as a message lists them.
 llvm::SmallVector<mlir::Type> dataTypesOf(llvm::StringRef target, mlir::MLIRContext *context);
 std::string textOfDataTypes(llvm::StringRef target);

@@ -4,13 +4,13 @@
 #ifndef TILE_BACKWARD_OPS
 #define TILE_BACKWARD_OPS
 
-include "attn/Dialect/Tile/IR/TileTypes.td"
+include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 
 /// What is known of query rows: of a tile's, or in the registers of a kernel on strips.
 def Tile_AnyStatistics : AnyTypeOf<[Tile_Statistics, Tile_StripRows]>;
 
-def Tile_PrepareOp : Tile_Op<"prepare", [AllTypesMatch<["o", "grad_o"]>, AttrSizedOperandSegments]> {
+def Tile_PrepareOp : Tile_ComputeOp<"prepare", [AllTypesMatch<["o", "grad_o"]>, AttrSizedOperandSegments]> {
   let summary = "what a backward pass has to know of each query row";
   let description = [{
     The whole program of a kernel of its own, ahead of those that compute gradients: for each
@@ -35,9 +35,10 @@ def Tile_PrepareOp : Tile_Op<"prepare", [AllTypesMatch<["o", "grad_o"]>, AttrSiz
       : !tile.ptr<bf16>
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$statistics, I64:$pitch, Tile_Ptr:$o, I64:$o_row, Tile_Ptr:$grad_o,
+  let arguments = (ins Out<Tile_FloatPtr>:$statistics, I64:$pitch, Tile_Ptr:$o, I64:$o_row, Tile_Ptr:$grad_o,
                        I64:$grad_o_row, Tile_FloatPtr:$lse, Optional<Tile_FloatPtr>:$grad_lse, I32:$rows, I64Attr:$dim,
-                       Optional<Tile_FloatPtr>:$sum, OptionalAttr<I64Attr>:$sum_cols, Optional<Tile_IntPtr>:$turns,
+                       Out<Optional<Tile_FloatPtr>>:$sum, OptionalAttr<I64Attr>:$sum_cols,
+                       Out<Optional<Tile_IntPtr>>:$turns,
                        OptionalAttr<I64Attr>:$exponent);
   let assemblyFormat = [{
     $statistics `pitch` `(` $pitch `)` `from` `(` $o `,` $o_row `,` $grad_o `,` $grad_o_row `)` `lse` `(` $lse `)`
@@ -47,19 +48,19 @@ def Tile_PrepareOp : Tile_Op<"prepare", [AllTypesMatch<["o", "grad_o"]>, AttrSiz
   let hasVerifier = 1;
 }
 
-def Tile_CopyStatisticsOp : Tile_Op<"copy_statistics"> {
+def Tile_CopyStatisticsOp : Tile_ComputeOp<"copy_statistics"> {
   let summary = "starts copying what `tile.prepare` left of a tile's rows";
   let description = [{
     ```mlir
     %t = tile.copy_statistics %stats, %from pitch(%pitch) : !tile.statistics<64>
     ```
   }];
-  let arguments = (ins Tile_Statistics:$dst, Tile_FloatPtr:$src, I64:$pitch);
+  let arguments = (ins Out<Tile_Statistics>:$dst, Tile_FloatPtr:$src, I64:$pitch);
   let results = (outs Tile_CopyToken:$token);
   let assemblyFormat = "$dst `,` $src `pitch` `(` $pitch `)` attr-dict `:` qualified(type($dst))";
 }
 
-def Tile_FillStatisticsOp : Tile_Op<"fill_statistics"> {
+def Tile_FillStatisticsOp : Tile_ProducerOp<"fill_statistics"> {
   let summary = "`tile.copy_statistics` into the next slot of a ring";
   let description = [{
     Constraints:
@@ -69,12 +70,12 @@ def Tile_FillStatisticsOp : Tile_Op<"fill_statistics"> {
     tile.fill_statistics %stats, %from pitch(%pitch) : !tile.ring<2, !tile.statistics<64>>
     ```
   }];
-  let arguments = (ins Tile_Ring:$ring, Tile_FloatPtr:$src, I64:$pitch);
+  let arguments = (ins Out<Tile_Ring>:$ring, Tile_FloatPtr:$src, I64:$pitch);
   let assemblyFormat = "$ring `,` $src `pitch` `(` $pitch `)` attr-dict `:` qualified(type($ring))";
   let hasVerifier = 1;
 }
 
-def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
+def Tile_ProbabilitiesOp : Tile_ComputeOp<"probabilities", [
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "scores become the probabilities that the forward pass had";
   let description = [{
@@ -111,8 +112,10 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
     }
     ```
   }];
-  let arguments = (ins Tile_AnyScores:$s, AnyTypeOf<[Tile_AnyStatistics, Tile_Rows]>:$statistics, Tile_Origin:$row0, I32:$col0,
-                       Optional<AnyTypeOf<[Tile_AnyScores, Tile_Held]>>:$weighted, F64Attr:$scale, UnitAttr:$turned,
+  let arguments = (ins Tile_AnyScores:$s, In<AnyTypeOf<[Tile_AnyStatistics, Tile_Rows]>>:$statistics,
+                       Tile_Origin:$row0, I32:$col0,
+                       Out<Optional<AnyTypeOf<[Tile_AnyScores, Tile_Held]>>>:$weighted, F64Attr:$scale,
+                       UnitAttr:$turned,
                        OptionalAttr<F64Attr>:$within, OptionalAttr<DenseF64ArrayAttr>:$slopes);
   let regions = (region AnyRegion:$small, AnyRegion:$modify);
   let assemblyFormat = [{
@@ -123,7 +126,7 @@ def Tile_ProbabilitiesOp : Tile_Op<"probabilities", [
   let hasVerifier = 1;
 }
 
-def Tile_RowGradsOp : Tile_Op<"row_grads", [AllTypesMatch<["grad", "p"]>]> {
+def Tile_RowGradsOp : Tile_ComputeOp<"row_grads", [AllTypesMatch<["grad", "p"]>]> {
   let summary = "gradients of scores, of rows all of whose keys are in the tile";
   let description = [{
     Each x of `grad`, a product of dO and V, becomes p * (x - delta), where delta is the sum of p * x over its
@@ -142,7 +145,8 @@ def Tile_RowGradsOp : Tile_Op<"row_grads", [AllTypesMatch<["grad", "p"]>]> {
     tile.row_grads %all_dp, %all_s, %row known : !tile.frag<128x96, 8>, !tile.rows<128, 8>
     ```
   }];
-  let arguments = (ins Tile_Frag:$grad, Tile_Frag:$p, AnyTypeOf<[Tile_Statistics, Tile_Rows]>:$statistics, Optional<Tile_Frag>:$weighted,
+  let arguments = (ins Tile_Frag:$grad, Tile_Frag:$p, In<AnyTypeOf<[Tile_Statistics, Tile_Rows]>>:$statistics,
+                       In<Optional<Tile_Frag>>:$weighted,
                        OptionalAttr<F64Attr>:$factor, UnitAttr:$known);
   let builders = [OpBuilder<(ins "::mlir::Value":$grad, "::mlir::Value":$p, "::mlir::Value":$statistics, "::mlir::Value":$weighted), [{
     build($_builder, $_state, grad, p, statistics, weighted, /*factor=*/::mlir::FloatAttr(), /*known=*/false);
@@ -154,7 +158,7 @@ def Tile_RowGradsOp : Tile_Op<"row_grads", [AllTypesMatch<["grad", "p"]>]> {
   let hasVerifier = 1;
 }
 
-def Tile_HoldRowsOp : Tile_Op<"hold_rows"> {
+def Tile_HoldRowsOp : Tile_ComputeOp<"hold_rows"> {
   let summary = "brings rows from global memory to registers";
   let description = [{
     Not as products read them: of each row, the four lanes that have it in a fragment take 16 bytes in turns. Columns beyond `dim`, and rows from `rows` on, are 0.
@@ -167,12 +171,12 @@ def Tile_HoldRowsOp : Tile_Op<"hold_rows"> {
     tile.hold_rows %all_o, %o stride(%o_row) rows(%n) dim 128 : !tile.held<192x128xbf16, 12>, !tile.ptr<bf16>
     ```
   }];
-  let arguments = (ins Tile_Held:$held, Tile_Ptr:$src, I64:$stride, I32:$rows, I64Attr:$dim);
+  let arguments = (ins Out<Tile_Held>:$held, Tile_Ptr:$src, I64:$stride, I32:$rows, I64Attr:$dim);
   let assemblyFormat = "$held `,` $src `stride` `(` $stride `)` `rows` `(` $rows `)` `dim` $dim attr-dict `:` qualified(type($held)) `,` qualified(type($src))";
   let hasVerifier = 1;
 }
 
-def Tile_AddDeltasOp : Tile_Op<"add_deltas"> {
+def Tile_AddDeltasOp : Tile_ComputeOp<"add_deltas"> {
   let summary = "adds rowsum(O dO) to what statistics know of delta";
   let description = [{
     For rows whose keys come in several tiles: `tile.row_grads ... known` has no sum over all of them. dO is a tile in shared memory, O is one of the same
@@ -187,12 +191,13 @@ def Tile_AddDeltasOp : Tile_Op<"add_deltas"> {
     tile.add_deltas %all, %o, %dO : !tile.rows<192, 12>, !tile.shared<144x128xbf16, swizzled>, !tile.shared<144x128xbf16, swizzled>
     ```
   }];
-  let arguments = (ins Tile_Rows:$row, AnyTypeOf<[Tile_Held, Tile_Shared]>:$o, Tile_Shared:$grad, OptionalAttr<I64Attr>:$first);
+  let arguments = (ins Tile_Rows:$row, In<AnyTypeOf<[Tile_Held, Tile_Shared]>>:$o, In<Tile_Shared>:$grad,
+                       OptionalAttr<I64Attr>:$first);
   let assemblyFormat = "$row `,` $o `,` $grad (`first` $first^)? attr-dict `:` qualified(type($row)) `,` qualified(type($o)) `,` qualified(type($grad))";
   let hasVerifier = 1;
 }
 
-def Tile_GradScoresOp : Tile_Op<"grad_scores"> {
+def Tile_GradScoresOp : Tile_ComputeOp<"grad_scores"> {
   let summary = "gradients of scores, from those of probabilities";
   let description = [{
     Each x of `grad`, a product of dO and V, becomes p * (x - delta), with the probability (or
@@ -211,8 +216,9 @@ def Tile_GradScoresOp : Tile_Op<"grad_scores"> {
         : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
     ```
   }];
-  let arguments = (ins Tile_AnyScores:$grad, AnyTypeOf<[Tile_Frag, Tile_Held, Tile_Scores]>:$p,
-                       Tile_AnyStatistics:$statistics, Optional<Tile_Held>:$slopes, OptionalAttr<F64Attr>:$factor, UnitAttr:$turned);
+  let arguments = (ins Tile_AnyScores:$grad, In<AnyTypeOf<[Tile_Frag, Tile_Held, Tile_Scores]>>:$p,
+                       In<Tile_AnyStatistics>:$statistics, In<Optional<Tile_Held>>:$slopes,
+                       OptionalAttr<F64Attr>:$factor, UnitAttr:$turned);
   let assemblyFormat = [{
     $grad `,` $p (`slopes` `(` $slopes^ `:` qualified(type($slopes)) `)`)? `,` $statistics (`by` $factor^)? (`turned` $turned^)? attr-dict
     `:` qualified(type($grad)) `,` qualified(type($p)) `,` qualified(type($statistics))
@@ -220,7 +226,7 @@ def Tile_GradScoresOp : Tile_Op<"grad_scores"> {
   let hasVerifier = 1;
 }
 
-def Tile_ScaleOp : Tile_Op<"scale"> {
+def Tile_ScaleOp : Tile_ComputeOp<"scale"> {
   let summary = "multiplies a fragment, or a strip, by a number";
   let description = [{
     ```mlir
@@ -235,7 +241,7 @@ def Tile_ScaleOp : Tile_Op<"scale"> {
 // dQ where key tiles are at rest: each adds its part to a sum in global memory
 //===----------------------------------------------------------------------===//
 
-def Tile_ShareOp : Tile_Op<"share", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
+def Tile_ShareOp : Tile_ComputeOp<"share", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
     TypesMatchWith<"the ring's tile", "ring", "tile", "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
   let summary = "writes a held tile to shared memory, for all warps that compute";
   let description = [{
@@ -251,13 +257,13 @@ def Tile_ShareOp : Tile_Op<"share", [DeclareOpInterfaceMethods<OpAsmOpInterface,
     %dS_tile = tile.share %dS, %ds : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.held<128x64xbf16, 8>
     ```
   }];
-  let arguments = (ins Tile_Ring:$ring, Tile_Held:$held);
+  let arguments = (ins Tile_Ring:$ring, In<Tile_Held>:$held);
   let results = (outs Tile_Shared:$tile);
   let assemblyFormat = "$ring `,` $held attr-dict `:` qualified(type($ring)) `,` qualified(type($held))";
   let hasVerifier = 1;
 }
 
-def Tile_PutOp : Tile_Op<"put"> {
+def Tile_PutOp : Tile_ComputeOp<"put"> {
   let summary = "writes a tile in registers to the next slot of a ring, for another role or all warps of this one";
   let description = [{
     Waits until the slot is free. Each warp writes its rows; nobody may read them before `tile.publish`. Where the warps that put it take it as well (no reducer
@@ -274,13 +280,13 @@ def Tile_PutOp : Tile_Op<"put"> {
     tile.put %dS, %s first 0 : !tile.ring<2, <128x64xbf16, swizzled>>, !tile.frag<128x64, 8>
     ```
   }];
-  let arguments = (ins Tile_Ring:$ring, AnyTypeOf<[Tile_Held, Tile_Frag]>:$held, OptionalAttr<I64Attr>:$first);
+  let arguments = (ins Out<Tile_Ring>:$ring, In<AnyTypeOf<[Tile_Held, Tile_Frag]>>:$held, OptionalAttr<I64Attr>:$first);
   let builders = [OpBuilder<(ins "::mlir::Value":$ring, "::mlir::Value":$held), "build($_builder, $_state, ring, held, /*first=*/::mlir::IntegerAttr());">];
   let assemblyFormat = "$ring `,` $held (`first` $first^)? attr-dict `:` qualified(type($ring)) `,` qualified(type($held))";
   let hasVerifier = 1;
 }
 
-def Tile_PutZerosOp : Tile_Op<"put_zeros"> {
+def Tile_PutZerosOp : Tile_ComputeOp<"put_zeros"> {
   let summary = "the same with a tile of zeros";
   let description = [{
     Of a step in which a warpgroup's rows have nothing to do.
@@ -292,12 +298,12 @@ def Tile_PutZerosOp : Tile_Op<"put_zeros"> {
     tile.put_zeros %dS : !tile.ring<2, <128x64xbf16, swizzled>>
     ```
   }];
-  let arguments = (ins Tile_Ring:$ring);
+  let arguments = (ins Out<Tile_Ring>:$ring);
   let assemblyFormat = "$ring attr-dict `:` qualified(type($ring))";
   let hasVerifier = 1;
 }
 
-def Tile_AsideOp : Tile_Op<"aside"> {
+def Tile_AsideOp : Tile_ComputeOp<"aside"> {
   let summary = "a held tile that waits in shared memory, where the ring's next tile will be put";
   let description = [{
     Not in registers, where there are none left: each lane writes its own numbers to the slot and reads them again, until `tile.put`
@@ -316,7 +322,7 @@ def Tile_AsideOp : Tile_Op<"aside"> {
   let hasVerifier = 1;
 }
 
-def Tile_PublishOp : Tile_Op<"publish"> {
+def Tile_PublishOp : Tile_ComputeOp<"publish"> {
   let summary = "tells the role that takes from a ring that what was put there may be read";
   let description = [{
     When all warps have said so. What a warp has put it first makes visible to matrix units, which takes a while: products may be
@@ -331,7 +337,7 @@ def Tile_PublishOp : Tile_Op<"publish"> {
   let assemblyFormat = "$ring attr-dict `:` qualified(type($ring))";
 }
 
-def Tile_MmaTnOp : Tile_Op<"mma_tn"> {
+def Tile_MmaTnOp : Tile_ComputeOp<"mma_tn"> {
   let summary = "starts acc = A^T B";
   let description = [{
     The rows of both are the depth. The result, A's columns by B's, is cut into blocks of 64
@@ -349,7 +355,8 @@ def Tile_MmaTnOp : Tile_Op<"mma_tn"> {
     %u = tile.mma_tn %half, %dS_tile, %K_tile block 1 of 2 : !tile.frag<64x64, 4>, !tile.shared<128x64xbf16, swizzled>, !tile.shared<128x128xbf16, swizzled>
     ```
   }];
-  let arguments = (ins Tile_Frag:$acc, Tile_Shared:$a, Tile_Shared:$b, OptionalAttr<I64Attr>:$block, OptionalAttr<I64Attr>:$of);
+  let arguments = (ins Out<Tile_Frag>:$acc, In<Tile_Shared>:$a, In<Tile_Shared>:$b, OptionalAttr<I64Attr>:$block,
+                       OptionalAttr<I64Attr>:$of);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat = [{
     $acc `,` $a `,` $b (`block` $block^ `of` $of)? attr-dict `:` qualified(type($acc)) `,` qualified(type($a)) `,` qualified(type($b))
@@ -360,7 +367,7 @@ def Tile_MmaTnOp : Tile_Op<"mma_tn"> {
   let hasVerifier = 1;
 }
 
-def Tile_MmaPieceOp : Tile_Op<"mma_piece", [SameVariadicOperandSize]> {
+def Tile_MmaPieceOp : Tile_ComputeOp<"mma_piece", [SameVariadicOperandSize]> {
   let summary = "starts a piece of one of several products A^T B";
   let description = [{
     Of each pair of `lefts` and `rights`, the product A^T B has 64 rows, and is cut into pieces of as many of B's columns as `acc` has. Pieces are numbered through all pairs. A warpgroup
@@ -376,7 +383,8 @@ def Tile_MmaPieceOp : Tile_Op<"mma_piece", [SameVariadicOperandSize]> {
         (!tile.shared<144x64xbf16, swizzled>, !tile.shared<144x64xbf16, swizzled>), (!tile.shared<144x128xbf16, swizzled>, !tile.shared<144x128xbf16, swizzled>)
     ```
   }];
-  let arguments = (ins Tile_Frag:$acc, Variadic<Tile_Shared>:$lefts, Variadic<Tile_Shared>:$rights, I32:$piece, I32:$from, I32:$to);
+  let arguments = (ins Out<Tile_Frag>:$acc, In<Variadic<Tile_Shared>>:$lefts, In<Variadic<Tile_Shared>>:$rights,
+                       I32:$piece, I32:$from, I32:$to);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat = [{
     $acc `,` `(` $lefts `)` `,` `(` $rights `)` `at` `(` $piece `)` `blocks` `(` $from `,` $to `)` attr-dict
@@ -385,7 +393,7 @@ def Tile_MmaPieceOp : Tile_Op<"mma_piece", [SameVariadicOperandSize]> {
   let hasVerifier = 1;
 }
 
-def Tile_StorePieceOp : Tile_Op<"store_piece", [SameVariadicOperandSize]> {
+def Tile_StorePieceOp : Tile_ComputeOp<"store_piece", [SameVariadicOperandSize]> {
   let summary = "writes what `tile.mma_piece` made, and zeros to padding rows";
   let description = [{
     As `tile.store`, to the product's columns that the piece of this number has, times that product's factor. A product has so many columns as `dims` says.
@@ -398,7 +406,8 @@ def Tile_StorePieceOp : Tile_Op<"store_piece", [SameVariadicOperandSize]> {
         : (!tile.ptr<bf16>, !tile.ptr<bf16>), !tile.frag<64x64, 4>
     ```
   }];
-  let arguments = (ins Variadic<Tile_Ptr>:$dsts, Variadic<I64>:$strides, Tile_Frag:$acc, I32:$piece, I32:$rows, I32:$write_rows, DenseF64ArrayAttr:$factors,
+  let arguments = (ins Out<Variadic<Tile_Ptr>>:$dsts, Variadic<I64>:$strides, In<Tile_Frag>:$acc, I32:$piece,
+                       I32:$rows, I32:$write_rows, DenseF64ArrayAttr:$factors,
                        DenseI64ArrayAttr:$dims);
   let assemblyFormat = [{
     `(` $dsts `)` `strides` `(` $strides `)` `,` $acc `at` `(` $piece `)` `rows` `(` $rows `,` $write_rows `)` `factors` $factors `dims` $dims attr-dict

@@ -30,6 +30,10 @@ def Tile_Dialect : Dialect {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
+  let extraClassDeclaration = [{
+    /// `TileOpInterface`, of ops whose definition says what they do.
+    void *getRegisteredInterfaceForOp(::mlir::TypeID interface, ::mlir::OperationName op) override;
+  }];
 }
 
 class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;

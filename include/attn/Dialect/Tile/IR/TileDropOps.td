@@ -6,9 +6,8 @@
 #define TILE_DROP_OPS
 
 include "attn/Dialect/Tile/IR/TileBackwardOps.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def Tile_DrawsOp : Tile_Op<"draws", [Pure]> {
+def Tile_DrawsOp : Tile_ScalarOp<"draws"> {
   let summary = "the random numbers of a sequence, by the words of a seed";
   let description = [{
     Of one head, or without it of all (where rows are pairs of a query and a head).
@@ -23,7 +22,7 @@ def Tile_DrawsOp : Tile_Op<"draws", [Pure]> {
   let assemblyFormat = "$seed `of` `(` $b (`,` $head^)? `)` attr-dict";
 }
 
-def Tile_DropOp : Tile_Op<"drop"> {
+def Tile_DropOp : Tile_ComputeOp<"drop"> {
   let summary = "what belongs to a dropped pair becomes 0";
   let description = [{
     Of probabilities, behind their sums and ahead of the product with V; of gradients of probabilities, in which what
@@ -51,7 +50,7 @@ def Tile_DropOp : Tile_Op<"drop"> {
   let hasVerifier = 1;
 }
 
-def Tile_DrawOp : Tile_Op<"draw"> {
+def Tile_DrawOp : Tile_ComputeOp<"draw"> {
   let summary = "the first half of `tile.drop`: which pairs are kept";
   let description = [{
     As masks of what will be held: numbers follow from places of pairs alone, so they are drawn while the products run that
@@ -64,25 +63,25 @@ def Tile_DrawOp : Tile_Op<"draw"> {
     tile.draw %kept at(%q0, %k0) draws(%draws) below 3277 : !tile.held<128x128xbf16, 8>
     ```
   }];
-  let arguments = (ins Tile_Held:$kept, Tile_Origin:$row0, I32:$col0, Tile_Draws:$draws, I64Attr:$below);
+  let arguments = (ins Out<Tile_Held>:$kept, Tile_Origin:$row0, I32:$col0, Tile_Draws:$draws, I64Attr:$below);
   let assemblyFormat = [{
     $kept `at` `(` $row0 `` custom<Origin>(type($row0)) `,` $col0 `)` `draws` `(` $draws `)` `below` $below attr-dict `:` qualified(type($kept))
   }];
   let hasVerifier = 1;
 }
 
-def Tile_DropDrawnOp : Tile_Op<"drop_drawn", [AllTypesMatch<["p", "kept"]>]> {
+def Tile_DropDrawnOp : Tile_ComputeOp<"drop_drawn", [AllTypesMatch<["p", "kept"]>]> {
   let summary = "the second half of `tile.drop`, of what is held";
   let description = [{
     ```mlir
     tile.drop_drawn %p, %kept : !tile.held<128x128xbf16, 8>
     ```
   }];
-  let arguments = (ins Tile_Held:$p, Tile_Held:$kept);
+  let arguments = (ins Tile_Held:$p, In<Tile_Held>:$kept);
   let assemblyFormat = "$p `,` $kept attr-dict `:` qualified(type($p))";
 }
 
-def Tile_DropGradsOp : Tile_Op<"drop_grads"> {
+def Tile_DropGradsOp : Tile_ComputeOp<"drop_grads"> {
   let summary = "`tile.grad_scores` with dropout, of probabilities that are marked";
   let description = [{
     Each x of `grad`, a product of dO and V, becomes |p| * (x * `by` - delta), without the first term of the parenthesis where p is marked
@@ -97,8 +96,8 @@ def Tile_DropGradsOp : Tile_Op<"drop_grads"> {
     tile.drop_grads %dp, %p, %stats by 1.111 turned : !tile.frag<128x64, 8>, !tile.held<128x64xbf16, 8>, !tile.statistics<64>
     ```
   }];
-  let arguments = (ins Tile_Frag:$grad, AnyTypeOf<[Tile_Frag, Tile_Held]>:$p, Tile_Statistics:$statistics,
-                       Optional<AnyTypeOf<[Tile_Frag, Tile_Held]>>:$weighted, F64Attr:$factor, UnitAttr:$turned);
+  let arguments = (ins Tile_Frag:$grad, AnyTypeOf<[Tile_Frag, Tile_Held]>:$p, In<Tile_Statistics>:$statistics,
+                       In<Optional<AnyTypeOf<[Tile_Frag, Tile_Held]>>>:$weighted, F64Attr:$factor, UnitAttr:$turned);
   let assemblyFormat = [{
     $grad `,` $p `,` $statistics (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)? `by` $factor (`turned` $turned^)? attr-dict
     `:` qualified(type($grad)) `,` qualified(type($p)) `,` qualified(type($statistics))

@@ -4,11 +4,10 @@
 #ifndef TILE_FRAGMENT_OPS
 #define TILE_FRAGMENT_OPS
 
-include "attn/Dialect/Tile/IR/TileTypes.td"
+include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def Tile_ModifyOp : Tile_Op<"modify", [SingleBlock,
+def Tile_ModifyOp : Tile_ComputeOp<"modify", [SingleBlock,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "a function of each score, its row and its key";
   let description = [{
@@ -52,7 +51,7 @@ def Tile_ModifyOp : Tile_Op<"modify", [SingleBlock,
   let hasVerifier = 1;
 }
 
-def Tile_KeepOp : Tile_Op<"keep", [SingleBlockImplicitTerminator<"YieldOp">,
+def Tile_KeepOp : Tile_ComputeOp<"keep", [SingleBlockImplicitTerminator<"YieldOp">,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "element test: scores of invisible pairs become -inf";
   let description = [{
@@ -86,7 +85,7 @@ def Tile_KeepOp : Tile_Op<"keep", [SingleBlockImplicitTerminator<"YieldOp">,
   let hasVerifier = 1;
 }
 
-def Tile_SoftmaxStepOp : Tile_Op<"softmax_step"> {
+def Tile_SoftmaxStepOp : Tile_ComputeOp<"softmax_step"> {
   let summary = "one step of the online softmax";
   let description = [{
     Raises the running maximum of each row, rescales its sum and `acc`, turns the
@@ -112,7 +111,7 @@ def Tile_SoftmaxStepOp : Tile_Op<"softmax_step"> {
   let assemblyFormat = [{ $s `,` $row `,` $acc `scale` $scale (`repaired` $repaired^)? attr-dict `:` qualified(type($s)) `,` qualified(type($row)) `,` qualified(type($acc)) }];
 }
 
-def Tile_SoftmaxOp : Tile_Op<"softmax"> {
+def Tile_SoftmaxOp : Tile_ComputeOp<"softmax"> {
   let summary = "the first half of `tile.softmax_step`: everything but the accumulator";
   let description = [{
     So that a product into the accumulator may be under way meanwhile. By how much
@@ -131,18 +130,18 @@ def Tile_SoftmaxOp : Tile_Op<"softmax"> {
   let assemblyFormat = [{ $s `,` $row `scale` $scale (`repaired` $repaired^)? attr-dict `:` qualified(type($s)) `,` qualified(type($row)) }];
 }
 
-def Tile_RescaleOp : Tile_Op<"rescale"> {
+def Tile_RescaleOp : Tile_ComputeOp<"rescale"> {
   let summary = "the second half of `tile.softmax_step`: the accumulator follows the maxima";
   let description = [{
     ```mlir
     tile.rescale %acc, %row : !tile.frag<128x128, 8>, !tile.rows<128, 8>
     ```
   }];
-  let arguments = (ins Tile_Frag:$acc, Tile_Rows:$row);
+  let arguments = (ins Tile_Frag:$acc, In<Tile_Rows>:$row);
   let assemblyFormat = "$acc `,` $row attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
 }
 
-def Tile_RoundOp : Tile_Op<"round"> {
+def Tile_RoundOp : Tile_ComputeOp<"round"> {
   let summary = "rounds probabilities and holds them as the left operand of a product";
   let description = [{
     In registers, or, for a product with their transpose (`tile.mma_tn`), in shared memory; that
@@ -158,12 +157,13 @@ def Tile_RoundOp : Tile_Op<"round"> {
     tile.round %p, %s {at_once} : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[Tile_Held, Tile_Shared]>:$p, Tile_Frag:$s, UnitAttr:$at_once);
+  let arguments = (ins Out<AnyTypeOf<[Tile_Held, Tile_Shared]>>:$p, In<Tile_Frag>:$s, UnitAttr:$at_once);
   let assemblyFormat = "$p `,` $s attr-dict `:` qualified(type($p)) `,` qualified(type($s))";
   let hasVerifier = 1;
 }
 
-def Tile_WeighOp : Tile_Op<"weigh", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+def Tile_WeighOp : Tile_ComputeOp<"weigh",
+    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "`tile.softmax` and `tile.round` at once, maxima last";
   let description = [{
     Scores become rounded probabilities and join the sums. They are first taken
@@ -194,7 +194,8 @@ def Tile_WeighOp : Tile_Op<"weigh", [DeclareOpInterfaceMethods<OpAsmOpInterface,
     tile.weigh %p, %s, %row scale 8.838835e-02 : !tile.held<128x128xbf16, 8>, !tile.frag<128x128, 8>, !tile.rows<128, 8>
     ```
   }];
-  let arguments = (ins Tile_Held:$p, Tile_Frag:$s, Tile_Rows:$row, F64Attr:$scale, UnitAttr:$repaired, Variadic<I32>:$at,
+  let arguments = (ins Out<Tile_Held>:$p, Tile_Frag:$s, Tile_Rows:$row, F64Attr:$scale, UnitAttr:$repaired,
+                       Variadic<I32>:$at,
                        OptionalAttr<F64Attr>:$within, OptionalAttr<F64Attr>:$becomes);
   let regions = (region AnyRegion:$small, AnyRegion:$modify);
   let assemblyFormat = [{
@@ -205,7 +206,7 @@ def Tile_WeighOp : Tile_Op<"weigh", [DeclareOpInterfaceMethods<OpAsmOpInterface,
   let hasVerifier = 1;
 }
 
-def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">, AllTypesMatch<["q", "k", "v"]>,
+def Tile_RepairOp : Tile_ComputeOp<"repair", [SingleBlockImplicitTerminator<"YieldOp">, AllTypesMatch<["q", "k", "v"]>,
     AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "computes rows anew whose result is NaN";
@@ -240,8 +241,12 @@ def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">,
     }
     ```
   }];
-  let arguments = (ins Tile_Frag:$acc, Tile_Origin:$q0, I32:$rows, Optional<I32>:$first_key, I32:$keys, Tile_Ptr:$q, Tile_Stride:$q_row, Tile_Ptr:$k, I64:$k_row,
-                       Tile_Ptr:$v, I64:$v_row, Tile_Ptr:$o, Tile_Stride:$o_row, Optional<Tile_FloatPtr>:$lse, Optional<Tile_Stride>:$lse_row, Optional<Tile_FloatPtr>:$sum, Optional<Tile_Draws>:$draws, Optional<I32>:$tiles, I64Attr:$dim_qk,
+  let arguments = (ins In<Tile_Frag>:$acc, Tile_Origin:$q0, I32:$rows, Optional<I32>:$first_key, I32:$keys,
+                       Tile_Ptr:$q, Tile_Stride:$q_row, Tile_Ptr:$k, I64:$k_row,
+                       Tile_Ptr:$v, I64:$v_row, Out<Tile_Ptr>:$o, Tile_Stride:$o_row,
+                       Out<Optional<Tile_FloatPtr>>:$lse, Optional<Tile_Stride>:$lse_row,
+                       Out<Optional<Tile_FloatPtr>>:$sum, Optional<Tile_Draws>:$draws, Optional<I32>:$tiles,
+                       I64Attr:$dim_qk,
                        I64Attr:$dim_v, F64Attr:$scale, OptionalAttr<I64Attr>:$below, OptionalAttr<F64Attr>:$factor, OptionalAttr<I64Attr>:$tile);
   let regions = (region SizedRegion<1>:$body, AnyRegion:$modify, AnyRegion:$sink, AnyRegion:$along);
   let assemblyFormat = [{
@@ -254,7 +259,7 @@ def Tile_RepairOp : Tile_Op<"repair", [SingleBlockImplicitTerminator<"YieldOp">,
   let hasVerifier = 1;
 }
 
-def Tile_AddSinkOp : Tile_Op<"add_sink", [SingleBlockImplicitTerminator<"YieldOp">,
+def Tile_AddSinkOp : Tile_ComputeOp<"add_sink", [SingleBlockImplicitTerminator<"YieldOp">,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "one key more for each row, without a value";
   let description = [{
@@ -280,7 +285,7 @@ def Tile_AddSinkOp : Tile_Op<"add_sink", [SingleBlockImplicitTerminator<"YieldOp
   }];
 }
 
-def Tile_NormalizeOp : Tile_Op<"normalize"> {
+def Tile_NormalizeOp : Tile_ComputeOp<"normalize"> {
   let summary = "divides the accumulator by the rows' sums (0 where nothing was seen)";
   let description = [{
     `repaired`: a row whose largest score is 2^24 or more in size, in base 2, becomes NaN, so that `tile.repair` computes it again.
@@ -298,7 +303,7 @@ def Tile_NormalizeOp : Tile_Op<"normalize"> {
   let assemblyFormat = "$acc `,` $row (`repaired` $repaired^)? attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
 }
 
-def Tile_CompleteOp : Tile_Op<"complete"> {
+def Tile_CompleteOp : Tile_ComputeOp<"complete"> {
   let summary = "completes the rows' sums: the first half of `tile.normalize`";
   let description = [{
     Once, where parts of the columns are divided one after the other.
@@ -311,14 +316,14 @@ def Tile_CompleteOp : Tile_Op<"complete"> {
   let assemblyFormat = "$row attr-dict `:` qualified(type($row))";
 }
 
-def Tile_DivideOp : Tile_Op<"divide"> {
+def Tile_DivideOp : Tile_ComputeOp<"divide"> {
   let summary = "divides by the rows' sums: the second half of `tile.normalize`";
   let description = [{
     ```mlir
     tile.divide %acc, %row : !tile.frag<32x64, 2>, !tile.rows<32, 2>
     ```
   }];
-  let arguments = (ins Tile_Frag:$acc, Tile_Rows:$row);
+  let arguments = (ins Tile_Frag:$acc, In<Tile_Rows>:$row);
   let assemblyFormat = "$acc `,` $row attr-dict `:` qualified(type($acc)) `,` qualified(type($row))";
 }
 

@@ -5,20 +5,20 @@
 #ifndef TILE_LEARNED_OPS
 #define TILE_LEARNED_OPS
 
-include "attn/Dialect/Tile/IR/TileTypes.td"
+include "attn/Dialect/Tile/IR/TileInterfaces.td"
 
-def Tile_AccumulateOp : Tile_Op<"accumulate", [AllTypesMatch<["acc", "grad"]>]> {
+def Tile_AccumulateOp : Tile_ComputeOp<"accumulate", [AllTypesMatch<["acc", "grad"]>]> {
   let summary = "adds one fragment to another";
   let description = [{
     ```mlir
     tile.accumulate %acc, %dp : !tile.frag<64x64, 4>
     ```
   }];
-  let arguments = (ins Tile_Frag:$acc, Tile_Frag:$grad);
+  let arguments = (ins Tile_Frag:$acc, In<Tile_Frag>:$grad);
   let assemblyFormat = "$acc `,` $grad attr-dict `:` qualified(type($acc))";
 }
 
-def Tile_StoreRowSumsOp : Tile_Op<"store_row_sums"> {
+def Tile_StoreRowSumsOp : Tile_ComputeOp<"store_row_sums"> {
   let summary = "writes the sum of each row of a fragment";
   let description = [{
     One behind the other, all rows of the tile.
@@ -27,11 +27,11 @@ def Tile_StoreRowSumsOp : Tile_Op<"store_row_sums"> {
     tile.store_row_sums %dst, %acc : !tile.frag<64x64, 4>
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$dst, Tile_Frag:$acc);
+  let arguments = (ins Out<Tile_FloatPtr>:$dst, In<Tile_Frag>:$acc);
   let assemblyFormat = "$dst `,` $acc attr-dict `:` qualified(type($acc))";
 }
 
-def Tile_StoreBlockOp : Tile_Op<"store_block"> {
+def Tile_StoreBlockOp : Tile_ComputeOp<"store_block"> {
   let summary = "writes a corner of a fragment, as it is";
   let description = [{
     `rows` by `cols` numbers, rows `stride` apart.
@@ -40,11 +40,11 @@ def Tile_StoreBlockOp : Tile_Op<"store_block"> {
     tile.store_block %dst stride(%stride) rows(%rows) cols(%cols), %acc : !tile.frag<64x64, 4>
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$dst, I64:$stride, I32:$rows, I32:$cols, Tile_Frag:$acc);
+  let arguments = (ins Out<Tile_FloatPtr>:$dst, I64:$stride, I32:$rows, I32:$cols, In<Tile_Frag>:$acc);
   let assemblyFormat = "$dst `stride` `(` $stride `)` `rows` `(` $rows `)` `cols` `(` $cols `)` `,` $acc attr-dict `:` qualified(type($acc))";
 }
 
-def Tile_StoreDiagonalsOp : Tile_Op<"store_diagonals"> {
+def Tile_StoreDiagonalsOp : Tile_ComputeOp<"store_diagonals"> {
   let summary = "writes the sums along the diagonals of a fragment";
   let description = [{
     Of n rows and columns, diagonals below the main one (column - row from -n, which has nothing, to -1) are written
@@ -59,12 +59,12 @@ def Tile_StoreDiagonalsOp : Tile_Op<"store_diagonals"> {
     tile.store_diagonals %dst pitch(%pitch), %acc through(%place) : !tile.frag<64x64, 4>, !tile.shared<64x80xbf16, 88>
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$dst, I64:$pitch, Tile_Frag:$acc, Tile_Shared:$place);
+  let arguments = (ins Out<Tile_FloatPtr>:$dst, I64:$pitch, Tile_Frag:$acc, Tile_Shared:$place);
   let assemblyFormat = "$dst `pitch` `(` $pitch `)` `,` $acc `through` `(` $place `)` attr-dict `:` qualified(type($acc)) `,` qualified(type($place))";
   let hasVerifier = 1;
 }
 
-def Tile_ClearEntryOp : Tile_Op<"clear_entry"> {
+def Tile_ClearEntryOp : Tile_ComputeOp<"clear_entry"> {
   let summary = "sets a number in global memory to 0";
   let description = [{
     Of kernels whose blocks are one warp.
@@ -73,11 +73,11 @@ def Tile_ClearEntryOp : Tile_Op<"clear_entry"> {
     tile.clear_entry %to
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$to);
+  let arguments = (ins Out<Tile_FloatPtr>:$to);
   let assemblyFormat = "$to attr-dict";
 }
 
-def Tile_AddTotalOp : Tile_Op<"add_total"> {
+def Tile_AddTotalOp : Tile_ComputeOp<"add_total"> {
   let summary = "adds the sum of some numbers to one";
   let description = [{
     Of `count` numbers one behind the other, in an order that depends on `count` alone; none if it is not positive. Of kernels whose
@@ -87,11 +87,11 @@ def Tile_AddTotalOp : Tile_Op<"add_total"> {
     tile.add_total %to, %from count(%count)
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$to, Tile_FloatPtr:$from, I32:$count);
+  let arguments = (ins InOut<Tile_FloatPtr>:$to, Tile_FloatPtr:$from, I32:$count);
   let assemblyFormat = "$to `,` $from `count` `(` $count `)` attr-dict";
 }
 
-def Tile_AddSinkTotalOp : Tile_Op<"add_sink_total"> {
+def Tile_AddSinkTotalOp : Tile_ComputeOp<"add_sink_total"> {
   let summary = "adds a sink's gradient by some rows";
   let description = [{
     Minus the sum of exp(sink - lse) * delta over `count` rows, with what `tile.prepare` left of them; in a fixed
@@ -101,7 +101,7 @@ def Tile_AddSinkTotalOp : Tile_Op<"add_sink_total"> {
     tile.add_sink_total %to, %statistics pitch(%pitch) count(%count) sink(%sink)
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$to, Tile_FloatPtr:$statistics, I64:$pitch, I32:$count, F32:$sink);
+  let arguments = (ins InOut<Tile_FloatPtr>:$to, Tile_FloatPtr:$statistics, I64:$pitch, I32:$count, F32:$sink);
   let assemblyFormat = "$to `,` $statistics `pitch` `(` $pitch `)` `count` `(` $count `)` `sink` `(` $sink `)` attr-dict";
 }
 

@@ -15,20 +15,19 @@ include "attn/Dialect/Tile/IR/TileResultOps.td"
 include "attn/Dialect/Tile/IR/TileRoleOps.td"
 include "attn/Dialect/Tile/IR/TileSegmentOps.td"
 include "attn/Dialect/Tile/IR/TileStripOps.td"
-include "attn/Dialect/Tile/IR/TileTypes.td"
+include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "attn/Dialect/Tile/IR/TileVisitOps.td"
 include "attn/Dialect/Tile/IR/TileWalkOps.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 
 //===----------------------------------------------------------------------===//
 // Kernel
 //===----------------------------------------------------------------------===//
 
-def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator,
+def Tile_KernelOp : Tile_ControlOp<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "the program of one thread block";
   let description = [{
@@ -67,7 +66,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
-  let extraClassDeclaration = [{
+  let declarations = [{
     /// The argument of this name, or null.
     ::mlir::Value getArg(::llvm::StringRef name);
     /// Is a launch as wide as the chip, with roles inside, and not as the grid?
@@ -87,7 +86,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
   }];
 }
 
-def Tile_BlockIndexOp : Tile_Op<"block_index", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_BlockIndexOp : Tile_ScalarOp<"block_index",
+    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the number of this block in the grid";
   let description = [{
     With `below`, blocks from that number on have nothing to do and end here: a grid is as
@@ -109,7 +109,8 @@ def Tile_BlockIndexOp : Tile_Op<"block_index", [Pure, DeclareOpInterfaceMethods<
   let hasVerifier = 1;
 }
 
-def Tile_WarpgroupIndexOp : Tile_Op<"warpgroup_index", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_WarpgroupIndexOp : Tile_ScalarOp<"warpgroup_index",
+    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the number of this warpgroup among those that compute";
   let description = [{
     It has 64 rows of a fragment, from 64 times its number on.
@@ -122,7 +123,8 @@ def Tile_WarpgroupIndexOp : Tile_Op<"warpgroup_index", [Pure, DeclareOpInterface
   let assemblyFormat = "attr-dict";
 }
 
-def Tile_FindSequenceOp : Tile_Op<"find_sequence", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_FindSequenceOp : Tile_ScalarOp<"find_sequence",
+    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "which sequence and rows of a packed layout a slot stands for";
   let description = [{
     Packed sequences have tiles of their own, but nobody counts them on the host.
@@ -147,12 +149,12 @@ def Tile_FindSequenceOp : Tile_Op<"find_sequence", [Pure, DeclareOpInterfaceMeth
   let assemblyFormat = [{
     $slot `in` $cu_seqlens `,` $offsets `,` $batch `,` $total `tile` $q_tile attr-dict `:` qualified(type($cu_seqlens)) `,` qualified(type($offsets))
   }];
-  let extraClassDeclaration = [{
+  let declarations = [{
     static ::llvm::StringRef nameOf(::mlir::OpResult result);
   }];
 }
 
-def Tile_PairsOp : Tile_Op<"pairs", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_PairsOp : Tile_ScalarOp<"pairs", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "where rows begin or how far apart they lie, rows being pairs of a query and a head";
   let description = [{
     Constraints:
@@ -169,7 +171,7 @@ def Tile_PairsOp : Tile_Op<"pairs", [Pure, DeclareOpInterfaceMethods<OpAsmOpInte
   let hasVerifier = 1;
 }
 
-def Tile_LoadOp : Tile_Op<"load", [Pure,
+def Tile_LoadOp : Tile_ScalarOp<"load", [
     TypesMatchWith<"the array's element", "array", "result", "::llvm::cast<::attn::tile::PtrType>($_self).getElement()">]> {
   let summary = "one element of a run-time array";
   let description = [{
@@ -190,7 +192,7 @@ def Tile_LoadOp : Tile_Op<"load", [Pure,
   let assemblyFormat = "(`uniform` $uniform^)? $array `[` $index `]` attr-dict `:` type($index)  `from` qualified(type($array))";
 }
 
-def Tile_AdvanceOp : Tile_Op<"advance", [Pure, AllTypesMatch<["base", "result"]>]> {
+def Tile_AdvanceOp : Tile_ScalarOp<"advance", [AllTypesMatch<["base", "result"]>]> {
   let summary = "a pointer moved by elements";
   let description = [{
     ```mlir
@@ -207,7 +209,7 @@ def Tile_AdvanceOp : Tile_Op<"advance", [Pure, AllTypesMatch<["base", "result"]>
 // Places
 //===----------------------------------------------------------------------===//
 
-def Tile_PlaceOp : Tile_Op<"place", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_PlaceOp : Tile_ControlOp<"place", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "declares a place";
   let description = [{
     A tile in shared memory, a ring of them, a fragment in registers or the state
@@ -230,18 +232,18 @@ def Tile_PlaceOp : Tile_Op<"place", [DeclareOpInterfaceMethods<OpAsmOpInterface,
   }]>];
 }
 
-def Tile_ClearOp : Tile_Op<"clear"> {
+def Tile_ClearOp : Tile_ComputeOp<"clear"> {
   let summary = "sets a fragment to 0, or row states to \"nothing seen yet\"";
   let description = [{
     ```mlir
     tile.clear %acc : !tile.frag<128x128, 4>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[Tile_AnySum, Tile_AnyRows]>:$place);
+  let arguments = (ins Out<AnyTypeOf<[Tile_AnySum, Tile_AnyRows]>>:$place);
   let assemblyFormat = "$place attr-dict `:` qualified(type($place))";
 }
 
-def Tile_HoldOp : Tile_Op<"hold"> {
+def Tile_HoldOp : Tile_ComputeOp<"hold"> {
   let summary = "reads a tile from shared memory into registers";
   let description = [{
     Constraints:
@@ -251,12 +253,12 @@ def Tile_HoldOp : Tile_Op<"hold"> {
     tile.hold %held, %Q : !tile.held<128x64xbf16, 4>, !tile.shared<128x64xbf16, 72>
     ```
   }];
-  let arguments = (ins Tile_Held:$held, Tile_Shared:$src);
+  let arguments = (ins Out<Tile_Held>:$held, In<Tile_Shared>:$src);
   let assemblyFormat = "$held `,` $src attr-dict `:` qualified(type($held)) `,` qualified(type($src))";
   let hasVerifier = 1;
 }
 
-def Tile_NegateOp : Tile_Op<"negate"> {
+def Tile_NegateOp : Tile_ComputeOp<"negate"> {
   let summary = "changes the sign of a tile in shared memory";
   let description = [{
     A negative scale moves its sign into Q, so that `tile.softmax_step` may take
@@ -274,7 +276,7 @@ def Tile_NegateOp : Tile_Op<"negate"> {
 // Asynchronous: copies and products
 //===----------------------------------------------------------------------===//
 
-def Tile_CopyAsyncOp : Tile_Op<"copy_async"> {
+def Tile_CopyAsyncOp : Tile_ComputeOp<"copy_async"> {
   let summary = "starts copying rows from global into shared memory";
   let description = [{
     Copies `rows` rows (at most the place's) of `dim` elements, which lie
@@ -291,7 +293,8 @@ def Tile_CopyAsyncOp : Tile_Op<"copy_async"> {
       : !tile.shared<64x128xbf16, 136>, !tile.ptr<bf16>
     ```
   }];
-  let arguments = (ins Tile_Shared:$dst, Tile_Ptr:$src, Tile_Stride:$stride, I32:$rows, I64Attr:$dim, Optional<I1>:$when, UnitAttr:$once);
+  let arguments = (ins Out<Tile_Shared>:$dst, Tile_Ptr:$src, Tile_Stride:$stride, I32:$rows, I64Attr:$dim,
+                       Optional<I1>:$when, UnitAttr:$once);
   let results = (outs Tile_CopyToken:$token);
   let assemblyFormat = [{
     (`once` $once^)? $dst `,` $src `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $rows `)` `dim` $dim (`when` `(` $when^ `)`)? attr-dict
@@ -300,7 +303,7 @@ def Tile_CopyAsyncOp : Tile_Op<"copy_async"> {
   let hasVerifier = 1;
 }
 
-def Tile_CopyBoxOp : Tile_Op<"copy_box", [AttrSizedOperandSegments]> {
+def Tile_CopyBoxOp : Tile_ComputeOp<"copy_box", [AttrSizedOperandSegments]> {
   let summary = "starts copying a box of a tensor into shared memory";
   let description = [{
     The place's rows from `row` on, of one head of one sequence, or of the map's heads
@@ -321,7 +324,8 @@ def Tile_CopyBoxOp : Tile_Op<"copy_box", [AttrSizedOperandSegments]> {
     %w = tile.copy_box %all, %all_map at(%row, %head) rows(%left) boxes 3 : !tile.shared<192x128xbf16, swizzled>, !tile.map<64xbf16, packed>
     ```
   }];
-  let arguments = (ins Tile_Shared:$dst, Tile_Map:$map, I32:$row, I32:$head, Optional<I32>:$batch, Optional<I32>:$rows, OptionalAttr<I64Attr>:$boxes);
+  let arguments = (ins Out<Tile_Shared>:$dst, Tile_Map:$map, I32:$row, I32:$head, Optional<I32>:$batch,
+                       Optional<I32>:$rows, OptionalAttr<I64Attr>:$boxes);
   let results = (outs Tile_CopyToken:$token);
   let assemblyFormat = [{
     $dst `,` $map `at` `(` $row `,` $head (`,` $batch^)? `)` (`rows` `(` $rows^ `)`)? (`boxes` $boxes^)? attr-dict `:` qualified(type($dst)) `,` qualified(type($map))
@@ -329,7 +333,7 @@ def Tile_CopyBoxOp : Tile_Op<"copy_box", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def Tile_WaitOp : Tile_Op<"wait"> {
+def Tile_WaitOp : Tile_ComputeOp<"wait"> {
   let summary = "waits for copies or products";
   let description = [{
     After it, the destinations of the tokens may be read. Waiting for a copy is
@@ -348,7 +352,7 @@ def Tile_WaitOp : Tile_Op<"wait"> {
   let hasVerifier = 1;
 }
 
-def Tile_NoProductOp : Tile_Op<"no_product", [Pure]> {
+def Tile_NoProductOp : Tile_ScalarOp<"no_product"> {
   let summary = "a token of nothing";
   let description = [{
     What a loop carries into its first step, where each step waits for a product that the step before began. Waiting for it is no
@@ -362,7 +366,7 @@ def Tile_NoProductOp : Tile_Op<"no_product", [Pure]> {
   let assemblyFormat = "attr-dict";
 }
 
-def Tile_WaitFiniteOp : Tile_Op<"wait_finite"> {
+def Tile_WaitFiniteOp : Tile_ComputeOp<"wait_finite"> {
   let summary = "waits for copies, and tells whether a tile is finite";
   let description = [{
     As `tile.wait`; the same answer in the whole block. A product with a tile that has a NaN or
@@ -376,13 +380,13 @@ def Tile_WaitFiniteOp : Tile_Op<"wait_finite"> {
     %finite = tile.wait_finite %V after %t : !tile.shared<24x128xbf16, 136>
     ```
   }];
-  let arguments = (ins Tile_Shared:$place, Variadic<Tile_CopyToken>:$tokens);
+  let arguments = (ins In<Tile_Shared>:$place, Variadic<Tile_CopyToken>:$tokens);
   let results = (outs I1:$finite);
   let assemblyFormat = "$place `after` $tokens attr-dict `:` qualified(type($place))";
   let hasVerifier = 1;
 }
 
-def Tile_PartOp : Tile_Op<"part", [Pure]> {
+def Tile_PartOp : Tile_ScalarOp<"part"> {
   let summary = "some rows and columns of a tile";
   let description = [{
     From the first row on, and from `column` on. It may be filled, and is then no longer the tile's.
@@ -400,7 +404,7 @@ def Tile_PartOp : Tile_Op<"part", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Tile_BarrierOp : Tile_Op<"barrier"> {
+def Tile_BarrierOp : Tile_ComputeOp<"barrier"> {
   let summary = "waits for all warps of the block";
   let description = [{
     What was read before it may be overwritten after it, where no `tile.wait` for a
@@ -413,7 +417,7 @@ def Tile_BarrierOp : Tile_Op<"barrier"> {
   let assemblyFormat = "attr-dict";
 }
 
-def Tile_IsFiniteOp : Tile_Op<"is_finite"> {
+def Tile_IsFiniteOp : Tile_ComputeOp<"is_finite"> {
   let summary = "has a fragment neither NaN nor Inf?";
   let description = [{
     Of what the thread has of it, so threads answer differently (`tile.barrier_all`). A sum of products of finite numbers that is
@@ -423,12 +427,12 @@ def Tile_IsFiniteOp : Tile_Op<"is_finite"> {
     %own = tile.is_finite %s : !tile.frag<16x16, 1>
     ```
   }];
-  let arguments = (ins Tile_Frag:$place);
+  let arguments = (ins In<Tile_Frag>:$place);
   let results = (outs I1:$finite);
   let assemblyFormat = "$place attr-dict `:` qualified(type($place))";
 }
 
-def Tile_BarrierAllOp : Tile_Op<"barrier_all"> {
+def Tile_BarrierAllOp : Tile_ComputeOp<"barrier_all"> {
   let summary = "a barrier, and whether all threads of the block say yes";
   let description = [{
     As `tile.barrier`; the same answer in the whole block.
@@ -443,7 +447,7 @@ def Tile_BarrierAllOp : Tile_Op<"barrier_all"> {
   let assemblyFormat = "$own attr-dict";
 }
 
-def Tile_MmaQkOp : Tile_Op<"mma_qk"> {
+def Tile_MmaQkOp : Tile_ComputeOp<"mma_qk"> {
   let summary = "starts s = Q K^T";
   let description = [{
     Constraints:
@@ -460,8 +464,9 @@ def Tile_MmaQkOp : Tile_Op<"mma_qk"> {
     %u = tile.mma_qk %piece_s, %long_Q first 128, %short_K : !tile.frag<128x64, 8>, !tile.shared<208x128xbf16, swizzled>, !tile.shared<64x128xbf16, swizzled>
     ```
   }];
-  let arguments = (ins Tile_AnyScores:$s, AnyTypeOf<[Tile_Shared, Tile_Held, Tile_Strip]>:$q,
-                       AnyTypeOf<[Tile_Shared, Tile_Strip]>:$k, UnitAttr:$negated, UnitAttr:$late, OptionalAttr<I64Attr>:$first);
+  let arguments = (ins Out<Tile_AnyScores>:$s, In<AnyTypeOf<[Tile_Shared, Tile_Held, Tile_Strip]>>:$q,
+                       In<AnyTypeOf<[Tile_Shared, Tile_Strip]>>:$k, UnitAttr:$negated, UnitAttr:$late,
+                       OptionalAttr<I64Attr>:$first);
   let builders = [OpBuilder<(ins "::mlir::Value":$s, "::mlir::Value":$q, "::mlir::Value":$k, "bool":$negated, "bool":$late), [{
     build($_builder, $_state, s, q, k, negated, late, /*first=*/::mlir::IntegerAttr());
   }]>];
@@ -470,7 +475,7 @@ def Tile_MmaQkOp : Tile_Op<"mma_qk"> {
   let hasVerifier = 1;
 }
 
-def Tile_MmaPvOp : Tile_Op<"mma_pv"> {
+def Tile_MmaPvOp : Tile_ComputeOp<"mma_pv"> {
   let summary = "starts acc += P V";
   let description = [{
     P is the fragment `p`, rounded to V's element type, or held in registers
@@ -486,8 +491,8 @@ def Tile_MmaPvOp : Tile_Op<"mma_pv"> {
     %t = tile.mma_pv %acc, %s, %V {guarded} : !tile.frag<128x128, 4>, !tile.frag<128x64, 4>, !tile.shared<64x128xbf16, 136>
     ```
   }];
-  let arguments = (ins Tile_AnySum:$acc, AnyTypeOf<[Tile_AnyScores, Tile_Held]>:$p,
-                       AnyTypeOf<[Tile_Shared, Tile_Strip]>:$v, UnitAttr:$guarded,
+  let arguments = (ins Tile_AnySum:$acc, In<AnyTypeOf<[Tile_AnyScores, Tile_Held]>>:$p,
+                       In<AnyTypeOf<[Tile_Shared, Tile_Strip]>>:$v, UnitAttr:$guarded,
                        Optional<I1>:$when);
   let results = (outs Tile_ProductToken:$token);
   let assemblyFormat = [{ $acc `,` $p `,` $v (`when` `(` $when^ `)`)? attr-dict `:` qualified(type($acc)) `,` qualified(type($p)) `,` qualified(type($v)) }];

@@ -4,10 +4,10 @@
 #ifndef TILE_RESULT_OPS
 #define TILE_RESULT_OPS
 
-include "attn/Dialect/Tile/IR/TileTypes.td"
+include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpBase.td"
 
-def Tile_StoreOp : Tile_Op<"store"> {
+def Tile_StoreOp : Tile_ComputeOp<"store"> {
   let summary = "writes a fragment's rows, and zeros to padding rows";
   let description = [{
     Rows below `rows` are rounded to the element type and written (as they are, if
@@ -20,13 +20,14 @@ def Tile_StoreOp : Tile_Op<"store"> {
     tile.store %dst stride(%o_row), %acc rows(%rows, %write_rows) dim 128 : !tile.ptr<bf16>, !tile.frag<128x128, 4>
     ```
   }];
-  let arguments = (ins Tile_Ptr:$dst, Tile_Stride:$stride, Tile_AnySum:$acc, I32:$rows, I32:$write_rows, I64Attr:$dim);
+  let arguments = (ins Out<Tile_Ptr>:$dst, Tile_Stride:$stride, In<Tile_AnySum>:$acc, I32:$rows, I32:$write_rows,
+                       I64Attr:$dim);
   let hasVerifier = 1;
   let assemblyFormat = [{ $dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `,` $acc `rows` `(` $rows `,` $write_rows `)` `dim` $dim attr-dict
     `:` qualified(type($dst)) `,` qualified(type($acc)) }];
 }
 
-def Tile_StoreLseOp : Tile_Op<"store_lse", [AttrSizedOperandSegments]> {
+def Tile_StoreLseOp : Tile_ComputeOp<"store_lse", [AttrSizedOperandSegments]> {
   let summary = "writes the log-sum-exp of rows (natural logarithm), -inf to padding rows";
   let description = [{
     One after the other, or, where rows are pairs of a query and a head, `stride` apart. With `sum`, the state of rows is
@@ -37,11 +38,12 @@ def Tile_StoreLseOp : Tile_Op<"store_lse", [AttrSizedOperandSegments]> {
     tile.store_lse %partial_max sum(%partial_sum), %row rows(%rows, %write_rows) : !tile.ptr<f32>, !tile.rows<128, 4>
     ```
   }];
-  let arguments = (ins Tile_Ptr:$dst, Optional<Tile_FloatPtr>:$sum, Optional<Tile_Stride>:$stride, Tile_AnyRows:$row, I32:$rows, I32:$write_rows);
+  let arguments = (ins Out<Tile_Ptr>:$dst, Out<Optional<Tile_FloatPtr>>:$sum, Optional<Tile_Stride>:$stride,
+                       In<Tile_AnyRows>:$row, I32:$rows, I32:$write_rows);
   let assemblyFormat = [{ $dst (`sum` `(` $sum^ `)`)? (`stride` `(` $stride^ `` custom<Stride>(type($stride)) `)`)? `,` $row `rows` `(` $rows `,` $write_rows `)` attr-dict `:` qualified(type($dst)) `,` qualified(type($row)) }];
 }
 
-def Tile_StorePaddingOp : Tile_Op<"store_padding"> {
+def Tile_StorePaddingOp : Tile_ComputeOp<"store_padding"> {
   let summary = "writes a tile made of padding: 0 (LSE: -inf)";
   let description = [{
     For slots that stand for padding only. Writes `write_rows` rows of `dim`
@@ -51,11 +53,11 @@ def Tile_StorePaddingOp : Tile_Op<"store_padding"> {
     tile.store_padding %dst stride(%o_row) rows(%write_rows) dim 128 : !tile.ptr<bf16>
     ```
   }];
-  let arguments = (ins Tile_Ptr:$dst, Tile_Stride:$stride, I32:$write_rows, I64Attr:$dim);
+  let arguments = (ins Out<Tile_Ptr>:$dst, Tile_Stride:$stride, I32:$write_rows, I64Attr:$dim);
   let assemblyFormat = "$dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $write_rows `)` `dim` $dim attr-dict `:` qualified(type($dst))";
 }
 
-def Tile_ClearShareOp : Tile_Op<"clear_share"> {
+def Tile_ClearShareOp : Tile_ComputeOp<"clear_share"> {
   let summary = "makes a block's share of an array in global memory 0";
   let description = [{
     Of `count` numbers, a multiple of 4, `block` of so many `blocks` clears what is left to it if they take turns: all of them together clear
@@ -65,11 +67,11 @@ def Tile_ClearShareOp : Tile_Op<"clear_share"> {
     tile.clear_share %sum count(%count) block(%block of %blocks)
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$to, I64:$count, I32:$block, I32:$blocks);
+  let arguments = (ins Out<Tile_FloatPtr>:$to, I64:$count, I32:$block, I32:$blocks);
   let assemblyFormat = "$to `count` `(` $count `)` `block` `(` $block `of` $blocks `)` attr-dict";
 }
 
-def Tile_MergeOp : Tile_Op<"merge"> {
+def Tile_MergeOp : Tile_ComputeOp<"merge"> {
   let summary = "makes results out of those of parts of the keys";
   let description = [{
     Where a query tile's keys were shared out (`splits` of a config), each block
@@ -98,7 +100,7 @@ def Tile_MergeOp : Tile_Op<"merge"> {
       : !tile.ptr<bf16>
     ```
   }];
-  let arguments = (ins Tile_Ptr:$o, I64:$stride, Optional<Tile_FloatPtr>:$lse, Tile_FloatPtr:$partial_o,
+  let arguments = (ins Out<Tile_Ptr>:$o, I64:$stride, Out<Optional<Tile_FloatPtr>>:$lse, Tile_FloatPtr:$partial_o,
                        Tile_FloatPtr:$partial_max, Tile_FloatPtr:$partial_sum, I32:$splits, I64:$pitch, I32:$rows,
                        I64Attr:$dim, F64Attr:$scale);
   let assemblyFormat = [{

@@ -4,11 +4,10 @@
 #ifndef TILE_ROLE_OPS
 #define TILE_ROLE_OPS
 
-include "attn/Dialect/Tile/IR/TileTypes.td"
+include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def Tile_PersistOp : Tile_Op<"persist", [SingleBlock, NoTerminator, AttrSizedOperandSegments,
+def Tile_PersistOp : Tile_ControlOp<"persist", [SingleBlock, NoTerminator, AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "runs its body for one block number after the other";
   let description = [{
@@ -29,13 +28,13 @@ def Tile_PersistOp : Tile_Op<"persist", [SingleBlock, NoTerminator, AttrSizedOpe
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{ $blocks (`,` $queue^)? (`feed` `(` $feed^ `:` qualified(type($feed)) `)`)? $body attr-dict }];
   let hasVerifier = 1;
-  let extraClassDeclaration = [{
+  let declarations = [{
     /// What a word is called in IR and kernels: its location's name, if it has one.
     static ::llvm::StringRef nameOf(::mlir::BlockArgument word);
   }];
 }
 
-def Tile_SendOp : Tile_Op<"send"> {
+def Tile_SendOp : Tile_ProducerOp<"send"> {
   let summary = "tells the roles that compute what they are to compute next";
   let description = [{
     Constraints:
@@ -45,12 +44,12 @@ def Tile_SendOp : Tile_Op<"send"> {
     tile.send %feed(%block, %b) : !tile.feed<2>
     ```
   }];
-  let arguments = (ins Tile_Feed:$feed, Variadic<I32>:$words);
+  let arguments = (ins Out<Tile_Feed>:$feed, Variadic<I32>:$words);
   let assemblyFormat = "$feed `(` $words `)` attr-dict `:` qualified(type($feed))";
   let hasVerifier = 1;
 }
 
-def Tile_RecallOp : Tile_Op<"recall"> {
+def Tile_RecallOp : Tile_ComputeOp<"recall"> {
   let summary = "a word of the message in hand, read again";
   let description = [{
     For what is wanted before a loop and behind it: in between it needs no register. The message
@@ -63,13 +62,13 @@ def Tile_RecallOp : Tile_Op<"recall"> {
     %rows = tile.recall %feed[1] : !tile.feed<2>
     ```
   }];
-  let arguments = (ins Tile_Feed:$feed, I64Attr:$word);
+  let arguments = (ins In<Tile_Feed>:$feed, I64Attr:$word);
   let results = (outs I32:$result);
   let assemblyFormat = "$feed `` `[` $word `]` attr-dict `:` qualified(type($feed))";
   let hasVerifier = 1;
 }
 
-def Tile_ForgetOp : Tile_Op<"forget"> {
+def Tile_ForgetOp : Tile_ComputeOp<"forget"> {
   let summary = "gives the slot of the message in hand back";
   let description = [{
     The last thing in a loop over messages that recalls words. A loop without it gives the slot back as soon as
@@ -83,7 +82,7 @@ def Tile_ForgetOp : Tile_Op<"forget"> {
   let assemblyFormat = "$feed attr-dict `:` qualified(type($feed))";
 }
 
-def Tile_HereOp : Tile_Op<"here"> {
+def Tile_HereOp : Tile_ControlOp<"here"> {
   let summary = "the same number, from here on";
   let description = [{
     What follows from it is worked out where it stands, for each message, and not ahead of the loop over all of them: there it
@@ -98,7 +97,7 @@ def Tile_HereOp : Tile_Op<"here"> {
   let assemblyFormat = "$number attr-dict";
 }
 
-def Tile_RolesOp : Tile_Op<"roles", [SingleBlock, NoTerminator]> {
+def Tile_RolesOp : Tile_ControlOp<"roles", [SingleBlock, NoTerminator]> {
   let summary = "splits a block's warps: one part brings tiles, the rest computes";
   let description = [{
     The `producer` is one warp (of a warpgroup that gives most of its registers
@@ -131,7 +130,7 @@ def Tile_RolesOp : Tile_Op<"roles", [SingleBlock, NoTerminator]> {
   let hasVerifier = 1;
 }
 
-def Tile_FillOp : Tile_Op<"fill", [AttrSizedOperandSegments]> {
+def Tile_FillOp : Tile_ProducerOp<"fill", [AttrSizedOperandSegments]> {
   let summary = "waits for the ring's next slot to be empty and starts copying a box into it";
   let description = [{
     Constraints:
@@ -143,14 +142,16 @@ def Tile_FillOp : Tile_Op<"fill", [AttrSizedOperandSegments]> {
     tile.fill %K, %k_map at(%row, %head, %b) : !tile.ring<2, !tile.shared<128x128xbf16, swizzled>>, !tile.map<128xbf16>
     ```
   }];
-  let arguments = (ins Tile_Ring:$ring, Tile_Map:$map, I32:$row, I32:$head, Optional<I32>:$batch, Optional<I32>:$rows, OptionalAttr<I64Attr>:$boxes);
+  let arguments = (ins Out<Tile_Ring>:$ring, Tile_Map:$map, I32:$row, I32:$head, Optional<I32>:$batch,
+                       Optional<I32>:$rows, OptionalAttr<I64Attr>:$boxes);
   let assemblyFormat = [{
     $ring `,` $map `at` `(` $row `,` $head (`,` $batch^)? `)` (`rows` `(` $rows^ `)`)? (`boxes` $boxes^)? attr-dict `:` qualified(type($ring)) `,` qualified(type($map))
   }];
   let hasVerifier = 1;
 }
 
-def Tile_TakeOp : Tile_Op<"take", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
+def Tile_TakeOp : Tile_ComputeOp<"take",
+    [AttrSizedOperandSegments, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
     TypesMatchWith<"the ring's tile", "ring", "tile", "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
   let summary = "waits for the ring's next tile";
   let description = [{
@@ -166,7 +167,7 @@ def Tile_TakeOp : Tile_Op<"take", [AttrSizedOperandSegments, DeclareOpInterfaceM
     %Q_tile = tile.take %Q if(%some) else(%K_tile : !tile.shared<128x128xbf16, swizzled>) : !tile.ring<2, !tile.shared<64x128xbf16, swizzled>>
     ```
   }];
-  let arguments = (ins Tile_Ring:$ring, Optional<I1>:$more, Optional<Tile_Shared>:$otherwise);
+  let arguments = (ins Tile_Ring:$ring, Optional<I1>:$more, In<Optional<Tile_Shared>>:$otherwise);
   let results = (outs AnyTypeOf<[Tile_Shared, Tile_Statistics]>:$tile);
   let builders = [OpBuilder<(ins "::mlir::Value":$ring), [{
     build($_builder, $_state, ring, /*more=*/::mlir::Value(), /*otherwise=*/::mlir::Value());
@@ -177,7 +178,7 @@ def Tile_TakeOp : Tile_Op<"take", [AttrSizedOperandSegments, DeclareOpInterfaceM
   let hasVerifier = 1;
 }
 
-def Tile_PassOp : Tile_Op<"pass", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
+def Tile_PassOp : Tile_ComputeOp<"pass", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
     TypesMatchWith<"the ring's tile", "ring", "tile", "::llvm::cast<::attn::tile::RingType>($_self).getTile()">]> {
   let summary = "goes on to the next tile and keeps the one taken last";
   let description = [{
@@ -196,7 +197,7 @@ def Tile_PassOp : Tile_Op<"pass", [DeclareOpInterfaceMethods<OpAsmOpInterface, [
   let hasVerifier = 1;
 }
 
-def Tile_ReleaseOp : Tile_Op<"release"> {
+def Tile_ReleaseOp : Tile_ComputeOp<"release"> {
   let summary = "gives the slot of the tile taken last, or passed, back to be filled";
   let description = [{
     `when`: only if the condition holds, which says whether a tile was passed at all.
@@ -226,7 +227,7 @@ def Tile_ReleaseOp : Tile_Op<"release"> {
   let hasVerifier = 1;
 }
 
-def Tile_ReleaseEarlyOp : Tile_Op<"release_early"> {
+def Tile_ReleaseEarlyOp : Tile_ComputeOp<"release_early"> {
   let summary = "gives a slot back ahead of its release, in the last step of a walk, or of another loop, or in a branch";
   let description = [{
     Where there are no `more` steps, nothing reads the tile taken last behind this
@@ -250,7 +251,8 @@ def Tile_ReleaseEarlyOp : Tile_Op<"release_early"> {
   let hasVerifier = 1;
 }
 
-def Tile_OwnRowsOp : Tile_Op<"own_rows", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>, AllTypesMatch<["tile", "rows"]>]> {
+def Tile_OwnRowsOp : Tile_ScalarOp<"own_rows",
+    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>, AllTypesMatch<["tile", "rows"]>]> {
   let summary = "the rows of a tile that a warpgroup reads as a left operand";
   let description = [{
     The same tile, where it is known to begin at the warpgroup's own rows: worked out once, and the same for all of its lanes. Only
@@ -265,7 +267,7 @@ def Tile_OwnRowsOp : Tile_Op<"own_rows", [Pure, DeclareOpInterfaceMethods<OpAsmO
   let assemblyFormat = "$tile attr-dict `:` qualified(type($tile))";
 }
 
-def Tile_TakeTurnOp : Tile_Op<"take_turn"> {
+def Tile_TakeTurnOp : Tile_ComputeOp<"take_turn"> {
   let summary = "waits until it is this warpgroup's turn to begin products";
   let description = [{
     Left to themselves, warpgroups may fall into step, and tensor cores and exp2
@@ -279,7 +281,7 @@ def Tile_TakeTurnOp : Tile_Op<"take_turn"> {
   let assemblyFormat = "attr-dict";
 }
 
-def Tile_PassTurnOp : Tile_Op<"pass_turn"> {
+def Tile_PassTurnOp : Tile_ComputeOp<"pass_turn"> {
   let summary = "lets the next warpgroup begin its products";
   let description = [{
     ```mlir

@@ -6,11 +6,10 @@
 #ifndef TILE_SEGMENT_OPS
 #define TILE_SEGMENT_OPS
 
-include "attn/Dialect/Tile/IR/TileTypes.td"
+include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def Tile_RowIndexOp : Tile_Op<"row_index", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_RowIndexOp : Tile_ScalarOp<"row_index", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the number of this cluster's row in the batch";
   let description = [{
     ```mlir
@@ -21,7 +20,7 @@ def Tile_RowIndexOp : Tile_Op<"row_index", [Pure, DeclareOpInterfaceMethods<OpAs
   let assemblyFormat = "attr-dict";
 }
 
-def Tile_TokensOp : Tile_Op<"tokens", [Pure, AttrSizedOperandSegments]> {
+def Tile_TokensOp : Tile_ScalarOp<"tokens", [AttrSizedOperandSegments]> {
   let summary = "the tokens of a row: their ids, and their positions if they count";
   let description = [{
     `count` tokens a row. `ids` has a row for each row of the batch, `positions` only
@@ -39,7 +38,7 @@ def Tile_TokensOp : Tile_Op<"tokens", [Pure, AttrSizedOperandSegments]> {
   }];
 }
 
-def Tile_CountSegmentsOp : Tile_Op<"count_segments"> {
+def Tile_CountSegmentsOp : Tile_ComputeOp<"count_segments"> {
   let summary = "what the table says of each id: how many tokens, first and last, positions and their steps";
   let description = [{
     Of both sides: how many tokens, the first and the last of them, the lowest and the
@@ -57,7 +56,7 @@ def Tile_CountSegmentsOp : Tile_Op<"count_segments"> {
   let assemblyFormat = "$table `,` $q `,` $kv attr-dict `:` qualified(type($table))";
 }
 
-def Tile_BoundSegmentsOp : Tile_Op<"bound_segments", [SingleBlock,
+def Tile_BoundSegmentsOp : Tile_ComputeOp<"bound_segments", [SingleBlock,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "which tokens of a segment see, or are seen by, a token of the other side";
   let description = [{
@@ -90,7 +89,7 @@ def Tile_BoundSegmentsOp : Tile_Op<"bound_segments", [SingleBlock,
   let assemblyFormat = "(`whole` $whole^)? $table `,` $q attr-dict `:` qualified(type($table)) $body";
 }
 
-def Tile_SelectSegmentsOp : Tile_Op<"select_segments", [AttrSizedOperandSegments]> {
+def Tile_SelectSegmentsOp : Tile_ComputeOp<"select_segments", [AttrSizedOperandSegments]> {
   let summary = "counts the tokens within bounds, and finds their runs";
   let description = [{
     From here on the table is about tokens that see or are seen. It already is for even
@@ -103,15 +102,15 @@ def Tile_SelectSegmentsOp : Tile_Op<"select_segments", [AttrSizedOperandSegments
     tile.select_segments %table, %q, %kv ids(%segments_q, %segments_kv) : !tile.table<64, 16>
     ```
   }];
-  let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv, Optional<Tile_IntPtr>:$ids_q,
-                       Optional<Tile_IntPtr>:$ids_kv);
+  let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv, Out<Optional<Tile_IntPtr>>:$ids_q,
+                       Out<Optional<Tile_IntPtr>>:$ids_kv);
   let assemblyFormat = [{
     $table `,` $q `,` $kv (`ids` `(` $ids_q^ `,` $ids_kv `)`)?
     attr-dict `:` qualified(type($table))
   }];
 }
 
-def Tile_CheckSegmentsOp : Tile_Op<"check_segments", [SingleBlock,
+def Tile_CheckSegmentsOp : Tile_ComputeOp<"check_segments", [SingleBlock,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "is the mask of positions that of lengths and offsets?";
   let description = [{
@@ -140,7 +139,7 @@ def Tile_CheckSegmentsOp : Tile_Op<"check_segments", [SingleBlock,
   let assemblyFormat = "$table `,` $q `,` $kv attr-dict `:` qualified(type($table)) $body";
 }
 
-def Tile_WriteSegmentsOp : Tile_Op<"write_segments"> {
+def Tile_WriteSegmentsOp : Tile_ComputeOp<"write_segments"> {
   let summary = "writes a row's lengths, offsets and status";
   let description = [{
     Lengths by id, offsets in the order of tokens, -1 where there are no more runs. Of an
@@ -151,15 +150,16 @@ def Tile_WriteSegmentsOp : Tile_Op<"write_segments"> {
       : !tile.table<64, 16>
     ```
   }];
-  let arguments = (ins Tile_Table:$table, Tile_IntPtr:$seqlens_q, Tile_IntPtr:$seqlens_kv, Tile_IntPtr:$offsets_q,
-                       Tile_IntPtr:$offsets_kv, Tile_IntPtr:$status);
+  let arguments = (ins In<Tile_Table>:$table, Out<Tile_IntPtr>:$seqlens_q, Out<Tile_IntPtr>:$seqlens_kv,
+                       Out<Tile_IntPtr>:$offsets_q,
+                       Out<Tile_IntPtr>:$offsets_kv, Out<Tile_IntPtr>:$status);
   let assemblyFormat = [{
     $table `lengths` `(` $seqlens_q `,` $seqlens_kv `)` `offsets` `(` $offsets_q `,` $offsets_kv `)`
     `status` `(` $status `)` attr-dict `:` qualified(type($table))
   }];
 }
 
-def Tile_PairSegmentsOp : Tile_Op<"pair_segments"> {
+def Tile_PairSegmentsOp : Tile_ComputeOp<"pair_segments"> {
   let summary = "writes the sequences of all rows, in order, as attention kernels take them";
   let description = [{
     Each row writes its segments in the order of their queries, with room for as many as
@@ -175,15 +175,16 @@ def Tile_PairSegmentsOp : Tile_Op<"pair_segments"> {
     ```
   }];
   let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv, Tile_Queue:$queue, I32:$rows,
-                       Tile_IntPtr:$cu_seqlens_q, Tile_IntPtr:$padded_offsets_q, Tile_IntPtr:$cu_seqlens_kv,
-                       Tile_IntPtr:$padded_offsets_kv);
+                       Out<Tile_IntPtr>:$cu_seqlens_q, Out<Tile_IntPtr>:$padded_offsets_q,
+                       Out<Tile_IntPtr>:$cu_seqlens_kv,
+                       Out<Tile_IntPtr>:$padded_offsets_kv);
   let assemblyFormat = [{
     $table `,` $q `,` $kv `queue` `(` $queue `)` `rows` `(` $rows `)` `q` `(` $cu_seqlens_q `,` $padded_offsets_q `)`
     `kv` `(` $cu_seqlens_kv `,` $padded_offsets_kv `)` attr-dict `:` qualified(type($table))
   }];
 }
 
-def Tile_ListTilesOp : Tile_Op<"list_tiles", [SingleBlock,
+def Tile_ListTilesOp : Tile_ComputeOp<"list_tiles", [SingleBlock,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "lists the query tiles of all sequences, those of the longest first";
   let description = [{
@@ -208,8 +209,9 @@ def Tile_ListTilesOp : Tile_Op<"list_tiles", [SingleBlock,
     ```
   }];
   let arguments = (ins Tile_Table:$table, Tile_Tokens:$q, Tile_Tokens:$kv, I32:$rows, Tile_IntPtr:$cu_seqlens_q,
-                       Tile_IntPtr:$padded_offsets_q, Tile_IntPtr:$cu_seqlens_kv, I64Attr:$q_tile, Tile_IntPtr:$list,
-                       Tile_IntPtr:$count);
+                       Tile_IntPtr:$padded_offsets_q, Tile_IntPtr:$cu_seqlens_kv, I64Attr:$q_tile,
+                       Out<Tile_IntPtr>:$list,
+                       Out<Tile_IntPtr>:$count);
   let hasVerifier = 1;
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
@@ -218,7 +220,7 @@ def Tile_ListTilesOp : Tile_Op<"list_tiles", [SingleBlock,
   }];
 }
 
-def Tile_ListSlotsOp : Tile_Op<"list_slots", [SingleBlock,
+def Tile_ListSlotsOp : Tile_ComputeOp<"list_slots", [SingleBlock,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "lists the slots of some sequences of a packed layout";
   let description = [{
@@ -240,7 +242,8 @@ def Tile_ListSlotsOp : Tile_Op<"list_slots", [SingleBlock,
     }
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$list, Tile_IntPtr:$count, Tile_IntPtr:$offsets, I32:$batch, I64Attr:$rows);
+  let arguments = (ins Out<Tile_IntPtr>:$list, Out<Tile_IntPtr>:$count, Tile_IntPtr:$offsets, I32:$batch,
+                       I64Attr:$rows);
   let hasVerifier = 1;
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
@@ -248,7 +251,7 @@ def Tile_ListSlotsOp : Tile_Op<"list_slots", [SingleBlock,
   }];
 }
 
-def Tile_StoreSinksOp : Tile_Op<"store_sinks", [AttrSizedOperandSegments]> {
+def Tile_StoreSinksOp : Tile_ComputeOp<"store_sinks", [AttrSizedOperandSegments]> {
   let summary = "lse of tokens that see the sink alone";
   let description = [{
     Tokens with an id (and a position that counts) that are in no sequence get `sink` as their lse. `lse` is that of the first of
@@ -260,7 +263,7 @@ def Tile_StoreSinksOp : Tile_Op<"store_sinks", [AttrSizedOperandSegments]> {
       positions(%positions_q, %position_rows_q)
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$lse, I32:$row0, I32:$rows, Tile_IntPtr:$ids, I32:$tokens, I32:$segments,
+  let arguments = (ins Out<Tile_FloatPtr>:$lse, I32:$row0, I32:$rows, Tile_IntPtr:$ids, I32:$tokens, I32:$segments,
                        Tile_IntPtr:$cu_seqlens, Tile_IntPtr:$padded_offsets, I32:$batch, F32:$sink,
                        Optional<Tile_IntPtr>:$positions, Optional<I32>:$position_rows);
   let assemblyFormat = [{

@@ -6,11 +6,11 @@
 #ifndef TILE_STRIP_OPS
 #define TILE_STRIP_OPS
 
-include "attn/Dialect/Tile/IR/TileTypes.td"
+include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def Tile_UnitIndexOp : Tile_Op<"unit_index", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_UnitIndexOp : Tile_ScalarOp<"unit_index",
+    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the number of this warp in the launch";
   let description = [{
     ```mlir
@@ -21,7 +21,8 @@ def Tile_UnitIndexOp : Tile_Op<"unit_index", [Pure, DeclareOpInterfaceMethods<Op
   let assemblyFormat = "attr-dict";
 }
 
-def Tile_SlotIndexOp : Tile_Op<"slot_index", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_SlotIndexOp : Tile_ScalarOp<"slot_index",
+    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the number of this group of lanes in its warp";
   let description = [{
     Everything that follows from it differs from group to group; what does not follow from
@@ -40,7 +41,7 @@ def Tile_SlotIndexOp : Tile_Op<"slot_index", [Pure, DeclareOpInterfaceMethods<Op
   let hasVerifier = 1;
 }
 
-def Tile_FetchOp : Tile_Op<"fetch"> {
+def Tile_FetchOp : Tile_ComputeOp<"fetch"> {
   let summary = "reads rows from global memory into a strip";
   let description = [{
     Rows below `rows`, which lie `stride` elements apart; all others become 0 and are
@@ -54,7 +55,7 @@ def Tile_FetchOp : Tile_Op<"fetch"> {
     tile.fetch %K, %src stride(%k_row) rows(%n) : !tile.strip<4x128xbf16, 16>, !tile.ptr<bf16>
     ```
   }];
-  let arguments = (ins Tile_Strip:$dst, Tile_Ptr:$src, Tile_Stride:$stride, I32:$rows);
+  let arguments = (ins Out<Tile_Strip>:$dst, Tile_Ptr:$src, Tile_Stride:$stride, I32:$rows);
   let assemblyFormat = [{
     $dst `,` $src `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `rows` `(` $rows `)` attr-dict
     `:` qualified(type($dst)) `,` qualified(type($src))
@@ -62,7 +63,7 @@ def Tile_FetchOp : Tile_Op<"fetch"> {
   let hasVerifier = 1;
 }
 
-def Tile_PadRowsOp : Tile_Op<"pad_rows"> {
+def Tile_PadRowsOp : Tile_ComputeOp<"pad_rows"> {
   let summary = "writes rows that belong to no sequence: 0 (LSE: -inf)";
   let description = [{
     The queries begin, begin + step, ... below `end`, and of pairs all heads of each; `dim`
@@ -77,7 +78,8 @@ def Tile_PadRowsOp : Tile_Op<"pad_rows"> {
     tile.pad_rows %dst stride(%o_row) from(%begin) to(%end) step(%step) dim 128 lanes 16 : !tile.ptr<bf16>
     ```
   }];
-  let arguments = (ins Tile_Ptr:$dst, Tile_Stride:$stride, I32:$begin, I32:$end, I32:$step, I64Attr:$dim, I64Attr:$lanes);
+  let arguments = (ins Out<Tile_Ptr>:$dst, Tile_Stride:$stride, I32:$begin, I32:$end, I32:$step, I64Attr:$dim,
+                       I64Attr:$lanes);
   let assemblyFormat = [{
     $dst `stride` `(` $stride `` custom<Stride>(type($stride)) `)` `from` `(` $begin `)` `to` `(` $end `)`
     `step` `(` $step `)` `dim` $dim `lanes` $lanes attr-dict `:` qualified(type($dst))
@@ -89,7 +91,7 @@ def Tile_PadRowsOp : Tile_Op<"pad_rows"> {
 // Backward
 //===----------------------------------------------------------------------===//
 
-def Tile_LoadStatisticsOp : Tile_Op<"load_statistics", [AttrSizedOperandSegments]> {
+def Tile_LoadStatisticsOp : Tile_ComputeOp<"load_statistics", [AttrSizedOperandSegments]> {
   let summary = "what a backward pass that has all keys of its rows has to know of them";
   let description = [{
     As the maximum of each row lse * log2(e) (+inf where lse is -inf, or from `rows` on);
@@ -106,7 +108,8 @@ def Tile_LoadStatisticsOp : Tile_Op<"load_statistics", [AttrSizedOperandSegments
     tile.load_statistics %row, %lse delta(%delta) rows(%n) : !tile.strip_rows<1, 16>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[Tile_AnyStatistics, Tile_Rows]>:$row, Tile_FloatPtr:$lse, Optional<Tile_Stride>:$stride,
+  let arguments = (ins Out<AnyTypeOf<[Tile_AnyStatistics, Tile_Rows]>>:$row, Tile_FloatPtr:$lse,
+                       Optional<Tile_Stride>:$stride,
                        Optional<Tile_FloatPtr>:$grad_lse, Optional<Tile_Stride>:$grad_stride,
                        Optional<Tile_FloatPtr>:$delta, I32:$rows);
   let assemblyFormat = [{
@@ -117,7 +120,7 @@ def Tile_LoadStatisticsOp : Tile_Op<"load_statistics", [AttrSizedOperandSegments
   let hasVerifier = 1;
 }
 
-def Tile_SumGradsOp : Tile_Op<"sum_grads", [AllTypesMatch<["grad", "p"]>]> {
+def Tile_SumGradsOp : Tile_ComputeOp<"sum_grads", [AllTypesMatch<["grad", "p"]>]> {
   let summary = "gradients of probabilities, weighted, join the sums of their rows";
   let description = [{
     Each x of `grad`, a product of dO and V, becomes p * x, and is added to its row's sum:
@@ -131,7 +134,7 @@ def Tile_SumGradsOp : Tile_Op<"sum_grads", [AllTypesMatch<["grad", "p"]>]> {
     tile.sum_grads %dp, %p, %row : !tile.scores<1x4, 16>, !tile.strip_rows<1, 16>
     ```
   }];
-  let arguments = (ins Tile_Scores:$grad, Tile_Scores:$p, Tile_StripRows:$row, Optional<Tile_Scores>:$weighted);
+  let arguments = (ins Tile_Scores:$grad, In<Tile_Scores>:$p, Tile_StripRows:$row, In<Optional<Tile_Scores>>:$weighted);
   let assemblyFormat = [{
     $grad `,` $p `,` $row (`weighted` `(` $weighted^ `:` qualified(type($weighted)) `)`)? attr-dict
     `:` qualified(type($grad)) `,` qualified(type($row))
@@ -139,7 +142,7 @@ def Tile_SumGradsOp : Tile_Op<"sum_grads", [AllTypesMatch<["grad", "p"]>]> {
   let hasVerifier = 1;
 }
 
-def Tile_TakeDeltaOp : Tile_Op<"take_delta", [AllTypesMatch<["acc", "weights"]>]> {
+def Tile_TakeDeltaOp : Tile_ComputeOp<"take_delta", [AllTypesMatch<["acc", "weights"]>]> {
   let summary = "acc = (acc - delta * weights) * factor, delta being the rows' sums";
   let description = [{
     With the sums of p * dp * K and of p * K, that is dQ: so dQ and delta come from one walk.
@@ -151,14 +154,14 @@ def Tile_TakeDeltaOp : Tile_Op<"take_delta", [AllTypesMatch<["acc", "weights"]>]
     tile.take_delta %dQ, %pK, %row by 0.125 : !tile.strip<1x128xf32, 16>, !tile.strip_rows<1, 16>
     ```
   }];
-  let arguments = (ins Tile_Strip:$acc, Tile_Strip:$weights, Tile_StripRows:$row, F64Attr:$factor);
+  let arguments = (ins Tile_Strip:$acc, In<Tile_Strip>:$weights, In<Tile_StripRows>:$row, F64Attr:$factor);
   let assemblyFormat = [{
     $acc `,` $weights `,` $row `by` $factor attr-dict `:` qualified(type($acc)) `,` qualified(type($row))
   }];
   let hasVerifier = 1;
 }
 
-def Tile_MmaTurnedOp : Tile_Op<"mma_turned"> {
+def Tile_MmaTurnedOp : Tile_ComputeOp<"mma_turned"> {
   let summary = "acc += P^T V, on strips";
   let description = [{
     Sums of keys over the rows of queries: of dV (P and dO) and of dK (dS and Q).
@@ -171,14 +174,14 @@ def Tile_MmaTurnedOp : Tile_Op<"mma_turned"> {
     tile.mma_turned %dV, %p, %dO : !tile.strip<4x128xf32, 16>, !tile.scores<1x4, 16>, !tile.strip<1x128xf32, 16>
     ```
   }];
-  let arguments = (ins Tile_Strip:$acc, Tile_Scores:$p, Tile_Strip:$v);
+  let arguments = (ins Tile_Strip:$acc, In<Tile_Scores>:$p, In<Tile_Strip>:$v);
   let assemblyFormat = [{
     $acc `,` $p `,` $v attr-dict `:` qualified(type($acc)) `,` qualified(type($p)) `,` qualified(type($v))
   }];
   let hasVerifier = 1;
 }
 
-def Tile_HoldWeightsOp : Tile_Op<"hold_weights", [AllTypesMatch<["p", "grad"]>]> {
+def Tile_HoldWeightsOp : Tile_ComputeOp<"hold_weights", [AllTypesMatch<["p", "grad"]>]> {
   let summary = "keeps probabilities and what `tile.sum_grads` left, of the keys from `k0` on";
   let description = [{
     Constraints:
@@ -188,14 +191,14 @@ def Tile_HoldWeightsOp : Tile_Op<"hold_weights", [AllTypesMatch<["p", "grad"]>]>
     tile.hold_weights %held, %p, %dp at(%k0) : !tile.weights<1x16, 16>, !tile.scores<1x4, 16>
     ```
   }];
-  let arguments = (ins Tile_Weights:$held, Tile_Scores:$p, Tile_Scores:$grad, I32:$k0);
+  let arguments = (ins Tile_Weights:$held, In<Tile_Scores>:$p, In<Tile_Scores>:$grad, I32:$k0);
   let assemblyFormat = [{
     $held `,` $p `,` $grad `at` `(` $k0 `)` attr-dict `:` qualified(type($held)) `,` qualified(type($p))
   }];
   let hasVerifier = 1;
 }
 
-def Tile_HeldGradsOp : Tile_Op<"held_grads"> {
+def Tile_HeldGradsOp : Tile_ComputeOp<"held_grads"> {
   let summary = "gradients of scores of the keys from `k0` on, from what is held and delta";
   let description = [{
     Constraints:
@@ -205,7 +208,7 @@ def Tile_HeldGradsOp : Tile_Op<"held_grads"> {
     tile.held_grads %ds, %held, %row at(%k0) : !tile.scores<1x4, 16>, !tile.weights<1x16, 16>, !tile.strip_rows<1, 16>
     ```
   }];
-  let arguments = (ins Tile_Scores:$grad, Tile_Weights:$held, Tile_StripRows:$row, I32:$k0);
+  let arguments = (ins Out<Tile_Scores>:$grad, In<Tile_Weights>:$held, In<Tile_StripRows>:$row, I32:$k0);
   let assemblyFormat = [{
     $grad `,` $held `,` $row `at` `(` $k0 `)` attr-dict
     `:` qualified(type($grad)) `,` qualified(type($held)) `,` qualified(type($row))
@@ -213,7 +216,7 @@ def Tile_HeldGradsOp : Tile_Op<"held_grads"> {
   let hasVerifier = 1;
 }
 
-def Tile_StoreDeltaOp : Tile_Op<"store_delta"> {
+def Tile_StoreDeltaOp : Tile_ComputeOp<"store_delta"> {
   let summary = "leaves the sums of rows for the same warp to load";
   let description = [{
     After a `tile.sync_warp`.
@@ -222,11 +225,11 @@ def Tile_StoreDeltaOp : Tile_Op<"store_delta"> {
     tile.store_delta %delta, %row rows(%n) : !tile.strip_rows<1, 16>
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$dst, Tile_StripRows:$row, I32:$rows);
+  let arguments = (ins Out<Tile_FloatPtr>:$dst, In<Tile_StripRows>:$row, I32:$rows);
   let assemblyFormat = "$dst `,` $row `rows` `(` $rows `)` attr-dict `:` qualified(type($row))";
 }
 
-def Tile_SyncWarpOp : Tile_Op<"sync_warp"> {
+def Tile_SyncWarpOp : Tile_ComputeOp<"sync_warp"> {
   let summary = "what lanes of the warp wrote before it, others may read after it";
   let description = [{
     ```mlir

@@ -4,9 +4,9 @@
 #ifndef TILE_SUM_OPS
 #define TILE_SUM_OPS
 
-include "attn/Dialect/Tile/IR/TileTypes.td"
+include "attn/Dialect/Tile/IR/TileInterfaces.td"
 
-def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
+def Tile_AddSumOp : Tile_ComputeOp<"add_sum", [AttrSizedOperandSegments]> {
   let summary = "adds a fragment to a sum in global memory";
   let description = [{
     Element by element: through shared memory, by a bulk copy that adds, or
@@ -39,8 +39,10 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
     }
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, I32:$left, Optional<Tile_Staging>:$staging, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile,
-                       UnitAttr:$after_first, Optional<I1>:$alone, Optional<Tile_Ptr>:$dst, Optional<I64>:$stride, Optional<I32>:$rows,
+  let arguments = (ins InOut<Tile_FloatPtr>:$sum, In<Tile_Frag>:$acc, I32:$left, Optional<Tile_Staging>:$staging,
+                       InOut<Optional<Tile_IntPtr>>:$turn, Optional<I32>:$tile,
+                       UnitAttr:$after_first, Optional<I1>:$alone, Out<Optional<Tile_Ptr>>:$dst, Optional<I64>:$stride,
+                       Optional<I32>:$rows,
                        OptionalAttr<F64Attr>:$factor, OptionalAttr<I64Attr>:$dim);
   let regions = (region AnyRegion:$adds);
   // Of no block that is alone.
@@ -56,7 +58,7 @@ def Tile_AddSumOp : Tile_Op<"add_sum", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def Tile_AddInTurnOp : Tile_Op<"add_in_turn"> {
+def Tile_AddInTurnOp : Tile_ComputeOp<"add_in_turn"> {
   let summary = "adds a fragment to a sum in global memory when `tile.add_staged` says that it may";
   let description = [{
     `tile.add_sum` of those that multiply or of a reducer, from registers, where nothing is staged. A reducer's tile comes in blocks,
@@ -69,12 +71,13 @@ def Tile_AddInTurnOp : Tile_Op<"add_in_turn"> {
     tile.add_in_turn %sum, %wide_dQ left(%left), %turns over : !tile.frag<128x128, 8>, !tile.staging<2, 0>
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$sum, Tile_Frag:$acc, I32:$left, Tile_Staging:$staging, DefaultValuedAttr<I64Attr, "0">:$block, UnitAttr:$over);
+  let arguments = (ins InOut<Tile_FloatPtr>:$sum, In<Tile_Frag>:$acc, I32:$left, Tile_Staging:$staging,
+                       DefaultValuedAttr<I64Attr, "0">:$block, UnitAttr:$over);
   let assemblyFormat = "$sum `,` $acc `left` `(` $left `)` `,` $staging (`block` $block^)? (`over` $over^)? attr-dict `:` qualified(type($acc)) `,` qualified(type($staging))";
   let hasVerifier = 1;
 }
 
-def Tile_StoreAloneOp : Tile_Op<"store_alone"> {
+def Tile_StoreAloneOp : Tile_ComputeOp<"store_alone"> {
   let summary = "writes 64 rows that a reducer's four warps have";
   let description = [{
     `tile.add_sum` of a reducer, of a block that is alone: rows below `rows` are multiplied `by` a number, rounded, and written.
@@ -86,13 +89,13 @@ def Tile_StoreAloneOp : Tile_Op<"store_alone"> {
     tile.store_alone %dq stride(%dq_row), %acc by 0.125 rows(%rows) dim 64 : !tile.ptr<bf16>, !tile.frag<64x64, 4>
     ```
   }];
-  let arguments = (ins Tile_Ptr:$dst, I64:$stride, Tile_Frag:$acc, F64Attr:$factor, I32:$rows, I64Attr:$dim);
+  let arguments = (ins Out<Tile_Ptr>:$dst, I64:$stride, In<Tile_Frag>:$acc, F64Attr:$factor, I32:$rows, I64Attr:$dim);
   let assemblyFormat = [{ $dst `stride` `(` $stride `)` `,` $acc `by` $factor `rows` `(` $rows `)` `dim` $dim attr-dict
     `:` qualified(type($dst)) `,` qualified(type($acc)) }];
   let hasVerifier = 1;
 }
 
-def Tile_SkipSumOp : Tile_Op<"skip_sum"> {
+def Tile_SkipSumOp : Tile_AdderOp<"skip_sum"> {
   let summary = "leaves a sum's counter at -1: nobody adds to it";
   let description = [{
     `tile.add_sum` of the role that adds, of a block that is alone.
@@ -101,11 +104,11 @@ def Tile_SkipSumOp : Tile_Op<"skip_sum"> {
     tile.skip_sum %turn : !tile.ptr<i32>
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$turn);
+  let arguments = (ins Out<Tile_IntPtr>:$turn);
   let assemblyFormat = "$turn attr-dict `:` qualified(type($turn))";
 }
 
-def Tile_StageOp : Tile_Op<"stage"> {
+def Tile_StageOp : Tile_ComputeOp<"stage"> {
   let summary = "writes a fragment to the next slot of a staging place";
   let description = [{
     `tile.add_sum` of those that multiply: waits for the slot to be empty and tells `tile.add_staged` when it is full.
@@ -117,12 +120,12 @@ def Tile_StageOp : Tile_Op<"stage"> {
     tile.stage %staging, %dQ : !tile.staging<2, 32768>, !tile.frag<128x64, 8>
     ```
   }];
-  let arguments = (ins Tile_Staging:$staging, Tile_Frag:$acc);
+  let arguments = (ins Out<Tile_Staging>:$staging, In<Tile_Frag>:$acc);
   let assemblyFormat = "$staging `,` $acc attr-dict `:` qualified(type($staging)) `,` qualified(type($acc))";
   let hasVerifier = 1;
 }
 
-def Tile_AddStagedOp : Tile_Op<"add_staged", [AttrSizedOperandSegments]> {
+def Tile_AddStagedOp : Tile_AdderOp<"add_staged", [AttrSizedOperandSegments]> {
   let summary = "adds the next slot of a staging place to a sum in global memory";
   let description = [{
     `tile.add_sum` of the role that adds, where its order, its rows and its region are explained. If slots have 0 bytes, `tile.add_in_turn` adds.
@@ -137,7 +140,8 @@ def Tile_AddStagedOp : Tile_Op<"add_staged", [AttrSizedOperandSegments]> {
     tile.add_staged %sum, %halves left(%left) columns 64 blocks 2 : !tile.staging<2, 16384>
     ```
   }];
-  let arguments = (ins Tile_FloatPtr:$sum, Tile_Staging:$staging, I32:$left, Optional<Tile_IntPtr>:$turn, Optional<I32>:$tile,
+  let arguments = (ins InOut<Tile_FloatPtr>:$sum, In<Tile_Staging>:$staging, I32:$left,
+                       InOut<Optional<Tile_IntPtr>>:$turn, Optional<I32>:$tile,
                        I64Attr:$columns, DefaultValuedAttr<I64Attr, "1">:$blocks, UnitAttr:$after_first);
   let regions = (region AnyRegion:$adds);
   let assemblyFormat = [{
@@ -146,7 +150,7 @@ def Tile_AddStagedOp : Tile_Op<"add_staged", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def Tile_RoundSumOp : Tile_Op<"round_sum"> {
+def Tile_RoundSumOp : Tile_ComputeOp<"round_sum"> {
   let summary = "writes rows of dQ from a sum, as `tile.add_sum` left it";
   let description = [{
     The first `rows` rows of the sum of a query tile, multiplied `by` a number and rounded, and zeros up to row `written`. All of them are zeros if `turn`, the
@@ -160,7 +164,8 @@ def Tile_RoundSumOp : Tile_Op<"round_sum"> {
     tile.round_sum %dq stride(%dq_row), %sum rows(%rows of %rows) by 0.125 dim 64 columns 32 held turn(%turn) : !tile.ptr<bf16>
     ```
   }];
-  let arguments = (ins Tile_Ptr:$dst, I64:$stride, Tile_FloatPtr:$sum, I32:$rows, I32:$written, F64Attr:$factor, I64Attr:$dim, I64Attr:$columns, UnitAttr:$held,
+  let arguments = (ins Out<Tile_Ptr>:$dst, I64:$stride, Tile_FloatPtr:$sum, I32:$rows, I32:$written, F64Attr:$factor,
+                       I64Attr:$dim, I64Attr:$columns, UnitAttr:$held,
                        Optional<Tile_IntPtr>:$turn);
   let assemblyFormat = [{ $dst `stride` `(` $stride `)` `,` $sum `rows` `(` $rows `of` $written `)` `by` $factor `dim` $dim `columns` $columns (`held` $held^)?
     (`turn` `(` $turn^ `)`)? attr-dict `:` qualified(type($dst)) }];

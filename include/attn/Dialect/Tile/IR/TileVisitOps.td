@@ -5,11 +5,11 @@
 #ifndef TILE_VISIT_OPS
 #define TILE_VISIT_OPS
 
-include "attn/Dialect/Tile/IR/TileTypes.td"
+include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def Tile_EntryRangeOp : Tile_Op<"entry_range", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_EntryRangeOp : Tile_ScalarOp<"entry_range",
+    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the least and the largest of some entries of a run-time array";
   let description = [{
     Of `count` entries, at most so many, each `by` entries behind the one before. Those that are `hidden` are left out, and `whole` is 1 if
@@ -25,7 +25,7 @@ def Tile_EntryRangeOp : Tile_Op<"entry_range", [Pure, DeclareOpInterfaceMethods<
   let assemblyFormat = "$array `count` `(` $count `of` $most `)` (`by` $by^)? (`hidden` $hidden^)? attr-dict";
 }
 
-def Tile_RangesOp : Tile_Op<"ranges", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_RangesOp : Tile_ScalarOp<"ranges", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "what was left of a tile's entries";
   let description = [{
     Entries `at` * n to `at` * n + n - 1 of an array, an even number n of results, which a lane reads at once: the array is aligned to
@@ -40,7 +40,7 @@ def Tile_RangesOp : Tile_Op<"ranges", [Pure, DeclareOpInterfaceMethods<OpAsmOpIn
   let assemblyFormat = "$array `[` $at `]` `:` type($values) attr-dict";
 }
 
-def Tile_SetOp : Tile_Op<"set"> {
+def Tile_SetOp : Tile_ComputeOp<"set"> {
   let summary = "writes one element of an array in global memory";
   let description = [{
     By one thread of the warp, or by one of each; what the kernel reads of it, it reads behind a barrier.
@@ -49,11 +49,11 @@ def Tile_SetOp : Tile_Op<"set"> {
     tile.set %counts[%at], %full
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$array, I64:$index, I32:$value);
+  let arguments = (ins Out<Tile_IntPtr>:$array, I64:$index, I32:$value);
   let assemblyFormat = "$array `[` $index `]` `,` $value attr-dict";
 }
 
-def Tile_WarpIndexOp : Tile_Op<"warp_index", [Pure]> {
+def Tile_WarpIndexOp : Tile_ScalarOp<"warp_index"> {
   let summary = "the number of this warp in its block";
   let description = [{
     For loops that warps share: what each does is a warp's.
@@ -66,7 +66,7 @@ def Tile_WarpIndexOp : Tile_Op<"warp_index", [Pure]> {
   let assemblyFormat = "attr-dict";
 }
 
-def Tile_BeginListsOp : Tile_Op<"begin_lists"> {
+def Tile_BeginListsOp : Tile_ComputeOp<"begin_lists"> {
   let summary = "makes lists ready for `tile.select_tiles`";
   let description = [{
     All blocks of the kernel together: `taken`, four numbers, becomes 0, and the first `across` entries of the list
@@ -77,11 +77,11 @@ def Tile_BeginListsOp : Tile_Op<"begin_lists"> {
     tile.begin_lists %list across(%tiles) taken(%taken) piece(%i)
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$list, Tile_IntPtr:$taken, I32:$across, Optional<I32>:$piece);
+  let arguments = (ins Out<Tile_IntPtr>:$list, Out<Tile_IntPtr>:$taken, I32:$across, Optional<I32>:$piece);
   let assemblyFormat = "$list `across` `(` $across `)` `taken` `(` $taken `)` (`piece` `(` $piece^ `)`)? attr-dict";
 }
 
-def Tile_SelectTilesOp : Tile_Op<"select_tiles", [SingleBlock,
+def Tile_SelectTilesOp : Tile_ComputeOp<"select_tiles", [SingleBlock,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "lists the tiles of a run in which something may be visible";
   let description = [{
@@ -130,7 +130,8 @@ def Tile_SelectTilesOp : Tile_Op<"select_tiles", [SingleBlock,
     }
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$visits, Tile_IntPtr:$list, Tile_IntPtr:$taken, I64:$row, I32:$entries, I32:$across,
+  let arguments = (ins Out<Tile_IntPtr>:$visits, Out<Tile_IntPtr>:$list, InOut<Tile_IntPtr>:$taken, I64:$row,
+                       I32:$entries, I32:$across,
                        I32:$begin, I32:$end, I32:$first);
   let regions = (region SizedRegion<1>:$body, SizedRegion<1>:$inner, SizedRegion<1>:$groups, SizedRegion<1>:$chunk);
   let hasVerifier = 1;
@@ -140,7 +141,7 @@ def Tile_SelectTilesOp : Tile_Op<"select_tiles", [SingleBlock,
   }];
 }
 
-def Tile_MarkBlocksOp : Tile_Op<"mark_blocks"> {
+def Tile_MarkBlocksOp : Tile_ComputeOp<"mark_blocks"> {
   let summary = "makes bits of lists of blocks";
   let description = [{
     Row i of `bits`, of `rows` rows of `words` words for each of `lines` lines, gets a bit for each block that entries
@@ -151,7 +152,8 @@ def Tile_MarkBlocksOp : Tile_Op<"mark_blocks"> {
     tile.mark_blocks %bits(%rows x %words) from %offsets, %columns(%entries) lines(%lines) block(%block of %blocks)
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$bits, I32:$rows, I32:$words, Tile_IntPtr:$offsets, Tile_IntPtr:$columns, I32:$entries,
+  let arguments = (ins Out<Tile_IntPtr>:$bits, I32:$rows, I32:$words, Tile_IntPtr:$offsets, Tile_IntPtr:$columns,
+                       I32:$entries,
                        I32:$lines, I32:$first, I32:$step);
   let assemblyFormat = [{
     $bits `(` $rows `x` $words `)` `from` $offsets `,` $columns `(` $entries `)` `lines` `(` $lines `)`
@@ -159,7 +161,7 @@ def Tile_MarkBlocksOp : Tile_Op<"mark_blocks"> {
   }];
 }
 
-def Tile_TogetherOp : Tile_Op<"together", [SingleBlock, NoTerminator,
+def Tile_TogetherOp : Tile_ControlOp<"together", [SingleBlock, NoTerminator,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "what all blocks of a launch do for each long sequence";
   let description = [{
@@ -185,7 +187,7 @@ def Tile_TogetherOp : Tile_Op<"together", [SingleBlock, NoTerminator,
   }];
 }
 
-def Tile_NumberTreeOp : Tile_Op<"number_tree", [AttrSizedOperandSegments]> {
+def Tile_NumberTreeOp : Tile_ComputeOp<"number_tree", [AttrSizedOperandSegments]> {
   let summary = "numbers a tree that is given by parents";
   let description = [{
     parents[keys + k] is the key that key k of a sequence follows, of `len_kv`; one outside [0, k) says that it follows none. Keys are
@@ -200,7 +202,8 @@ def Tile_NumberTreeOp : Tile_Op<"number_tree", [AttrSizedOperandSegments]> {
       : !tile.forest<3584>
     ```
   }];
-  let arguments = (ins Tile_IntPtr:$node, Tile_IntPtr:$first, Tile_IntPtr:$end, Tile_IntPtr:$work, Tile_IntPtr:$parents,
+  let arguments = (ins Out<Tile_IntPtr>:$node, Out<Tile_IntPtr>:$first, Out<Tile_IntPtr>:$end, Out<Tile_IntPtr>:$work,
+                       Tile_IntPtr:$parents,
                        I64:$queries, I32:$len_q, I64:$keys, I32:$len_kv, Optional<Tile_Forest>:$forest, Optional<Tile_Team>:$team);
   let assemblyFormat = [{
     $node `,` $first `,` $end `,` $work `of` $parents `queries` `(` $queries `,` $len_q `)` `keys` `(` $keys `,` $len_kv `)` (`in` `(` $forest^ `)`)? (`by` $team^)?
@@ -208,7 +211,7 @@ def Tile_NumberTreeOp : Tile_Op<"number_tree", [AttrSizedOperandSegments]> {
   }];
 }
 
-def Tile_ListedOp : Tile_Op<"listed", [Pure]> {
+def Tile_ListedOp : Tile_ScalarOp<"listed"> {
   let summary = "the bit of a row and a column of blocks";
   let description = [{
     0 beyond the rows and words that there are. `from`: the column is at most 31 behind that one, which is
@@ -224,7 +227,7 @@ def Tile_ListedOp : Tile_Op<"listed", [Pure]> {
   let assemblyFormat = "$bits `(` $rows `x` $words `)` `at` `(` $row `,` $column (`from` $first^)? `)` attr-dict";
 }
 
-def Tile_OnListOp : Tile_Op<"on_list", [Pure]> {
+def Tile_OnListOp : Tile_ScalarOp<"on_list"> {
   let summary = "is a block on its row's list?";
   let description = [{
     The same, if `asked`, of the lists themselves, which have `rows` rows: the warp looks through them. Yes, where nobody asks.
@@ -240,7 +243,7 @@ def Tile_OnListOp : Tile_Op<"on_list", [Pure]> {
   }];
 }
 
-def Tile_GatherListedOp : Tile_Op<"gather_listed"> {
+def Tile_GatherListedOp : Tile_ComputeOp<"gather_listed"> {
   let summary = "which tiles do blocks of a row's list have?";
   let description = [{
     As `tile.gather_blocks`, from the list of row `row` itself, of `rows`, where blocks are whole tiles: in `kv` keys there are some.
@@ -256,7 +259,7 @@ def Tile_GatherListedOp : Tile_Op<"gather_listed"> {
   }];
 }
 
-def Tile_GatherBlocksOp : Tile_Op<"gather_blocks"> {
+def Tile_GatherBlocksOp : Tile_ComputeOp<"gather_blocks"> {
   let summary = "which tiles do blocks of some rows or columns meet?";
   let description = [{
     The block remembers, for `tile.gathered`, of each of tiles `from` to `to`, of `tile` positions each, whether some
@@ -276,7 +279,7 @@ def Tile_GatherBlocksOp : Tile_Op<"gather_blocks"> {
   }];
 }
 
-def Tile_GatheredOp : Tile_Op<"gathered", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_GatheredOp : Tile_ScalarOp<"gathered", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "is some listed block in a tile, are all?";
   let description = [{
     As `tile.gather_blocks` found it.
@@ -290,7 +293,8 @@ def Tile_GatheredOp : Tile_Op<"gathered", [Pure, DeclareOpInterfaceMethods<OpAsm
   let assemblyFormat = "$number `at` `(` $at `)` attr-dict";
 }
 
-def Tile_GatheredBitsOp : Tile_Op<"gathered_bits", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def Tile_GatheredBitsOp : Tile_ScalarOp<"gathered_bits",
+    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the same of 32 tiles, a bit each";
   let description = [{
     Of tile `at`, which may be negative, and those behind it. Of tiles that were not gathered they say nothing.

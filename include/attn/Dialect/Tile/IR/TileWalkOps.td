@@ -4,13 +4,11 @@
 #ifndef TILE_WALK_OPS
 #define TILE_WALK_OPS
 
-include "attn/Dialect/Tile/IR/TileDialect.td"
-include "attn/Dialect/Tile/IR/TileTypes.td"
+include "attn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 
-def Tile_KvLoopOp : Tile_Op<"kv_loop", [SingleBlock, AttrSizedOperandSegments,
+def Tile_KvLoopOp : Tile_ControlOp<"kv_loop", [SingleBlock, AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "visits the key tiles of a query tile, segment by segment";
   let description = [{
@@ -56,7 +54,7 @@ def Tile_KvLoopOp : Tile_Op<"kv_loop", [SingleBlock, AttrSizedOperandSegments,
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
-  let extraClassDeclaration = [{
+  let declarations = [{
     /// One run: its bounds, and the tests of the segment between bounds i and i + 1.
     struct Run {
       ::mlir::ValueRange bounds;
@@ -69,7 +67,7 @@ def Tile_KvLoopOp : Tile_Op<"kv_loop", [SingleBlock, AttrSizedOperandSegments,
   }];
 }
 
-def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator]> {
+def Tile_YieldOp : Tile_ScalarOp<"yield", [Terminator]> {
   let summary = "ends the body of `tile.kv_loop`, `tile.modify`, `tile.keep` or `tile.probabilities`";
   let description = [{
     ```mlir

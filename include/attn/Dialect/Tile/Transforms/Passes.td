@@ -132,7 +132,8 @@ def AllocateShared : Pass<"tile-allocate-shared", "::attn::tile::KernelOp"> {
 def VerifyAsync : Pass<"tile-verify-async", "::attn::tile::KernelOp"> {
   let summary = "check that nothing in flight is touched";
   let description = [{
-    Follows every place through the program, around loops too, and reports
+    Follows every place through the program, around loops too, by what ops say of themselves (`TileOpInterface`), and
+    reports
     - a place that is read or written while a copy or product into it is in flight,
     - a copy into a place that some warp may still be reading (no wait for a
       copy, which is the block's barrier, since it was last read),
@@ -142,7 +143,10 @@ def VerifyAsync : Pass<"tile-verify-async", "::attn::tile::KernelOp"> {
       taken or released in one of two branches only;
     - a tile that is passed before the one passed last is released;
     - what is put into a ring and not published, or put twice before it is;
-    - a ring that is filled and not taken, or taken and not filled.
+    - a ring that is filled and not taken, or taken and not filled;
+    - an op that another role runs than the one it stands in;
+    - an op that does not say what it reads and writes: one of this dialect without the interface, or one of another
+      dialect with effects.
     (`test/Dialect/Tile/Transforms/verify-async-errors.mlir`)
   }];
 }

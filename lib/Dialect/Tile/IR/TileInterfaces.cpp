@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+#include "attn/Dialect/Tile/IR/TileInterfaces.cpp.inc"
+
+namespace {
+/// One table for the dialect: a model of the interface for each op would be several times as much code, and its traits
+/// would lengthen the symbols of each op.
+struct Definition {
+  StringLiteral op;
+  Behavior behavior;
+};
+template <typename... Ops> struct Definitions {
+  static constexpr Definition all[] = {{Ops::getOperationName(), Ops::behavior}...};
+};
+
+const Behavior *behaviorOf(OperationName op) {
+  static const llvm::StringMap<const Behavior *> behaviors = [] {
+    llvm::StringMap<const Behavior *> behaviors;
+    for (const Definition &definition : Definitions<
+#define GET_OP_LIST
+#include "attn/Dialect/Tile/IR/TileOps.cpp.inc"
+             >::all)
+      behaviors[definition.op] = &definition.behavior;
+    return behaviors;
+  }();
+  return behaviors.lookup(op.getStringRef());
+}
+
+struct Model : TileOpInterface::FallbackModel<Model> {
+  const Behavior &getBehavior(Operation *op) const { return *behaviorOf(op->getName()); }
+};
+} // namespace
+
+void *TileDialect::getRegisteredInterfaceForOp(TypeID interface, OperationName op) {
+  static Model model;
+  return interface == TileOpInterface::getInterfaceID() && behaviorOf(op) ? &model : nullptr;
+}
+
+bool attn::tile::isShared(Type type) { return isa<SharedType, StatisticsType>(type); }
+
+/// What is done to an operand of which the definition says nothing.
+static char letterOf(Type type) {
+  if (isa<PtrType, MapType>(type))
+    return 'r';
+  bool isPlace = isa<SharedType, StatisticsType, StagingType, RingType, FeedType, HeldType, FragType, RowsType,
+                     TableType, ForestType, StripType, ScoresType, StripRowsType, WeightsType>(type);
+  return isPlace ? 'u' : '-';
+}
+
+SmallVector<Access, 4> TileOpInterface::getAccesses() {
+  Operation *op = getOperation();
+  StringRef letters = getBehavior().letters;
+  auto segments = op->getAttrOfType<DenseI32ArrayAttr>("operandSegmentSizes");
+  int64_t stars = letters.count('*'), fixed = letters.size() - 2 * stars;
+  // Without segments, operands with a star are all as many.
+  int64_t many = stars ? (op->getNumOperands() - fixed) / stars : 0;
+  SmallVector<Access, 4> accesses;
+  MutableArrayRef<OpOperand> operands = op->getOpOperands();
+  for (int64_t i = 0; !letters.empty(); ++i) {
+    char said = letters.front();
+    bool star = letters.drop_front().starts_with("*");
+    letters = letters.drop_front(1 + star);
+    int64_t count = segments ? segments[i] : star ? many : 1;
+    for (OpOperand &operand : operands.take_front(count))
+      if (char letter = said == '?' ? letterOf(operand.get().getType()) : said; letter != '-')
+        accesses.push_back({&operand, /*reads=*/letter != 'w', /*writes=*/letter != 'r'});
+    operands = operands.drop_front(count);
+  }
+  return accesses;
+}
+
+Value TileOpInterface::getTokenOfAccesses() {
+  for (Value result : getOperation()->getResults())
+    if (isa<TokenType>(result.getType()))
+      return result;
+  return {};
+}
+
+bool TileOpInterface::endsWithBarrier() {
+  auto writesShared = [](Access access) { return access.writes && isShared(access.place().getType()); };
+  return !getTokenOfAccesses() && llvm::any_of(getAccesses(), writesShared);
+}
+
+Access attn::tile::accessOf(OpOperand &operand) {
+  if (auto op = dyn_cast<TileOpInterface>(operand.getOwner()))
+    for (Access access : op.getAccesses())
+      if (access.operand == &operand)
+        return access;
+  return {&operand, false, false};
+}
+
+bool attn::tile::isProduct(Operation *op) {
+  auto behavior = dyn_cast<TileOpInterface>(op);
+  Value token = behavior ? behavior.getTokenOfAccesses() : Value();
+  return token && cast<TokenType>(token.getType()).getKind() == TokenKind::product && !behavior.getAccesses().empty();
+}
