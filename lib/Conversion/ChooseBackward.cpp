@@ -51,7 +51,7 @@ static Configs valuesAlone(ProblemOp problem, bool drops) {
         .withStages(stages, /*qStages=*/1);
   };
   bool plain = problem.getModifiers().empty() && !drops && distinctOperands(problem.getMask()).empty() &&
-               !leavesTilesOut(problem.getMask());
+               !mayListTiles(problem);
   return plain ? Configs{config(128, 1), config(64, 2)} : Configs{config(64, 2)};
 }
 
@@ -86,7 +86,7 @@ BackwardConfigs attn::chooseBackwardConfigs(BackwardOp backward, llvm::StringRef
   // (Lists of slots leave out whole sequences, and have those of a sequence in order.)
   bool reads = !distinctOperands(problem.getMask()).empty();
   const char *whyNoTurns = reads ? "deterministic, and arrays of the mask decide which key tiles add to it"
-                           : leavesTilesOut(problem.getMask())
+                           : mayListTiles(problem)
                                ? "deterministic, and lists of tiles decide which key tiles add to it"
                            : !walk.hasOneRun() ? "deterministic, and the key tiles that add to it are not contiguous"
                            : walk.beginsWithLongest() ? "deterministic, and later key tiles would wait for the first"

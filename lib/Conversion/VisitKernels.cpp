@@ -14,9 +14,12 @@ using namespace attn;
 using namespace attn::tile;
 
 // Launching two more kernels takes as long as attending to some hundred keys.
+bool attn::mayListTiles(ProblemOp problem) {
+  return problem.expectedKeys().value_or(INT32_MAX) > 1024 && leavesTilesOut(problem.getMask());
+}
+
 bool attn::listsVisits(ProblemOp problem, ConfigAttr config) {
-  return !config.hasStrips() && !config.isSplit() && config.getQueries() % 16 == 0 &&
-         problem.expectedKeys().value_or(INT32_MAX) > 1024 && leavesTilesOut(problem.getMask());
+  return !config.hasStrips() && !config.isSplit() && config.getQueries() % 16 == 0 && mayListTiles(problem);
 }
 
 namespace {

@@ -20,6 +20,9 @@ struct KeyRun {
 /// masks read arrays of positions, unless there are few keys, or they are shared out.
 bool listsVisits(ProblemOp problem, tile::ConfigAttr config);
 
+/// Do kernels of tiles of some config have them?
+bool mayListTiles(ProblemOp problem);
+
 /// How many compares the test of a mask's pairs has: of rows' intervals the ends within a sequence, of a leaf without such one.
 unsigned comparesOf(MaskInterface mask);
 /// More than an interval's ends: they take registers that rows at rest, or random numbers, leave few of.

@@ -47,9 +47,10 @@ _PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
 def _is_plain(tensors):
     """Whether nothing but the kernel itself has to see the call: no mode, transform, profiler, subclass or lazy sign."""
     first = tensors[0]
-    return not (torch._C._len_torch_dispatch_stack() or torch._C._are_functorch_transforms_active() or
-                torch.autograd._profiler_enabled() or torch._C._is_tracing() or first.is_meta) and _PLAIN.issuperset(map(type, tensors)) and (
-                    first.dtype != torch.float32 or not any(t.is_neg() for t in tensors))
+    watched = (torch._C._len_torch_dispatch_stack() or torch._C._are_functorch_transforms_active() or
+               torch.autograd._profiler_enabled() or torch._C._is_tracing())
+    return not watched and not first.is_meta and _PLAIN.issuperset(map(type, tensors)) and (
+        first.dtype != torch.float32 or not any(t.is_neg() for t in tensors))
 
 
 def run(tensors, text, name):

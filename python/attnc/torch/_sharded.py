@@ -12,8 +12,8 @@ from . import _ops
 def of_shards(q, k, v, arrays, layout, text_of, names, heads, local_call):
     """o and lse, sharded as q is. No collective runs, but for sums of gradients of arrays that shards share.
 
-    arrays: tensors or DTensors in the order of names. text_of(heads): of the problem. local_call(q, k, v, arrays, heads): o and lse of
-    local tensors.
+    arrays: tensors or DTensors in the order of names. text_of(heads): of the problem. local_call(q, k, v, arrays, heads):
+    o and lse of local tensors.
     """
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if not isinstance(tensor, DTensor):
