@@ -21,6 +21,28 @@ def put_both(given, name, first, second, layout):
             given[f"{name}_{side}"] = value
 
 
+def extents(given, q, k, layout):
+    """What arrays of traced functions are made for: batch, heads, kv heads, lengths of q and k, and for each side "q" and "k"
+    that is packed its cu_seqlens and its padded_offsets or None."""
+    layouts = (layout, layout) if isinstance(layout, str) else layout[:2]
+    (seqlen_q, heads), (seqlen_k, kv_heads) = ([t.shape[axis] for axis in AXES[own]]
+                                               for t, own in zip((q, k), layouts))
+    packed = {side: (_needed(given, f"cu_seqlens_{name}", own),
+                     _needed(given, f"padded_offsets_{name}", own) if own == "thd padded" else None)
+              for side, name, own in zip("qk", ("q", "kv"), layouts) if own.startswith("thd")}
+    if packed:
+        batch = next(iter(packed.values()))[0].shape[0] - 1
+    else:
+        batch = q.shape[1 if layouts[0] == "sbhd" else 0]
+    return batch, heads, kv_heads, seqlen_q, seqlen_k, packed
+
+
+def _needed(given, name, layout):
+    if given.get(name) is None:
+        raise TensorError(f"expected {name} with the layout {layout!r}, got: None")
+    return given[name]
+
+
 def collect(names, dtypes, given, bound, convert):
     """The arrays of a problem in its order: those given by the call, else those bound to the mask, each through
     convert(name, value, dtype). An array `ids` stands for both arrays of document("ids")."""

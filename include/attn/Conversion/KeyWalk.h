@@ -17,10 +17,10 @@ struct KeyRun {
 };
 
 /// Do kernels ahead of attention list the key tiles that each query tile of this config visits? Where
-/// masks read arrays of positions, unless there are few keys, or they are shared out.
+/// masks leave tiles out (`leavesTilesOut`), unless there are few keys, or they are shared out.
 bool listsVisits(ProblemOp problem, tile::ConfigAttr config);
 
-/// Do kernels of tiles of some config have them?
+/// May kernels of this problem have such lists, with some config?
 bool mayListTiles(ProblemOp problem);
 
 /// How many compares the test of a mask's pairs has: of rows' intervals the ends within a sequence, of a leaf without such one.

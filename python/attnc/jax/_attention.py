@@ -10,7 +10,7 @@ import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
 from .. import errors, masks
-from .._calls import AXES, SEED, SINK, collect, hashable, put_both
+from .._calls import AXES, SEED, SINK, collect, extents, hashable, put_both
 from .._text import apart, merged, number
 from ..errors import ProblemError, TensorError, UnsupportedError
 from ..masks import Mask
@@ -246,20 +246,9 @@ def _evaluated(hoisted, given, q, k, layout, segment_ids):
         raise UnsupportedError(f"attnc.jax does not evaluate {hoisted!r} with segment ids: which sequence a token "
                                "belongs to is found in the same program. Give the array, or cu_seqlens and "
                                "padded_offsets of attnc.jax.lengths_and_offsets")
-    layouts = (layout,) * 4 if isinstance(layout, str) else layout
-    (seqlen_q, heads), (seqlen_k, kv_heads) = ([t.shape[axis] for axis in AXES[own]]
-                                               for t, own in zip((q, k), layouts))
-    packed = {side: (_given(given, f"cu_seqlens_{name}", own),
-                     _given(given, f"padded_offsets_{name}", own) if own == "thd padded" else None)
-              for side, name, own in zip("qk", ("q", "kv"), layouts) if own.startswith("thd")}
-    batch = next((len(cu_seqlens) - 1 for cu_seqlens, _ in packed.values()), q.shape[1 if layouts[0] == "sbhd" else 0])
-    return jnp.asarray(hoisted.evaluate(batch, heads, kv_heads, seqlen_q, seqlen_k, packed=packed))
-
-
-def _given(given, name, layout):
-    if given.get(name) is None:
-        raise TensorError(f"expected {name} with the layout {layout!r}, got: None")
-    return jnp.asarray(given[name])
+    offsets = {name: jnp.asarray(given[name]) for name in _ops.Rows.OFFSETS if given.get(name) is not None}
+    *sizes, packed = extents(offsets, q, k, layout)
+    return jnp.asarray(hoisted.evaluate(*sizes, packed=packed))
 
 
 def _array(name, value, dtype):
